@@ -1,0 +1,1 @@
+//! The batch rule: `--batch` is the total over all ranks, and a multiple of their number.

@@ -1,0 +1,121 @@
+//! What a rank tells its supervisor: one JSON object a line, on a descriptor of its own
+//! (libtorch writes to stdout, so stdout cannot carry them). The first event is always
+//! [`Event::Hello`]; a supervisor refuses another [`PROTOCOL`]. Unknown fields are ignored,
+//! so that a field can be added without a new protocol.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Version of the events; raised when a reader of the old form would misunderstand the new one.
+pub const PROTOCOL: u32 = 1;
+
+/// The environment variable that names the descriptor on which a rank writes its events.
+pub const EVENTS_FD: &str = "YOLO_EVENTS_FD";
+
+/// The environment variable that names the listening rendezvous socket handed to rank 0.
+pub const RENDEZVOUS_FD: &str = "YOLO_RENDEZVOUS_FD";
+
+/// One line from a rank.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    /// The rank is alive: who it is and where it runs.
+    Hello { protocol: u32, version: String, rank: usize, pid: u32, device: String, threads: usize },
+    /// What the rank is doing now, as words that complete "rank 1 was …": `reading labels`, `training`.
+    Phase { doing: String },
+    /// Something the user should read once.
+    Warning { message: String },
+    /// Something worth a line: the model's summary, transferred tensors, the anchors' fit.
+    Note { message: String },
+    /// A training step ended.
+    Step(Step),
+    /// An epoch ended, with what goes into `results.csv`.
+    Epoch(EpochSummary),
+    /// A validation ended, with its table.
+    Validated { title: String, table: ValTable },
+    /// The run ended well.
+    Finished { files: Vec<OutputFile>, epochs: usize, seconds: f64, stopped_early: bool },
+    /// The run was asked to stop and has saved its state.
+    Interrupted { resume_from: Option<PathBuf> },
+    /// The run cannot go on. `doing` completes "rank 1 was …".
+    Failed { message: String, hint: Option<String>, doing: String },
+}
+
+/// One training step, as rank 0 sees it. Losses are running means over the epoch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Step {
+    pub epoch: usize,
+    pub epochs: usize,
+    pub batch: usize,
+    pub batches: usize,
+    /// box, objectness, class.
+    pub losses: [f32; 3],
+    /// Over all ranks, over the last seconds.
+    pub images_per_second: f64,
+    pub image_size: usize,
+    /// Bytes: resident memory of the rank on CPU, allocated on the device on CUDA.
+    pub memory: u64,
+    /// Targets in the batch.
+    pub instances: usize,
+}
+
+/// One row of `results.csv`. Metrics are absent when the epoch was not validated.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names are the columns of results.csv")]
+pub struct EpochSummary {
+    pub epoch: usize,
+    pub epochs: usize,
+    pub train_losses: [f64; 3],
+    pub metrics: Option<Metrics>,
+    pub val_losses: Option<[f64; 3]>,
+    pub lr: [f64; 3],
+    pub seconds: f64,
+    pub best: bool,
+}
+
+/// Mean precision, recall and average precisions over the classes that have labels.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "standard terms")]
+pub struct Metrics {
+    pub precision: f64,
+    pub recall: f64,
+    pub map50: f64,
+    pub map50_95: f64,
+}
+
+impl Metrics {
+    /// What early stopping and `best.pt` compare: 0.1·mAP50 + 0.9·mAP50-95 (spec §6).
+    pub fn fitness(&self) -> f64 {
+        0.1 * self.map50 + 0.9 * self.map50_95
+    }
+}
+
+/// The table that a validation prints: the row `all` first, then one a class.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names are the columns of the printed table")]
+pub struct ValTable {
+    pub rows: Vec<ValRow>,
+    /// Milliseconds an image: pre-process, inference, NMS.
+    pub speed_ms: [f64; 3],
+    pub images: usize,
+}
+
+/// One row of a [`ValTable`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names are the columns of the printed table")]
+pub struct ValRow {
+    pub class: String,
+    pub images: usize,
+    pub instances: usize,
+    pub metrics: Metrics,
+}
+
+/// A file that a run leaves behind, and what it is (`best weights`, `results`, `plot`).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct OutputFile {
+    pub what: String,
+    pub path: PathBuf,
+}

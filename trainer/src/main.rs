@@ -1,0 +1,2 @@
+//! One rank of a training run.
+fn main() {}
