@@ -1,7 +1,14 @@
 //! Devices, ranks and how ranks talk: `--device` and `--nproc-per-node` against what the machine
 //! has. The inventory is handed in, so that eight GPUs can be tested where there is none.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
+
+use crate::error::PlanError;
+
+/// More ranks on one processor than this are a mistake.
+const MAX_CPU_RANKS: usize = 1024;
 
 /// The device of one rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,4 +50,202 @@ pub struct Gpu {
     pub name: String,
     /// Bytes.
     pub memory: u64,
+}
+
+/// The devices of the local ranks, and a sentence for the user when they were chosen for them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice {
+    /// One device a rank.
+    pub devices: Vec<Device>,
+    /// What was taken and why, when `--device` did not say it.
+    pub note: Option<String>,
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cpu => f.write_str("CPU"),
+            Self::Cuda(index) => write!(f, "CUDA device {index}"),
+        }
+    }
+}
+
+/// Chooses the devices of a run. `device` is `cpu`, `0`, `0,1,3`, `cuda:0`, or empty for the best
+/// there is; `ranks_on_cpu` is `--nproc-per-node`. That a libtorch with CUDA is installed is asked
+/// only for the empty choice: for a named device, setup can still fetch it.
+///
+/// # Errors
+/// When the words are none of these, a device does not exist, or several CUDA devices are named.
+pub fn choose(
+    device: Option<&str>,
+    ranks_on_cpu: Option<usize>,
+    inventory: &Inventory,
+) -> Result<Choice, PlanError> {
+    let words = device.unwrap_or_default().trim().to_ascii_lowercase();
+    let choice = match words.as_str() {
+        "" => automatic(inventory, ranks_on_cpu.is_some_and(|ranks| ranks > 1)),
+        "cpu" => Choice { devices: vec![Device::Cpu], note: None },
+        _ => Choice { devices: cuda(&words, inventory)?, note: None },
+    };
+    let Some(ranks) = ranks_on_cpu else {
+        return Ok(choice);
+    };
+    if ranks == 0 || ranks > MAX_CPU_RANKS {
+        return Err(PlanError::new(format!(
+            "--nproc-per-node {ranks} is not a number of ranks from 1 to {MAX_CPU_RANKS}"
+        )));
+    }
+    if choice.devices != [Device::Cpu] {
+        return if ranks == choice.devices.len() {
+            Ok(choice)
+        } else {
+            Err(PlanError::new(format!(
+                "--nproc-per-node {ranks} is for ranks on the CPU; on GPUs there is one rank a device, and the device is {}",
+                list(&choice.devices)
+            ))
+            .with_hint("add --device cpu, or leave --nproc-per-node away"))
+        };
+    }
+    Ok(Choice { devices: vec![Device::Cpu; ranks], note: choice.note })
+}
+
+/// The best there is. Several ranks on one machine are only asked for on the CPU.
+fn automatic(inventory: &Inventory, several: bool) -> Choice {
+    let (devices, note) = match inventory.gpus.first() {
+        Some(_) if several => {
+            (Device::Cpu, "training on the CPU, since --nproc-per-node asks for ranks on it".to_owned())
+        }
+        Some(gpu) if inventory.cuda_libtorch => {
+            (Device::Cuda(gpu.index), format!("training on CUDA device {}: {}", gpu.index, gpu.name))
+        }
+        Some(gpu) => (
+            Device::Cpu,
+            format!(
+                "training on the CPU, since no libtorch with CUDA is installed for the {} here",
+                gpu.name
+            ),
+        ),
+        None => {
+            let reason = inventory.no_gpu_reason.as_deref().unwrap_or("no GPU was found");
+            (Device::Cpu, format!("training on the CPU: {reason}"))
+        }
+    };
+    Choice { devices: vec![devices], note: Some(note) }
+}
+
+fn cuda(words: &str, inventory: &Inventory) -> Result<Vec<Device>, PlanError> {
+    let junk = || {
+        PlanError::new(format!("--device {words} is not a device")).with_hint(
+            "use cpu, the number of a GPU as nvidia-smi shows it (0), or leave it away for the best there is",
+        )
+    };
+    let numbers = match words.strip_prefix("cuda") {
+        Some("") => "0",
+        Some(rest) => rest.strip_prefix(':').ok_or_else(junk)?,
+        None => words,
+    };
+    let mut indices = Vec::new();
+    for word in numbers.split(',').map(str::trim) {
+        let word = word.strip_prefix("cuda:").unwrap_or(word);
+        if word.is_empty() || !word.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(junk());
+        }
+        let index: usize = word.parse().map_err(|_| junk())?;
+        if indices.contains(&index) {
+            return Err(PlanError::new(format!("--device {words} names GPU {index} twice"))
+                .with_hint("each rank needs a GPU of its own"));
+        }
+        indices.push(index);
+    }
+    for &index in &indices {
+        if inventory.gpus.iter().any(|gpu| gpu.index == index) {
+            continue;
+        }
+        if inventory.gpus.is_empty() {
+            let reason = inventory.no_gpu_reason.as_deref().unwrap_or("no GPU was found");
+            return Err(PlanError::new(format!("--device {words} needs a GPU, but there is none: {reason}"))
+                .with_hint("run `yolo doctor` for what is missing, or train with --device cpu"));
+        }
+        let there: Vec<String> =
+            inventory.gpus.iter().map(|gpu| format!("{} ({})", gpu.index, gpu.name)).collect();
+        return Err(PlanError::new(format!(
+            "--device {words} needs GPU {index}, but this machine has {} only: {}",
+            if there.len() == 1 { "one".to_owned() } else { there.len().to_string() },
+            there.join(", ")
+        ))
+        .with_hint(format!("use --device {}", inventory.gpus[0].index)));
+    }
+    if indices.len() > 1 {
+        return Err(PlanError::new(format!(
+            "--device {words} asks for {} GPUs, but training on several GPUs needs the NCCL plugin, which is not built yet",
+            indices.len()
+        ))
+        .with_hint(format!("use one of them: --device {}", indices[0])));
+    }
+    Ok(indices.into_iter().map(Device::Cuda).collect())
+}
+
+fn list(devices: &[Device]) -> String {
+    devices.iter().map(Device::to_string).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(gpus: usize, cuda_libtorch: bool) -> Inventory {
+        Inventory {
+            cores: 8,
+            gpus: (0..gpus).map(|index| Gpu { index, name: "NVIDIA H200".into(), memory: 1 << 37 }).collect(),
+            no_gpu_reason: (gpus == 0).then(|| "the NVIDIA driver is not installed".into()),
+            cuda_libtorch,
+        }
+    }
+
+    fn error(device: &str, ranks: Option<usize>, gpus: usize) -> String {
+        choose(Some(device), ranks, &machine(gpus, true)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_empty_device_takes_the_best_and_says_so() {
+        let best = |gpus, cuda| choose(None, None, &machine(gpus, cuda)).unwrap();
+        assert_eq!(best(2, true).devices, [Device::Cuda(0)]);
+        assert_eq!(best(2, true).note.unwrap(), "training on CUDA device 0: NVIDIA H200");
+        assert_eq!(best(1, false).devices, [Device::Cpu]);
+        assert!(best(1, false).note.unwrap().contains("no libtorch with CUDA"));
+        assert_eq!(best(0, false).note.unwrap(), "training on the CPU: the NVIDIA driver is not installed");
+        assert_eq!(choose(Some(""), Some(2), &machine(1, true)).unwrap().devices, [Device::Cpu; 2]);
+    }
+
+    #[test]
+    fn devices_are_named_as_in_yolov5() {
+        for word in ["0", "cuda:0", "cuda", " 0 ", "CUDA:0"] {
+            assert_eq!(
+                choose(Some(word), None, &machine(1, false)).unwrap().devices,
+                [Device::Cuda(0)],
+                "{word}"
+            );
+        }
+        assert_eq!(choose(Some("cpu"), Some(3), &machine(1, true)).unwrap().devices, [Device::Cpu; 3]);
+        assert_eq!(choose(Some("0"), Some(1), &machine(1, true)).unwrap().devices, [Device::Cuda(0)]);
+    }
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        assert_eq!(
+            error("0", None, 0),
+            "--device 0 needs a GPU, but there is none: the NVIDIA driver is not installed"
+        );
+        assert_eq!(
+            error("7", None, 2),
+            "--device 7 needs GPU 7, but this machine has 2 only: 0 (NVIDIA H200), 1 (NVIDIA H200)"
+        );
+        assert_eq!(error("0,0", None, 2), "--device 0,0 names GPU 0 twice");
+        assert!(error("0,1", None, 2).contains("NCCL plugin"));
+        assert!(error("0", Some(2), 2).contains("one rank a device"));
+        assert!(error("cpu", Some(0), 2).contains("--nproc-per-node 0"));
+        for junk in ["gpu", "0,", "-1", "0 1", "cuda0", "mps", "99999999999999999999", "٣"] {
+            assert!(error(junk, None, 1).contains("is not a device"), "{junk}");
+        }
+    }
 }

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Version of the events; raised when a reader of the old form would misunderstand the new one.
 pub const PROTOCOL: u32 = 1;
@@ -19,6 +19,7 @@ pub const RENDEZVOUS_FD: &str = "YOLO_RENDEZVOUS_FD";
 /// One line from a rank.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "each field is what its name and variant say")]
 pub enum Event {
     /// The rank is alive: who it is and where it runs.
     Hello { protocol: u32, version: String, rank: usize, pid: u32, device: String, threads: usize },
@@ -38,8 +39,15 @@ pub enum Event {
     Finished { files: Vec<OutputFile>, epochs: usize, seconds: f64, stopped_early: bool },
     /// The run was asked to stop and has saved its state.
     Interrupted { resume_from: Option<PathBuf> },
-    /// The run cannot go on. `doing` completes "rank 1 was …".
-    Failed { message: String, hint: Option<String>, doing: String },
+    /// The run cannot go on. `doing` completes "rank 1 was …"; `peer_lost` is set when the rank
+    /// only noticed that another one is gone, so that the supervisor names that one.
+    Failed {
+        message: String,
+        hint: Option<String>,
+        doing: String,
+        #[serde(default)]
+        peer_lost: bool,
+    },
 }
 
 /// One training step, as rank 0 sees it. Losses are running means over the epoch.
@@ -51,6 +59,7 @@ pub struct Step {
     pub batch: usize,
     pub batches: usize,
     /// box, objectness, class.
+    #[serde(deserialize_with = "lossy_losses")]
     pub losses: [f32; 3],
     /// Over all ranks, over the last seconds.
     pub images_per_second: f64,
@@ -67,8 +76,10 @@ pub struct Step {
 pub struct EpochSummary {
     pub epoch: usize,
     pub epochs: usize,
+    #[serde(deserialize_with = "lossy_losses")]
     pub train_losses: [f64; 3],
     pub metrics: Option<Metrics>,
+    #[serde(default, deserialize_with = "optional_lossy_losses")]
     pub val_losses: Option<[f64; 3]>,
     pub lr: [f64; 3],
     pub seconds: f64,
@@ -118,4 +129,20 @@ pub struct ValRow {
 pub struct OutputFile {
     pub what: String,
     pub path: PathBuf,
+}
+
+/// JSON has no number for NaN or infinity and writes null, which a diverged loss must survive.
+fn lossy_losses<'de, D, T>(deserializer: D) -> Result<[T; 3], D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + From<f32>,
+{
+    let losses: [Option<T>; 3] = Deserialize::deserialize(deserializer)?;
+    Ok(losses.map(|loss| loss.unwrap_or_else(|| T::from(f32::NAN))))
+}
+
+/// As [`lossy_losses`], where all three may be absent.
+fn optional_lossy_losses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<[f64; 3]>, D::Error> {
+    let losses: Option<[Option<f64>; 3]> = Deserialize::deserialize(deserializer)?;
+    Ok(losses.map(|losses| losses.map(|loss| loss.unwrap_or(f64::NAN))))
 }

@@ -1,7 +1,13 @@
 //! Hyper-parameters: YOLOv5's yaml files (spec §5) as one typed value, the built-in presets, and
 //! the reading of a user's own file.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::PlanError;
+use crate::yaml::{self, show};
 
 /// The hyper-parameters of a run, named as in YOLOv5's yaml.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,4 +45,306 @@ pub struct HyperParameters {
     /// Anchors a level, overriding the model's; `None` keeps the model's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anchors: Option<f64>,
+}
+
+/// Keys that YOLOv5's files may leave out, with the values that then hold.
+const OPTIONAL: [(&str, f64); 1] = [("copy_paste", 0.0)];
+
+/// The required keys with the range of each; YOLOv5 itself checks nothing, so these are the
+/// values with which the arithmetic has a meaning.
+const KEYS: [(&str, f64, f64); 28] = [
+    ("lr0", 0.0, 10.0),
+    ("lrf", 0.0, 100.0),
+    ("momentum", 0.0, 0.9999),
+    ("weight_decay", 0.0, 10.0),
+    ("warmup_epochs", 0.0, 1e6),
+    ("warmup_momentum", 0.0, 0.9999),
+    ("warmup_bias_lr", 0.0, 10.0),
+    ("box", 0.0, 1e4),
+    ("cls", 0.0, 1e4),
+    ("cls_pw", 0.0, 1e4),
+    ("obj", 0.0, 1e4),
+    ("obj_pw", 0.0, 1e4),
+    ("iou_t", 0.0, 1.0),
+    ("anchor_t", 1.0, 1e3),
+    ("fl_gamma", 0.0, 100.0),
+    ("hsv_h", 0.0, 1.0),
+    ("hsv_s", 0.0, 1.0),
+    ("hsv_v", 0.0, 1.0),
+    ("degrees", 0.0, 180.0),
+    ("translate", 0.0, 1.0),
+    ("scale", 0.0, 0.99),
+    ("shear", 0.0, 89.0),
+    ("perspective", 0.0, 0.01),
+    ("flipud", 0.0, 1.0),
+    ("fliplr", 0.0, 1.0),
+    ("mosaic", 0.0, 1.0),
+    ("mixup", 0.0, 1.0),
+    ("copy_paste", 0.0, 1.0),
+];
+
+/// The names of the presets, as [`HyperParameters::load`] takes them.
+pub const PRESETS: [&str; 7] = ["low", "med", "high", "no-augmentation", "objects365", "voc", "shapes"];
+
+impl HyperParameters {
+    /// A preset by our name (`low`) or by that of YOLOv5's file (`hyp.scratch-low.yaml`), or a
+    /// user's yaml file.
+    ///
+    /// # Errors
+    /// When it is neither, or the file lacks a key, has an unknown one, or a value out of range.
+    pub fn load(name_or_path: &str) -> Result<Self, PlanError> {
+        let path = Path::new(name_or_path);
+        if path.is_file() {
+            let value = yaml::read(path, "file of hyper-parameters")?;
+            return Self::from_value(&value, &format!("the hyper-parameters {name_or_path}"));
+        }
+        Self::preset(name_or_path).ok_or_else(|| {
+            PlanError::new(format!(
+                "there are no hyper-parameters {name_or_path}: it is neither a file nor the name of a preset"
+            ))
+            .with_hint(format!("the presets are {}", PRESETS.join(", ")))
+        })
+    }
+
+    /// A preset by name; `None` for any other name.
+    pub fn preset(name: &str) -> Option<Self> {
+        let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
+        let name = name.trim_end_matches(".yaml").trim_start_matches("hyp.").trim_start_matches("scratch-");
+        match name.to_ascii_lowercase().as_str() {
+            "low" => Some(Self::low()),
+            "med" => Some(Self { lrf: 0.1, cls: 0.3, obj: 0.7, scale: 0.9, mixup: 0.1, ..Self::low() }),
+            "high" => Some(Self {
+                lrf: 0.1,
+                cls: 0.3,
+                obj: 0.7,
+                scale: 0.9,
+                mixup: 0.1,
+                copy_paste: 0.1,
+                ..Self::low()
+            }),
+            "no-augmentation" => Some(Self::no_augmentation()),
+            "objects365" => Some(Self::objects365()),
+            "voc" => Some(Self::voc()),
+            "shapes" => Some(Self::shapes()),
+            _ => None,
+        }
+    }
+
+    /// YOLOv5's default, for training from scratch with little augmentation (spec §5).
+    pub fn low() -> Self {
+        Self {
+            lr0: 0.01,
+            lrf: 0.01,
+            momentum: 0.937,
+            weight_decay: 5e-4,
+            warmup_epochs: 3.0,
+            warmup_momentum: 0.8,
+            warmup_bias_lr: 0.1,
+            box_gain: 0.05,
+            cls: 0.5,
+            cls_pw: 1.0,
+            obj: 1.0,
+            obj_pw: 1.0,
+            iou_t: 0.2,
+            anchor_t: 4.0,
+            fl_gamma: 0.0,
+            hsv_h: 0.015,
+            hsv_s: 0.7,
+            hsv_v: 0.4,
+            degrees: 0.0,
+            translate: 0.1,
+            scale: 0.5,
+            shear: 0.0,
+            perspective: 0.0,
+            flipud: 0.0,
+            fliplr: 0.5,
+            mosaic: 1.0,
+            mixup: 0.0,
+            copy_paste: 0.0,
+            anchors: None,
+        }
+    }
+
+    /// For the built-in data set `shapes`, whose images are few and small.
+    pub fn shapes() -> Self {
+        Self::low()
+    }
+
+    fn no_augmentation() -> Self {
+        Self {
+            lrf: 0.1,
+            cls: 0.3,
+            obj: 0.7,
+            hsv_h: 0.0,
+            hsv_s: 0.0,
+            hsv_v: 0.0,
+            translate: 0.0,
+            scale: 0.0,
+            fliplr: 0.0,
+            mosaic: 0.0,
+            ..Self::low()
+        }
+    }
+
+    fn objects365() -> Self {
+        Self {
+            lr0: 0.00258,
+            lrf: 0.17,
+            momentum: 0.779,
+            weight_decay: 0.00058,
+            warmup_epochs: 1.33,
+            warmup_momentum: 0.86,
+            warmup_bias_lr: 0.0711,
+            box_gain: 0.0539,
+            cls: 0.299,
+            cls_pw: 0.825,
+            obj: 0.632,
+            anchor_t: 3.44,
+            anchors: Some(3.2),
+            hsv_h: 0.0188,
+            hsv_s: 0.704,
+            hsv_v: 0.36,
+            translate: 0.0902,
+            scale: 0.491,
+            ..Self::low()
+        }
+    }
+
+    fn voc() -> Self {
+        Self {
+            lr0: 0.00334,
+            lrf: 0.15135,
+            momentum: 0.74832,
+            weight_decay: 0.00025,
+            warmup_epochs: 3.3835,
+            warmup_momentum: 0.59462,
+            warmup_bias_lr: 0.18657,
+            box_gain: 0.02,
+            cls: 0.21638,
+            cls_pw: 0.5,
+            obj: 0.51728,
+            obj_pw: 0.67198,
+            anchor_t: 3.3744,
+            hsv_h: 0.01041,
+            hsv_s: 0.54703,
+            hsv_v: 0.27739,
+            translate: 0.04591,
+            scale: 0.75544,
+            mosaic: 0.85834,
+            mixup: 0.04266,
+            anchors: Some(3.412),
+            ..Self::low()
+        }
+    }
+
+    /// Reads the keys of a yaml; `source` names it in messages.
+    fn from_value(value: &Value, source: &str) -> Result<Self, PlanError> {
+        let Value::Object(given) = value else {
+            return Err(PlanError::new(format!(
+                "{source}: this is {}, not a table of key: number",
+                show(value)
+            )));
+        };
+        let mut checked = serde_json::Map::new();
+        for (key, value) in given {
+            let range = KEYS.iter().find(|(known, ..)| known == key).map(|&(_, low, high)| (low, high));
+            let (low, high) = match (key.as_str(), range) {
+                ("anchors", _) => (0.0, 64.0),
+                (_, Some(range)) => range,
+                // Written by YOLOv5 itself into the hyp.yaml of a run.
+                ("label_smoothing", None) => continue,
+                _ => {
+                    return Err(PlanError::new(format!("{source}: there is no hyper-parameter {key}"))
+                        .with_hint(format!(
+                            "the keys are {}, anchors",
+                            KEYS.map(|(key, ..)| key).join(", ")
+                        )));
+                }
+            };
+            if key == "anchors" && value.is_null() {
+                continue;
+            }
+            let number = match value {
+                Value::Number(number) => number.as_f64(),
+                // Python's YAML takes 1e-3 for text; a number in quotes is meant as one, too.
+                Value::String(text) => text.trim().parse().ok().filter(|number: &f64| number.is_finite()),
+                _ => None,
+            };
+            let number = number
+                .ok_or_else(|| PlanError::new(format!("{source}: {key} is {}, not a number", show(value))))?;
+            if !(low..=high).contains(&number) {
+                return Err(PlanError::new(format!(
+                    "{source}: {key} is {number}, but must be from {low} to {high}"
+                )));
+            }
+            checked.insert(key.clone(), Value::from(number));
+        }
+        for (key, default) in OPTIONAL {
+            checked.entry(key).or_insert_with(|| Value::from(default));
+        }
+        let missing: Vec<&str> =
+            KEYS.map(|(key, ..)| key).into_iter().filter(|key| !checked.contains_key(*key)).collect();
+        if !missing.is_empty() {
+            let what = if missing.len() == 1 { "the key" } else { "the keys" };
+            return Err(PlanError::new(format!("{source}: {what} {} is missing", missing.join(", ")))
+                .with_hint(
+                    "start from a copy of a complete file, for example the hyp.yaml of an earlier run",
+                ));
+        }
+        let mut hyp: Self = serde_json::from_value(Value::Object(checked))
+            .map_err(|error| PlanError::new(format!("{source}: {error}")))?;
+        // Below one anchor YOLOv5 keeps the model's own.
+        hyp.anchors = hyp.anchors.filter(|anchors| anchors.round_ties_even() >= 1.0);
+        Ok(hyp)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn file_with(change: impl Fn(&mut serde_json::Map<String, Value>)) -> Result<HyperParameters, PlanError> {
+        let mut value = serde_json::to_value(HyperParameters::low()).unwrap();
+        change(value.as_object_mut().unwrap());
+        HyperParameters::from_value(&value, "the hyper-parameters my.yaml")
+    }
+
+    #[test]
+    fn presets_have_our_names_and_those_of_yolov5() {
+        for name in PRESETS {
+            assert!(HyperParameters::preset(name).is_some(), "{name}");
+        }
+        for name in ["hyp.scratch-low.yaml", "data/hyps/hyp.scratch-low.yaml", "hyp.scratch-low", "low"] {
+            assert_eq!(HyperParameters::preset(name), Some(HyperParameters::low()), "{name}");
+        }
+        assert_eq!(HyperParameters::load("hyp.VOC.yaml").unwrap().lr0, 0.00334);
+        assert_eq!(HyperParameters::load("hyp.Objects365.yaml").unwrap().anchors, Some(3.2));
+        assert_eq!(HyperParameters::load("hyp.no-augmentation.yaml").unwrap().mosaic, 0.0);
+        let error = HyperParameters::load("hyp.scratch-lwo.yaml").unwrap_err();
+        assert!(error.hint().unwrap().contains("no-augmentation"));
+    }
+
+    #[test]
+    fn every_preset_would_pass_as_a_users_file() {
+        for name in PRESETS {
+            let preset = HyperParameters::preset(name).unwrap();
+            let value = serde_json::to_value(&preset).unwrap();
+            assert_eq!(HyperParameters::from_value(&value, "x").unwrap(), preset, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_file_is_named_with_its_key() {
+        let message = |result: Result<HyperParameters, PlanError>| result.unwrap_err().to_string();
+        let unknown = file_with(|yaml| drop(yaml.insert("lr1".into(), json!(1))));
+        assert_eq!(message(unknown), "the hyper-parameters my.yaml: there is no hyper-parameter lr1");
+        let missing = file_with(|yaml| drop(yaml.shift_remove("box")));
+        assert_eq!(message(missing), "the hyper-parameters my.yaml: the key box is missing");
+        let word = file_with(|yaml| drop(yaml.insert("lr0".into(), json!("fast"))));
+        assert_eq!(message(word), "the hyper-parameters my.yaml: lr0 is \"fast\", not a number");
+        let large = file_with(|yaml| drop(yaml.insert("mosaic".into(), json!(2))));
+        assert_eq!(message(large), "the hyper-parameters my.yaml: mosaic is 2, but must be from 0 to 1");
+    }
 }

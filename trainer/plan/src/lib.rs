@@ -15,6 +15,7 @@ pub mod model;
 pub mod options;
 pub mod run;
 pub mod schedule;
+mod yaml;
 
 pub use error::PlanError;
 pub use run::RunPlan;

@@ -1,1 +1,129 @@
 //! Learning rate, momentum and accumulation over a run, as pure functions of the step (spec §6).
+//! Nothing here knows an optimizer; the trainer sets what these functions return.
+
+use crate::hyp::HyperParameters;
+
+/// The shortest warm-up, in steps (spec §6).
+const MIN_WARMUP_STEPS: f64 = 100.0;
+
+/// Batches whose gradients are summed into one optimizer step: `max(round(nbs / batch), 1)`.
+pub fn accumulate(nominal_batch: usize, batch: usize) -> usize {
+    ((nominal_batch as f64 / batch as f64).round_ties_even() as usize).max(1)
+}
+
+/// The weight decay for a batch, scaled by how far its accumulated size is from the nominal one.
+pub fn scaled_weight_decay(weight_decay: f64, nominal_batch: usize, batch: usize) -> f64 {
+    weight_decay * (batch * accumulate(nominal_batch, batch)) as f64 / nominal_batch as f64
+}
+
+/// The loss gains for a model of `levels` detection levels and `classes`, on `image_size` pixels
+/// (spec §4): hyper-parameters are given for 3 levels, 80 classes and 640 px.
+pub fn scale_gains(hyp: &mut HyperParameters, levels: usize, classes: usize, image_size: usize) {
+    let by_level = 3.0 / levels as f64;
+    hyp.box_gain *= by_level;
+    hyp.cls *= classes as f64 / 80.0 * by_level;
+    hyp.obj *= (image_size as f64 / 640.0).powi(2) * by_level;
+}
+
+/// The decay of the weights' moving average after `updates` updates (spec §6).
+pub fn ema_decay(updates: u64) -> f64 {
+    0.9999 * (1.0 - (-(updates as f64) / 2000.0).exp())
+}
+
+/// The shape of the learning rate over a run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Schedule {
+    /// Epochs of the whole run.
+    pub epochs: usize,
+    /// Batches an epoch.
+    pub batches: usize,
+    /// Images a step over all ranks.
+    pub batch: usize,
+    /// The nominal batch to which gradients are accumulated.
+    pub nominal_batch: usize,
+    /// Cosine instead of linear.
+    pub cosine: bool,
+    lr0: f64,
+    lrf: f64,
+    momentum: f64,
+    warmup_momentum: f64,
+    warmup_bias_lr: f64,
+    warmup_epochs: f64,
+}
+
+/// What a step uses.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StepSettings {
+    /// Batches to sum before the optimizer steps; whole while warming up, the run's afterwards.
+    pub accumulate: usize,
+    /// Learning rate of the group of biases (group 0).
+    pub lr_bias: f64,
+    /// Learning rate of the groups of weights (groups 1 and 2).
+    pub lr_other: f64,
+    /// Momentum, for optimizers that have one of that name (not Adam).
+    pub momentum: f64,
+}
+
+impl Schedule {
+    /// The schedule of a run with these hyper-parameters.
+    pub fn new(
+        hyp: &HyperParameters,
+        epochs: usize,
+        batches: usize,
+        batch: usize,
+        nominal_batch: usize,
+        cosine: bool,
+    ) -> Self {
+        Self {
+            epochs,
+            batches,
+            batch,
+            nominal_batch,
+            cosine,
+            lr0: hyp.lr0,
+            lrf: hyp.lrf,
+            momentum: hyp.momentum,
+            warmup_momentum: hyp.warmup_momentum,
+            warmup_bias_lr: hyp.warmup_bias_lr,
+            warmup_epochs: hyp.warmup_epochs,
+        }
+    }
+
+    /// The factor on `lr0` in an epoch counted from 0.
+    pub fn factor(&self, epoch: usize) -> f64 {
+        let done = epoch as f64 / self.epochs as f64;
+        if self.cosine {
+            (1.0 - (done * std::f64::consts::PI).cos()) / 2.0 * (self.lrf - 1.0) + 1.0
+        } else {
+            (1.0 - done) * (1.0 - self.lrf) + self.lrf
+        }
+    }
+
+    /// The last step of the warm-up, counted from 0.
+    pub fn warmup_steps(&self) -> usize {
+        (self.warmup_epochs * self.batches as f64).round_ties_even().max(MIN_WARMUP_STEPS) as usize
+    }
+
+    /// What step `step` (over all epochs, from 0) of epoch `epoch` uses.
+    pub fn at(&self, step: usize, epoch: usize) -> StepSettings {
+        let lr = self.lr0 * self.factor(epoch);
+        let warmup = self.warmup_steps();
+        if step > warmup {
+            let accumulate = accumulate(self.nominal_batch, self.batch);
+            return StepSettings { accumulate, lr_bias: lr, lr_other: lr, momentum: self.momentum };
+        }
+        let rise = |from: f64, to: f64| from + (to - from) * (step as f64 / warmup as f64);
+        let target = self.nominal_batch as f64 / self.batch as f64;
+        StepSettings {
+            accumulate: (rise(1.0, target).round_ties_even() as usize).max(1),
+            lr_bias: rise(self.warmup_bias_lr, lr),
+            lr_other: rise(0.0, lr),
+            momentum: rise(self.warmup_momentum, self.momentum),
+        }
+    }
+}
+
+/// The smallest multiple of `stride` that is not below `size`, and at least `floor` (spec §6).
+pub fn round_image_size(size: usize, stride: usize, floor: usize) -> usize {
+    size.div_ceil(stride).saturating_mul(stride).max(floor)
+}

@@ -1,0 +1,26 @@
+//! Mixup: two augmented images and their labels in one (spec §7).
+
+use super::boxes::Label;
+use crate::image::Image;
+use crate::random::Random;
+
+/// Draws the share of the first image, from Beta(32, 32).
+pub fn draw_share(random: &mut Random) -> f64 {
+    random.beta(32)
+}
+
+/// Blends `other` into `image`, which keeps `share` of itself; both have one size. Fractions are
+/// cut off, not rounded. The labels of both count.
+pub fn mixup(
+    share: f64,
+    image: &mut Image,
+    labels: &mut Vec<Label>,
+    other: &Image,
+    other_labels: Vec<Label>,
+) {
+    debug_assert_eq!(image.data.len(), other.data.len());
+    for (pixel, &with) in image.data.iter_mut().zip(&other.data) {
+        *pixel = (f64::from(*pixel) * share + f64::from(with) * (1.0 - share)) as u8;
+    }
+    labels.extend(other_labels);
+}

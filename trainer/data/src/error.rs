@@ -1,0 +1,127 @@
+//! What can be wrong with the files of a data set. Every error is one message that names the file,
+//! the value and the reason; [`DataError::hint`] says what to do next.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A failure to read, verify or write the files of a data set.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DataError {
+    /// The operating system refused something.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried, as a verb: "read", "create", "rename".
+        action: &'static str,
+        /// On which file or folder.
+        path: PathBuf,
+        /// The system's reason.
+        #[source]
+        source: io::Error,
+    },
+    /// A file is not an image that can be decoded.
+    #[error("cannot decode {}: {reason}", path.display())]
+    Decode {
+        /// The image file.
+        path: PathBuf,
+        /// What is wrong with its content.
+        reason: String,
+    },
+    /// A folder, list or pattern of a split leads to nothing.
+    #[error("{} does not exist (images of the {split} split)", path.display())]
+    Missing {
+        /// "train", "val" or "test".
+        split: String,
+        /// The entry of the data yaml.
+        path: PathBuf,
+    },
+    /// A pattern with `*`, `?` or `[` cannot be understood.
+    #[error("{pattern} is not a valid pattern of the {split} split: {reason}")]
+    Pattern {
+        /// "train", "val" or "test".
+        split: String,
+        /// The pattern.
+        pattern: String,
+        /// Where and why it is wrong.
+        reason: String,
+    },
+    /// A split holds no image at all.
+    #[error("no images of the {split} split in {roots}")]
+    NoImages {
+        /// "train", "val" or "test".
+        split: String,
+        /// Where images were looked for.
+        roots: String,
+    },
+    /// Every image of a split is corrupt.
+    #[error("all {count} images of the {split} split are corrupt; the first: {first}")]
+    AllCorrupt {
+        /// "train", "val" or "test".
+        split: String,
+        /// How many images there are.
+        count: usize,
+        /// The message of one of them.
+        first: String,
+    },
+    /// A training split has images, but not one label.
+    #[error("no labels of the {split} split: {} was the first file looked for", label.display())]
+    NoLabels {
+        /// "train", usually.
+        split: String,
+        /// Where the labels of the first image should have been.
+        label: PathBuf,
+    },
+    /// A label names a class that the data yaml does not.
+    #[error("{}:{line}: class {class}, but the data set names {names} classes (0 to {})", file.display(), names.saturating_sub(1))]
+    ClassBeyondNames {
+        /// The label file.
+        file: PathBuf,
+        /// The line in it, from 1.
+        line: usize,
+        /// The class found there.
+        class: f32,
+        /// How many names the data yaml has.
+        names: usize,
+    },
+    /// A folder is in the way of the built-in data set.
+    #[error("{} holds other files; the built-in data set is not written over them", path.display())]
+    Occupied {
+        /// The folder.
+        path: PathBuf,
+    },
+}
+
+impl DataError {
+    /// What to do next, if there is one thing to do.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Io { .. } => None,
+            Self::Decode { .. } => Some("replace the file by a readable image, or delete it"),
+            Self::Missing { .. } | Self::Pattern { .. } => {
+                Some("correct the entry of this split in the data yaml")
+            }
+            Self::NoImages { .. } => {
+                Some("put images there (bmp, jpeg, jpg, mpo, png, tif, tiff, webp) or correct the data yaml")
+            }
+            Self::AllCorrupt { .. } => Some("correct the files that the message names"),
+            Self::NoLabels { .. } => Some(
+                "labels lie beside the images: the last `/images/` of a path becomes `/labels/`, the extension `.txt`",
+            ),
+            Self::ClassBeyondNames { .. } => {
+                Some("correct the label, or add the missing class to `names` in the data yaml")
+            }
+            Self::Occupied { .. } => Some("remove or rename that folder, then run again"),
+        }
+    }
+
+    /// An [`DataError::Io`] for `map_err`.
+    pub(crate) fn io(action: &'static str, path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.as_ref().to_path_buf();
+        move |source| Self::Io { action, path, source }
+    }
+
+    /// A [`DataError::Decode`].
+    pub(crate) fn decode(path: &Path, reason: impl ToString) -> Self {
+        Self::Decode { path: path.to_path_buf(), reason: reason.to_string() }
+    }
+}

@@ -1,0 +1,296 @@
+//! The machinery under both loaders. Two producers take turns at batches, so that one is ready
+//! while the other is being made; the images of both are loaded by one pool of threads, straight
+//! into their place in the batch. Producers run ahead of the consumer by a bounded number of
+//! batches, into the next epoch if there is one, and live until the loader is dropped.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use rayon::ThreadPool;
+use rayon::prelude::*;
+
+use super::{Batch, Item, LoaderError};
+use crate::augment::boxes::Label;
+use crate::image::Image;
+
+/// Producers, and so batches that are being made at a time.
+const PRODUCERS: usize = 2;
+
+/// Buffers of one image in the making, reused by the next.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    pub(super) image: Image,
+    pub(super) spare: Image,
+    pub(super) labels: Vec<Label>,
+}
+
+/// What a batch will be made of.
+pub(super) struct BatchPlan {
+    pub(super) height: usize,
+    pub(super) width: usize,
+    pub(super) images: Vec<usize>,
+}
+
+/// An image in its batch: where from, and its targets without the index in the batch.
+pub(super) type Made = (Item, Vec<[f32; 5]>);
+
+/// The rules that tell a training loader from a validation loader.
+pub(super) trait Source: Send + Sync + 'static {
+    /// Whether an epoch follows the last batch of another, to be prepared ahead.
+    const REPEATS: bool;
+    /// Batches of an epoch.
+    fn batches(&self) -> usize;
+    /// The order of images in an epoch.
+    fn order(&self, epoch: u64) -> Vec<usize>;
+    /// Shape and images of a batch.
+    fn plan(&self, order: &[usize], batch: usize) -> BatchPlan;
+    /// Makes one image: its pixels go to `planes`, R, G, B.
+    fn make(
+        &self,
+        epoch: u64,
+        image: usize,
+        size: [usize; 2],
+        scratch: &mut Scratch,
+        planes: &mut [u8],
+    ) -> Result<Made, LoaderError>;
+}
+
+/// A batch by its place in the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Position {
+    epoch: u64,
+    batch: usize,
+}
+
+impl Position {
+    /// The place after this one in epochs of `batches`.
+    fn next(self, batches: usize) -> Self {
+        if self.batch + 1 < batches {
+            Self { batch: self.batch + 1, ..self }
+        } else {
+            Self { epoch: self.epoch + 1, batch: 0 }
+        }
+    }
+}
+
+/// Gives the pixel buffer of a used batch back, so that the next batch needs no new memory.
+#[derive(Debug, Clone)]
+pub struct Recycler(Sender<Vec<u8>>);
+
+impl Recycler {
+    /// Hands back the buffer of a batch that is not needed any more.
+    pub fn give(&self, pixels: Vec<u8>) {
+        // When enough buffers wait already, this one is freed.
+        let _ = self.0.try_send(pixels);
+    }
+}
+
+/// Makes batches; shared by all threads.
+struct Maker<S> {
+    source: S,
+    pool: Option<ThreadPool>,
+    scratch: Mutex<Vec<Scratch>>,
+    used: Receiver<Vec<u8>>,
+}
+
+impl<S: Source> Maker<S> {
+    /// Makes one batch; `None` when it was told to stop.
+    fn batch(
+        &self,
+        epoch: u64,
+        order: &[usize],
+        batch: usize,
+        stop: &AtomicBool,
+    ) -> Option<Result<Batch, LoaderError>> {
+        let BatchPlan { height, width, images } = self.source.plan(order, batch);
+        let mut pixels = self.used.try_recv().unwrap_or_default();
+        // Every byte is written below, so old ones need not be cleared.
+        pixels.resize(images.len() * 3 * height * width, 0);
+        let make = |(planes, &image): (&mut [u8], &usize)| {
+            if stop.load(Ordering::Relaxed) {
+                return Err(None);
+            }
+            let mut scratch = self.scratch().pop().unwrap_or_default();
+            let made = self.source.make(epoch, image, [height, width], &mut scratch, planes);
+            self.scratch().push(scratch);
+            made.map_err(Some)
+        };
+        let size = 3 * height * width;
+        let made: Result<Vec<Made>, Option<LoaderError>> = match &self.pool {
+            Some(pool) => pool.install(|| {
+                pixels.par_chunks_exact_mut(size).zip(&images).with_max_len(1).map(make).collect()
+            }),
+            None => pixels.chunks_exact_mut(size).zip(&images).map(make).collect(),
+        };
+        let made = match made {
+            Ok(made) => made,
+            Err(error) => return error.map(Err),
+        };
+        let mut targets = Vec::with_capacity(made.iter().map(|(_, targets)| targets.len()).sum());
+        let mut items = Vec::with_capacity(made.len());
+        for (i, (item, of_image)) in made.into_iter().enumerate() {
+            targets.extend(of_image.into_iter().map(|[class, x, y, w, h]| [i as f32, class, x, y, w, h]));
+            items.push(item);
+        }
+        Some(Ok(Batch { height, width, pixels, targets, items }))
+    }
+
+    fn scratch(&self) -> std::sync::MutexGuard<'_, Vec<Scratch>> {
+        // The buffers hold nothing that a panic could have left half done.
+        self.scratch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An order to a producer: make every [`PRODUCERS`]th batch from `from` on.
+struct Order {
+    /// The epoch of the stream's first batch.
+    epoch: u64,
+    from: Position,
+    out: Sender<Result<Batch, LoaderError>>,
+    stop: Arc<AtomicBool>,
+}
+
+/// Batches on their way, in turns from each producer.
+struct Stream {
+    next: Position,
+    turn: usize,
+    inputs: Vec<Receiver<Result<Batch, LoaderError>>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Delivers batches in order.
+pub(super) struct Pipeline<S: Source> {
+    maker: Arc<Maker<S>>,
+    recycler: Recycler,
+    stream: Option<Stream>,
+    producers: Vec<(Sender<Order>, JoinHandle<()>)>,
+    /// The order of the epoch at hand, when batches are made by the caller's thread.
+    order: Option<(u64, Vec<usize>)>,
+}
+
+impl<S: Source> Pipeline<S> {
+    /// Starts `workers` threads for `source`; with none, batches are made when asked for.
+    pub(super) fn new(source: S, workers: usize) -> Result<Self, LoaderError> {
+        let pool = match workers {
+            0 => None,
+            _ => Some(
+                rayon::ThreadPoolBuilder::new()
+                    .num_threads(workers)
+                    .thread_name(|i| format!("loader-{i}"))
+                    .build()
+                    .map_err(|source| LoaderError::Threads { count: workers, source: source.into() })?,
+            ),
+        };
+        let (recycler, used) = bounded(2 * PRODUCERS);
+        let threaded = pool.is_some();
+        let maker = Arc::new(Maker { source, pool, scratch: Mutex::default(), used });
+        let mut pipeline =
+            Self { maker, recycler: Recycler(recycler), stream: None, producers: Vec::new(), order: None };
+        if threaded {
+            for i in 0..PRODUCERS {
+                let (commands, orders) = unbounded();
+                let maker = Arc::clone(&pipeline.maker);
+                let thread = std::thread::Builder::new()
+                    .name(format!("batches-{i}"))
+                    .spawn(move || produce(&maker, &orders))
+                    .map_err(|source| LoaderError::Threads { count: PRODUCERS, source: source.into() })?;
+                pipeline.producers.push((commands, thread));
+            }
+        }
+        Ok(pipeline)
+    }
+
+    pub(super) fn source(&self) -> &S {
+        &self.maker.source
+    }
+
+    pub(super) fn recycler(&self) -> Recycler {
+        self.recycler.clone()
+    }
+
+    /// The batch at a place of the run. Asked for in order, it is usually ready.
+    pub(super) fn batch(&mut self, epoch: u64, batch: usize) -> Result<Batch, LoaderError> {
+        let position = Position { epoch, batch };
+        if self.producers.is_empty() {
+            if self.order.as_ref().is_none_or(|(of, _)| *of != epoch) {
+                self.order = Some((epoch, self.maker.source.order(epoch)));
+            }
+            let order = self.order.as_ref().map_or(&[][..], |(_, order)| order);
+            return self
+                .maker
+                .batch(epoch, order, batch, &AtomicBool::new(false))
+                .unwrap_or(Err(LoaderError::Worker));
+        }
+        self.seek(epoch, batch);
+        let Some(stream) = &mut self.stream else { return Err(LoaderError::Worker) };
+        let received = stream.inputs[stream.turn].recv().unwrap_or(Err(LoaderError::Worker));
+        stream.turn = (stream.turn + 1) % PRODUCERS;
+        stream.next = position.next(self.maker.source.batches());
+        if received.is_err() {
+            self.stream = None;
+        }
+        received
+    }
+
+    /// Lets the producers start at `position`, so that the first batch is ready sooner.
+    pub(super) fn seek(&mut self, epoch: u64, batch: usize) {
+        let position = Position { epoch, batch };
+        if self.producers.is_empty() || self.stream.as_ref().is_some_and(|stream| stream.next == position) {
+            return;
+        }
+        // The old stream is told to stop before producers get new orders.
+        self.stream = None;
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut from = position;
+        let mut inputs = Vec::new();
+        for (commands, _) in &self.producers {
+            let (out, input) = bounded(1);
+            // A producer that ended shows as a closed channel when its batch is asked for.
+            let _ = commands.send(Order { epoch, from, out, stop: Arc::clone(&stop) });
+            inputs.push(input);
+            from = from.next(self.maker.source.batches());
+        }
+        self.stream = Some(Stream { next: position, turn: 0, inputs, stop });
+    }
+}
+
+impl<S: Source> Drop for Pipeline<S> {
+    fn drop(&mut self) {
+        self.stream = None;
+        for (commands, thread) in self.producers.drain(..) {
+            drop(commands);
+            // A producer that panicked has already been reported as `LoaderError::Worker`.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A producer's life: one order after another until the loader is dropped.
+fn produce<S: Source>(maker: &Maker<S>, orders: &Receiver<Order>) {
+    for Order { epoch, from, out, stop } in orders {
+        let batches = maker.source.batches();
+        let mut position = from;
+        let mut order = (position.epoch, maker.source.order(position.epoch));
+        while S::REPEATS || position.epoch == epoch {
+            if order.0 != position.epoch {
+                order = (position.epoch, maker.source.order(position.epoch));
+            }
+            let Some(batch) = maker.batch(position.epoch, &order.1, position.batch, &stop) else { break };
+            let failed = batch.is_err();
+            if out.send(batch).is_err() || failed {
+                break;
+            }
+            for _ in 0..PRODUCERS {
+                position = position.next(batches);
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Decoded images, scaled so that their longer side is the training size. Decoding costs more
+//! than all augmentation together, and mosaics need each image about four times an epoch, so
+//! images stay in memory until a budget is used up. Images come in random order: keeping the
+//! first ones serves as many requests as any rule for replacing them, and needs no lock.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use sysinfo::System;
+use yolo_plan::options::Cache;
+
+use super::LoaderError;
+use super::disk;
+use crate::image::{Image, decode, resize};
+use crate::scan::Sample;
+
+/// How an image is made smaller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shrink {
+    /// Bilinear, for training.
+    Linear,
+    /// By area, for validation.
+    Area,
+}
+
+/// The images of a data set at one size.
+pub(super) struct ImageStore {
+    samples: Arc<[Sample]>,
+    size: usize,
+    shrink: Shrink,
+    on_disk: bool,
+    slots: Box<[OnceLock<Arc<Image>>]>,
+    /// Bytes that may still be kept.
+    budget: AtomicUsize,
+    disk_failed: AtomicBool,
+    warnings: Mutex<Vec<String>>,
+}
+
+impl ImageStore {
+    /// A store that keeps about `keep` bytes of images, or all of them with [`Cache::Ram`] where
+    /// memory suffices.
+    pub(super) fn new(
+        samples: Arc<[Sample]>,
+        size: usize,
+        shrink: Shrink,
+        cache: Option<Cache>,
+        keep: usize,
+    ) -> Self {
+        let mut warnings = Vec::new();
+        let mut budget = keep;
+        if cache == Some(Cache::Ram) {
+            let needed: u64 = samples
+                .iter()
+                .map(|sample| {
+                    let [width, height] = scaled(sample.width as usize, sample.height as usize, size);
+                    (width * height * 3) as u64
+                })
+                .sum();
+            match ram_warning(needed, available_memory()) {
+                None => budget = usize::try_from(needed).unwrap_or(usize::MAX),
+                Some(warning) => warnings.push(warning),
+            }
+        }
+        Self {
+            slots: samples.iter().map(|_| OnceLock::new()).collect(),
+            samples,
+            size,
+            shrink,
+            on_disk: cache == Some(Cache::Disk),
+            budget: budget.into(),
+            disk_failed: AtomicBool::new(false),
+            warnings: Mutex::new(warnings),
+        }
+    }
+
+    /// The samples whose images these are.
+    pub(super) fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
+    /// What the user should know, each once.
+    pub(super) fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The image of sample `index`.
+    pub(super) fn get(&self, index: usize) -> Result<Arc<Image>, LoaderError> {
+        let slot = &self.slots[index];
+        if let Some(image) = slot.get() {
+            return Ok(Arc::clone(image));
+        }
+        let image = Arc::new(self.load(index)?);
+        let bytes = image.data.len();
+        let fits =
+            self.budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
+        if fits.is_ok() && slot.set(Arc::clone(&image)).is_err() {
+            // Another thread kept the same image meanwhile.
+            self.budget.fetch_add(bytes, Ordering::Relaxed);
+        }
+        Ok(image)
+    }
+
+    /// Loads an image from its cached form or its file.
+    fn load(&self, index: usize) -> Result<Image, LoaderError> {
+        let sample = &self.samples[index];
+        if !self.on_disk {
+            return self.decode(sample);
+        }
+        let filter = match self.shrink {
+            Shrink::Linear => "linear",
+            Shrink::Area => "area",
+        };
+        let cached = disk::place(&sample.image, self.size, filter);
+        if let Some(image) = disk::read(&sample.image, &cached) {
+            return Ok(image);
+        }
+        let image = self.decode(sample)?;
+        if !self.disk_failed.load(Ordering::Relaxed)
+            && let Err(error) = disk::write(&sample.image, &cached, &image)
+            && !self.disk_failed.swap(true, Ordering::Relaxed)
+        {
+            self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(format!(
+                "cannot write {} ({error}); training goes on without --cache disk for the images not written yet",
+                cached.display()
+            ));
+        }
+        Ok(image)
+    }
+
+    /// Decodes and scales the file of a sample.
+    fn decode(&self, sample: &Sample) -> Result<Image, LoaderError> {
+        let image = decode::decode(&sample.image)
+            .map_err(|source| LoaderError::Image { path: sample.image.clone(), source })?;
+        if [image.width, image.height] != [sample.width as usize, sample.height as usize] {
+            return Err(LoaderError::Changed {
+                path: sample.image.clone(),
+                width: image.width,
+                height: image.height,
+                scanned: [sample.width, sample.height],
+            });
+        }
+        let [width, height] = scaled(image.width, image.height, self.size);
+        if [width, height] == [image.width, image.height] {
+            return Ok(image);
+        }
+        Ok(if self.shrink == Shrink::Area && width <= image.width && height <= image.height {
+            resize::area(&image, width, height)
+        } else {
+            resize::linear(&image, width, height)
+        })
+    }
+}
+
+/// Width and height after scaling the longer side to `size`, rounded up (spec §7).
+pub(super) fn scaled(width: usize, height: usize, size: usize) -> [usize; 2] {
+    let ratio = size as f64 / width.max(height) as f64;
+    if ratio == 1.0 {
+        [width, height]
+    } else {
+        [width, height].map(|side| (side as f64 * ratio).ceil() as usize)
+    }
+}
+
+/// Bytes of memory that can be used without swapping, within the limits of a container.
+fn available_memory() -> u64 {
+    let mut system = System::new();
+    system.refresh_memory();
+    let limit = system.cgroup_limits().map_or(u64::MAX, |limits| limits.free_memory);
+    system.available_memory().min(limit)
+}
+
+/// Why `needed` bytes of images are not all kept, if so: a tenth is left as a margin (spec §7).
+fn ram_warning(needed: u64, available: u64) -> Option<String> {
+    let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+    (needed as f64 * 1.1 >= available as f64).then(|| {
+        format!(
+            "--cache ram needs {:.1} GiB with a margin of 10 % and {:.1} GiB are free; images are not all kept in memory",
+            gib(needed) * 1.1,
+            gib(available)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_rounded_up_from_the_longer_side() {
+        assert_eq!(scaled(640, 480, 320), [320, 240]);
+        assert_eq!(scaled(333, 500, 320), [214, 320]);
+        assert_eq!(scaled(320, 100, 320), [320, 100]);
+        assert_eq!(scaled(10, 1000, 320), [4, 320]);
+    }
+
+    #[test]
+    fn ram_is_refused_without_a_margin_of_a_tenth() {
+        assert_eq!(ram_warning(100 << 20, 200 << 20), None);
+        assert!(ram_warning(100 << 20, 105 << 20).is_some());
+    }
+}

@@ -1,0 +1,233 @@
+//! The loader of training: shuffled, augmented batches, epoch after epoch, the same for any number
+//! of threads and ranks (spec §7, order of augmentation; §8).
+
+use std::sync::Arc;
+
+use yolo_plan::options::Cache;
+
+use super::pipeline::{BatchPlan, Made, Pipeline, Recycler, Scratch, Source};
+use super::store::{ImageStore, Shrink};
+use super::{Batch, Item, LoaderError};
+use crate::augment::boxes::{Label, normalise};
+use crate::augment::geometry::{Draws, perspective};
+use crate::augment::mosaic::{draw_centre, mosaic};
+use crate::augment::{Augment, copy_paste, mixup};
+use crate::image::letterbox::{Letterbox, LetterboxOptions};
+use crate::random::{Purpose, Random};
+use crate::rect::{RectBatches, batch_shapes};
+use crate::sampler::Sampler;
+use crate::scan::Sample;
+
+/// Bytes of scaled images that are kept in memory without `--cache`: small data sets entirely,
+/// of large ones too little to matter for memory.
+const KEEP: usize = 256 << 20;
+
+/// What a training loader needs to know.
+#[derive(Debug, Clone)]
+pub struct LoaderSettings {
+    /// Side of the square network input in pixels.
+    pub image_size: usize,
+    /// Largest stride of the model; rectangular batches are multiples of it.
+    pub stride: usize,
+    /// Images a step on this rank.
+    pub batch_per_rank: usize,
+    /// This rank.
+    pub rank: usize,
+    /// Ranks of the run.
+    pub world: usize,
+    /// Seed of order and augmentation.
+    pub seed: u64,
+    /// Threads that load images; 0 loads in the caller's thread.
+    pub workers: usize,
+    /// Rectangular batches of similar images, in a fixed order and without mosaic.
+    pub rect: bool,
+    /// Where scaled images are kept between epochs.
+    pub cache: Option<Cache>,
+    /// How strongly images are augmented.
+    pub augment: Augment,
+}
+
+/// Loads training batches.
+pub struct TrainLoader(Pipeline<TrainSource>);
+
+impl TrainLoader {
+    /// Starts a loader of `samples`.
+    ///
+    /// # Errors
+    ///
+    /// When there are no samples, a size is zero, or threads cannot be started.
+    pub fn new(samples: Arc<[Sample]>, settings: LoaderSettings) -> Result<Self, LoaderError> {
+        if samples.is_empty() {
+            return Err(LoaderError::NoImages);
+        }
+        let positive = [
+            ("the image size", settings.image_size),
+            ("the stride", settings.stride),
+            ("the batch of a rank", settings.batch_per_rank),
+            ("the number of ranks", settings.world),
+        ];
+        if let Some((name, value)) = positive.into_iter().find(|&(_, value)| value == 0) {
+            return Err(LoaderError::Setting { name, requirement: "at least 1", value });
+        }
+        if settings.rank >= settings.world {
+            let requirement = "below the number of ranks";
+            return Err(LoaderError::Setting { name: "the rank", requirement, value: settings.rank });
+        }
+        let LoaderSettings { batch_per_rank, rank, world, seed, workers, .. } = settings;
+        let seed = (!settings.rect).then_some(seed);
+        let sampler = Sampler::new(samples.len(), batch_per_rank, rank, world, seed);
+        let rect = settings.rect.then(|| {
+            // The shape follows from the images of all ranks, so that all have the same.
+            batch_shapes(&sizes(&samples), batch_per_rank * world, settings.image_size, settings.stride, 0.0)
+        });
+        let store = ImageStore::new(samples, settings.image_size, Shrink::Linear, settings.cache, KEEP);
+        Ok(Self(Pipeline::new(TrainSource { store, sampler, rect, settings }, workers)?))
+    }
+
+    /// Batches of an epoch, the same on every rank. The last may be smaller.
+    pub fn batches_per_epoch(&self) -> usize {
+        self.0.source().batches()
+    }
+
+    /// The batches of an epoch from `first_batch` on. Threads start at once, and after the last
+    /// batch they prepare the next epoch's first ones.
+    pub fn epoch(&mut self, epoch: u64, first_batch: usize) -> TrainEpoch<'_> {
+        if first_batch < self.batches_per_epoch() {
+            self.0.seek(epoch, first_batch);
+        }
+        TrainEpoch { loader: self, epoch, batch: first_batch }
+    }
+
+    /// Where buffers of used batches go.
+    pub fn recycler(&self) -> Recycler {
+        self.0.recycler()
+    }
+
+    /// What the user should know, for instance that memory does not suffice for `--cache ram`;
+    /// each message is given once.
+    pub fn take_warnings(&self) -> Vec<String> {
+        self.0.source().store.take_warnings()
+    }
+}
+
+/// The batches of one epoch; it ends after an error.
+pub struct TrainEpoch<'a> {
+    loader: &'a mut TrainLoader,
+    epoch: u64,
+    batch: usize,
+}
+
+impl Iterator for TrainEpoch<'_> {
+    type Item = Result<Batch, LoaderError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batches = self.loader.batches_per_epoch();
+        if self.batch >= batches {
+            return None;
+        }
+        let batch = self.loader.0.batch(self.epoch, self.batch);
+        self.batch = if batch.is_ok() { self.batch + 1 } else { batches };
+        Some(batch)
+    }
+}
+
+/// Width and height of each sample.
+pub(super) fn sizes(samples: &[Sample]) -> Vec<[u32; 2]> {
+    samples.iter().map(|sample| [sample.width, sample.height]).collect()
+}
+
+struct TrainSource {
+    store: ImageStore,
+    sampler: Sampler,
+    /// Order and shapes of rectangular batches.
+    rect: Option<RectBatches>,
+    settings: LoaderSettings,
+}
+
+impl Source for TrainSource {
+    const REPEATS: bool = true;
+
+    fn batches(&self) -> usize {
+        self.sampler.batches_per_epoch()
+    }
+
+    fn order(&self, epoch: u64) -> Vec<usize> {
+        self.rect.as_ref().map_or_else(|| self.sampler.order(epoch), |rect| rect.order.clone())
+    }
+
+    fn plan(&self, order: &[usize], batch: usize) -> BatchPlan {
+        let square = [self.settings.image_size; 2];
+        let [height, width] = self.rect.as_ref().map_or(square, |rect| rect.shapes[batch]);
+        BatchPlan { height, width, images: self.sampler.batch(order, batch) }
+    }
+
+    fn make(
+        &self,
+        epoch: u64,
+        index: usize,
+        size: [usize; 2],
+        scratch: &mut Scratch,
+        planes: &mut [u8],
+    ) -> Result<Made, LoaderError> {
+        let augment = &self.settings.augment;
+        let mut random = Random::keyed(self.settings.seed, epoch, Purpose::Augment, index as u64);
+        if !self.settings.rect && random.chance(augment.mosaic) {
+            self.mosaic(index, &mut random, scratch)?;
+            if random.chance(augment.mixup) {
+                let mut other = Scratch::default();
+                self.mosaic(random.below(self.store.samples().len()), &mut random, &mut other)?;
+                let share = mixup::draw_share(&mut random);
+                mixup::mixup(share, &mut scratch.image, &mut scratch.labels, &other.image, other.labels);
+            }
+        } else {
+            self.single(index, size, &mut random, scratch)?;
+        }
+        let finish = augment.draw_finish(&mut random);
+        finish.write(&scratch.image, planes);
+        let targets = normalise(&scratch.labels, size, finish.up_down, finish.left_right).collect();
+        let sample = &self.store.samples()[index];
+        let native = [sample.height, sample.width];
+        Ok((Item { sample: index, native, ratio: [1.0; 2], pad: [0.0; 2] }, targets))
+    }
+}
+
+impl TrainSource {
+    /// A mosaic of image `index` and three random ones, through a perspective, into `scratch`.
+    fn mosaic(&self, index: usize, random: &mut Random, scratch: &mut Scratch) -> Result<(), LoaderError> {
+        let size = self.settings.image_size;
+        let samples = self.store.samples();
+        let centre = draw_centre(size, random);
+        let mut indices = [index, 0, 0, 0];
+        for other in &mut indices[1..] {
+            *other = random.below(samples.len());
+        }
+        random.shuffle(&mut indices);
+        let [a, b, c, d] = indices.map(|i| self.store.get(i).map(|image| (image, &samples[i])));
+        let [a, b, c, d] = [a?, b?, c?, d?];
+        let tiles = [(&*a.0, a.1), (&*b.0, b.1), (&*c.0, c.1), (&*d.0, d.1)];
+        let Scratch { image, spare, labels } = scratch;
+        mosaic(tiles, centre, size, image, labels);
+        copy_paste::copy_paste(self.settings.augment.copy_paste, image, labels, random);
+        perspective(&Draws::random(&self.settings.augment, random), [size; 2], image, spare, labels);
+        Ok(())
+    }
+
+    /// Image `index` alone, letterboxed to `size` and through a perspective, into `scratch`.
+    fn single(
+        &self,
+        index: usize,
+        size: [usize; 2],
+        random: &mut Random,
+        scratch: &mut Scratch,
+    ) -> Result<(), LoaderError> {
+        let loaded = self.store.get(index)?;
+        let letterbox = Letterbox::new(loaded.height, loaded.width, &LetterboxOptions::exact(size, true));
+        let Scratch { image, spare, labels } = scratch;
+        letterbox.apply(&loaded, image);
+        let extent = [loaded.width as f64 * letterbox.ratio[1], loaded.height as f64 * letterbox.ratio[0]];
+        labels.clear();
+        labels.extend(Label::of_sample(&self.store.samples()[index], extent, letterbox.pad));
+        perspective(&Draws::random(&self.settings.augment, random), size, image, spare, labels);
+        Ok(())
+    }
+}

@@ -1,0 +1,164 @@
+//! The loader of validation: every image once, as it is, in rectangular batches of similar aspect
+//! ratio or square ones, each item with what maps boxes back to the file's pixels (spec §7, §9).
+
+use std::sync::Arc;
+
+use yolo_plan::options::Cache;
+
+use super::pipeline::{BatchPlan, Made, Pipeline, Recycler, Scratch, Source};
+use super::store::{ImageStore, Shrink};
+use super::train::sizes;
+use super::{Batch, Item, LoaderError};
+use crate::augment::boxes::{Label, normalise};
+use crate::image::flip::Finish;
+use crate::image::letterbox::{Letterbox, LetterboxOptions};
+use crate::rect::{RectBatches, batch_shapes};
+use crate::sampler::Sampler;
+use crate::scan::Sample;
+
+/// Bytes of scaled images that are kept in memory between validations without `--cache`.
+const KEEP: usize = 64 << 20;
+
+/// What a validation loader needs to know.
+#[derive(Debug, Clone)]
+pub struct ValSettings {
+    /// Longer side of an image in pixels.
+    pub image_size: usize,
+    /// Largest stride of the model; batches are multiples of it.
+    pub stride: usize,
+    /// Images a batch.
+    pub batch: usize,
+    /// Threads that load images; 0 loads in the caller's thread.
+    pub workers: usize,
+    /// Rectangular batches of similar images; otherwise all are square and in order.
+    pub rect: bool,
+    /// Padding of rectangular batches in strides: 0.5 (spec §7).
+    pub pad: f64,
+    /// Where scaled images are kept between validations.
+    pub cache: Option<Cache>,
+}
+
+/// Loads validation batches.
+pub struct ValLoader(Pipeline<ValSource>);
+
+impl ValLoader {
+    /// Starts a loader of `samples`.
+    ///
+    /// # Errors
+    ///
+    /// When there are no samples, a size is zero, or threads cannot be started.
+    pub fn new(samples: Arc<[Sample]>, settings: ValSettings) -> Result<Self, LoaderError> {
+        if samples.is_empty() {
+            return Err(LoaderError::NoImages);
+        }
+        let positive = [
+            ("the image size", settings.image_size),
+            ("the stride", settings.stride),
+            ("the batch size", settings.batch),
+        ];
+        if let Some((name, value)) = positive.into_iter().find(|&(_, value)| value == 0) {
+            return Err(LoaderError::Setting { name, requirement: "at least 1", value });
+        }
+        let sampler = Sampler::new(samples.len(), settings.batch, 0, 1, None);
+        let ValSettings { image_size, stride, batch, pad, .. } = settings;
+        let rect = settings.rect.then(|| batch_shapes(&sizes(&samples), batch, image_size, stride, pad));
+        let workers = settings.workers;
+        let store = ImageStore::new(samples, settings.image_size, Shrink::Area, settings.cache, KEEP);
+        Ok(Self(Pipeline::new(ValSource { store, sampler, rect, image_size }, workers)?))
+    }
+
+    /// Number of batches.
+    pub fn batches(&self) -> usize {
+        self.0.source().batches()
+    }
+
+    /// All batches, from the first.
+    pub fn iter(&mut self) -> ValBatches<'_> {
+        self.0.seek(0, 0);
+        ValBatches { loader: self, batch: 0 }
+    }
+
+    /// Where buffers of used batches go.
+    pub fn recycler(&self) -> Recycler {
+        self.0.recycler()
+    }
+
+    /// What the user should know; each message is given once.
+    pub fn take_warnings(&self) -> Vec<String> {
+        self.0.source().store.take_warnings()
+    }
+}
+
+/// The batches of one validation; it ends after an error.
+pub struct ValBatches<'a> {
+    loader: &'a mut ValLoader,
+    batch: usize,
+}
+
+impl Iterator for ValBatches<'_> {
+    type Item = Result<Batch, LoaderError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batches = self.loader.batches();
+        if self.batch >= batches {
+            return None;
+        }
+        let batch = self.loader.0.batch(0, self.batch);
+        self.batch = if batch.is_ok() { self.batch + 1 } else { batches };
+        Some(batch)
+    }
+}
+
+struct ValSource {
+    store: ImageStore,
+    sampler: Sampler,
+    /// Order and shapes of rectangular batches.
+    rect: Option<RectBatches>,
+    image_size: usize,
+}
+
+impl Source for ValSource {
+    const REPEATS: bool = false;
+
+    fn batches(&self) -> usize {
+        self.sampler.batches_per_epoch()
+    }
+
+    fn order(&self, epoch: u64) -> Vec<usize> {
+        self.rect.as_ref().map_or_else(|| self.sampler.order(epoch), |rect| rect.order.clone())
+    }
+
+    fn plan(&self, order: &[usize], batch: usize) -> BatchPlan {
+        let [height, width] = self.rect.as_ref().map_or([self.image_size; 2], |rect| rect.shapes[batch]);
+        BatchPlan { height, width, images: self.sampler.batch(order, batch) }
+    }
+
+    fn make(
+        &self,
+        _epoch: u64,
+        index: usize,
+        size: [usize; 2],
+        scratch: &mut Scratch,
+        planes: &mut [u8],
+    ) -> Result<Made, LoaderError> {
+        let sample = &self.store.samples()[index];
+        let loaded = self.store.get(index)?;
+        let letterbox = Letterbox::new(loaded.height, loaded.width, &LetterboxOptions::exact(size, false));
+        letterbox.apply(&loaded, &mut scratch.image);
+        Finish::default().write(&scratch.image, planes);
+        let extent = [loaded.width as f64 * letterbox.ratio[1], loaded.height as f64 * letterbox.ratio[0]];
+        scratch.labels.clear();
+        scratch.labels.extend(Label::of_sample(sample, extent, letterbox.pad));
+        let targets = normalise(&scratch.labels, size, false, false).collect();
+        let item = Item {
+            sample: index,
+            native: [sample.height, sample.width],
+            ratio: [
+                (extent[1] / f64::from(sample.height)) as f32,
+                (extent[0] / f64::from(sample.width)) as f32,
+            ],
+            pad: letterbox.pad.map(|p| p as f32),
+        };
+        Ok((item, targets))
+    }
+}

@@ -1,0 +1,126 @@
+//! Which images belong to a split: folders (with all below them), lists in txt files and patterns, sorted
+//! as YOLOv5 sorts them, and where the labels of an image lie (spec §7).
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::error::DataError;
+
+/// Extensions that YOLOv5 takes for images. `dng` and `pfm` are listed, so that verification counts and
+/// names them as unsupported instead of passing them over in silence.
+const EXTENSIONS: [&str; 10] = ["bmp", "dng", "jpeg", "jpg", "mpo", "png", "tif", "tiff", "webp", "pfm"];
+
+/// Lists the images of a split, sorted by path.
+///
+/// A root is a folder (searched with all folders below), a txt file of paths, or a pattern with `*`, `?`,
+/// `[…]` or `**`.
+///
+/// # Errors
+/// When a root does not exist or cannot be read.
+pub fn list_images(roots: &[PathBuf], split: &str) -> Result<Vec<PathBuf>, DataError> {
+    let mut images = Vec::new();
+    for root in roots {
+        if root.is_dir() {
+            walk(root, &mut BTreeSet::new(), &mut images)?;
+        } else if root.is_file() {
+            if is_image(root) {
+                images.push(root.clone());
+            } else {
+                read_list(root, &mut images)?;
+            }
+        } else {
+            expand(root, split, &mut images)?;
+        }
+    }
+    // Python sorts the paths as text, not part by part, and so `a-b/x` comes before `a/x`.
+    images.sort_by(|a, b| a.as_os_str().as_encoded_bytes().cmp(b.as_os_str().as_encoded_bytes()));
+    Ok(images)
+}
+
+/// Where the labels of an image lie: its last `images` folder becomes `labels`, its extension `txt`.
+pub fn label_path(image: &Path) -> PathBuf {
+    let mut parts: Vec<_> = image.components().collect();
+    let folders = parts.len().saturating_sub(1);
+    let labels = std::path::Component::Normal("labels".as_ref());
+    // `/images/` has a separator on both sides, so a path's very first part does not count.
+    if let Some(at) = (1..folders).rev().find(|&at| parts[at].as_os_str() == "images") {
+        parts[at] = labels;
+    }
+    parts.iter().collect::<PathBuf>().with_extension("txt")
+}
+
+/// Whether the extension is one of an image.
+fn is_image(path: &Path) -> bool {
+    path.extension()
+        .and_then(|extension| extension.to_str())
+        .is_some_and(|extension| EXTENSIONS.contains(&extension.to_ascii_lowercase().as_str()))
+}
+
+/// Adds all images below a folder. Links are followed, once for each folder that they lead to; names that
+/// begin with a dot are passed over, as Python's `glob` does.
+fn walk(folder: &Path, seen: &mut BTreeSet<PathBuf>, images: &mut Vec<PathBuf>) -> Result<(), DataError> {
+    let real = folder.canonicalize().map_err(DataError::io("open", folder))?;
+    if !seen.insert(real) {
+        return Ok(());
+    }
+    for entry in std::fs::read_dir(folder).map_err(DataError::io("list", folder))? {
+        let entry = entry.map_err(DataError::io("list", folder))?;
+        if entry.file_name().as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        let path = entry.path();
+        let kind = entry.file_type().map_err(DataError::io("look at", &path))?;
+        if kind.is_dir() || (kind.is_symlink() && path.is_dir()) {
+            walk(&path, seen, images)?;
+        } else if is_image(&path) {
+            images.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Adds the images of a list file, one path a line. A leading `./` stands for the list's own folder; other
+/// relative paths are looked for in the working folder, then beside the list.
+fn read_list(list: &Path, images: &mut Vec<PathBuf>) -> Result<(), DataError> {
+    let text = std::fs::read_to_string(list).map_err(DataError::io("read", list))?;
+    let folder = list.parent().unwrap_or(Path::new(""));
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let path = match line.strip_prefix("./") {
+            Some(rest) => folder.join(rest),
+            None if Path::new(line).exists() => PathBuf::from(line),
+            None => folder.join(line),
+        };
+        if is_image(&path) {
+            images.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Adds the images that a pattern matches. A pattern that matches nothing is an error like a folder that
+/// does not exist.
+fn expand(pattern: &Path, split: &str, images: &mut Vec<PathBuf>) -> Result<(), DataError> {
+    let missing = || DataError::Missing { split: split.to_owned(), path: pattern.to_path_buf() };
+    let text = pattern.to_str().ok_or_else(missing)?;
+    if !text.contains(['*', '?', '[']) {
+        return Err(missing());
+    }
+    let matches = glob::glob(text).map_err(|error| DataError::Pattern {
+        split: split.to_owned(),
+        pattern: text.to_owned(),
+        reason: error.to_string(),
+    })?;
+    let before = images.len();
+    for path in matches {
+        let path = path.map_err(|error| {
+            let path = error.path().to_path_buf();
+            DataError::Io { action: "list", path, source: error.into() }
+        })?;
+        if path.is_dir() {
+            walk(&path, &mut BTreeSet::new(), images)?;
+        } else if is_image(&path) {
+            images.push(path);
+        }
+    }
+    if images.len() == before { Err(missing()) } else { Ok(()) }
+}

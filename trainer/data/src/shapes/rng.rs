@@ -1,0 +1,38 @@
+//! SplitMix64 (Steele, Lea and Flood, 2014): a few lines whose numbers cannot change with a package's
+//! version, which the bytes of the data set depend on.
+
+/// A stream of random numbers.
+pub(super) struct Rng(u64);
+
+impl Rng {
+    /// The stream number `stream` of a seed.
+    pub(super) fn new(seed: u64, stream: u64) -> Self {
+        let mut rng = Self(seed ^ stream.wrapping_mul(0xd1b5_4a32_d192_ed03));
+        // Streams of neighbouring numbers are apart after one step of mixing.
+        Self(rng.next())
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number from `low` to `high`, both included.
+    pub(super) fn between(&mut self, low: i64, high: i64) -> i64 {
+        let span = (high - low + 1) as u64;
+        low + (((self.next() >> 32) * span) >> 32) as i64
+    }
+
+    /// True once in `n` times.
+    pub(super) fn one_in(&mut self, n: u32) -> bool {
+        self.between(1, i64::from(n)) == 1
+    }
+
+    /// A colour.
+    pub(super) fn colour(&mut self, low: i64, high: i64) -> [i64; 3] {
+        [self.between(low, high), self.between(low, high), self.between(low, high)]
+    }
+}

@@ -1,0 +1,53 @@
+//! Values as JSON: the description of a model that a checkpoint carries (YOLOv5's `yaml`) is
+//! plain data, and the rest of the program speaks of it as JSON.
+
+use super::value::Value;
+
+/// The value as JSON, or none when it holds a tensor, bytes, an object or a number that JSON
+/// does not have. Keys that are numbers become text.
+pub(super) fn json(value: &Value) -> Option<serde_json::Value> {
+    Some(match value {
+        Value::None => serde_json::Value::Null,
+        Value::Bool(flag) => (*flag).into(),
+        Value::Int(number) => (*number).into(),
+        Value::Float(number) => serde_json::Number::from_f64(*number)?.into(),
+        Value::Str(text) => text.as_str().into(),
+        Value::List(items) | Value::Tuple(items) => items.iter().map(json).collect::<Option<Vec<_>>>()?.into(),
+        Value::Dict(entries) => {
+            let mut object = serde_json::Map::new();
+            for (key, value) in entries {
+                let key = match key {
+                    Value::Str(text) => text.clone(),
+                    Value::Int(number) => number.to_string(),
+                    _ => return None,
+                };
+                object.insert(key, json(value)?);
+            }
+            object.into()
+        }
+        Value::Bytes(_) | Value::Tensor(_) | Value::Object { .. } => return None,
+    })
+}
+
+/// JSON as a value, the way back: text stays text, also as a key.
+pub(super) fn value(json: &serde_json::Value) -> Value {
+    match json {
+        serde_json::Value::Null => Value::None,
+        serde_json::Value::Bool(flag) => Value::Bool(*flag),
+        serde_json::Value::Number(number) => match number.as_i64() {
+            Some(number) => Value::Int(number),
+            None => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        serde_json::Value::String(text) => Value::Str(text.clone()),
+        serde_json::Value::Array(items) => Value::List(items.iter().map(value).collect()),
+        serde_json::Value::Object(object) => {
+            Value::dict(object.iter().map(|(key, item)| (key.clone(), value(item))))
+        }
+    }
+}
+
+impl From<&serde_json::Value> for Value {
+    fn from(json: &serde_json::Value) -> Self {
+        value(json)
+    }
+}

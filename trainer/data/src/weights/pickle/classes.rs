@@ -1,0 +1,111 @@
+//! The names that a pickle may mention. None of them is ever called: the list decides only which
+//! objects are rebuilt as inert data, and everything else is refused by name, so that a file that
+//! asks for a function (`posix.system`) is told apart from one that holds a model.
+
+/// What is done with a name from the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Family {
+    /// A dict: OrderedDict and the like.
+    Dict,
+    /// A list or a set.
+    List,
+    /// Anything that is kept as a class and arguments, and rebuilt later.
+    Inert,
+}
+
+/// The family of a name, or none when it is refused.
+pub(super) fn family(module: &str, name: &str) -> Option<Family> {
+    // A dotted name reaches through a module into others (`models.yolo`, `os.system`).
+    if name.is_empty() || !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
+        return None;
+    }
+    match (module, name) {
+        ("collections", "OrderedDict" | "defaultdict") | ("builtins" | "__builtin__", "dict") => {
+            Some(Family::Dict)
+        }
+        ("builtins" | "__builtin__", "set" | "frozenset" | "list") => Some(Family::List),
+        _ => is_inert(module, name).then_some(Family::Inert),
+    }
+}
+
+fn is_inert(module: &str, name: &str) -> bool {
+    match module {
+        // Types as values, and what protocol 2 needs for bytes.
+        "builtins" | "__builtin__" => {
+            matches!(name, "int" | "float" | "bool" | "str" | "bytes" | "bytearray" | "complex" | "tuple" | "object" | "slice")
+        }
+        "_codecs" => name == "encode",
+        "argparse" => name == "Namespace",
+        "datetime" => matches!(name, "date" | "datetime" | "time" | "timedelta" | "timezone"),
+        "pathlib" | "pathlib._local" => name.ends_with("Path"),
+        "torch" => {
+            name.ends_with("Storage") || super::tensor::dtype(name).is_some() || matches!(name, "Size" | "device" | "Tensor")
+        }
+        "torch.storage" => name.ends_with("Storage"),
+        "torch._utils" => {
+            matches!(
+                name,
+                "_rebuild_tensor" | "_rebuild_tensor_v2" | "_rebuild_tensor_v3" | "_rebuild_parameter" | "_rebuild_parameter_with_state"
+            )
+        }
+        "torch.nn.parameter" => matches!(name, "Parameter" | "Buffer"),
+        "torch.serialization" => name == "_get_layout",
+        "numpy" => matches!(name, "ndarray" | "dtype") || super::tensor::is_numpy_type(name),
+        "numpy.core.multiarray" | "numpy._core.multiarray" => matches!(name, "_reconstruct" | "scalar"),
+        "numpy.core.numeric" | "numpy._core.numeric" => name == "_frombuffer",
+        "numpy.dtypes" => name.ends_with("DType"),
+        "models.yolo" | "models.common" | "models.experimental" | "utils.activations" => {
+            name.starts_with(|c: char| c.is_ascii_uppercase())
+        }
+        _ => module.starts_with("torch.nn.modules.") && name.starts_with(|c: char| c.is_ascii_uppercase()),
+    }
+}
+
+/// Whether a name belongs to the modules through which a pickle takes over a machine. Used where
+/// it is not sure that the bytes are a pickle at all.
+pub(in super::super) fn is_notorious(class: &str) -> bool {
+    const MODULES: [&str; 22] = [
+        "posix", "nt", "os", "sys", "subprocess", "builtins", "__builtin__", "shutil", "socket", "importlib", "runpy",
+        "ctypes", "pty", "platform", "commands", "code", "timeit", "operator", "functools", "pickle", "webbrowser",
+        "asyncio",
+    ];
+    class.split('.').next().is_some_and(|module| MODULES.contains(&module))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_yolov5_are_known() {
+        for (module, name) in [
+            ("models.yolo", "DetectionModel"),
+            ("models.common", "C3"),
+            ("torch.nn.modules.conv", "Conv2d"),
+            ("torch", "HalfStorage"),
+            ("torch", "float16"),
+            ("numpy", "float64"),
+            ("pathlib", "PosixPath"),
+        ] {
+            assert_eq!(family(module, name), Some(Family::Inert), "{module}.{name}");
+        }
+    }
+
+    #[test]
+    fn functions_and_detours_are_refused() {
+        for (module, name) in [
+            ("posix", "system"),
+            ("builtins", "eval"),
+            ("builtins", "getattr"),
+            ("models.yolo", "os.system"),
+            ("models.yolo", "parse_model"),
+            ("torch", "load"),
+            ("torch.nn.modules", "os"),
+            ("torch.nn.modules.module", "warnings"),
+            ("numpy", "load"),
+            ("", "system"),
+        ] {
+            assert_eq!(family(module, name), None, "{module}.{name}");
+        }
+    }
+}

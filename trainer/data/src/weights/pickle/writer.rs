@@ -1,0 +1,172 @@
+//! Writes a [`Value`] as a pickle of protocol 2 that PyTorch opens with `weights_only=True`: only
+//! plain values, `collections.OrderedDict` for dicts of tensors (a state dict), and
+//! `torch._utils._rebuild_tensor_v2` over typed storages. The bytes of tensors are collected
+//! beside the stream, one storage a tensor.
+
+use super::super::error::Problem;
+use super::super::value::{DType, TensorData, Value};
+use super::{MAX_DEPTH, opcode as op};
+
+/// A pickle, and the tensors whose bytes are its storages `0`, `1`, ….
+pub(in super::super) struct Pickled<'a> {
+    pub(in super::super) stream: Vec<u8>,
+    pub(in super::super) storages: Vec<&'a TensorData>,
+}
+
+pub(in super::super) fn pickle(root: &Value) -> Result<Pickled<'_>, Problem> {
+    let mut pickled = Pickled { stream: vec![op::PROTO, 2], storages: Vec::new() };
+    pickled.value(root, 0)?;
+    pickled.stream.push(op::STOP);
+    Ok(pickled)
+}
+
+impl<'a> Pickled<'a> {
+    fn value(&mut self, value: &'a Value, depth: usize) -> Result<(), Problem> {
+        if depth == MAX_DEPTH {
+            return Err(Problem::Unwritable(format!("values nest more than {MAX_DEPTH} deep")));
+        }
+        match value {
+            Value::None => self.stream.push(op::NONE),
+            Value::Bool(true) => self.stream.push(op::NEWTRUE),
+            Value::Bool(false) => self.stream.push(op::NEWFALSE),
+            Value::Int(number) => self.int(*number),
+            Value::Float(number) => {
+                self.stream.push(op::BINFLOAT);
+                self.stream.extend(number.to_be_bytes());
+            }
+            Value::Str(text) => self.text(text)?,
+            Value::Bytes(bytes) => {
+                // Protocol 2 has no bytes of its own; this is how Python writes them.
+                self.global("_codecs", "encode");
+                self.text(&bytes.iter().map(|b| char::from(*b)).collect::<String>())?;
+                self.text("latin1")?;
+                self.stream.extend([op::TUPLE2, op::REDUCE]);
+            }
+            Value::List(items) => {
+                self.stream.extend([op::EMPTY_LIST, op::MARK]);
+                for item in items {
+                    self.value(item, depth + 1)?;
+                }
+                self.stream.push(op::APPENDS);
+            }
+            Value::Tuple(items) => {
+                self.stream.push(op::MARK);
+                for item in items {
+                    self.value(item, depth + 1)?;
+                }
+                self.stream.push(op::TUPLE);
+            }
+            Value::Dict(entries) => {
+                if is_state_dict(entries) {
+                    self.ordered_dict();
+                } else {
+                    self.stream.push(op::EMPTY_DICT);
+                }
+                self.stream.push(op::MARK);
+                for (key, value) in entries {
+                    if matches!(key, Value::List(_) | Value::Dict(_) | Value::Tensor(_)) {
+                        return Err(Problem::Unwritable("a dict has a key that Python cannot hash".to_owned()));
+                    }
+                    self.value(key, depth + 1)?;
+                    self.value(value, depth + 1)?;
+                }
+                self.stream.push(op::SETITEMS);
+            }
+            Value::Tensor(tensor) => self.tensor(tensor)?,
+            Value::Object { class, .. } => {
+                return Err(Problem::Unwritable(format!(
+                    "it holds a `{class}`, and only plain values and tensors open with weights_only=True"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn tensor(&mut self, tensor: &'a TensorData) -> Result<(), Problem> {
+        let elements = tensor.shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
+        if elements.and_then(|n| n.checked_mul(tensor.dtype.size())) != Some(tensor.bytes.len()) {
+            return Err(Problem::Unwritable(format!(
+                "a tensor of shape {:?} has {} bytes of {:?}",
+                tensor.shape,
+                tensor.bytes.len(),
+                tensor.dtype
+            )));
+        }
+        self.global("torch._utils", "_rebuild_tensor_v2");
+        self.stream.extend([op::MARK, op::MARK]);
+        self.text("storage")?;
+        self.global("torch", storage_class(tensor.dtype));
+        self.text(&self.storages.len().to_string())?;
+        self.text("cpu")?;
+        self.size(tensor.elements());
+        self.stream.extend([op::TUPLE, op::BINPERSID]);
+        self.storages.push(tensor);
+        self.int(0);
+        self.stream.push(op::MARK);
+        for size in &tensor.shape {
+            self.size(*size);
+        }
+        self.stream.extend([op::TUPLE, op::MARK]);
+        for axis in 0..tensor.shape.len() {
+            // PyTorch counts an empty axis as one when it lays out strides.
+            self.size(tensor.shape[axis + 1..].iter().map(|size| (*size).max(1)).product());
+        }
+        self.stream.extend([op::TUPLE, op::NEWFALSE]);
+        self.ordered_dict();
+        self.stream.extend([op::TUPLE, op::REDUCE]);
+        Ok(())
+    }
+
+    fn ordered_dict(&mut self) {
+        self.global("collections", "OrderedDict");
+        self.stream.extend([op::EMPTY_TUPLE, op::REDUCE]);
+    }
+
+    fn global(&mut self, module: &str, name: &str) {
+        self.stream.push(op::GLOBAL);
+        self.stream.extend(format!("{module}\n{name}\n").into_bytes());
+    }
+
+    fn text(&mut self, text: &str) -> Result<(), Problem> {
+        let length = u32::try_from(text.len())
+            .map_err(|_| Problem::Unwritable("a text is longer than 4 GiB".to_owned()))?;
+        self.stream.push(op::BINUNICODE);
+        self.stream.extend(length.to_le_bytes());
+        self.stream.extend(text.as_bytes());
+        Ok(())
+    }
+
+    fn size(&mut self, size: usize) {
+        // A size in memory is below 2⁶³.
+        self.int(i64::try_from(size).unwrap_or(i64::MAX));
+    }
+
+    fn int(&mut self, number: i64) {
+        if let Ok(number) = i32::try_from(number) {
+            self.stream.push(op::BININT);
+            self.stream.extend(number.to_le_bytes());
+        } else {
+            self.stream.extend([op::LONG1, 8]);
+            self.stream.extend(number.to_le_bytes());
+        }
+    }
+}
+
+fn is_state_dict(entries: &[(Value, Value)]) -> bool {
+    !entries.is_empty() && entries.iter().all(|(k, v)| matches!((k, v), (Value::Str(_), Value::Tensor(_))))
+}
+
+fn storage_class(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F64 => "DoubleStorage",
+        DType::F32 => "FloatStorage",
+        DType::F16 => "HalfStorage",
+        DType::BF16 => "BFloat16Storage",
+        DType::I64 => "LongStorage",
+        DType::I32 => "IntStorage",
+        DType::I16 => "ShortStorage",
+        DType::I8 => "CharStorage",
+        DType::U8 => "ByteStorage",
+        DType::Bool => "BoolStorage",
+    }
+}

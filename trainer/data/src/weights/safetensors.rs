@@ -1,0 +1,61 @@
+//! Reads `.safetensors` files through the official crate. Their metadata are texts; `names`,
+//! `yaml` and `stride` are taken from it where they hold JSON.
+
+use safetensors::{Dtype, SafeTensors};
+
+use super::WeightsFile;
+use super::checkpoint;
+use super::error::Problem;
+use super::value::{DType, TensorData, Value};
+
+pub(super) fn weights(bytes: &[u8]) -> Result<WeightsFile, Problem> {
+    let (_, header) = SafeTensors::read_metadata(bytes)?;
+    let file = SafeTensors::deserialize(bytes)?;
+    let mut tensors = Vec::new();
+    for name in header.offset_keys() {
+        let view = file.tensor(&name)?;
+        let dtype = dtype(view.dtype())
+            .ok_or_else(|| Problem::Unsupported(format!("tensor {name} of type {:?}", view.dtype())))?;
+        let tensor = TensorData { dtype, shape: view.shape().to_vec(), bytes: view.data().to_vec() };
+        tensors.push((name, Value::Tensor(tensor)));
+    }
+    if tensors.is_empty() {
+        return Err(Problem::NoModel("the safetensors file has no tensors".to_owned()));
+    }
+    let metadata: Vec<(String, Value)> = header
+        .metadata()
+        .iter()
+        .flatten()
+        .map(|(key, text)| {
+            let parsed = serde_json::from_str::<serde_json::Value>(text);
+            // Only what says more as JSON than as text.
+            let value = match parsed {
+                Ok(json @ (serde_json::Value::Array(_) | serde_json::Value::Object(_))) => Value::from(&json),
+                _ => Value::Str(text.clone()),
+            };
+            (key.clone(), value)
+        })
+        .collect();
+    let mut root = metadata.clone();
+    root.retain(|(key, _)| matches!(key.as_str(), "names" | "yaml" | "stride"));
+    root.push(("model".to_owned(), Value::dict(tensors)));
+    let mut weights = checkpoint::weights(Value::dict(root))?;
+    weights.root = Value::dict(metadata);
+    Ok(weights)
+}
+
+fn dtype(dtype: Dtype) -> Option<DType> {
+    Some(match dtype {
+        Dtype::F64 => DType::F64,
+        Dtype::F32 => DType::F32,
+        Dtype::F16 => DType::F16,
+        Dtype::BF16 => DType::BF16,
+        Dtype::I64 => DType::I64,
+        Dtype::I32 => DType::I32,
+        Dtype::I16 => DType::I16,
+        Dtype::I8 => DType::I8,
+        Dtype::U8 => DType::U8,
+        Dtype::BOOL => DType::Bool,
+        _ => return None,
+    })
+}

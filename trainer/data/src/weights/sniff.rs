@@ -1,0 +1,98 @@
+//! What a file is, from its first bytes: a name ending in `.pt` promises nothing. Each of the
+//! things that are found under such names instead of weights (a web page, a Git LFS pointer, an
+//! interrupted download) is told apart here, so that its message can say what to do.
+
+use std::io::{self, Read, Seek, SeekFrom};
+
+use super::error::Problem;
+use super::pickle;
+
+/// How to go on with a file.
+pub(super) enum Kind {
+    Zip,
+    Safetensors,
+    Other(Problem),
+}
+
+/// Bytes looked at; a tar archive has its mark at byte 257.
+const HEAD: u64 = 4096;
+
+/// Files that are not archives are looked through for calls up to this length.
+const BARE_PICKLE: u64 = 16 << 20;
+
+pub(super) fn kind(file: &mut (impl Read + Seek), length: u64) -> io::Result<Kind> {
+    let mut head = Vec::new();
+    file.take(HEAD).read_to_end(&mut head)?;
+    if head.is_empty() {
+        return Ok(Kind::Other(Problem::Empty));
+    }
+    if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
+        return Ok(Kind::Zip);
+    }
+    if is_safetensors(&head, length) {
+        return Ok(Kind::Safetensors);
+    }
+    if b"PK\x03\x04".starts_with(&head) {
+        return Ok(Kind::Other(Problem::Truncated(length)));
+    }
+    if head.get(257..262) == Some(b"ustar") {
+        return Ok(Kind::Other(Problem::Legacy("a tar archive")));
+    }
+    if let Some(problem) = text(&head) {
+        // Protocol 0 of pickle is text, and can call a function all the same.
+        return Ok(Kind::Other(bare_pickle(file, length)?.unwrap_or(problem)));
+    }
+    if let [0x80, 1..=5, ..] = head[..] {
+        let problem = bare_pickle(file, length)?.unwrap_or(Problem::Legacy("a bare pickle"));
+        return Ok(Kind::Other(problem));
+    }
+    Ok(Kind::Other(bare_pickle(file, length)?.unwrap_or(Problem::Unknown)))
+}
+
+/// The header's length as 8 bytes, then a JSON object.
+fn is_safetensors(head: &[u8], length: u64) -> bool {
+    let Some((size, rest)) = head.split_first_chunk::<8>() else { return false };
+    let size = u64::from_le_bytes(*size);
+    // The length is not compared with the file's: a file cut in its header is still one.
+    rest.first() == Some(&b'{') && size >= 2 && size < (1 << 40) && length > 8
+}
+
+fn text(head: &[u8]) -> Option<Problem> {
+    let text = match std::str::from_utf8(head) {
+        Ok(text) => text,
+        // The cut at the end of the head may go through a character.
+        Err(error) if head.len() - error.valid_up_to() < 4 => {
+            std::str::from_utf8(&head[..error.valid_up_to()]).unwrap_or_default()
+        }
+        Err(_) => return None,
+    };
+    if text.chars().any(|c| c.is_control() && !c.is_whitespace()) {
+        return None;
+    }
+    let trimmed = text.trim_start_matches('\u{feff}').trim_start();
+    let lower: String = trimmed.chars().take(512).collect::<String>().to_lowercase();
+    if trimmed.starts_with("version https://git-lfs") {
+        return Some(Problem::LfsPointer);
+    }
+    if lower.starts_with("<!doctype") || lower.contains("<html") || lower.starts_with("<?xml") {
+        return Some(Problem::Html);
+    }
+    Some(Problem::Text(trimmed.lines().next().unwrap_or_default().chars().take(60).collect()))
+}
+
+/// Whether a file that is a pickle and nothing else (or some other bytes) would call something
+/// if Python unpickled it: that is worth more than the message about its format.
+fn bare_pickle(file: &mut (impl Read + Seek), length: u64) -> io::Result<Option<Problem>> {
+    if length > BARE_PICKLE {
+        return Ok(None);
+    }
+    file.seek(SeekFrom::Start(0))?;
+    let mut bytes = Vec::new();
+    file.take(BARE_PICKLE).read_to_end(&mut bytes)?;
+    Ok(match pickle::load(&bytes, &mut pickle::NoStorages) {
+        Err(Problem::Code(class)) if bytes[0] == 0x80 || pickle::is_notorious(&class) => {
+            Some(Problem::Code(class))
+        }
+        _ => None,
+    })
+}

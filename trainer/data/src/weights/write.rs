@@ -1,0 +1,147 @@
+//! Writes checkpoints in PyTorch's zip layout, so that `torch.load(path, weights_only=True)`
+//! opens them. Records are stored at multiples of 64 bytes, as PyTorch places them, which lets
+//! it map them into memory. All sizes are known before the first byte is written, so the writer
+//! streams, and a full disk can be told how much was needed.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::atomic;
+use super::error::{Problem, WeightsError};
+use super::pickle::writer::pickle;
+use super::value::Value;
+
+/// Writes a value as a `.pt` file, atomically: a kill or a full disk leaves the old file.
+///
+/// Dicts whose keys are texts and whose values are tensors are written as `OrderedDict`.
+///
+/// # Errors
+/// When the value holds an object or a malformed tensor, the folder cannot be written, or the
+/// disk is full. The file that was there is then as it was.
+pub fn write_pt(path: &Path, root: &Value) -> Result<(), WeightsError> {
+    let write = || {
+        let pickled = pickle(root)?;
+        let mut records: Vec<(String, &[u8])> =
+            vec![("data.pkl".to_owned(), &pickled.stream), ("byteorder".to_owned(), b"little")];
+        let storages = pickled.storages.iter().enumerate();
+        records.extend(storages.map(|(key, tensor)| (format!("data/{key}"), tensor.bytes.as_slice())));
+        // 3: the version of the layout, as torch.save writes it.
+        records.push(("version".to_owned(), b"3\n"));
+        let mut length = Counter(0);
+        // Counting cannot fail.
+        archive(&mut length, &records).map_err(|source| Problem::Io { doing: "laid out", source })?;
+        atomic::replace(path, length.0, |file| archive(file, &records))
+    };
+    write().map_err(|problem| WeightsError::new(path, problem))
+}
+
+/// Records begin at multiples of this.
+const ALIGNMENT: u64 = 64;
+
+/// The folder in the archive; PyTorch takes any name.
+const FOLDER: &str = "archive";
+
+/// Fixed sizes of the zip format's headers (PKWARE APPNOTE 4.3).
+const LOCAL: u64 = 30;
+const U32_MAX: u64 = 0xffff_ffff;
+
+/// Counts what is written.
+struct Counter(u64);
+
+impl Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes a zip archive of stored records, with 64-bit fields where 32 bits do not suffice.
+fn archive(out: &mut dyn Write, records: &[(String, &[u8])]) -> io::Result<()> {
+    let mut at = 0u64;
+    let mut directory = Vec::new();
+    for (name, bytes) in records {
+        let name = format!("{FOLDER}/{name}");
+        let size = bytes.len() as u64;
+        let crc = crc32fast::hash(bytes);
+        let wide_size = if size >= U32_MAX { [size.to_le_bytes(), size.to_le_bytes()].concat() } else { Vec::new() };
+        let mut extra = zip64_field(&wide_size);
+        // Padding goes into a field `FB`, as PyTorch's own writer does.
+        let unpadded = at + LOCAL + (name.len() + extra.len()) as u64 + 4;
+        let padding = (ALIGNMENT - unpadded % ALIGNMENT) % ALIGNMENT;
+        extra.extend(b"FB");
+        extra.extend((padding as u16).to_le_bytes());
+        extra.extend(std::iter::repeat_n(b'Z', padding as usize));
+
+        let mut header = b"PK\x03\x04".to_vec();
+        header.extend(common(&name, size, crc, extra.len(), !wide_size.is_empty()));
+        header.extend(name.as_bytes());
+        header.extend(extra);
+
+        let mut wide = wide_size;
+        if at >= U32_MAX {
+            wide.extend(at.to_le_bytes());
+        }
+        let extra = zip64_field(&wide);
+        directory.extend(b"PK\x01\x02\x2d\x00");
+        directory.extend(common(&name, size, crc, extra.len(), !wide.is_empty()));
+        directory.extend([0; 10]); // comment, disk, attributes
+        directory.extend((at.min(U32_MAX) as u32).to_le_bytes());
+        directory.extend(name.as_bytes());
+        directory.extend(extra);
+
+        out.write_all(&header)?;
+        out.write_all(bytes)?;
+        at += header.len() as u64 + size;
+    }
+    out.write_all(&directory)?;
+    out.write_all(&end(records.len() as u64, at, directory.len() as u64))
+}
+
+/// The fields that a local header and a directory entry share, from version to lengths.
+fn common(name: &str, size: u64, crc: u32, extra: usize, zip64: bool) -> Vec<u8> {
+    let mut fields = Vec::with_capacity(26);
+    fields.extend(if zip64 { 45u16 } else { 20 }.to_le_bytes());
+    fields.extend([0; 4]); // flags, stored
+    fields.extend([0, 0, 0x21, 0]); // 1980-01-01, so that equal checkpoints are equal files
+    fields.extend(crc.to_le_bytes());
+    let size = (size.min(U32_MAX) as u32).to_le_bytes();
+    fields.extend(size);
+    fields.extend(size);
+    fields.extend((name.len() as u16).to_le_bytes());
+    fields.extend((extra as u16).to_le_bytes());
+    fields
+}
+
+fn zip64_field(values: &[u8]) -> Vec<u8> {
+    if values.is_empty() {
+        return Vec::new();
+    }
+    [&[1, 0], &(values.len() as u16).to_le_bytes()[..], values].concat()
+}
+
+/// The end of the archive: the 64-bit records where they are needed, then the classic one.
+fn end(entries: u64, directory: u64, length: u64) -> Vec<u8> {
+    let mut end = Vec::new();
+    if entries >= 0xffff || directory >= U32_MAX || length >= U32_MAX {
+        end.extend(b"PK\x06\x06");
+        end.extend(44u64.to_le_bytes());
+        end.extend([45, 0, 45, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        for field in [entries, entries, length, directory] {
+            end.extend(field.to_le_bytes());
+        }
+        end.extend(b"PK\x06\x07\0\0\0\0");
+        end.extend((directory + length).to_le_bytes());
+        end.extend(1u32.to_le_bytes());
+    }
+    end.extend(b"PK\x05\x06\0\0\0\0");
+    end.extend((entries.min(0xffff) as u16).to_le_bytes());
+    end.extend((entries.min(0xffff) as u16).to_le_bytes());
+    end.extend((length.min(U32_MAX) as u32).to_le_bytes());
+    end.extend((directory.min(U32_MAX) as u32).to_le_bytes());
+    end.extend([0, 0]);
+    end
+}

@@ -1,0 +1,261 @@
+//! The loaders as the trainer uses them: the same batches for any number of threads and ranks,
+//! from any starting point, and labels that stay on their objects through every transform.
+
+#![expect(clippy::unwrap_used, reason = "a test may stop at once, and says when it is skipped")]
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use yolo_data::augment::Augment;
+use yolo_data::loader::{Batch, LoaderSettings, TrainLoader, ValLoader, ValSettings};
+use yolo_data::scan::Sample;
+use yolo_plan::options::Cache;
+
+/// Writes `count` BMP images of several sizes, each with one red rectangle on black and its label.
+fn painted(folder: &Path, count: usize) -> Arc<[Sample]> {
+    (0..count)
+        .map(|i| {
+            let (width, height) = [(96, 64), (64, 96), (80, 80)][i % 3];
+            let (left, top, w, h) = (10 + i % 5 * 3, 8 + i % 4 * 5, 30 + i % 3 * 4, 24 + i % 5 * 3);
+            let image = folder.join(format!("{i:03}.bmp"));
+            let red = |x: usize, y: usize| (left..left + w).contains(&x) && (top..top + h).contains(&y);
+            fs::write(&image, bmp(width, height, red)).unwrap();
+            let (wide, high) = (width as f32, height as f32);
+            let (cx, cy) = (left as f32 + w as f32 / 2.0, top as f32 + h as f32 / 2.0);
+            Sample {
+                image,
+                width: width as u32,
+                height: height as u32,
+                boxes: vec![[(i % 3) as f32, cx / wide, cy / high, w as f32 / wide, h as f32 / high]],
+                segments: Vec::new(),
+            }
+        })
+        .collect()
+}
+
+/// A 24-bit BMP file, red or black.
+fn bmp(width: usize, height: usize, red: impl Fn(usize, usize) -> bool) -> Vec<u8> {
+    let row = (width * 3).next_multiple_of(4);
+    let mut bytes = b"BM".to_vec();
+    for word in [54 + row * height, 0, 54, 40, width, height] {
+        bytes.extend((word as u32).to_le_bytes());
+    }
+    bytes.extend([1, 0, 24, 0]);
+    bytes.extend([0; 24]);
+    for y in (0..height).rev() {
+        let start = bytes.len();
+        for x in 0..width {
+            bytes.extend([0, 0, if red(x, y) { 255 } else { 0 }]);
+        }
+        bytes.resize(start + row, 0);
+    }
+    bytes
+}
+
+fn augment(strength: f64, mosaic: f64) -> Augment {
+    Augment {
+        hsv: [0.015, 0.7, 0.4],
+        degrees: 0.0,
+        translate: 0.1 * strength,
+        scale: 0.5 * strength,
+        shear: 0.0,
+        perspective: 0.0,
+        flipud: 0.5,
+        fliplr: 0.5,
+        mosaic,
+        mixup: 0.0,
+        copy_paste: 0.0,
+    }
+}
+
+fn settings(workers: usize) -> LoaderSettings {
+    LoaderSettings {
+        image_size: 64,
+        stride: 32,
+        batch_per_rank: 4,
+        rank: 0,
+        world: 1,
+        seed: 11,
+        workers,
+        rect: false,
+        cache: None,
+        augment: Augment { mixup: 0.3, degrees: 5.0, ..augment(1.0, 0.8) },
+    }
+}
+
+fn epochs(samples: &Arc<[Sample]>, settings: LoaderSettings) -> Vec<Batch> {
+    let mut loader = TrainLoader::new(Arc::clone(samples), settings).unwrap();
+    (0..2).flat_map(|epoch| loader.epoch(epoch, 0).map(Result::unwrap).collect::<Vec<_>>()).collect()
+}
+
+#[test]
+fn batches_do_not_depend_on_threads_or_caches() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = painted(folder.path(), 22);
+    let expected = epochs(&samples, settings(0));
+    assert_eq!(expected.len(), 12);
+    assert_eq!(expected[5].items.len(), 2, "the last, partial batch is kept");
+    assert_ne!(expected[0], expected[6], "epochs differ");
+    for workers in [1, 2, 4] {
+        assert_eq!(epochs(&samples, settings(workers)), expected, "{workers} workers");
+    }
+    for cache in [Cache::Ram, Cache::Disk, Cache::Disk] {
+        assert_eq!(epochs(&samples, LoaderSettings { cache: Some(cache), ..settings(2) }), expected);
+    }
+}
+
+#[test]
+fn two_ranks_together_load_what_one_loads() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = painted(folder.path(), 22);
+    for rect in [false, true] {
+        let one = epochs(&samples, LoaderSettings { rect, ..settings(2) });
+        let ranks = [0, 1].map(|rank| {
+            epochs(&samples, LoaderSettings { rank, world: 2, batch_per_rank: 2, rect, ..settings(2) })
+        });
+        assert_eq!(one.len(), ranks[0].len());
+        for (whole, (first, second)) in one.iter().zip(ranks[0].iter().zip(&ranks[1])) {
+            assert_eq!(whole.pixels, [&first.pixels[..], &second.pixels].concat());
+            assert_eq!(whole.items, [&first.items[..], &second.items].concat());
+            assert_eq!([whole.height, whole.width], [second.height, second.width]);
+        }
+    }
+}
+
+#[test]
+fn an_epoch_can_be_resumed_left_and_repeated() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = painted(folder.path(), 22);
+    let mut loader = TrainLoader::new(samples, settings(2)).unwrap();
+    let whole: Vec<Batch> = loader.epoch(3, 0).map(Result::unwrap).collect();
+    let recycler = loader.recycler();
+    let mut seen = 0;
+    for (batch, expected) in loader.epoch(3, 4).map(Result::unwrap).zip(&whole[4..]) {
+        assert_eq!(&batch, expected);
+        recycler.give(batch.pixels);
+        seen += 1;
+    }
+    assert_eq!(seen, 2);
+    assert_eq!(loader.epoch(3, 0).next().unwrap().unwrap(), whole[0]);
+    assert_eq!(loader.epoch(3, 1).next().unwrap().unwrap(), whole[1]);
+    assert!(loader.epoch(3, 6).next().is_none());
+}
+
+#[test]
+fn an_image_that_vanishes_ends_the_epoch_with_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = painted(folder.path(), 8);
+    fs::remove_file(&samples[5].image).unwrap();
+    for workers in [0, 2] {
+        let mut loader = TrainLoader::new(Arc::clone(&samples), settings(workers)).unwrap();
+        let error = loader.epoch(0, 0).find_map(Result::err).unwrap().to_string();
+        assert!(error.contains("005.bmp"), "{error}");
+        assert!(loader.epoch(0, 0).filter(Result::is_err).count() == 1, "it ends after the error");
+    }
+}
+
+/// The box around the red pixels of an image.
+fn red_bounds(batch: &Batch, image: usize) -> Option<[f32; 4]> {
+    let (w, h) = (batch.width, batch.height);
+    let plane = |channel: usize| &batch.pixels[(image * 3 + channel) * w * h..][..w * h];
+    let mut bounds: Option<[f32; 4]> = None;
+    for (i, (&r, (&g, &b))) in plane(0).iter().zip(plane(1).iter().zip(plane(2))).enumerate() {
+        // More than half red; the border is grey, and the background black.
+        if i32::from(r) - i32::from(g.max(b)) > 64 {
+            let (x, y) = ((i % w) as f32, (i / w) as f32);
+            let [l, t, r, d] = bounds.unwrap_or([x, y, x, y]);
+            bounds = Some([l.min(x), t.min(y), r.max(x + 1.0), d.max(y + 1.0)]);
+        }
+    }
+    bounds
+}
+
+#[track_caller]
+fn assert_on_object(batch: &Batch, tolerance: f32) -> usize {
+    let mut checked = 0;
+    for image in 0..batch.items.len() {
+        let mut targets = batch.targets.iter().filter(|t| t[0] == image as f32);
+        let Some(&[_, _, cx, cy, w, h]) = targets.next() else { continue };
+        let (wide, high) = (batch.width as f32, batch.height as f32);
+        let label =
+            [(cx - w / 2.0) * wide, (cy - h / 2.0) * high, (cx + w / 2.0) * wide, (cy + h / 2.0) * high];
+        let seen = red_bounds(batch, image).expect("a labelled object is visible");
+        for (a, b) in label.iter().zip(seen) {
+            assert!((a - b).abs() <= tolerance, "label {label:?}, pixels {seen:?}");
+        }
+        checked += 1;
+    }
+    checked
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn labels_stay_on_their_objects_through_perspective_and_flips(seed: u64, rect: bool) {
+        let folder = tempfile::tempdir().unwrap();
+        let samples = painted(folder.path(), 9);
+        let augment = Augment { hsv: [0.0; 3], ..augment(0.8, 0.0) };
+        let settings = LoaderSettings { seed, rect, augment, image_size: 96, ..settings(0) };
+        let mut loader = TrainLoader::new(samples, settings).unwrap();
+        let checked: usize = loader.epoch(0, 0).map(|batch| assert_on_object(&batch.unwrap(), 1.6)).sum();
+        prop_assert!(checked > 3);
+    }
+}
+
+#[test]
+fn every_object_of_a_mosaic_has_its_label() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = painted(folder.path(), 9);
+    let augment = Augment { hsv: [0.0; 3], ..augment(0.0, 1.0) };
+    let mut loader =
+        TrainLoader::new(samples, LoaderSettings { augment, image_size: 96, ..settings(0) }).unwrap();
+    let mut several = 0;
+    for batch in (0..3).flat_map(|epoch| loader.epoch(epoch, 0).map(Result::unwrap).collect::<Vec<_>>()) {
+        several += usize::from(batch.targets.len() > batch.items.len());
+        let (w, h) = (batch.width as f32, batch.height as f32);
+        for &[image, _, cx, cy, bw, bh] in &batch.targets {
+            // A point well inside each box is red.
+            let at = (cy * h) as usize * batch.width + (cx * w) as usize;
+            let start = image as usize * 3 * batch.width * batch.height;
+            prop_red(batch.pixels[start + at], [cx, cy, bw, bh]);
+        }
+    }
+    assert!(several > 3, "mosaics hold several objects");
+}
+
+#[track_caller]
+fn prop_red(red: u8, target: [f32; 4]) {
+    assert!(red > 200, "the centre of {target:?} is {red}");
+}
+
+#[test]
+fn validation_gives_every_image_once_and_the_way_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = painted(folder.path(), 10);
+    for (rect, workers) in [(true, 0), (true, 2), (false, 2)] {
+        let settings =
+            ValSettings { image_size: 128, stride: 32, batch: 4, workers, rect, pad: 0.5, cache: None };
+        let mut loader = ValLoader::new(Arc::clone(&samples), settings).unwrap();
+        for _ in 0..2 {
+            let mut seen = Vec::new();
+            for batch in loader.iter().map(Result::unwrap) {
+                assert_on_object(&batch, 2.1);
+                for (target, item) in batch.targets.iter().zip(&batch.items) {
+                    let sample = &samples[item.sample];
+                    let back = |at: f32, side: usize, pad: f32, ratio: f32| (at * side as f32 - pad) / ratio;
+                    let x = back(target[2], batch.width, item.pad[0], item.ratio[1]);
+                    let y = back(target[3], batch.height, item.pad[1], item.ratio[0]);
+                    let [_, cx, cy, ..] = sample.boxes[0];
+                    assert!((x - cx * sample.width as f32).abs() < 0.01, "{item:?}");
+                    assert!((y - cy * sample.height as f32).abs() < 0.01, "{item:?}");
+                    seen.push(item.sample);
+                }
+            }
+            seen.sort_unstable();
+            assert_eq!(seen, (0..10).collect::<Vec<_>>());
+        }
+    }
+}

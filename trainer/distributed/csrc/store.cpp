@@ -1,0 +1,82 @@
+#include "store.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "error.h"
+
+namespace {
+
+tchd::Store* open_store(const char* host, const c10d::TCPStoreOptions& options) {
+  return new tchd::Store{c10::make_intrusive<c10d::TCPStore>(std::string(host), options)};
+}
+
+} // namespace
+
+extern "C" {
+
+int tchd_store_serve(int listen_fd, const char* host, uint16_t port, int64_t timeout_ms, tchd::Store** out) {
+  return tchd::guarded([&] {
+    c10d::TCPStoreOptions options;
+    options.port = port;
+    options.isServer = true;
+    options.masterListenFd = listen_fd;
+    options.waitWorkers = false;
+    options.timeout = std::chrono::milliseconds(timeout_ms);
+    *out = open_store(host, options);
+  });
+}
+
+int tchd_store_connect(const char* host, uint16_t port, int64_t timeout_ms, tchd::Store** out) {
+  return tchd::guarded([&] {
+    c10d::TCPStoreOptions options;
+    options.port = port;
+    options.isServer = false;
+    options.waitWorkers = false;
+    options.timeout = std::chrono::milliseconds(timeout_ms);
+    *out = open_store(host, options);
+  });
+}
+
+int tchd_store_set(tchd::Store* store, const char* key, const uint8_t* value, size_t length) {
+  return tchd::guarded([&] { store->store->set(key, std::vector<uint8_t>(value, value + length)); });
+}
+
+int tchd_store_get(tchd::Store* store, const char* key, uint8_t** value, size_t* length) {
+  return tchd::guarded([&] {
+    std::vector<uint8_t> bytes = store->store->get(std::string(key));
+    // malloc(0) may answer null, which is not an error.
+    auto* copy = static_cast<uint8_t*>(std::malloc(bytes.empty() ? 1 : bytes.size()));
+    TORCH_CHECK(copy != nullptr, "out of memory for a store value of ", bytes.size(), " bytes");
+    if (!bytes.empty()) {
+      std::memcpy(copy, bytes.data(), bytes.size());
+    }
+    *value = copy;
+    *length = bytes.size();
+  });
+}
+
+int tchd_store_add(tchd::Store* store, const char* key, int64_t amount, int64_t* sum) {
+  return tchd::guarded([&] { *sum = store->store->add(key, amount); });
+}
+
+int tchd_store_wait(tchd::Store* store, const char* const* keys, size_t count, int64_t timeout_ms) {
+  return tchd::guarded([&] {
+    store->store->wait(std::vector<std::string>(keys, keys + count), std::chrono::milliseconds(timeout_ms));
+  });
+}
+
+void tchd_bytes_free(uint8_t* bytes) {
+  std::free(bytes);
+}
+
+void tchd_store_free(tchd::Store* store) {
+  tchd::guarded([&] { delete store; });
+}
+
+} // extern "C"

@@ -1,0 +1,274 @@
+//! A group of ranks over gloo, and the collectives on it. All ranks make the
+//! same calls in the same order; each call returns when this rank's part is
+//! done. Gloo works on CPU tensors.
+
+#![expect(unsafe_code, reason = "calls the shim's process group functions")]
+
+use std::borrow::Borrow;
+use std::ffi::{CString, c_int};
+use std::ptr::{self, NonNull};
+use std::time::Duration;
+
+use tch::{Device, Kind, Tensor};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::ffi;
+use crate::store::TcpStore;
+
+/// Which address gloo listens on and tells its peers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bind {
+    /// 127.0.0.1: all ranks on this machine, nothing reachable from outside.
+    Loopback,
+    /// An address or host name of this machine that the peers can reach.
+    Address(String),
+    /// A network interface by name, such as `eth0`.
+    Interface(String),
+}
+
+/// How a gloo group is made.
+#[derive(Clone, Debug)]
+pub struct GlooOptions {
+    /// Name of the group in the store. Two groups on one store need two names.
+    pub name: String,
+    /// Where to listen; the loopback address by default.
+    pub bind: Bind,
+    /// How long any collective may wait for a peer; 30 minutes by default, as
+    /// in PyTorch.
+    pub timeout: Duration,
+    /// Threads that carry out collectives; 2 by default, as in PyTorch.
+    pub threads: usize,
+}
+
+impl Default for GlooOptions {
+    fn default() -> Self {
+        Self {
+            name: "default".to_owned(),
+            bind: Bind::Loopback,
+            timeout: Duration::from_secs(30 * 60),
+            threads: 2,
+        }
+    }
+}
+
+/// This process's membership in a group of ranks. It stays on one thread, since
+/// the order of collectives must be the same on all ranks.
+#[derive(Debug)]
+pub struct ProcessGroup {
+    raw: NonNull<ffi::Group>,
+    rank: usize,
+    world: usize,
+    timeout: Duration,
+}
+
+impl ProcessGroup {
+    /// Joins a group of `world` ranks as number `rank`; blocks until all came.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Timeout`] when a rank does not come in time.
+    pub fn gloo(store: &TcpStore, rank: usize, world: usize, options: &GlooOptions) -> Result<Self> {
+        let action = || format!("joining group {:?} as rank {rank} of {world}", options.name);
+        if rank >= world {
+            return Err(Error::new(ErrorKind::Other, action(), "the rank must be less than the world size"));
+        }
+        let refuse = |_| Error::new(ErrorKind::Other, action(), "the number is too large");
+        let rank_number = c_int::try_from(rank).map_err(refuse)?;
+        let world_number = c_int::try_from(world).map_err(refuse)?;
+        let threads = c_int::try_from(options.threads.max(1)).map_err(refuse)?;
+        let name = ffi::c_string(&options.name, "joining a group")?;
+        let (address, interface) = match &options.bind {
+            Bind::Loopback => (Some(ffi::c_string("127.0.0.1", "joining a group")?), None),
+            Bind::Address(address) => (Some(ffi::c_string(address, "joining a group")?), None),
+            Bind::Interface(interface) => (None, Some(ffi::c_string(interface, "joining a group")?)),
+        };
+        let optional = |text: &Option<CString>| text.as_ref().map_or(ptr::null(), |text| text.as_ptr());
+        let mut raw = ptr::null_mut();
+        // SAFETY: the store is alive, the texts and `raw` outlive the call, and
+        // exactly one of address and interface is not null.
+        let status = unsafe {
+            ffi::tchd_group_gloo(
+                store.as_ptr(),
+                name.as_ptr(),
+                rank_number,
+                world_number,
+                optional(&address),
+                optional(&interface),
+                ffi::milliseconds(options.timeout),
+                threads,
+                &raw mut raw,
+            )
+        };
+        ffi::check(status, action)?;
+        let raw = NonNull::new(raw)
+            .ok_or_else(|| Error::new(ErrorKind::Other, action(), "libtorch made no group"))?;
+        Ok(Self { raw, rank, world, timeout: options.timeout })
+    }
+
+    /// This process's number, from 0.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// How many ranks the group has.
+    #[must_use]
+    pub fn world(&self) -> usize {
+        self.world
+    }
+
+    /// How long a collective may wait for a peer.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Sums a tensor over all ranks, in place: afterwards all hold the sum. It
+    /// must be contiguous, and of the same shape and kind on all ranks.
+    ///
+    /// # Errors
+    /// When a peer is lost or late, or the tensor is not a dense CPU tensor.
+    pub fn all_reduce(&self, tensor: &Tensor) -> Result<()> {
+        // SAFETY: group and tensor are alive during the call.
+        let status = unsafe { ffi::tchd_group_all_reduce(self.as_ptr(), ffi::pointer(tensor)) };
+        ffi::check(status, || format!("all-reduce on rank {} of {}", self.rank, self.world))
+    }
+
+    /// Overwrites the tensors with those of rank `root`, in place, flattened
+    /// into messages of up to 250 MiB. The lists must match on all ranks.
+    ///
+    /// # Errors
+    /// When a peer is lost or late, or `root` is not a rank.
+    pub fn broadcast<T: Borrow<Tensor>>(&self, tensors: &[T], root: usize) -> Result<()> {
+        let action = || format!("broadcast from rank {root} on rank {} of {}", self.rank, self.world);
+        if root >= self.world {
+            return Err(Error::new(ErrorKind::Other, action(), "there is no such rank"));
+        }
+        let pointers = ffi::pointers(tensors);
+        // SAFETY: group and tensors are alive during the call; `root` is less
+        // than the world size, which fits an int.
+        let status = unsafe {
+            ffi::tchd_group_broadcast(self.as_ptr(), pointers.as_ptr(), pointers.len(), root as c_int)
+        };
+        ffi::check(status, action)
+    }
+
+    /// The tensors of all ranks, in the order of ranks. Shape and kind must be
+    /// the same on all.
+    ///
+    /// # Errors
+    /// When a peer is lost or late.
+    pub fn all_gather(&self, tensor: &Tensor) -> Result<Vec<Tensor>> {
+        let action = || format!("all-gather on rank {} of {}", self.rank, self.world);
+        let tch = |error| Error::from_tch(action(), &error);
+        let input = tensor.f_detach().and_then(|tensor| tensor.f_contiguous()).map_err(tch)?;
+        let outputs = (0..self.world)
+            .map(|_| input.f_empty_like())
+            .collect::<std::result::Result<Vec<_>, _>>()
+            .map_err(tch)?;
+        let pointers = ffi::pointers(&outputs);
+        // SAFETY: group, input and the `world` outputs are alive during the call.
+        let status = unsafe {
+            ffi::tchd_group_all_gather(self.as_ptr(), ffi::pointer(&input), pointers.as_ptr(), pointers.len())
+        };
+        ffi::check(status, action)?;
+        Ok(outputs)
+    }
+
+    /// The byte strings of all ranks, in the order of ranks; their lengths may differ.
+    ///
+    /// # Errors
+    /// When a peer is lost or late.
+    pub fn all_gather_bytes(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let action = || format!("all-gather of bytes on rank {} of {}", self.rank, self.world);
+        let tch = |error| Error::from_tch(action(), &error);
+        let length = Tensor::f_from_slice(&[bytes.len() as i64]).map_err(tch)?;
+        let lengths = self
+            .all_gather(&length)?
+            .iter()
+            .map(|length| length.f_int64_value(&[0]))
+            .collect::<std::result::Result<Vec<_>, _>>()
+            .map_err(tch)?;
+        let longest = lengths.iter().copied().max().unwrap_or(0);
+        if longest == 0 {
+            return Ok(vec![Vec::new(); self.world]);
+        }
+        // All ranks send the longest length, since shapes must be the same.
+        let mut padded = bytes.to_vec();
+        padded.resize(longest as usize, 0);
+        let padded = Tensor::f_from_slice(&padded).map_err(tch)?;
+        let gathered = self.all_gather(&padded)?;
+        gathered
+            .iter()
+            .zip(lengths)
+            .map(|(tensor, length)| bytes_of(tensor, length as usize).map_err(tch))
+            .collect()
+    }
+
+    /// The byte string of rank `root`, on all ranks. `bytes` counts on `root` only.
+    ///
+    /// # Errors
+    /// When a peer is lost or late, or `root` is not a rank.
+    pub fn broadcast_bytes(&self, bytes: &[u8], root: usize) -> Result<Vec<u8>> {
+        let tch = |error| {
+            Error::from_tch(format!("broadcast of bytes on rank {} of {}", self.rank, self.world), &error)
+        };
+        let length = Tensor::f_from_slice(&[bytes.len() as i64]).map_err(tch)?;
+        self.broadcast(&[&length], root)?;
+        let length = length.f_int64_value(&[0]).map_err(tch)?;
+        if length == 0 {
+            return Ok(Vec::new());
+        }
+        let message = if self.rank == root {
+            Tensor::f_from_slice(bytes).map_err(tch)?
+        } else {
+            Tensor::f_zeros([length], (Kind::Uint8, Device::Cpu)).map_err(tch)?
+        };
+        self.broadcast(&[&message], root)?;
+        bytes_of(&message, length as usize).map_err(tch)
+    }
+
+    /// Waits until all ranks are here, but not longer than `timeout` (the
+    /// group's own when `None`).
+    ///
+    /// # Errors
+    /// When a peer is lost or late.
+    pub fn barrier(&self, timeout: Option<Duration>) -> Result<()> {
+        let timeout = ffi::milliseconds(timeout.unwrap_or(self.timeout));
+        // SAFETY: the group is alive during the call.
+        let status = unsafe { ffi::tchd_group_barrier(self.as_ptr(), timeout) };
+        ffi::check(status, || format!("barrier on rank {} of {}", self.rank, self.world))
+    }
+
+    /// Fails unless the tensors have the same shapes on all ranks, which the
+    /// Reducer relies on.
+    ///
+    /// # Errors
+    /// When they differ, or a peer is lost or late.
+    pub fn verify_shapes<T: Borrow<Tensor>>(&self, tensors: &[T]) -> Result<()> {
+        let pointers = ffi::pointers(tensors);
+        // SAFETY: group and tensors are alive during the call.
+        let status =
+            unsafe { ffi::tchd_group_verify_shapes(self.as_ptr(), pointers.as_ptr(), pointers.len()) };
+        ffi::check(status, || format!("comparing shapes on rank {} of {}", self.rank, self.world))
+    }
+
+    /// The C++ object, for the Reducer and SyncBatchNorm.
+    pub(crate) fn as_ptr(&self) -> *mut ffi::Group {
+        self.raw.as_ptr()
+    }
+}
+
+impl Drop for ProcessGroup {
+    fn drop(&mut self) {
+        // SAFETY: made by the shim, freed once. Reducers and autograd graphs
+        // share the C++ group by reference count.
+        unsafe { ffi::tchd_group_free(self.raw.as_ptr()) };
+    }
+}
+
+/// The first `length` bytes of a one-dimensional byte tensor.
+fn bytes_of(tensor: &Tensor, length: usize) -> std::result::Result<Vec<u8>, tch::TchError> {
+    let mut bytes = vec![0; length];
+    tensor.f_copy_data_u8(&mut bytes, length)?;
+    Ok(bytes)
+}

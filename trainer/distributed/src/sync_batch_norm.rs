@@ -1,0 +1,68 @@
+//! Batch normalisation in training mode over the batches of all ranks: the
+//! result is that of one process with the whole batch, also when the ranks'
+//! shares differ in size.
+
+#![expect(unsafe_code, reason = "calls the shim's sync_batch_norm")]
+
+use std::ptr;
+
+use tch::Tensor;
+
+use crate::error::Result;
+use crate::ffi;
+use crate::process_group::ProcessGroup;
+
+/// Running statistics, updated in place, each of shape (C).
+#[derive(Clone, Copy, Debug)]
+pub struct RunningStats<'a> {
+    /// Running mean.
+    pub mean: &'a Tensor,
+    /// Running unbiased variance.
+    pub var: &'a Tensor,
+}
+
+/// Normalises `input` (N, C, …) per channel with the mean and variance over all
+/// ranks, then scales by `weight` and shifts by `bias` (both of shape (C)).
+///
+/// The gradient of the input takes all ranks into account. Those of weight and
+/// bias are this rank's own share: the Reducer averages them, or their sum over
+/// the ranks is that of the whole batch. `momentum` is the weight of the new
+/// statistics, as in PyTorch. Half precision inputs are normalised in float32.
+///
+/// All ranks must call it in the same order, and run the backward of all calls.
+///
+/// # Errors
+/// When a peer is lost or late, or the shapes do not fit.
+#[expect(clippy::too_many_arguments, reason = "PyTorch's batch_norm has the same")]
+pub fn sync_batch_norm(
+    group: &ProcessGroup,
+    input: &Tensor,
+    weight: &Tensor,
+    bias: &Tensor,
+    running: Option<RunningStats<'_>>,
+    momentum: f64,
+    eps: f64,
+) -> Result<Tensor> {
+    let (running_mean, running_var) = running.map_or((ptr::null_mut(), ptr::null_mut()), |running| {
+        (ffi::pointer(running.mean), ffi::pointer(running.var))
+    });
+    let mut output = ptr::null_mut();
+    // SAFETY: group and tensors are alive during the call; the graph keeps its
+    // own references. Null running statistics mean that there are none.
+    let status = unsafe {
+        ffi::tchd_sync_batch_norm(
+            group.as_ptr(),
+            ffi::pointer(input),
+            ffi::pointer(weight),
+            ffi::pointer(bias),
+            running_mean,
+            running_var,
+            momentum,
+            eps,
+            &raw mut output,
+        )
+    };
+    ffi::check(status, || format!("sync_batch_norm on rank {} of {}", group.rank(), group.world()))?;
+    // SAFETY: on success the shim made a new tensor that is ours.
+    Ok(unsafe { Tensor::from_ptr(output.cast()) })
+}

@@ -1,0 +1,271 @@
+//! The plan of a run: everything that options, files and the machine leave undecided is decided
+//! here, once, before a process starts. The command writes it as `plan.json` into the run folder
+//! and every rank reads it from there, so that no two ranks can disagree.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::dataset::DataSet;
+use crate::device::{Backend, Device, Inventory};
+use crate::error::PlanError;
+use crate::hyp::HyperParameters;
+use crate::model::ModelSpec;
+use crate::options::{Cache, Optimizer};
+
+mod defaults;
+mod folder;
+mod resume;
+mod train;
+mod val;
+mod weights;
+
+pub use folder::{increment, newest_checkpoint};
+pub use resume::plan_resume;
+pub use train::plan_train;
+pub use val::plan_val;
+
+/// The name of the plan's file in the run folder.
+pub const PLAN_FILE: &str = "plan.json";
+
+/// Version of the plan file; a trainer refuses another.
+pub const PLAN_VERSION: u32 = 1;
+
+/// A run, decided.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunPlan {
+    /// [`PLAN_VERSION`] of the writer.
+    pub version: u32,
+    /// The version of `yolo` that wrote the plan; a trainer of another version refuses it.
+    pub program: String,
+    /// Ranks and where they run.
+    pub ranks: Ranks,
+    /// The data set, resolved to folders that exist.
+    pub data: DataSet,
+    /// Size of the square network input in pixels, a multiple of the largest stride.
+    pub image_size: usize,
+    /// Threads that load and augment images, a rank.
+    pub workers: usize,
+    /// Where outputs go: `runs/train/exp3`.
+    pub run_dir: PathBuf,
+    /// What the ranks do.
+    pub task: Task,
+}
+
+/// A plan, and what the user should read before it runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Planned {
+    /// The plan.
+    pub plan: RunPlan,
+    /// What was changed or ignored, each a sentence.
+    pub warnings: Vec<String>,
+    /// What was chosen for the user, each a sentence.
+    pub notes: Vec<String>,
+}
+
+impl RunPlan {
+    /// Writes the plan as `plan.json` into its run folder, which must exist, and returns the path.
+    /// The file appears whole or not at all.
+    ///
+    /// # Errors
+    /// When the folder cannot be written.
+    pub fn write(&self) -> Result<PathBuf, PlanError> {
+        let path = self.run_dir.join(PLAN_FILE);
+        let text = serde_json::to_string_pretty(self).map_err(|error| {
+            PlanError::new(format!("the plan of this run cannot be written as JSON: {error}"))
+        })?;
+        let unfinished = self.run_dir.join(format!("{PLAN_FILE}.{}.part", std::process::id()));
+        std::fs::write(&unfinished, text + "\n").and_then(|()| std::fs::rename(&unfinished, &path)).map_err(
+            |error| {
+                // What is left of a failed write is of no use; its own failure would hide the first.
+                let _ = std::fs::remove_file(&unfinished);
+                PlanError::new(format!("cannot write the plan {}: {error}", path.display()))
+                    .with_hint("name a folder that can be written with --project")
+            },
+        )?;
+        Ok(path)
+    }
+
+    /// Reads a plan that [`Self::write`] wrote.
+    ///
+    /// # Errors
+    /// When the file is not a plan, or one of another version.
+    pub fn read(path: &Path) -> Result<Self, PlanError> {
+        let shown = path.display();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| PlanError::new(format!("cannot read the plan {shown}: {error}")))?;
+        let damaged =
+            |error: serde_json::Error| PlanError::new(format!("{shown} is not the plan of a run: {error}"));
+        let value: serde_json::Value = serde_json::from_str(&text).map_err(damaged)?;
+        match value.get("version").and_then(serde_json::Value::as_u64) {
+            Some(version) if version == u64::from(PLAN_VERSION) => {}
+            Some(version) => {
+                return Err(PlanError::new(format!(
+                    "the plan {shown} has version {version}, and this program reads version {PLAN_VERSION} only"
+                ))
+                .with_hint("use the version of yolo that wrote it, or start the run anew"));
+            }
+            None => {
+                return Err(PlanError::new(format!("{shown} is not the plan of a run: it has no version")));
+            }
+        }
+        serde_json::from_value(value).map_err(damaged)
+    }
+}
+
+/// The largest number of pixels that an image side may have.
+const MAX_IMAGE_SIZE: usize = 1 << 14;
+
+/// Checks `--imgsz` and rounds it up to what the model can take (spec §6).
+fn image_size(
+    size: usize,
+    stride: usize,
+    floor: usize,
+    warnings: &mut Vec<String>,
+) -> Result<usize, PlanError> {
+    if size == 0 || size > MAX_IMAGE_SIZE {
+        return Err(PlanError::new(format!(
+            "--imgsz {size} is not a number of pixels from 1 to {MAX_IMAGE_SIZE}"
+        )));
+    }
+    let rounded = crate::schedule::round_image_size(size, stride, floor);
+    if rounded != size {
+        let why = if size < floor && rounded == floor {
+            format!("is below the smallest size {floor}")
+        } else {
+            format!("is not a multiple of the model's largest stride {stride}")
+        };
+        warnings.push(format!("--imgsz {size} {why}: using {rounded}"));
+    }
+    Ok(rounded)
+}
+
+/// Ranks on the devices that were chosen, with their share of the cores.
+fn ranks(devices: Vec<Device>, batch: usize, inventory: &Inventory) -> Ranks {
+    let world_size = devices.len();
+    let on_cpu = devices.contains(&Device::Cpu);
+    Ranks {
+        backend: (world_size > 1).then_some(if on_cpu { Backend::Gloo } else { Backend::Nccl }),
+        threads: (inventory.cores / world_size).max(1),
+        devices,
+        world_size,
+        batch,
+    }
+}
+
+/// Threads that load images, a rank: no more than its share of the cores and its images a step.
+fn workers(asked: Option<usize>, ranks: &Ranks, inventory: &Inventory) -> usize {
+    const DEFAULT: usize = 8;
+    asked.unwrap_or(DEFAULT).min(inventory.cores / ranks.world_size).min(ranks.batch_per_rank()).max(1)
+}
+
+/// The program's own version, which plan and trainer share.
+fn program() -> String {
+    env!("CARGO_PKG_VERSION").to_owned()
+}
+
+/// Ranks of a run and the batch that they share.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ranks {
+    /// The device of every local rank, in order of LOCAL_RANK.
+    pub devices: Vec<Device>,
+    /// Ranks over all machines.
+    pub world_size: usize,
+    /// How ranks talk; `None` for a single rank.
+    pub backend: Option<Backend>,
+    /// CPU threads of one rank.
+    pub threads: usize,
+    /// Images a step over all ranks.
+    pub batch: usize,
+}
+
+impl Ranks {
+    /// Images a step on one rank.
+    pub fn batch_per_rank(&self) -> usize {
+        self.batch / self.world_size
+    }
+}
+
+/// What the ranks of a run do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Task {
+    /// Train a detector.
+    Train(Box<TrainTask>),
+    /// Measure a detector.
+    Val(Box<ValTask>),
+}
+
+/// The part of a plan that only training needs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "each field is the option of the same name, with its default applied")]
+pub struct TrainTask {
+    /// The file whose tensors the model starts from; `None` starts from random weights.
+    pub weights: Option<PathBuf>,
+    /// The model when a yaml decides it; `None` when the weights' own description does.
+    pub model: Option<ModelSpec>,
+    pub hyp: HyperParameters,
+    pub epochs: usize,
+    pub nominal_batch: usize,
+    pub optimizer: Optimizer,
+    pub sync_bn: bool,
+    pub seed: u64,
+    pub nosave: bool,
+    pub noval: bool,
+    pub autoanchor: bool,
+    pub plots: bool,
+    /// Indices of the layers that do not learn.
+    pub freeze: Vec<usize>,
+    pub cos_lr: bool,
+    pub label_smoothing: f64,
+    /// Epochs without a better fitness before training stops; `None` never stops.
+    pub patience: Option<usize>,
+    pub save_period: Option<usize>,
+    pub single_cls: bool,
+    pub rect: bool,
+    pub cache: Option<Cache>,
+    /// Continue from this checkpoint of the same run folder.
+    pub resume: Option<PathBuf>,
+}
+
+/// The part of a plan that only validation needs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "each field is the option of the same name, with its default applied")]
+pub struct ValTask {
+    pub weights: Vec<PathBuf>,
+    pub conf_thres: f64,
+    pub iou_thres: f64,
+    pub max_det: usize,
+    pub split: Split,
+    pub mode: ValMode,
+    pub single_cls: bool,
+    pub augment: bool,
+    pub verbose: bool,
+    pub save_txt: bool,
+    pub save_hybrid: bool,
+    pub save_conf: bool,
+    pub save_json: bool,
+    pub half: bool,
+}
+
+/// Which images of a data set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "standard terms")]
+pub enum Split {
+    Train,
+    Val,
+    Test,
+}
+
+/// What a validation measures (spec §9).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ValMode {
+    /// Accuracy at one image size.
+    Accuracy,
+    /// Speed: confidence 0.25, IoU 0.45, square images.
+    Speed,
+    /// Accuracy at sizes 256 to 1536 in steps of 128.
+    Study,
+}

@@ -1,0 +1,190 @@
+//! The plan of `yolo train`: options over defaults, each value checked, files found, and the
+//! ranks, batch, image size and run folder that follow from them.
+
+use std::path::Path;
+
+use super::{PLAN_VERSION, Planned, RunPlan, Task, TrainTask, defaults, folder, weights};
+use crate::batch;
+use crate::dataset::{DataSet, Places};
+use crate::device::{self, Inventory};
+use crate::error::PlanError;
+use crate::hyp::HyperParameters;
+use crate::model::ModelSpec;
+use crate::options::TrainOptions;
+
+/// Epochs without progress after which YOLOv5 stops.
+const PATIENCE: usize = 100;
+/// More epochs than this are a slip of the finger.
+const MAX_EPOCHS: usize = 1_000_000;
+/// The smallest factor of strides that an image side may have (spec §6).
+const MIN_STRIDES: usize = 2;
+/// Strides below this are treated as this one (spec §6).
+const MIN_STRIDE: usize = 32;
+
+/// Decides a training run. A built-in data set must have been made before.
+///
+/// # Errors
+/// The first thing that is wrong with the options, or with a file that they name.
+pub fn plan_train(
+    options: &TrainOptions,
+    inventory: &Inventory,
+    places: &Places,
+) -> Result<Planned, PlanError> {
+    let mut warnings = Vec::new();
+    let data_word = options.data.as_deref().unwrap_or(defaults::DATA);
+    let defaults = defaults::of(data_word);
+
+    let choice = device::choose(options.device.as_deref(), options.nproc_per_node, inventory)?;
+    let default_batch = i64::try_from(defaults.batch).unwrap_or(i64::MAX);
+    let batch = batch::check(options.batch_size.unwrap_or(default_batch), choice.devices.len())?;
+    let epochs = positive("--epochs", options.epochs.unwrap_or(defaults.epochs), MAX_EPOCHS)?;
+    let nominal_batch = positive("--nbs", options.nbs.unwrap_or(defaults.nbs), 1 << 20)?;
+    let label_smoothing = options.label_smoothing.unwrap_or(0.0);
+    if !(0.0..1.0).contains(&label_smoothing) {
+        return Err(PlanError::new(format!(
+            "--label-smoothing {label_smoothing} is not a number from 0 up to, but not including, 1"
+        )));
+    }
+    let hyp = match options.hyp.as_deref().filter(|hyp| !hyp.is_empty()) {
+        Some(word) => HyperParameters::load(&file_or_name(word, places))?,
+        None => (defaults.hyp)(),
+    };
+
+    let (mut data, data_warnings) = DataSet::load_with_warnings(data_word, places)?;
+    warnings.extend(data_warnings);
+    if options.single_cls && data.names.len() != 1 {
+        data.names = vec!["item".to_owned()]; // The name that YOLOv5 gives to the one class.
+    }
+
+    let weights_word = match (&options.weights, &options.cfg) {
+        (Some(word), _) => word.as_str(),
+        // Whoever asks for a model of the built-in set's kind means it without weights.
+        (None, _) => defaults.weights,
+    };
+    let cfg = match options.cfg.as_deref() {
+        Some(cfg) => cfg,
+        None if options.weights.as_deref().is_some_and(|word| !word.is_empty()) => "",
+        None => defaults.cfg,
+    };
+    if weights_word.is_empty() && cfg.is_empty() {
+        return Err(PlanError::new("--weights and --cfg are both empty, so there is no model to train")
+            .with_hint(
+                "start from weights (--weights yolov5n.pt), or from scratch (--weights '' --cfg yolov5n)",
+            ));
+    }
+    let model = match cfg {
+        "" => None,
+        cfg => Some(ModelSpec::load(&file_or_name(cfg, places), data.names.len(), hyp.anchors)?),
+    };
+    let weights = match weights_word {
+        "" => None,
+        word => Some(weights::find(word, places)?),
+    };
+
+    let stride = match (&model, &weights) {
+        (Some(model), _) => model.strides()?.into_iter().fold(0.0, f64::max).ceil() as usize,
+        (None, Some(path)) => weights::stride(path),
+        (None, None) => MIN_STRIDE,
+    }
+    .max(MIN_STRIDE);
+    let size = options.imgsz.unwrap_or(defaults.image_size);
+    let image_size = super::image_size(size, stride, MIN_STRIDES * stride, &mut warnings)?;
+    let freeze = freeze(&options.freeze, model.as_ref(), &mut warnings)?;
+
+    let ranks = super::ranks(choice.devices, batch, inventory);
+    if options.sync_bn && ranks.world_size == 1 {
+        warnings.push("--sync-bn changes nothing on a single rank".to_owned());
+    }
+    let workers = super::workers(options.workers, &ranks, inventory);
+    let project = options.project.as_deref().unwrap_or(Path::new("runs/train"));
+    let name = options.name.as_deref().unwrap_or("exp");
+    let run_dir = folder::increment(&places.working_dir.join(project), name, options.exist_ok)?;
+
+    let task = TrainTask {
+        weights,
+        model,
+        hyp,
+        epochs,
+        nominal_batch,
+        optimizer: options.optimizer.unwrap_or_default(),
+        sync_bn: options.sync_bn,
+        seed: options.seed.unwrap_or(0),
+        nosave: options.nosave,
+        noval: options.noval,
+        autoanchor: !options.noautoanchor,
+        plots: !options.noplots,
+        freeze,
+        cos_lr: options.cos_lr,
+        label_smoothing,
+        patience: Some(options.patience.unwrap_or(PATIENCE)).filter(|epochs| *epochs > 0),
+        save_period: options
+            .save_period
+            .and_then(|epochs| usize::try_from(epochs).ok())
+            .filter(|epochs| *epochs > 0),
+        single_cls: options.single_cls,
+        rect: options.rect,
+        cache: options.cache,
+        resume: None,
+    };
+    let plan = RunPlan {
+        version: PLAN_VERSION,
+        program: super::program(),
+        ranks,
+        data,
+        image_size,
+        workers,
+        run_dir,
+        task: Task::Train(Box::new(task)),
+    };
+    Ok(Planned { plan, warnings, notes: choice.note.into_iter().collect() })
+}
+
+/// A file of the working folder as a full path; anything else stays the name that it is.
+pub(super) fn file_or_name(word: &str, places: &Places) -> String {
+    let path = places.working_dir.join(word);
+    if path.is_file() { path.to_string_lossy().into_owned() } else { word.to_owned() }
+}
+
+fn positive(option: &str, value: usize, max: usize) -> Result<usize, PlanError> {
+    if value == 0 || value > max {
+        return Err(PlanError::new(format!("{option} {value} is not a number from 1 to {max}")));
+    }
+    Ok(value)
+}
+
+/// `--freeze 10` means the first ten layers, `--freeze 0 1 9` those three (spec §6).
+fn freeze(
+    given: &[usize],
+    model: Option<&ModelSpec>,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<usize>, PlanError> {
+    /// Longer than any model, so that a typo does not become a huge list.
+    const MAX_LAYERS: usize = 1000;
+    if let Some(layer) = given.iter().find(|layer| **layer > MAX_LAYERS) {
+        return Err(PlanError::new(format!("--freeze {layer} is beyond the last layer of any model")));
+    }
+    let mut layers: Vec<usize> = match given {
+        [count] => (0..*count).collect(),
+        list => list.to_vec(),
+    };
+    layers.sort_unstable();
+    layers.dedup();
+    let Some(count) = model.map(|model| model.layers.len()) else {
+        return Ok(layers);
+    };
+    let beyond: Vec<String> = layers.iter().filter(|layer| **layer >= count).map(usize::to_string).collect();
+    if !beyond.is_empty() {
+        warnings.push(format!(
+            "--freeze names layers that the model does not have ({}): its last is {}",
+            beyond.join(", "),
+            count - 1
+        ));
+    }
+    layers.retain(|layer| *layer < count);
+    if layers.len() == count {
+        return Err(PlanError::new(format!(
+            "--freeze freezes all {count} layers, so that nothing could learn"
+        )));
+    }
+    Ok(layers)
+}

@@ -1,0 +1,116 @@
+//! Every event is one line of JSON that reads back as the same event.
+
+use proptest::prelude::*;
+use yolo_plan::event::{EpochSummary, Event, Metrics, OutputFile, Step, ValRow, ValTable};
+
+fn metrics() -> impl Strategy<Value = Metrics> {
+    (0.0..1.0, 0.0..1.0, 0.0..1.0, 0.0..1.0).prop_map(|(precision, recall, map50, map50_95)| Metrics {
+        precision,
+        recall,
+        map50,
+        map50_95,
+    })
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let text = || "\\PC*|.*\n.*";
+    prop_oneof![
+        (any::<u32>(), text(), any::<usize>(), any::<u32>(), text(), any::<usize>()).prop_map(
+            |(protocol, version, rank, pid, device, threads)| Event::Hello {
+                protocol,
+                version,
+                rank,
+                pid,
+                device,
+                threads
+            }
+        ),
+        text().prop_map(|doing| Event::Phase { doing }),
+        text().prop_map(|message| Event::Warning { message }),
+        text().prop_map(|message| Event::Note { message }),
+        (any::<[usize; 4]>(), prop::array::uniform3(-1e6f32..1e6), 0.0..1e9, any::<u64>()).prop_map(
+            |([epoch, epochs, batch, batches], losses, images_per_second, memory)| Event::Step(Step {
+                epoch,
+                epochs,
+                batch,
+                batches,
+                losses,
+                images_per_second,
+                image_size: 640,
+                memory,
+                instances: batch / 2,
+            })
+        ),
+        (prop::array::uniform3(-1e9..1e9), prop::option::of(metrics()), any::<bool>()).prop_map(
+            |(losses, metrics, best)| Event::Epoch(EpochSummary {
+                epoch: 1,
+                epochs: 2,
+                train_losses: losses,
+                val_losses: metrics.map(|_| losses),
+                metrics,
+                lr: losses,
+                seconds: losses[0].abs(),
+                best,
+            })
+        ),
+        (text(), prop::collection::vec((text(), metrics()), 0..4)).prop_map(|(title, rows)| {
+            Event::Validated {
+                title,
+                table: ValTable {
+                    rows: rows
+                        .into_iter()
+                        .map(|(class, metrics)| ValRow { class, images: 3, instances: 4, metrics })
+                        .collect(),
+                    speed_ms: [0.5, 1.25, 2.0],
+                    images: 7,
+                },
+            }
+        }),
+        (text(), any::<usize>(), any::<bool>()).prop_map(|(what, epochs, stopped_early)| Event::Finished {
+            files: vec![OutputFile { path: what.clone().into(), what }],
+            epochs,
+            seconds: 1.5,
+            stopped_early,
+        }),
+        prop::option::of(text()).prop_map(|path| Event::Interrupted { resume_from: path.map(Into::into) }),
+        (text(), prop::option::of(text()), text(), any::<bool>())
+            .prop_map(|(message, hint, doing, peer_lost)| Event::Failed { message, hint, doing, peer_lost }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn an_event_is_one_line_and_reads_back(event in event()) {
+        let line = serde_json::to_string(&event).unwrap();
+        prop_assert!(!line.contains('\n'), "{line}");
+        prop_assert_eq!(serde_json::from_str::<Event>(&line).unwrap(), event);
+    }
+}
+
+#[test]
+fn unknown_fields_are_ignored_and_unknown_events_are_not() {
+    let line = r#"{"event":"phase","doing":"training","since":"later versions"}"#;
+    assert_eq!(serde_json::from_str::<Event>(line).unwrap(), Event::Phase { doing: "training".into() });
+    assert!(serde_json::from_str::<Event>(r#"{"event":"song"}"#).is_err());
+}
+
+#[test]
+fn a_loss_that_is_not_a_number_still_arrives() {
+    let step = Step {
+        epoch: 1,
+        epochs: 2,
+        batch: 3,
+        batches: 4,
+        losses: [f32::NAN, f32::INFINITY, 0.5],
+        images_per_second: 1.0,
+        image_size: 64,
+        memory: 5,
+        instances: 6,
+    };
+    let line = serde_json::to_string(&Event::Step(step)).unwrap();
+    let Event::Step(read) = serde_json::from_str(&line).unwrap() else { panic!("{line}") };
+    assert!(read.losses[0].is_nan() && read.losses[1].is_nan());
+    assert_eq!(read.losses[2], 0.5);
+}

@@ -1,0 +1,322 @@
+//! Plans of runs: defaults, the built-in set's own, and one message for whatever is wrong.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at what it does not expect")]
+
+use std::fs;
+
+use tempfile::TempDir;
+use yolo_plan::dataset::Places;
+use yolo_plan::device::{Backend, Device, Inventory};
+use yolo_plan::hyp::HyperParameters;
+use yolo_plan::options::{TrainOptions, ValOptions};
+use yolo_plan::run::{
+    PLAN_VERSION, Planned, Split, Task, TrainTask, ValMode, ValTask, plan_resume, plan_train, plan_val,
+};
+use yolo_plan::{PlanError, RunPlan};
+
+const YAML: &str = "train: images\nval: images\nnames: [cat, dog, owl]\n";
+
+/// A working folder with the data set `data.yaml` and the weights `best.pt`; `shapes` is made.
+struct Bench {
+    _root: TempDir,
+    places: Places,
+    inventory: Inventory,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let places = Places { working_dir: root.path().join("work"), data_sets: root.path().join("sets") };
+        for (folder, yaml) in
+            [(&places.working_dir, "data.yaml"), (&places.data_sets.join("shapes"), "shapes.yaml")]
+        {
+            fs::create_dir_all(folder.join("images")).unwrap();
+            fs::write(folder.join(yaml), YAML).unwrap();
+        }
+        fs::write(places.working_dir.join("best.pt"), "tensors").unwrap();
+        let inventory = Inventory {
+            cores: 8,
+            gpus: Vec::new(),
+            no_gpu_reason: Some("the NVIDIA driver is not installed".into()),
+            cuda_libtorch: false,
+        };
+        Self { _root: root, places, inventory }
+    }
+
+    fn train(&self, options: TrainOptions) -> Result<Planned, PlanError> {
+        let data = Some("data.yaml".to_owned());
+        plan_train(
+            &TrainOptions { data: options.data.clone().or(data), ..options },
+            &self.inventory,
+            &self.places,
+        )
+    }
+
+    fn train_error(&self, options: TrainOptions) -> String {
+        self.train(options).unwrap_err().to_string()
+    }
+
+    fn val(&self, options: ValOptions) -> Result<Planned, PlanError> {
+        let data = Some("data.yaml".to_owned());
+        let weights = vec!["best.pt".to_owned()];
+        let options = ValOptions {
+            data: options.data.clone().or(data),
+            weights: if options.weights.is_empty() { weights } else { options.weights.clone() },
+            ..options
+        };
+        plan_val(&options, &self.inventory, &self.places)
+    }
+}
+
+/// Options that a plan accepts, to be changed by one thing.
+fn scratch() -> TrainOptions {
+    TrainOptions { weights: Some(String::new()), cfg: Some("yolov5n".into()), ..TrainOptions::default() }
+}
+
+fn task(planned: &Planned) -> &TrainTask {
+    match &planned.plan.task {
+        Task::Train(task) => task,
+        Task::Val(_) => panic!("this is a training"),
+    }
+}
+
+fn val_task(planned: &Planned) -> &ValTask {
+    match &planned.plan.task {
+        Task::Val(task) => task,
+        Task::Train(_) => panic!("this is a validation"),
+    }
+}
+
+#[test]
+fn yolov5s_defaults() {
+    let bench = Bench::new();
+    let planned =
+        bench.train(TrainOptions { weights: Some("best.pt".into()), ..TrainOptions::default() }).unwrap();
+    let plan = &planned.plan;
+    assert_eq!((plan.version, plan.image_size, plan.workers), (PLAN_VERSION, 640, 8));
+    assert_eq!((plan.ranks.batch, plan.ranks.world_size, plan.ranks.threads), (16, 1, 8));
+    assert_eq!(plan.ranks.backend, None);
+    assert_eq!(plan.run_dir, bench.places.working_dir.join("runs/train/exp"));
+    assert_eq!(planned.notes, ["training on the CPU: the NVIDIA driver is not installed"]);
+    assert_eq!(planned.warnings, [""; 0]);
+    let task = task(&planned);
+    assert_eq!(task.weights, Some(bench.places.working_dir.join("best.pt")));
+    assert_eq!(task.model, None);
+    assert_eq!(task.hyp, HyperParameters::low());
+    assert_eq!(
+        (task.epochs, task.nominal_batch, task.patience, task.save_period, task.seed),
+        (100, 64, Some(100), None, 0)
+    );
+    assert!(task.autoanchor && task.plots && task.freeze.is_empty());
+}
+
+#[test]
+fn the_built_in_set_brings_its_own_defaults() {
+    let bench = Bench::new();
+    let shapes = || TrainOptions { data: Some("shapes".into()), ..TrainOptions::default() };
+    let planned = bench.train(shapes()).unwrap();
+    let defaults = task(&planned);
+    assert_eq!(defaults.weights, None);
+    assert_eq!(defaults.model.as_ref().unwrap().nc, 3);
+    assert!(planned.plan.image_size < 640 && defaults.nominal_batch < 64);
+    // What the user says wins, each by itself.
+    let said =
+        TrainOptions { epochs: Some(2), imgsz: Some(96), cfg: Some("yolov5s.yaml".into()), ..shapes() };
+    let planned = bench.train(said).unwrap();
+    assert_eq!((task(&planned).epochs, planned.plan.image_size), (2, 96));
+    assert_eq!(task(&planned).model.as_ref().unwrap().name, "yolov5s");
+    let fine_tuned = bench.train(TrainOptions { weights: Some("best.pt".into()), ..shapes() }).unwrap();
+    assert_eq!(task(&fine_tuned).model, None);
+}
+
+#[test]
+fn two_ranks_share_cores_and_batch() {
+    let bench = Bench::new();
+    let options = || TrainOptions { device: Some("cpu".into()), nproc_per_node: Some(2), ..scratch() };
+    let plan = bench.train(options()).unwrap().plan;
+    assert_eq!(plan.ranks.devices, [Device::Cpu; 2]);
+    assert_eq!(plan.ranks.backend, Some(Backend::Gloo));
+    assert_eq!((plan.ranks.threads, plan.workers, plan.ranks.batch_per_rank()), (4, 4, 8));
+    let error = bench.train(TrainOptions { batch_size: Some(15), ..options() }).unwrap_err();
+    assert_eq!(error.hint(), Some("use --batch 14 or 16"));
+}
+
+#[test]
+fn image_sizes_become_multiples_of_the_stride() {
+    let bench = Bench::new();
+    let size = |imgsz: usize, cfg: &str| {
+        let planned =
+            bench.train(TrainOptions { imgsz: Some(imgsz), cfg: Some(cfg.into()), ..scratch() }).unwrap();
+        (planned.plan.image_size, planned.warnings.first().cloned().unwrap_or_default())
+    };
+    assert_eq!(size(320, "yolov5n"), (320, String::new()));
+    let warning = "--imgsz 333 is not a multiple of the model's largest stride 32: using 352";
+    assert_eq!(size(333, "yolov5n"), (352, warning.to_owned()));
+    assert_eq!(size(333, "yolov5n6").0, 384);
+    assert_eq!(size(1, "yolov5n"), (64, "--imgsz 1 is below the smallest size 64: using 64".to_owned()));
+    for imgsz in [0, 1_000_000] {
+        assert!(
+            bench
+                .train_error(TrainOptions { imgsz: Some(imgsz), ..scratch() })
+                .contains("not a number of pixels")
+        );
+    }
+}
+
+#[test]
+fn layers_that_do_not_learn() {
+    let bench = Bench::new();
+    let freeze = |layers: &[usize]| bench.train(TrainOptions { freeze: layers.to_vec(), ..scratch() });
+    assert_eq!(task(&freeze(&[3]).unwrap()).freeze, [0, 1, 2]);
+    assert_eq!(task(&freeze(&[0]).unwrap()).freeze, [0; 0]);
+    assert_eq!(task(&freeze(&[9, 0, 1, 9]).unwrap()).freeze, [0, 1, 9]);
+    let beyond = freeze(&[3, 40]).unwrap();
+    assert_eq!(task(&beyond).freeze, [3]);
+    assert!(beyond.warnings[0].contains("(40): its last is 24"), "{:?}", beyond.warnings);
+    assert!(freeze(&[25]).unwrap_err().to_string().contains("nothing could learn"));
+    assert!(freeze(&[usize::MAX]).is_err());
+}
+
+#[test]
+fn one_class_takes_the_name_that_yolov5_gives_it() {
+    let planned = Bench::new().train(TrainOptions { single_cls: true, ..scratch() }).unwrap();
+    assert_eq!(planned.plan.data.names, ["item"]);
+    assert_eq!(task(&planned).model.as_ref().unwrap().nc, 1);
+}
+
+#[test]
+fn zero_patience_never_stops_and_periods_below_one_save_nothing() {
+    let planned =
+        Bench::new().train(TrainOptions { patience: Some(0), save_period: Some(-1), ..scratch() }).unwrap();
+    assert_eq!((task(&planned).patience, task(&planned).save_period), (None, None));
+}
+
+#[test]
+fn whatever_is_wrong_ends_in_one_message() {
+    let bench = Bench::new();
+    let word = |word: &str| Some(word.to_owned());
+    let cases = [
+        (TrainOptions::default(), "the weights yolov5s.pt are not on this machine"),
+        (TrainOptions { weights: word(""), ..TrainOptions::default() }, "--weights and --cfg are both empty"),
+        (TrainOptions { weights: word("gone.pt"), ..scratch() }, "there are no weights gone.pt"),
+        (TrainOptions { cfg: word("gone.yaml"), ..scratch() }, "there is no model gone.yaml"),
+        (TrainOptions { hyp: word("gone.yaml"), ..scratch() }, "there are no hyper-parameters gone.yaml"),
+        (
+            TrainOptions { data: word("coco128.yaml"), ..scratch() },
+            "the data set coco128 is not on this machine",
+        ),
+        (TrainOptions { epochs: Some(0), ..scratch() }, "--epochs 0 is not a number from 1"),
+        (TrainOptions { nbs: Some(0), ..scratch() }, "--nbs 0 is not a number from 1"),
+        (TrainOptions { batch_size: Some(0), ..scratch() }, "--batch 0 is not a number of images"),
+        (
+            TrainOptions { label_smoothing: Some(1.0), ..scratch() },
+            "--label-smoothing 1 is not a number from 0",
+        ),
+        (
+            TrainOptions { label_smoothing: Some(f64::NAN), ..scratch() },
+            "--label-smoothing NaN is not a number",
+        ),
+        (TrainOptions { device: word("0"), ..scratch() }, "--device 0 needs a GPU, but there is none"),
+        (TrainOptions { name: word(""), ..scratch() }, "--name \"\" is not a name for a run folder"),
+    ];
+    for (options, expected) in cases {
+        let message = bench.train_error(options);
+        assert!(message.starts_with(expected), "{message}\ndoes not begin with\n{expected}");
+    }
+    let nothing = plan_train(&TrainOptions::default(), &bench.inventory, &bench.places).unwrap_err();
+    assert!(nothing.to_string().contains("coco128") && nothing.hint().unwrap().contains("--data shapes"));
+}
+
+#[test]
+fn a_validation_has_the_originals_defaults() {
+    let bench = Bench::new();
+    let planned = bench.val(ValOptions::default()).unwrap();
+    let task = val_task(&planned);
+    assert_eq!((task.conf_thres, task.iou_thres, task.max_det), (0.001, 0.6, 300));
+    assert_eq!((task.split, task.mode), (Split::Val, ValMode::Accuracy));
+    assert_eq!((planned.plan.image_size, planned.plan.ranks.batch), (640, 32));
+    assert_eq!(planned.plan.run_dir, bench.places.working_dir.join("runs/val/exp"));
+    let speed =
+        bench.val(ValOptions { task: Some("speed".into()), half: true, ..ValOptions::default() }).unwrap();
+    assert_eq!((val_task(&speed).conf_thres, val_task(&speed).iou_thres), (0.25, 0.45));
+    assert!(!val_task(&speed).half && speed.warnings[0].contains("--half"));
+    let error = |options| bench.val(options).unwrap_err().to_string();
+    assert!(error(ValOptions { task: Some("race".into()), ..ValOptions::default() }).contains("--task race"));
+    assert!(
+        error(ValOptions { task: Some("test".into()), ..ValOptions::default() })
+            .contains("has no test images")
+    );
+    assert!(
+        error(ValOptions { conf_thres: Some(1.5), ..ValOptions::default() }).contains("--conf-thres 1.5")
+    );
+    assert!(error(ValOptions { batch_size: Some(0), ..ValOptions::default() }).contains("--batch 0"));
+    assert!(error(ValOptions { dnn: true, ..ValOptions::default() }).contains("--dnn"));
+}
+
+#[test]
+fn a_plan_is_written_and_read_back() {
+    let bench = Bench::new();
+    let plan = bench.train(scratch()).unwrap().plan;
+    let missing = plan.write().unwrap_err().to_string();
+    assert!(missing.starts_with("cannot write the plan "), "{missing}");
+    fs::create_dir_all(&plan.run_dir).unwrap();
+    let path = plan.write().unwrap();
+    assert_eq!(RunPlan::read(&path).unwrap(), plan);
+    assert_eq!(fs::read_dir(&plan.run_dir).unwrap().count(), 1, "nothing else is left in the folder");
+
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("\"version\": 1", "\"version\": 9")).unwrap();
+    assert!(RunPlan::read(&path).unwrap_err().to_string().contains("has version 9"));
+    fs::write(&path, &text[..text.len() / 2]).unwrap();
+    assert!(RunPlan::read(&path).unwrap_err().to_string().contains("is not the plan of a run"));
+    assert!(
+        RunPlan::read(&path.with_extension("gone")).unwrap_err().to_string().contains("cannot read the plan")
+    );
+}
+
+#[test]
+fn a_run_is_resumed_in_its_folder() {
+    let bench = Bench::new();
+    let plan = bench.train(TrainOptions { epochs: Some(7), ..scratch() }).unwrap().plan;
+    let none = plan_resume(None, &bench.places).unwrap_err().to_string();
+    assert!(none.starts_with("there is no run to resume"), "{none}");
+
+    let weights = plan.run_dir.join("weights");
+    fs::create_dir_all(&weights).unwrap();
+    let last = weights.join("last.pt");
+    fs::write(&last, "tensors").unwrap();
+    let planless = plan_resume(Some(&last), &bench.places).unwrap_err().to_string();
+    assert!(planless.contains("there is no plan.json"), "{planless}");
+
+    plan.write().unwrap();
+    for named in [None, Some(last.as_path()), Some(plan.run_dir.as_path())] {
+        let resumed = plan_resume(named, &bench.places).unwrap();
+        assert_eq!(task(&resumed).resume, Some(last.canonicalize().unwrap()));
+        assert_eq!(task(&resumed).epochs, 7);
+        assert_eq!(resumed.plan.run_dir, plan.run_dir.canonicalize().unwrap());
+        assert_eq!(resumed.notes.len(), usize::from(named.is_none()));
+    }
+    let gone = plan_resume(Some(&last.with_file_name("gone.pt")), &bench.places).unwrap_err().to_string();
+    assert!(gone.contains("there is no such checkpoint"), "{gone}");
+
+    let val = bench.val(ValOptions::default()).unwrap().plan;
+    fs::create_dir_all(val.run_dir.join("weights")).unwrap();
+    fs::write(val.run_dir.join("weights/last.pt"), "tensors").unwrap();
+    val.write().unwrap();
+    let not_training = plan_resume(Some(&val.run_dir), &bench.places).unwrap_err().to_string();
+    assert!(not_training.contains("was not a training"), "{not_training}");
+}
+
+#[test]
+fn the_next_run_gets_the_next_number() {
+    let bench = Bench::new();
+    let mut names = Vec::new();
+    for _ in 0..3 {
+        let plan = bench.train(scratch()).unwrap().plan;
+        fs::create_dir_all(&plan.run_dir).unwrap();
+        names.push(plan.run_dir.file_name().unwrap().to_owned());
+    }
+    assert_eq!(names, ["exp", "exp2", "exp3"]);
+    let same = bench.train(TrainOptions { exist_ok: true, ..scratch() }).unwrap().plan;
+    assert_eq!(same.run_dir.file_name().unwrap(), "exp");
+}
