@@ -1,2 +1,7 @@
-//! The command.
-fn main() {}
+//! The command `yolo`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    yolo::run()
+}

@@ -24,7 +24,8 @@ pub(super) fn weights(root: Value) -> Result<WeightsFile, Problem> {
         return Err(Problem::NoModel("its model has no tensors".to_owned()));
     }
     // YOLOv5 keeps these as attributes of the model; a checkpoint of ours beside it.
-    let attribute = |key| [&root, model].into_iter().find_map(|owner| owner.get(key)).filter(|v| **v != Value::None);
+    let attribute =
+        |key| [&root, model].into_iter().find_map(|owner| owner.get(key)).filter(|v| **v != Value::None);
     let names = attribute("names").map(names).transpose()?;
     let yaml = attribute("yaml").and_then(json);
     let stride = attribute("stride").map(stride).transpose()?;
@@ -46,8 +47,12 @@ fn model(root: &Value) -> Result<&Value, Problem> {
             _ => {}
         }
     }
-    let keys: Vec<String> =
-        entries.iter().filter_map(|(key, _)| key.as_str()).take(8).map(|key| key.escape_debug().to_string()).collect();
+    let keys: Vec<String> = entries
+        .iter()
+        .filter_map(|(key, _)| key.as_str())
+        .take(8)
+        .map(|key| key.escape_debug().to_string())
+        .collect();
     Err(Problem::NoModel(match keys.is_empty() {
         true => "it is a dict without any key that is a text".to_owned(),
         false => format!("its keys are {}", keys.join(", ")),
@@ -86,7 +91,12 @@ fn walk(module: &Value, prefix: &str, tensors: &mut IndexMap<String, TensorData>
             Value::Tensor(tensor) => {
                 tensors.insert(format!("{prefix}{}", name(key)?), tensor.clone());
             }
-            _ => return Err(Problem::Content { part: "model", reason: format!("has no tensor at {prefix}{}", name(key)?) }),
+            _ => {
+                return Err(Problem::Content {
+                    part: "model",
+                    reason: format!("has no tensor at {prefix}{}", name(key)?),
+                });
+            }
         }
     }
     for (key, child) in members("_modules") {
@@ -98,7 +108,10 @@ fn walk(module: &Value, prefix: &str, tensors: &mut IndexMap<String, TensorData>
 }
 
 fn name(key: &Value) -> Result<&str, Problem> {
-    key.as_str().ok_or_else(|| Problem::Content { part: "model", reason: "names a tensor by something else than text".to_owned() })
+    key.as_str().ok_or_else(|| Problem::Content {
+        part: "model",
+        reason: "names a tensor by something else than text".to_owned(),
+    })
 }
 
 /// A list of names, or a dict from class to name.
@@ -130,7 +143,9 @@ fn stride(value: &Value) -> Result<Vec<f64>, Problem> {
     let wrong = || Problem::Content { part: "stride", reason: "is not a list of numbers".to_owned() };
     match value {
         Value::Tensor(tensor) => Ok(tensor.to_f64()),
-        Value::List(items) | Value::Tuple(items) => items.iter().map(|v| v.as_f64().ok_or_else(wrong)).collect(),
+        Value::List(items) | Value::Tuple(items) => {
+            items.iter().map(|v| v.as_f64().ok_or_else(wrong)).collect()
+        }
         _ => value.as_f64().map(|stride| vec![stride]).ok_or_else(wrong),
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 #[error("{}: {problem}", path.display())]
 pub struct WeightsError {
     path: PathBuf,
-    #[source]
+    // Not a source of this error: the message has all of it, and a chain would say it twice.
     problem: Box<Problem>,
 }
 
@@ -67,7 +67,9 @@ pub enum Problem {
     #[error("is neither a PyTorch checkpoint nor a safetensors file")]
     Unknown,
     /// A zip that has no directory at its end.
-    #[error("the file is truncated: it begins as a PyTorch checkpoint and ends after {0} bytes without the archive's directory")]
+    #[error(
+        "the file is truncated: it begins as a PyTorch checkpoint and ends after {0} bytes without the archive's directory"
+    )]
     Truncated(u64),
     /// A zip without any entry.
     #[error("is an empty zip archive")]
@@ -107,7 +109,9 @@ pub enum Problem {
     #[error("the safetensors file is damaged: {0}")]
     Safetensors(#[from] safetensors::SafeTensorError),
     /// No room for a checkpoint; the file that was there is as it was.
-    #[error("cannot be written: the disk is full, and {needed} bytes are needed; the previous file, if there was one, is unchanged")]
+    #[error(
+        "cannot be written: the disk is full, and {needed} bytes are needed; the previous file, if there was one, is unchanged"
+    )]
     #[expect(missing_docs, reason = "the message says it")]
     DiskFull { needed: u64 },
     /// A value that has no place in a checkpoint.
@@ -126,7 +130,9 @@ impl Problem {
             }
             Self::Io { .. } => return None,
             Self::NotAFile => "name the weights file itself, for example FOLDER/best.pt",
-            Self::Empty | Self::Truncated(_) => "download or copy the file again; the last time was cut short",
+            Self::Empty | Self::Truncated(_) => {
+                "download or copy the file again; the last time was cut short"
+            }
             Self::Html => {
                 "download the file itself: the address may be that of a page about it, or ask for a login"
             }
@@ -147,12 +153,16 @@ impl Problem {
             Self::Code(_) => {
                 "do not open this file with Python unless you trust its source; to use it, ask its author for a state dict or a .safetensors file"
             }
-            Self::Limit(_) => "take the file from a source that you trust; no checkpoint of YOLOv5 looks like this",
+            Self::Limit(_) => {
+                "take the file from a source that you trust; no checkpoint of YOLOv5 looks like this"
+            }
             Self::Unsupported(_) => "save the model again with float32 or float16 tensors",
             Self::NoModel(_) => "name a checkpoint with a `model` or a state dict of tensors",
             Self::Content { .. } => "take the checkpoint as YOLOv5 or yolo wrote it",
             Self::DiskFull { needed } => {
-                return Some(format!("free at least {needed} bytes there, or choose another folder with --project"));
+                return Some(format!(
+                    "free at least {needed} bytes there, or choose another folder with --project"
+                ));
             }
             Self::Unwritable(_) => return None,
         };

@@ -12,7 +12,9 @@ pub(super) fn json(value: &Value) -> Option<serde_json::Value> {
         Value::Int(number) => (*number).into(),
         Value::Float(number) => serde_json::Number::from_f64(*number)?.into(),
         Value::Str(text) => text.as_str().into(),
-        Value::List(items) | Value::Tuple(items) => items.iter().map(json).collect::<Option<Vec<_>>>()?.into(),
+        Value::List(items) | Value::Tuple(items) => {
+            items.iter().map(json).collect::<Option<Vec<_>>>()?.into()
+        }
         Value::Dict(entries) => {
             let mut object = serde_json::Map::new();
             for (key, value) in entries {

@@ -15,7 +15,7 @@ mod value;
 mod write;
 mod zip;
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{Read, Seek};
 use std::path::Path;
 
@@ -55,11 +55,12 @@ pub fn read(path: &Path) -> Result<WeightsFile, WeightsError> {
 
 fn read_inner(path: &Path) -> Result<WeightsFile, Problem> {
     let opening = |source| Problem::Io { doing: "opened", source };
-    let mut file = File::open(path).map_err(opening)?;
-    let metadata = file.metadata().map_err(opening)?;
+    // Before it is opened: a pipe would wait for a writer.
+    let metadata = fs::metadata(path).map_err(opening)?;
     if !metadata.is_file() {
         return Err(Problem::NotAFile);
     }
+    let mut file = File::open(path).map_err(opening)?;
     let reading = |source| Problem::Io { doing: "read", source };
     match sniff::kind(&mut file, metadata.len()).map_err(reading)? {
         Kind::Zip => {

@@ -54,7 +54,7 @@ fn is_safetensors(head: &[u8], length: u64) -> bool {
     let Some((size, rest)) = head.split_first_chunk::<8>() else { return false };
     let size = u64::from_le_bytes(*size);
     // The length is not compared with the file's: a file cut in its header is still one.
-    rest.first() == Some(&b'{') && size >= 2 && size < (1 << 40) && length > 8
+    rest.first() == Some(&b'{') && (2..1 << 40).contains(&size) && length > 8
 }
 
 fn text(head: &[u8]) -> Option<Problem> {

@@ -114,14 +114,17 @@ pub enum Value {
     Str(String),
     Bytes(Vec<u8>),
     /// Sets too.
-    List(Vec<Value>),
-    Tuple(Vec<Value>),
+    List(Vec<Self>),
+    Tuple(Vec<Self>),
     /// Entries in order; OrderedDict too. Where a key is twice, the last entry counts.
-    Dict(Vec<(Value, Value)>),
+    Dict(Vec<(Self, Self)>),
     Tensor(TensorData),
     /// A Python object as inert data: its class and its attributes. The positional arguments
     /// that it was made with, if any, are the field `args`.
-    Object { class: String, fields: Vec<(String, Value)> },
+    Object {
+        class: String,
+        fields: Vec<(String, Self)>,
+    },
 }
 
 impl Value {

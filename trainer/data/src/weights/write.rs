@@ -67,7 +67,8 @@ fn archive(out: &mut dyn Write, records: &[(String, &[u8])]) -> io::Result<()> {
         let name = format!("{FOLDER}/{name}");
         let size = bytes.len() as u64;
         let crc = crc32fast::hash(bytes);
-        let wide_size = if size >= U32_MAX { [size.to_le_bytes(), size.to_le_bytes()].concat() } else { Vec::new() };
+        let wide_size =
+            if size >= U32_MAX { [size.to_le_bytes(), size.to_le_bytes()].concat() } else { Vec::new() };
         let mut extra = zip64_field(&wide_size);
         // Padding goes into a field `FB`, as PyTorch's own writer does.
         let unpadded = at + LOCAL + (name.len() + extra.len()) as u64 + 4;

@@ -83,7 +83,9 @@ impl<R: Read + Seek> Archive<R> {
             return Err(bad(format!("claims {size} bytes in a file of {}", self.length)));
         }
         if size > limit {
-            return Err(Problem::Limit(format!("has a record {entry} of {size} bytes; {limit} is the limit")));
+            return Err(Problem::Limit(format!(
+                "has a record {entry} of {size} bytes; {limit} is the limit"
+            )));
         }
         // No more than the file's length, so it cannot ask for absurd memory.
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));

@@ -32,20 +32,38 @@ fn is_inert(module: &str, name: &str) -> bool {
     match module {
         // Types as values, and what protocol 2 needs for bytes.
         "builtins" | "__builtin__" => {
-            matches!(name, "int" | "float" | "bool" | "str" | "bytes" | "bytearray" | "complex" | "tuple" | "object" | "slice")
+            matches!(
+                name,
+                "int"
+                    | "float"
+                    | "bool"
+                    | "str"
+                    | "bytes"
+                    | "bytearray"
+                    | "complex"
+                    | "tuple"
+                    | "object"
+                    | "slice"
+            )
         }
         "_codecs" => name == "encode",
         "argparse" => name == "Namespace",
         "datetime" => matches!(name, "date" | "datetime" | "time" | "timedelta" | "timezone"),
         "pathlib" | "pathlib._local" => name.ends_with("Path"),
         "torch" => {
-            name.ends_with("Storage") || super::tensor::dtype(name).is_some() || matches!(name, "Size" | "device" | "Tensor")
+            name.ends_with("Storage")
+                || super::tensor::dtype(name).is_some()
+                || matches!(name, "Size" | "device" | "Tensor")
         }
         "torch.storage" => name.ends_with("Storage"),
         "torch._utils" => {
             matches!(
                 name,
-                "_rebuild_tensor" | "_rebuild_tensor_v2" | "_rebuild_tensor_v3" | "_rebuild_parameter" | "_rebuild_parameter_with_state"
+                "_rebuild_tensor"
+                    | "_rebuild_tensor_v2"
+                    | "_rebuild_tensor_v3"
+                    | "_rebuild_parameter"
+                    | "_rebuild_parameter_with_state"
             )
         }
         "torch.nn.parameter" => matches!(name, "Parameter" | "Buffer"),
@@ -65,8 +83,27 @@ fn is_inert(module: &str, name: &str) -> bool {
 /// it is not sure that the bytes are a pickle at all.
 pub(in super::super) fn is_notorious(class: &str) -> bool {
     const MODULES: [&str; 22] = [
-        "posix", "nt", "os", "sys", "subprocess", "builtins", "__builtin__", "shutil", "socket", "importlib", "runpy",
-        "ctypes", "pty", "platform", "commands", "code", "timeit", "operator", "functools", "pickle", "webbrowser",
+        "posix",
+        "nt",
+        "os",
+        "sys",
+        "subprocess",
+        "builtins",
+        "__builtin__",
+        "shutil",
+        "socket",
+        "importlib",
+        "runpy",
+        "ctypes",
+        "pty",
+        "platform",
+        "commands",
+        "code",
+        "timeit",
+        "operator",
+        "functools",
+        "pickle",
+        "webbrowser",
         "asyncio",
     ];
     class.split('.').next().is_some_and(|module| MODULES.contains(&module))

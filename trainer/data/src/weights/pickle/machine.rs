@@ -30,7 +30,11 @@ pub(super) enum Node {
     /// A name: `module.class`.
     Class(Rc<str>, Family),
     /// A class or function with arguments, and the states given to it afterwards.
-    Call { class: Rc<str>, args: Id, states: Vec<Id> },
+    Call {
+        class: Rc<str>,
+        args: Id,
+        states: Vec<Id>,
+    },
     /// A reference to data outside the pickle.
     Persistent(Id),
 }
@@ -405,7 +409,9 @@ impl Machine<'_> {
                 let pairs = pairs.clone();
                 self.copies += pairs.len();
                 if self.copies > MAX_COPIES {
-                    return Err(Problem::Limit(format!("copies more than {MAX_COPIES} members of its own dicts")));
+                    return Err(Problem::Limit(format!(
+                        "copies more than {MAX_COPIES} members of its own dicts"
+                    )));
                 }
                 return Ok(pairs);
             }
@@ -446,6 +452,9 @@ fn integer(bytes: &[u8]) -> Node {
 
 fn parse<T: std::str::FromStr>(stream: &Stream<'_>, text: &str) -> Result<T, Problem> {
     text.parse().map_err(|_| {
-        stream.damaged(format!("has “{}” for a number", text.chars().take(40).collect::<String>().escape_debug()))
+        stream.damaged(format!(
+            "has “{}” for a number",
+            text.chars().take(40).collect::<String>().escape_debug()
+        ))
     })
 }

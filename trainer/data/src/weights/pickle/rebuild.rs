@@ -31,7 +31,9 @@ pub(super) struct Builder<'a> {
 impl Builder<'_> {
     pub(super) fn value(&mut self, id: Id) -> Result<Value, Problem> {
         if self.depth == MAX_DEPTH {
-            return Err(Problem::Limit(format!("nests values more than {MAX_DEPTH} deep, or one within itself")));
+            return Err(Problem::Limit(format!(
+                "nests values more than {MAX_DEPTH} deep, or one within itself"
+            )));
         }
         self.values = self
             .values

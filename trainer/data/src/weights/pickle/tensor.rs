@@ -26,7 +26,10 @@ pub(super) fn dtype(name: &str) -> Option<DType> {
 
 /// NumPy's scalar types, as classes in the module `numpy`.
 pub(super) fn is_numpy_type(name: &str) -> bool {
-    matches!(name, "float64" | "float32" | "float16" | "int64" | "int32" | "int16" | "int8" | "uint8" | "bool_" | "bool")
+    matches!(
+        name,
+        "float64" | "float32" | "float16" | "int64" | "int32" | "int16" | "int8" | "uint8" | "bool_" | "bool"
+    )
 }
 
 fn storage_dtype(class: &str) -> Option<DType> {
@@ -46,25 +49,32 @@ fn storage_dtype(class: &str) -> Option<DType> {
 }
 
 /// The value of a call that stands for data; none when it is an object like others.
-pub(super) fn special(builder: &mut Builder<'_>, class: &str, args: Id, states: &[Id]) -> Result<Option<Value>, Problem> {
+pub(super) fn special(
+    builder: &mut Builder<'_>,
+    class: &str,
+    args: Id,
+    states: &[Id],
+) -> Result<Option<Value>, Problem> {
     let items = builder.items(args).to_vec();
     Ok(Some(match class {
         "torch._utils._rebuild_tensor" | "torch._utils._rebuild_tensor_v2" => {
             Value::Tensor(torch_tensor(builder, &items, None)?)
         }
         "torch._utils._rebuild_tensor_v3" => {
-            let dtype = items.get(6).and_then(|id| class_name(builder, *id)).and_then(|name| {
-                dtype(name.strip_prefix("torch.")?)
-            });
-            let dtype = dtype.ok_or_else(|| Problem::Unsupported("a tensor of an unknown type".to_owned()))?;
+            let dtype = items
+                .get(6)
+                .and_then(|id| class_name(builder, *id))
+                .and_then(|name| dtype(name.strip_prefix("torch.")?));
+            let dtype =
+                dtype.ok_or_else(|| Problem::Unsupported("a tensor of an unknown type".to_owned()))?;
             Value::Tensor(torch_tensor(builder, &items, Some(dtype))?)
         }
-        "torch._utils._rebuild_parameter" | "torch._utils._rebuild_parameter_with_state" | "torch.nn.parameter.Parameter" => {
-            match items.first() {
-                Some(data) => builder.value(*data)?,
-                None => return Ok(None),
-            }
-        }
+        "torch._utils._rebuild_parameter"
+        | "torch._utils._rebuild_parameter_with_state"
+        | "torch.nn.parameter.Parameter" => match items.first() {
+            Some(data) => builder.value(*data)?,
+            None => return Ok(None),
+        },
         "torch.Size" => match items.first() {
             Some(sizes) => builder.value(*sizes)?,
             None => Value::Tuple(Vec::new()),
@@ -74,7 +84,9 @@ pub(super) fn special(builder: &mut Builder<'_>, class: &str, args: Id, states: 
             let Some(state) = states.last() else { return Ok(None) };
             // (version, shape, dtype, is Fortran order, bytes)
             match builder.items(*state).to_vec()[..] {
-                [_, shape, dtype, fortran, data] => Value::Tensor(numpy_array(builder, shape, dtype, fortran, data)?),
+                [_, shape, dtype, fortran, data] => {
+                    Value::Tensor(numpy_array(builder, shape, dtype, fortran, data)?)
+                }
                 _ => return Err(array("has a state of another form")),
             }
         }
@@ -85,9 +97,11 @@ pub(super) fn special(builder: &mut Builder<'_>, class: &str, args: Id, states: 
             }
             _ => return Err(array("has arguments of another form")),
         },
-        "_codecs.encode" | "builtins.bytes" | "__builtin__.bytes" | "builtins.bytearray" | "__builtin__.bytearray" => {
-            Value::Bytes(bytes(builder, &items)?)
-        }
+        "_codecs.encode"
+        | "builtins.bytes"
+        | "__builtin__.bytes"
+        | "builtins.bytearray"
+        | "__builtin__.bytearray" => Value::Bytes(bytes(builder, &items)?),
         _ if class.starts_with("pathlib.") => {
             let parts: Option<Vec<&str>> = items.iter().map(|id| builder.text(*id)).collect();
             match parts {
@@ -104,8 +118,13 @@ fn class_name<'b>(builder: &'b Builder<'_>, id: Id) -> Option<&'b str> {
     if let Node::Class(name, _) = &builder.nodes[id] { Some(name) } else { None }
 }
 
-fn torch_tensor(builder: &mut Builder<'_>, items: &[Id], dtype: Option<DType>) -> Result<TensorData, Problem> {
-    let malformed = |reason: &str| Problem::Tensor { key: "(without a key)".to_owned(), reason: reason.to_owned() };
+fn torch_tensor(
+    builder: &mut Builder<'_>,
+    items: &[Id],
+    dtype: Option<DType>,
+) -> Result<TensorData, Problem> {
+    let malformed =
+        |reason: &str| Problem::Tensor { key: "(without a key)".to_owned(), reason: reason.to_owned() };
     let [storage, offset, size, stride, ..] = *items else {
         return Err(malformed("has too few arguments"));
     };
@@ -115,11 +134,13 @@ fn torch_tensor(builder: &mut Builder<'_>, items: &[Id], dtype: Option<DType>) -
     };
     let parts = builder.items(storage);
     let [tag, class, key, ..] = *parts else { return Err(malformed("points to a malformed storage")) };
-    let (Some("storage"), Some(class), Some(key)) = (builder.text(tag), class_name(builder, class), builder.text(key))
+    let (Some("storage"), Some(class), Some(key)) =
+        (builder.text(tag), class_name(builder, class), builder.text(key))
     else {
         return Err(malformed("points to a malformed storage"));
     };
-    let stored = storage_dtype(class).ok_or_else(|| Problem::Unsupported(format!("a tensor in a {class}")))?;
+    let stored =
+        storage_dtype(class).ok_or_else(|| Problem::Unsupported(format!("a tensor in a {class}")))?;
     let (key, dtype) = (key.to_owned(), dtype.unwrap_or(stored));
     let wrong = |reason: &str| Problem::Tensor { key: key.clone(), reason: reason.to_owned() };
     let shape = sizes(builder, size).ok_or_else(|| wrong("has a malformed size"))?;
@@ -137,7 +158,8 @@ fn torch_tensor(builder: &mut Builder<'_>, items: &[Id], dtype: Option<DType>) -
         return Ok(TensorData { dtype, shape, bytes: Vec::new() });
     }
     // The element farthest from the start must lie in the storage; then all do.
-    let last = shape.iter().zip(&strides).try_fold(offset, |at, (d, s)| at.checked_add(s.checked_mul(d - 1)?));
+    let last =
+        shape.iter().zip(&strides).try_fold(offset, |at, (d, s)| at.checked_add(s.checked_mul(d - 1)?));
     let end = last.and_then(|at| at.checked_add(1)).and_then(|n| n.checked_mul(element));
     let end = end.ok_or_else(|| wrong("reaches beyond its storage"))?;
     let data = builder.storages.read(&key, element)?;
@@ -178,7 +200,14 @@ fn is_contiguous(shape: &[usize], strides: &[usize]) -> bool {
 }
 
 /// Copies a strided view into contiguous rows. Every index was checked to lie in `data`.
-fn gather(data: &[u8], shape: &[usize], strides: &[usize], offset: usize, element: usize, bytes: usize) -> Vec<u8> {
+fn gather(
+    data: &[u8],
+    shape: &[usize],
+    strides: &[usize],
+    offset: usize,
+    element: usize,
+    bytes: usize,
+) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes);
     let mut index = vec![0; shape.len()];
     let mut at = offset;
@@ -203,7 +232,8 @@ fn array(reason: &str) -> Problem {
 
 /// `numpy.dtype('f8', False, True)` with the state `(3, '<', …)`.
 fn numpy_dtype(builder: &Builder<'_>, id: Id) -> Result<(DType, bool), Problem> {
-    let unsupported = |name: &str| Problem::Unsupported(format!("a NumPy array of type {}", name.escape_debug()));
+    let unsupported =
+        |name: &str| Problem::Unsupported(format!("a NumPy array of type {}", name.escape_debug()));
     let Node::Call { class, args, states } = &builder.nodes[id] else { return Err(array("has no type")) };
     let Some(name) = builder.items(*args).first().and_then(|id| builder.text(*id)) else {
         return Err(unsupported(class));
@@ -244,12 +274,24 @@ fn numpy_scalar(builder: &mut Builder<'_>, items: &[Id]) -> Result<Value, Proble
     })
 }
 
-fn numpy_array(builder: &mut Builder<'_>, shape: Id, dtype: Id, fortran: Id, data: Id) -> Result<TensorData, Problem> {
+fn numpy_array(
+    builder: &mut Builder<'_>,
+    shape: Id,
+    dtype: Id,
+    fortran: Id,
+    data: Id,
+) -> Result<TensorData, Problem> {
     let fortran = matches!(builder.nodes[fortran], Node::Bool(true));
     numpy_from(builder, shape, dtype, fortran, data)
 }
 
-fn numpy_from(builder: &mut Builder<'_>, shape: Id, dtype: Id, fortran: bool, data: Id) -> Result<TensorData, Problem> {
+fn numpy_from(
+    builder: &mut Builder<'_>,
+    shape: Id,
+    dtype: Id,
+    fortran: bool,
+    data: Id,
+) -> Result<TensorData, Problem> {
     let shape = sizes(builder, shape).ok_or_else(|| array("has a malformed shape"))?;
     let (dtype, big) = numpy_dtype(builder, dtype)?;
     let mut bytes = raw(builder, data)?;

@@ -65,7 +65,9 @@ impl<'a> Pickled<'a> {
                 self.stream.push(op::MARK);
                 for (key, value) in entries {
                     if matches!(key, Value::List(_) | Value::Dict(_) | Value::Tensor(_)) {
-                        return Err(Problem::Unwritable("a dict has a key that Python cannot hash".to_owned()));
+                        return Err(Problem::Unwritable(
+                            "a dict has a key that Python cannot hash".to_owned(),
+                        ));
                     }
                     self.value(key, depth + 1)?;
                     self.value(value, depth + 1)?;

@@ -1,0 +1,327 @@
+//! The words of the command: clap's types, with the names and defaults of YOLOv5 where it has the
+//! option. Nothing is decided here; the words go to `yolo-plan` as they were typed.
+
+use std::path::PathBuf;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use yolo_plan::options::{Cache, Optimizer, TrainOptions, ValOptions};
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+/// From a bare machine to a trained YOLOv5 detector.
+#[derive(Debug, Parser)]
+#[command(name = "yolo", version, styles = STYLES, max_term_width = 100, propagate_version = true)]
+pub struct Cli {
+    /// Say only results, warnings and errors
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What `yolo` can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Train a detector on every device named
+    Train(Box<TrainArgs>),
+    /// Measure a detector on a data set
+    Val(Box<ValArgs>),
+    /// Find what will stop or slow a run on this machine
+    Doctor(DoctorArgs),
+    /// Install what a run needs: libtorch and, from a checkout, the trainer
+    Setup(SetupArgs),
+}
+
+/// The options of `yolo doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Print the findings as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Show the evidence and all facts
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+/// The options of `yolo setup`.
+#[derive(Debug, Args)]
+pub struct SetupArgs {}
+
+/// The optimizers.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum OptimizerName {
+    #[value(name = "SGD")]
+    Sgd,
+    #[value(name = "Adam")]
+    Adam,
+    #[value(name = "AdamW")]
+    AdamW,
+}
+
+impl From<OptimizerName> for Optimizer {
+    fn from(name: OptimizerName) -> Self {
+        match name {
+            OptimizerName::Sgd => Self::Sgd,
+            OptimizerName::Adam => Self::Adam,
+            OptimizerName::AdamW => Self::AdamW,
+        }
+    }
+}
+
+/// Where images are cached.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum CacheName {
+    Ram,
+    Disk,
+}
+
+impl From<CacheName> for Cache {
+    fn from(name: CacheName) -> Self {
+        match name {
+            CacheName::Ram => Self::Ram,
+            CacheName::Disk => Self::Disk,
+        }
+    }
+}
+
+/// The options of `yolo train`.
+#[derive(Debug, Args)]
+pub struct TrainArgs {
+    /// Weights to start from: a .pt or .safetensors file; '' starts from random weights [default: yolov5s.pt]
+    #[arg(long, value_name = "FILE", help_heading = "Model and data")]
+    weights: Option<String>,
+    /// Model: yolov5n, s, m, l, x, their 6-variants, or a yaml file [default: what the weights say]
+    #[arg(long, value_name = "MODEL", help_heading = "Model and data")]
+    cfg: Option<String>,
+    /// Data set: a YOLOv5 yaml file, or `shapes`, which is built in [default: coco128.yaml]
+    #[arg(long, value_name = "YAML", help_heading = "Model and data")]
+    data: Option<String>,
+    /// Hyper-parameters: low, med, high, no-augmentation, objects365, voc, or a yaml file [default: low]
+    #[arg(long, value_name = "YAML", help_heading = "Model and data")]
+    hyp: Option<String>,
+    /// Size of training images in pixels, rounded up to a multiple of the stride [default: 640]
+    #[arg(long, visible_aliases = ["img", "img-size"], value_name = "PIXELS", help_heading = "Model and data")]
+    imgsz: Option<usize>,
+    /// Treat all classes as one
+    #[arg(long, help_heading = "Model and data")]
+    single_cls: bool,
+
+    /// Epochs [default: 100]
+    #[arg(long, value_name = "N", help_heading = "Training")]
+    epochs: Option<usize>,
+    /// Images a step over all ranks, a multiple of their number [default: 16]
+    #[arg(long, visible_alias = "batch", value_name = "N", allow_negative_numbers = true, help_heading = "Training")]
+    batch_size: Option<i64>,
+    /// Nominal batch: gradients are added up to this many images before a step [default: 64]
+    #[arg(long, value_name = "N", help_heading = "Training")]
+    nbs: Option<usize>,
+    /// Optimizer [default: SGD]
+    #[arg(long, value_name = "NAME", ignore_case = true, help_heading = "Training")]
+    optimizer: Option<OptimizerName>,
+    /// Cosine learning-rate schedule instead of the linear one
+    #[arg(long, help_heading = "Training")]
+    cos_lr: bool,
+    /// How far class targets stay from 0 and 1 [default: 0]
+    #[arg(long, value_name = "EPSILON", help_heading = "Training")]
+    label_smoothing: Option<f64>,
+    /// Epochs without a better fitness before training stops; 0 never stops [default: 100]
+    #[arg(long, value_name = "EPOCHS", help_heading = "Training")]
+    patience: Option<usize>,
+    /// Layers that do not learn: one number freezes that many from the first, several are indices
+    #[arg(long, value_name = "LAYER", num_args = 1.., help_heading = "Training")]
+    freeze: Vec<usize>,
+    /// Seed of weights, order and augmentation [default: 0]
+    #[arg(long, value_name = "N", help_heading = "Training")]
+    seed: Option<u64>,
+    /// Rectangular batches, without mosaic
+    #[arg(long, help_heading = "Training")]
+    rect: bool,
+    /// Keep decoded images in ram (the default of this option) or on disk
+    #[arg(long, value_name = "WHERE", num_args = 0..=1, default_missing_value = "ram", help_heading = "Training")]
+    cache: Option<CacheName>,
+    /// Keep the model's anchors even if others fit the labels better
+    #[arg(long, help_heading = "Training")]
+    noautoanchor: bool,
+
+    /// cpu, 0, or 0,1,3, numbered as nvidia-smi does [default: a GPU if it can be used, else cpu]
+    #[arg(long, value_name = "DEVICE", help_heading = "Devices")]
+    device: Option<String>,
+    /// Ranks on the CPU [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Devices")]
+    nproc_per_node: Option<usize>,
+    /// Threads that load images, a rank [default: 8, at most the cores]
+    #[arg(long, value_name = "N", help_heading = "Devices")]
+    workers: Option<usize>,
+    /// Batch normalisation over the images of all ranks
+    #[arg(long, help_heading = "Devices")]
+    sync_bn: bool,
+
+    /// Folder of all runs [default: runs/train]
+    #[arg(long, value_name = "FOLDER", help_heading = "Output")]
+    project: Option<PathBuf>,
+    /// Name of this run [default: exp, exp2, …]
+    #[arg(long, value_name = "NAME", help_heading = "Output")]
+    name: Option<String>,
+    /// Write into the run's folder even if it exists
+    #[arg(long, help_heading = "Output")]
+    exist_ok: bool,
+    /// Continue an interrupted run: its last.pt, or the newest under runs/
+    #[arg(long, value_name = "LAST.PT", num_args = 0..=1, default_missing_value = "", help_heading = "Output")]
+    pub resume: Option<String>,
+    /// Write a checkpoint at the end only
+    #[arg(long, help_heading = "Output")]
+    nosave: bool,
+    /// Validate after the last epoch only
+    #[arg(long, help_heading = "Output")]
+    noval: bool,
+    /// Draw no plots
+    #[arg(long, help_heading = "Output")]
+    noplots: bool,
+    /// Keep a checkpoint every so many epochs [default: -1, never]
+    #[arg(long, value_name = "EPOCHS", allow_negative_numbers = true, help_heading = "Output")]
+    save_period: Option<i64>,
+}
+
+impl TrainArgs {
+    /// The words as options of a plan.
+    pub fn options(&self) -> TrainOptions {
+        TrainOptions {
+            weights: self.weights.clone(),
+            cfg: self.cfg.clone(),
+            data: self.data.clone(),
+            hyp: self.hyp.clone(),
+            epochs: self.epochs,
+            batch_size: self.batch_size,
+            nbs: self.nbs,
+            imgsz: self.imgsz,
+            device: self.device.clone(),
+            nproc_per_node: self.nproc_per_node,
+            workers: self.workers,
+            optimizer: self.optimizer.map(Into::into),
+            sync_bn: self.sync_bn,
+            seed: self.seed,
+            project: self.project.clone(),
+            name: self.name.clone(),
+            exist_ok: self.exist_ok,
+            nosave: self.nosave,
+            noval: self.noval,
+            noautoanchor: self.noautoanchor,
+            noplots: self.noplots,
+            freeze: self.freeze.clone(),
+            cos_lr: self.cos_lr,
+            label_smoothing: self.label_smoothing,
+            patience: self.patience,
+            save_period: self.save_period,
+            single_cls: self.single_cls,
+            rect: self.rect,
+            cache: self.cache.map(Into::into),
+        }
+    }
+}
+
+/// The options of `yolo val`.
+#[derive(Debug, Args)]
+pub struct ValArgs {
+    /// Data set: a YOLOv5 yaml file, or `shapes` [default: coco128.yaml]
+    #[arg(long, value_name = "YAML")]
+    data: Option<String>,
+    /// Weights, one file or several [default: yolov5s.pt]
+    #[arg(long, value_name = "FILE", num_args = 1.., action = ArgAction::Append)]
+    weights: Vec<String>,
+    /// Images a batch [default: 32]
+    #[arg(long, visible_alias = "batch", value_name = "N")]
+    batch_size: Option<usize>,
+    /// Size of images in pixels [default: 640]
+    #[arg(long, visible_aliases = ["img", "img-size"], value_name = "PIXELS")]
+    imgsz: Option<usize>,
+    /// Least confidence of a detection [default: 0.001]
+    #[arg(long, value_name = "CONFIDENCE")]
+    conf_thres: Option<f64>,
+    /// Overlap above which the less confident detection goes [default: 0.6]
+    #[arg(long, value_name = "IOU")]
+    iou_thres: Option<f64>,
+    /// Detections an image [default: 300]
+    #[arg(long, value_name = "N")]
+    max_det: Option<usize>,
+    /// train, val, test, speed or study [default: val]
+    #[arg(long, value_name = "TASK")]
+    task: Option<String>,
+    /// cpu or the number of a GPU [default: a GPU if it can be used, else cpu]
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
+    /// Threads that load images [default: 8, at most the cores]
+    #[arg(long, value_name = "N")]
+    workers: Option<usize>,
+    /// Treat all classes as one
+    #[arg(long)]
+    single_cls: bool,
+    /// Add the detections of two scales and a mirror image
+    #[arg(long)]
+    augment: bool,
+    /// Show every class, even when there are many
+    #[arg(long)]
+    verbose: bool,
+    /// Save detections as label files
+    #[arg(long)]
+    save_txt: bool,
+    /// Save labels and detections together as label files
+    #[arg(long)]
+    save_hybrid: bool,
+    /// Save the confidence with each line of --save-txt
+    #[arg(long)]
+    save_conf: bool,
+    /// Save detections as COCO's JSON
+    #[arg(long)]
+    save_json: bool,
+    /// Folder of all validations [default: runs/val]
+    #[arg(long, value_name = "FOLDER")]
+    project: Option<PathBuf>,
+    /// Name of this validation [default: exp, exp2, …]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Write into the folder even if it exists
+    #[arg(long)]
+    exist_ok: bool,
+    /// Half precision, on a GPU
+    #[arg(long)]
+    half: bool,
+    /// OpenCV's engine for ONNX files, which yolo does not read
+    #[arg(long, hide = true)]
+    dnn: bool,
+}
+
+impl ValArgs {
+    /// The words as options of a plan.
+    pub fn options(&self) -> ValOptions {
+        ValOptions {
+            data: self.data.clone(),
+            weights: self.weights.clone(),
+            batch_size: self.batch_size,
+            imgsz: self.imgsz,
+            conf_thres: self.conf_thres,
+            iou_thres: self.iou_thres,
+            max_det: self.max_det,
+            task: self.task.clone(),
+            device: self.device.clone(),
+            workers: self.workers,
+            single_cls: self.single_cls,
+            augment: self.augment,
+            verbose: self.verbose,
+            save_txt: self.save_txt,
+            save_hybrid: self.save_hybrid,
+            save_conf: self.save_conf,
+            save_json: self.save_json,
+            project: self.project.clone(),
+            name: self.name.clone(),
+            exist_ok: self.exist_ok,
+            half: self.half,
+            dnn: self.dnn,
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Why a command could not do what was asked: one message and, where there is one, the next step.
+
+use yolo_data::error::DataError;
+use yolo_plan::PlanError;
+
+use crate::launch::LaunchError;
+use crate::places::PlacesError;
+use crate::setup::SetupError;
+
+/// The error that a command ends with.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CommandError {
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    #[error(transparent)]
+    Places(#[from] PlacesError),
+    #[error(transparent)]
+    Data(#[from] DataError),
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    #[error("{what}: {source}")]
+    File { what: String, source: std::io::Error, hint: Option<String> },
+}
+
+impl CommandError {
+    /// What to do next.
+    pub(crate) fn hint(&self) -> Option<&str> {
+        match self {
+            Self::Plan(error) => error.hint(),
+            // A setup error says the next step in its own words.
+            Self::Setup(_) => None,
+            Self::Data(error) => error.hint(),
+            Self::Launch(error) => error.hint(),
+            Self::File { hint, .. } => hint.as_deref(),
+            Self::Places(_) => Some("set YOLO_HOME to a folder that you may write"),
+        }
+    }
+}

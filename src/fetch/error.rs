@@ -1,0 +1,161 @@
+//! Everything that can go wrong while a file is fetched, unpacked and put in place.
+//! Addresses in messages have lost their credentials before they come here.
+
+use std::io;
+use std::path::PathBuf;
+
+/// A failure of a download, an archive or the disk that receives it.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// The client itself cannot be made, for example without any system certificate.
+    #[error(
+        "no HTTPS client: {why}; check SSL_CERT_FILE and HTTPS_PROXY, and that ca-certificates is installed"
+    )]
+    Client {
+        /// What the client said.
+        why: String,
+    },
+    /// Not an address that can be fetched.
+    #[error("{url} is not an address that yolo can fetch: {why}")]
+    Address {
+        /// The address.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The server answered with a status that is not a success.
+    #[error("{url}: the server answered {status}{hint}")]
+    Status {
+        /// The address.
+        url: String,
+        /// The HTTP status.
+        status: u16,
+        /// What the user can do, or nothing.
+        hint: &'static str,
+    },
+    /// The connection failed, stalled or broke, and stayed so after the retries.
+    #[error("{url}: {why} ({attempts} attempts without progress)")]
+    Transport {
+        /// The address.
+        url: String,
+        /// The last error.
+        why: String,
+        /// Attempts since the last byte that came.
+        attempts: u32,
+    },
+    /// An error that no retry cures: a bad certificate, a redirect loop.
+    #[error("{url}: {why}")]
+    Refused {
+        /// The address.
+        url: String,
+        /// What went wrong and what to do.
+        why: String,
+    },
+    /// The server ignores ranges.
+    #[error("{url}: the server does not serve byte ranges")]
+    NoRanges {
+        /// The address.
+        url: String,
+    },
+    /// The file on the server is another one than a moment ago.
+    #[error("{url}: the file changed on the server while it was fetched ({what}); try again")]
+    Changed {
+        /// The address.
+        url: String,
+        /// What differs.
+        what: String,
+    },
+    /// The bytes are not a zip archive, or a damaged one.
+    #[error("{archive} is not a usable zip archive: {why}")]
+    Archive {
+        /// The address or path of the archive.
+        archive: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A member that must be there is not.
+    #[error("{archive} lacks {member}")]
+    Missing {
+        /// The address or path of the archive.
+        archive: String,
+        /// The member's name, or the prefix that nothing has.
+        member: String,
+    },
+    /// A member's bytes are not those that were promised.
+    #[error(
+        "{member} of {archive} has a wrong {what}: expected {expected}, got {actual}; nothing was installed"
+    )]
+    Wrong {
+        /// The address or path of the archive.
+        archive: String,
+        /// The member's name.
+        member: String,
+        /// Which property: "SHA-256", "CRC-32", "length".
+        what: &'static str,
+        /// What it should be.
+        expected: String,
+        /// What it is.
+        actual: String,
+    },
+    /// The disk refused.
+    #[error("cannot {action} {}: {source}{}", path.display(), disk_hint(source))]
+    Disk {
+        /// The verb: "create", "write", "rename".
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Not enough room, seen before anything was written.
+    #[error(
+        "{} has {free} free and {need} are needed; free some space, or set YOLO_HOME to a folder on another disk",
+        path.display()
+    )]
+    Space {
+        /// A folder of the file system.
+        path: PathBuf,
+        /// Free bytes, for people.
+        free: String,
+        /// Bytes needed, for people.
+        need: String,
+    },
+}
+
+fn disk_hint(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; free some space, or set YOLO_HOME to a folder on another disk"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "; set YOLO_HOME to a folder that you can write"
+        }
+        _ => "",
+    }
+}
+
+impl FetchError {
+    /// A failure of the disk at `path`.
+    pub(crate) fn disk(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Disk { action, path, source }
+    }
+
+    /// Takes the error back out of the `io::Error` that carried it through a reader.
+    pub(crate) fn from_io(error: io::Error, archive: &str) -> Self {
+        match error.downcast::<Self>() {
+            Ok(own) => own,
+            Err(error) => Self::Archive { archive: archive.to_owned(), why: error.to_string() },
+        }
+    }
+}
+
+impl From<FetchError> for io::Error {
+    fn from(error: FetchError) -> Self {
+        Self::other(error)
+    }
+}

@@ -1,0 +1,101 @@
+//! One member: from its stored form to a file, with its SHA-256 and CRC-32 taken on the way.
+//! More bytes than announced stop the unpacking, so that no archive can fill the disk.
+
+use std::fs::File;
+use std::io::{self, BufRead, Read, Write};
+use std::path::Path;
+
+use flate2::Crc;
+use flate2::bufread::DeflateDecoder;
+use sha2::{Digest, Sha256};
+
+use super::FetchError;
+use super::directory::Method;
+
+/// Bytes that are inflated, hashed and written at a time; they stay in the cache of a core.
+const STEP: usize = 128 << 10;
+
+/// A member whose size nobody announces may grow to this.
+const UNANNOUNCED: u64 = 4 << 30;
+
+/// What came out.
+pub(super) struct Sums {
+    pub(super) size: u64,
+    pub(super) crc: u32,
+    pub(super) sha256: [u8; 32],
+}
+
+/// Writes a member to a new file. `data` ends with the member, or the deflate stream does.
+pub(super) fn to_file(
+    data: &mut impl BufRead,
+    method: Method,
+    announced: Option<u64>,
+    path: &Path,
+) -> Result<Sums, Trouble> {
+    let disk = |action| move |source| Trouble::Disk(FetchError::Disk { action, path: path.into(), source });
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(disk("create the folder of"))?;
+    }
+    let mut file = File::create_new(path).map_err(disk("create"))?;
+    copy(data, method, announced, |bytes| file.write_all(bytes).map_err(disk("write")))
+}
+
+/// Reads a member to its end and keeps nothing: the only way past one of unknown length.
+pub(super) fn skip(data: &mut impl BufRead, method: Method, announced: Option<u64>) -> Result<Sums, Trouble> {
+    copy(data, method, announced, |_| Ok(()))
+}
+
+/// Why a member could not be unpacked: the bytes, or the disk.
+pub(super) enum Trouble {
+    Data(io::Error),
+    Disk(FetchError),
+}
+
+impl Trouble {
+    pub(super) fn into_error(self, archive: &str, member: &str) -> FetchError {
+        match self {
+            Self::Disk(error) => error,
+            Self::Data(error) => match FetchError::from_io(error, archive) {
+                FetchError::Archive { archive, why } => {
+                    FetchError::Archive { archive, why: format!("{member}: {why}") }
+                }
+                other => other,
+            },
+        }
+    }
+}
+
+fn copy(
+    data: &mut impl BufRead,
+    method: Method,
+    announced: Option<u64>,
+    mut sink: impl FnMut(&[u8]) -> Result<(), Trouble>,
+) -> Result<Sums, Trouble> {
+    let mut inflater;
+    let reader: &mut dyn Read = match method {
+        Method::Stored => data,
+        Method::Deflated => {
+            inflater = DeflateDecoder::new(data);
+            &mut inflater
+        }
+    };
+    let limit = announced.unwrap_or(UNANNOUNCED);
+    let (mut size, mut crc, mut sha) = (0, Crc::new(), Sha256::new());
+    let mut buffer = vec![0; STEP];
+    loop {
+        let count = match reader.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Trouble::Data(error)),
+        };
+        size += count as u64;
+        if size > limit {
+            return Err(Trouble::Data(io::Error::other(format!("it unpacks to more than {limit} bytes"))));
+        }
+        crc.update(&buffer[..count]);
+        sha.update(&buffer[..count]);
+        sink(&buffer[..count])?;
+    }
+    Ok(Sums { size, crc: crc.sum(), sha256: sha.finalize().into() })
+}

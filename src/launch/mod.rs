@@ -1,0 +1,54 @@
+//! From a plan to live ranks, and back to one answer: how the run ended. The first failure wins:
+//! the whole group is stopped, nothing is left behind, and the answer names the rank, what it was
+//! doing and why. Ranks speak in events over a pipe of their own; what they or libtorch print goes
+//! to a log file each.
+
+mod environment;
+mod failure;
+mod process;
+mod supervisor;
+
+use std::path::{Path, PathBuf};
+
+use yolo_plan::RunPlan;
+use yolo_plan::event::Event;
+
+pub use failure::LaunchError;
+
+use crate::setup::Libtorch;
+
+/// How a run ended when no rank failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// All ranks finished.
+    Finished,
+    /// The run was interrupted; its state stands in this file, if it got that far.
+    Interrupted {
+        /// The checkpoint from which the run can go on.
+        resume_from: Option<PathBuf>,
+    },
+}
+
+/// The programs of a run.
+#[derive(Debug, Clone)]
+pub struct Programs<'a> {
+    /// The trainer.
+    pub trainer: &'a Path,
+    /// The libtorch that it loads.
+    pub libtorch: &'a Libtorch,
+}
+
+/// Starts the ranks of `plan`, whose file is `plan_file`, and watches them to their end.
+/// `listen` gets every event with the number of its rank.
+///
+/// # Errors
+/// When a rank cannot be started or fails.
+pub fn run(
+    plan: &RunPlan,
+    plan_file: &Path,
+    programs: &Programs<'_>,
+    listen: &mut dyn FnMut(usize, &Event),
+) -> Result<Outcome, LaunchError> {
+    let group = process::start(plan, plan_file, programs)?;
+    supervisor::watch(group, &plan.run_dir, listen)
+}

@@ -1,0 +1,109 @@
+//! The checkout that this program was built from, and the link `.libtorch` that setup keeps in it.
+//! `.cargo/config.toml` names that link as LIBTORCH, so that cargo, tests and editors build against
+//! what setup installed.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use super::{LIBTORCH_VERSION, Libtorch, SetupError};
+use crate::places::Places;
+
+/// Where the source was when this program was built; it may be gone.
+pub(super) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Whether the trainer's source is still there.
+pub(super) fn stands() -> bool {
+    root().join("trainer/Cargo.toml").is_file()
+}
+
+/// The link, as cargo spells it in LIBTORCH.
+pub(super) fn link() -> PathBuf {
+    root().join(".libtorch")
+}
+
+/// Points the link at what the trainer is to be built against. True when that changed.
+pub(super) fn point_link(places: &Places, libtorch: &Libtorch) -> Result<bool, SetupError> {
+    let target = if libtorch.has_cuda { without_cuda(places, libtorch)? } else { libtorch.root.clone() };
+    let link = link();
+    if fs::read_link(&link).is_ok_and(|now| now == target) {
+        return Ok(false);
+    }
+    if link.is_dir() && !link.is_symlink() {
+        let taken = std::io::Error::other("a real folder is there; move it away, setup keeps a link at this place");
+        return Err(SetupError::File { action: "replace", path: link, source: taken });
+    }
+    // A new link renamed over the old one: no moment without a link.
+    let new = root().join(format!(".libtorch.{}", std::process::id()));
+    let _ = fs::remove_file(&new);
+    symlink(&target, &new).map_err(SetupError::file("create", &new))?;
+    fs::rename(&new, &link).map_err(SetupError::file("replace", &link))?;
+    Ok(true)
+}
+
+/// A folder of links to the CPU part of a CUDA libtorch. torch-sys links libtorch_cuda into every
+/// program when it finds it, and the trainer opens it at run time instead.
+fn without_cuda(places: &Places, libtorch: &Libtorch) -> Result<PathBuf, SetupError> {
+    let folder = places.cache().join("libtorch-to-build-against");
+    let lib = folder.join("lib");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&lib).map_err(SetupError::file("create", &lib))?;
+    let link = |from: &Path, to: PathBuf| symlink(from, &to).map_err(SetupError::file("create", to));
+    link(&libtorch.root.join("include"), folder.join("include"))?;
+    for from in [libtorch.lib_dir.clone()].into_iter().chain(nvidia_folders(&libtorch.root)) {
+        for entry in fs::read_dir(&from).map_err(SetupError::file("read", &from))?.flatten() {
+            let name = entry.file_name();
+            let text = name.to_string_lossy();
+            let wanted = ["libtorch_cpu", "libc10.", "libgomp", "libcupti.", "libcudart."];
+            if wanted.iter().any(|start| text.starts_with(start)) && !lib.join(&name).exists() {
+                link(&entry.path(), lib.join(&name))?;
+            }
+        }
+    }
+    let script = lib.join("libtorch.so");
+    fs::write(&script, "INPUT ( libtorch_cpu.so libc10.so )\n").map_err(SetupError::file("write", script))?;
+    let version = folder.join("build-version");
+    fs::write(&version, LIBTORCH_VERSION).map_err(SetupError::file("write", version))?;
+    Ok(folder)
+}
+
+/// `nvidia/*/lib` beside Python's `torch` folder, where CUDA's own libraries lie.
+fn nvidia_folders(root: &Path) -> Vec<PathBuf> {
+    let Some(nvidia) = root.parent().map(|packages| packages.join("nvidia")) else { return Vec::new() };
+    let Ok(entries) = fs::read_dir(nvidia) else { return Vec::new() };
+    entries.flatten().map(|entry| entry.path().join("lib")).filter(|lib| lib.is_dir()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_to_build_against_has_no_cuda_library() {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().join("site-packages/torch");
+        let nvidia = home.path().join("site-packages/nvidia/cu13/lib");
+        fs::create_dir_all(root.join("lib")).unwrap();
+        fs::create_dir_all(&nvidia).unwrap();
+        for name in ["libtorch_cpu.so", "libtorch_cuda.so", "libc10.so", "libc10_cuda.so", "libtorch.so"] {
+            fs::write(root.join("lib").join(name), name).unwrap();
+        }
+        fs::write(nvidia.join("libcupti.so.13"), "").unwrap();
+        let libtorch = Libtorch {
+            lib_dir: root.join("lib"),
+            include: None,
+            variant: "cu130".into(),
+            has_cuda: true,
+            root,
+        };
+        let places = Places::under(&home.path().join("yolo"));
+        let folder = without_cuda(&places, &libtorch).unwrap();
+        let mut names: Vec<_> =
+            fs::read_dir(folder.join("lib")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["libc10.so", "libcupti.so.13", "libtorch.so", "libtorch_cpu.so"]);
+        assert!(fs::read_to_string(folder.join("lib/libtorch.so")).unwrap().starts_with("INPUT"));
+    }
+}

@@ -1,0 +1,322 @@
+//! Asking the user's own pip or uv where a wheel lies.
+//! So their mirrors, proxies and certificates are honoured, and no index address is written into
+//! this program. Credentials of their configuration are used for the download and never shown.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use reqwest::Url;
+use serde::Deserialize;
+
+use super::wheels::Wheel;
+use crate::fetch::{Redacted, credentials_in_netrc};
+
+/// Where a wheel lies. The address may hold credentials.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Located {
+    pub(super) address: String,
+    pub(super) sha256: Option<String>,
+}
+
+/// A way to run pip.
+struct Pip {
+    program: PathBuf,
+    arguments: &'static [&'static str],
+    shown: &'static str,
+}
+
+/// pip's installation report (PEP 710's format, version 1).
+#[derive(Deserialize)]
+struct Report {
+    install: Vec<Item>,
+}
+
+#[derive(Deserialize)]
+struct Item {
+    download_info: Download,
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Download {
+    url: String,
+    archive_info: Option<ArchiveInfo>,
+}
+
+#[derive(Deserialize)]
+struct ArchiveInfo {
+    hash: Option<String>,
+    #[serde(default)]
+    hashes: std::collections::HashMap<String, String>,
+}
+
+/// Asks pip for all wheels at once; one place a wheel, in their order.
+pub(super) fn ask_pip(wheels: &[Wheel]) -> Result<Vec<Located>, String> {
+    let mut reasons = Vec::new();
+    for (name, arguments, shown) in [
+        ("python3", &["-m", "pip"][..], "python3 -m pip"),
+        ("pip3", &[], "pip3"),
+        ("pip", &[], "pip"),
+        ("python", &["-m", "pip"], "python -m pip"),
+    ] {
+        let Ok(program) = which::which(name) else { continue };
+        let pip = Pip { program, arguments, shown };
+        match pip.locate(wheels) {
+            Ok(mut located) => {
+                add_credentials(&mut located, &pip.configured_addresses());
+                return Ok(located);
+            }
+            // A Python without pip: another one may have it.
+            Err(Failed { why, other_may_work: true }) => reasons.push(why),
+            Err(Failed { why, .. }) => return Err(why),
+        }
+    }
+    Err(if reasons.is_empty() { "no pip on this machine".into() } else { reasons.join("; ") })
+}
+
+struct Failed {
+    why: String,
+    other_may_work: bool,
+}
+
+impl Pip {
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(self.arguments).stdin(Stdio::null());
+        command
+    }
+
+    fn locate(&self, wheels: &[Wheel]) -> Result<Vec<Located>, Failed> {
+        let failed = |why: String| Failed { why: format!("{}: {why}", self.shown), other_may_work: false };
+        let target = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
+        let mut command = self.command();
+        command.args(["install", "--dry-run", "--ignore-installed", "--no-deps", "--only-binary=:all:"]);
+        command.args(["--quiet", "--no-input", "--disable-pip-version-check"]);
+        command.arg("--target").arg(target.path());
+        command.args(["--python-version", "3.12", "--implementation", "cp"]);
+        // pip takes each platform literally: an older tag is not implied by a newer one.
+        for glibc in ["2_28", "2_27", "2_26", "2_25", "2_24", "2_17"] {
+            command.arg("--platform").arg(format!("manylinux_{glibc}_x86_64"));
+        }
+        command.args(["--platform", "manylinux2014_x86_64", "--report", "-"]);
+        command.args(wheels.iter().map(Wheel::requirement));
+        let output = command.output().map_err(|error| failed(error.to_string()))?;
+        if !output.status.success() {
+            return Err(self.explain(&output));
+        }
+        parse_report(&output.stdout, wheels).map_err(failed)
+    }
+
+    fn explain(&self, output: &Output) -> Failed {
+        let text = String::from_utf8_lossy(&output.stderr);
+        if text.contains("No module named pip") {
+            return Failed { why: format!("{} has no pip", self.shown), other_may_work: true };
+        }
+        if text.contains("no such option") {
+            let why = format!(
+                "{} is older than 22.2 and cannot tell where a wheel lies; \
+                 run `python3 -m pip install --user --upgrade pip`",
+                self.shown
+            );
+            return Failed { why, other_may_work: true };
+        }
+        Failed { why: format!("{}: {}", self.shown, last_error(&text)), other_may_work: false }
+    }
+
+    /// The addresses of indexes in pip's configuration, which may hold credentials.
+    fn configured_addresses(&self) -> Vec<String> {
+        let Ok(output) = self.command().args(["config", "list"]).output() else { return Vec::new() };
+        String::from_utf8_lossy(&output.stdout)
+            .split(['\'', '"', '\n', ' '])
+            .filter(|word| word.contains("://"))
+            .map(|word| word.trim_end_matches("\\n").to_owned())
+            .collect()
+    }
+}
+
+fn parse_report(bytes: &[u8], wheels: &[Wheel]) -> Result<Vec<Located>, String> {
+    // Some pips print warnings before the report.
+    let start = bytes.iter().position(|byte| *byte == b'{').unwrap_or_default();
+    let report: Report =
+        serde_json::from_slice(&bytes[start..]).map_err(|error| format!("its report is not readable: {error}"))?;
+    wheels
+        .iter()
+        .map(|wheel| {
+            let item = report
+                .install
+                .iter()
+                .find(|item| item.metadata.name.replace('_', "-").eq_ignore_ascii_case(wheel.package))
+                .ok_or_else(|| format!("its report lacks {}", wheel.package))?;
+            let info = item.download_info.archive_info.as_ref();
+            let sha256 = info.and_then(|info| {
+                let old = info.hash.as_deref().and_then(|hash| hash.strip_prefix("sha256="));
+                info.hashes.get("sha256").map(String::as_str).or(old).map(str::to_lowercase)
+            });
+            Ok(Located { address: item.download_info.url.clone(), sha256 })
+        })
+        .collect()
+}
+
+/// Asks uv for all wheels at once.
+pub(super) fn ask_uv(wheels: &[Wheel]) -> Result<Vec<Located>, String> {
+    let program = which::which("uv").map_err(|_| "no uv on this machine".to_owned())?;
+    let mut child = Command::new(program)
+        .args(["pip", "compile", "--no-deps", "--no-header", "--quiet", "--format", "pylock.toml"])
+        .args(["--python-platform", "x86_64-manylinux_2_28", "--python-version", "3.12", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("uv: {error}"))?;
+    let requirements: String = wheels.iter().map(|wheel| wheel.requirement() + "\n").collect();
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(requirements.as_bytes()).map_err(|error| format!("uv: {error}"))?;
+    }
+    let output = child.wait_with_output().map_err(|error| format!("uv: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("uv: {}", last_error(&String::from_utf8_lossy(&output.stderr))));
+    }
+    let mut located = parse_pylock(&String::from_utf8_lossy(&output.stdout), wheels)?;
+    add_credentials(&mut located, &[]);
+    Ok(located)
+}
+
+/// Finds each wheel's line in a pylock.toml: `{ url = "…", …, hashes = { sha256 = "…" } }`.
+fn parse_pylock(text: &str, wheels: &[Wheel]) -> Result<Vec<Located>, String> {
+    let quoted = |from: &str, key: &str| {
+        let rest = &from[from.find(key)? + key.len()..];
+        let rest = rest.trim_start().strip_prefix('=')?.trim_start();
+        rest.split('"').nth(1).map(str::to_owned)
+    };
+    wheels
+        .iter()
+        .map(|wheel| {
+            text.split("{ ")
+                .enumerate()
+                .find_map(|(index, part)| {
+                    let address = quoted(part, "url").or_else(|| quoted(part, "path"))?;
+                    if address.rsplit('/').next() != Some(wheel.file) {
+                        return None;
+                    }
+                    // The hashes are the next table, inside this one.
+                    let sha256 = text.split("{ ").nth(index + 1).and_then(|next| quoted(next, "sha256"));
+                    Some(Located { address, sha256 })
+                })
+                .ok_or_else(|| format!("uv's lock does not name {}", wheel.file))
+        })
+        .collect()
+}
+
+/// pip leaves user and password out of its report: they are taken from where pip had them.
+fn add_credentials(located: &mut [Located], configured: &[String]) {
+    let variables = ["PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL"];
+    let variables = variables.into_iter().chain(["UV_DEFAULT_INDEX", "UV_INDEX"]);
+    let mut known: Vec<Url> = Vec::new();
+    for text in variables.filter_map(|name| std::env::var(name).ok()).chain(configured.iter().cloned()) {
+        known.extend(
+            text.split_whitespace()
+                // uv writes `name=https://…`.
+                .filter_map(|word| Url::parse(word).ok().or_else(|| Url::parse(word.split_once('=')?.1).ok()))
+                .filter(|url| !url.username().is_empty() || url.password().is_some()),
+        );
+    }
+    for located in located {
+        let Ok(mut url) = Url::parse(&located.address) else { continue };
+        if !url.username().is_empty() || !matches!(url.scheme(), "http" | "https") {
+            continue;
+        }
+        // Both setters fail only for addresses without a host, which have been left out.
+        if let Some(index) = known.iter().find(|index| {
+            index.host() == url.host()
+                && index.port_or_known_default() == url.port_or_known_default()
+                && index.scheme() == url.scheme()
+        }) {
+            let _ = url.set_username(index.username());
+            let _ = url.set_password(index.password());
+        } else if let Some((login, password)) = url.host_str().and_then(credentials_in_netrc) {
+            let _ = url.set_username(&login);
+            let _ = url.set_password(Some(&password));
+        }
+        located.address = url.into();
+    }
+}
+
+/// The line that tells most, without credentials.
+fn last_error(text: &str) -> String {
+    let line = text
+        .lines()
+        .rev()
+        .find(|line| line.to_lowercase().contains("error"))
+        .or_else(|| text.lines().rev().find(|line| !line.trim().is_empty()))
+        .unwrap_or("it failed and said nothing");
+    let words = line.split_whitespace().map(|word| {
+        if word.contains("://") { Redacted::new(word).to_string() } else { word.to_owned() }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::wheels::CPU;
+    use super::*;
+
+    #[test]
+    fn a_report_is_read_in_the_order_of_the_wheels() {
+        let item = |name: &str, url: &str, info: &str| {
+            format!(r#"{{"metadata":{{"name":"{name}"}},"download_info":{{"url":"{url}","archive_info":{info}}}}}"#)
+        };
+        let report = format!(
+            "WARNING: old\n{{\"version\":\"1\",\"install\":[{},{},{}]}}",
+            item("nvidia_cuda_cupti", "https://h/c.whl", r#"{"hash":"sha256=AB"}"#),
+            item("torch", "https://h/t.whl", r#"{"hash":"md5=0","hashes":{"sha256":"cd"}}"#),
+            item("nvidia-cuda-runtime", "file:///wheels/r.whl", "{}"),
+        );
+        let located = parse_report(report.as_bytes(), &CPU).unwrap();
+        let located: Vec<_> =
+            located.iter().map(|place| (place.address.as_str(), place.sha256.as_deref())).collect();
+        assert_eq!(
+            located,
+            [("https://h/t.whl", Some("cd")), ("https://h/c.whl", Some("ab")), ("file:///wheels/r.whl", None)]
+        );
+    }
+
+    #[test]
+    fn a_report_without_a_package_names_it() {
+        let error = parse_report(br#"{"install":[]}"#, &CPU).err();
+        assert_eq!(error.as_deref(), Some("its report lacks torch"));
+    }
+
+    #[test]
+    fn a_lock_of_uv_is_read() {
+        let file = CPU[0].file;
+        let text = format!(
+            "[[packages]]\nname = \"torch\"\nwheels = [\n    {{ url = \"https://h/other.whl\", hashes = {{ sha256 = \"00\" }} }},\n    \
+             {{ url = \"https://h/{file}\", upload-time = 2026-03-23T00:00:00Z, size = 1, hashes = {{ sha256 = \"ff\" }} }},\n]\n"
+        );
+        let located = parse_pylock(&text, &CPU[..1]).unwrap();
+        assert_eq!(located[0].address, format!("https://h/{file}"));
+        assert_eq!(located[0].sha256.as_deref(), Some("ff"));
+        assert!(parse_pylock(&text, &CPU).is_err());
+    }
+
+    #[test]
+    fn credentials_of_an_index_go_to_its_own_host_only() {
+        let place = |address: &str| Located { address: address.into(), sha256: None };
+        let mut located = [place("https://index.example/t.whl"), place("https://other.example/t.whl")];
+        add_credentials(&mut located, &["https://me:secret@index.example/simple".into()]);
+        assert_eq!(located[0].address, "https://me:secret@index.example/t.whl");
+        assert_eq!(located[1].address, "https://other.example/t.whl");
+    }
+
+    #[test]
+    fn the_reason_of_pip_is_shown_without_secrets() {
+        let text = "WARNING: x\nERROR: cannot reach https://me:secret@index.example/simple now\n\n";
+        assert_eq!(last_error(text), "ERROR: cannot reach https://index.example/simple now");
+    }
+}

@@ -1,0 +1,356 @@
+//! The program `yolo-trainer`: named by `YOLO_TRAINER`, beside `yolo` in a release archive, or
+//! built from the checkout when it is missing or older than its source.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::SystemTime;
+
+use super::{Libtorch, SetupError, checkout};
+use crate::fetch::{Event, Lock, Progress};
+use crate::places::Places;
+
+const NAME: &str = "yolo-trainer";
+
+/// What the trainer is made of, below the checkout.
+const SOURCES: [&str; 6] =
+    ["Cargo.lock", "Cargo.toml", ".cargo", "trainer", "rust-toolchain.toml", "rust-toolchain"];
+
+/// Lines of the compiler that are kept for the message.
+const KEPT_LINES: usize = 60;
+
+/// Finds the trainer, or builds it where the checkout stands.
+///
+/// # Errors
+/// When it is nowhere, or cannot be built.
+pub fn ensure_trainer(
+    places: &Places,
+    libtorch: &Libtorch,
+    progress: &dyn Progress,
+) -> Result<PathBuf, SetupError> {
+    if let Some(path) = named_by_user() {
+        return runnable(path);
+    }
+    let exe = env::current_exe().map_err(SetupError::file("find", "this program"))?;
+    let build = Build::of(&exe);
+    if let Some(beside) = exe.parent().map(|folder| folder.join(NAME))
+        && beside.is_file()
+        // In cargo's folder the neighbour is a build product, which may be stale.
+        && !(checkout::stands() && build.target.is_some())
+    {
+        return Ok(beside);
+    }
+    if !checkout::stands() {
+        return Err(SetupError::NoTrainer { exe, checkout: checkout::root().to_owned() });
+    }
+    if libtorch.include.is_none() {
+        return Err(SetupError::NoHeaders { path: libtorch.root.clone() });
+    }
+    let changed = checkout::point_link(places, libtorch)?;
+    let program = build.product();
+    if !changed && build.is_fresh(&program) {
+        return Ok(program);
+    }
+    // Cargo waits for another cargo by itself; the lock keeps two setups from judging freshness at once.
+    let _lock = Lock::acquire(&places.cache().join("build"), progress)?;
+    if !changed && build.is_fresh(&program) {
+        return Ok(program);
+    }
+    build.run(&program, progress)?;
+    Ok(program)
+}
+
+/// Whether [`super::ensure_libtorch`] must bring headers: the trainer will be built from a checkout.
+pub fn checkout_needs_headers() -> bool {
+    if named_by_user().is_some() || !checkout::stands() {
+        return false;
+    }
+    let Ok(exe) = env::current_exe() else { return true };
+    Build::of(&exe).target.is_some() || !exe.with_file_name(NAME).is_file()
+}
+
+/// The variables that a trainer needs to find this very libtorch, before any other.
+pub fn trainer_environment(libtorch: &Libtorch) -> Vec<(OsString, OsString)> {
+    let mut path = libtorch.lib_dir.clone().into_os_string();
+    if let Some(before) = env::var_os("LD_LIBRARY_PATH").filter(|before| !before.is_empty()) {
+        path.push(":");
+        path.push(before);
+    }
+    vec![("LD_LIBRARY_PATH".into(), path)]
+}
+
+fn named_by_user() -> Option<PathBuf> {
+    env::var_os("YOLO_TRAINER").filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
+fn runnable(path: PathBuf) -> Result<PathBuf, SetupError> {
+    match fs::metadata(&path) {
+        Err(_) => Err(SetupError::TrainerNamed { path, why: "which is not there" }),
+        Ok(data) if !data.is_file() || data.permissions().mode() & 0o111 == 0 => {
+            Err(SetupError::TrainerNamed { path, why: "which cannot be run" })
+        }
+        Ok(_) => Ok(path),
+    }
+}
+
+/// How cargo is asked: this program's own target folder and profile.
+struct Build {
+    /// `None` when this program does not lie in a target folder.
+    target: Option<PathBuf>,
+    /// The folder of the profile: `release`, `debug` or its own name.
+    profile: String,
+    /// The triple, when cargo was given one.
+    triple: Option<String>,
+}
+
+impl Build {
+    fn of(exe: &Path) -> Self {
+        let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let is_target = |path: &Path| path.join("CACHEDIR.TAG").is_file() && path.join(".rustc_info.json").is_file();
+        // Test programs lie in `deps`, one deeper.
+        let folder = exe.parent().map(|folder| if folder.ends_with("deps") { folder.parent().unwrap_or(folder) } else { folder });
+        let none = Self { target: None, profile: "release".into(), triple: None };
+        let (Some(folder), Some(above)) = (folder, folder.and_then(Path::parent)) else { return none };
+        let Some(profile) = name(folder) else { return none };
+        if is_target(above) {
+            return Self { target: Some(above.into()), profile, triple: None };
+        }
+        match above.parent() {
+            Some(target) if is_target(target) => {
+                Self { target: Some(target.into()), profile, triple: name(above) }
+            }
+            _ => none,
+        }
+    }
+
+    fn folder(&self) -> PathBuf {
+        let target = self.target.clone().unwrap_or_else(|| checkout::root().join("target"));
+        let target = match &self.triple {
+            Some(triple) => target.join(triple),
+            None => target,
+        };
+        target.join(&self.profile)
+    }
+
+    fn product(&self) -> PathBuf {
+        self.folder().join(NAME)
+    }
+
+    /// Its time says up to when the sources are in the program. The program's own time would not
+    /// do: cargo leaves it alone when a touched source changes nothing.
+    fn stamp(&self) -> PathBuf {
+        self.folder().join(".yolo-trainer.built")
+    }
+
+    fn is_fresh(&self, program: &Path) -> bool {
+        let Ok(built) = fs::metadata(self.stamp()).and_then(|data| data.modified()) else { return false };
+        program.is_file() && !SOURCES.iter().any(|source| newer(&checkout::root().join(source), built))
+    }
+
+    fn command(&self) -> Result<Command, SetupError> {
+        let cargo = env::var_os("CARGO").map(PathBuf::from).filter(|cargo| cargo.is_file());
+        let cargo = cargo.or_else(|| which::which("cargo").ok()).ok_or(SetupError::Tool {
+            tool: "cargo",
+            remedy: "install Rust (https://rustup.rs), or use a release archive of yolo",
+        })?;
+        let compiler = env::var("CXX").unwrap_or_else(|_| "c++".into());
+        let compiler = compiler.split_whitespace().next().unwrap_or("c++");
+        if which::which(compiler).is_err() && which::which("g++").is_err() {
+            return Err(SetupError::Tool {
+                tool: "a C++ compiler",
+                remedy: "install g++ (Debian, Ubuntu: `sudo apt install build-essential`; Fedora: `sudo dnf install gcc-c++`)",
+            });
+        }
+        let mut command = Command::new(cargo);
+        command.current_dir(checkout::root()).args(["build", "-p", NAME, "--bin", NAME]);
+        command.arg("--profile").arg(if self.profile == "debug" { "dev" } else { &self.profile });
+        command.arg("--message-format=json-render-diagnostics");
+        if let Some(target) = &self.target {
+            command.arg("--target-dir").arg(target);
+        }
+        if let Some(triple) = &self.triple {
+            command.arg("--target").arg(triple);
+        }
+        clean(&mut command);
+        Ok(command)
+    }
+
+    fn run(&self, program: &Path, progress: &dyn Progress) -> Result<(), SetupError> {
+        let text = "building yolo-trainer (the first time takes some minutes)";
+        progress.event(Event::Step { text });
+        let began = SystemTime::now();
+        let mut command = self.command()?;
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(SetupError::file("start", command.get_program()))?;
+        let errors = child.stderr.take().map(|stderr| thread::spawn(move || last_lines(stderr)));
+        if let Some(stdout) = child.stdout.take() {
+            tell_crates(BufReader::new(stdout), progress);
+        }
+        let status = child.wait().map_err(SetupError::file("wait for", command.get_program()))?;
+        let lines = errors.and_then(|errors| errors.join().ok()).unwrap_or_default();
+        if !status.success() {
+            return Err(explain(&status.to_string(), &lines));
+        }
+        if !program.is_file() {
+            let status = format!("cargo succeeded, but {} is not there", program.display());
+            return Err(explain(&status, &lines));
+        }
+        let stamp = self.stamp();
+        File::create(&stamp)
+            .and_then(|file| file.set_modified(began))
+            .map_err(SetupError::file("write", stamp))?;
+        progress.event(Event::Done { text: &format!("yolo-trainer is built: {}", program.display()) });
+        Ok(())
+    }
+}
+
+/// Whether a file, or any file below a folder, changed at or after `built`.
+fn newer(path: &Path, built: SystemTime) -> bool {
+    let Ok(data) = fs::symlink_metadata(path) else { return false };
+    if !data.is_dir() {
+        return data.modified().map_or(true, |time| time >= built);
+    }
+    // Tests are no part of the program. A folder's own time tells of removed files.
+    if ["tests", "benches", "target"].iter().any(|name| path.ends_with(name)) {
+        return false;
+    }
+    let Ok(entries) = fs::read_dir(path) else { return true };
+    entries.flatten().any(|entry| newer(&entry.path(), built))
+}
+
+/// Takes away what `cargo run` set for this program and what would make the inner cargo build
+/// something else than the outer one.
+fn clean(command: &mut Command) {
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        let of_the_run = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_"].iter().any(|start| text.starts_with(start));
+        if of_the_run || matches!(&*text, "CARGO" | "CARGO_PRIMARY_PACKAGE" | "CARGO_CRATE_NAME" | "OUT_DIR") {
+            command.env_remove(&name);
+        }
+    }
+    // Cargo's configuration names the link in both.
+    command.env_remove("LIBTORCH").env_remove("LIBTORCH_CXX11_ABI").env_remove("LIBTORCH_USE_PYTORCH");
+    // Cargo puts its own folders in front; they are of no use to a compiler.
+    if let (Some(path), Some(_)) = (env::var_os("LD_LIBRARY_PATH"), env::var_os("CARGO_MANIFEST_DIR")) {
+        let kept = env::split_paths(&path).filter(|folder| {
+            let text = folder.to_string_lossy();
+            !text.contains("/target/") && !text.contains("/.rustup/") && !folder.join("libtorch_cpu.so").exists()
+        });
+        match env::join_paths(kept) {
+            Ok(kept) if !kept.is_empty() => command.env("LD_LIBRARY_PATH", kept),
+            _ => command.env_remove("LD_LIBRARY_PATH"),
+        };
+    }
+}
+
+/// Reports each crate that cargo finishes.
+fn tell_crates(stdout: impl BufRead, progress: &dyn Progress) {
+    let mut count = 0;
+    for line in stdout.lines().map_while(Result::ok) {
+        let Ok(message) = serde_json::from_str::<serde_json::Value>(&line) else { continue };
+        if message["reason"] == "compiler-artifact" && message["fresh"] == false {
+            count += 1;
+            let krate = message["target"]["name"].as_str().unwrap_or_default();
+            progress.event(Event::Built { krate, count });
+        }
+    }
+}
+
+fn last_lines(stderr: impl Read) -> Vec<String> {
+    let mut lines = std::collections::VecDeque::new();
+    for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
+        if lines.len() == KEPT_LINES {
+            lines.pop_front();
+        }
+        lines.push_back(String::from_utf8_lossy(&line).into_owned());
+    }
+    lines.into()
+}
+
+/// The lines that matter, and what to do.
+fn explain(status: &str, lines: &[String]) -> SetupError {
+    let all = lines.join("\n");
+    let remedy = if all.contains("linker `cc` not found") || all.contains("failed to find tool \"c++\"") {
+        "install a C compiler and g++ (Debian, Ubuntu: `sudo apt install build-essential`)"
+    } else if all.contains("failed to download") || all.contains("failed to get") {
+        "cargo could not fetch a crate: check the network and HTTPS_PROXY, then run the same command again"
+    } else if all.contains("No space left") {
+        "the disk is full: free some space, then run the same command again"
+    } else if all.contains("signal: 9") || all.contains("Killed") {
+        "the compiler was killed, most likely for memory: set CARGO_BUILD_JOBS=1 and run the same command again"
+    } else {
+        "see all of it with `cargo build --release -p yolo-trainer` in the checkout"
+    };
+    // Errors first if there are any; the tail otherwise.
+    let first = lines.iter().position(|line| line.starts_with("error")).unwrap_or(lines.len().saturating_sub(15));
+    let shown = lines[first..].iter().take(20).map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n");
+    SetupError::Build { status: status.to_owned(), lines: shown, remedy: remedy.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn the_target_folder_is_found_from_the_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("target");
+        fs::create_dir_all(&target).unwrap();
+        fs::write(target.join("CACHEDIR.TAG"), "").unwrap();
+        fs::write(target.join(".rustc_info.json"), "").unwrap();
+        for (path, profile, triple) in [
+            ("release/yolo", "release", None),
+            ("debug/deps/fetch-0123", "debug", None),
+            ("x86_64-unknown-linux-gnu/release/yolo", "release", Some("x86_64-unknown-linux-gnu")),
+        ] {
+            let build = Build::of(&target.join(path));
+            assert_eq!(build.target.as_deref(), Some(&*target), "{path}");
+            assert_eq!((build.profile.as_str(), build.triple.as_deref()), (profile, triple), "{path}");
+        }
+        assert!(Build::of(&folder.path().join("bin/yolo")).target.is_none());
+    }
+
+    #[test]
+    fn a_touched_source_is_newer_and_a_test_is_not_a_source() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("src")).unwrap();
+        fs::create_dir_all(folder.path().join("tests")).unwrap();
+        fs::write(folder.path().join("src/lib.rs"), "").unwrap();
+        let later = SystemTime::now() + Duration::from_secs(60);
+        assert!(!newer(folder.path(), later));
+        let touch = |name: &str| {
+            File::create(folder.path().join(name)).unwrap().set_modified(later + Duration::from_secs(1)).unwrap();
+        };
+        touch("tests/a.rs");
+        assert!(!newer(folder.path(), later));
+        touch("src/lib.rs");
+        assert!(newer(folder.path(), later));
+    }
+
+    #[test]
+    fn a_failed_build_shows_the_error_and_a_remedy() {
+        let lines = ["   Compiling x", "error: linker `cc` not found", "  |"].map(str::to_owned);
+        let error = explain("exit status: 101", &lines);
+        let message = error.to_string();
+        assert!(message.contains("linker `cc`") && !message.contains("Compiling"), "{message}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("build-essential")), "{error:?}");
+    }
+
+    #[test]
+    fn a_trainer_that_cannot_be_run_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let message = runnable(folder.path().join("none")).unwrap_err().to_string();
+        assert!(message.contains("which is not there"), "{message}");
+        assert!(runnable(folder.path().to_owned()).unwrap_err().to_string().contains("cannot be run"));
+    }
+}

@@ -1,0 +1,80 @@
+//! `yolo train`: plan, fetch what is missing, start the ranks, show the run, and say where its
+//! files are.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use yolo_plan::dataset::is_builtin;
+use yolo_plan::run::{Planned, plan_resume, plan_train};
+
+use crate::cli::TrainArgs;
+use crate::error::CommandError;
+use crate::launch::{self, Outcome};
+use crate::places::Places;
+use crate::printer::{LiveView, Printer};
+use crate::{host, run_folder};
+
+/// Exit code of a run that the user interrupted, as shells report SIGINT.
+const INTERRUPTED: u8 = 130;
+
+/// Trains as the words say.
+pub(crate) fn train(args: &TrainArgs, printer: &Printer) -> Result<ExitCode, CommandError> {
+    let places = Places::from_env()?;
+    let plan_places = host::plan_places(&places)?;
+    let options = args.options();
+    let planned = match &args.resume {
+        Some(path) => plan_resume(Some(Path::new(path)), &plan_places)?,
+        None => {
+            make_builtin(options.data.as_deref(), &plan_places, printer)?;
+            plan_train(&options, &host::inventory(&places), &plan_places)?
+        }
+    };
+    let Planned { mut plan, warnings, notes } = planned;
+    warnings.iter().for_each(|warning| printer.warning(warning));
+    notes.iter().for_each(|note| printer.say(note));
+    // Everything is in place before the run folder is made: a failed download leaves no empty run.
+    let programs = host::programs(&places, printer)?;
+    let plan_file =
+        if args.resume.is_some() { run_folder::write(&plan)? } else { run_folder::create(&mut plan, options.exist_ok)? };
+    printer.say(format_args!("run folder {}", plan.run_dir.display()));
+
+    let mut view = LiveView::new(printer);
+    let programs = launch::Programs { trainer: &programs.trainer, libtorch: &programs.libtorch };
+    let ended = launch::run(&plan, &plan_file, &programs, &mut |rank, event| view.show(rank, event));
+    let files = view.finish();
+    match ended? {
+        Outcome::Finished => {
+            for file in files {
+                printer.result(format_args!("{}: {}", file.what, file.path.display()));
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Outcome::Interrupted { resume_from: Some(path) } => {
+            printer.say(format_args!(
+                "interrupted; the state is saved. Continue with\n  yolo train --resume {}",
+                path.display()
+            ));
+            Ok(ExitCode::from(INTERRUPTED))
+        }
+        Outcome::Interrupted { resume_from: None } => {
+            printer.say("interrupted before there was anything to save");
+            Ok(ExitCode::from(INTERRUPTED))
+        }
+    }
+}
+
+/// Makes a built-in data set when the options name one and it is not there yet.
+pub(crate) fn make_builtin(
+    data: Option<&str>,
+    places: &yolo_plan::dataset::Places,
+    printer: &Printer,
+) -> Result<(), CommandError> {
+    let Some(name) = data.filter(|name| is_builtin(name)) else { return Ok(()) };
+    let yaml = places.builtin_yaml(name);
+    let folder = yaml.parent().unwrap_or(&places.data_sets);
+    if !yaml.exists() {
+        printer.say(format_args!("making the data set `{name}` in {}", folder.display()));
+    }
+    yolo_data::shapes::generate(folder, &|_| ())?;
+    Ok(())
+}

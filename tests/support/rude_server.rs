@@ -1,0 +1,211 @@
+//! A server that behaves as badly as a test asks.
+//! It serves files from memory over HTTP/1.1, one connection a request, counts what it was asked,
+//! and can ignore ranges, cut, stall, drip, lie about lengths, answer errors and change its files.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// How the next answer goes wrong. `Fine` is a polite server with ranges.
+#[derive(Debug, Clone)]
+pub enum Manner {
+    /// As it should be.
+    Fine,
+    /// 200 with the whole file, whatever was asked.
+    NoRanges,
+    /// Ranges, but no suffix ranges: those get this status.
+    NoSuffix(u16),
+    /// Closes the connection after so many bytes of the body.
+    Cut(usize),
+    /// Sends so many bytes of the body, then nothing, and keeps the connection open.
+    Stall(usize),
+    /// Sends so many bytes at a time with this pause between.
+    Drip(usize, Duration),
+    /// This status with headers and a short body.
+    Status(u16, &'static str),
+    /// 200 and a web page.
+    Html,
+    /// The bytes of the file with one bit wrong at this place of the file.
+    Flip(usize),
+    /// An address that leads to itself.
+    RedirectLoop,
+    /// Another ETag than before.
+    Changed,
+}
+
+/// A running server; its thread ends with the test's process.
+pub struct RudeServer {
+    address: String,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    files: HashMap<String, Vec<u8>>,
+    /// What a request for a path meets: the first is taken, the last stays.
+    manners: Mutex<HashMap<String, Vec<Manner>>>,
+    asked: Mutex<Vec<String>>,
+    sent: Mutex<usize>,
+    headers: Mutex<Vec<String>>,
+}
+
+impl RudeServer {
+    /// Serves these files; every path begins with `/`.
+    pub fn start(files: HashMap<String, Vec<u8>>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let shared = Arc::new(Shared {
+            files,
+            manners: Mutex::default(),
+            asked: Mutex::default(),
+            sent: Mutex::default(),
+            headers: Mutex::default(),
+        });
+        let served = Arc::clone(&shared);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let shared = Arc::clone(&served);
+                thread::spawn(move || {
+                    // A client that hangs up is part of the game.
+                    let _ = shared.answer(stream);
+                });
+            }
+        });
+        Self { address, shared }
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.address)
+    }
+
+    /// Sets the manners of a path: one an answer, the last for ever.
+    pub fn behave(&self, path: &str, manners: &[Manner]) {
+        let reversed = manners.iter().rev().cloned().collect();
+        self.shared.manners.lock().unwrap().insert(path.to_owned(), reversed);
+    }
+
+    /// The `Range` headers so far, empty for a request without one.
+    pub fn asked(&self) -> Vec<String> {
+        self.shared.asked.lock().unwrap().clone()
+    }
+
+    /// Bytes of bodies that were sent so far.
+    pub fn sent(&self) -> usize {
+        *self.shared.sent.lock().unwrap()
+    }
+
+    /// All header lines of all requests.
+    pub fn headers(&self) -> Vec<String> {
+        self.shared.headers.lock().unwrap().clone()
+    }
+}
+
+impl Shared {
+    fn answer(&self, mut stream: TcpStream) -> std::io::Result<()> {
+        let mut lines = BufReader::new(stream.try_clone()?).lines();
+        let request = lines.next().unwrap_or(Ok(String::new()))?;
+        let path = request.split(' ').nth(1).unwrap_or("/").to_owned();
+        let mut range = String::new();
+        for line in lines {
+            let line = line?;
+            if line.is_empty() {
+                break;
+            }
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("range: ") {
+                range = value.to_owned();
+            }
+            self.headers.lock().unwrap().push(line);
+        }
+        self.asked.lock().unwrap().push(range.clone());
+        let manner = self.manner(&path);
+        let Some(file) = self.files.get(&path) else {
+            return stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        };
+        let file = match manner {
+            Manner::Flip(at) => {
+                let mut file = file.clone();
+                file[at] ^= 1;
+                file
+            }
+            _ => file.clone(),
+        };
+        let etag = if matches!(manner, Manner::Changed) { "\"two\"" } else { "\"one\"" };
+        match &manner {
+            Manner::Status(status, headers) => {
+                let head = format!("HTTP/1.1 {status} Rude\r\n{headers}Content-Length: 4\r\nConnection: close\r\n\r\nrude");
+                return stream.write_all(head.as_bytes());
+            }
+            Manner::NoSuffix(status) if range.starts_with("bytes=-") => {
+                let head = format!("HTTP/1.1 {status} Rude\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+                return stream.write_all(head.as_bytes());
+            }
+            Manner::Html => {
+                let page = "<!DOCTYPE html><html>Please log in</html>";
+                let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{page}", page.len());
+                return stream.write_all(head.as_bytes());
+            }
+            Manner::RedirectLoop => {
+                let head = format!("HTTP/1.1 302 Found\r\nLocation: {path}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+                return stream.write_all(head.as_bytes());
+            }
+            _ => {}
+        }
+        let wanted = if matches!(manner, Manner::NoRanges) { None } else { parse(&range, file.len()) };
+        let (head, body) = match wanted {
+            None => (format!("HTTP/1.1 200 OK\r\nETag: {etag}\r\nContent-Length: {}\r\n", file.len()), &file[..]),
+            Some((start, end)) => {
+                let total = file.len();
+                let length = end - start;
+                let last = end - 1;
+                let head = format!(
+                    "HTTP/1.1 206 Partial Content\r\nETag: {etag}\r\nContent-Range: bytes {start}-{last}/{total}\r\nContent-Length: {length}\r\n"
+                );
+                (head, &file[start..end])
+            }
+        };
+        stream.write_all(head.as_bytes())?;
+        stream.write_all(b"Connection: close\r\n\r\n")?;
+        match manner {
+            Manner::Cut(bytes) => self.send(&mut stream, &body[..bytes.min(body.len())]),
+            Manner::Stall(bytes) if bytes < body.len() => {
+                self.send(&mut stream, &body[..bytes])?;
+                thread::sleep(Duration::from_secs(3600));
+                Ok(())
+            }
+            Manner::Drip(bytes, pause) => {
+                for part in body.chunks(bytes) {
+                    self.send(&mut stream, part)?;
+                    thread::sleep(pause);
+                }
+                Ok(())
+            }
+            _ => self.send(&mut stream, body),
+        }
+    }
+
+    fn send(&self, stream: &mut TcpStream, bytes: &[u8]) -> std::io::Result<()> {
+        stream.write_all(bytes)?;
+        *self.sent.lock().unwrap() += bytes.len();
+        Ok(())
+    }
+
+    fn manner(&self, path: &str) -> Manner {
+        let mut manners = self.manners.lock().unwrap();
+        match manners.get_mut(path) {
+            Some(list) if list.len() > 1 => list.pop().unwrap(),
+            Some(list) => list[0].clone(),
+            None => Manner::Fine,
+        }
+    }
+}
+
+/// `bytes=5-9`, `bytes=-4` → start and one past the end.
+fn parse(range: &str, length: usize) -> Option<(usize, usize)> {
+    let (start, end) = range.strip_prefix("bytes=")?.split_once('-')?;
+    if start.is_empty() {
+        return Some((length.saturating_sub(end.parse().ok()?), length));
+    }
+    Some((start.parse().ok()?, end.parse::<usize>().ok()?.min(length - 1) + 1))
+}

@@ -1,0 +1,135 @@
+//! What is read from weights files that PyTorch wrote: names, order, types and every byte, equal
+//! to what PyTorch itself reads from them. The golden files hold SHA-256 sums of its tensors.
+#![expect(clippy::unwrap_used, reason = "clippy exempts tests, but not their helper functions")]
+
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+use yolo_data::weights::{self, DType, Value, WeightsFile};
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+}
+
+fn json(path: &Path) -> serde_json::Map<String, serde_json::Value> {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+/// A folder that is shared between checkouts, when it is there.
+fn shared(variable: &str, folder: &str) -> Option<PathBuf> {
+    let path = std::env::var_os(variable).map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(folder),
+        PathBuf::from,
+    );
+    path.is_dir().then_some(path)
+}
+
+fn dtype_name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F16 => "float16",
+        DType::F32 => "float32",
+        DType::I64 => "int64",
+        other => panic!("the golden files have no {other:?}"),
+    }
+}
+
+fn assert_equals_pytorch(file: &WeightsFile, sums: &str) {
+    let expected = json(&golden(sums));
+    assert!(file.tensors.keys().eq(expected.keys()), "names or their order differ");
+    for (name, tensor) in &file.tensors {
+        let ours = serde_json::json!([
+            dtype_name(tensor.dtype),
+            tensor.shape,
+            Sha256::digest(&tensor.bytes).iter().map(|b| format!("{b:02x}")).collect::<String>()
+        ]);
+        assert_eq!(ours, expected[name], "{name}");
+    }
+}
+
+#[test]
+fn a_yolov5_checkpoint_is_read_as_pytorch_reads_it_in_every_protocol() {
+    for name in ["weights_protocol2.pt", "weights_protocol4.pt"] {
+        let file = weights::read(&golden(name)).unwrap();
+        assert_equals_pytorch(&file, "weights_tiny.json");
+        assert_eq!(file.names.as_deref(), Some(&["cat".to_owned(), "dog".to_owned()][..]));
+        assert_eq!(
+            file.yaml.unwrap(),
+            serde_json::json!({"nc": 2, "depth_multiple": 0.33, "anchors": [[1, 2], [3, 4]]})
+        );
+        assert_eq!(file.stride, Some(vec![8.0]));
+
+        let root = &file.root;
+        assert_eq!(root.get("epoch").and_then(Value::as_i64), Some(3));
+        assert_eq!(root.get("best_fitness").and_then(Value::as_f64), Some(0.5), "a NumPy array");
+        assert_eq!(root.get("scalar"), Some(&Value::Float(0.25)), "a NumPy scalar");
+        assert_eq!(root.get("bytes"), Some(&Value::Bytes(vec![0, 255])));
+        assert_eq!(root.get("size"), Some(&Value::Tuple(vec![Value::Int(1), Value::Int(2)])));
+        let folder = root.get("opt").and_then(|opt| opt.get("save_dir"));
+        assert_eq!(folder, Some(&Value::Str("/runs/exp".to_owned())));
+        let state = root.get("optimizer").and_then(|o| o.get("state")).and_then(Value::as_entries).unwrap();
+        let transposed = state[0].1.get("b").and_then(Value::as_tensor).unwrap();
+        assert_eq!((&transposed.shape[..], transposed.to_f32()), (&[3, 2][..], vec![1.0; 6]));
+    }
+}
+
+#[test]
+fn yolov5n_as_published_is_read_as_pytorch_reads_it() {
+    let Some(folder) = shared("YOLO_WEIGHTS", "weights") else {
+        eprintln!("skipped: no folder with yolov5n.pt; name one in YOLO_WEIGHTS");
+        return;
+    };
+    let file = weights::read(&folder.join("yolov5n.pt")).unwrap();
+    assert_eq!(file.tensors.len(), 349);
+    assert_equals_pytorch(&file, "weights_yolov5n.json");
+    assert_eq!(file.names.as_ref().map(Vec::len), Some(80));
+    assert_eq!(file.names.as_ref().unwrap()[0], "person");
+    assert_eq!(file.yaml.as_ref().unwrap()["nc"], 80);
+    assert_eq!(file.stride, Some(vec![8.0, 16.0, 32.0]));
+
+    let Some(golden) = shared("YOLO_GOLDEN", "golden") else {
+        eprintln!("skipped: no golden folder; name one in YOLO_GOLDEN");
+        return;
+    };
+    let keys = json(&golden.join("a_state_dict_keys.json"));
+    assert!(file.tensors.keys().eq(keys.keys()));
+    for (name, tensor) in &file.tensors {
+        assert_eq!(serde_json::json!(tensor.shape), keys[name][0], "{name}");
+    }
+}
+
+#[test]
+fn safetensors_are_read_with_their_metadata() {
+    use safetensors::tensor::{Dtype, TensorView};
+    let bytes: Vec<u8> = [1.0f32, -2.0].iter().flat_map(|v| v.to_le_bytes()).collect();
+    let view = TensorView::new(Dtype::F32, vec![2, 1], &bytes).unwrap();
+    let metadata = [("names".to_owned(), r#"["a","b"]"#.to_owned()), ("format".to_owned(), "pt".to_owned())];
+    let file = safetensors::serialize([("model.0.weight", view)], Some(metadata.into())).unwrap();
+    let path = tempfile::tempdir().unwrap().keep().join("named.pt");
+    std::fs::write(&path, file).unwrap();
+
+    let file = weights::read(&path).unwrap();
+    assert_eq!(file.tensors["model.0.weight"].shape, [2, 1]);
+    assert_eq!(file.tensors["model.0.weight"].to_f32(), [1.0, -2.0]);
+    assert_eq!(file.names, Some(vec!["a".to_owned(), "b".to_owned()]));
+    assert_eq!(file.root.get("format").and_then(Value::as_str), Some("pt"));
+    std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
+}
+
+#[test]
+fn ema_is_taken_before_model_and_a_bare_state_dict_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("last.pt");
+    let state = |number: f32| {
+        Value::dict([("model.0.weight", Value::Tensor(weights::TensorData::from_f32(vec![1], &[number])))])
+    };
+    let cases = [
+        (Value::dict([("model", state(1.0)), ("ema", state(2.0))]), 2.0),
+        (Value::dict([("model", state(1.0)), ("ema", Value::None)]), 1.0),
+        (Value::dict([("state_dict", state(4.0))]), 4.0),
+        (state(3.0), 3.0),
+    ];
+    for (root, expected) in cases {
+        weights::write_pt(&path, &root).unwrap();
+        assert_eq!(weights::read(&path).unwrap().tensors["model.0.weight"].to_f32(), [expected]);
+    }
+}

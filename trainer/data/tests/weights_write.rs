@@ -1,0 +1,262 @@
+//! Checkpoints that are written: our own reader and PyTorch read back what was given, and a kill
+//! or a full disk at any moment leaves a whole file, the old or the new.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use yolo_data::weights::{self, DType, TensorData, Value};
+
+const EVERY: [(DType, &str); 10] = [
+    (DType::F64, "float64"),
+    (DType::F32, "float32"),
+    (DType::F16, "float16"),
+    (DType::BF16, "bfloat16"),
+    (DType::I64, "int64"),
+    (DType::I32, "int32"),
+    (DType::I16, "int16"),
+    (DType::I8, "int8"),
+    (DType::U8, "uint8"),
+    (DType::Bool, "bool"),
+];
+
+fn state(value: u8) -> Value {
+    Value::dict(EVERY.map(|(dtype, name)| {
+        let bytes = vec![value; 6 * dtype.size()];
+        (name, Value::Tensor(TensorData { dtype, shape: vec![3, 2], bytes }))
+    }))
+}
+
+fn checkpoint() -> Value {
+    Value::dict([
+        ("epoch", Value::Int(-1)),
+        ("large", Value::Int(i64::MIN)),
+        ("best_fitness", Value::Float(0.1)),
+        ("date", Value::Str("2026 – ä".to_owned())),
+        ("done", Value::Tuple(vec![Value::Bool(true), Value::Bool(false), Value::None])),
+        ("names", Value::Dict(vec![(Value::Int(0), Value::Str("cat".to_owned()))])),
+        (
+            "yaml",
+            Value::dict([(
+                "anchors",
+                Value::List(vec![Value::List(vec![Value::Int(10)]), Value::List(vec![])]),
+            )]),
+        ),
+        ("raw", Value::Bytes(vec![0, 127, 255])),
+        ("model", state(1)),
+        ("ema", state(0)),
+        (
+            "optimizer",
+            Value::dict([(
+                "state",
+                Value::Dict(vec![(
+                    Value::Int(5),
+                    Value::dict([
+                        ("step", Value::Int(3)),
+                        (
+                            "empty",
+                            Value::Tensor(TensorData { dtype: DType::F32, shape: vec![2, 0], bytes: vec![] }),
+                        ),
+                        ("scalar", Value::Tensor(TensorData::from_f32(vec![], &[1.5]))),
+                    ]),
+                )]),
+            )]),
+        ),
+    ])
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("last.pt");
+    weights::write_pt(&path, &checkpoint()).unwrap();
+    let file = weights::read(&path).unwrap();
+    assert_eq!(file.root, checkpoint());
+    assert_eq!(file.tensors.len(), 10);
+    assert_eq!(file.tensors["int64"].bytes, [0; 48], "ema comes before model");
+    assert_eq!(file.names, Some(vec!["cat".to_owned()]));
+    assert_eq!(file.yaml, Some(serde_json::json!({"anchors": [[10], []]})));
+
+    let twice = folder.path().join("again.pt");
+    weights::write_pt(&twice, &file.root).unwrap();
+    assert_eq!(std::fs::read(path).unwrap(), std::fs::read(twice).unwrap(), "equal values are equal files");
+}
+
+#[test]
+fn every_record_of_a_tensor_lies_at_a_multiple_of_64_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("last.pt");
+    weights::write_pt(&path, &checkpoint()).unwrap();
+    let mut archive = zip::ZipArchive::new(std::fs::File::open(path).unwrap()).unwrap();
+    for n in 0..archive.len() {
+        let record = archive.by_index(n).unwrap();
+        assert_eq!(record.data_start().unwrap() % 64, 0, "{}", record.name());
+    }
+    assert!(archive.index_for_name("archive/version").is_some());
+    assert!(archive.index_for_name("archive/byteorder").is_some());
+}
+
+/// With YOLO_TEST_PYTHON naming an interpreter that can import torch.
+#[test]
+fn pytorch_opens_it_with_weights_only() {
+    let Some(python) = std::env::var_os("YOLO_TEST_PYTHON") else {
+        eprintln!("skipped: name a Python with torch in YOLO_TEST_PYTHON");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("last.pt");
+    weights::write_pt(&path, &checkpoint()).unwrap();
+    let script = r#"
+import collections, sys, torch
+for mmap in (False, True):
+    c = torch.load(sys.argv[1], weights_only=True, mmap=mmap)
+    assert c['epoch'] == -1 and c['large'] == -2**63 and c['best_fitness'] == 0.1, c
+    assert c['date'] == '2026 – ä' and c['done'] == (True, False, None) and c['names'] == {0: 'cat'}, c
+    assert c['yaml'] == {'anchors': [[10], []]} and c['raw'] == b'\x00\x7f\xff', c
+    assert type(c['model']) is collections.OrderedDict and len(c['model']) == 10
+    for name, t in c['model'].items():
+        assert t.dtype is getattr(torch, name) and t.shape == (3, 2) and t.is_contiguous(), (name, t)
+        assert bytes(t.view(torch.uint8).flatten().tolist()) == b'\x01' * (6 * t.element_size()), (name, t)
+    s = c['optimizer']['state'][5]
+    assert s['step'] == 3 and s['empty'].shape == (2, 0) and s['empty'].stride() == torch.empty(2, 0).stride()
+    assert s['scalar'].item() == 1.5 and s['scalar'].shape == ()
+print('opened')
+"#;
+    let output = Command::new(python).arg("-c").arg(script).arg(&path).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && output.stdout.starts_with(b"opened"), "{said}");
+}
+
+#[test]
+fn what_python_could_not_open_is_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("last.pt");
+    let object = Value::Object { class: "models.yolo.Model".to_owned(), fields: vec![] };
+    let wrong_length = Value::Tensor(TensorData { dtype: DType::F32, shape: vec![2], bytes: vec![0; 4] });
+    let unhashable = Value::Dict(vec![(Value::List(vec![]), Value::None)]);
+    let deep = (0..1000).fold(Value::None, |inner, _| Value::List(vec![inner]));
+    for (value, message) in [
+        (object, "models.yolo.Model"),
+        (wrong_length, "has 4 bytes of F32"),
+        (unhashable, "cannot hash"),
+        (deep, "200 deep"),
+    ] {
+        let error = weights::write_pt(&path, &value).unwrap_err();
+        assert!(error.to_string().contains(message), "{error}");
+        assert!(!path.exists());
+    }
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_said_to_be_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = weights::write_pt(&folder.path().join("none/last.pt"), &Value::None).unwrap_err();
+    assert!(error.to_string().contains("none/last.pt: cannot be created"), "{error}");
+}
+
+/// A disk that is really full: a small file system in memory, which root can mount.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_leaves_the_old_checkpoint() {
+    struct Mounted(PathBuf);
+    impl Drop for Mounted {
+        fn drop(&mut self) {
+            let _ = Command::new("umount").arg(&self.0).status();
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mount =
+        Command::new("mount").args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"]).arg(folder.path()).output();
+    if !mount.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: only root can mount a small disk; the unit tests write to a failing writer");
+        return;
+    }
+    let disk = Mounted(folder.path().to_owned());
+    let path = disk.0.join("last.pt");
+    weights::write_pt(&path, &state(1)).unwrap();
+    let large = Value::Tensor(TensorData { dtype: DType::U8, shape: vec![1 << 20], bytes: vec![0; 1 << 20] });
+    let error = weights::write_pt(&path, &large).unwrap_err();
+    assert!(error.to_string().contains("the disk is full, and 104"), "{error}");
+    assert!(error.hint().unwrap().contains("free at least 104"), "{:?}", error.hint());
+    assert_eq!(weights::read(&path).unwrap().root, state(1));
+    assert_eq!(std::fs::read_dir(&disk.0).unwrap().count(), 1, "the unfinished file must be gone");
+}
+
+const VICTIM: &str = "YOLO_TEST_WRITE_FOREVER";
+
+/// Not a test by itself: the process that the next test kills.
+#[test]
+fn writes_forever_when_asked_to() {
+    let Some(path) = std::env::var_os(VICTIM) else { return };
+    // Not forever after all, should the process that is to kill this one die before.
+    let start = std::time::Instant::now();
+    for turn in (0u8..=255).cycle().take_while(|_| start.elapsed() < Duration::from_secs(20)) {
+        weights::write_pt(Path::new(&path), &large_state(turn % 2)).unwrap();
+    }
+}
+
+fn large_state(value: u8) -> Value {
+    let tensor =
+        |n: usize| Value::Tensor(TensorData { dtype: DType::U8, shape: vec![n], bytes: vec![value; n] });
+    Value::dict((0..20).map(|n| (format!("t{n}"), tensor(100_000 + n))))
+}
+
+#[test]
+fn a_kill_at_any_moment_leaves_the_old_file_or_the_new() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("last.pt");
+    weights::write_pt(&path, &large_state(0)).unwrap();
+    let mut unfinished = 0;
+    for turn in 0..25u64 {
+        let mut victim = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "writes_forever_when_asked_to"])
+            .env(VICTIM, &path)
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(20 + turn * 37 % 61));
+        victim.kill().unwrap();
+        victim.wait().unwrap();
+        let root = weights::read(&path).unwrap().root;
+        assert!(root == large_state(0) || root == large_state(1));
+        unfinished += std::fs::read_dir(folder.path()).unwrap().count() - 1;
+    }
+    assert!(unfinished > 0, "no kill fell into a write, so nothing was tested");
+    weights::write_pt(&path, &large_state(1)).unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "what was left is removed");
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::None),
+        any::<bool>().prop_map(Value::Bool),
+        any::<i64>().prop_map(Value::Int),
+        (-1e300..1e300f64).prop_map(Value::Float),
+        ".{0,20}".prop_map(Value::Str),
+        prop::collection::vec(any::<u8>(), 0..20).prop_map(Value::Bytes),
+        (prop::sample::select(&EVERY[..]), 0..4usize, 0..4usize).prop_map(|((dtype, _), a, b)| {
+            Value::Tensor(TensorData { dtype, shape: vec![a, b], bytes: vec![1; a * b * dtype.size()] })
+        }),
+    ];
+    leaf.prop_recursive(5, 40, 6, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(Value::List),
+            prop::collection::vec(inner.clone(), 0..6).prop_map(Value::Tuple),
+            prop::collection::vec(("[a-z]{1,8}", inner), 0..6).prop_map(Value::dict),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn any_value_is_read_back_as_it_was_written(extra in any_value()) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("last.pt");
+        let root = Value::dict([("model", state(1)), ("extra", extra)]);
+        weights::write_pt(&path, &root).unwrap();
+        prop_assert_eq!(weights::read(&path).unwrap().root, root);
+    }
+}

@@ -1,0 +1,138 @@
+//! The one error type of the trainer. A [`TrainError`] is one message that a user can act on: what
+//! happened, on which file or value, and why; [`TrainError::hint`] says what to do next. The error
+//! of the library below, if there was one, is kept as the source.
+
+use std::error::Error;
+
+use tch::TchError;
+use tch_distributed::ErrorKind;
+use yolo_data::error::DataError;
+use yolo_data::loader::LoaderError;
+use yolo_data::weights::WeightsError;
+use yolo_plan::PlanError;
+
+/// Why a rank cannot go on.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct TrainError {
+    message: String,
+    hint: Option<String>,
+    peer_lost: bool,
+    #[source]
+    source: Option<Box<dyn Error + Send + Sync + 'static>>,
+}
+
+impl TrainError {
+    /// An error whose message says what happened, on which file or value, and why.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None, peer_lost: false, source: None }
+    }
+
+    /// Adds the next step that the user can take.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Keeps the error that led to this one.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Error + Send + Sync + 'static) -> Self {
+        self.source = Some(Box::new(source));
+        self
+    }
+
+    /// Says where the error happened, in front of the message: `layer 7: …`.
+    #[must_use]
+    pub fn at(mut self, place: impl std::fmt::Display) -> Self {
+        self.message = format!("{place}: {}", self.message);
+        self
+    }
+
+    /// What to do next, if there is one thing to do.
+    pub fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// Whether this rank only noticed that another one is gone or hangs, so that the cause is to be
+    /// looked for there.
+    pub fn peer_lost(&self) -> bool {
+        self.peer_lost
+    }
+}
+
+impl From<TchError> for TrainError {
+    fn from(error: TchError) -> Self {
+        // libtorch appends its C++ stack to the text; the first line is the message.
+        let text = match &error {
+            TchError::Torch(text) => text.lines().next().unwrap_or_default().to_owned(),
+            other => other.to_string(),
+        };
+        Self::new(format!("libtorch: {text}")).with_source(error)
+    }
+}
+
+impl From<PlanError> for TrainError {
+    fn from(error: PlanError) -> Self {
+        let hint = error.hint().map(str::to_owned);
+        Self { message: error.to_string(), hint, peer_lost: false, source: None }
+    }
+}
+
+impl From<tch_distributed::Error> for TrainError {
+    fn from(error: tch_distributed::Error) -> Self {
+        let peer_lost = matches!(error.kind(), ErrorKind::PeerLost | ErrorKind::Timeout);
+        Self { peer_lost, ..Self::new(error.to_string()).with_source(error) }
+    }
+}
+
+impl From<DataError> for TrainError {
+    fn from(error: DataError) -> Self {
+        let hint = error.hint().map(str::to_owned);
+        Self { hint, ..Self::new(error.to_string()).with_source(error) }
+    }
+}
+
+impl From<LoaderError> for TrainError {
+    fn from(error: LoaderError) -> Self {
+        Self::new(error.to_string()).with_source(error)
+    }
+}
+
+impl From<WeightsError> for TrainError {
+    fn from(error: WeightsError) -> Self {
+        let hint = error.hint();
+        Self { hint, ..Self::new(error.to_string()).with_source(error) }
+    }
+}
+
+impl From<std::io::Error> for TrainError {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(error.to_string()).with_source(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_and_a_place_are_kept() {
+        let error = TrainError::new("channels differ").with_hint("check the yaml").at("layer 7");
+        assert_eq!(error.to_string(), "layer 7: channels differ");
+        assert_eq!(error.hint(), Some("check the yaml"));
+    }
+
+    #[test]
+    fn an_error_of_libtorch_is_one_line_and_keeps_its_source() {
+        let error = TrainError::from(TchError::Torch("sizes differ\nframe #0: …".to_owned()));
+        assert_eq!(error.to_string(), "libtorch: sizes differ");
+        assert!(error.source().is_some());
+    }
+
+    #[test]
+    fn the_hint_of_a_plan_survives() {
+        let error = TrainError::from(PlanError::new("no such file").with_hint("look again"));
+        assert_eq!(error.hint(), Some("look again"));
+    }
+}

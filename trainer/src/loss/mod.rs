@@ -1,0 +1,220 @@
+//! The detection loss (spec §3–4): how far the raw heads of a batch are from its targets, in box,
+//! objectness and class. Targets are assigned on the CPU, matched predictions of all levels are
+//! gathered into one tensor, and box and class losses are computed on that, so a step launches
+//! few kernels and the host never waits for the device.
+
+pub mod assign;
+mod classification;
+mod iou;
+mod matched;
+mod settings;
+
+use tch::{Device, Kind, Tensor};
+
+pub use assign::Target;
+pub use iou::complete_iou;
+pub use settings::LossSettings;
+
+use crate::error::TrainError;
+use assign::AnchorSize;
+use classification::BinaryCrossEntropy;
+use matched::Matched;
+
+/// Weight of each level's objectness, from the finest level on, for models of three levels.
+const BALANCE_3: [f64; 3] = [4.0, 1.0, 0.4];
+/// The same for models with any other number of levels (spec §4).
+const BALANCE: [f64; 5] = [4.0, 1.0, 0.25, 0.06, 0.02];
+/// The columns of a head before the classes: x, y, width, height, objectness.
+const BOX_COLUMNS: i64 = 5;
+
+/// The loss of one model.
+#[derive(Debug)]
+pub struct DetectionLoss {
+    anchors: Vec<Vec<AnchorSize>>,
+    balance: &'static [f64],
+    classes: i64,
+    settings: LossSettings,
+    objectness: BinaryCrossEntropy,
+    class: BinaryCrossEntropy,
+}
+
+/// What a batch costs.
+#[derive(Debug)]
+pub struct LossOutput {
+    /// The sum of the three parts times the number of images, a scalar to call backward on.
+    pub total: Tensor,
+    /// Box, objectness and class loss, after their gains and not multiplied by the number of
+    /// images: (3), without gradient.
+    pub items: Tensor,
+}
+
+impl DetectionLoss {
+    /// The loss of a model with these anchors, (levels, anchors, 2) in cells of their level, and
+    /// this many classes; heads will come on `device`.
+    ///
+    /// # Errors
+    /// When the anchors have another shape, or there are more levels than the five for which
+    /// weights are known.
+    pub fn new(
+        anchors: &Tensor,
+        classes: usize,
+        settings: LossSettings,
+        device: Device,
+    ) -> Result<Self, TrainError> {
+        let &[levels, per_level, 2] = anchors.size().as_slice() else {
+            let shape = anchors.size();
+            return Err(TrainError::new(format!("anchors have shape {shape:?}, not (levels, anchors, 2)")));
+        };
+        if levels as usize > BALANCE.len() {
+            return Err(TrainError::new(format!(
+                "the model has {levels} detection levels; the loss knows weights for at most {}",
+                BALANCE.len()
+            )));
+        }
+        let flat = Vec::<f32>::try_from(anchors.f_to_kind(Kind::Float)?.f_reshape([-1])?)?;
+        let sizes: Vec<AnchorSize> = flat.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
+        Ok(Self {
+            anchors: sizes.chunks(per_level as usize).map(<[AnchorSize]>::to_vec).collect(),
+            balance: if levels == 3 { &BALANCE_3 } else { &BALANCE },
+            classes: classes as i64,
+            settings,
+            objectness: BinaryCrossEntropy::new(
+                settings.objectness_positive_weight,
+                settings.focal_gamma,
+                device,
+            )?,
+            class: BinaryCrossEntropy::new(settings.class_positive_weight, settings.focal_gamma, device)?,
+        })
+    }
+
+    /// The loss of raw heads, one (batch, anchors, rows, columns, 5 + classes) a level, for the
+    /// targets of the batch.
+    ///
+    /// # Errors
+    /// When the heads do not fit the model, when a target names an image outside the batch or a
+    /// class that the model does not have, or when a tensor operation fails.
+    pub fn compute(&self, heads: &[Tensor], targets: &[Target]) -> Result<LossOutput, TrainError> {
+        let (batch, grids) = self.check_heads(heads)?;
+        self.check_targets(targets, batch)?;
+        let device = heads[0].device();
+        let threshold = self.settings.anchor_threshold as f32;
+        let matched = Matched::new(targets, &self.anchors, &grids, threshold, device)?;
+
+        let zero = || Tensor::f_zeros([], (Kind::Float, device));
+        let (box_loss, class_loss, overlaps) = if matched.is_empty() {
+            (zero()?, zero()?, None)
+        } else {
+            let predictions = gather(heads, &matched)?;
+            let overlap = overlap(&predictions, &matched)?;
+            let distance = overlap.f_neg()?.f_add_scalar(1.0)?;
+            let box_loss = distance.f_mul(&matched.weights()?.f_select(1, 0)?)?.f_sum(Kind::Float)?;
+            let class_loss =
+                if self.classes > 1 { self.class_loss(&predictions, &matched)? } else { zero()? };
+            (box_loss, class_loss, Some(overlap.f_detach()?.f_clamp_min(0)?))
+        };
+        let objectness_loss = self.objectness_loss(heads, &matched, overlaps.as_ref())?;
+
+        let parts = [
+            box_loss.f_mul_scalar(self.settings.box_gain)?,
+            objectness_loss.f_mul_scalar(self.settings.objectness_gain)?,
+            class_loss.f_mul_scalar(self.settings.class_gain)?,
+        ];
+        let items = Tensor::f_stack(&parts, 0)?;
+        let total = items.f_sum(Kind::Float)?.f_mul_scalar(batch as f64)?;
+        Ok(LossOutput { total, items: items.f_detach()? })
+    }
+
+    /// The batch size and the grids `[rows, columns]` of heads that fit the model.
+    fn check_heads(&self, heads: &[Tensor]) -> Result<(i64, Vec<[i64; 2]>), TrainError> {
+        let shapes: Vec<Vec<i64>> = heads.iter().map(Tensor::size).collect();
+        let fits = |shape: &Vec<i64>, anchors: &Vec<AnchorSize>| {
+            shape.len() == 5
+                && shape[0] == shapes[0][0]
+                && shape[1] == anchors.len() as i64
+                && shape[4] == BOX_COLUMNS + self.classes
+        };
+        let levels = self.anchors.len();
+        if shapes.len() != levels || !shapes.iter().zip(&self.anchors).all(|(s, a)| fits(s, a)) {
+            return Err(TrainError::new(format!(
+                "heads of shapes {shapes:?} do not fit a loss of {levels} levels, {} anchors a level and {} classes",
+                self.anchors.first().map_or(0, Vec::len),
+                self.classes,
+            )));
+        }
+        Ok((shapes[0][0], shapes.iter().map(|shape| [shape[2], shape[3]]).collect()))
+    }
+
+    /// A wrong index would read out of bounds on a GPU, which ends the process; so it is refused
+    /// here.
+    fn check_targets(&self, targets: &[Target], batch: i64) -> Result<(), TrainError> {
+        for target in targets {
+            let (image, class) = (target[0], target[1]);
+            if !(0.0..batch as f32).contains(&image) {
+                return Err(TrainError::new(format!(
+                    "a target belongs to image {image} of a batch of {batch}"
+                )));
+            }
+            if self.classes > 1 && !(0.0..self.classes as f32).contains(&class) {
+                return Err(TrainError::new(format!(
+                    "a target has class {class}, but the model has classes 0 to {}",
+                    self.classes - 1
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Mean over the classes, then over each level's assignments, summed over the levels.
+    fn class_loss(&self, predictions: &Tensor, matched: &Matched) -> Result<Tensor, TrainError> {
+        let smoothing = self.settings.label_smoothing;
+        let logits = predictions.f_narrow(1, BOX_COLUMNS, self.classes)?;
+        let mut targets = logits.f_detach()?.f_full_like(0.5 * smoothing)?;
+        let _ = targets.f_scatter_value_(1, &matched.classes()?, 1.0 - 0.5 * smoothing)?;
+        let weights = matched.weights()?.f_div_scalar(self.classes)?;
+        Ok(self.class.weighted_sum(&logits, &targets, &weights)?)
+    }
+
+    /// Mean over all cells and anchors of a level, weighted by level. A matched one shall predict
+    /// its overlap with the target, every other one zero.
+    fn objectness_loss(
+        &self,
+        heads: &[Tensor],
+        matched: &Matched,
+        overlaps: Option<&Tensor>,
+    ) -> Result<Tensor, TrainError> {
+        let mut sum: Option<Tensor> = None;
+        for ((head, &level), &balance) in heads.iter().zip(matched.levels()).zip(self.balance) {
+            let logits = head.f_select(4, BOX_COLUMNS - 1)?.f_to_kind(Kind::Float)?;
+            let mut targets = Tensor::f_zeros(logits.size(), (Kind::Float, logits.device()))?;
+            if let Some(overlaps) = overlaps.filter(|_| level.count > 0) {
+                matched.write(&mut targets, overlaps, level)?;
+            }
+            let loss = self.objectness.mean(&logits, &targets)?.f_mul_scalar(balance)?;
+            sum = Some(match sum {
+                Some(sum) => sum.f_add(&loss)?,
+                None => loss,
+            });
+        }
+        sum.ok_or_else(|| TrainError::new("the model has no detection level"))
+    }
+}
+
+/// The matched predictions of all levels in one tensor, (n, 5 + classes). They are widened to 32
+/// bits, since a mean over half-precision losses would lose digits.
+fn gather(heads: &[Tensor], matched: &Matched) -> Result<Tensor, TrainError> {
+    let mut parts = Vec::with_capacity(heads.len());
+    for (head, &level) in heads.iter().zip(matched.levels()) {
+        if level.count > 0 {
+            parts.push(matched.gather(head, level)?);
+        }
+    }
+    Ok(Tensor::f_cat(&parts, 0)?.f_to_kind(Kind::Float)?)
+}
+
+/// Complete IoU of the decoded predictions with their targets: (n).
+fn overlap(predictions: &Tensor, matched: &Matched) -> Result<Tensor, TrainError> {
+    let doubled = predictions.f_narrow(1, 0, 4)?.f_sigmoid()?.f_mul_scalar(2.0)?;
+    let centre = doubled.f_narrow(1, 0, 2)?.f_sub_scalar(0.5)?;
+    let size = doubled.f_narrow(1, 2, 2)?.f_square()?.f_mul(&matched.anchor_sizes()?)?;
+    Ok(complete_iou(&centre, &size, &matched.target_centres()?, &matched.target_sizes()?)?)
+}

@@ -1,0 +1,187 @@
+//! Creates the tensors of a model, one module after the other. A [`Builder`] knows where tensors come
+//! from (fresh random ones, a copy of another model, or that model with every batch normalisation
+//! folded into its convolution), so a module describes its tensors once and training, EMA copies
+//! and fused inference models all come out of the same code.
+
+use tch::{Device, Kind, Tensor};
+
+use super::state::{Role, State};
+use crate::error::TrainError;
+
+/// Epsilon of every batch normalisation of a finished model (spec §2).
+pub(super) const NORM_EPS: f64 = 1e-3;
+
+/// Where tensors come from.
+#[derive(Clone, Copy)]
+pub(super) enum Source<'a> {
+    /// Random, as the framework initialises (spec §2).
+    Fresh,
+    /// A copy of a model of the same structure.
+    Copy(&'a State),
+    /// A model whose batch normalisations shall be folded into its convolutions.
+    Fuse(&'a State),
+}
+
+/// Registers tensors under the path of the module that asks for them.
+pub(super) struct Builder<'a> {
+    source: Source<'a>,
+    fused: bool,
+    device: Device,
+    prefix: String,
+    state: State,
+}
+
+impl<'a> Builder<'a> {
+    /// `fused` says whether convolutions carry a bias instead of a normalisation.
+    pub(super) fn new(source: Source<'a>, fused: bool, device: Device) -> Self {
+        Self { source, fused, device, prefix: String::new(), state: State::default() }
+    }
+
+    /// All that was registered.
+    pub(super) fn finish(self) -> State {
+        self.state
+    }
+
+    /// Whether convolutions carry a bias instead of a normalisation.
+    pub(super) fn is_fused(&self) -> bool {
+        self.fused
+    }
+
+    /// Builds a child module whose tensors are named `{name}.…`.
+    pub(super) fn scope<T>(
+        &mut self,
+        name: impl std::fmt::Display,
+        build: impl FnOnce(&mut Self) -> Result<T, TrainError>,
+    ) -> Result<T, TrainError> {
+        let length = self.prefix.len();
+        self.prefix.push_str(&format!("{name}."));
+        let built = build(self);
+        self.prefix.truncate(length);
+        built
+    }
+
+    /// A parameter drawn from U(±1/√fan_in), the framework's default for convolutions and linear layers.
+    pub(super) fn uniform(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        fan_in: usize,
+        role: Role,
+    ) -> Result<Tensor, TrainError> {
+        // The steps of the framework, so that the same seed gives the same bits: gain √(1/3), std, then bound.
+        let std = (1.0f64 / 3.0).sqrt() / (fan_in.max(1) as f64).sqrt();
+        let bound =
+            if role == Role::Bias { 1.0 / (fan_in.max(1) as f64).sqrt() } else { 3.0f64.sqrt() * std };
+        self.bounded(name, shape, bound, role)
+    }
+
+    /// A parameter drawn from U(±bound).
+    pub(super) fn bounded(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        bound: f64,
+        role: Role,
+    ) -> Result<Tensor, TrainError> {
+        self.take(name, shape, role, |shape| {
+            // Drawn on the CPU whatever the device is: one seed, one model.
+            let mut tensor = Tensor::f_empty(shape, (Kind::Float, Device::Cpu))?;
+            Ok(tensor.f_uniform_(-bound, bound)?)
+        })
+    }
+
+    /// A tensor that starts with one value everywhere.
+    pub(super) fn filled(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        value: f64,
+        role: Role,
+    ) -> Result<Tensor, TrainError> {
+        self.take(name, shape, role, |shape| Ok(Tensor::f_full(shape, value, (Kind::Float, Device::Cpu))?))
+    }
+
+    /// An integer buffer of no dimension.
+    pub(super) fn counter(&mut self, name: &str, value: i64) -> Result<Tensor, TrainError> {
+        self.take(name, &[], Role::Buffer, |shape| {
+            Ok(Tensor::f_full(shape, value, (Kind::Int64, Device::Cpu))?)
+        })
+    }
+
+    /// A buffer with given values, for the anchors of Detect.
+    pub(super) fn values(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        values: &[f32],
+    ) -> Result<Tensor, TrainError> {
+        self.take(name, shape, Role::Buffer, |shape| Ok(Tensor::f_from_slice(values)?.f_reshape(shape)?))
+    }
+
+    /// Weight and bias of a convolution that has absorbed its batch normalisation `bn` (spec §2).
+    pub(super) fn folded(&mut self, shape: &[usize]) -> Result<(Tensor, Tensor), TrainError> {
+        let (weight, bias) = match self.source {
+            Source::Fuse(state) => {
+                let of = |name: &str| self.find(state, name);
+                let scale =
+                    of("bn.weight")?.f_div(&of("bn.running_var")?.f_add_scalar(NORM_EPS)?.f_sqrt()?)?;
+                let weight = of("conv.weight")?.f_mul(&scale.f_reshape([-1, 1, 1, 1])?)?;
+                let bias = of("bn.bias")?.f_sub(&of("bn.running_mean")?.f_mul(&scale)?)?;
+                (weight, bias)
+            }
+            Source::Copy(state) => (self.find(state, "conv.weight")?, self.find(state, "conv.bias")?),
+            Source::Fresh => return Err(TrainError::new("a fused model is built from another model only")),
+        };
+        let weight = self.put("conv.weight", shape, Role::Weight, weight)?;
+        let bias = self.put("conv.bias", &shape[..1], Role::Bias, bias)?;
+        Ok((weight, bias))
+    }
+
+    fn take(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        role: Role,
+        fresh: impl FnOnce(&[i64]) -> Result<Tensor, TrainError>,
+    ) -> Result<Tensor, TrainError> {
+        let size: Vec<i64> = shape.iter().map(|&side| side as i64).collect();
+        let tensor = match self.source {
+            Source::Fresh => fresh(&size)?,
+            Source::Copy(state) | Source::Fuse(state) => self.find(state, name)?,
+        };
+        self.put(name, shape, role, tensor)
+    }
+
+    fn find(&self, state: &State, name: &str) -> Result<Tensor, TrainError> {
+        let name = format!("{}{name}", self.prefix);
+        let tensor = state
+            .get(&name)
+            .ok_or_else(|| TrainError::new(format!("the model to copy has no tensor named {name}")))?
+            .f_detach()?;
+        let mut copy = tensor.f_empty_like()?;
+        copy.f_copy_(&tensor)?;
+        Ok(copy)
+    }
+
+    fn put(&mut self, name: &str, shape: &[usize], role: Role, tensor: Tensor) -> Result<Tensor, TrainError> {
+        let name = format!("{}{name}", self.prefix);
+        if !tensor.size().iter().copied().eq(shape.iter().map(|&side| side as i64)) {
+            return Err(TrainError::new(format!(
+                "tensor {name} has the shape {:?}, the module needs {shape:?}",
+                tensor.size()
+            )));
+        }
+        let tensor = tensor.f_to_device(self.device)?;
+        let tensor = if shape.len() == 4 { channels_last(&tensor)? } else { tensor };
+        let tensor = tensor.f_detach()?;
+        let trains = role != Role::Buffer && matches!(self.source, Source::Fresh);
+        let tensor = tensor.f_set_requires_grad(trains)?;
+        self.state.register(name, tensor.shallow_clone(), role)?;
+        Ok(tensor)
+    }
+}
+
+/// The tensor with its memory in the order N, H, W, C, in which convolutions need no reordering.
+pub(super) fn channels_last(tensor: &Tensor) -> Result<Tensor, TrainError> {
+    Ok(tensor.f_permute([0, 2, 3, 1])?.f_contiguous()?.f_permute([0, 3, 1, 2])?)
+}

@@ -1,0 +1,226 @@
+//! Convolution, batch normalisation and activation, and the `Conv` that joins them (spec §2).
+
+use tch::{Kind, Tensor};
+use tch_distributed::{RunningStats, sync_batch_norm};
+use yolo_plan::model::{Activation, ConvSpec};
+
+use super::block::{Block, Meter, Pass, Shape};
+use super::build::Builder;
+use super::state::Role;
+use crate::error::TrainError;
+
+/// A convolution with or without bias.
+pub(super) struct Conv2d {
+    weight: Tensor,
+    bias: Option<Tensor>,
+    spec: ConvSpec,
+}
+
+impl Conv2d {
+    /// Registers `weight` and, if asked, `bias`; the activation of `spec` is not applied here.
+    pub(super) fn new(b: &mut Builder<'_>, spec: ConvSpec, with_bias: bool) -> Result<Self, TrainError> {
+        let [kh, kw] = spec.k;
+        let fan_in = spec.c1 / spec.g * kh * kw;
+        let weight = b.uniform("weight", &Self::weight_shape(&spec), fan_in, Role::Weight)?;
+        let bias = with_bias.then(|| b.uniform("bias", &[spec.c2], fan_in, Role::Bias)).transpose()?;
+        Ok(Self { weight, bias, spec })
+    }
+
+    /// A 1×1 convolution.
+    pub(super) fn pointwise(
+        b: &mut Builder<'_>,
+        c1: usize,
+        c2: usize,
+        with_bias: bool,
+    ) -> Result<Self, TrainError> {
+        Self::new(b, square(c1, c2, 1, 1, 1, Activation::Identity), with_bias)
+    }
+
+    /// The bias, to which Detect adds its priors.
+    pub(super) fn bias(&self) -> Option<&Tensor> {
+        self.bias.as_ref()
+    }
+
+    fn weight_shape(spec: &ConvSpec) -> [usize; 4] {
+        [spec.c2, spec.c1 / spec.g, spec.k[0], spec.k[1]]
+    }
+}
+
+impl Block for Conv2d {
+    fn forward(&self, x: &Tensor, _: &Pass<'_>) -> Result<Tensor, TrainError> {
+        let ConvSpec { s, p, d, g, .. } = self.spec;
+        let pair = |[a, b]: [usize; 2]| [a as i64, b as i64];
+        Ok(x.f_conv2d(&self.weight, self.bias.as_ref(), pair(s), pair(p), [d as i64; 2], g as i64)?)
+    }
+
+    fn trace(&self, shape: Shape, meter: &mut Meter) -> Shape {
+        let ConvSpec { c1, c2, k, s, p, d, g, .. } = self.spec;
+        let side = |size: usize, axis: usize| {
+            (size + 2 * p[axis]).saturating_sub(d * (k[axis] - 1) + 1) / s[axis] + 1
+        };
+        let out = Shape { c: c2, h: side(shape.h, 0), w: side(shape.w, 1) };
+        meter.leaf();
+        meter.macs += (out.numel() * (c1 / g * k[0] * k[1])) as f64;
+        out
+    }
+}
+
+/// Normalisation by the statistics of the batch, or by the recorded ones.
+pub(super) struct BatchNorm2d {
+    weight: Tensor,
+    bias: Tensor,
+    mean: Tensor,
+    variance: Tensor,
+    batches: Tensor,
+}
+
+impl BatchNorm2d {
+    pub(super) fn new(b: &mut Builder<'_>, channels: usize) -> Result<Self, TrainError> {
+        let c = [channels];
+        // Mean 0, variance 0.9 and one batch are what one pass of zeros leaves behind (spec §2).
+        Ok(Self {
+            weight: b.filled("weight", &c, 1.0, Role::NormWeight)?,
+            bias: b.filled("bias", &c, 0.0, Role::Bias)?,
+            mean: b.filled("running_mean", &c, 0.0, Role::Buffer)?,
+            variance: b.filled("running_var", &c, 0.9, Role::Buffer)?,
+            batches: b.counter("num_batches_tracked", 1)?,
+        })
+    }
+}
+
+impl Block for BatchNorm2d {
+    fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TrainError> {
+        if pass.training {
+            let _ = self.batches.shallow_clone().f_add_scalar_(1)?;
+            if let Some(group) = pass.sync {
+                let running = RunningStats { mean: &self.mean, var: &self.variance };
+                let (weight, bias) = (&self.weight, &self.bias);
+                let (momentum, eps) = (pass.momentum, pass.eps);
+                return Ok(sync_batch_norm(group, x, weight, bias, Some(running), momentum, eps)?);
+            }
+        }
+        let (w, b) = (Some(&self.weight), Some(&self.bias));
+        let (m, v) = (Some(&self.mean), Some(&self.variance));
+        Ok(x.f_batch_norm(w, b, m, v, pass.training, pass.momentum, pass.eps, true)?)
+    }
+
+    fn trace(&self, shape: Shape, meter: &mut Meter) -> Shape {
+        meter.leaf();
+        meter.macs += 4.0 * shape.numel() as f64;
+        shape
+    }
+}
+
+/// Applies an activation to a tensor that nobody else holds.
+///
+/// SiLU needs its input for the gradient, so in place it would have to copy it: only without
+/// gradients does working in place save anything.
+pub(super) fn activate(mut x: Tensor, activation: Activation) -> Result<Tensor, TrainError> {
+    Ok(match activation {
+        Activation::Silu if !x.requires_grad() => x.f_silu_()?,
+        Activation::Silu => x.f_silu()?,
+        Activation::Relu => x.f_relu()?,
+        // `max(x, 0) + slope·min(x, 0)`: the binding's own leaky ReLU knows the slope 0.01 only.
+        Activation::LeakyRelu(slope) => x.f_relu()?.f_add(&x.f_clamp_max(0.0)?.f_mul_scalar(slope)?)?,
+        Activation::Hardswish => x.f_hardswish()?,
+        Activation::Mish => x.f_mish()?,
+        Activation::Identity => x,
+    })
+}
+
+/// `Conv`: convolution without bias, batch normalisation, activation. Fused: convolution with bias, activation.
+pub(super) struct Conv {
+    conv: Conv2d,
+    norm: Option<BatchNorm2d>,
+}
+
+impl Conv {
+    pub(super) fn new(b: &mut Builder<'_>, spec: ConvSpec) -> Result<Self, TrainError> {
+        if b.is_fused() {
+            let (weight, bias) = b.folded(&Conv2d::weight_shape(&spec))?;
+            return Ok(Self { conv: Conv2d { weight, bias: Some(bias), spec }, norm: None });
+        }
+        let conv = b.scope("conv", |b| Conv2d::new(b, spec, false))?;
+        let norm = b.scope("bn", |b| BatchNorm2d::new(b, spec.c2))?;
+        Ok(Self { conv, norm: Some(norm) })
+    }
+}
+
+impl Block for Conv {
+    fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TrainError> {
+        let mut y = self.conv.forward(x, pass)?;
+        if let Some(norm) = &self.norm {
+            y = norm.forward(&y, pass)?;
+        }
+        activate(y, self.conv.spec.act)
+    }
+
+    fn trace(&self, shape: Shape, meter: &mut Meter) -> Shape {
+        let mut out = self.conv.trace(shape, meter);
+        if let Some(norm) = &self.norm {
+            out = norm.trace(out, meter);
+        }
+        meter.activation(self.conv.spec.act);
+        out
+    }
+}
+
+/// A convolution with a square kernel, padded to keep the size at stride 1.
+pub(super) fn square(c1: usize, c2: usize, k: usize, s: usize, g: usize, act: Activation) -> ConvSpec {
+    ConvSpec { c1, c2, k: [k; 2], s: [s; 2], p: [k / 2; 2], g, d: 1, act }
+}
+
+/// A transposed convolution with bias.
+pub(super) struct ConvTranspose2d {
+    weight: Tensor,
+    bias: Tensor,
+    stride: usize,
+    padding: usize,
+    output_padding: usize,
+    groups: usize,
+}
+
+impl ConvTranspose2d {
+    /// `shape` is channels in, channels out, kernel.
+    pub(super) fn new(
+        b: &mut Builder<'_>,
+        [c1, c2, k]: [usize; 3],
+        stride: usize,
+        [padding, output_padding]: [usize; 2],
+        groups: usize,
+    ) -> Result<Self, TrainError> {
+        // The framework takes the second dimension of the weight for the fan, here the outputs a group.
+        let fan_in = c2 / groups * k * k;
+        Ok(Self {
+            weight: b.uniform("weight", &[c1, c2 / groups, k, k], fan_in, Role::Weight)?,
+            bias: b.uniform("bias", &[c2], fan_in, Role::Bias)?,
+            stride,
+            padding,
+            output_padding,
+            groups,
+        })
+    }
+}
+
+impl Block for ConvTranspose2d {
+    fn forward(&self, x: &Tensor, _: &Pass<'_>) -> Result<Tensor, TrainError> {
+        let (s, p, op) = (self.stride as i64, self.padding as i64, self.output_padding as i64);
+        let groups = self.groups as i64;
+        Ok(x.f_conv_transpose2d(&self.weight, Some(&self.bias), [s; 2], [p; 2], [op; 2], groups, [1; 2])?)
+    }
+
+    fn trace(&self, shape: Shape, meter: &mut Meter) -> Shape {
+        let size = self.weight.size();
+        let k = size[2] as usize;
+        let side = |n: usize| (n - 1) * self.stride + k + self.output_padding - 2 * self.padding;
+        let out = Shape { c: size[1] as usize * self.groups, h: side(shape.h), w: side(shape.w) };
+        meter.leaf();
+        meter.macs += (out.numel() * (size[0] as usize / self.groups * k * k)) as f64;
+        out
+    }
+}
+
+/// True when a tensor is of a floating kind.
+pub(super) fn is_floating(tensor: &Tensor) -> bool {
+    matches!(tensor.f_kind(), Ok(Kind::Float | Kind::Double | Kind::Half | Kind::BFloat16))
+}

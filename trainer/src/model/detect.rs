@@ -1,0 +1,153 @@
+//! The head: one 1×1 convolution a level, anchors in grid units, and the decoding of its outputs into
+//! boxes in pixels of the network's input (spec §2).
+
+use tch::{Device, Kind, Tensor, no_grad};
+
+use super::block::{Block, Meter, Pass, Shape};
+use super::build::Builder;
+use super::conv::Conv2d;
+use crate::error::TrainError;
+
+/// Image size for which the objectness prior is about 8 objects (spec §2).
+const PRIOR_SIZE: f64 = 640.0;
+
+pub(super) struct Detect {
+    convs: Vec<Conv2d>,
+    anchors: Tensor,
+    strides: Vec<f64>,
+    nc: usize,
+    na: usize,
+}
+
+impl Detect {
+    /// `anchors` are in pixels, a list a level; `strides` those of the levels.
+    pub(super) fn new(
+        b: &mut Builder<'_>,
+        nc: usize,
+        channels: &[usize],
+        anchors: &[Vec<[f64; 2]>],
+        strides: &[f64],
+    ) -> Result<Self, TrainError> {
+        let na = anchors.first().map_or(0, Vec::len);
+        if na == 0 || anchors.len() != channels.len() || anchors.iter().any(|level| level.len() != na) {
+            return Err(TrainError::new(format!(
+                "Detect has {} inputs and anchors for {} levels, {:?} on each",
+                channels.len(),
+                anchors.len(),
+                anchors.iter().map(Vec::len).collect::<Vec<_>>()
+            ))
+            .with_hint("give every input of Detect one row of `anchors`, all of the same length"));
+        }
+        let grid: Vec<f32> = in_stride_order(anchors, strides)
+            .iter()
+            .zip(strides)
+            .flat_map(|(level, &stride)| {
+                level.iter().flatten().map(move |&side| (side as f32) / stride as f32)
+            })
+            .collect();
+        let anchors = b.values("anchors", &[channels.len(), na, 2], &grid)?;
+        let convs = b.scope("m", |b| {
+            let level = |(index, &c): (usize, &usize)| {
+                b.scope(index, |b| Conv2d::pointwise(b, c, na * (nc + 5), true))
+            };
+            channels.iter().enumerate().map(level).collect::<Result<Vec<_>, _>>()
+        })?;
+        Ok(Self { convs, anchors, strides: strides.to_vec(), nc, na })
+    }
+
+    /// Adds the priors to the biases: 8 objects an image of 640 pixels, classes equally likely.
+    pub(super) fn add_priors(&self) -> Result<(), TrainError> {
+        let class = (0.6 / (self.nc as f64 - 0.99999)).ln();
+        for (conv, stride) in self.convs.iter().zip(&self.strides) {
+            let Some(bias) = conv.bias() else { continue };
+            let object = (8.0 / (PRIOR_SIZE / stride).powi(2)).ln();
+            no_grad(|| -> Result<(), TrainError> {
+                let rows = bias.f_view([self.na as i64, self.nc as i64 + 5])?;
+                let _ = rows.f_narrow(1, 4, 1)?.f_add_scalar_(object)?;
+                let _ = rows.f_narrow(1, 5, self.nc as i64)?.f_add_scalar_(class)?;
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// (levels, anchors, 2) in grid units.
+    pub(super) fn anchors(&self) -> &Tensor {
+        &self.anchors
+    }
+
+    pub(super) fn strides(&self) -> &[f64] {
+        &self.strides
+    }
+
+    /// Raw outputs, (B, na, ny, nx, nc + 5) a level.
+    pub(super) fn forward(&self, inputs: &[Tensor], pass: &Pass<'_>) -> Result<Vec<Tensor>, TrainError> {
+        let outputs = (self.nc + 5) as i64;
+        let level = |(conv, x): (&Conv2d, &Tensor)| -> Result<Tensor, TrainError> {
+            let y = conv.forward(x, pass)?;
+            let (b, _, ny, nx) = y.size4()?;
+            let split = y.f_reshape([b, self.na as i64, outputs, ny, nx])?;
+            Ok(split.f_permute([0, 1, 3, 4, 2])?.f_contiguous()?)
+        };
+        self.convs.iter().zip(inputs).map(level).collect()
+    }
+
+    /// Boxes (centre x, centre y, width, height in pixels), objectness and classes as
+    /// probabilities: (B, N, nc + 5), ordered by level, anchor, row, column.
+    pub(super) fn decode(&self, raw: &[Tensor]) -> Result<Tensor, TrainError> {
+        let mut levels = Vec::with_capacity(raw.len());
+        for (index, (raw, &stride)) in raw.iter().zip(&self.strides).enumerate() {
+            let (b, na, ny, nx, outputs) = raw.size5()?;
+            let y = raw.f_sigmoid()?;
+            let grid = cells(nx, ny, y.kind(), y.device())?;
+            let anchors = self.anchors.f_narrow(0, index as i64, 1)?.f_mul_scalar(stride)?;
+            let anchors = anchors.f_to_kind(y.kind())?.f_reshape([1, na, 1, 1, 2])?;
+            let centre = y.f_narrow(4, 0, 2)?.f_mul_scalar(2.0)?.f_add(&grid)?.f_mul_scalar(stride)?;
+            let size = y.f_narrow(4, 2, 2)?.f_mul_scalar(2.0)?.f_square()?.f_mul(&anchors)?;
+            let rest = y.f_narrow(4, 4, outputs - 4)?;
+            levels.push(Tensor::f_cat(&[centre, size, rest], 4)?.f_reshape([b, na * ny * nx, outputs])?);
+        }
+        Ok(Tensor::f_cat(&levels, 1)?)
+    }
+
+    /// Counts the convolutions on the shapes of the levels.
+    pub(super) fn trace(&self, shapes: &[Shape], meter: &mut Meter) {
+        for (conv, &shape) in self.convs.iter().zip(shapes) {
+            conv.trace(shape, meter);
+        }
+    }
+}
+
+/// Column and row of every cell, minus a half: (1, 1, ny, nx, 2).
+fn cells(nx: i64, ny: i64, kind: Kind, device: Device) -> Result<Tensor, TrainError> {
+    let x = Tensor::f_arange(nx, (kind, device))?.f_view([1, nx])?.f_expand([ny, nx], false)?;
+    let y = Tensor::f_arange(ny, (kind, device))?.f_view([ny, 1])?.f_expand([ny, nx], false)?;
+    Ok(Tensor::f_stack(&[x, y], 2)?.f_sub_scalar(0.5)?.f_view([1, 1, ny, nx, 2])?)
+}
+
+/// Anchors grow with the stride; levels given the other way round are turned (spec §2).
+fn in_stride_order(anchors: &[Vec<[f64; 2]>], strides: &[f64]) -> Vec<Vec<[f64; 2]>> {
+    let area = |level: &[[f64; 2]]| level.iter().map(|[w, h]| w * h).sum::<f64>();
+    let mut levels = anchors.to_vec();
+    if let ([first, .., last], [fine, .., coarse]) = (anchors, strides) {
+        let (growth, step) = (area(last) - area(first), coarse - fine);
+        if growth != 0.0 && growth.signum() != step.signum() {
+            levels.reverse();
+        }
+    }
+    levels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn anchors_given_largest_first_are_turned() {
+        let small = vec![[10.0, 13.0]];
+        let large = vec![[116.0, 90.0]];
+        let right = vec![small.clone(), large.clone()];
+        assert_eq!(in_stride_order(&[large, small], &[8.0, 16.0]), right);
+        assert_eq!(in_stride_order(&right, &[8.0, 16.0]), right);
+    }
+}

@@ -1,0 +1,211 @@
+//! Modules that move pixels and have few tensors or none: `Focus`, `Contract`, `Expand`, `Upsample`, `ZeroPad2d`
+//! and the mixed convolution (spec §2).
+
+use tch::Tensor;
+use yolo_plan::model::{Activation, ConvSpec};
+
+use super::block::{Block, Meter, Pass, Shape};
+use super::build::Builder;
+use super::conv::{BatchNorm2d, Conv, Conv2d, activate, square};
+use crate::error::TrainError;
+
+/// The four pixel phases side by side, then a convolution.
+pub(super) struct Focus {
+    conv: Conv,
+}
+
+impl Focus {
+    /// `spec.c1` counts the channels of the input; the convolution sees four times as many.
+    pub(super) fn new(b: &mut Builder<'_>, spec: ConvSpec) -> Result<Self, TrainError> {
+        Ok(Self { conv: b.scope("conv", |b| Conv::new(b, ConvSpec { c1: 4 * spec.c1, ..spec }))? })
+    }
+}
+
+impl Block for Focus {
+    fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TrainError> {
+        let phase = |y: i64, x_: i64| x.f_slice(2, y, None, 2)?.f_slice(3, x_, None, 2);
+        let phases = [phase(0, 0)?, phase(1, 0)?, phase(0, 1)?, phase(1, 1)?];
+        self.conv.forward(&Tensor::f_cat(&phases, 1)?, pass)
+    }
+
+    fn trace(&self, shape: Shape, meter: &mut Meter) -> Shape {
+        self.conv.trace(Shape { c: 4 * shape.c, h: shape.h / 2, w: shape.w / 2 }, meter)
+    }
+}
+
+/// Space to depth: `gain`² times the channels.
+pub(super) struct Contract {
+    pub(super) gain: usize,
+}
+
+impl Block for Contract {
+    fn forward(&self, x: &Tensor, _: &Pass<'_>) -> Result<Tensor, TrainError> {
+        let (b, c, h, w) = x.size4()?;
+        let g = self.gain as i64;
+        let split = x.f_reshape([b, c, h / g, g, w / g, g])?.f_permute([0, 3, 5, 1, 2, 4])?;
+        Ok(split.f_reshape([b, c * g * g, h / g, w / g])?)
+    }
+
+    fn trace(&self, s: Shape, meter: &mut Meter) -> Shape {
+        let g = self.gain;
+        meter.leaf();
+        Shape { c: s.c * g * g, h: s.h / g, w: s.w / g }
+    }
+}
+
+/// Depth to space: the channels divided by `gain`².
+pub(super) struct Expand {
+    pub(super) gain: usize,
+}
+
+impl Block for Expand {
+    fn forward(&self, x: &Tensor, _: &Pass<'_>) -> Result<Tensor, TrainError> {
+        let (b, c, h, w) = x.size4()?;
+        let g = self.gain as i64;
+        let split = x.f_reshape([b, g, g, c / (g * g), h, w])?.f_permute([0, 3, 4, 1, 5, 2])?;
+        Ok(split.f_reshape([b, c / (g * g), h * g, w * g])?)
+    }
+
+    fn trace(&self, s: Shape, meter: &mut Meter) -> Shape {
+        let g = self.gain;
+        meter.leaf();
+        Shape { c: s.c / (g * g), h: s.h * g, w: s.w * g }
+    }
+}
+
+/// How a picture grows.
+#[derive(Clone, Copy)]
+enum Interpolation {
+    Nearest,
+    Bilinear,
+    Bicubic,
+}
+
+/// Enlarges by a factor.
+pub(super) struct Upsample {
+    scale: f64,
+    mode: Interpolation,
+}
+
+impl Upsample {
+    pub(super) fn new(scale: f64, mode: &str) -> Result<Self, TrainError> {
+        let mode = match mode {
+            "nearest" => Interpolation::Nearest,
+            "bilinear" => Interpolation::Bilinear,
+            "bicubic" => Interpolation::Bicubic,
+            other => {
+                return Err(TrainError::new(format!(
+                    "nn.Upsample has the mode `{other}`, which does not exist"
+                ))
+                .with_hint("use nearest, bilinear or bicubic"));
+            }
+        };
+        Ok(Self { scale, mode })
+    }
+
+    fn side(&self, n: usize) -> usize {
+        (n as f64 * self.scale).floor() as usize
+    }
+}
+
+impl Block for Upsample {
+    fn forward(&self, x: &Tensor, _: &Pass<'_>) -> Result<Tensor, TrainError> {
+        let (_, _, h, w) = x.size4()?;
+        let size = [self.side(h as usize) as i64, self.side(w as usize) as i64];
+        let scale = Some(self.scale);
+        Ok(match self.mode {
+            Interpolation::Nearest => x.f_upsample_nearest2d(size, scale, scale)?,
+            Interpolation::Bilinear => x.f_upsample_bilinear2d(size, false, scale, scale)?,
+            Interpolation::Bicubic => x.f_upsample_bicubic2d(size, false, scale, scale)?,
+        })
+    }
+
+    fn trace(&self, shape: Shape, meter: &mut Meter) -> Shape {
+        meter.leaf();
+        Shape { c: shape.c, h: self.side(shape.h), w: self.side(shape.w) }
+    }
+}
+
+/// Zeros around the picture: left, right, top, bottom; negative numbers crop.
+pub(super) struct ZeroPad2d {
+    pub(super) pad: [i64; 4],
+}
+
+impl Block for ZeroPad2d {
+    fn forward(&self, x: &Tensor, _: &Pass<'_>) -> Result<Tensor, TrainError> {
+        Ok(x.f_constant_pad_nd(self.pad)?)
+    }
+
+    fn trace(&self, shape: Shape, meter: &mut Meter) -> Shape {
+        let [left, right, top, bottom] = self.pad;
+        let grow = |n: usize, by: i64| (n as i64 + by).max(0) as usize;
+        meter.leaf();
+        Shape { c: shape.c, h: grow(shape.h, top + bottom), w: grow(shape.w, left + right) }
+    }
+}
+
+/// Convolutions of several kernel sizes side by side, then one normalisation and SiLU.
+pub(super) struct MixConv2d {
+    convs: Vec<Conv2d>,
+    bn: BatchNorm2d,
+}
+
+impl MixConv2d {
+    pub(super) fn new(
+        b: &mut Builder<'_>,
+        [c1, c2]: [usize; 2],
+        k: &[usize],
+        s: usize,
+        equal_ch: bool,
+    ) -> Result<Self, TrainError> {
+        let channels = mixed_channels(c2, k, equal_ch);
+        let convs = b.scope("m", |b| {
+            let mut convs = Vec::with_capacity(k.len());
+            for (index, (&k, &c)) in k.iter().zip(&channels).enumerate() {
+                let spec = square(c1, c, k, s, gcd(c1, c), Activation::Identity);
+                convs.push(b.scope(index, |b| Conv2d::new(b, spec, false))?);
+            }
+            Ok(convs)
+        })?;
+        let bn = b.scope("bn", |b| BatchNorm2d::new(b, c2))?;
+        Ok(Self { convs, bn })
+    }
+}
+
+impl Block for MixConv2d {
+    fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TrainError> {
+        let parts: Vec<Tensor> =
+            self.convs.iter().map(|conv| conv.forward(x, pass)).collect::<Result<_, _>>()?;
+        activate(self.bn.forward(&Tensor::f_cat(&parts, 1)?, pass)?, Activation::Silu)
+    }
+
+    fn trace(&self, shape: Shape, meter: &mut Meter) -> Shape {
+        let mut out = Shape { c: 0, ..shape };
+        for conv in &self.convs {
+            let part = conv.trace(shape, meter);
+            out = Shape { c: out.c + part.c, ..part };
+        }
+        meter.leaf();
+        self.bn.trace(out, meter)
+    }
+}
+
+/// Channels a kernel: equal shares of the channels, or equal numbers of weights (`c·k²` the same).
+fn mixed_channels(c2: usize, k: &[usize], equal_ch: bool) -> Vec<usize> {
+    if equal_ch {
+        let mut channels = vec![0; k.len()];
+        for index in 0..c2 {
+            // Position of this channel on a scale from 0 to just under the number of kernels.
+            let last = (c2.max(2) - 1) as f64;
+            channels[(index as f64 * (k.len() as f64 - 1e-6) / last) as usize] += 1;
+        }
+        return channels;
+    }
+    let total: f64 = k.iter().map(|&k| 1.0 / (k * k) as f64).sum();
+    k.iter().map(|&k| (c2 as f64 / (k * k) as f64 / total).round_ties_even() as usize).collect()
+}
+
+/// The greatest common divisor.
+pub(super) fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}

@@ -1,0 +1,101 @@
+//! All tensors of a model in the order in which its modules register them, named exactly as in
+//! YOLOv5's `state_dict` (spec §2). The order is the order of checkpoints, of the optimizer's
+//! parameters and of random draws, so nothing else in the trainer decides it.
+
+use std::collections::HashMap;
+
+use tch::Tensor;
+
+use crate::error::TrainError;
+
+/// What a tensor is to the optimizer (spec §6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// A weight that decays: convolution, linear.
+    Weight,
+    /// Any bias.
+    Bias,
+    /// The weight of a normalisation layer.
+    NormWeight,
+    /// Not trained: running statistics, counters, anchors.
+    Buffer,
+}
+
+/// One named tensor.
+#[derive(Debug)]
+pub struct Entry {
+    /// The key in the `state_dict`, `model.0.conv.weight`.
+    pub name: String,
+    /// The tensor itself, shared with the module that uses it: change it in place.
+    pub tensor: Tensor,
+    /// What the tensor is to the optimizer.
+    pub role: Role,
+}
+
+impl Entry {
+    /// True for everything that is not a buffer, frozen or not.
+    pub fn is_parameter(&self) -> bool {
+        self.role != Role::Buffer
+    }
+}
+
+/// The tensors of a model, in registration order.
+#[derive(Debug, Default)]
+pub struct State {
+    entries: Vec<Entry>,
+    by_name: HashMap<String, usize>,
+}
+
+impl State {
+    /// Appends a tensor.
+    ///
+    /// # Errors
+    /// When the name is already taken, which is a mistake of the module that registers it.
+    pub(crate) fn register(&mut self, name: String, tensor: Tensor, role: Role) -> Result<(), TrainError> {
+        if self.by_name.insert(name.clone(), self.entries.len()).is_some() {
+            return Err(TrainError::new(format!("two tensors of the model are named {name}")));
+        }
+        self.entries.push(Entry { name, tensor, role });
+        Ok(())
+    }
+
+    /// All tensors, in registration order.
+    pub fn iter(&self) -> std::slice::Iter<'_, Entry> {
+        self.entries.iter()
+    }
+
+    /// The trained tensors, in registration order. Frozen ones are among them; ask
+    /// `tensor.requires_grad()`.
+    pub fn parameters(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(|entry| entry.is_parameter())
+    }
+
+    /// The tensors that are not trained, in registration order.
+    pub fn buffers(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(|entry| !entry.is_parameter())
+    }
+
+    /// The tensor of this name.
+    pub fn get(&self, name: &str) -> Option<&Tensor> {
+        self.by_name.get(name).map(|&index| &self.entries[index].tensor)
+    }
+
+    /// Number of tensors.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// True when nothing is registered.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+impl<'a> IntoIterator for &'a State {
+    type Item = &'a Entry;
+    type IntoIter = std::slice::Iter<'a, Entry>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}

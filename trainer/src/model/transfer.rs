@@ -1,0 +1,149 @@
+//! Pretrained weights into a model: tensors whose name and shape agree are copied, all others are named, so
+//! that the user sees what was learned before and what starts anew (spec §10).
+
+use std::fmt::Display;
+
+use tch::{Kind, Tensor, no_grad};
+use yolo_data::weights::{DType, TensorData, WeightsFile};
+
+use super::Model;
+use crate::error::TrainError;
+
+/// How many names a summary gives of each kind.
+const NAMED: usize = 3;
+
+/// A tensor whose shapes differ between file and model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reshaped {
+    /// Its name.
+    pub name: String,
+    /// Its shape in the file.
+    pub source: Vec<i64>,
+    /// Its shape in the model.
+    pub model: Vec<i64>,
+}
+
+/// What a transfer did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Transfer {
+    /// Tensors copied.
+    pub matched: usize,
+    /// Tensors of the model.
+    pub total: usize,
+    /// Tensors of the model that the file lacks or that were skipped.
+    pub missing: Vec<String>,
+    /// Tensors of the file that the model lacks.
+    pub extra: Vec<String>,
+    /// Tensors of another shape.
+    pub reshaped: Vec<Reshaped>,
+}
+
+impl Transfer {
+    /// One line: how many tensors were copied, and the first names of those that were not.
+    pub fn summary(&self) -> String {
+        let mut line = format!("transferred {} of {} tensors", self.matched, self.total);
+        let reshaped: Vec<String> = self
+            .reshaped
+            .iter()
+            .map(|Reshaped { name, source, model }| format!("{name} {source:?} → {model:?}"))
+            .collect();
+        let kinds =
+            [("not in the file", &self.missing), ("not in the model", &self.extra), ("of another shape", &reshaped)];
+        for (what, names) in kinds {
+            if !names.is_empty() {
+                line.push_str(&format!("; {} {what}: {}", names.len(), first(names)));
+            }
+        }
+        line
+    }
+}
+
+/// The first names, and dots when there are more.
+fn first(names: &[impl Display]) -> String {
+    let mut parts: Vec<String> = names.iter().take(NAMED).map(ToString::to_string).collect();
+    if names.len() > NAMED {
+        parts.push("…".to_owned());
+    }
+    parts.join(", ")
+}
+
+impl Model {
+    /// Copies every tensor of `source` whose name and shape agree; with `skip_anchors`, none whose name
+    /// contains `anchor`.
+    ///
+    /// # Errors
+    /// When a tensor of the file has fewer bytes than its shape says, or libtorch refuses a copy.
+    pub fn transfer(&mut self, source: &WeightsFile, skip_anchors: bool) -> Result<Transfer, TrainError> {
+        let mut report = Transfer { total: self.state.len(), ..Transfer::default() };
+        report.extra.extend(source.tensors.keys().filter(|name| self.state.get(name).is_none()).cloned());
+        for entry in &self.state {
+            let name = &entry.name;
+            let wanted = !(skip_anchors && name.contains("anchor"));
+            let Some(data) = source.tensors.get(name).filter(|_| wanted) else {
+                report.missing.push(name.clone());
+                continue;
+            };
+            let shape: Vec<i64> = data.shape.iter().map(|&side| side as i64).collect();
+            if shape == entry.tensor.size() {
+                copy(data, &shape, &entry.tensor).map_err(|error| error.at(name))?;
+                report.matched += 1;
+            } else {
+                let (name, model) = (name.clone(), entry.tensor.size());
+                report.reshaped.push(Reshaped { name, source: shape, model });
+            }
+        }
+        Ok(report)
+    }
+}
+
+/// Fills `target` with the numbers of a file, converted to its kind and brought to its device.
+fn copy(data: &TensorData, shape: &[i64], target: &Tensor) -> Result<(), TrainError> {
+    // libtorch reads as many bytes as the shape says.
+    let needed = data.shape.iter().product::<usize>() * data.dtype.size();
+    if data.bytes.len() != needed {
+        let found = data.bytes.len();
+        return Err(TrainError::new(format!("the file has {found} bytes for the shape {shape:?}, not {needed}")));
+    }
+    let kind = match data.dtype {
+        DType::F64 => Kind::Double,
+        DType::F32 => Kind::Float,
+        DType::F16 => Kind::Half,
+        DType::BF16 => Kind::BFloat16,
+        DType::I64 => Kind::Int64,
+        DType::I32 => Kind::Int,
+        DType::I16 => Kind::Int16,
+        DType::I8 => Kind::Int8,
+        DType::U8 => Kind::Uint8,
+        DType::Bool => Kind::Bool,
+    };
+    let read = Tensor::f_from_data_size(&data.bytes, shape, kind)?;
+    Ok(no_grad(|| target.shallow_clone().f_copy_(&read))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_complete_transfer_is_one_short_line() {
+        let transfer = Transfer { matched: 349, total: 349, ..Transfer::default() };
+        assert_eq!(transfer.summary(), "transferred 349 of 349 tensors");
+    }
+
+    #[test]
+    fn what_was_left_out_is_counted_and_named() {
+        let names = |list: &[&str]| list.iter().map(|&name| name.to_owned()).collect();
+        let transfer = Transfer {
+            matched: 1,
+            total: 6,
+            missing: names(&["a", "b", "c", "d"]),
+            extra: names(&["e"]),
+            reshaped: vec![Reshaped { name: "f".to_owned(), source: vec![255, 64], model: vec![21, 64] }],
+        };
+        assert_eq!(
+            transfer.summary(),
+            "transferred 1 of 6 tensors; 4 not in the file: a, b, c, …; 1 not in the model: e; \
+             1 of another shape: f [255, 64] → [21, 64]"
+        );
+    }
+}

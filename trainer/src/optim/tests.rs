@@ -1,0 +1,280 @@
+//! The optimizer against torch's own on a model of four tensors, whose numbers are committed, and
+//! what must hold for every optimizer: frozen parameters rest, and a saved run goes on bit by bit.
+
+use serde_json::Value as Json;
+use tch::{Device, Kind, Tensor, no_grad};
+use yolo_data::weights::Value;
+use yolo_plan::options::Optimizer as Algorithm;
+
+use super::Optimizer;
+use crate::model::{Role, State};
+
+const ALGORITHMS: [(&str, Algorithm); 3] =
+    [("SGD", Algorithm::Sgd), ("Adam", Algorithm::Adam), ("AdamW", Algorithm::AdamW)];
+
+const TENSORS: [(&str, Role); 4] = [
+    ("conv.weight", Role::Weight),
+    ("bn.weight", Role::NormWeight),
+    ("bn.bias", Role::Bias),
+    ("head.bias", Role::Bias),
+];
+
+/// What `torch.optim` made of the same weights and gradients.
+fn golden() -> Json {
+    serde_json::from_str(include_str!("../../tests/golden/optim.json")).unwrap()
+}
+
+fn floats(list: &Json) -> Vec<f32> {
+    list.as_array().unwrap().iter().map(|value| value.as_f64().unwrap() as f32).collect()
+}
+
+fn tensor(golden: &Json, values: &Json, name: &str) -> Tensor {
+    let shape: Vec<i64> =
+        golden["shapes"][name].as_array().unwrap().iter().map(|side| side.as_i64().unwrap()).collect();
+    Tensor::from_slice(&floats(&values[name])).reshape(shape)
+}
+
+fn start(golden: &Json) -> State {
+    let mut state = State::default();
+    for (name, role) in TENSORS {
+        let tensor = tensor(golden, &golden["start"], name).set_requires_grad(true);
+        state.register(name.to_owned(), tensor, role).unwrap();
+    }
+    let counter = Tensor::zeros([], (Kind::Int64, Device::Cpu));
+    state.register("bn.num_batches_tracked".to_owned(), counter, Role::Buffer).unwrap();
+    state
+}
+
+fn optimizer(golden: &Json, algorithm: Algorithm, state: &State) -> Optimizer {
+    let number = |name: &str| golden[name].as_f64().unwrap();
+    Optimizer::new(algorithm, state, number("lr0"), number("momentum"), number("weight_decay")).unwrap()
+}
+
+/// Gives every parameter that learns the gradients of a step, through a backward pass.
+fn backward(golden: &Json, state: &State, step: usize) {
+    for entry in state.parameters().filter(|entry| entry.tensor.requires_grad()) {
+        let gradient = tensor(golden, &golden["gradients"][step], &entry.name);
+        (&entry.tensor * gradient).sum(Kind::Float).backward();
+    }
+}
+
+/// One step as training does it; the norm of the gradients before clipping.
+fn train(golden: &Json, optimizer: &mut Optimizer, state: &State, step: usize) -> f64 {
+    backward(golden, state, step);
+    for (group, lr) in golden["learning_rates"][step].as_array().unwrap().iter().enumerate() {
+        optimizer.set_lr(group, lr.as_f64().unwrap()).unwrap();
+    }
+    optimizer.set_momentum(golden["momenta"][step].as_f64().unwrap()).unwrap();
+    let norm = optimizer.clip_gradients(golden["max_norm"].as_f64().unwrap()).unwrap();
+    optimizer.step().unwrap();
+    optimizer.zero_grad().unwrap();
+    norm.double_value(&[])
+}
+
+fn weights(state: &State) -> Vec<Vec<f32>> {
+    state.parameters().map(|entry| Vec::try_from(entry.tensor.detach().reshape([-1])).unwrap()).collect()
+}
+
+#[test]
+fn steps_are_those_of_torch() {
+    let golden = golden();
+    for (name, algorithm) in ALGORITHMS {
+        let state = start(&golden);
+        let mut optimizer = optimizer(&golden, algorithm, &state);
+        for (step, expected) in golden["cases"][name].as_array().unwrap().iter().enumerate() {
+            let norm = train(&golden, &mut optimizer, &state, step);
+            assert!((norm - expected["norm"].as_f64().unwrap()).abs() < 1e-5, "{name}, step {step}: {norm}");
+            for (entry, found) in state.parameters().zip(weights(&state)) {
+                let expected = floats(&expected["weights"][&entry.name]);
+                for (found, expected) in found.iter().zip(&expected) {
+                    // A few roundings of float32: fused kernels order the operations otherwise.
+                    let difference = (found - expected).abs();
+                    assert!(difference < 2e-6, "{name}, step {step}, {}: {found} {expected}", entry.name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_layout_in_memory_does_not_change_a_step() {
+    let golden = golden();
+    for (name, algorithm) in ALGORITHMS {
+        let (plain, channels_last) = (start(&golden), start(&golden));
+        tch_distributed::set_channels_last(channels_last.get("conv.weight").unwrap()).unwrap();
+        let mut optimizers = [&plain, &channels_last].map(|state| optimizer(&golden, algorithm, state));
+        for step in 0..4 {
+            train(&golden, &mut optimizers[0], &plain, step);
+            train(&golden, &mut optimizers[1], &channels_last, step);
+        }
+        for (plain, other) in weights(&plain).iter().flatten().zip(weights(&channels_last).iter().flatten()) {
+            assert!((plain - other).abs() < 1e-6, "{name}: {plain} {other}");
+        }
+    }
+}
+
+#[test]
+fn a_frozen_parameter_never_moves_and_the_others_do() {
+    let golden = golden();
+    for (name, algorithm) in ALGORITHMS {
+        for (frozen, _) in TENSORS {
+            let state = start(&golden);
+            let _ = state.get(frozen).unwrap().set_requires_grad(false);
+            let before = weights(&state);
+            let mut optimizer = optimizer(&golden, algorithm, &state);
+            for step in 0..4 {
+                train(&golden, &mut optimizer, &state, step);
+            }
+            for ((entry, before), after) in state.parameters().zip(before).zip(weights(&state)) {
+                assert_eq!(before == after, entry.name == frozen, "{name}: {} with {frozen}", entry.name);
+            }
+            // Positions in a checkpoint do not depend on what is frozen.
+            let saved = optimizer.export().unwrap();
+            assert_eq!(saved.get("state").unwrap().as_entries().unwrap().len(), TENSORS.len() - 1);
+            optimizer.import(&saved).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_saved_run_goes_on_with_the_same_bits() {
+    let golden = golden();
+    let folder = tempfile::tempdir().unwrap();
+    for (name, algorithm) in ALGORITHMS {
+        for saved_after in 0..4 {
+            let state = start(&golden);
+            let mut first = optimizer(&golden, algorithm, &state);
+            for step in 0..saved_after {
+                train(&golden, &mut first, &state, step);
+            }
+            let path = folder.path().join(format!("{name}{saved_after}.pt"));
+            let model = crate::checkpoint::state_dict(&state, false).unwrap();
+            let root = Value::dict([("model", model), ("optimizer", first.export().unwrap())]);
+            yolo_data::weights::write_pt(&path, &root).unwrap();
+
+            let read = yolo_data::weights::read(&path).unwrap();
+            let continued = start(&golden);
+            no_grad(|| {
+                for (ours, theirs) in continued.iter().zip(&state) {
+                    ours.tensor.shallow_clone().copy_(&theirs.tensor);
+                }
+            });
+            let mut second = optimizer(&golden, algorithm, &continued);
+            second.import(read.root.get("optimizer").unwrap()).unwrap();
+            assert_eq!(second.learning_rates(), first.learning_rates());
+            assert_eq!(second.groups, first.groups);
+            for step in saved_after..4 {
+                train(&golden, &mut first, &state, step);
+                train(&golden, &mut second, &continued, step);
+            }
+            assert_eq!(weights(&state), weights(&continued), "{name} saved after {saved_after}");
+            assert_eq!(first.export().unwrap(), second.export().unwrap());
+        }
+    }
+}
+
+#[test]
+fn gradients_are_set_to_zero_in_place() {
+    let golden = golden();
+    let state = start(&golden);
+    let optimizer = optimizer(&golden, Algorithm::Sgd, &state);
+    optimizer.zero_grad().unwrap();
+    backward(&golden, &state, 1);
+    let gradient = state.get("conv.weight").unwrap().grad();
+    assert!(gradient.abs().sum(Kind::Float).double_value(&[]) > 0.0);
+    optimizer.zero_grad().unwrap();
+    assert_eq!(gradient.abs().sum(Kind::Float).double_value(&[]), 0.0);
+    assert_eq!(gradient.data_ptr(), state.get("conv.weight").unwrap().grad().data_ptr());
+}
+
+/// The exported value with one entry, named by its path, replaced or (with `None`) removed.
+fn changed(value: &Value, path: &[Value], replacement: Option<Value>) -> Value {
+    let (first, rest) = path.split_first().unwrap();
+    let replace = |value: &Value| match rest {
+        [] => replacement.clone(),
+        rest => Some(changed(value, rest, replacement.clone())),
+    };
+    match value {
+        Value::Dict(entries) => Value::Dict(
+            entries
+                .iter()
+                .filter_map(|(key, value)| {
+                    let value = if key == first { replace(value) } else { Some(value.clone()) };
+                    Some((key.clone(), value?))
+                })
+                .collect(),
+        ),
+        Value::List(items) => Value::List(
+            (0..)
+                .zip(items)
+                .filter_map(
+                    |(index, item)| {
+                        if *first == Value::Int(index) { replace(item) } else { Some(item.clone()) }
+                    },
+                )
+                .collect(),
+        ),
+        other => panic!("{other:?} has no entries"),
+    }
+}
+
+#[test]
+fn errors_name_what_is_missing_and_change_nothing() {
+    let golden = golden();
+    let word = |text: &str| Value::Str(text.to_owned());
+    let check = |algorithm, path: &[Value], replacement: Option<Value>, message: &str| {
+        let state = start(&golden);
+        let mut optimizer = optimizer(&golden, algorithm, &state);
+        train(&golden, &mut optimizer, &state, 1);
+        let saved = optimizer.export().unwrap();
+        let error = optimizer.import(&changed(&saved, path, replacement)).unwrap_err();
+        assert_eq!(error.to_string(), format!("the saved optimizer: {message}"));
+        assert_eq!(optimizer.export().unwrap(), saved);
+    };
+    let groups = || word("param_groups");
+    let of_group = |name: &str| vec![groups(), Value::Int(1), word(name)];
+    let (sgd, adam, adamw) = (Algorithm::Sgd, Algorithm::Adam, Algorithm::AdamW);
+    check(sgd, &[groups()], None, "`param_groups` is missing");
+    check(sgd, &[groups(), Value::Int(2)], None, "it has 2 groups of parameters, not 3");
+    check(sgd, &of_group("lr"), None, "group 1: `lr` is missing");
+    check(
+        sgd,
+        &of_group("params"),
+        Some(Value::List(vec![])),
+        "group 1: it has 0 parameters, and the model 1",
+    );
+    check(sgd, &of_group("momentum"), None, "group 1: it is not of SGD: `momentum` is missing");
+    check(
+        adam,
+        &of_group("decoupled_weight_decay"),
+        Some(Value::Bool(true)),
+        "group 1: it is not of Adam: `decoupled_weight_decay` differs",
+    );
+    check(sgd, &[word("state")], None, "`state` is missing");
+    check(sgd, &[word("state"), Value::Int(2)], None, "`state` lacks the parameter 2, conv.weight");
+    let memory = |index, name: &str| vec![word("state"), Value::Int(index), word(name)];
+    check(sgd, &memory(0, "momentum_buffer"), None, "the state of bn.bias: `momentum_buffer` is missing");
+    check(adamw, &memory(1, "exp_avg_sq"), None, "the state of head.bias: `exp_avg_sq` is missing");
+    check(adamw, &memory(1, "step"), Some(word("two")), "the state of head.bias: `step` is not a number");
+    let short = yolo_data::weights::TensorData::from_f32(vec![1], &[0.0]);
+    check(
+        adam,
+        &memory(1, "exp_avg"),
+        Some(Value::Tensor(short)),
+        "the state of head.bias: `exp_avg`: its shape is [1], and [3] is needed",
+    );
+}
+
+#[test]
+fn settings_out_of_range_are_refused() {
+    let golden = golden();
+    let state = start(&golden);
+    assert!(Optimizer::new(Algorithm::Sgd, &state, 0.01, 0.0, 0.0).is_err());
+    assert!(Optimizer::new(Algorithm::Adam, &state, 0.01, 1.5, 0.0).is_err());
+    let mut optimizer = optimizer(&golden, Algorithm::Sgd, &state);
+    assert!(optimizer.set_momentum(f64::NAN).is_err());
+    assert_eq!(
+        optimizer.set_lr(3, 0.1).unwrap_err().to_string(),
+        "the optimizer has groups 0 to 2, and no group 3"
+    );
+}

@@ -1,0 +1,264 @@
+//! One process of a run, from its environment to its exit code: it reads the plan, finds its
+//! device and its peers, does the task, and tells the supervisor how it ended. Rank, world size
+//! and rendezvous come from the variables that torchrun sets, so it also runs under torchrun.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tch_distributed::{Bind, GlooOptions, ProcessGroup, TcpStore};
+use yolo_plan::RunPlan;
+use yolo_plan::device::Device;
+use yolo_plan::event::{Event, PROTOCOL, RENDEZVOUS_FD};
+use yolo_plan::run::Task;
+
+use crate::error::TrainError;
+use crate::reporter::{Reporter, inherited};
+use crate::{train, val};
+
+/// Exit code of a run that was interrupted and saved its state, as shells report SIGINT.
+pub const INTERRUPTED: u8 = 130;
+/// How long a peer may be late: rank 0 validates while the others wait (spec §11).
+const COLLECTIVE_TIMEOUT: Duration = Duration::from_secs(10_800);
+/// How long a rank waits for the others to start.
+const RENDEZVOUS_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// How a task ended when nothing went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// Everything was done.
+    Finished,
+    /// It was asked to stop, and stopped with its state saved.
+    Interrupted,
+}
+
+/// What every task of a rank needs.
+#[derive(Debug)]
+pub struct Rank {
+    /// Number of this process among all.
+    pub rank: usize,
+    /// How many processes there are.
+    pub world: usize,
+    /// Where tensors live.
+    pub device: tch::Device,
+    /// The peers; `None` for a single rank.
+    pub group: Option<Rc<ProcessGroup>>,
+    /// The voice.
+    pub reporter: Reporter,
+    stop: Arc<AtomicBool>,
+    // The store outlives the group that was made on it.
+    _store: Option<TcpStore>,
+}
+
+impl Rank {
+    /// Whether this rank writes files and speaks.
+    pub fn is_main(&self) -> bool {
+        self.rank == 0
+    }
+
+    /// Whether this process was asked to stop, or nobody watches it any more.
+    pub fn asked_to_stop(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.reporter.orphaned()
+    }
+
+    /// Whether any rank was asked to stop: all ranks agree on the answer.
+    pub fn all_asked_to_stop(&self) -> Result<bool, TrainError> {
+        let Some(group) = &self.group else { return Ok(self.asked_to_stop()) };
+        let flag = tch::Tensor::from_slice(&[f32::from(u8::from(self.asked_to_stop()))]);
+        group.all_reduce(&flag)?;
+        Ok(flag.f_double_value(&[0])? > 0.0)
+    }
+}
+
+/// Runs the plan at `path` as the rank that the environment names.
+pub fn run(path: &Path) -> ExitCode {
+    let rank = number("RANK").unwrap_or(0);
+    let reporter = Reporter::from_environment(rank);
+    let plan = match RunPlan::read(path) {
+        Ok(plan) => plan,
+        Err(error) => return fail(&reporter, &TrainError::from(error)),
+    };
+    match start(&plan, rank, reporter) {
+        Err((reporter, error)) => fail(&reporter, &error),
+        Ok(context) => match perform(&context, &plan) {
+            Ok(Ending::Finished) => ExitCode::SUCCESS,
+            Ok(Ending::Interrupted) => ExitCode::from(INTERRUPTED),
+            Err(error) => fail(&context.reporter, &error),
+        },
+    }
+}
+
+fn perform(context: &Rank, plan: &RunPlan) -> Result<Ending, TrainError> {
+    match &plan.task {
+        Task::Train(task) => train::train(context, plan, task),
+        Task::Val(task) => val::run(context, plan, task),
+    }
+}
+
+fn fail(reporter: &Reporter, error: &TrainError) -> ExitCode {
+    reporter.send(&Event::Failed {
+        message: error.to_string(),
+        hint: error.hint().map(str::to_owned),
+        doing: reporter.doing(),
+        peer_lost: error.peer_lost(),
+    });
+    ExitCode::FAILURE
+}
+
+fn start(plan: &RunPlan, rank: usize, reporter: Reporter) -> Result<Rank, (Reporter, TrainError)> {
+    match connect(plan, rank, &reporter) {
+        Ok((device, stop, store, group)) => Ok(Rank {
+            rank,
+            world: plan.ranks.world_size,
+            device,
+            group: group.map(Rc::new),
+            reporter,
+            stop,
+            _store: store,
+        }),
+        Err(error) => Err((reporter, error)),
+    }
+}
+
+type Connected = (tch::Device, Arc<AtomicBool>, Option<TcpStore>, Option<ProcessGroup>);
+
+fn connect(plan: &RunPlan, rank: usize, reporter: &Reporter) -> Result<Connected, TrainError> {
+    let version = env!("CARGO_PKG_VERSION");
+    if plan.program != version {
+        return Err(TrainError::new(format!(
+            "this yolo-trainer is version {version}, and the plan was written by yolo {}",
+            plan.program
+        ))
+        .with_hint("use the two programs of one release; from a checkout, run `yolo` again to rebuild the trainer"));
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))
+            .map_err(|error| TrainError::new(format!("signals could not be handled: {error}")))?;
+    }
+    let local = number("LOCAL_RANK").unwrap_or(rank);
+    let device = device(plan, local)?;
+    tch_distributed::set_num_threads(plan.ranks.threads)?;
+    reporter.send(&Event::Hello {
+        protocol: PROTOCOL,
+        version: version.to_owned(),
+        rank,
+        pid: std::process::id(),
+        device: describe(device),
+        threads: plan.ranks.threads,
+    });
+    let (store, group) = peers(plan, rank, reporter)?;
+    Ok((device, stop, store, group))
+}
+
+/// Finds the device of a local rank, opening libtorch's CUDA half first: a CUDA query that comes
+/// earlier would settle for good that there is none.
+fn device(plan: &RunPlan, local: usize) -> Result<tch::Device, TrainError> {
+    let planned = plan.ranks.devices.get(local).copied().ok_or_else(|| {
+        TrainError::new(format!(
+            "local rank {local} has no device: the plan names {} for this machine",
+            plan.ranks.devices.len()
+        ))
+    })?;
+    match planned {
+        Device::Cpu => Ok(tch::Device::Cpu),
+        Device::Cuda(index) => {
+            let folder = std::env::var_os("YOLO_LIBTORCH_LIB").ok_or_else(|| {
+                TrainError::new("YOLO_LIBTORCH_LIB is not set, so libtorch_cuda.so cannot be found")
+                    .with_hint("start the trainer through `yolo train`, which sets it")
+            })?;
+            let cuda = tch_distributed::cuda::open(Path::new(&folder)).map_err(|error| {
+                TrainError::new(format!("device {index} needs libtorch with CUDA: {error}"))
+                    .with_hint("name a libtorch 2.11 with CUDA in LIBTORCH, or train with `--device cpu`")
+            })?;
+            // The launcher shows each rank its own device alone, as CUDA device 0.
+            if cuda.devices() == 0 {
+                return Err(TrainError::new(format!(
+                    "libtorch sees no CUDA device where device {index} was asked for"
+                ))
+                .with_hint("`yolo doctor` says why; `--device cpu` trains without a GPU"));
+            }
+            Ok(tch::Device::Cuda(0))
+        }
+    }
+}
+
+fn describe(device: tch::Device) -> String {
+    match device {
+        tch::Device::Cuda(index) => format!("cuda:{index}"),
+        _ => "cpu".to_owned(),
+    }
+}
+
+/// Meets the other ranks: at the socket handed over to rank 0, or at MASTER_ADDR:MASTER_PORT.
+fn peers(
+    plan: &RunPlan,
+    rank: usize,
+    reporter: &Reporter,
+) -> Result<(Option<TcpStore>, Option<ProcessGroup>), TrainError> {
+    let world = plan.ranks.world_size;
+    if world <= 1 {
+        return Ok((None, None));
+    }
+    reporter.phase("waiting for the other ranks");
+    let (host, port) = (variable("MASTER_ADDR")?, variable("MASTER_PORT")?);
+    let port: u16 = port
+        .parse()
+        .map_err(|_| TrainError::new(format!("MASTER_PORT is `{port}`, which is no port number")))?;
+    let store = if rank == 0 {
+        match inherited(RENDEZVOUS_FD) {
+            Some(socket) => TcpStore::master(listener(socket), RENDEZVOUS_TIMEOUT)?,
+            None => TcpStore::bind(address(&host, port)?, RENDEZVOUS_TIMEOUT)?,
+        }
+    } else {
+        TcpStore::client(&host, port, RENDEZVOUS_TIMEOUT)?
+    };
+    let local = number("LOCAL_WORLD_SIZE").is_none_or(|here| here == world);
+    let options = GlooOptions {
+        bind: if local { Bind::Loopback } else { Bind::Address(own_address(&host, port)?) },
+        timeout: COLLECTIVE_TIMEOUT,
+        ..GlooOptions::default()
+    };
+    let group = ProcessGroup::gloo(&store, rank, world, &options)?;
+    Ok((Some(store), Some(group)))
+}
+
+#[cfg(unix)]
+fn listener(socket: std::fs::File) -> TcpListener {
+    TcpListener::from(std::os::fd::OwnedFd::from(socket))
+}
+
+#[cfg(not(unix))]
+fn listener(_socket: std::fs::File) -> TcpListener {
+    unreachable!("no descriptor is inherited on this system")
+}
+
+fn address(host: &str, port: u16) -> Result<std::net::SocketAddr, TrainError> {
+    use std::net::ToSocketAddrs as _;
+    (host, port).to_socket_addrs().ok().and_then(|mut found| found.next()).ok_or_else(|| {
+        TrainError::new(format!("MASTER_ADDR `{host}` is no address that this machine can resolve"))
+    })
+}
+
+/// The address of this machine on the way to the master: what its peers can reach.
+fn own_address(host: &str, port: u16) -> Result<String, TrainError> {
+    let unreachable = |error| TrainError::new(format!("no way leads to MASTER_ADDR {host}:{port}: {error}"));
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").map_err(unreachable)?;
+    socket.connect((host, port)).map_err(unreachable)?;
+    Ok(socket.local_addr().map_err(unreachable)?.ip().to_string())
+}
+
+fn number(name: &str) -> Option<usize> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+fn variable(name: &str) -> Result<String, TrainError> {
+    std::env::var(name).map_err(|_| {
+        TrainError::new(format!("{name} is not set, so the ranks cannot meet"))
+            .with_hint("start the ranks through `yolo train` or torchrun")
+    })
+}

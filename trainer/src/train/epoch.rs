@@ -1,0 +1,137 @@
+//! One epoch: for each batch warm-up, forward, loss, backward, and an optimizer step whenever the
+//! nominal batch is full (spec §6).
+
+use tch::Tensor;
+use yolo_data::loader::Batch;
+use yolo_plan::event::{Event, Step};
+
+use super::meter::Meter;
+use super::setup::Training;
+use crate::error::TrainError;
+use crate::rank::Ending;
+use crate::val::images_tensor;
+
+/// Gradients are clipped to this global norm (spec §6).
+const MAX_GRADIENT_NORM: f64 = 10.0;
+
+impl Training<'_> {
+    /// Trains one epoch; the mean losses, or `None` when the run was asked to stop in its middle.
+    pub(super) fn run_epoch(&mut self, number: usize) -> Result<Option<[f64; 3]>, TrainError> {
+        self.optimizer.zero_grad()?;
+        let first = std::mem::take(&mut self.progress.batches_done);
+        let mut meter = Meter::new(std::mem::take(&mut self.rate));
+        let mut loader = self.loader.take().ok_or_else(|| TrainError::new("the loader is in use"))?;
+        let recycler = loader.recycler();
+        let batches = loader.batches_per_epoch();
+        let mut interrupted = false;
+        for (index, batch) in (first..).zip(loader.epoch(number as u64, first)) {
+            let batch = batch?;
+            let items = self.step(number, index, batches, &batch)?;
+            meter.add(&items, batch.items.len() * self.context.world)?;
+            if self.context.is_main() && (meter.due() || index + 1 == batches) {
+                self.report_step(number, index, batches, &batch, &meter)?;
+            }
+            recycler.give(batch.pixels);
+            if self.context.all_asked_to_stop()? {
+                self.progress.batches_done = index + 1;
+                interrupted = true;
+                break;
+            }
+        }
+        self.loader = Some(loader);
+        let losses = meter.losses()?;
+        self.rate = meter.into_rate();
+        self.rate.pause();
+        Ok((!interrupted).then_some(losses))
+    }
+
+    /// One batch: the loss items (3) of this rank, on the device.
+    fn step(&mut self, epoch: usize, index: usize, batches: usize, batch: &Batch) -> Result<Tensor, TrainError> {
+        let number = index + batches * epoch;
+        let accumulate = self.apply_schedule(epoch, number)?;
+        let input = images_tensor(batch, self.context.device)?;
+        if let Some(reducer) = &mut self.reducer {
+            reducer.prepare_forward()?;
+        }
+        let heads = self.model.forward_train(&input)?;
+        let loss = self.loss.compute(&heads, &batch.targets)?;
+        // The reducer averages over ranks where the original's numbers are those of a sum.
+        match &mut self.reducer {
+            Some(reducer) => reducer.backward(&loss.total.f_mul_scalar(self.context.world as f64)?)?,
+            None => loss.total.f_backward()?,
+        }
+        if number as i64 - self.progress.last_optimizer_step >= accumulate as i64 {
+            // The norm itself is of no use here, and asking for it would wait for the device.
+            let _norm = self.optimizer.clip_gradients(MAX_GRADIENT_NORM)?;
+            self.optimizer.step()?;
+            self.optimizer.zero_grad()?;
+            if let Some(average) = &mut self.average {
+                average.update(self.model.state())?;
+            }
+            self.progress.last_optimizer_step = number as i64;
+        }
+        Ok(loss.items)
+    }
+
+    /// Sets learning rates and momentum of a step; how many batches fill an optimizer step.
+    fn apply_schedule(&mut self, epoch: usize, number: usize) -> Result<usize, TrainError> {
+        let settings = self.schedule.at(number, epoch);
+        self.optimizer.set_lr(0, settings.lr_bias)?;
+        self.optimizer.set_lr(1, settings.lr_other)?;
+        self.optimizer.set_lr(2, settings.lr_other)?;
+        self.optimizer.set_momentum(settings.momentum)?;
+        Ok(settings.accumulate)
+    }
+
+    fn report_step(
+        &self,
+        epoch: usize,
+        index: usize,
+        batches: usize,
+        batch: &Batch,
+        meter: &Meter,
+    ) -> Result<(), TrainError> {
+        let losses = meter.losses()?;
+        if let Some(bad) = losses.iter().position(|loss| !loss.is_finite()) {
+            let part = ["box", "objectness", "class"][bad];
+            return Err(TrainError::new(format!(
+                "the {part} loss became {} in epoch {}, batch {} of {batches}: training diverged",
+                losses[bad],
+                epoch + 1,
+                index + 1
+            ))
+            .with_hint("lower lr0 in the hyper-parameters (`--hyp`); last.pt holds the state before this epoch"));
+        }
+        self.context.reporter.send(&Event::Step(Step {
+            epoch,
+            epochs: self.task.epochs,
+            batch: index + 1,
+            batches,
+            losses: losses.map(|loss| loss as f32),
+            images_per_second: meter.images_per_second(),
+            image_size: batch.width.max(batch.height),
+            memory: resident_bytes(),
+            instances: batch.targets.len(),
+        }));
+        Ok(())
+    }
+
+    /// Saves the state in the middle of an epoch, so that the run can go on with the next batch.
+    pub(super) fn interrupt(&mut self) -> Result<Ending, TrainError> {
+        if self.context.is_main() {
+            self.context.reporter.phase("saving the interrupted run");
+            let path = self.save_as("last.pt")?;
+            self.context.reporter.send(&Event::Interrupted { resume_from: Some(path) });
+        }
+        // No rank leaves before the file stands: the supervisor stops all when one ends.
+        self.agree(true)?;
+        Ok(Ending::Interrupted)
+    }
+}
+
+/// Resident memory of this process; 0 where the system does not tell.
+fn resident_bytes() -> u64 {
+    let Ok(text) = fs_err::read_to_string("/proc/self/statm") else { return 0 };
+    let pages: u64 = text.split_whitespace().nth(1).and_then(|field| field.parse().ok()).unwrap_or(0);
+    pages * 4096
+}

@@ -1,0 +1,100 @@
+//! Detections as files: YOLO label lines an image (`--save-txt`, `--save-hybrid`, `--save-conf`)
+//! and one JSON in COCO's result form (`--save-json`).
+
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use serde_json::json;
+use yolo_plan::event::OutputFile;
+use yolo_plan::run::ValTask;
+
+use super::run::ImageResult;
+use crate::error::TrainError;
+use crate::report::general;
+
+/// What a validation saves besides its figures.
+#[derive(Debug)]
+pub(super) struct Saved {
+    labels: Option<PathBuf>,
+    confidence: bool,
+    json: Option<PathBuf>,
+    results: Vec<serde_json::Value>,
+}
+
+impl Saved {
+    /// Nothing is saved.
+    pub(super) fn nothing() -> Self {
+        Self { labels: None, confidence: false, json: None, results: Vec::new() }
+    }
+
+    /// Saves what the task asks for under `folder`, named after the weights.
+    pub(super) fn new(task: &ValTask, folder: &Path, weights: &Path) -> Result<Self, TrainError> {
+        let labels = (task.save_txt || task.save_hybrid).then(|| folder.join("labels"));
+        if let Some(labels) = &labels {
+            fs::create_dir_all(labels).map_err(unwritable)?;
+        }
+        let stem = weights.file_stem().unwrap_or_default().to_string_lossy();
+        let json = task.save_json.then(|| folder.join(format!("{stem}_predictions.json")));
+        Ok(Self { labels, confidence: task.save_conf, json, results: Vec::new() })
+    }
+
+    /// Takes the detections of one image.
+    pub(super) fn add(&mut self, image: &ImageResult<'_>) -> Result<(), TrainError> {
+        let stem = image.sample.image.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if let Some(labels) = &self.labels {
+            let text: String = image.detections.iter().map(|found| self.line(found, image.native)).collect();
+            fs::write(labels.join(format!("{stem}.txt")), text).map_err(unwritable)?;
+        }
+        if self.json.is_some() {
+            // COCO's image ids are the numbers that its file names are.
+            let id = stem.parse::<u64>().map_or_else(|_| json!(stem), |number| json!(number));
+            self.results.extend(image.detections.iter().map(|found| {
+                let [left, top, right, bottom] = found.corners;
+                let round = |value: f32, digits: f64| (f64::from(value) * digits).round() / digits;
+                let bbox = [left, top, right - left, bottom - top].map(|value| round(value, 1e3));
+                json!({
+                    "image_id": id,
+                    "category_id": found.class,
+                    "bbox": bbox,
+                    "score": round(found.confidence, 1e5),
+                })
+            }));
+        }
+        Ok(())
+    }
+
+    fn line(&self, found: &super::Detection, [height, width]: [u32; 2]) -> String {
+        let [left, top, right, bottom] = found.corners.map(f64::from);
+        let (width, height) = (f64::from(width), f64::from(height));
+        let numbers = [
+            (left + right) / 2.0 / width,
+            (top + bottom) / 2.0 / height,
+            (right - left) / width,
+            (bottom - top) / height,
+        ];
+        let mut cells = vec![found.class.to_string()];
+        cells.extend(numbers.map(|value| general(value, 6)));
+        if self.confidence {
+            cells.push(general(f64::from(found.confidence), 6));
+        }
+        cells.join(" ") + "\n"
+    }
+
+    /// Writes what was collected and names the files.
+    pub(super) fn finish(self) -> Result<Vec<OutputFile>, TrainError> {
+        let mut files = Vec::new();
+        if let Some(path) = self.json {
+            let text = serde_json::Value::Array(self.results).to_string();
+            fs::write(&path, text).map_err(unwritable)?;
+            files.push(OutputFile { what: "predictions".to_owned(), path });
+        }
+        if let Some(path) = self.labels {
+            files.push(OutputFile { what: "labels".to_owned(), path });
+        }
+        Ok(files)
+    }
+}
+
+fn unwritable(error: std::io::Error) -> TrainError {
+    TrainError::new(format!("the detections could not be saved: {error}"))
+}

@@ -1,0 +1,232 @@
+//! Whole training steps of yolov5n against the Python original: forward, loss, clipping, a step of
+//! SGD, Adam or AdamW with the warm-up's rates, and the average. The folder of its numbers is
+//! `YOLO_GOLDEN`, or `shared/golden` beside the checkout; without it the comparison is skipped.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+use tch::{Device, Kind, Tensor};
+use yolo_plan::model::ModelSpec;
+use yolo_plan::options::Optimizer as Algorithm;
+use yolo_trainer::loss::{DetectionLoss, LossSettings};
+use yolo_trainer::model::{Model, State};
+use yolo_trainer::optim::{Average, Optimizer};
+
+/// Gradients are clipped to this norm (spec §6).
+const MAX_NORM: f64 = 10.0;
+
+fn golden(name: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os("YOLO_GOLDEN")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/golden"), PathBuf::from);
+    let file = folder.join(name);
+    if !file.exists() {
+        println!("skipped: {} is not here", file.display());
+        return None;
+    }
+    Some(file)
+}
+
+fn numbers(list: &Value) -> Vec<f64> {
+    list.as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect()
+}
+
+fn tensors(name: &str) -> Option<Vec<(String, Tensor)>> {
+    Some(Tensor::read_safetensors(golden(name)?).unwrap())
+}
+
+fn find<'a>(tensors: &'a [(String, Tensor)], name: &str) -> &'a Tensor {
+    &tensors.iter().find(|(key, _)| key == name).unwrap().1
+}
+
+/// The numbers of one case, and how far this implementation may be from them.
+struct Case<'a> {
+    name: &'a str,
+    algorithm: Algorithm,
+    /// Steps that are compared.
+    steps: usize,
+    /// Relative to the largest expected value of a tensor, and absolute.
+    tolerance: (f64, f64),
+}
+
+fn compare_tensors(case: &Case<'_>, prefix: &str, state: &State, expected: &[(String, Tensor)]) -> usize {
+    let mut compared = 0;
+    for entry in state {
+        let Some((_, expected)) = expected.iter().find(|(key, _)| *key == format!("{prefix}{}", entry.name))
+        else {
+            continue;
+        };
+        let expected = expected.to_kind(Kind::Double);
+        let found = entry.tensor.detach().to_kind(Kind::Double);
+        let scale = expected.abs().max().double_value(&[]);
+        let difference = (found - expected).abs().max().double_value(&[]);
+        let (relative, absolute) = case.tolerance;
+        assert!(
+            difference <= absolute.max(relative * scale),
+            "{prefix}{}: {difference} off, the largest value is {scale}",
+            entry.name
+        );
+        compared += 1;
+    }
+    compared
+}
+
+fn compare_norms(case: &Case<'_>, what: &str, state: &State, expected: &Value) {
+    let expected = expected.as_object().unwrap();
+    assert!(!expected.is_empty());
+    for (name, norm) in expected {
+        let tensor = state.get(name).unwrap().detach().to_kind(Kind::Double);
+        let (found, norm) = (tensor.norm().double_value(&[]), norm.as_f64().unwrap());
+        // The norm of a difference is at most that of its largest element times the root of their count.
+        let slack = case.tolerance.1 * (tensor.numel() as f64).sqrt();
+        assert!((found - norm).abs() <= slack.max(case.tolerance.0 * norm), "{what} {name}: {found} {norm}");
+    }
+}
+
+fn run(case: &Case<'_>) {
+    let Some(initial) = golden("a_yolov5n_init.safetensors") else { return };
+    let text = std::fs::read_to_string(golden("c_optim_ema.json").unwrap()).unwrap();
+    let root: Value = serde_json::from_str(&text).unwrap();
+    let numbers_of_case = &root[case.name];
+    let expected = tensors("c_optim_ema.safetensors").unwrap();
+    let input = tensors("a_yolov5n_io.safetensors").unwrap();
+    let targets = tensors("b_loss_d_build_targets.safetensors").unwrap();
+    let flat = Vec::<f32>::try_from(find(&targets, "targets").reshape([-1])).unwrap();
+    let targets: Vec<[f32; 6]> = flat.as_chunks::<6>().0.to_vec();
+
+    let mut model = Model::new(&ModelSpec::load("yolov5n", 80, None).unwrap(), Device::Cpu).unwrap();
+    let transfer = model.transfer(&yolo_data::weights::read(&initial).unwrap(), false).unwrap();
+    assert_eq!((transfer.matched, transfer.total), (349, 349));
+    let hyp = |name: &str| numbers_of_case["hyp"][name].as_f64().unwrap();
+    let settings = LossSettings {
+        box_gain: hyp("box"),
+        objectness_gain: hyp("obj"),
+        class_gain: hyp("cls"),
+        objectness_positive_weight: 1.0,
+        class_positive_weight: 1.0,
+        label_smoothing: 0.0,
+        focal_gamma: 0.0,
+        anchor_threshold: 4.0,
+    };
+    let loss = DetectionLoss::new(model.anchors().unwrap(), 80, settings, Device::Cpu).unwrap();
+    let mut optimizer =
+        Optimizer::new(case.algorithm, model.state(), hyp("lr0"), hyp("momentum"), hyp("weight_decay"))
+            .unwrap();
+    let mut average = Average::new(&model).unwrap();
+    let mut compared = 0;
+    for step in &numbers_of_case["steps"].as_array().unwrap()[..case.steps] {
+        for (group, lr) in numbers(&step["lr"]).into_iter().enumerate() {
+            optimizer.set_lr(group, lr).unwrap();
+        }
+        // The original writes -1 where groups have no momentum.
+        optimizer.set_momentum(step["momentum"][0].as_f64().unwrap().max(0.0)).unwrap();
+        let heads = model.forward_train(find(&input, "x64")).unwrap();
+        let output = loss.compute(&heads, &targets).unwrap();
+        output.total.backward();
+        let items = Vec::<f64>::try_from(output.items.to_kind(Kind::Double)).unwrap();
+        for (found, expected) in items.iter().zip(numbers(&step["items"])) {
+            assert!((found - expected).abs() < 1e-5, "{}: {found} {expected}", case.name);
+        }
+        if step["stepped"] == Value::Bool(true) {
+            let norm = optimizer.clip_gradients(MAX_NORM).unwrap().double_value(&[]);
+            let expected = step["total_grad_norm_before_clip"].as_f64().unwrap();
+            assert!((norm / expected - 1.0).abs() < 1e-4, "{}: {norm} {expected}", case.name);
+            optimizer.step().unwrap();
+            optimizer.zero_grad().unwrap();
+            average.update(model.state()).unwrap();
+        }
+        assert_eq!(average.updates(), step["ema_updates"].as_u64().unwrap());
+        let prefix = format!("{}.ni{}.", case.name, step["ni"]);
+        compared += compare_tensors(case, &prefix, model.state(), &expected);
+        compared += compare_tensors(case, &format!("{prefix}ema."), average.model().state(), &expected);
+        compare_norms(case, "weight", model.state(), &step["weight_norms"]);
+        compare_norms(case, "average", average.model().state(), &step["ema_norms"]);
+    }
+    assert!(compared >= 14 * case.steps, "only {compared} tensors were compared");
+}
+
+#[test]
+fn sgd_in_the_first_steps_of_the_warm_up() {
+    run(&Case { name: "sgd_warmup", algorithm: Algorithm::Sgd, steps: 3, tolerance: (3e-4, 5e-6) });
+}
+
+#[test]
+fn sgd_in_the_middle_of_the_warm_up() {
+    run(&Case { name: "sgd_midwarmup_accum1", algorithm: Algorithm::Sgd, steps: 3, tolerance: (3e-4, 5e-6) });
+}
+
+#[test]
+fn sgd_over_accumulated_batches() {
+    run(&Case { name: "sgd_accum2", algorithm: Algorithm::Sgd, steps: 4, tolerance: (3e-4, 5e-6) });
+}
+
+// After more steps Adam's updates, which are almost signs of the gradients, make noise visible.
+#[test]
+fn the_first_step_of_adam() {
+    run(&Case { name: "adam", algorithm: Algorithm::Adam, steps: 1, tolerance: (0.0, 1e-3) });
+}
+
+#[test]
+fn the_first_step_of_adamw() {
+    run(&Case { name: "adamw", algorithm: Algorithm::AdamW, steps: 1, tolerance: (0.0, 1e-3) });
+}
+
+#[test]
+fn groups_hold_the_parameters_of_the_original_in_its_order() {
+    let Some(file) = golden("c_optim_ema.json") else { return };
+    let root: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let model = Model::new(&ModelSpec::load("yolov5n", 80, None).unwrap(), Device::Cpu).unwrap();
+    let optimizer = Optimizer::new(Algorithm::Sgd, model.state(), 0.01, 0.937, 5e-4).unwrap();
+    let expected = root["sgd_warmup"]["groups"].as_array().unwrap();
+    let groups = optimizer.group_names();
+    assert_eq!(groups.each_ref().map(Vec::len), [60, 60, 57]);
+    for (number, (group, expected)) in groups.iter().zip(expected).enumerate() {
+        let expected: Vec<&str> =
+            expected["params"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+        assert_eq!(*group, expected, "group {number}");
+    }
+}
+
+#[test]
+fn a_restored_average_goes_on_as_if_it_had_never_stopped() {
+    let spec = ModelSpec::load("yolov5n", 3, None).unwrap();
+    let model = Model::new(&spec, Device::Cpu).unwrap();
+    let mut average = Average::new(&model).unwrap();
+    let before = model.state().get("model.0.conv.weight").unwrap().copy();
+    let shift = || {
+        tch::no_grad(|| {
+            for entry in model.state() {
+                let _ = entry.tensor.shallow_clone().g_add_scalar_(1);
+            }
+        });
+    };
+    shift();
+    average.update(model.state()).unwrap();
+    // The average has memory of its own, follows floating entries and leaves counters alone.
+    let averaged = |average: &Average, name: &str| average.model().state().get(name).unwrap().copy();
+    let counter = "model.0.bn.num_batches_tracked";
+    assert_eq!(averaged(&average, counter).int64_value(&[]), 0);
+    assert_eq!(model.state().get(counter).unwrap().int64_value(&[]), 1);
+    let moved = (averaged(&average, "model.0.conv.weight") - before).mean(Kind::Double).double_value(&[]);
+    assert!((moved - (1.0 - 0.000499825033328626)).abs() < 1e-6, "{moved}");
+    assert!(average.model().state().iter().all(|entry| !entry.tensor.requires_grad()));
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("average.pt");
+    let saved = yolo_trainer::checkpoint::state_dict(average.model().state(), false).unwrap();
+    let root = yolo_data::weights::Value::dict([("model", saved)]);
+    yolo_data::weights::write_pt(&path, &root).unwrap();
+    let mut file = yolo_data::weights::read(&path).unwrap();
+    let mut restored = Average::new(&model).unwrap();
+    restored.restore(&file, average.updates()).unwrap();
+    shift();
+    average.update(model.state()).unwrap();
+    restored.update(model.state()).unwrap();
+    assert_eq!(restored.updates(), 2);
+    for (ours, theirs) in average.model().state().iter().zip(restored.model().state()) {
+        assert!(ours.tensor.equal(&theirs.tensor), "{}", ours.name);
+    }
+
+    file.tensors.shift_remove(counter);
+    let error = restored.restore(&file, 1).unwrap_err();
+    assert_eq!(error.to_string(), format!("the saved average lacks the tensor {counter}"));
+}
