@@ -16,18 +16,18 @@ const STYLES: Styles = Styles::styled()
 /// From a bare machine to a trained YOLOv5 detector.
 #[derive(Debug, Parser)]
 #[command(name = "yolo", version, styles = STYLES, max_term_width = 100, propagate_version = true)]
-pub struct Cli {
+pub(crate) struct Cli {
     /// Say only results, warnings and errors
     #[arg(short, long, global = true)]
-    pub quiet: bool,
+    pub(crate) quiet: bool,
 
     #[command(subcommand)]
-    pub command: Command,
+    pub(crate) command: Command,
 }
 
 /// What `yolo` can do.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Train a detector on every device named
     Train(Box<TrainArgs>),
     /// Measure a detector on a data set
@@ -40,22 +40,22 @@ pub enum Command {
 
 /// The options of `yolo doctor`.
 #[derive(Debug, Args)]
-pub struct DoctorArgs {
+pub(crate) struct DoctorArgs {
     /// Print the findings as JSON
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
     /// Show the evidence and all facts
     #[arg(short, long)]
-    pub verbose: bool,
+    pub(crate) verbose: bool,
 }
 
 /// The options of `yolo setup`.
 #[derive(Debug, Args)]
-pub struct SetupArgs {}
+pub(crate) struct SetupArgs {}
 
 /// The optimizers.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum OptimizerName {
+pub(crate) enum OptimizerName {
     #[value(name = "SGD")]
     Sgd,
     #[value(name = "Adam")]
@@ -76,7 +76,7 @@ impl From<OptimizerName> for Optimizer {
 
 /// Where images are cached.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum CacheName {
+pub(crate) enum CacheName {
     Ram,
     Disk,
 }
@@ -92,7 +92,7 @@ impl From<CacheName> for Cache {
 
 /// The options of `yolo train`.
 #[derive(Debug, Args)]
-pub struct TrainArgs {
+pub(crate) struct TrainArgs {
     /// Weights to start from: a .pt or .safetensors file; '' starts from random weights [default: yolov5s.pt]
     #[arg(long, value_name = "FILE", help_heading = "Model and data")]
     weights: Option<String>,
@@ -116,7 +116,13 @@ pub struct TrainArgs {
     #[arg(long, value_name = "N", help_heading = "Training")]
     epochs: Option<usize>,
     /// Images a step over all ranks, a multiple of their number [default: 16]
-    #[arg(long, visible_alias = "batch", value_name = "N", allow_negative_numbers = true, help_heading = "Training")]
+    #[arg(
+        long,
+        visible_alias = "batch",
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Training"
+    )]
     batch_size: Option<i64>,
     /// Nominal batch: gradients are added up to this many images before a step [default: 64]
     #[arg(long, value_name = "N", help_heading = "Training")]
@@ -173,7 +179,7 @@ pub struct TrainArgs {
     exist_ok: bool,
     /// Continue an interrupted run: its last.pt, or the newest under runs/
     #[arg(long, value_name = "LAST.PT", num_args = 0..=1, default_missing_value = "", help_heading = "Output")]
-    pub resume: Option<String>,
+    pub(crate) resume: Option<String>,
     /// Write a checkpoint at the end only
     #[arg(long, help_heading = "Output")]
     nosave: bool,
@@ -190,7 +196,7 @@ pub struct TrainArgs {
 
 impl TrainArgs {
     /// The words as options of a plan.
-    pub fn options(&self) -> TrainOptions {
+    pub(crate) fn options(&self) -> TrainOptions {
         TrainOptions {
             weights: self.weights.clone(),
             cfg: self.cfg.clone(),
@@ -227,7 +233,7 @@ impl TrainArgs {
 
 /// The options of `yolo val`.
 #[derive(Debug, Args)]
-pub struct ValArgs {
+pub(crate) struct ValArgs {
     /// Data set: a YOLOv5 yaml file, or `shapes` [default: coco128.yaml]
     #[arg(long, value_name = "YAML")]
     data: Option<String>,
@@ -298,7 +304,7 @@ pub struct ValArgs {
 
 impl ValArgs {
     /// The words as options of a plan.
-    pub fn options(&self) -> ValOptions {
+    pub(crate) fn options(&self) -> ValOptions {
         ValOptions {
             data: self.data.clone(),
             weights: self.weights.clone(),

@@ -50,12 +50,18 @@ pub(crate) fn facts(places: &Places) -> Facts {
 fn libtorch_facts(places: &Places) -> Fact<LibtorchFacts> {
     match setup::find_libtorch(places) {
         Ok(Some(found)) => Fact::Known(LibtorchFacts {
+            // Under cargo LIBTORCH is always set, to the link that setup keeps: the place tells.
+            from_environment: !found.root.starts_with(places.libtorch()),
             folder: Some(found.root),
             version: Some(setup::LIBTORCH_VERSION.to_owned()),
             has_cuda: found.has_cuda,
-            from_environment: std::env::var_os("LIBTORCH").is_some_and(|value| !value.is_empty()),
         }),
-        Ok(None) => Fact::Known(LibtorchFacts { folder: None, version: None, has_cuda: false, from_environment: false }),
+        Ok(None) => Fact::Known(LibtorchFacts {
+            folder: None,
+            version: None,
+            has_cuda: false,
+            from_environment: false,
+        }),
         Err(error) => Fact::Unknown(error.to_string()),
     }
 }

@@ -44,8 +44,7 @@ impl Places {
     fn resolve(home: Option<OsString>) -> Result<Self, PlacesError> {
         if let Some(home) = home.filter(|home| !home.is_empty()) {
             let path = PathBuf::from(home);
-            let path =
-                std::path::absolute(&path).map_err(|source| PlacesError::Relative { path, source })?;
+            let path = std::path::absolute(&path).map_err(|source| PlacesError::Relative { path, source })?;
             return Ok(Self::under(&path));
         }
         let base = etcetera::choose_base_strategy().map_err(|_| PlacesError::NoHome)?;

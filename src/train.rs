@@ -34,8 +34,11 @@ pub(crate) fn train(args: &TrainArgs, printer: &Printer) -> Result<ExitCode, Com
     notes.iter().for_each(|note| printer.say(note));
     // Everything is in place before the run folder is made: a failed download leaves no empty run.
     let programs = host::programs(&places, printer)?;
-    let plan_file =
-        if args.resume.is_some() { run_folder::write(&plan)? } else { run_folder::create(&mut plan, options.exist_ok)? };
+    let plan_file = if args.resume.is_some() {
+        run_folder::write(&plan)?
+    } else {
+        run_folder::create(&mut plan, options.exist_ok)?
+    };
     printer.say(format_args!("run folder {}", plan.run_dir.display()));
 
     let mut view = LiveView::new(printer);

@@ -1,6 +1,8 @@
 //! Members out of a zip archive on a server that is not always polite.
 //! Each test names one fault and what comes of it: the right bytes, or one clear message.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::HashMap;
 use std::fs;
 use std::io::{Cursor, Write};
@@ -13,6 +15,7 @@ use yolo::fetch::{Archive, Client, Event, FetchError, Meter, Pick, Policy, Progr
 use zip::CompressionMethod;
 use zip::write::SimpleFileOptions;
 
+#[allow(dead_code, reason = "each test program uses its own part of the server")]
 #[path = "support/rude_server.rs"]
 mod rude_server;
 use rude_server::{Manner, RudeServer};
@@ -46,7 +49,8 @@ fn wheel(zip64: bool) -> Vec<u8> {
 
 fn make_wheel(zip64: bool) -> Vec<u8> {
     let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
-    let deflated = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated).large_file(zip64);
+    let deflated =
+        SimpleFileOptions::default().compression_method(CompressionMethod::Deflated).large_file(zip64);
     let stored = SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(zip64);
     let mut add = |name: &str, options, bytes: &[u8]| {
         zip.start_file(name, options).unwrap();
@@ -229,7 +233,11 @@ fn a_slow_drip_may_take_longer_than_the_stall_time() {
 #[test]
 fn transient_answers_are_tried_again() {
     for status in [408, 429, 500, 502, 503, 504] {
-        comes_right(&[Manner::Status(status, ""), Manner::Status(status, "Retry-After: 0\r\n"), Manner::Fine]);
+        comes_right(&[
+            Manner::Status(status, ""),
+            Manner::Status(status, "Retry-After: 0\r\n"),
+            Manner::Fine,
+        ]);
     }
 }
 
@@ -259,7 +267,8 @@ fn retries_are_told() {
 
 #[test]
 fn permanent_answers_are_asked_once() {
-    for (status, word) in [(401, "credentials"), (403, "credentials"), (404, "not there"), (410, "not there")] {
+    for (status, word) in [(401, "credentials"), (403, "credentials"), (404, "not there"), (410, "not there")]
+    {
         let server = server(wheel(false));
         server.behave(WHEEL, &[Manner::Status(status, "")]);
         let into = tempfile::tempdir().unwrap();
@@ -332,8 +341,7 @@ fn an_incomplete_archive_says_so() {
 fn a_missing_member_is_named() {
     let server = server(wheel(false));
     let picks = [Pick::file("t/lib/none.so", "x")];
-    let message =
-        open(&server.url(WHEEL)).select(&picks, &Meter::new(&Silent)).unwrap_err().to_string();
+    let message = open(&server.url(WHEEL)).select(&picks, &Meter::new(&Silent)).unwrap_err().to_string();
     assert!(message.ends_with("lacks t/lib/none.so"), "{message}");
 }
 

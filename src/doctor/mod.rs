@@ -19,7 +19,11 @@ pub(crate) fn doctor(args: &DoctorArgs, printer: &Printer) -> Result<ExitCode, C
     let places = Places::from_env()?;
     let facts = host::facts(&places);
     let findings = judge(&facts, &Intent::default());
-    printer.result(if args.json { json::render(&facts, &findings) } else { text::render(&findings, args.verbose) });
+    printer.result(if args.json {
+        json::render(&facts, &findings)
+    } else {
+        text::render(&findings, args.verbose)
+    });
     let failed = findings.iter().any(|finding| finding.status == Status::Error);
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -26,7 +26,10 @@ pub(super) fn render(findings: &[Finding], verbose: bool) -> String {
             }
             if let Some(remedy) = &finding.remedy {
                 line(&mut text, format_args!("          do:  {}", remedy.text));
-                remedy.commands.iter().for_each(|command| line(&mut text, format_args!("               {command}")));
+                remedy
+                    .commands
+                    .iter()
+                    .for_each(|command| line(&mut text, format_args!("               {command}")));
             }
         }
     }
@@ -34,7 +37,11 @@ pub(super) fn render(findings: &[Finding], verbose: bool) -> String {
     let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     line(
         &mut text,
-        format_args!("\n{}, {}", plural(count(Status::Error), "error"), plural(count(Status::Warning), "warning")),
+        format_args!(
+            "\n{}, {}",
+            plural(count(Status::Error), "error"),
+            plural(count(Status::Warning), "warning")
+        ),
     );
     text.trim_end().to_owned()
 }

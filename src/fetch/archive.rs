@@ -251,8 +251,10 @@ impl Archive {
                 Box::new(file)
             }
         };
-        let mut reader =
-            BufReader::with_capacity(BUFFER, Hashing { inner: Counting { inner: reader, meter }, sha: Sha256::new() });
+        let mut reader = BufReader::with_capacity(
+            BUFFER,
+            Hashing { inner: Counting { inner: reader, meter }, sha: Sha256::new() },
+        );
         let unpacked = self.stream_members(&mut reader, picks, into)?;
         io::copy(&mut reader, &mut io::sink()).map_err(|error| FetchError::from_io(error, &self.shown()))?;
         Ok((unpacked, reader.into_inner().sha.finalize().into()))
@@ -282,7 +284,9 @@ impl Archive {
                 )));
             }
             let found = find(picks, &header.name);
-            if found.is_none() && let Some((_, compressed, _)) = header.sums {
+            if found.is_none()
+                && let Some((_, compressed, _)) = header.sums
+            {
                 let skipped = io::copy(&mut reader.take(compressed), &mut io::sink()).map_err(broken)?;
                 if skipped < compressed {
                     return Err(self.unusable(format!("it ends inside {}", header.name)));
@@ -420,7 +424,13 @@ impl Archive {
 
     fn compare(&self, member: &str, announced: (u32, u64, u64), sums: &Sums) -> Result<(), FetchError> {
         let wrong = |what, expected: String, actual: String| {
-            Err(FetchError::Wrong { archive: self.shown(), member: member.to_owned(), what, expected, actual })
+            Err(FetchError::Wrong {
+                archive: self.shown(),
+                member: member.to_owned(),
+                what,
+                expected,
+                actual,
+            })
         };
         if sums.size != announced.2 {
             return wrong("length", announced.2.to_string(), sums.size.to_string());
@@ -434,9 +444,7 @@ impl Archive {
     fn all_matched(&self, picks: &[Pick], matched: &HashSet<usize>) -> Result<(), FetchError> {
         match picks.iter().enumerate().find(|(index, _)| !matched.contains(index)) {
             None => Ok(()),
-            Some((_, pick)) => {
-                Err(FetchError::Missing { archive: self.shown(), member: pick.from.clone() })
-            }
+            Some((_, pick)) => Err(FetchError::Missing { archive: self.shown(), member: pick.from.clone() }),
         }
     }
 
@@ -455,9 +463,11 @@ fn stream_member(
     header: &LocalHeader,
     path: Option<PathBuf>,
 ) -> Result<(Sums, (u32, u64, u64)), Trouble> {
-    let (compressed, size) = header.sums.map_or((u64::MAX, None), |(_, compressed, size)| (compressed, Some(size)));
+    let (compressed, size) =
+        header.sums.map_or((u64::MAX, None), |(_, compressed, size)| (compressed, Some(size)));
     // A folder that hides its length has none.
-    let compressed = if header.name.ends_with('/') && header.method == Method::Stored { 0 } else { compressed };
+    let compressed =
+        if header.name.ends_with('/') && header.method == Method::Stored { 0 } else { compressed };
     let mut data = (&mut *reader).take(compressed);
     let sums = match path {
         Some(path) => unpack::to_file(&mut data, header.method, size, &path)?,
@@ -480,7 +490,9 @@ fn not_a_zip(start: &[u8]) -> String {
     if start.is_empty() {
         "it is empty".into()
     } else if text.starts_with('<') {
-        format!("it is a web page or XML (it begins with {text:?}); a proxy or a login page may stand in between")
+        format!(
+            "it is a web page or XML (it begins with {text:?}); a proxy or a login page may stand in between"
+        )
     } else {
         format!("it begins with {text:?}")
     }

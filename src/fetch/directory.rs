@@ -218,8 +218,7 @@ impl LocalHeader {
         let name = String::from_utf8_lossy(&name).into_owned();
         let damaged = |why| io::Error::new(io::ErrorKind::InvalidData, why);
         let method = usable(&name, field(2), field(4)).map_err(damaged)?;
-        let mut sizes =
-            Sizes { size: u64::from(wide(18)), compressed: u64::from(wide(14)), offset: 0 };
+        let mut sizes = Sizes { size: u64::from(wide(18)), compressed: u64::from(wide(14)), offset: 0 };
         if !sizes.widen(&extra) {
             return Err(damaged(format!("{name} has a damaged zip64 field")));
         }

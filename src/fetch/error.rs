@@ -137,10 +137,7 @@ fn disk_hint(source: &io::Error) -> &'static str {
 
 impl FetchError {
     /// A failure of the disk at `path`.
-    pub(crate) fn disk(
-        action: &'static str,
-        path: impl Into<PathBuf>,
-    ) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn disk(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::Disk { action, path, source }
     }

@@ -12,10 +12,8 @@ pub fn credentials_in_netrc(host: &str) -> Option<(String, String)> {
 }
 
 fn find(text: &str, host: &str) -> Option<(String, String)> {
-    let mut words = text
-        .lines()
-        .filter(|line| !line.trim_start().starts_with('#'))
-        .flat_map(str::split_whitespace);
+    let mut words =
+        text.lines().filter(|line| !line.trim_start().starts_with('#')).flat_map(str::split_whitespace);
     let (mut ours, mut login, mut password) = (false, None, None);
     while let Some(word) = words.next() {
         match word {

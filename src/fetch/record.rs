@@ -53,8 +53,10 @@ impl Record {
             Some((hash, length)) if *hash == actual && *length == unpacked.size => Ok(()),
             other => Err(Mismatch {
                 member: unpacked.name.clone(),
-                expected: other
-                    .map_or_else(|| "a line in RECORD".to_owned(), |(hash, length)| format!("{hash} ({length} bytes)")),
+                expected: other.map_or_else(
+                    || "a line in RECORD".to_owned(),
+                    |(hash, length)| format!("{hash} ({length} bytes)"),
+                ),
                 actual: format!("{actual} ({} bytes)", unpacked.size),
             }),
         }
@@ -66,7 +68,8 @@ fn base64_url(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
-        let word = group.iter().fold(0_u32, |word, byte| word << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
+        let word =
+            group.iter().fold(0_u32, |word, byte| word << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
         for place in 0..=group.len() {
             text.push(char::from(ALPHABET[(word >> (18 - 6 * place)) as usize & 63]));
         }
@@ -90,8 +93,7 @@ mod tests {
     fn quoted_names_and_missing_hashes_are_understood() {
         let hash = base64_url(&[7; 32]);
         let record = Record::parse(&format!("\"a,b\",sha256={hash},3\nx/RECORD,,\n"));
-        let mut unpacked =
-            Unpacked { name: "a,b".into(), path: "a".into(), size: 3, sha256: [7; 32] };
+        let mut unpacked = Unpacked { name: "a,b".into(), path: "a".into(), size: 3, sha256: [7; 32] };
         assert_eq!(record.check(&unpacked), Ok(()));
         unpacked.size = 4;
         assert!(record.check(&unpacked).is_err());

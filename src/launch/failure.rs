@@ -8,7 +8,7 @@ const LOG_LINES: usize = 8;
 
 /// A run that did not end well.
 #[derive(Debug, thiserror::Error)]
-pub enum LaunchError {
+pub(crate) enum LaunchError {
     /// The folder of the logs cannot be made.
     #[error("the run folder cannot be written: {source}")]
     Folder {
@@ -37,12 +37,12 @@ pub enum LaunchError {
     },
     /// A rank failed.
     #[error(transparent)]
-    Rank(RankFailure),
+    Rank(Box<RankFailure>),
 }
 
 impl LaunchError {
     /// What to do next.
-    pub fn hint(&self) -> Option<&str> {
+    pub(crate) fn hint(&self) -> Option<&str> {
         match self {
             Self::Rank(failure) => failure.hint.as_deref(),
             Self::Folder { .. } => Some("choose a folder that you may write with `--project`"),
@@ -53,23 +53,23 @@ impl LaunchError {
 
 /// The rank that failed first.
 #[derive(Debug, thiserror::Error)]
-pub struct RankFailure {
+pub(crate) struct RankFailure {
     /// Its number.
-    pub rank: usize,
+    pub(crate) rank: usize,
     /// How many ranks there were.
-    pub world: usize,
+    pub(crate) world: usize,
     /// What it was doing: completes "it was …".
-    pub doing: String,
+    pub(crate) doing: String,
     /// Why it ended, in its own words or those of the system.
-    pub why: String,
+    pub(crate) why: String,
     /// What to do next.
-    pub hint: Option<String>,
+    pub(crate) hint: Option<String>,
     /// What it printed last, when it could not say why itself.
-    pub last_lines: Vec<String>,
+    pub(crate) last_lines: Vec<String>,
     /// Its log.
-    pub log: PathBuf,
+    pub(crate) log: PathBuf,
     /// Whether the rank itself said why.
-    pub spoke: bool,
+    pub(crate) spoke: bool,
 }
 
 impl std::fmt::Display for RankFailure {

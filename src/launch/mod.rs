@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 use yolo_plan::RunPlan;
 use yolo_plan::event::Event;
 
-pub use failure::LaunchError;
+pub(crate) use failure::LaunchError;
 
 use crate::setup::Libtorch;
 
 /// How a run ended when no rank failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// All ranks finished.
     Finished,
     /// The run was interrupted; its state stands in this file, if it got that far.
@@ -31,11 +31,11 @@ pub enum Outcome {
 
 /// The programs of a run.
 #[derive(Debug, Clone)]
-pub struct Programs<'a> {
+pub(crate) struct Programs<'a> {
     /// The trainer.
-    pub trainer: &'a Path,
+    pub(crate) trainer: &'a Path,
     /// The libtorch that it loads.
-    pub libtorch: &'a Libtorch,
+    pub(crate) libtorch: &'a Libtorch,
 }
 
 /// Starts the ranks of `plan`, whose file is `plan_file`, and watches them to their end.
@@ -43,7 +43,7 @@ pub struct Programs<'a> {
 ///
 /// # Errors
 /// When a rank cannot be started or fails.
-pub fn run(
+pub(crate) fn run(
     plan: &RunPlan,
     plan_file: &Path,
     programs: &Programs<'_>,

@@ -21,6 +21,9 @@ const SETTLE: Duration = Duration::from_millis(700);
 const GRACE: Duration = Duration::from_secs(5);
 /// How long ranks may take to save and end after Ctrl-C.
 const INTERRUPT_GRACE: Duration = Duration::from_secs(120);
+/// A second signal within this time is the same one, sent twice: `timeout` and some shells signal
+/// the process and its group.
+const SAME_SIGNAL: Duration = Duration::from_secs(1);
 /// The trainer's exit code after an interrupt that was saved.
 const INTERRUPTED: i32 = 130;
 
@@ -115,9 +118,9 @@ enum Step {
 impl Watch {
     fn run(&mut self, listen: &mut dyn FnMut(usize, &Event)) {
         while self.ranks.iter().any(|rank| rank.ended.is_none()) {
-            let wait = self.deadline.map_or(Duration::from_secs(3600), |(at, _)| {
-                at.saturating_duration_since(Instant::now())
-            });
+            let wait = self
+                .deadline
+                .map_or(Duration::from_secs(3600), |(at, _)| at.saturating_duration_since(Instant::now()));
             match self.receiver.recv_timeout(wait) {
                 Ok(Message::Event(rank, event)) => {
                     self.hear(rank, &event);
@@ -183,8 +186,10 @@ impl Watch {
     }
 
     fn interrupt(&mut self) {
-        if self.interrupted.is_some() {
-            self.signal_all(Step::Kill);
+        if let Some(first) = self.interrupted {
+            if first.elapsed() > SAME_SIGNAL {
+                self.signal_all(Step::Kill);
+            }
             return;
         }
         let now = Instant::now();
@@ -246,7 +251,7 @@ impl Watch {
                 }
             }
         };
-        Err(LaunchError::Rank(failure))
+        Err(LaunchError::Rank(Box::new(failure)))
     }
 }
 

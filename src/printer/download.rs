@@ -14,7 +14,7 @@ const PLAIN_EVERY: Duration = Duration::from_secs(5);
 
 /// Draws what setup does.
 #[derive(Debug)]
-pub struct SetupView<'a> {
+pub(crate) struct SetupView<'a> {
     printer: &'a Printer,
     line: ProgressBar,
     state: Mutex<State>,
@@ -29,7 +29,7 @@ struct State {
 
 impl<'a> SetupView<'a> {
     /// A view that draws nothing yet.
-    pub fn new(printer: &'a Printer) -> Self {
+    pub(crate) fn new(printer: &'a Printer) -> Self {
         let now = Instant::now();
         let state = State { step: String::new(), began: now, last_plain: now };
         Self { printer, line: printer.line(), state: Mutex::new(state) }

@@ -14,7 +14,7 @@ const PLAIN_EVERY: Duration = Duration::from_secs(10);
 
 /// Draws the events of a run.
 #[derive(Debug)]
-pub struct LiveView<'a> {
+pub(crate) struct LiveView<'a> {
     printer: &'a Printer,
     line: ProgressBar,
     began: Option<(Instant, f64)>,
@@ -26,7 +26,7 @@ pub struct LiveView<'a> {
 
 impl<'a> LiveView<'a> {
     /// A view that draws nothing yet.
-    pub fn new(printer: &'a Printer) -> Self {
+    pub(crate) fn new(printer: &'a Printer) -> Self {
         Self {
             printer,
             line: printer.line(),
@@ -39,7 +39,7 @@ impl<'a> LiveView<'a> {
     }
 
     /// Takes one event of a rank. Only rank 0 tells of the run; warnings come from any rank.
-    pub fn show(&mut self, rank: usize, event: &Event) {
+    pub(crate) fn show(&mut self, rank: usize, event: &Event) {
         match event {
             Event::Warning { message } if rank == 0 => self.line.suspend(|| self.printer.warning(message)),
             Event::Warning { message } => {
@@ -64,7 +64,11 @@ impl<'a> LiveView<'a> {
             Event::Finished { files, epochs, seconds, stopped_early } => {
                 self.files.clone_from(files);
                 if *epochs > 0 {
-                    let early = if *stopped_early { ", stopped early: the fitness did not rise any more" } else { "" };
+                    let early = if *stopped_early {
+                        ", stopped early: the fitness did not rise any more"
+                    } else {
+                        ""
+                    };
                     self.line.suspend(|| {
                         self.printer.say(format_args!("\n{epochs} epochs in {}{early}", duration(*seconds)));
                     });
@@ -75,7 +79,7 @@ impl<'a> LiveView<'a> {
     }
 
     /// Removes the redrawn line and gives the files that the run left.
-    pub fn finish(self) -> Vec<OutputFile> {
+    pub(crate) fn finish(self) -> Vec<OutputFile> {
         self.line.finish_and_clear();
         self.files
     }
@@ -120,7 +124,9 @@ impl<'a> LiveView<'a> {
         let mut text = String::new();
         if !self.header_shown {
             self.header_shown = true;
-            text.push_str("    epoch       box       obj       cls         P         R     mAP50  mAP50-95  images/s\n");
+            text.push_str(
+                "    epoch       box       obj       cls         P         R     mAP50  mAP50-95  images/s\n",
+            );
         }
         let counter = format!("{}/{}", epoch.epoch + 1, epoch.epochs);
         text.push_str(&format!("{counter:>9}"));

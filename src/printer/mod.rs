@@ -12,9 +12,9 @@ use std::io::{IsTerminal as _, Write as _};
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-pub use download::SetupView;
-pub use live::LiveView;
-pub use table::val_table;
+pub(crate) use download::SetupView;
+pub(crate) use live::LiveView;
+pub(crate) use table::val_table;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
@@ -22,7 +22,7 @@ const HINT: Style = AnsiColor::Cyan.on_default().bold();
 
 /// The one voice of the command.
 #[derive(Debug, Clone)]
-pub struct Printer {
+pub(crate) struct Printer {
     quiet: bool,
     terminal: bool,
 }
@@ -30,35 +30,35 @@ pub struct Printer {
 impl Printer {
     /// A printer that keeps talk to itself when `quiet` is set. Errors, warnings and results are
     /// always said.
-    pub fn new(quiet: bool) -> Self {
+    pub(crate) fn new(quiet: bool) -> Self {
         Self { quiet, terminal: std::io::stderr().is_terminal() }
     }
 
     /// Whether stderr is a terminal, where a progress line can be drawn.
-    pub fn is_terminal(&self) -> bool {
+    pub(crate) fn is_terminal(&self) -> bool {
         self.terminal && !self.quiet
     }
 
     /// A result, to stdout.
-    pub fn result(&self, text: impl Display) {
+    pub(crate) fn result(&self, text: impl Display) {
         // A reader that has gone away, such as `head`, wants no more results.
         let _ = writeln!(anstream::stdout(), "{text}");
     }
 
     /// Talk, to stderr.
-    pub fn say(&self, text: impl Display) {
+    pub(crate) fn say(&self, text: impl Display) {
         if !self.quiet {
             let _ = writeln!(anstream::stderr(), "{text}");
         }
     }
 
     /// Something that the user should know, but that stops nothing.
-    pub fn warning(&self, text: impl Display) {
+    pub(crate) fn warning(&self, text: impl Display) {
         let _ = writeln!(anstream::stderr(), "{WARNING}warning:{WARNING:#} {text}");
     }
 
     /// Why the command could not do what was asked, and what to do next.
-    pub fn error(&self, text: impl Display, hint: Option<&str>) {
+    pub(crate) fn error(&self, text: impl Display, hint: Option<&str>) {
         let _ = writeln!(anstream::stderr(), "{ERROR}error:{ERROR:#} {text}");
         if let Some(hint) = hint {
             let _ = writeln!(anstream::stderr(), "{HINT}hint:{HINT:#} {hint}");
@@ -67,14 +67,16 @@ impl Printer {
 
     /// A line that is redrawn in place; it draws nothing without a terminal.
     pub(crate) fn line(&self) -> ProgressBar {
-        let target = if self.is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let style = ProgressStyle::with_template("{wide_msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+        let target =
+            if self.is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let style =
+            ProgressStyle::with_template("{wide_msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
         ProgressBar::with_draw_target(None, target).with_style(style)
     }
 }
 
 /// Bytes as people read them, in units of 1000 as disks and downloads are sold: `122.9 MB`.
-pub fn bytes(count: u64) -> String {
+pub(crate) fn bytes(count: u64) -> String {
     const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
     let mut value = count as f64;
     let mut unit = 0;
@@ -86,7 +88,7 @@ pub fn bytes(count: u64) -> String {
 }
 
 /// A time as people read it: `42 s`, `3:07`, `1:02:30`.
-pub fn duration(seconds: f64) -> String {
+pub(crate) fn duration(seconds: f64) -> String {
     let seconds = seconds.max(0.0).round() as u64;
     let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     match (hours, minutes) {
@@ -102,7 +104,10 @@ mod tests {
 
     #[test]
     fn sizes_and_times_read_well() {
-        assert_eq!([bytes(999), bytes(1000), bytes(122_940_000), bytes(999_960_000)], ["999 B", "1.0 kB", "122.9 MB", "1.0 GB"]);
+        assert_eq!(
+            [bytes(999), bytes(1000), bytes(122_940_000), bytes(999_960_000)],
+            ["999 B", "1.0 kB", "122.9 MB", "1.0 GB"]
+        );
         assert_eq!([duration(41.6), duration(187.0), duration(3750.0)], ["42 s", "3:07", "1:02:30"]);
     }
 }

@@ -3,7 +3,7 @@
 use yolo_plan::event::ValTable;
 
 /// The table as text, a line a row, the row `all` first.
-pub fn val_table(table: &ValTable) -> String {
+pub(crate) fn val_table(table: &ValTable) -> String {
     let width = table.rows.iter().map(|row| row.class.chars().count()).max().unwrap_or(0).max(5);
     let mut text = format!(
         "{:>width$} {:>9} {:>10} {:>9} {:>9} {:>9} {:>9}",

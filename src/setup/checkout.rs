@@ -32,7 +32,8 @@ pub(super) fn point_link(places: &Places, libtorch: &Libtorch) -> Result<bool, S
         return Ok(false);
     }
     if link.is_dir() && !link.is_symlink() {
-        let taken = std::io::Error::other("a real folder is there; move it away, setup keeps a link at this place");
+        let taken =
+            std::io::Error::other("a real folder is there; move it away, setup keeps a link at this place");
         return Err(SetupError::File { action: "replace", path: link, source: taken });
     }
     // A new link renamed over the old one: no moment without a link.

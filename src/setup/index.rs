@@ -17,10 +17,8 @@ pub(super) fn ask_pytorch(
     progress: &dyn Progress,
 ) -> Result<Located, FetchError> {
     let page = client.text(CPU_PAGE, LONGEST, progress)?;
-    find(&page, wheel.file).ok_or_else(|| FetchError::Missing {
-        archive: CPU_PAGE.to_owned(),
-        member: wheel.file.to_owned(),
-    })
+    find(&page, wheel.file)
+        .ok_or_else(|| FetchError::Missing { archive: CPU_PAGE.to_owned(), member: wheel.file.to_owned() })
 }
 
 fn find(page: &str, file: &str) -> Option<Located> {

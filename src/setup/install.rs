@@ -57,7 +57,10 @@ impl Job<'_> {
             let running: Vec<_> =
                 prepared.iter().map(|one| scope.spawn(|| one.fetch(into, &meter))).collect();
             // A panic of a thread is a defect of this program and goes on as one.
-            running.into_iter().map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+            running
+                .into_iter()
+                .map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
         });
         let (mut files, mut trust) = (Vec::new(), Trust::Pinned);
         for result in results {
@@ -78,7 +81,8 @@ impl Job<'_> {
     ) -> Result<Prepared<'a>, FetchError> {
         let archive = Archive::open(self.client, &located.address)?;
         let picks = wheel.picks(self.headers);
-        let pinned = located.sha256.as_deref().is_none_or(|sha| sha == wheel.sha256) && !wheel.sha256.is_empty();
+        let pinned =
+            located.sha256.as_deref().is_none_or(|sha| sha == wheel.sha256) && !wheel.sha256.is_empty();
         // Unknown bytes over an open line are believed only as a whole that has the told hash.
         let open_line = located.address.starts_with("http:") && !pinned;
         let selection = if open_line {
@@ -127,12 +131,17 @@ impl Job<'_> {
         let records = into.join(RECORDS);
         fs::remove_dir_all(&records).map_err(SetupError::file("remove", records))?;
         if self.headers && !into.join(A_HEADER).is_file() {
-            return Err(FetchError::Missing { archive: prepared[0].archive.shown(), member: A_HEADER.into() }.into());
+            return Err(FetchError::Missing {
+                archive: prepared[0].archive.shown(),
+                member: A_HEADER.into(),
+            }
+            .into());
         }
         // torch-sys links libtorch, which in the wheel would ask for libtorch_cuda as well.
         let script = into.join("lib/libtorch.so");
         if !script.exists() {
-            fs::write(&script, "INPUT ( libtorch_cpu.so libc10.so )\n").map_err(SetupError::file("write", script))?;
+            fs::write(&script, "INPUT ( libtorch_cpu.so libc10.so )\n")
+                .map_err(SetupError::file("write", script))?;
         }
         let version = into.join("build-version");
         fs::write(&version, LIBTORCH_VERSION).map_err(SetupError::file("write", version))?;
@@ -182,10 +191,10 @@ impl Prepared<'_> {
     fn check_record(&self, unpacked: &[Unpacked], into: &Path, whole: bool) -> Result<Trust, FetchError> {
         let place = self.wheel.record_place();
         let is_record = |file: &&Unpacked| file.path == Path::new(&place);
-        let record = unpacked.iter().find(is_record).ok_or_else(|| FetchError::Missing {
-            archive: self.archive.shown(),
-            member: "RECORD".into(),
-        })?;
+        let record = unpacked
+            .iter()
+            .find(is_record)
+            .ok_or_else(|| FetchError::Missing { archive: self.archive.shown(), member: "RECORD".into() })?;
         let trust = if self.whole == Some(self.wheel.sha256) && !self.wheel.sha256.is_empty() {
             let actual = hex::encode(record.sha256);
             if actual != self.wheel.record_sha256 {
@@ -198,7 +207,8 @@ impl Prepared<'_> {
             Trust::Tls
         };
         let path = into.join(&place);
-        let text = fs::read_to_string(&path).map_err(|source| FetchError::Disk { action: "read", path, source })?;
+        let text =
+            fs::read_to_string(&path).map_err(|source| FetchError::Disk { action: "read", path, source })?;
         let record = Record::parse(&text);
         for file in unpacked.iter().filter(|file| !is_record(file)) {
             record

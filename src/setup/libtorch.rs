@@ -51,9 +51,8 @@ pub fn ensure_libtorch(
     // Headers that are there once are kept by a repair, so that a checkout goes on building.
     let headers = want_headers || target.join(A_HEADER).exists();
     install(&target, headers, &lock, progress)?;
-    Stamp::check(&target, want_headers).map_err(|why| {
-        SetupError::NoSource(vec![Refusal { source: target.display().to_string(), why }])
-    })?;
+    Stamp::check(&target, want_headers)
+        .map_err(|why| SetupError::NoSource(vec![Refusal { source: target.display().to_string(), why }]))?;
     Ok(installed(target))
 }
 
@@ -105,20 +104,23 @@ fn install(target: &Path, headers: bool, lock: &Lock, progress: &dyn Progress) -
     if let Some(mirror) = std::env::var("YOLO_MIRROR").ok().filter(|mirror| !mirror.is_empty()) {
         sources.push(("YOLO_MIRROR".into(), Box::new(move || Ok((&CPU, mirrored(&mirror))))));
     }
-    sources.push(("the package index, asked through pip".into(), Box::new(|| Ok((&CPU, pip::ask_pip(&CPU)?)))));
+    sources
+        .push(("the package index, asked through pip".into(), Box::new(|| Ok((&CPU, pip::ask_pip(&CPU)?)))));
     sources.push(("the package index, asked through uv".into(), Box::new(|| Ok((&CPU, pip::ask_uv(&CPU)?)))));
     let wheel: &'static [Wheel] = const { &[CPU_OF_PYTORCH] };
     sources.push((
         "PyTorch's own site".into(),
         Box::new(|| {
-            let located = index::ask_pytorch(&client, &wheel[0], progress).map_err(|error| error.to_string())?;
+            let located =
+                index::ask_pytorch(&client, &wheel[0], progress).map_err(|error| error.to_string())?;
             Ok((wheel, vec![located]))
         }),
     ));
     let mut refusals = Vec::new();
     for (source, ask) in &sources {
         let began = Instant::now();
-        progress.event(Event::Step { text: &format!("looking for libtorch {LIBTORCH_VERSION} (cpu): {source}") });
+        progress
+            .event(Event::Step { text: &format!("looking for libtorch {LIBTORCH_VERSION} (cpu): {source}") });
         let attempt = ask().map_err(Attempt::Refused).and_then(|(wheels, located)| {
             progress.event(Event::Step { text: &format!("fetching libtorch {LIBTORCH_VERSION} (cpu)") });
             let job = Job { client: &client, wheels, located: &located, headers, target, progress };
@@ -147,9 +149,8 @@ enum Attempt {
 impl From<SetupError> for Attempt {
     fn from(error: SetupError) -> Self {
         match error {
-            SetupError::Fetch(FetchError::Disk { .. } | FetchError::Space { .. }) | SetupError::File { .. } => {
-                Self::Final(error)
-            }
+            SetupError::Fetch(FetchError::Disk { .. } | FetchError::Space { .. })
+            | SetupError::File { .. } => Self::Final(error),
             other => Self::Refused(other.to_string()),
         }
     }
@@ -247,7 +248,8 @@ mod tests {
 
     #[test]
     fn a_python_torch_is_taken_and_its_cuda_seen() {
-        let text = "from typing import Optional\n__version__ = '2.11.0+cu130'\ncuda: Optional[str] = '13.0'\n";
+        let text =
+            "from typing import Optional\n__version__ = '2.11.0+cu130'\ncuda: Optional[str] = '13.0'\n";
         let root = a_libtorch("version.py", text);
         fs::write(root.path().join("lib/libtorch_cuda.so"), "").unwrap();
         let libtorch = from_user(root.path(), false).unwrap();
@@ -270,7 +272,10 @@ mod tests {
 
     #[test]
     fn a_mirror_may_be_an_address_or_a_folder() {
-        assert_eq!(mirrored("http://localhost:1/w/")[0].address, format!("http://localhost:1/w/{}", CPU[0].file));
+        assert_eq!(
+            mirrored("http://localhost:1/w/")[0].address,
+            format!("http://localhost:1/w/{}", CPU[0].file)
+        );
         assert_eq!(mirrored("/srv/wheels")[1].address, format!("/srv/wheels/{}", CPU[1].file));
     }
 }

@@ -143,8 +143,8 @@ impl Pip {
 fn parse_report(bytes: &[u8], wheels: &[Wheel]) -> Result<Vec<Located>, String> {
     // Some pips print warnings before the report.
     let start = bytes.iter().position(|byte| *byte == b'{').unwrap_or_default();
-    let report: Report =
-        serde_json::from_slice(&bytes[start..]).map_err(|error| format!("its report is not readable: {error}"))?;
+    let report: Report = serde_json::from_slice(&bytes[start..])
+        .map_err(|error| format!("its report is not readable: {error}"))?;
     wheels
         .iter()
         .map(|wheel| {
@@ -255,9 +255,9 @@ fn last_error(text: &str) -> String {
         .find(|line| line.to_lowercase().contains("error"))
         .or_else(|| text.lines().rev().find(|line| !line.trim().is_empty()))
         .unwrap_or("it failed and said nothing");
-    let words = line.split_whitespace().map(|word| {
-        if word.contains("://") { Redacted::new(word).to_string() } else { word.to_owned() }
-    });
+    let words = line
+        .split_whitespace()
+        .map(|word| if word.contains("://") { Redacted::new(word).to_string() } else { word.to_owned() });
     words.collect::<Vec<_>>().join(" ")
 }
 
@@ -269,7 +269,9 @@ mod tests {
     #[test]
     fn a_report_is_read_in_the_order_of_the_wheels() {
         let item = |name: &str, url: &str, info: &str| {
-            format!(r#"{{"metadata":{{"name":"{name}"}},"download_info":{{"url":"{url}","archive_info":{info}}}}}"#)
+            format!(
+                r#"{{"metadata":{{"name":"{name}"}},"download_info":{{"url":"{url}","archive_info":{info}}}}}"#
+            )
         };
         let report = format!(
             "WARNING: old\n{{\"version\":\"1\",\"install\":[{},{},{}]}}",
@@ -282,7 +284,11 @@ mod tests {
             located.iter().map(|place| (place.address.as_str(), place.sha256.as_deref())).collect();
         assert_eq!(
             located,
-            [("https://h/t.whl", Some("cd")), ("https://h/c.whl", Some("ab")), ("file:///wheels/r.whl", None)]
+            [
+                ("https://h/t.whl", Some("cd")),
+                ("https://h/c.whl", Some("ab")),
+                ("file:///wheels/r.whl", None)
+            ]
         );
     }
 

@@ -49,7 +49,13 @@ pub(super) struct StampedFile {
 }
 
 impl Stamp {
-    pub(super) fn new(variant: &str, sources: Vec<String>, trust: Trust, headers: bool, files: Vec<StampedFile>) -> Self {
+    pub(super) fn new(
+        variant: &str,
+        sources: Vec<String>,
+        trust: Trust,
+        headers: bool,
+        files: Vec<StampedFile>,
+    ) -> Self {
         let (format, version, variant) = (FORMAT, LIBTORCH_VERSION.to_owned(), variant.to_owned());
         Self { format, version, variant, sources, trust, headers, files }
     }
@@ -61,7 +67,8 @@ impl Stamp {
     /// The stamp of a complete installation, or why there is none.
     pub(super) fn check(root: &Path, want_headers: bool) -> Result<Self, String> {
         let text = fs::read(root.join(FILE)).map_err(|error| format!("no stamp ({error})"))?;
-        let stamp: Self = serde_json::from_slice(&text).map_err(|error| format!("unreadable stamp ({error})"))?;
+        let stamp: Self =
+            serde_json::from_slice(&text).map_err(|error| format!("unreadable stamp ({error})"))?;
         if stamp.format != FORMAT || stamp.version != LIBTORCH_VERSION {
             return Err(format!("stamp of format {}, libtorch {}", stamp.format, stamp.version));
         }

@@ -111,9 +111,12 @@ struct Build {
 impl Build {
     fn of(exe: &Path) -> Self {
         let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
-        let is_target = |path: &Path| path.join("CACHEDIR.TAG").is_file() && path.join(".rustc_info.json").is_file();
+        let is_target =
+            |path: &Path| path.join("CACHEDIR.TAG").is_file() && path.join(".rustc_info.json").is_file();
         // Test programs lie in `deps`, one deeper.
-        let folder = exe.parent().map(|folder| if folder.ends_with("deps") { folder.parent().unwrap_or(folder) } else { folder });
+        let folder = exe
+            .parent()
+            .map(|folder| if folder.ends_with("deps") { folder.parent().unwrap_or(folder) } else { folder });
         let none = Self { target: None, profile: "release".into(), triple: None };
         let (Some(folder), Some(above)) = (folder, folder.and_then(Path::parent)) else { return none };
         let Some(profile) = name(folder) else { return none };
@@ -232,8 +235,10 @@ fn newer(path: &Path, built: SystemTime) -> bool {
 fn clean(command: &mut Command) {
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();
-        let of_the_run = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_"].iter().any(|start| text.starts_with(start));
-        if of_the_run || matches!(&*text, "CARGO" | "CARGO_PRIMARY_PACKAGE" | "CARGO_CRATE_NAME" | "OUT_DIR") {
+        let of_the_run =
+            ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_"].iter().any(|start| text.starts_with(start));
+        if of_the_run || matches!(&*text, "CARGO" | "CARGO_PRIMARY_PACKAGE" | "CARGO_CRATE_NAME" | "OUT_DIR")
+        {
             command.env_remove(&name);
         }
     }
@@ -243,7 +248,9 @@ fn clean(command: &mut Command) {
     if let (Some(path), Some(_)) = (env::var_os("LD_LIBRARY_PATH"), env::var_os("CARGO_MANIFEST_DIR")) {
         let kept = env::split_paths(&path).filter(|folder| {
             let text = folder.to_string_lossy();
-            !text.contains("/target/") && !text.contains("/.rustup/") && !folder.join("libtorch_cpu.so").exists()
+            !text.contains("/target/")
+                && !text.contains("/.rustup/")
+                && !folder.join("libtorch_cpu.so").exists()
         });
         match env::join_paths(kept) {
             Ok(kept) if !kept.is_empty() => command.env("LD_LIBRARY_PATH", kept),
@@ -291,7 +298,8 @@ fn explain(status: &str, lines: &[String]) -> SetupError {
         "see all of it with `cargo build --release -p yolo-trainer` in the checkout"
     };
     // Errors first if there are any; the tail otherwise.
-    let first = lines.iter().position(|line| line.starts_with("error")).unwrap_or(lines.len().saturating_sub(15));
+    let first =
+        lines.iter().position(|line| line.starts_with("error")).unwrap_or(lines.len().saturating_sub(15));
     let shown = lines[first..].iter().take(20).map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n");
     SetupError::Build { status: status.to_owned(), lines: shown, remedy: remedy.to_owned() }
 }
@@ -329,7 +337,10 @@ mod tests {
         let later = SystemTime::now() + Duration::from_secs(60);
         assert!(!newer(folder.path(), later));
         let touch = |name: &str| {
-            File::create(folder.path().join(name)).unwrap().set_modified(later + Duration::from_secs(1)).unwrap();
+            File::create(folder.path().join(name))
+                .unwrap()
+                .set_modified(later + Duration::from_secs(1))
+                .unwrap();
         };
         touch("tests/a.rs");
         assert!(!newer(folder.path(), later));

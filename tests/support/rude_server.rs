@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// How the next answer goes wrong. `Fine` is a polite server with ranges.
 #[derive(Debug, Clone)]
-pub enum Manner {
+pub(crate) enum Manner {
     /// As it should be.
     Fine,
     /// 200 with the whole file, whatever was asked.
@@ -37,7 +37,7 @@ pub enum Manner {
 }
 
 /// A running server; its thread ends with the test's process.
-pub struct RudeServer {
+pub(crate) struct RudeServer {
     address: String,
     shared: Arc<Shared>,
 }
@@ -53,7 +53,7 @@ struct Shared {
 
 impl RudeServer {
     /// Serves these files; every path begins with `/`.
-    pub fn start(files: HashMap<String, Vec<u8>>) -> Self {
+    pub(crate) fn start(files: HashMap<String, Vec<u8>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let shared = Arc::new(Shared {
@@ -76,28 +76,28 @@ impl RudeServer {
         Self { address, shared }
     }
 
-    pub fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("{}{path}", self.address)
     }
 
     /// Sets the manners of a path: one an answer, the last for ever.
-    pub fn behave(&self, path: &str, manners: &[Manner]) {
+    pub(crate) fn behave(&self, path: &str, manners: &[Manner]) {
         let reversed = manners.iter().rev().cloned().collect();
         self.shared.manners.lock().unwrap().insert(path.to_owned(), reversed);
     }
 
     /// The `Range` headers so far, empty for a request without one.
-    pub fn asked(&self) -> Vec<String> {
+    pub(crate) fn asked(&self) -> Vec<String> {
         self.shared.asked.lock().unwrap().clone()
     }
 
     /// Bytes of bodies that were sent so far.
-    pub fn sent(&self) -> usize {
+    pub(crate) fn sent(&self) -> usize {
         *self.shared.sent.lock().unwrap()
     }
 
     /// All header lines of all requests.
-    pub fn headers(&self) -> Vec<String> {
+    pub(crate) fn headers(&self) -> Vec<String> {
         self.shared.headers.lock().unwrap().clone()
     }
 }
@@ -121,7 +121,8 @@ impl Shared {
         self.asked.lock().unwrap().push(range.clone());
         let manner = self.manner(&path);
         let Some(file) = self.files.get(&path) else {
-            return stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            return stream
+                .write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         };
         let file = match manner {
             Manner::Flip(at) => {
@@ -134,27 +135,37 @@ impl Shared {
         let etag = if matches!(manner, Manner::Changed) { "\"two\"" } else { "\"one\"" };
         match &manner {
             Manner::Status(status, headers) => {
-                let head = format!("HTTP/1.1 {status} Rude\r\n{headers}Content-Length: 4\r\nConnection: close\r\n\r\nrude");
+                let head = format!(
+                    "HTTP/1.1 {status} Rude\r\n{headers}Content-Length: 4\r\nConnection: close\r\n\r\nrude"
+                );
                 return stream.write_all(head.as_bytes());
             }
             Manner::NoSuffix(status) if range.starts_with("bytes=-") => {
-                let head = format!("HTTP/1.1 {status} Rude\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+                let head =
+                    format!("HTTP/1.1 {status} Rude\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
                 return stream.write_all(head.as_bytes());
             }
             Manner::Html => {
                 let page = "<!DOCTYPE html><html>Please log in</html>";
-                let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{page}", page.len());
+                let head = format!(
+                    "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{page}",
+                    page.len()
+                );
                 return stream.write_all(head.as_bytes());
             }
             Manner::RedirectLoop => {
-                let head = format!("HTTP/1.1 302 Found\r\nLocation: {path}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+                let head = format!(
+                    "HTTP/1.1 302 Found\r\nLocation: {path}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+                );
                 return stream.write_all(head.as_bytes());
             }
             _ => {}
         }
         let wanted = if matches!(manner, Manner::NoRanges) { None } else { parse(&range, file.len()) };
         let (head, body) = match wanted {
-            None => (format!("HTTP/1.1 200 OK\r\nETag: {etag}\r\nContent-Length: {}\r\n", file.len()), &file[..]),
+            None => {
+                (format!("HTTP/1.1 200 OK\r\nETag: {etag}\r\nContent-Length: {}\r\n", file.len()), &file[..])
+            }
             Some((start, end)) => {
                 let total = file.len();
                 let length = end - start;

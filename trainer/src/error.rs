@@ -135,4 +135,17 @@ mod tests {
         let error = TrainError::from(PlanError::new("no such file").with_hint("look again"));
         assert_eq!(error.hint(), Some("look again"));
     }
+
+    #[test]
+    fn a_lost_peer_is_told_from_other_failures() {
+        let from = |text: &str| {
+            let error = TchError::Torch(text.to_owned());
+            TrainError::from(tch_distributed::Error::from_tch("all-reduce", &error))
+        };
+        let lost = from("Connection closed by peer [127.0.0.1]:47314").at("epoch 1");
+        assert!(lost.peer_lost());
+        assert_eq!(lost.to_string(), "epoch 1: all-reduce: Connection closed by peer [127.0.0.1]:47314");
+        assert!(from("Timed out waiting 2000ms for recv operation to complete").peer_lost());
+        assert!(!from("sizes differ").peer_lost());
+    }
 }

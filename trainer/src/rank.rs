@@ -135,6 +135,7 @@ fn connect(plan: &RunPlan, rank: usize, reporter: &Reporter) -> Result<Connected
         ))
         .with_hint("use the two programs of one release; from a checkout, run `yolo` again to rebuild the trainer"));
     }
+    end_with_supervisor()?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop))
@@ -153,6 +154,22 @@ fn connect(plan: &RunPlan, rank: usize, reporter: &Reporter) -> Result<Connected
     });
     let (store, group) = peers(plan, rank, reporter)?;
     Ok((device, stop, store, group))
+}
+
+/// Asks the system for SIGTERM when the supervisor dies, however it dies: no rank is left behind.
+/// A rank without a supervisor (under torchrun) has a parent that looks after it.
+#[cfg(target_os = "linux")]
+fn end_with_supervisor() -> Result<(), TrainError> {
+    if std::env::var_os(yolo_plan::event::EVENTS_FD).is_none() {
+        return Ok(());
+    }
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))
+        .map_err(|error| TrainError::new(format!("the supervisor's end could not be watched: {error}")))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn end_with_supervisor() -> Result<(), TrainError> {
+    Ok(())
 }
 
 /// Finds the device of a local rank, opening libtorch's CUDA half first: a CUDA query that comes

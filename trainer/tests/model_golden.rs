@@ -5,7 +5,8 @@
 use std::path::PathBuf;
 
 use tch::{Device, Kind, Tensor, no_grad};
-use yolo_plan::model::{Activation, ConvSpec, CspSpec, Layer, ModelSpec, Module};
+use yolo_data::weights::{self, WeightsFile};
+use yolo_plan::model::ModelSpec;
 use yolo_trainer::model::Model;
 
 fn golden(name: &str) -> Option<PathBuf> {
@@ -19,61 +20,8 @@ fn golden(name: &str) -> Option<PathBuf> {
     Some(file)
 }
 
-/// yolov5n with 80 classes, by hand: the test depends on no parser.
 fn yolov5n() -> ModelSpec {
-    let act = Activation::Silu;
-    let conv = |c1, c2, k: usize, s, p| {
-        let spec = ConvSpec { c1, c2, k: [k; 2], s: [s; 2], p: [p; 2], g: 1, d: 1, act };
-        (vec![], Module::Conv(spec), c2)
-    };
-    let c3 =
-        |c1, c2, n, shortcut| (vec![], Module::C3(CspSpec { c1, c2, n, shortcut, g: 1, e: 0.5, act }), c2);
-    let upsample = |c| (vec![], Module::Upsample { scale: 2.0, mode: "nearest".to_owned() }, c);
-    let concat = |index: i64, other, c| (vec![index - 1, other], Module::Concat { dim: 1 }, c);
-    let rows = vec![
-        conv(3, 16, 6, 2, 2),
-        conv(16, 32, 3, 2, 1),
-        c3(32, 32, 1, true),
-        conv(32, 64, 3, 2, 1),
-        c3(64, 64, 2, true),
-        conv(64, 128, 3, 2, 1),
-        c3(128, 128, 3, true),
-        conv(128, 256, 3, 2, 1),
-        c3(256, 256, 1, true),
-        (vec![], Module::Sppf { c1: 256, c2: 256, k: 5, act }, 256),
-        conv(256, 128, 1, 1, 0),
-        upsample(128),
-        concat(12, 6, 256),
-        c3(256, 128, 1, false),
-        conv(128, 64, 1, 1, 0),
-        upsample(64),
-        concat(16, 4, 128),
-        c3(128, 64, 1, false),
-        conv(64, 64, 3, 2, 1),
-        concat(19, 14, 128),
-        c3(128, 128, 1, false),
-        conv(128, 128, 3, 2, 1),
-        concat(22, 10, 256),
-        c3(256, 256, 1, false),
-        (vec![17, 20, 23], Module::Detect { nc: 80, na: 3, channels: vec![64, 128, 256] }, 85),
-    ];
-    let layers = rows.into_iter().enumerate().map(|(index, (from, module, out_channels))| {
-        let from = if from.is_empty() { vec![index as i64 - 1] } else { from };
-        Layer { index, from, module, copies: 1, out_channels }
-    });
-    ModelSpec {
-        name: "yolov5n".to_owned(),
-        nc: 80,
-        channels: 3,
-        anchors: vec![
-            vec![[10.0, 13.0], [16.0, 30.0], [33.0, 23.0]],
-            vec![[30.0, 61.0], [62.0, 45.0], [59.0, 119.0]],
-            vec![[116.0, 90.0], [156.0, 198.0], [373.0, 326.0]],
-        ],
-        anchors_are_placeholders: false,
-        layers: layers.collect(),
-        yaml: serde_json::Value::Null,
-    }
+    ModelSpec::load("yolov5n", 80, None).unwrap()
 }
 
 /// The largest difference, relative to the largest value expected.
@@ -84,24 +32,23 @@ fn difference(ours: &Tensor, theirs: &Tensor) -> f64 {
     (ours - theirs).abs().max().double_value(&[]) / scale
 }
 
-fn initial() -> Option<(Model, Vec<(String, Tensor)>)> {
-    let weights = Tensor::read_safetensors(golden("a_yolov5n_init.safetensors")?).unwrap();
-    let model = Model::new(&yolov5n(), Device::Cpu).unwrap();
-    let report = model.transfer_tensors(&weights, false).unwrap();
-    assert_eq!((report.matched, report.total), (349, 349), "{report:?}");
-    assert!(report.missing.is_empty() && report.extra.is_empty() && report.reshaped.is_empty());
+fn initial() -> Option<(Model, WeightsFile)> {
+    let weights = weights::read(&golden("a_yolov5n_init.safetensors")?).unwrap();
+    let mut model = Model::new(&yolov5n(), Device::Cpu).unwrap();
+    let report = model.transfer(&weights, false).unwrap();
+    assert_eq!(report.summary(), "transferred 349 of 349 tensors");
     Some((model, weights))
 }
 
 #[test]
 fn the_size_of_yolov5n_is_that_of_the_original() {
     let model = Model::new(&yolov5n(), Device::Cpu).unwrap();
-    let summary = model.summary(640).unwrap();
+    let summary = model.summary();
     assert_eq!(summary.parameters, 1_872_157);
     assert_eq!(summary.gradients, 1_872_157);
     assert_eq!(summary.layers, 125);
     assert_eq!(model.strides(), [8.0, 16.0, 32.0]);
-    assert_eq!(model.fuse().unwrap().summary(640).unwrap().layers, 68);
+    assert_eq!(model.fuse().unwrap().summary().layers, 68);
     assert!((summary.gflops - 4.5627).abs() < 1e-3, "{}", summary.gflops);
 }
 
@@ -129,7 +76,7 @@ fn the_same_seed_draws_the_same_weights() {
 
 #[test]
 fn outputs_and_statistics_agree() {
-    let Some((model, weights)) = initial() else { return };
+    let Some((mut model, weights)) = initial() else { return };
     let io = Tensor::read_safetensors(golden("a_yolov5n_io.safetensors").unwrap()).unwrap();
     let get = |name: &str| &io.iter().find(|(key, _)| key == name).unwrap().1;
     let check = |name: &str, ours: &Tensor, tolerance: f64| {
@@ -138,7 +85,7 @@ fn outputs_and_statistics_agree() {
         assert!(off < tolerance, "{name} is off by {off:e} of its largest value");
     };
     for size in [64, 320] {
-        model.transfer_tensors(&weights, false).unwrap();
+        model.transfer(&weights, false).unwrap();
         let x = get(&format!("x{size}"));
         let (decoded, _) = no_grad(|| model.forward_eval(x)).unwrap();
         check(&format!("eval{size}.z"), &decoded, 2e-6);

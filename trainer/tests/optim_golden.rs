@@ -2,9 +2,12 @@
 //! SGD, Adam or AdamW with the warm-up's rates, and the average. The folder of its numbers is
 //! `YOLO_GOLDEN`, or `shared/golden` beside the checkout; without it the comparison is skipped.
 
-use std::path::PathBuf;
+mod support;
+
+use std::collections::HashMap;
 
 use serde_json::Value;
+use support::{golden, json, tensors};
 use tch::{Device, Kind, Tensor};
 use yolo_plan::model::ModelSpec;
 use yolo_plan::options::Optimizer as Algorithm;
@@ -15,27 +18,8 @@ use yolo_trainer::optim::{Average, Optimizer};
 /// Gradients are clipped to this norm (spec §6).
 const MAX_NORM: f64 = 10.0;
 
-fn golden(name: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("YOLO_GOLDEN")
-        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/golden"), PathBuf::from);
-    let file = folder.join(name);
-    if !file.exists() {
-        println!("skipped: {} is not here", file.display());
-        return None;
-    }
-    Some(file)
-}
-
 fn numbers(list: &Value) -> Vec<f64> {
     list.as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect()
-}
-
-fn tensors(name: &str) -> Option<Vec<(String, Tensor)>> {
-    Some(Tensor::read_safetensors(golden(name)?).unwrap())
-}
-
-fn find<'a>(tensors: &'a [(String, Tensor)], name: &str) -> &'a Tensor {
-    &tensors.iter().find(|(key, _)| key == name).unwrap().1
 }
 
 /// The numbers of one case, and how far this implementation may be from them.
@@ -44,22 +28,30 @@ struct Case<'a> {
     algorithm: Algorithm,
     /// Steps that are compared.
     steps: usize,
-    /// Relative to the largest expected value of a tensor, and absolute.
+    /// After the first step: relative to the largest expected value of a tensor, and absolute.
     tolerance: (f64, f64),
+    /// By how much the tolerance grows with each further step. On images of 64 pixels the last
+    /// normalisations see 8 values a channel, so at full learning rates rounding errors grow: when
+    /// the initial weights are off by 1e-7, the norm of the gradients is off by about 1e-5, 1e-3
+    /// and 1e-2 in three steps.
+    growth: f64,
 }
 
-fn compare_tensors(case: &Case<'_>, prefix: &str, state: &State, expected: &[(String, Tensor)]) -> usize {
+fn compare_tensors(
+    (relative, absolute): (f64, f64),
+    prefix: &str,
+    state: &State,
+    expected: &HashMap<String, Tensor>,
+) -> usize {
     let mut compared = 0;
     for entry in state {
-        let Some((_, expected)) = expected.iter().find(|(key, _)| *key == format!("{prefix}{}", entry.name))
-        else {
+        let Some(expected) = expected.get(&format!("{prefix}{}", entry.name)) else {
             continue;
         };
         let expected = expected.to_kind(Kind::Double);
         let found = entry.tensor.detach().to_kind(Kind::Double);
         let scale = expected.abs().max().double_value(&[]);
         let difference = (found - expected).abs().max().double_value(&[]);
-        let (relative, absolute) = case.tolerance;
         assert!(
             difference <= absolute.max(relative * scale),
             "{prefix}{}: {difference} off, the largest value is {scale}",
@@ -70,27 +62,26 @@ fn compare_tensors(case: &Case<'_>, prefix: &str, state: &State, expected: &[(St
     compared
 }
 
-fn compare_norms(case: &Case<'_>, what: &str, state: &State, expected: &Value) {
+fn compare_norms((relative, absolute): (f64, f64), what: &str, state: &State, expected: &Value) {
     let expected = expected.as_object().unwrap();
     assert!(!expected.is_empty());
     for (name, norm) in expected {
         let tensor = state.get(name).unwrap().detach().to_kind(Kind::Double);
         let (found, norm) = (tensor.norm().double_value(&[]), norm.as_f64().unwrap());
         // The norm of a difference is at most that of its largest element times the root of their count.
-        let slack = case.tolerance.1 * (tensor.numel() as f64).sqrt();
-        assert!((found - norm).abs() <= slack.max(case.tolerance.0 * norm), "{what} {name}: {found} {norm}");
+        let slack = absolute * (tensor.numel() as f64).sqrt();
+        assert!((found - norm).abs() <= slack.max(relative * norm), "{what} {name}: {found} {norm}");
     }
 }
 
 fn run(case: &Case<'_>) {
     let Some(initial) = golden("a_yolov5n_init.safetensors") else { return };
-    let text = std::fs::read_to_string(golden("c_optim_ema.json").unwrap()).unwrap();
-    let root: Value = serde_json::from_str(&text).unwrap();
+    let root = json(&golden("c_optim_ema.json").unwrap());
     let numbers_of_case = &root[case.name];
-    let expected = tensors("c_optim_ema.safetensors").unwrap();
-    let input = tensors("a_yolov5n_io.safetensors").unwrap();
-    let targets = tensors("b_loss_d_build_targets.safetensors").unwrap();
-    let flat = Vec::<f32>::try_from(find(&targets, "targets").reshape([-1])).unwrap();
+    let expected = tensors(&golden("c_optim_ema.safetensors").unwrap());
+    let input = tensors(&golden("a_yolov5n_io.safetensors").unwrap());
+    let targets = tensors(&golden("b_loss_d_build_targets.safetensors").unwrap());
+    let flat = Vec::<f32>::try_from(targets["targets"].reshape([-1])).unwrap();
     let targets: Vec<[f32; 6]> = flat.as_chunks::<6>().0.to_vec();
 
     let mut model = Model::new(&ModelSpec::load("yolov5n", 80, None).unwrap(), Device::Cpu).unwrap();
@@ -114,66 +105,89 @@ fn run(case: &Case<'_>) {
     let mut average = Average::new(&model).unwrap();
     let mut compared = 0;
     for step in &numbers_of_case["steps"].as_array().unwrap()[..case.steps] {
+        // Noise of the steps before this one.
+        let noise = case.growth.powi(i32::try_from(average.updates()).unwrap());
         for (group, lr) in numbers(&step["lr"]).into_iter().enumerate() {
             optimizer.set_lr(group, lr).unwrap();
         }
         // The original writes -1 where groups have no momentum.
         optimizer.set_momentum(step["momentum"][0].as_f64().unwrap().max(0.0)).unwrap();
-        let heads = model.forward_train(find(&input, "x64")).unwrap();
+        let heads = model.forward_train(&input["x64"]).unwrap();
         let output = loss.compute(&heads, &targets).unwrap();
         output.total.backward();
         let items = Vec::<f64>::try_from(output.items.to_kind(Kind::Double)).unwrap();
         for (found, expected) in items.iter().zip(numbers(&step["items"])) {
-            assert!((found - expected).abs() < 1e-5, "{}: {found} {expected}", case.name);
+            assert!((found - expected).abs() < 1e-6 * noise, "{}: {found} {expected}", case.name);
         }
         if step["stepped"] == Value::Bool(true) {
             let norm = optimizer.clip_gradients(MAX_NORM).unwrap().double_value(&[]);
             let expected = step["total_grad_norm_before_clip"].as_f64().unwrap();
-            assert!((norm / expected - 1.0).abs() < 1e-4, "{}: {norm} {expected}", case.name);
+            assert!((norm / expected - 1.0).abs() < 1e-4 * noise, "{}: {norm} {expected}", case.name);
             optimizer.step().unwrap();
             optimizer.zero_grad().unwrap();
             average.update(model.state()).unwrap();
         }
         assert_eq!(average.updates(), step["ema_updates"].as_u64().unwrap());
+        let (relative, absolute) = case.tolerance;
+        let tolerance = (relative * noise, absolute * noise);
         let prefix = format!("{}.ni{}.", case.name, step["ni"]);
-        compared += compare_tensors(case, &prefix, model.state(), &expected);
-        compared += compare_tensors(case, &format!("{prefix}ema."), average.model().state(), &expected);
-        compare_norms(case, "weight", model.state(), &step["weight_norms"]);
-        compare_norms(case, "average", average.model().state(), &step["ema_norms"]);
+        compared += compare_tensors(tolerance, &prefix, model.state(), &expected);
+        compared += compare_tensors(tolerance, &format!("{prefix}ema."), average.model().state(), &expected);
+        compare_norms(tolerance, "weight", model.state(), &step["weight_norms"]);
+        compare_norms(tolerance, "average", average.model().state(), &step["ema_norms"]);
     }
-    assert!(compared >= 14 * case.steps, "only {compared} tensors were compared");
+    // Seven tensors and their averages are recorded after each step of the optimizer.
+    assert_eq!(compared as u64, 14 * average.updates());
 }
 
 #[test]
 fn sgd_in_the_first_steps_of_the_warm_up() {
-    run(&Case { name: "sgd_warmup", algorithm: Algorithm::Sgd, steps: 3, tolerance: (3e-4, 5e-6) });
+    run(&Case {
+        name: "sgd_warmup",
+        algorithm: Algorithm::Sgd,
+        steps: 3,
+        tolerance: (1e-4, 2e-6),
+        growth: 3.0,
+    });
 }
 
 #[test]
 fn sgd_in_the_middle_of_the_warm_up() {
-    run(&Case { name: "sgd_midwarmup_accum1", algorithm: Algorithm::Sgd, steps: 3, tolerance: (3e-4, 5e-6) });
+    run(&Case {
+        name: "sgd_midwarmup_accum1",
+        algorithm: Algorithm::Sgd,
+        steps: 3,
+        tolerance: (1e-4, 2e-6),
+        growth: 20.0,
+    });
 }
 
 #[test]
 fn sgd_over_accumulated_batches() {
-    run(&Case { name: "sgd_accum2", algorithm: Algorithm::Sgd, steps: 4, tolerance: (3e-4, 5e-6) });
+    run(&Case {
+        name: "sgd_accum2",
+        algorithm: Algorithm::Sgd,
+        steps: 4,
+        tolerance: (1e-4, 2e-6),
+        growth: 20.0,
+    });
 }
 
 // After more steps Adam's updates, which are almost signs of the gradients, make noise visible.
 #[test]
 fn the_first_step_of_adam() {
-    run(&Case { name: "adam", algorithm: Algorithm::Adam, steps: 1, tolerance: (0.0, 1e-3) });
+    run(&Case { name: "adam", algorithm: Algorithm::Adam, steps: 1, tolerance: (0.0, 1e-3), growth: 1.0 });
 }
 
 #[test]
 fn the_first_step_of_adamw() {
-    run(&Case { name: "adamw", algorithm: Algorithm::AdamW, steps: 1, tolerance: (0.0, 1e-3) });
+    run(&Case { name: "adamw", algorithm: Algorithm::AdamW, steps: 1, tolerance: (0.0, 1e-3), growth: 1.0 });
 }
 
 #[test]
 fn groups_hold_the_parameters_of_the_original_in_its_order() {
     let Some(file) = golden("c_optim_ema.json") else { return };
-    let root: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let root = json(&file);
     let model = Model::new(&ModelSpec::load("yolov5n", 80, None).unwrap(), Device::Cpu).unwrap();
     let optimizer = Optimizer::new(Algorithm::Sgd, model.state(), 0.01, 0.937, 5e-4).unwrap();
     let expected = root["sgd_warmup"]["groups"].as_array().unwrap();
@@ -191,7 +205,9 @@ fn a_restored_average_goes_on_as_if_it_had_never_stopped() {
     let spec = ModelSpec::load("yolov5n", 3, None).unwrap();
     let model = Model::new(&spec, Device::Cpu).unwrap();
     let mut average = Average::new(&model).unwrap();
+    let counter = "model.0.bn.num_batches_tracked";
     let before = model.state().get("model.0.conv.weight").unwrap().copy();
+    let count = model.state().get(counter).unwrap().int64_value(&[]);
     let shift = || {
         tch::no_grad(|| {
             for entry in model.state() {
@@ -203,9 +219,8 @@ fn a_restored_average_goes_on_as_if_it_had_never_stopped() {
     average.update(model.state()).unwrap();
     // The average has memory of its own, follows floating entries and leaves counters alone.
     let averaged = |average: &Average, name: &str| average.model().state().get(name).unwrap().copy();
-    let counter = "model.0.bn.num_batches_tracked";
-    assert_eq!(averaged(&average, counter).int64_value(&[]), 0);
-    assert_eq!(model.state().get(counter).unwrap().int64_value(&[]), 1);
+    assert_eq!(averaged(&average, counter).int64_value(&[]), count);
+    assert_eq!(model.state().get(counter).unwrap().int64_value(&[]), count + 1);
     let moved = (averaged(&average, "model.0.conv.weight") - before).mean(Kind::Double).double_value(&[]);
     assert!((moved - (1.0 - 0.000499825033328626)).abs() < 1e-6, "{moved}");
     assert!(average.model().state().iter().all(|entry| !entry.tensor.requires_grad()));

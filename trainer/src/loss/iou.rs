@@ -42,7 +42,9 @@ pub fn complete_iou(
     let aspect = angle(target_size)?.f_sub(&angle(size)?)?.f_square()?.f_mul_scalar(4.0 / (PI * PI))?;
     let alpha = {
         let (aspect, iou) = (aspect.f_detach()?, iou.f_detach()?);
-        aspect.f_div(&aspect.f_sub(&iou)?.f_add_scalar(1.0 + EPSILON)?)?
+        // Rounding can lift the IoU of equal boxes above 1; the bound keeps 0/0 out of the loss.
+        let missed = iou.f_neg()?.f_add_scalar(1.0)?.f_clamp_min(0.0)?;
+        aspect.f_div(&missed.f_add(&aspect)?.f_add_scalar(EPSILON)?)?
     };
     let penalty = distance.f_div(&diagonal)?.f_add(&aspect.f_mul(&alpha)?)?;
     iou.f_sub(&penalty)

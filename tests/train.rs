@@ -1,0 +1,122 @@
+//! `yolo train` and `yolo val` as a user runs them: a run to its files, the same numbers again,
+//! an interruption and its continuation, and runs on two ranks.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/user.rs"]
+mod user;
+
+use user::{User, lives, send, until};
+
+/// A run of seconds: tiny images, one process, a small batch.
+const QUICK: &str = "train --data squares/squares.yaml --cfg yolov5n --weights= --imgsz 64 --batch 8 --nbs 8 --device cpu --workers 1";
+
+fn table_of(text: &str) -> Vec<&str> {
+    text.lines().filter(|line| line.trim_start().starts_with("all ")).collect()
+}
+
+#[test]
+fn a_run_leaves_its_files_and_val_prints_its_numbers_again() {
+    let user = User::new();
+    user.data();
+    let trained = user.types(&format!("{QUICK} --epochs 2 --save-period 1")).succeeded();
+    let run = user.path().join("runs/train/exp");
+    for file in [
+        "weights/best.pt",
+        "weights/last.pt",
+        "weights/epoch1.pt",
+        "results.csv",
+        "results.svg",
+        "plan.json",
+        "logs/rank0.log",
+    ] {
+        assert!(run.join(file).is_file(), "{file} is missing");
+    }
+    for word in ["best.pt", "results.csv", "results.svg"] {
+        assert!(trained.stdout.contains(word), "{word} is not named in:\n{}", trained.stdout);
+    }
+    let rows = std::fs::read_to_string(run.join("results.csv")).unwrap();
+    assert_eq!(rows.lines().count(), 3, "a header and two epochs:\n{rows}");
+
+    let validated = user
+        .types("val --data squares/squares.yaml --weights runs/train/exp/weights/best.pt --imgsz 64 --batch 16 --device cpu")
+        .succeeded();
+    assert!(!table_of(&trained.stdout).is_empty(), "{}", trained.stdout);
+    assert_eq!(table_of(&trained.stdout), table_of(&validated.stdout));
+
+    user.types(&format!("{QUICK} --epochs 1")).succeeded();
+    assert!(
+        user.path().join("runs/train/exp2/weights/best.pt").is_file(),
+        "the second run has a folder of its own"
+    );
+}
+
+#[test]
+fn ctrl_c_saves_and_resume_goes_on() {
+    let user = User::new();
+    user.data();
+    let running = user.starts(&format!("{QUICK} --epochs 200"));
+    let results = user.path().join("runs/train/exp/results.csv");
+    until("a second epoch", || {
+        std::fs::read_to_string(&results).ok().filter(|text| text.lines().count() >= 3)
+    });
+    running.signal(2);
+    let answer = running.waits();
+    assert_eq!(answer.code, Some(130), "{}", answer.stderr);
+    assert!(answer.stderr.contains("yolo train --resume"), "{}", answer.stderr);
+
+    // The plan is shortened so that the continuation ends soon; every other option is the first one.
+    let plan = user.path().join("runs/train/exp/plan.json");
+    let text = std::fs::read_to_string(&plan).unwrap();
+    let rows = std::fs::read_to_string(&results).unwrap().lines().count() - 1;
+    assert!(text.contains("\"epochs\": 200"), "{text}");
+    std::fs::write(&plan, text.replace("\"epochs\": 200", &format!("\"epochs\": {}", rows + 2))).unwrap();
+    user.types("train --resume runs/train/exp/weights/last.pt").succeeded();
+    let epochs: Vec<String> = std::fs::read_to_string(&results)
+        .unwrap()
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').next().unwrap().trim().to_owned())
+        .collect();
+    let expected: Vec<String> = (0..rows + 2).map(|epoch| epoch.to_string()).collect();
+    assert_eq!(epochs, expected, "every epoch stands once");
+
+    user.types("train --resume runs/train/exp/weights/last.pt").refused(1, &["finished run", "--weights"]);
+}
+
+#[test]
+fn two_ranks_train_and_leave_no_process() {
+    let user = User::new();
+    user.data();
+    let running = user.starts(&format!("{QUICK} --epochs 3 --nproc-per-node 2"));
+    let ranks = until("two ranks", || Some(running.ranks()).filter(|ranks| ranks.len() == 2));
+    running.waits().succeeded();
+    assert!(user.path().join("runs/train/exp/weights/best.pt").is_file());
+    assert!(ranks.into_iter().all(|pid| !lives(pid)));
+}
+
+#[test]
+fn a_killed_rank_is_named_and_takes_the_group_with_it() {
+    let user = User::new();
+    user.data();
+    let running = user.starts(&format!("{QUICK} --epochs 500 --nproc-per-node 2"));
+    let ranks = until("two ranks", || Some(running.ranks()).filter(|ranks| ranks.len() == 2));
+    let results = user.path().join("runs/train/exp/results.csv");
+    until("an epoch", || std::fs::read_to_string(&results).ok().filter(|text| text.lines().count() >= 2));
+    send(ranks[1], 9);
+    running.waits().refused(1, &["rank 1 of 2", "signal 9 (SIGKILL)", "training epoch", "--resume"]);
+    assert!(ranks.into_iter().all(|pid| !lives(pid)));
+}
+
+#[test]
+fn a_killed_supervisor_leaves_no_rank() {
+    let user = User::new();
+    user.data();
+    let running = user.starts(&format!("{QUICK} --epochs 500 --nproc-per-node 2"));
+    let ranks = until("two ranks", || Some(running.ranks()).filter(|ranks| ranks.len() == 2));
+    let results = user.path().join("runs/train/exp/results.csv");
+    until("an epoch", || std::fs::read_to_string(&results).ok().filter(|text| text.lines().count() >= 2));
+    running.signal(9);
+    running.waits();
+    until("the end of all ranks", || ranks.iter().all(|&pid| !lives(pid)).then_some(()));
+}

@@ -1,0 +1,125 @@
+//! The loss against the original: its parts, their sum, the gradients that go back into the heads,
+//! and the assignment of targets, in its order. Gradients come within 1e-6 of a tensor's largest,
+//! where two versions of the original differ by 1e-8 (another order of summation).
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::collections::HashMap;
+
+use support::{committed, floats, golden, json, relative, tensors};
+use tch::{Device, Kind, Tensor};
+use yolo_trainer::loss::assign::assign_level;
+use yolo_trainer::loss::{DetectionLoss, LossSettings};
+
+/// Cases whose heads are in the file; the two of a whole model are compared by the model's test.
+const CASES: [&str; 7] = ["single_cls", "empty", "nc10", "nc10_smooth_pw", "nc10_focal", "nc10_one_target", "p6_nc10"];
+
+type Tensors = HashMap<String, Tensor>;
+
+fn settings(hyp: &serde_json::Value) -> LossSettings {
+    let number = |key: &str| hyp[key].as_f64().unwrap();
+    LossSettings {
+        box_gain: number("box"),
+        objectness_gain: number("obj"),
+        class_gain: number("cls"),
+        objectness_positive_weight: number("obj_pw"),
+        class_positive_weight: number("cls_pw"),
+        label_smoothing: number("label_smoothing"),
+        focal_gamma: number("fl_gamma"),
+        anchor_threshold: number("anchor_t"),
+    }
+}
+
+fn targets(all: &Tensors, case: &str) -> Vec<[f32; 6]> {
+    let name = format!("{case}.targets");
+    floats(&all[&name]).chunks_exact(6).map(|row| row.try_into().unwrap()).collect()
+}
+
+fn heads(all: &Tensors, case: &str) -> Vec<Tensor> {
+    (0..).map_while(|level| all.get(&format!("{case}.p{level}"))).map(Tensor::copy).collect()
+}
+
+fn compare(all: &Tensors, case: &str, expected: &serde_json::Value) {
+    let heads: Vec<Tensor> = heads(all, case).into_iter().map(|head| head.set_requires_grad(true)).collect();
+    let classes = heads[0].size()[4] as usize - 5;
+    let anchors = &all[&format!("{case}.anchors")];
+    let loss = DetectionLoss::new(anchors, classes, settings(&expected["hyp"]), Device::Cpu).unwrap();
+    let output = loss.compute(&heads, &targets(all, case)).unwrap();
+
+    let total = output.total.double_value(&[]);
+    let want = expected["loss"].as_f64().unwrap();
+    assert!((total - want).abs() < 2e-6 * want.max(1.0), "{case}: total {total}, original {want}");
+    for (index, key) in ["lbox", "lobj", "lcls"].iter().enumerate() {
+        let (got, want) = (output.items.double_value(&[index as i64]), expected[*key].as_f64().unwrap());
+        assert!((got - want).abs() < 1e-6, "{case}: {key} {got}, original {want}");
+    }
+
+    let gradients = Tensor::run_backward(&[&output.total], &heads, false, false);
+    for (level, gradient) in gradients.iter().enumerate() {
+        let difference = relative(gradient, &all[&format!("{case}.dp{level}")]);
+        assert!(difference < 1e-6, "{case}: gradient of level {level} differs by {difference:e}");
+    }
+}
+
+fn compare_assignment(all: &Tensors, case: &str) {
+    let anchors = &all[&format!("{case}.anchors")];
+    let targets = targets(all, case);
+    for (level, head) in heads(all, case).iter().enumerate() {
+        let own: Vec<[f32; 2]> =
+            floats(&anchors.get(level as i64)).chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
+        let got = assign_level(&targets, &own, [head.size()[2], head.size()[3]], 4.0);
+        let name = |part: &str| format!("{case}.bt.l{level}.{part}");
+        let want = Vec::<i64>::try_from(all[&name("idx_b_a_gj_gi")].tr().contiguous().reshape([-1])).unwrap();
+        let indices: Vec<i64> = got.iter().flat_map(|one| [one.image, one.anchor, one.cell[0], one.cell[1]]).collect();
+        assert_eq!(indices, want, "{case}, level {level}: which cells, in which order");
+        let classes: Vec<i64> = got.iter().map(|one| one.class).collect();
+        assert_eq!(classes, Vec::<i64>::try_from(&all[&name("tcls")]).unwrap());
+        let boxes: Vec<f32> = got.iter().flat_map(|one| one.bbox).collect();
+        for (got, want) in boxes.iter().zip(floats(&all[&name("tbox")])) {
+            assert!((got - want).abs() < 1e-6, "{case}, level {level}: box {got}, original {want}");
+        }
+        let sizes: Vec<f32> = got.iter().flat_map(|one| one.anchor_size).collect();
+        assert_eq!(sizes, floats(&all[&name("anch")]));
+    }
+}
+
+#[test]
+fn every_case_of_the_original() {
+    let (Some(numbers), Some(described)) = (golden("b_loss_d_build_targets.safetensors"), golden("b_loss.json")) else {
+        return;
+    };
+    let (all, described) = (tensors(&numbers), json(&described));
+    for case in CASES {
+        compare(&all, case, &described[case]);
+        compare_assignment(&all, case);
+    }
+}
+
+#[test]
+fn the_committed_case() {
+    let all = tensors(&committed("loss_nc10.safetensors"));
+    compare(&all, "nc10", &json(&committed("loss_nc10.json")));
+    compare_assignment(&all, "nc10");
+}
+
+#[test]
+fn complete_iou_and_its_gradient() {
+    let Some(file) = golden("f_iou_ap.safetensors") else { return };
+    let all = tensors(&file);
+    let a = all["a_xywh"].copy().set_requires_grad(true);
+    let b = &all["b_xywh"];
+    let got = yolo_trainer::loss::complete_iou(
+        &a.narrow(1, 0, 2),
+        &a.narrow(1, 2, 2),
+        &b.narrow(1, 0, 2),
+        &b.narrow(1, 2, 2),
+    )
+    .unwrap()
+    .reshape([-1]);
+    let difference = relative(&got, &all["ciou"]);
+    assert!(difference < 1e-6, "differs by {difference:e}");
+    let gradient = Tensor::run_backward(&[&got.sum(Kind::Float)], &[&a], false, false);
+    assert!(relative(&gradient[0], &all["ciou_grad_a"]) < 1e-5);
+}
