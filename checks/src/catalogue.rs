@@ -53,20 +53,26 @@ const ENTRIES: [Entry; 9] = [
         id: "system.os",
         area: Area::System,
         cause: "libtorch is built for 64-bit x86 Linux with glibc; ranks start there and in WSL 2 only",
-        remedy: Some("on Windows, train inside WSL 2; on other processors there is no libtorch build to fetch"),
+        remedy: Some(
+            "on Windows, train inside WSL 2; on other processors there is no libtorch build to fetch",
+        ),
     },
     Entry {
         id: "gpu.driver",
         area: Area::Gpu,
         cause: "the NVIDIA driver answers for the GPUs; without it training runs on the processor, \
                 many times slower",
-        remedy: Some("install the NVIDIA driver of your distribution, then restart; in WSL, install it on Windows only"),
+        remedy: Some(
+            "install the NVIDIA driver of your distribution, then restart; in WSL, install it on Windows only",
+        ),
     },
     Entry {
         id: "gpu.devices",
         area: Area::Gpu,
         cause: "a driver without a GPU trains nothing",
-        remedy: Some("check that the card is seated and powered, and that no container or CUDA_VISIBLE_DEVICES hides it"),
+        remedy: Some(
+            "check that the card is seated and powered, and that no container or CUDA_VISIBLE_DEVICES hides it",
+        ),
     },
     Entry {
         id: "gpu.memory",
@@ -84,13 +90,17 @@ const ENTRIES: [Entry; 9] = [
         id: "libtorch.cuda",
         area: Area::Libtorch,
         cause: "the installed libtorch cannot use the GPU, so training runs on the processor",
-        remedy: Some("name a libtorch 2.11 with CUDA, such as the `torch` folder of a Python environment, in LIBTORCH"),
+        remedy: Some(
+            "name a libtorch 2.11 with CUDA, such as the `torch` folder of a Python environment, in LIBTORCH",
+        ),
     },
     Entry {
         id: "memory.available",
         area: Area::Memory,
         cause: "a rank that runs out of memory is killed by the system without a word",
-        remedy: Some("close other programs, or train with a smaller --batch-size, --imgsz or fewer --workers"),
+        remedy: Some(
+            "close other programs, or train with a smaller --batch-size, --imgsz or fewer --workers",
+        ),
     },
     Entry {
         id: "disk.free",

@@ -31,7 +31,12 @@ fn healthy() -> Facts {
             has_cuda: true,
             from_environment: true,
         }),
-        memory: Fact::Known(Memory { total: 64_000_000_000, available: 50_000_000_000, limit: None, swap: 0 }),
+        memory: Fact::Known(Memory {
+            total: 64_000_000_000,
+            available: 50_000_000_000,
+            limit: None,
+            swap: 0,
+        }),
         disks: vec![DiskFacts {
             purpose: "runs".to_owned(),
             folder: "/home".into(),
@@ -42,7 +47,11 @@ fn healthy() -> Facts {
 }
 
 fn of<'a>(findings: &'a [Finding], id: &str) -> &'a Finding {
-    findings.iter().rev().find(|finding| finding.id == id).unwrap_or_else(|| panic!("no {id} in {findings:#?}"))
+    findings
+        .iter()
+        .rev()
+        .find(|finding| finding.id == id)
+        .unwrap_or_else(|| panic!("no {id} in {findings:#?}"))
 }
 
 #[test]
@@ -108,7 +117,10 @@ fn what_is_unknown_is_skipped_and_says_why() {
     let facts = Facts { memory: Fact::Unknown("the system does not tell".to_owned()), ..healthy() };
     let findings = judge(&facts, &Intent::default());
     let finding = of(&findings, "memory.available");
-    assert_eq!((finding.status, finding.title.as_str()), (Status::Skipped, "skipped, because the system does not tell"));
+    assert_eq!(
+        (finding.status, finding.title.as_str()),
+        (Status::Skipped, "skipped, because the system does not tell")
+    );
 }
 
 #[test]

@@ -2,9 +2,11 @@
 //! So their mirrors, proxies and certificates are honoured, and no index address is written into
 //! this program. Credentials of their configuration are used for the download and never shown.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::panic::resume_unwind;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
+use std::thread;
 
 use reqwest::Url;
 use serde::Deserialize;
@@ -92,29 +94,64 @@ impl Pip {
         command
     }
 
+    /// One pip a wheel, all at once. pip looks the wheels up one after the other and fetches each
+    /// before it goes on, where the index serves no metadata by itself.
     fn locate(&self, wheels: &[Wheel]) -> Result<Vec<Located>, Failed> {
+        thread::scope(|scope| {
+            let asked: Vec<_> = wheels.iter().map(|wheel| scope.spawn(|| self.locate_one(wheel))).collect();
+            // A panic of a thread is a defect of this program and goes on as one.
+            let joined = asked.into_iter().map(|one| one.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            joined.collect()
+        })
+    }
+
+    /// Reads along while pip tells what it finds. Once the wheel is named pip is stopped: it would
+    /// go on to fetch all of it, half a gigabyte, only to report the same address.
+    fn locate_one(&self, wheel: &Wheel) -> Result<Located, Failed> {
         let failed = |why: String| Failed { why: format!("{}: {why}", self.shown), other_may_work: false };
-        let target = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
+        let folder = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
+        let report = folder.path().join("report.json");
         let mut command = self.command();
         command.args(["install", "--dry-run", "--ignore-installed", "--no-deps", "--only-binary=:all:"]);
-        command.args(["--quiet", "--no-input", "--disable-pip-version-check"]);
-        command.arg("--target").arg(target.path());
+        command.args(["-vvv", "--no-input", "--no-color", "--disable-pip-version-check"]);
+        command.arg("--target").arg(folder.path().join("target"));
         command.args(["--python-version", "3.12", "--implementation", "cp"]);
         // pip takes each platform literally: an older tag is not implied by a newer one.
         for glibc in ["2_28", "2_27", "2_26", "2_25", "2_24", "2_17"] {
             command.arg("--platform").arg(format!("manylinux_{glibc}_x86_64"));
         }
-        command.args(["--platform", "manylinux2014_x86_64", "--report", "-"]);
-        command.args(wheels.iter().map(Wheel::requirement));
-        let output = command.output().map_err(|error| failed(error.to_string()))?;
-        if !output.status.success() {
-            return Err(self.explain(&output));
+        command.args(["--platform", "manylinux2014_x86_64", "--report"]).arg(&report);
+        command.arg(wheel.requirement());
+        // What a stopped pip leaves goes away with the folder.
+        command.env("TMPDIR", folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
+        let stderr = child.stderr.take().map(|mut stderr| {
+            thread::spawn(move || {
+                let mut text = Vec::new();
+                // What could be read before an error is the best there is.
+                let _ = stderr.read_to_end(&mut text);
+                text
+            })
+        });
+        let lines = child.stdout.take().map(|stdout| BufReader::new(stdout).lines().map_while(Result::ok));
+        let found = lines.and_then(|mut lines| lines.find_map(|line| parse_found_link(&line, wheel.file)));
+        if let Some(found) = found {
+            // It may have ended by itself in the meantime.
+            let _ = child.kill();
+            let _ = child.wait();
+            return Ok(found);
         }
-        parse_report(&output.stdout, wheels).map_err(failed)
+        let status = child.wait().map_err(|error| failed(error.to_string()))?;
+        let stderr = stderr.and_then(|thread| thread.join().ok()).unwrap_or_default();
+        if !status.success() {
+            return Err(self.explain(&stderr));
+        }
+        let report = std::fs::read(&report).map_err(|error| failed(error.to_string()))?;
+        parse_report(&report, wheel).map_err(failed)
     }
 
-    fn explain(&self, output: &Output) -> Failed {
-        let text = String::from_utf8_lossy(&output.stderr);
+    fn explain(&self, stderr: &[u8]) -> Failed {
+        let text = String::from_utf8_lossy(stderr);
         if text.contains("No module named pip") {
             return Failed { why: format!("{} has no pip", self.shown), other_may_work: true };
         }
@@ -140,27 +177,37 @@ impl Pip {
     }
 }
 
-fn parse_report(bytes: &[u8], wheels: &[Wheel]) -> Result<Vec<Located>, String> {
-    // Some pips print warnings before the report.
-    let start = bytes.iter().position(|byte| *byte == b'{').unwrap_or_default();
-    let report: Report = serde_json::from_slice(&bytes[start..])
-        .map_err(|error| format!("its report is not readable: {error}"))?;
-    wheels
-        .iter()
-        .map(|wheel| {
-            let item = report
-                .install
-                .iter()
-                .find(|item| item.metadata.name.replace('_', "-").eq_ignore_ascii_case(wheel.package))
-                .ok_or_else(|| format!("its report lacks {}", wheel.package))?;
-            let info = item.download_info.archive_info.as_ref();
-            let sha256 = info.and_then(|info| {
-                let old = info.hash.as_deref().and_then(|hash| hash.strip_prefix("sha256="));
-                info.hashes.get("sha256").map(String::as_str).or(old).map(str::to_lowercase)
-            });
-            Ok(Located { address: item.download_info.url.clone(), sha256 })
-        })
-        .collect()
+/// `Found link https://host/torch-2.11.0-….whl#sha256=… (from …), version: 2.11.0`: pip's log, the
+/// same since pip 20. Where it is written otherwise, the report serves.
+fn parse_found_link(line: &str, file: &str) -> Option<Located> {
+    let link = line.trim_start().strip_prefix("Found link ")?.split(' ').next()?;
+    let (address, fragment) = link.split_once('#').unwrap_or((link, ""));
+    if address.rsplit('/').next()? != file {
+        return None;
+    }
+    let sha256 = fragment.split('&').find_map(|part| part.strip_prefix("sha256=")).map(str::to_lowercase);
+    // pip writes `user:****@` in its log.
+    let mut url = Url::parse(address).ok()?;
+    if url.password().is_some_and(|password| password.starts_with("****") || password.starts_with("%2A")) {
+        // Both setters fail only for addresses without a host, which have no password.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
+    }
+    Some(Located { address: url.into(), sha256 })
+}
+
+fn parse_report(bytes: &[u8], wheel: &Wheel) -> Result<Located, String> {
+    let report: Report =
+        serde_json::from_slice(bytes).map_err(|error| format!("its report is not readable: {error}"))?;
+    let is_it = |item: &&Item| item.metadata.name.replace('_', "-").eq_ignore_ascii_case(wheel.package);
+    let item =
+        report.install.iter().find(is_it).ok_or_else(|| format!("its report lacks {}", wheel.package))?;
+    let info = item.download_info.archive_info.as_ref();
+    let sha256 = info.and_then(|info| {
+        let old = info.hash.as_deref().and_then(|hash| hash.strip_prefix("sha256="));
+        info.hashes.get("sha256").map(String::as_str).or(old).map(str::to_lowercase)
+    });
+    Ok(Located { address: item.download_info.url.clone(), sha256 })
 }
 
 /// Asks uv for all wheels at once.
@@ -267,21 +314,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_is_read_in_the_order_of_the_wheels() {
+    fn the_log_of_pip_tells_where_a_wheel_lies() {
+        let file = CPU[0].file;
+        let line = format!(
+            "  Found link https://me:****@h/p/{file}#sha256=AB (from https://h/simple/torch/), version: 2.11.0"
+        );
+        let located = parse_found_link(&line, file).unwrap();
+        assert_eq!(located.address, format!("https://h/p/{file}"));
+        assert_eq!(located.sha256.as_deref(), Some("ab"));
+        assert_eq!(
+            parse_found_link(&format!("  Found link file:///w/{file} (from /w), version: 2"), file)
+                .unwrap()
+                .sha256,
+            None
+        );
+        assert!(parse_found_link(&line, CPU[1].file).is_none());
+        assert!(parse_found_link(&line.replace("Found", "Skipping"), file).is_none());
+    }
+
+    #[test]
+    fn a_report_is_read_in_its_old_and_its_new_form() {
         let item = |name: &str, url: &str, info: &str| {
             format!(
                 r#"{{"metadata":{{"name":"{name}"}},"download_info":{{"url":"{url}","archive_info":{info}}}}}"#
             )
         };
         let report = format!(
-            "WARNING: old\n{{\"version\":\"1\",\"install\":[{},{},{}]}}",
+            "{{\"version\":\"1\",\"install\":[{},{},{}]}}",
             item("nvidia_cuda_cupti", "https://h/c.whl", r#"{"hash":"sha256=AB"}"#),
             item("torch", "https://h/t.whl", r#"{"hash":"md5=0","hashes":{"sha256":"cd"}}"#),
             item("nvidia-cuda-runtime", "file:///wheels/r.whl", "{}"),
         );
-        let located = parse_report(report.as_bytes(), &CPU).unwrap();
-        let located: Vec<_> =
-            located.iter().map(|place| (place.address.as_str(), place.sha256.as_deref())).collect();
+        let located = CPU.each_ref().map(|wheel| parse_report(report.as_bytes(), wheel).unwrap());
+        let located = located.each_ref().map(|place| (place.address.as_str(), place.sha256.as_deref()));
         assert_eq!(
             located,
             [
@@ -294,7 +359,7 @@ mod tests {
 
     #[test]
     fn a_report_without_a_package_names_it() {
-        let error = parse_report(br#"{"install":[]}"#, &CPU).err();
+        let error = parse_report(br#"{"install":[]}"#, &CPU[0]).err();
         assert_eq!(error.as_deref(), Some("its report lacks torch"));
     }
 

@@ -133,7 +133,9 @@ fn connect(plan: &RunPlan, rank: usize, reporter: &Reporter) -> Result<Connected
             "this yolo-trainer is version {version}, and the plan was written by yolo {}",
             plan.program
         ))
-        .with_hint("use the two programs of one release; from a checkout, run `yolo` again to rebuild the trainer"));
+        .with_hint(
+            "use the two programs of one release; from a checkout, run `yolo` again to rebuild the trainer",
+        ));
     }
     end_with_supervisor()?;
     let stop = Arc::new(AtomicBool::new(false));

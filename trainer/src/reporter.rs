@@ -32,7 +32,11 @@ impl Reporter {
             None if rank == 0 => Sink::Stderr,
             None => Sink::Nowhere,
         };
-        Self { sink: RefCell::new(sink), doing: RefCell::new("starting".to_owned()), orphaned: Cell::new(false) }
+        Self {
+            sink: RefCell::new(sink),
+            doing: RefCell::new("starting".to_owned()),
+            orphaned: Cell::new(false),
+        }
     }
 
     /// Sends one event. A supervisor that does not read any more is remembered, see [`Self::orphaned`].
@@ -101,9 +105,13 @@ fn plain(event: &Event) -> Option<String> {
             let hint = hint.as_ref().map_or(String::new(), |hint| format!("\nhint: {hint}"));
             Some(format!("error: {message}{hint}"))
         }
-        Event::Finished { files, .. } => {
-            Some(files.iter().map(|file| format!("{}: {}", file.what, file.path.display())).collect::<Vec<_>>().join("\n"))
-        }
+        Event::Finished { files, .. } => Some(
+            files
+                .iter()
+                .map(|file| format!("{}: {}", file.what, file.path.display()))
+                .collect::<Vec<_>>()
+                .join("\n"),
+        ),
         _ => None,
     }
 }

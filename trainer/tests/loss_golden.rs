@@ -14,7 +14,8 @@ use yolo_trainer::loss::assign::assign_level;
 use yolo_trainer::loss::{DetectionLoss, LossSettings};
 
 /// Cases whose heads are in the file; the two of a whole model are compared by the model's test.
-const CASES: [&str; 7] = ["single_cls", "empty", "nc10", "nc10_smooth_pw", "nc10_focal", "nc10_one_target", "p6_nc10"];
+const CASES: [&str; 7] =
+    ["single_cls", "empty", "nc10", "nc10_smooth_pw", "nc10_focal", "nc10_one_target", "p6_nc10"];
 
 type Tensors = HashMap<String, Tensor>;
 
@@ -72,7 +73,8 @@ fn compare_assignment(all: &Tensors, case: &str) {
         let got = assign_level(&targets, &own, [head.size()[2], head.size()[3]], 4.0);
         let name = |part: &str| format!("{case}.bt.l{level}.{part}");
         let want = Vec::<i64>::try_from(all[&name("idx_b_a_gj_gi")].tr().contiguous().reshape([-1])).unwrap();
-        let indices: Vec<i64> = got.iter().flat_map(|one| [one.image, one.anchor, one.cell[0], one.cell[1]]).collect();
+        let indices: Vec<i64> =
+            got.iter().flat_map(|one| [one.image, one.anchor, one.cell[0], one.cell[1]]).collect();
         assert_eq!(indices, want, "{case}, level {level}: which cells, in which order");
         let classes: Vec<i64> = got.iter().map(|one| one.class).collect();
         assert_eq!(classes, Vec::<i64>::try_from(&all[&name("tcls")]).unwrap());
@@ -87,7 +89,9 @@ fn compare_assignment(all: &Tensors, case: &str) {
 
 #[test]
 fn every_case_of_the_original() {
-    let (Some(numbers), Some(described)) = (golden("b_loss_d_build_targets.safetensors"), golden("b_loss.json")) else {
+    let (Some(numbers), Some(described)) =
+        (golden("b_loss_d_build_targets.safetensors"), golden("b_loss.json"))
+    else {
         return;
     };
     let (all, described) = (tensors(&numbers), json(&described));

@@ -74,23 +74,33 @@ fn the_same_seed_draws_the_same_weights() {
     }
 }
 
+/// Image size and tolerance of the raw outputs in training mode. The golden numbers are those of contiguous
+/// memory, ours of channels_last, which sums in another order. The original itself, run in channels_last,
+/// differs from them by up to 1.4e-5 at 64 pixels and 3.2e-5 at 320, and contiguous by up to 2.1e-6;
+/// layer by layer the difference from a float64 run grows with depth in both layouts.
+const SIZES: [(i64, f64); 2] = [(64, 2e-5), (320, 4e-5)];
+
 #[test]
 fn outputs_and_statistics_agree() {
     let Some((mut model, weights)) = initial() else { return };
     let io = Tensor::read_safetensors(golden("a_yolov5n_io.safetensors").unwrap()).unwrap();
     let get = |name: &str| &io.iter().find(|(key, _)| key == name).unwrap().1;
-    let check = |name: &str, ours: &Tensor, tolerance: f64| {
+    let mut off_limits = Vec::new();
+    let mut check = |name: &str, ours: &Tensor, tolerance: f64| {
         let off = difference(&ours.detach(), get(name));
         println!("{name}: {off:.1e}");
-        assert!(off < tolerance, "{name} is off by {off:e} of its largest value");
+        if off >= tolerance {
+            off_limits
+                .push(format!("{name} is off by {off:.1e} of its largest value, more than {tolerance:e}"));
+        }
     };
-    for size in [64, 320] {
+    for (size, tolerance) in SIZES {
         model.transfer(&weights, false).unwrap();
         let x = get(&format!("x{size}"));
         let (decoded, _) = no_grad(|| model.forward_eval(x)).unwrap();
         check(&format!("eval{size}.z"), &decoded, 2e-6);
         for (level, raw) in model.forward_train(x).unwrap().iter().enumerate() {
-            check(&format!("train{size}.p{level}"), raw, 5e-6);
+            check(&format!("train{size}.p{level}"), raw, tolerance);
         }
         if size != 64 {
             continue;
@@ -103,4 +113,5 @@ fn outputs_and_statistics_agree() {
         let (after, _) = no_grad(|| model.forward_eval(x)).unwrap();
         check("eval64_after_train64.z", &after, 2e-6);
     }
+    assert!(off_limits.is_empty(), "{off_limits:#?}");
 }

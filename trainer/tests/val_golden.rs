@@ -40,7 +40,10 @@ fn suppression_keeps_what_the_original_keeps() {
             assert_eq!(got.len() as u64, count.as_u64().unwrap(), "{name}, image {image}");
             let want = rows::<6>(&all[&format!("{name}.img{image}")]);
             for (index, (got, want)) in got.iter().zip(&want).enumerate() {
-                assert!((got.confidence - want[4]).abs() < 1e-6, "{name}.{image}[{index}]: {got:?} and {want:?}");
+                assert!(
+                    (got.confidence - want[4]).abs() < 1e-6,
+                    "{name}.{image}[{index}]: {got:?} and {want:?}"
+                );
                 assert_eq!(got.class, want[5] as usize, "{name}.{image}[{index}]");
                 for (a, b) in got.corners.iter().zip(want) {
                     assert!((a - b).abs() < 1e-3, "{name}.{image}[{index}]: {got:?} and {want:?}");
@@ -67,21 +70,28 @@ fn overlaps_are_those_of_the_original() {
 }
 
 /// The detections and labels of the original's example, image by image.
-fn example() -> (Vec<(Vec<Detection>, Vec<usize>)>, Vec<Vec<Truth>>, std::collections::HashMap<String, Tensor>) {
+fn example() -> (Vec<(Vec<Detection>, Vec<usize>)>, Vec<Vec<Truth>>, std::collections::HashMap<String, Tensor>)
+{
     let all = tensors(&golden_or_committed("f_iou_ap.safetensors"));
     let image_of = |name: &str| Vec::<i64>::try_from(&all[name]).unwrap();
     let (of_prediction, of_label) = (image_of("ap.pred_image"), image_of("ap.label_image"));
     let images = of_prediction.iter().chain(&of_label).max().unwrap() + 1;
     let mut found: Vec<(Vec<Detection>, Vec<usize>)> = vec![Default::default(); images as usize];
-    for (index, (row, image)) in rows::<6>(&all["ap.pred_xyxy_conf_cls"]).iter().zip(of_prediction).enumerate() {
-        let detection =
-            Detection { corners: [row[0], row[1], row[2], row[3]], confidence: row[4], class: row[5] as usize };
+    for (index, (row, image)) in
+        rows::<6>(&all["ap.pred_xyxy_conf_cls"]).iter().zip(of_prediction).enumerate()
+    {
+        let detection = Detection {
+            corners: [row[0], row[1], row[2], row[3]],
+            confidence: row[4],
+            class: row[5] as usize,
+        };
         found[image as usize].0.push(detection);
         found[image as usize].1.push(index);
     }
     let mut truths: Vec<Vec<Truth>> = vec![Vec::new(); images as usize];
     for (row, image) in rows::<5>(&all["ap.labels_cls_xyxy"]).iter().zip(of_label) {
-        truths[image as usize].push(Truth { class: row[0] as usize, corners: [row[1], row[2], row[3], row[4]] });
+        truths[image as usize]
+            .push(Truth { class: row[0] as usize, corners: [row[1], row[2], row[3], row[4]] });
     }
     (found, truths, all)
 }

@@ -28,7 +28,11 @@ pub(super) fn check(facts: &Facts, intent: &Intent) -> Vec<Finding> {
     }
     for index in intent.gpus.iter().filter(|&&index| known.gpus.iter().all(|gpu| gpu.index != index)) {
         let there = known.gpus.len();
-        findings.push(Finding::new("gpu.devices", Status::Error, format!("GPU {index} is not there: the driver shows {there}")));
+        findings.push(Finding::new(
+            "gpu.devices",
+            Status::Error,
+            format!("GPU {index} is not there: the driver shows {there}"),
+        ));
     }
     findings
 }
@@ -36,20 +40,29 @@ pub(super) fn check(facts: &Facts, intent: &Intent) -> Vec<Finding> {
 fn describe(gpu: &Gpu) -> String {
     let name = gpu.name.as_deref().unwrap_or("GPU of unknown name");
     let memory = gpu.memory.map_or(String::new(), |bytes| format!(", {}", gigabytes(bytes)));
-    let capability =
-        gpu.capability.map_or(String::new(), |(major, minor)| format!(", compute capability {major}.{minor}"));
+    let capability = gpu
+        .capability
+        .map_or(String::new(), |(major, minor)| format!(", compute capability {major}.{minor}"));
     format!("GPU {}: {name}{memory}{capability}", gpu.index)
 }
 
 fn memory(gpu: &Gpu) -> Option<Finding> {
     let (Some(total), Some(used)) = (gpu.memory, gpu.memory_used) else {
-        return Some(skipped("gpu.memory", &format!("the driver does not tell the memory of GPU {}", gpu.index)));
+        return Some(skipped(
+            "gpu.memory",
+            &format!("the driver does not tell the memory of GPU {}", gpu.index),
+        ));
     };
     (used as f64 > total as f64 * NOTEWORTHY).then(|| {
         Finding::new(
             "gpu.memory",
             Status::Warning,
-            format!("GPU {}: {} of its {} are held by other processes", gpu.index, gigabytes(used), gigabytes(total)),
+            format!(
+                "GPU {}: {} of its {} are held by other processes",
+                gpu.index,
+                gigabytes(used),
+                gigabytes(total)
+            ),
         )
         .command("nvidia-smi")
     })

@@ -10,7 +10,10 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
         Fact::Unknown(why) => return vec![skipped("libtorch.installed", why)],
     };
     let Some(folder) = &known.folder else {
-        return vec![Finding::new("libtorch.installed", Status::Warning, "libtorch is not installed yet").command("yolo setup")];
+        return vec![
+            Finding::new("libtorch.installed", Status::Warning, "libtorch is not installed yet")
+                .command("yolo setup"),
+        ];
     };
     let version = known.version.as_deref().unwrap_or("of unknown version");
     let kind = if known.has_cuda { "with CUDA" } else { "for the CPU" };
@@ -24,7 +27,10 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
         findings.push(Finding::new(
             "libtorch.cuda",
             Status::Warning,
-            format!("libtorch is the CPU build, and this machine has {gpus} GPU{}", if gpus == 1 { "" } else { "s" }),
+            format!(
+                "libtorch is the CPU build, and this machine has {gpus} GPU{}",
+                if gpus == 1 { "" } else { "s" }
+            ),
         ));
     }
     findings

@@ -21,7 +21,9 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
         bytes if bytes < COMFORTABLE => Status::Warning,
         _ => Status::Ok,
     };
-    let limit = memory.limit.map_or(String::new(), |limit| format!(", limited to {} by a control group", gigabytes(limit)));
+    let limit = memory
+        .limit
+        .map_or(String::new(), |limit| format!(", limited to {} by a control group", gigabytes(limit)));
     let title = format!("{} of {} are free{limit}", gigabytes(memory.available), gigabytes(memory.total));
     vec![Finding::new("memory.available", status, title).seen(format!("swap {}", gigabytes(memory.swap)))]
 }

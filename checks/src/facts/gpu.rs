@@ -86,7 +86,9 @@ fn words(error: &NvmlError) -> String {
         NvmlError::LibloadingError(_) | NvmlError::LibraryNotFound => {
             "there is no NVIDIA driver: libnvidia-ml was not found".to_owned()
         }
-        NvmlError::DriverNotLoaded => "the NVIDIA driver is installed, but its kernel module is not loaded".to_owned(),
+        NvmlError::DriverNotLoaded => {
+            "the NVIDIA driver is installed, but its kernel module is not loaded".to_owned()
+        }
         NvmlError::NoPermission => "this user may not talk to the NVIDIA driver".to_owned(),
         NvmlError::GpuLost => "a GPU has fallen off the bus; the machine must be restarted".to_owned(),
         other => format!("the NVIDIA driver does not answer: {other}"),

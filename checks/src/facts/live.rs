@@ -52,7 +52,10 @@ fn memory() -> Fact<Memory> {
     if system.total_memory() == 0 {
         return Fact::Unknown("the system does not tell its memory".to_owned());
     }
-    let limit = system.cgroup_limits().map(|limits| limits.total_memory).filter(|&limit| limit < system.total_memory());
+    let limit = system
+        .cgroup_limits()
+        .map(|limits| limits.total_memory)
+        .filter(|&limit| limit < system.total_memory());
     Fact::Known(Memory {
         total: system.total_memory(),
         available: system.available_memory(),

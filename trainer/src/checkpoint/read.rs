@@ -59,7 +59,8 @@ pub fn read_resume(path: &Path) -> Result<Resume, TrainError> {
         optimizer: field(&file.root, "optimizer").cloned().ok_or_else(|| incomplete("optimizer"))?,
         progress: Progress {
             epochs_done: usize::try_from(integer("epoch")? + 1).map_err(|_| incomplete("epoch"))?,
-            batches_done: usize::try_from(integer("batches_done")?).map_err(|_| incomplete("batches_done"))?,
+            batches_done: usize::try_from(integer("batches_done")?)
+                .map_err(|_| incomplete("batches_done"))?,
             last_optimizer_step: integer("last_optimizer_step")?,
             best_fitness,
         },

@@ -13,7 +13,8 @@ pub fn state_dict(state: &State, half: bool) -> Result<Value, TrainError> {
         .iter()
         .map(|entry| {
             let tensor = entry.tensor.f_detach()?;
-            let tensor = if half && tensor.is_floating_point() { tensor.f_to_kind(Kind::Half)? } else { tensor };
+            let tensor =
+                if half && tensor.is_floating_point() { tensor.f_to_kind(Kind::Half)? } else { tensor };
             Ok((Value::Str(entry.name.clone()), Value::Tensor(tensor_data(&tensor)?)))
         })
         .collect::<Result<Vec<_>, TrainError>>()?;

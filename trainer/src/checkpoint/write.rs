@@ -76,14 +76,21 @@ impl Checkpoint<'_> {
     /// What a reader needs to rebuild the model and to know where it came from.
     fn description(&self, model: &Model) -> Result<Vec<(Value, Value)>, TrainError> {
         let names = if self.task.single_cls { &["item".to_owned()][..] } else { &self.plan.data.names };
-        let names = names.iter().enumerate().map(|(index, name)| (Value::Int(index as i64), Value::Str(name.clone())));
-        let hyp = serde_json::to_value(&self.task.hyp)
-            .map_err(|error| TrainError::new(format!("the hyper-parameters could not be written: {error}")))?;
+        let names = names
+            .iter()
+            .enumerate()
+            .map(|(index, name)| (Value::Int(index as i64), Value::Str(name.clone())));
+        let hyp = serde_json::to_value(&self.task.hyp).map_err(|error| {
+            TrainError::new(format!("the hyper-parameters could not be written: {error}"))
+        })?;
         Ok(vec![
             entry("names", Value::Dict(names.collect())),
             entry("nc", Value::Int(model.spec().nc as i64)),
             entry("yaml", json(&model.spec().yaml)),
-            entry("stride", Value::List(model.strides().iter().map(|&stride| Value::Float(stride)).collect())),
+            entry(
+                "stride",
+                Value::List(model.strides().iter().map(|&stride| Value::Float(stride)).collect()),
+            ),
             entry("image_size", Value::Int(self.plan.image_size as i64)),
             entry("hyp", json(&hyp)),
             entry("yolo_version", Value::Str(env!("CARGO_PKG_VERSION").to_owned())),

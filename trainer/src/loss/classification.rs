@@ -45,9 +45,7 @@ impl BinaryCrossEntropy {
     ) -> Result<Tensor, TchError> {
         match self.focal_gamma {
             None => self.plain(logits, targets, Some(weights), Reduction::Sum),
-            Some(gamma) => {
-                self.focal(logits, targets, gamma)?.f_mul(weights)?.f_sum(tch::Kind::Float)
-            }
+            Some(gamma) => self.focal(logits, targets, gamma)?.f_mul(weights)?.f_sum(tch::Kind::Float),
         }
     }
 
@@ -58,12 +56,7 @@ impl BinaryCrossEntropy {
         weights: Option<&Tensor>,
         reduction: Reduction,
     ) -> Result<Tensor, TchError> {
-        logits.f_binary_cross_entropy_with_logits(
-            targets,
-            weights,
-            self.positive_weight.as_ref(),
-            reduction,
-        )
+        logits.f_binary_cross_entropy_with_logits(targets, weights, self.positive_weight.as_ref(), reduction)
     }
 
     /// Element-wise: α-factor t·α + (1−t)(1−α), times (1 − p_t)^γ, times the cross entropy.

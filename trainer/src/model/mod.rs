@@ -75,8 +75,10 @@ impl Model {
     /// When the file carries no description, or one that is not a model.
     pub fn from_weights(file: &WeightsFile, nc: Option<usize>, device: Device) -> Result<Self, TrainError> {
         let bare = || {
-            TrainError::new("the weights file holds tensors alone and does not say which model they belong to")
-                .with_hint("name the model too: `--cfg yolov5n`, or a yaml file of your own")
+            TrainError::new(
+                "the weights file holds tensors alone and does not say which model they belong to",
+            )
+            .with_hint("name the model too: `--cfg yolov5n`, or a yaml file of your own")
         };
         let yaml = file.yaml.as_ref().ok_or_else(bare)?;
         let written = || yaml.get("nc").and_then(serde_json::Value::as_u64).map(|nc| nc as usize);

@@ -47,8 +47,11 @@ impl Transfer {
             .iter()
             .map(|Reshaped { name, source, model }| format!("{name} {source:?} → {model:?}"))
             .collect();
-        let kinds =
-            [("not in the file", &self.missing), ("not in the model", &self.extra), ("of another shape", &reshaped)];
+        let kinds = [
+            ("not in the file", &self.missing),
+            ("not in the model", &self.extra),
+            ("of another shape", &reshaped),
+        ];
         for (what, names) in kinds {
             if !names.is_empty() {
                 line.push_str(&format!("; {} {what}: {}", names.len(), first(names)));
@@ -102,7 +105,9 @@ fn copy(data: &TensorData, shape: &[i64], target: &Tensor) -> Result<(), TrainEr
     let needed = data.shape.iter().product::<usize>() * data.dtype.size();
     if data.bytes.len() != needed {
         let found = data.bytes.len();
-        return Err(TrainError::new(format!("the file has {found} bytes for the shape {shape:?}, not {needed}")));
+        return Err(TrainError::new(format!(
+            "the file has {found} bytes for the shape {shape:?}, not {needed}"
+        )));
     }
     let kind = match data.dtype {
         DType::F64 => Kind::Double,

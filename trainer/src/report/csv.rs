@@ -39,7 +39,8 @@ impl ResultsFile {
     /// and later ones are dropped, rows before it stay.
     pub fn open(run_dir: &Path, first_epoch: usize) -> Result<Self, TrainError> {
         let file = Self { path: run_dir.join("results.csv") };
-        let old = if first_epoch > 0 { fs::read_to_string(&file.path).unwrap_or_default() } else { String::new() };
+        let old =
+            if first_epoch > 0 { fs::read_to_string(&file.path).unwrap_or_default() } else { String::new() };
         let mut text = header();
         for line in old.lines().skip(1) {
             let epoch = line.split(',').next().and_then(|cell| cell.trim().parse::<usize>().ok());

@@ -17,7 +17,11 @@ type Pick = fn(&Curves) -> &[f64];
 
 /// Draws `PR_curve.svg`, `F1_curve.svg`, `P_curve.svg` and `R_curve.svg` into `folder` and returns
 /// their paths; nothing where no class has labels.
-pub fn plot_curves(scores: &[ClassScore], names: &[String], folder: &Path) -> Result<Vec<PathBuf>, TrainError> {
+pub fn plot_curves(
+    scores: &[ClassScore],
+    names: &[String],
+    folder: &Path,
+) -> Result<Vec<PathBuf>, TrainError> {
     if scores.is_empty() {
         return Ok(Vec::new());
     }

@@ -14,7 +14,11 @@ use crate::val::ConfusionMatrix;
 const READABLE: usize = 30;
 
 /// Draws the matrix, columns normalised, into `folder` and returns its path.
-pub fn plot_confusion(matrix: &ConfusionMatrix, names: &[String], folder: &Path) -> Result<PathBuf, TrainError> {
+pub fn plot_confusion(
+    matrix: &ConfusionMatrix,
+    names: &[String],
+    folder: &Path,
+) -> Result<PathBuf, TrainError> {
     let path = folder.join("confusion_matrix.svg");
     draw(matrix, names, &path).map_err(|error| failed(&path, error))?;
     Ok(path)
@@ -27,10 +31,14 @@ fn draw(matrix: &ConfusionMatrix, names: &[String], path: &Path) -> Result<(), B
     const BOTTOM: i32 = 110;
     let classes = matrix.classes();
     let cells = classes as i32 + 1;
-    let sheet = SVGBackend::new(path, ((LEFT + SIDE + 20) as u32, (TOP + SIDE + BOTTOM) as u32)).into_drawing_area();
+    let sheet =
+        SVGBackend::new(path, ((LEFT + SIDE + 20) as u32, (TOP + SIDE + BOTTOM) as u32)).into_drawing_area();
     sheet.fill(&WHITE)?;
-    let name = |index: usize| if index == classes { "background" } else { names.get(index).map_or("?", String::as_str) };
-    let centred = |size: i32| ("sans-serif", size).into_text_style(&sheet).pos(Pos::new(HPos::Center, VPos::Center));
+    let name = |index: usize| {
+        if index == classes { "background" } else { names.get(index).map_or("?", String::as_str) }
+    };
+    let centred =
+        |size: i32| ("sans-serif", size).into_text_style(&sheet).pos(Pos::new(HPos::Center, VPos::Center));
     let edge = |cell: i32| cell * SIDE / cells;
     for truth in 0..=classes {
         let total: u64 = (0..=classes).map(|predicted| matrix.count(predicted, truth)).sum();

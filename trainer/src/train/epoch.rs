@@ -46,7 +46,13 @@ impl Training<'_> {
     }
 
     /// One batch: the loss items (3) of this rank, on the device.
-    fn step(&mut self, epoch: usize, index: usize, batches: usize, batch: &Batch) -> Result<Tensor, TrainError> {
+    fn step(
+        &mut self,
+        epoch: usize,
+        index: usize,
+        batches: usize,
+        batch: &Batch,
+    ) -> Result<Tensor, TrainError> {
         let number = index + batches * epoch;
         let accumulate = self.apply_schedule(epoch, number)?;
         let input = images_tensor(batch, self.context.device)?;
@@ -100,7 +106,9 @@ impl Training<'_> {
                 epoch + 1,
                 index + 1
             ))
-            .with_hint("lower lr0 in the hyper-parameters (`--hyp`); last.pt holds the state before this epoch"));
+            .with_hint(
+                "lower lr0 in the hyper-parameters (`--hyp`); last.pt holds the state before this epoch",
+            ));
         }
         self.context.reporter.send(&Event::Step(Step {
             epoch,

@@ -12,7 +12,12 @@ use crate::report::{plot_confusion, plot_curves, plot_results};
 use crate::val::{ValSettings, validate};
 
 impl Training<'_> {
-    pub(super) fn finish(&mut self, epochs: usize, seconds: f64, stopped_early: bool) -> Result<(), TrainError> {
+    pub(super) fn finish(
+        &mut self,
+        epochs: usize,
+        seconds: f64,
+        stopped_early: bool,
+    ) -> Result<(), TrainError> {
         let mut files = Vec::new();
         let (last, best) = (self.weights_file("last.pt"), self.weights_file("best.pt"));
         for (what, path) in [("last weights", &last), ("best weights", &best)] {

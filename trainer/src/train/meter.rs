@@ -42,7 +42,9 @@ impl Meter {
     pub(super) fn losses(&self) -> Result<[f64; 3], TrainError> {
         let Some(sums) = &self.sums else { return Ok([0.0; 3]) };
         let sums = Vec::<f32>::try_from(sums.f_to_device(tch::Device::Cpu)?)?;
-        Ok(std::array::from_fn(|index| sums.get(index).map_or(0.0, |&sum| f64::from(sum) / self.steps as f64)))
+        Ok(std::array::from_fn(|index| {
+            sums.get(index).map_or(0.0, |&sum| f64::from(sum) / self.steps as f64)
+        }))
     }
 
     /// Whether it is time to report again; asking starts the next wait.

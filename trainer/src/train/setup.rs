@@ -57,11 +57,16 @@ pub(super) struct ValSplit {
 }
 
 impl<'a> Training<'a> {
-    pub(super) fn prepare(context: &'a Rank, plan: &'a RunPlan, task: &'a TrainTask) -> Result<Self, TrainError> {
+    pub(super) fn prepare(
+        context: &'a Rank,
+        plan: &'a RunPlan,
+        task: &'a TrainTask,
+    ) -> Result<Self, TrainError> {
         let names = class_names(plan, task);
         let resume = task.resume.as_deref().map(read_resume).transpose()?;
         context.reporter.phase("reading labels");
-        let samples: Arc<[Sample]> = read_split(context, plan, task, "train", &plan.data.train)?.samples.into();
+        let samples: Arc<[Sample]> =
+            read_split(context, plan, task, "train", &plan.data.train)?.samples.into();
 
         context.reporter.phase("building the model");
         let mut model = build_model(context, task, names.len(), resume.as_ref())?;
@@ -104,8 +109,13 @@ impl<'a> Training<'a> {
             None => None,
         };
 
-        let settings =
-            LossSettings::scaled(&task.hyp, model.strides().len(), names.len(), plan.image_size, task.label_smoothing);
+        let settings = LossSettings::scaled(
+            &task.hyp,
+            model.strides().len(),
+            names.len(),
+            plan.image_size,
+            task.label_smoothing,
+        );
         let loss = DetectionLoss::new(model.anchors()?, names.len(), settings, context.device)?;
         let loader = TrainLoader::new(
             Arc::clone(&samples),
@@ -130,8 +140,11 @@ impl<'a> Training<'a> {
             Progress { epochs_done: 0, batches_done: 0, last_optimizer_step: -1, best_fitness: 0.0 },
             |resume| resume.progress,
         );
-        let results =
-            if context.is_main() { Some(ResultsFile::open(&plan.run_dir, progress.epochs_done)?) } else { None };
+        let results = if context.is_main() {
+            Some(ResultsFile::open(&plan.run_dir, progress.epochs_done)?)
+        } else {
+            None
+        };
         Ok(Self {
             context,
             plan,
@@ -227,9 +240,11 @@ fn read_split(
     split: &str,
     roots: &[PathBuf],
 ) -> Result<Scan, TrainError> {
-    let options = ScanOptions { single_cls: task.single_cls, ..ScanOptions::new(split, plan.data.names.len()) };
+    let options =
+        ScanOptions { single_cls: task.single_cls, ..ScanOptions::new(split, plan.data.names.len()) };
     let read = || scan(roots, &options).map_err(TrainError::from);
-    let wait = || context.group.as_ref().map_or(Ok(()), |group| group.barrier(None).map_err(TrainError::from));
+    let wait =
+        || context.group.as_ref().map_or(Ok(()), |group| group.barrier(None).map_err(TrainError::from));
     if !context.is_main() {
         wait()?;
         return read();

@@ -143,7 +143,8 @@ fn curve(found: &[&Judged], level: usize, labels: usize) -> (Vec<f64>, Vec<f64>)
 pub fn average_precision(recall: &[f64], precision: &[f64]) -> f64 {
     const POINTS: usize = 101;
     let (steps, envelope) = envelope(recall, precision);
-    let sampled: Vec<f64> = linspace(POINTS).map(|x| interpolate(x, &steps, &envelope, envelope[0])).collect();
+    let sampled: Vec<f64> =
+        linspace(POINTS).map(|x| interpolate(x, &steps, &envelope, envelope[0])).collect();
     let width = 1.0 / (POINTS - 1) as f64;
     sampled.windows(2).map(|pair| (pair[0] + pair[1]) / 2.0 * width).sum()
 }
@@ -168,7 +169,10 @@ fn best_confidence(scores: &[ClassScore]) -> usize {
     }
     let smoothed = smooth(&mean, SMOOTHING);
     // `max_by` would take the last of equal values; the first is meant.
-    smoothed.iter().enumerate().fold(0, |best, (index, value)| if *value > smoothed[best] { index } else { best })
+    smoothed
+        .iter()
+        .enumerate()
+        .fold(0, |best, (index, value)| if *value > smoothed[best] { index } else { best })
 }
 
 /// Box filter of odd width over `fraction` of the points, with the ends repeated.
@@ -215,11 +219,15 @@ mod tests {
 
     #[test]
     fn perfect_detections_score_one() {
-        let judged: Vec<Judged> =
-            (0..10).map(|i| Judged { hits: [true; 10], confidence: 0.5 + 0.01 * i as f32, class: 0 }).collect();
+        let judged: Vec<Judged> = (0..10)
+            .map(|i| Judged { hits: [true; 10], confidence: 0.5 + 0.01 * i as f32, class: 0 })
+            .collect();
         let scores = score(&judged, &[10, 0]);
         assert_eq!(scores.len(), 1, "a class without labels has no score");
-        assert!((scores[0].ap50_95() - 0.995).abs() < 1e-3, "COCO's 101 points give 0.995 for a perfect class");
+        assert!(
+            (scores[0].ap50_95() - 0.995).abs() < 1e-3,
+            "COCO's 101 points give 0.995 for a perfect class"
+        );
         assert!(scores[0].recall > 0.999 && scores[0].precision > 0.999);
     }
 

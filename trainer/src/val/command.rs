@@ -117,11 +117,13 @@ impl Pass<'_> {
 
     /// Accuracy and speed at many sizes, a line each in `study_*.txt`.
     fn study(&self, weights: &std::path::Path) -> Result<OutputFile, TrainError> {
-        let stem = |path: &std::path::Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let stem =
+            |path: &std::path::Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let name = format!("study_{}_{}.txt", stem(&self.plan.data.yaml), stem(weights));
         let path = self.plan.run_dir.join(name);
-        let unwritable =
-            |error: std::io::Error| TrainError::new(format!("{} could not be written: {error}", path.display()));
+        let unwritable = |error: std::io::Error| {
+            TrainError::new(format!("{} could not be written: {error}", path.display()))
+        };
         let mut file = fs_err::File::create(&path).map_err(unwritable)?;
         for size in study_sizes() {
             let mut saved = Saved::nothing();
@@ -134,8 +136,9 @@ impl Pass<'_> {
             self.context.reporter.send(&Event::Validated { title, table });
             let numbers =
                 [metrics.precision, metrics.recall, metrics.map50, metrics.map50_95, before, inference, nms];
-            let cells: Vec<String> =
-                std::iter::once(size.to_string()).chain(numbers.map(|value| crate::report::general(value, 4))).collect();
+            let cells: Vec<String> = std::iter::once(size.to_string())
+                .chain(numbers.map(|value| crate::report::general(value, 4)))
+                .collect();
             writeln!(file, "{}", cells.join(" ")).map_err(unwritable)?;
         }
         Ok(OutputFile { what: "study".to_owned(), path })

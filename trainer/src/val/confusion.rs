@@ -42,7 +42,8 @@ impl ConfusionMatrix {
             detections.iter().filter(|found| found.confidence > MIN_CONFIDENCE).collect();
         let pairs = pair(&confident, truths);
         for (index, truth) in truths.iter().enumerate() {
-            let predicted = pairs.iter().find(|pair| pair.truth == index).map(|pair| confident[pair.found].class);
+            let predicted =
+                pairs.iter().find(|pair| pair.truth == index).map(|pair| confident[pair.found].class);
             self.add(predicted.unwrap_or(self.nc), truth.class);
         }
         if !pairs.is_empty() {

@@ -30,12 +30,12 @@ pub fn corners([x, y, w, h]: [f32; 4]) -> Corners {
 }
 
 /// Area of a box; negative sides count as they are, as in the original.
-pub fn area([left, top, right, bottom]: Corners) -> f32 {
+pub(super) fn area([left, top, right, bottom]: Corners) -> f32 {
     (right - left) * (bottom - top)
 }
 
 /// Area that two boxes share.
-pub fn intersection(a: Corners, b: Corners) -> f32 {
+pub(super) fn intersection(a: Corners, b: Corners) -> f32 {
     let width = (a[2].min(b[2]) - a[0].max(b[0])).max(0.0);
     let height = (a[3].min(b[3]) - a[1].max(b[1])).max(0.0);
     width * height

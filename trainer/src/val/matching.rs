@@ -15,7 +15,8 @@ pub type Hits = [bool; IOU_THRESHOLDS.len()];
 /// same box, the first of them, the most confident, has it: there is no second sort by overlap
 /// between the two steps (spec §9).
 pub fn match_image(detections: &[Detection], truths: &[Truth]) -> Vec<Hits> {
-    let claims: Vec<Option<(usize, f32)>> = detections.iter().map(|found| best_truth(found, truths)).collect();
+    let claims: Vec<Option<(usize, f32)>> =
+        detections.iter().map(|found| best_truth(found, truths)).collect();
     let mut hits = vec![Hits::default(); detections.len()];
     for (level, &threshold) in IOU_THRESHOLDS.iter().enumerate() {
         let mut taken = vec![false; truths.len()];

@@ -70,7 +70,8 @@ fn push_classes(row: &[f32], multi_label: bool, settings: &NmsSettings, out: &mu
     };
     if multi_label {
         scores.for_each(|(class, confidence)| push(class, confidence));
-    } else if let Some((class, confidence)) = scores.reduce(|best, next| if next.1 > best.1 { next } else { best })
+    } else if let Some((class, confidence)) =
+        scores.reduce(|best, next| if next.1 > best.1 { next } else { best })
     {
         push(class, confidence);
     }
@@ -117,7 +118,8 @@ mod tests {
 
     #[test]
     fn the_more_confident_of_two_overlapping_boxes_stays() {
-        let rows = [[50.0, 50.0, 20.0, 20.0, 0.9, 1.0, 0.0], [51.0, 50.0, 20.0, 20.0, 0.8, 1.0, 0.0]].concat();
+        let rows =
+            [[50.0, 50.0, 20.0, 20.0, 0.9, 1.0, 0.0], [51.0, 50.0, 20.0, 20.0, 0.8, 1.0, 0.0]].concat();
         let found = suppress(&rows, 2, &[], &settings());
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].confidence, 0.9);

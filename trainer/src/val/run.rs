@@ -121,8 +121,11 @@ pub fn validate(
         let per_image = numbers.len() / images.max(1);
         for (image, item) in batch.items.iter().enumerate() {
             let truths = truths(&batch, image, settings.single_cls);
-            let known: Vec<(usize, [f32; 4])> =
-                if settings.hybrid { truths.iter().map(|truth| (truth.class, truth.corners)).collect() } else { Vec::new() };
+            let known: Vec<(usize, [f32; 4])> = if settings.hybrid {
+                truths.iter().map(|truth| (truth.class, truth.corners)).collect()
+            } else {
+                Vec::new()
+            };
             let rows = &numbers[image * per_image..(image + 1) * per_image];
             debug_assert_eq!(rows.len() % columns, 0);
             let mut found = suppress(rows, classes, &known, &settings.nms);
@@ -136,7 +139,11 @@ pub fn validate(
             let truths: Vec<Truth> =
                 truths.iter().map(|truth| Truth { corners: native(truth.corners), ..*truth }).collect();
             tally.add_image(&found, &truths);
-            on_image(&ImageResult { sample: &samples[item.sample], native: item.native, detections: &found })?;
+            on_image(&ImageResult {
+                sample: &samples[item.sample],
+                native: item.native,
+                detections: &found,
+            })?;
         }
         tally.add_times([prepared - began, inferred - prepared, inferred.elapsed()]);
         recycler.give(batch.pixels);
@@ -240,8 +247,12 @@ impl Tally {
             map50: mean(&ClassScore::ap50),
             map50_95: mean(&ClassScore::ap50_95),
         };
-        let all =
-            ValRow { class: "all".to_owned(), images: self.images, instances: self.labels.iter().sum(), metrics };
+        let all = ValRow {
+            class: "all".to_owned(),
+            images: self.images,
+            instances: self.labels.iter().sum(),
+            metrics,
+        };
         let rows = scores.iter().map(|score| ValRow {
             class: names.get(score.class).cloned().unwrap_or_else(|| format!("class {}", score.class)),
             images: self.images_with[score.class],
@@ -254,9 +265,13 @@ impl Tally {
             },
         });
         let per_image = self.seconds.map(|seconds| seconds * 1000.0 / self.images.max(1) as f64);
-        let table = ValTable { rows: std::iter::once(all).chain(rows).collect(), speed_ms: per_image, images: self.images };
-        let losses = (self.batches_with_loss > 0)
-            .then(|| self.losses.map(|sum| sum / self.batches_with_loss as f64));
+        let table = ValTable {
+            rows: std::iter::once(all).chain(rows).collect(),
+            speed_ms: per_image,
+            images: self.images,
+        };
+        let losses =
+            (self.batches_with_loss > 0).then(|| self.losses.map(|sum| sum / self.batches_with_loss as f64));
         ValOutcome { table, metrics, losses, scores, confusion: self.confusion }
     }
 }

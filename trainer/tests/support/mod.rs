@@ -12,7 +12,8 @@ use tch::{Kind, Tensor};
 /// The large file of this name, or `None` with a line that says that it is skipped.
 pub fn golden(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folder = std::env::var_os("YOLO_GOLDEN").map_or_else(|| root.join("../../shared/golden"), PathBuf::from);
+    let folder =
+        std::env::var_os("YOLO_GOLDEN").map_or_else(|| root.join("../../shared/golden"), PathBuf::from);
     let file = folder.join(name);
     if file.exists() {
         return Some(file);

@@ -2,12 +2,14 @@
 //! built-in data set brings, since YOLOv5's learn slowly on a set so small.
 
 use crate::hyp::HyperParameters;
+use crate::options::Optimizer;
 
 /// The defaults of one data set.
 pub(crate) struct Defaults {
     pub(crate) weights: &'static str,
     pub(crate) cfg: &'static str,
     pub(crate) hyp: fn() -> HyperParameters,
+    pub(crate) optimizer: Optimizer,
     pub(crate) epochs: usize,
     pub(crate) batch: usize,
     pub(crate) nbs: usize,
@@ -19,6 +21,7 @@ const YOLOV5: Defaults = Defaults {
     weights: "yolov5s.pt",
     cfg: "",
     hyp: HyperParameters::low,
+    optimizer: Optimizer::Sgd,
     epochs: 100,
     batch: 16,
     nbs: 64,
@@ -30,7 +33,8 @@ const SHAPES: Defaults = Defaults {
     weights: "",
     cfg: "yolov5n",
     hyp: HyperParameters::shapes,
-    epochs: 40,
+    optimizer: Optimizer::AdamW,
+    epochs: 20,
     batch: 16,
     nbs: 16,
     image_size: 160,

@@ -106,7 +106,7 @@ pub fn plan_train(
         hyp,
         epochs,
         nominal_batch,
-        optimizer: options.optimizer.unwrap_or_default(),
+        optimizer: options.optimizer.unwrap_or(defaults.optimizer),
         sync_bn: options.sync_bn,
         seed: options.seed.unwrap_or(0),
         nosave: options.nosave,
