@@ -26,6 +26,12 @@ pub(crate) fn programs(places: &Places, printer: &Printer) -> Result<Programs, C
     Ok(Programs { trainer, libtorch })
 }
 
+/// CPU threads a rank, when the user has set them by `OMP_NUM_THREADS`: then they win over the
+/// plan's share of the cores.
+pub(crate) fn threads_of_user() -> Option<usize> {
+    std::env::var("OMP_NUM_THREADS").ok()?.trim().parse().ok().filter(|&threads| threads > 0)
+}
+
 /// Where the plan looks for files.
 pub(crate) fn plan_places(places: &Places) -> Result<dataset::Places, CommandError> {
     let working_dir = std::env::current_dir().map_err(|source| CommandError::File {

@@ -32,6 +32,7 @@ pub(crate) fn train(args: &TrainArgs, printer: &Printer) -> Result<ExitCode, Com
     let Planned { mut plan, warnings, notes } = planned;
     warnings.iter().for_each(|warning| printer.warning(warning));
     notes.iter().for_each(|note| printer.say(note));
+    plan.ranks.threads = host::threads_of_user().unwrap_or(plan.ranks.threads);
     // Everything is in place before the run folder is made: a failed download leaves no empty run.
     let programs = host::programs(&places, printer)?;
     let plan_file = if args.resume.is_some() {

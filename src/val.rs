@@ -21,6 +21,7 @@ pub(crate) fn val(args: &ValArgs, printer: &Printer) -> Result<ExitCode, Command
     let Planned { mut plan, warnings, notes } = plan_val(&options, &host::inventory(&places), &plan_places)?;
     warnings.iter().for_each(|warning| printer.warning(warning));
     notes.iter().for_each(|note| printer.say(note));
+    plan.ranks.threads = host::threads_of_user().unwrap_or(plan.ranks.threads);
     let programs = host::programs(&places, printer)?;
     let plan_file = run_folder::create(&mut plan, options.exist_ok)?;
 

@@ -101,8 +101,8 @@ fn a_killed_rank_is_named_and_takes_the_group_with_it() {
     user.data();
     let running = user.starts(&format!("{QUICK} --epochs 500 --nproc-per-node 2"));
     let ranks = until("two ranks", || Some(running.ranks()).filter(|ranks| ranks.len() == 2));
-    let results = user.path().join("runs/train/exp/results.csv");
-    until("an epoch", || std::fs::read_to_string(&results).ok().filter(|text| text.lines().count() >= 2));
+    let last = user.path().join("runs/train/exp/weights/last.pt");
+    until("the first checkpoint", || last.exists().then_some(()));
     send(ranks[1], 9);
     running.waits().refused(1, &["rank 1 of 2", "signal 9 (SIGKILL)", "training epoch", "--resume"]);
     assert!(ranks.into_iter().all(|pid| !lives(pid)));
@@ -114,8 +114,8 @@ fn a_killed_supervisor_leaves_no_rank() {
     user.data();
     let running = user.starts(&format!("{QUICK} --epochs 500 --nproc-per-node 2"));
     let ranks = until("two ranks", || Some(running.ranks()).filter(|ranks| ranks.len() == 2));
-    let results = user.path().join("runs/train/exp/results.csv");
-    until("an epoch", || std::fs::read_to_string(&results).ok().filter(|text| text.lines().count() >= 2));
+    let last = user.path().join("runs/train/exp/weights/last.pt");
+    until("the first checkpoint", || last.exists().then_some(()));
     running.signal(9);
     running.waits();
     until("the end of all ranks", || ranks.iter().all(|&pid| !lives(pid)).then_some(()));

@@ -9,15 +9,15 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::PoisonError;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use sha2::{Digest, Sha256};
 
 use super::directory::{self, Entry, FIRST_TAIL, LOCAL, LocalHeader, Method, TAIL, Tail};
 use super::http::{Body, Remote};
+use super::meter::{Announcing, Counting, CountingBuf, Hashing, Meter};
 use super::parallel::{self, Parallel};
 use super::unpack::{self, Sums, Trouble};
-use super::{Client, Event, FetchError, Progress};
+use super::{Client, FetchError, Progress};
 
 /// Members with less than this between them are fetched in one request: the bytes between cost
 /// less than a round trip.
@@ -106,36 +106,6 @@ impl Selection {
     /// Bytes on the disk afterwards.
     pub fn unpacked(&self) -> u64 {
         self.spans.iter().flat_map(|span| &span.members).map(|(entry, _)| entry.size).sum()
-    }
-}
-
-/// Sums the bytes of several downloads into one progress.
-pub struct Meter<'p> {
-    progress: &'p dyn Progress,
-    done: AtomicU64,
-    total: AtomicU64,
-}
-
-impl<'p> Meter<'p> {
-    /// A meter that stands at zero.
-    pub fn new(progress: &'p dyn Progress) -> Self {
-        Self { progress, done: AtomicU64::new(0), total: AtomicU64::new(0) }
-    }
-
-    /// More bytes are expected.
-    pub fn expect(&self, bytes: u64) {
-        self.total.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    /// Bytes that came so far.
-    pub fn done(&self) -> u64 {
-        self.done.load(Ordering::Relaxed)
-    }
-
-    fn add(&self, bytes: u64) {
-        let done = self.done.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let total = self.total.load(Ordering::Relaxed);
-        self.progress.event(Event::Bytes { done, total: (total >= done).then_some(total) });
     }
 }
 
@@ -508,75 +478,4 @@ fn file_path(address: &str) -> Result<Option<PathBuf>, FetchError> {
         url: address.to_owned(),
         why: "it names no file of this machine".into(),
     })
-}
-
-/// Tells the meter each byte.
-struct Counting<'a, 'p, R> {
-    inner: R,
-    meter: &'a Meter<'p>,
-}
-
-impl<R: Read> Read for Counting<'_, '_, R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(buffer)?;
-        self.meter.add(count as u64);
-        Ok(count)
-    }
-}
-
-/// Tells the meter the length once, as soon as the server has told it.
-struct Announcing<'a, 'p> {
-    body: Body<'a>,
-    meter: &'a Meter<'p>,
-    announced: bool,
-}
-
-impl Read for Announcing<'_, '_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.body.read(buffer)?;
-        if let (false, Some(length)) = (self.announced, self.body.length()) {
-            self.meter.expect(length);
-            self.announced = true;
-        }
-        Ok(count)
-    }
-}
-
-/// Hashes all that is read.
-struct Hashing<R> {
-    inner: R,
-    sha: Sha256,
-}
-
-impl<R: Read> Read for Hashing<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(buffer)?;
-        self.sha.update(&buffer[..count]);
-        Ok(count)
-    }
-}
-
-/// Counts what is consumed of a buffered reader.
-struct CountingBuf<'a, R> {
-    inner: &'a mut R,
-    count: u64,
-}
-
-impl<R: BufRead> Read for CountingBuf<'_, R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(buffer)?;
-        self.count += count as u64;
-        Ok(count)
-    }
-}
-
-impl<R: BufRead> BufRead for CountingBuf<'_, R> {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        self.inner.fill_buf()
-    }
-
-    fn consume(&mut self, amount: usize) {
-        self.count += amount as u64;
-        self.inner.consume(amount);
-    }
 }

@@ -235,3 +235,139 @@ fn weaker(one: Trust, other: Trust) -> Trust {
 pub(super) fn megabytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }
+
+#[cfg(test)]
+#[allow(dead_code, clippy::unwrap_used, reason = "shared with the tests of fetch, which use all of it")]
+#[path = "../../tests/support/rude_server.rs"]
+mod rude_server;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::io::{Cursor, Write};
+    use std::time::Duration;
+
+    use sha2::{Digest, Sha256};
+    use zip::write::SimpleFileOptions;
+
+    use super::*;
+    use crate::fetch::{Policy, Silent};
+
+    use super::rude_server::{Manner, RudeServer};
+
+    const CUPTI: &[u8] = b"the bytes of a library";
+
+    /// A wheel named like the real one with another content, and its RECORD's hash.
+    fn a_wheel(record_of: &[u8]) -> (Vec<u8>, String) {
+        let mut library = Unpacked {
+            name: "nvidia/cu13/lib/libcupti.so.13".into(),
+            path: "".into(),
+            size: record_of.len() as u64,
+            sha256: Sha256::digest(record_of).into(),
+        };
+        // The record's notation is read back from the comparison's own message.
+        let line = |unpacked: &Unpacked| {
+            let hash = Record::default().check(unpacked).unwrap_err().actual;
+            format!("{},sha256={},{}\n", unpacked.name, hash.split(' ').next().unwrap(), unpacked.size)
+        };
+        let mut record = line(&library);
+        library.name = "nvidia_cuda_cupti-13.0.85.dist-info/licenses/License.txt".into();
+        library.size = 3;
+        library.sha256 = Sha256::digest(b"may").into();
+        record += &line(&library);
+        let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        let info = "nvidia_cuda_cupti-13.0.85.dist-info";
+        for (name, bytes) in [
+            ("nvidia/cu13/lib/libcupti.so.13".to_owned(), CUPTI),
+            (format!("{info}/licenses/License.txt"), b"may"),
+            (format!("{info}/RECORD"), record.as_bytes()),
+        ] {
+            zip.start_file(name, SimpleFileOptions::default()).unwrap();
+            zip.write_all(bytes).unwrap();
+        }
+        (zip.finish().unwrap().into_inner(), hex::encode(Sha256::digest(&record)))
+    }
+
+    fn pinned(wheel: &[u8], record: &str) -> Wheel {
+        let sha256 = hex::encode(Sha256::digest(wheel));
+        // Pins are constants of the program; a test's live as long as its process.
+        crate::setup::wheels::CPU[1].with_pins(sha256.leak(), record.to_owned().leak())
+    }
+
+    /// Installs from a server that serves `bytes`; what the stamp says, or the message.
+    fn run(bytes: &[u8], wheel: Wheel, told: Option<String>, manner: Manner) -> Result<Stamp, String> {
+        let server = RudeServer::start(HashMap::from([("/w.whl".to_owned(), bytes.to_vec())]));
+        server.behave("/w.whl", &[manner]);
+        let home = tempfile::tempdir().unwrap();
+        let policy = Policy { first_pause: Duration::from_millis(1), attempts: 2, ..Policy::default() };
+        let (client, target) = (Client::new(policy).unwrap(), home.path().join("it"));
+        let located = [Located { address: server.url("/w.whl"), sha256: told }];
+        let lock = Lock::acquire(home.path(), &Silent).unwrap();
+        let job = Job {
+            client: &client,
+            wheels: &[wheel],
+            located: &located,
+            headers: false,
+            target: &target,
+            progress: &Silent,
+        };
+        let result = job.run(&lock);
+        let left = fs::read_dir(home.path()).unwrap().count();
+        match result {
+            Ok(()) => {
+                assert_eq!(fs::read(target.join("lib/libcupti.so.13")).unwrap(), CUPTI);
+                assert_eq!(fs::read(target.join("licenses/nvidia-cuda-cupti/License.txt")).unwrap(), b"may");
+                assert!(!target.join(RECORDS).exists());
+                Ok(Stamp::check(&target, false).unwrap())
+            }
+            Err(error) => {
+                assert_eq!(left, 1, "only the lock is left after a failure");
+                Err(error.to_string())
+            }
+        }
+    }
+
+    #[test]
+    fn a_pinned_wheel_is_installed_by_ranges_and_as_a_stream() {
+        let (bytes, record) = a_wheel(CUPTI);
+        for manner in [Manner::Fine, Manner::NoRanges] {
+            let stamp = run(&bytes, pinned(&bytes, &record), None, manner).unwrap();
+            assert_eq!(stamp.trust, Trust::Pinned);
+            assert_eq!(stamp.files.len(), 2);
+        }
+    }
+
+    #[test]
+    fn a_member_that_its_record_does_not_know_is_refused() {
+        let (bytes, record) = a_wheel(b"the bytes of another one");
+        let message = run(&bytes, pinned(&bytes, &record), None, Manner::Fine).unwrap_err();
+        assert!(message.contains("libcupti.so.13") && message.contains("nothing was installed"), "{message}");
+    }
+
+    #[test]
+    fn another_wheel_under_the_pinned_name_is_refused() {
+        let (bytes, _) = a_wheel(CUPTI);
+        let wheel = pinned(&bytes, &"0".repeat(64));
+        let message = run(&bytes, wheel, None, Manner::Fine).unwrap_err();
+        assert!(message.contains("RECORD") && message.contains("SHA-256"), "{message}");
+    }
+
+    #[test]
+    fn an_unknown_wheel_over_an_open_line_is_taken_only_whole_and_with_its_hash() {
+        let (bytes, _) = a_wheel(CUPTI);
+        let wheel = || pinned(b"another wheel", &"0".repeat(64));
+        let told = Some(hex::encode(Sha256::digest(&bytes)));
+        assert_eq!(run(&bytes, wheel(), told, Manner::Fine).unwrap().trust, Trust::WholeWheel);
+        let message = run(&bytes, wheel(), Some("1".repeat(64)), Manner::Fine).unwrap_err();
+        assert!(message.contains("the whole file"), "{message}");
+    }
+
+    #[test]
+    fn a_page_instead_of_a_wheel_and_a_missing_wheel_are_one_message() {
+        let (bytes, record) = a_wheel(CUPTI);
+        let message = run(&bytes, pinned(&bytes, &record), None, Manner::Html).unwrap_err();
+        assert!(message.contains("web page"), "{message}");
+        let message = run(&bytes, pinned(&bytes, &record), None, Manner::Status(404, "")).unwrap_err();
+        assert!(message.contains("404"), "{message}");
+    }
+}

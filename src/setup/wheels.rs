@@ -87,6 +87,12 @@ impl Wheel {
         format!("{}=={}", self.package, self.version)
     }
 
+    /// The same members with other hashes.
+    #[cfg(test)]
+    pub(super) fn with_pins(&self, sha256: &'static str, record_sha256: &'static str) -> Self {
+        Self { sha256, record_sha256, ..*self }
+    }
+
     /// Where RECORD is put while members are checked against it.
     pub(super) fn record_place(&self) -> String {
         format!("{RECORDS}/{}", self.package)
