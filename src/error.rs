@@ -29,8 +29,7 @@ impl CommandError {
     pub(crate) fn hint(&self) -> Option<&str> {
         match self {
             Self::Plan(error) => error.hint(),
-            // A setup error says the next step in its own words.
-            Self::Setup(_) => None,
+            Self::Setup(error) => error.hint(),
             Self::Data(error) => error.hint(),
             Self::Launch(error) => error.hint(),
             Self::File { hint, .. } => hint.as_deref(),

@@ -138,6 +138,8 @@ fn search(boxes: &[Size], current: &[Size], anchor_t: f32, random: &mut Random) 
     let searched = draw(searched, random);
     let start = cluster::centres(&searched, current.len(), random)
         .unwrap_or_else(|| drawn(&searched, current.len(), random));
+    // A box without a side is no anchor: nothing could be divided by it.
+    let start = start.into_iter().map(|size| size.map(|side| side.max(MIN_SIDE))).collect();
     let mut anchors = evolve::evolve(start, &searched, anchor_t, random);
     anchors.sort_by(|a, b| (a[0] * a[1]).total_cmp(&(b[0] * b[1])));
     let found = Fit::of(&anchors, boxes, anchor_t);
