@@ -33,7 +33,6 @@ pub struct RunningStats<'a> {
 ///
 /// # Errors
 /// When a peer is lost or late, or the shapes do not fit.
-#[expect(clippy::too_many_arguments, reason = "PyTorch's batch_norm has the same")]
 pub fn sync_batch_norm(
     group: &ProcessGroup,
     input: &Tensor,
