@@ -48,7 +48,7 @@ pub struct Rank {
     /// The peers; `None` for a single rank.
     pub group: Option<Rc<ProcessGroup>>,
     /// The voice.
-    pub reporter: Reporter,
+    pub reporter: Rc<Reporter>,
     stop: Arc<AtomicBool>,
     // The store outlives the group that was made on it.
     _store: Option<TcpStore>,
@@ -77,19 +77,18 @@ impl Rank {
 /// Runs the plan at `path` as the rank that the environment names.
 pub fn run(path: &Path) -> ExitCode {
     let rank = number("RANK").unwrap_or(0);
-    let reporter = Reporter::from_environment(rank);
-    let plan = match RunPlan::read(path) {
-        Ok(plan) => plan,
-        Err(error) => return fail(&reporter, &TrainError::from(error)),
-    };
-    match start(&plan, rank, reporter) {
-        Err((reporter, error)) => fail(&reporter, &error),
-        Ok(context) => match perform(&context, &plan) {
-            Ok(Ending::Finished) => ExitCode::SUCCESS,
-            Ok(Ending::Interrupted) => ExitCode::from(INTERRUPTED),
-            Err(error) => fail(&context.reporter, &error),
-        },
+    let reporter = Rc::new(Reporter::from_environment(rank));
+    match plan_and_perform(path, rank, &reporter) {
+        Ok(Ending::Finished) => ExitCode::SUCCESS,
+        Ok(Ending::Interrupted) => ExitCode::from(INTERRUPTED),
+        Err(error) => fail(&reporter, &error),
     }
+}
+
+fn plan_and_perform(path: &Path, rank: usize, reporter: &Rc<Reporter>) -> Result<Ending, TrainError> {
+    let plan = RunPlan::read(path)?;
+    let context = start(&plan, rank, Rc::clone(reporter))?;
+    perform(&context, &plan)
 }
 
 fn perform(context: &Rank, plan: &RunPlan) -> Result<Ending, TrainError> {
@@ -109,19 +108,17 @@ fn fail(reporter: &Reporter, error: &TrainError) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn start(plan: &RunPlan, rank: usize, reporter: Reporter) -> Result<Rank, (Reporter, TrainError)> {
-    match connect(plan, rank, &reporter) {
-        Ok((device, stop, store, group)) => Ok(Rank {
-            rank,
-            world: plan.ranks.world_size,
-            device,
-            group: group.map(Rc::new),
-            reporter,
-            stop,
-            _store: store,
-        }),
-        Err(error) => Err((reporter, error)),
-    }
+fn start(plan: &RunPlan, rank: usize, reporter: Rc<Reporter>) -> Result<Rank, TrainError> {
+    let (device, stop, store, group) = connect(plan, rank, &reporter)?;
+    Ok(Rank {
+        rank,
+        world: plan.ranks.world_size,
+        device,
+        group: group.map(Rc::new),
+        reporter,
+        stop,
+        _store: store,
+    })
 }
 
 type Connected = (tch::Device, Arc<AtomicBool>, Option<TcpStore>, Option<ProcessGroup>);

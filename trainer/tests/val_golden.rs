@@ -1,6 +1,10 @@
 //! Suppression, matching, average precision and the confusion matrix against the original.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and says what it skips"
+)]
 
 mod support;
 

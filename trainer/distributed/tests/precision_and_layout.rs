@@ -1,5 +1,11 @@
 //! Autocast, channels_last and the process-wide switches.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and says what it skips"
+)]
+
 use tch::{Device, Kind, Tensor};
 use tch_distributed::{
     Autocast, autocast, is_channels_last, set_channels_last, set_deterministic, set_num_threads,

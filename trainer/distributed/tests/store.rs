@@ -1,5 +1,11 @@
 //! The store by itself: keys, sockets handed in, and servers that do not answer.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and says what it skips"
+)]
+
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 

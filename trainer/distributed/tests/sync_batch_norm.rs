@@ -1,5 +1,11 @@
 //! SyncBatchNorm on two processes against one process with the whole batch.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and says what it skips"
+)]
+
 #[allow(dead_code, reason = "each test binary uses a part of it")]
 mod common;
 

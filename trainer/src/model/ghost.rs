@@ -57,14 +57,13 @@ impl GhostBottleneck {
         // Depth-wise: as many groups as channels.
         let depthwise = |c: usize| square(c, c, k, s, c, linear);
         let conv = b.scope("conv", |b| {
-            let mut blocks: Vec<Box<dyn Block>> = Vec::new();
-            blocks.push(Box::new(b.scope(0, |b| GhostConv::new(b, square(c1, half, 1, 1, 1, act)))?));
-            blocks.push(match s {
+            let first = b.scope(0, |b| GhostConv::new(b, square(c1, half, 1, 1, 1, act)))?;
+            let middle: Box<dyn Block> = match s {
                 2 => Box::new(b.scope(1, |b| Conv::new(b, depthwise(half)))?),
                 _ => Box::new(Identity),
-            });
-            blocks.push(Box::new(b.scope(2, |b| GhostConv::new(b, square(half, c2, 1, 1, 1, linear)))?));
-            Ok(Sequential(blocks))
+            };
+            let last = b.scope(2, |b| GhostConv::new(b, square(half, c2, 1, 1, 1, linear)))?;
+            Ok(Sequential(vec![Box::new(first), middle, Box::new(last)]))
         })?;
         let shortcut = (s == 2).then(|| {
             b.scope("shortcut", |b| {

@@ -104,7 +104,7 @@ pub(super) struct TransformerBlock {
 impl TransformerBlock {
     /// `c` channels in and out, a multiple of `heads`.
     pub(super) fn new(b: &mut Builder<'_>, c: usize, heads: usize, n: usize) -> Result<Self, TrainError> {
-        if c % heads != 0 {
+        if !c.is_multiple_of(heads) {
             return Err(TrainError::new(format!(
                 "C3TR has {c} hidden channels, not a multiple of {heads} heads"
             ))

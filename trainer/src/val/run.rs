@@ -82,6 +82,7 @@ pub struct ImageResult<'a> {
 ///
 /// `watch` is called after each batch with the batches done; it ends the pass by an error.
 /// `on_image` sees the detections of every image.
+#[expect(clippy::too_many_arguments, reason = "one pass needs them all, and each call names them")]
 pub fn validate(
     model: &Model,
     loader: &mut ValLoader,
