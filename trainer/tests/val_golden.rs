@@ -73,9 +73,17 @@ fn overlaps_are_those_of_the_original() {
     }
 }
 
-/// The detections and labels of the original's example, image by image.
-fn example() -> (Vec<(Vec<Detection>, Vec<usize>)>, Vec<Vec<Truth>>, std::collections::HashMap<String, Tensor>)
-{
+/// The original's example.
+struct Example {
+    /// The detections of each image, and where each stands in the original's list.
+    found: Vec<(Vec<Detection>, Vec<usize>)>,
+    /// The labels of each image.
+    truths: Vec<Vec<Truth>>,
+    /// Everything in the file.
+    all: std::collections::HashMap<String, Tensor>,
+}
+
+fn example() -> Example {
     let all = tensors(&golden_or_committed("f_iou_ap.safetensors"));
     let image_of = |name: &str| Vec::<i64>::try_from(&all[name]).unwrap();
     let (of_prediction, of_label) = (image_of("ap.pred_image"), image_of("ap.label_image"));
@@ -97,12 +105,12 @@ fn example() -> (Vec<(Vec<Detection>, Vec<usize>)>, Vec<Vec<Truth>>, std::collec
         truths[image as usize]
             .push(Truth { class: row[0] as usize, corners: [row[1], row[2], row[3], row[4]] });
     }
-    (found, truths, all)
+    Example { found, truths, all }
 }
 
 #[test]
 fn hits_and_average_precision() {
-    let (found, truths, all) = example();
+    let Example { found, truths, all } = example();
     let hits = Vec::<u8>::try_from(all["ap.tp"].reshape([-1])).unwrap();
     let mut judged = Vec::new();
     for ((detections, indices), truths) in found.iter().zip(&truths) {
@@ -135,7 +143,7 @@ fn hits_and_average_precision() {
 
 #[test]
 fn the_confusion_matrix() {
-    let (found, truths, all) = example();
+    let Example { found, truths, all } = example();
     let mut matrix = ConfusionMatrix::new(8);
     for ((detections, _), truths) in found.iter().zip(&truths).filter(|(_, truths)| !truths.is_empty()) {
         matrix.add_image(detections, truths);
