@@ -46,8 +46,16 @@ fn initial() -> Option<(Model, WeightsFile)> {
     Some((model, weights))
 }
 
+/// Random weights come from one generator for the whole process, and tests run side by side: each
+/// test of this file has it to itself.
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static DRAWING: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    DRAWING.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
 #[test]
 fn the_size_of_yolov5n_is_that_of_the_original() {
+    let _alone = alone();
     let model = Model::new(&yolov5n(), Device::Cpu).unwrap();
     let summary = model.summary();
     assert_eq!(summary.parameters, 1_872_157);
@@ -60,6 +68,7 @@ fn the_size_of_yolov5n_is_that_of_the_original() {
 
 #[test]
 fn names_stand_in_the_order_of_the_original() {
+    let _alone = alone();
     let Some(file) = golden("a_state_dict_keys.json") else { return };
     let text = std::fs::read_to_string(file).unwrap();
     let keys: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&text).unwrap();
@@ -71,6 +80,7 @@ fn names_stand_in_the_order_of_the_original() {
 
 #[test]
 fn the_same_seed_draws_the_same_weights() {
+    let _alone = alone();
     let Some(file) = golden("a_yolov5n_init.safetensors") else { return };
     tch::manual_seed(0);
     let model = Model::new(&yolov5n(), Device::Cpu).unwrap();
@@ -88,6 +98,7 @@ const SIZES: [(i64, f64); 2] = [(64, 2e-5), (320, 4e-5)];
 
 #[test]
 fn outputs_and_statistics_agree() {
+    let _alone = alone();
     let Some((mut model, weights)) = initial() else { return };
     let io = Tensor::read_safetensors(golden("a_yolov5n_io.safetensors").unwrap()).unwrap();
     let get = |name: &str| &io.iter().find(|(key, _)| key == name).unwrap().1;

@@ -16,6 +16,9 @@ const FLOAT: (Kind, Device) = (Kind::Float, Device::Cpu);
 const STEPS: i64 = 6;
 
 fn tensors(seed: i64) -> Vec<Tensor> {
+    // The generator is one for the whole process, and tests run side by side.
+    static DRAWING: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _alone = DRAWING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     tch::manual_seed(seed);
     vec![Tensor::randn([7, 3], FLOAT), Tensor::randn([5], FLOAT), Tensor::randn([2, 3, 3, 3], FLOAT)]
 }
