@@ -10,6 +10,14 @@ use yolo_plan::device::Device;
 use super::Programs;
 use crate::setup::trainer_environment;
 
+/// How glibc's malloc shall treat a rank's tensors. By default it gives every large one back to the
+/// kernel and takes fresh, zeroed pages of 4 KiB for the next; a training step on the CPU frees and
+/// takes the same gigabytes again and again. Kept and in huge pages they save a tenth of the time of a
+/// step (README, "Numbers"), for some memory that stays with the process. glibc before 2.35 and other
+/// C libraries ignore the variable.
+const MALLOC_TUNABLES: &str = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1073741824\
+                               :glibc.malloc.trim_threshold=4294967296:glibc.malloc.top_pad=67108864";
+
 /// The variables of local rank `rank`, on top of those that this process has.
 pub(super) fn of_rank(
     plan: &RunPlan,
@@ -29,6 +37,9 @@ pub(super) fn of_rank(
         put("MASTER_PORT", address.port().to_string().into());
     }
     put("OMP_NUM_THREADS", text(plan.ranks.threads));
+    if std::env::var_os("GLIBC_TUNABLES").is_none() {
+        put("GLIBC_TUNABLES", MALLOC_TUNABLES.into());
+    }
     put("YOLO_LIBTORCH_LIB", programs.libtorch.lib_dir.clone().into_os_string());
     // The numbers of --device are nvidia-smi's, which counts by PCI bus and not by speed.
     put("CUDA_DEVICE_ORDER", "PCI_BUS_ID".into());
