@@ -1,0 +1,121 @@
+//! A lossless model of the two files that configure WSL: `.wslconfig` in the Windows user's folder,
+//! for the virtual machine, and `/etc/wsl.conf`, for one distribution. It reads them by WSL's own
+//! rules, says what WSL will silently ignore, and changes single values while every comment, odd
+//! space, order and line end stays. It is pure: bytes come in, bytes go out.
+//!
+//! The rules are those of WSL's parser as published in microsoft/WSL: a name is a letter followed by
+//! letters and digits; names are compared without regard to case; the first of two equal keys wins;
+//! `#` begins a comment except inside quotes; `\` escapes; and a line that breaks the rules is
+//! skipped in `.wslconfig`, but ends the reading of `wsl.conf`.
+//!
+//! ```
+//! use yolo_checks::wslconfig::{Document, Kind, size};
+//!
+//! let mut file = Document::parse(Kind::WslConfig, b"# mine\r\n[wsl2]\r\nmemory = 8 # GB\r\n");
+//! assert_eq!(file.value("wsl2", "memory").and_then(size::parse), Some(8));
+//! file.set("wsl2", "memory", "8GB")?;
+//! assert_eq!(file.bytes(), b"# mine\r\n[wsl2]\r\nmemory = 8GB # GB\r\n");
+//! # Ok::<(), yolo_checks::wslconfig::EditError>(())
+//! ```
+
+mod edit;
+mod encoding;
+pub mod keys;
+mod problems;
+mod scan;
+pub mod size;
+
+pub use edit::EditError;
+pub use encoding::Encoding;
+pub use problems::{Found, Problem};
+pub use scan::Broken;
+
+use scan::{Line, LineKind};
+
+/// Which of the two files it is: their keys differ, and so does what a broken line does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `%UserProfile%\.wslconfig`, read by Windows for the virtual machine of all distributions.
+    WslConfig,
+    /// `/etc/wsl.conf`, read by Linux for its own distribution.
+    WslConf,
+}
+
+/// One `key = value` that WSL reads, also when it then ignores it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setting<'a> {
+    /// The section that WSL takes it to be in, as written; empty before the first section.
+    pub section: &'a str,
+    /// The key, as written.
+    pub key: &'a str,
+    /// The value without quotes, escapes and comment, as WSL understands it.
+    pub value: &'a str,
+    /// The line of the file, from 1.
+    pub line: usize,
+}
+
+/// A file, with every byte of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    kind: Kind,
+    encoding: Encoding,
+    /// The bytes as they were read, while nothing has been changed.
+    original: Option<Vec<u8>>,
+    text: String,
+    lines: Vec<Line>,
+}
+
+impl Document {
+    /// The file from its bytes. All bytes are a file: what WSL cannot read is told by
+    /// [`Self::problems`], and kept.
+    pub fn parse(kind: Kind, bytes: &[u8]) -> Self {
+        let (encoding, text) = encoding::decode(bytes);
+        let lines = scan::lines(&text);
+        Self { kind, encoding, original: Some(bytes.to_vec()), text, lines }
+    }
+
+    /// A file that does not exist yet.
+    pub fn new(kind: Kind) -> Self {
+        Self::parse(kind, b"")
+    }
+
+    /// The bytes to write: those read, if nothing was changed.
+    pub fn bytes(&self) -> Vec<u8> {
+        match &self.original {
+            Some(bytes) => bytes.clone(),
+            None => encoding::encode(self.encoding, &self.text),
+        }
+    }
+
+    /// The text, decoded and without a byte order mark.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// How the text is written as bytes. A change makes it one that every WSL reads.
+    pub fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+
+    /// Every setting that WSL reads, in the order of the file, also repeated and unknown ones.
+    pub fn settings(&self) -> impl Iterator<Item = Setting<'_>> {
+        self.read_lines().filter_map(|line| line.setting())
+    }
+
+    /// The setting that counts for a key: the first of that name, or of its former name.
+    pub fn get(&self, section: &str, key: &str) -> Option<Setting<'_>> {
+        self.settings().find(|setting| keys::same(self.kind, (section, key), (setting.section, setting.key)))
+    }
+
+    /// The value that counts for a key, as WSL understands the characters; whether it is a size or
+    /// a number, [`size::parse`] and [`Self::problems`] say.
+    pub fn value(&self, section: &str, key: &str) -> Option<&str> {
+        self.get(section, key).map(|setting| setting.value)
+    }
+
+    /// The lines that WSL gets to see: in `wsl.conf` the first broken one ends it.
+    fn read_lines(&self) -> impl Iterator<Item = &Line> {
+        let stops = self.kind == Kind::WslConf;
+        self.lines.iter().take_while(move |line| !(stops && matches!(line.kind, LineKind::Broken { .. })))
+    }
+}

@@ -1,0 +1,257 @@
+//! The lines of a configuration file with the place of each part, found by the rules of WSL's own
+//! parser. A setting may take several lines of the file when a backslash continues it. Each
+//! [`Line`] spans its text with its line end, and all of them together span the whole file.
+
+use std::fmt;
+use std::ops::Range;
+
+use super::Setting;
+
+/// What a stretch of the file is, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Line {
+    /// All of it, with the line end.
+    pub(super) span: Range<usize>,
+    /// The number of its first line, from 1.
+    pub(super) number: usize,
+    pub(super) kind: LineKind,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum LineKind {
+    /// Nothing, or a comment alone.
+    Blank,
+    /// `[name]`
+    Section { name: String },
+    /// `key = value`, with the section that WSL takes it to be in.
+    Setting { section: String, key: Range<usize>, key_text: String, raw: Range<usize>, value: String },
+    /// What WSL does not understand; the key and the written value, when it came that far.
+    Broken { why: Broken, section: String, key: Option<Range<usize>>, raw: Option<Range<usize>> },
+}
+
+/// Why WSL does not understand a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Broken {
+    /// A line must begin with a letter, `[` or `#`.
+    Start,
+    /// A section is `[name]`, of letters and digits, without spaces, alone on its line.
+    Section,
+    /// A key is letters and digits, followed by `=`.
+    Key,
+    /// A backslash before a character that it does not escape.
+    Escape,
+    /// A quote that is not closed on its line.
+    Quote,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Start => "it begins with neither a letter, `[` nor `#`",
+            Self::Section => "a section is `[name]`, without spaces inside and alone on its line",
+            Self::Key => "it is no `key=value`",
+            Self::Escape => "a backslash must be doubled: `\\\\`",
+            Self::Quote => "a quote is not closed",
+        })
+    }
+}
+
+impl Line {
+    /// The setting, if it is one.
+    pub(super) fn setting(&self) -> Option<Setting<'_>> {
+        match &self.kind {
+            LineKind::Setting { section, key_text, value, .. } => {
+                Some(Setting { section, key: key_text, value, line: self.number })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// All lines of a text.
+pub(super) fn lines(text: &str) -> Vec<Line> {
+    let mut scanner = Scanner { text, at: 0, section: String::new() };
+    let mut lines = Vec::new();
+    let mut number = 1;
+    while scanner.at < text.len() {
+        let start = scanner.at;
+        let kind = scanner.line();
+        let span = start..scanner.at;
+        let ends = text[span.clone()].matches('\n').count();
+        lines.push(Line { span, number, kind });
+        number += ends;
+    }
+    lines
+}
+
+struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+    /// The section that following keys fall into.
+    section: String,
+}
+
+impl Scanner<'_> {
+    fn peek(&self) -> Option<char> {
+        self.text[self.at..].chars().next()
+    }
+
+    /// The next character, with Windows' line end as one.
+    fn next(&mut self) -> Option<char> {
+        let rest = &self.text[self.at..];
+        if rest.starts_with("\r\n") {
+            self.at += 2;
+            return Some('\n');
+        }
+        let next = rest.chars().next()?;
+        self.at += next.len_utf8();
+        Some(next)
+    }
+
+    fn skip_spaces(&mut self) {
+        while matches!(self.peek(), Some(' ' | '\t')) {
+            self.at += 1;
+        }
+    }
+
+    fn skip_name(&mut self) {
+        while self.peek().is_some_and(|c| c.is_ascii_alphanumeric()) {
+            self.at += 1;
+        }
+    }
+
+    /// To behind the next line end. A carriage return alone does not end a comment.
+    fn skip_line(&mut self) {
+        while !matches!(self.next(), None | Some('\n')) {}
+    }
+
+    /// The end of a line after its last meaningful character: a comment, a line end, or nothing.
+    fn finish(&mut self) {
+        match self.peek() {
+            Some('#') => self.skip_line(),
+            _ => {
+                self.next();
+            }
+        }
+    }
+
+    fn line(&mut self) -> LineKind {
+        self.skip_spaces();
+        match self.peek() {
+            None | Some('\n' | '\r' | '#') => {
+                self.finish();
+                LineKind::Blank
+            }
+            Some('[') => self.section_line(),
+            Some(c) if c.is_ascii_alphabetic() => self.setting_line(),
+            Some(_) => {
+                self.skip_line();
+                self.broken(Broken::Start, None, None)
+            }
+        }
+    }
+
+    fn broken(&self, why: Broken, key: Option<Range<usize>>, raw: Option<Range<usize>>) -> LineKind {
+        LineKind::Broken { why, section: self.section.clone(), key, raw }
+    }
+
+    fn section_line(&mut self) -> LineKind {
+        self.at += 1;
+        let start = self.at;
+        if !self.peek().is_some_and(|c| c.is_ascii_alphabetic()) {
+            // The section before stays.
+            self.skip_line();
+            return self.broken(Broken::Section, None, None);
+        }
+        self.skip_name();
+        let name = self.text[start..self.at].to_owned();
+        let closed = self.peek() == Some(']');
+        if closed {
+            self.at += 1;
+            self.skip_spaces();
+        }
+        if closed && matches!(self.peek(), None | Some('\n' | '\r' | '#')) {
+            self.section.clone_from(&name);
+            self.finish();
+            return LineKind::Section { name };
+        }
+        // WSL has taken the new name, but keeps the length of the old one: the keys that follow
+        // belong to what is left of it.
+        let length = self.section.len();
+        self.section = name.chars().chain(std::iter::repeat('\0')).take(length).collect();
+        self.skip_line();
+        self.broken(Broken::Section, None, None)
+    }
+
+    fn setting_line(&mut self) -> LineKind {
+        let key_start = self.at;
+        self.skip_name();
+        let key = key_start..self.at;
+        self.skip_spaces();
+        if self.peek() != Some('=') {
+            self.skip_line();
+            return self.broken(Broken::Key, Some(key), None);
+        }
+        self.at += 1;
+        self.skip_spaces();
+        let raw_start = self.at;
+        let mut raw_end = self.at;
+        let mut value = String::new();
+        let mut trimmed = 0;
+        let mut quoted = false;
+        let mut bad_escape = false;
+        loop {
+            match self.peek() {
+                None | Some('\n' | '\r') => break,
+                Some('#') if !quoted => break,
+                Some('"') => {
+                    quoted = !quoted;
+                    self.at += 1;
+                }
+                Some('\\') => {
+                    self.at += 1;
+                    match self.next() {
+                        Some(c @ ('\\' | '"')) => value.push(c),
+                        Some('b') => value.push('\u{8}'),
+                        Some('n') => value.push('\n'),
+                        Some('t') => value.push('\t'),
+                        Some('\n') => {}
+                        other => {
+                            bad_escape = true;
+                            self.at -= other.map_or(0, char::len_utf8);
+                            break;
+                        }
+                    }
+                }
+                Some(c) => {
+                    value.push(c);
+                    self.at += c.len_utf8();
+                    if matches!(c, ' ' | '\t') {
+                        continue;
+                    }
+                }
+            }
+            trimmed = value.len();
+            raw_end = self.at;
+        }
+        if bad_escape || quoted {
+            // Up to a comment or the end of the line on which it broke.
+            let rest = &self.text[self.at..];
+            let ends: &[char] = if quoted { &['\n', '\r'] } else { &['\n', '\r', '#'] };
+            let end = self.at + rest.find(ends).unwrap_or(rest.len());
+            let raw = raw_start..raw_start + self.text[raw_start..end].trim_end_matches([' ', '\t']).len();
+            self.skip_line();
+            let why = if bad_escape { Broken::Escape } else { Broken::Quote };
+            return self.broken(why, Some(key), Some(raw));
+        }
+        value.truncate(trimmed);
+        self.finish();
+        LineKind::Setting {
+            section: self.section.clone(),
+            key_text: self.text[key.clone()].to_owned(),
+            key,
+            raw: raw_start..raw_end,
+            value,
+        }
+    }
+}
