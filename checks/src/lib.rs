@@ -6,6 +6,7 @@ mod catalogue;
 pub mod checks;
 pub mod facts;
 mod finding;
+pub mod wsl_output;
 pub mod wslconfig;
 
 pub use catalogue::{Area, Entry, entry};

@@ -1,0 +1,266 @@
+//! What `wsl.exe` answers, understood in any language. It writes UTF-16 without a mark to pipes
+//! unless `WSL_UTF8=1` is set, which older releases ignore, and translates its labels; so nothing
+//! here looks at a word that could be translated. Numbers are told by their form and place, and
+//! failures by the codes and links that every translation keeps.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The text of an answer, whatever its encoding, with plain line ends.
+pub fn decode(bytes: &[u8]) -> String {
+    let utf16 = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
+        let units = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
+        char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect::<String>()
+    };
+    let text = match bytes {
+        [0xFF, 0xFE, rest @ ..] => utf16(rest, u16::from_le_bytes),
+        [0xFE, 0xFF, rest @ ..] => utf16(rest, u16::from_be_bytes),
+        [0xEF, 0xBB, 0xBF, rest @ ..] => String::from_utf8_lossy(rest).into_owned(),
+        // No text holds a zero byte, and every answer in UTF-16 does: in its line ends.
+        _ if bytes.contains(&0) => utf16(bytes, u16::from_le_bytes),
+        _ => String::from_utf8_lossy(bytes).into_owned(),
+    };
+    // Some releases end lines with two carriage returns.
+    text.replace(['\r', '\0'], "")
+}
+
+/// A version such as 2.6.1 or 10.0.22631.4317; parts that are missing count as zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Version(pub [u32; 4]);
+
+impl Version {
+    /// From the digits and dots that a text begins with, two parts at least.
+    pub fn parse(text: &str) -> Option<Self> {
+        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let parts: Vec<u32> = text[..end].split('.').map(str::parse).collect::<Result<_, _>>().ok()?;
+        if !(2..=4).contains(&parts.len()) {
+            return None;
+        }
+        let mut version = [0; 4];
+        version[..parts.len()].copy_from_slice(&parts);
+        Some(Self(version))
+    }
+
+    /// The build number of Windows, such as 22631.
+    pub fn build(self) -> u32 {
+        self.0[2]
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d] = self.0;
+        if d == 0 { write!(f, "{a}.{b}.{c}") } else { write!(f, "{a}.{b}.{c}.{d}") }
+    }
+}
+
+/// What `wsl --version` tells. WSL that came with Windows does not know the option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Versions {
+    /// Of WSL itself.
+    pub wsl: Version,
+    /// Of its Linux kernel.
+    pub kernel: Option<Version>,
+    /// Of Windows.
+    pub windows: Option<Version>,
+}
+
+/// Reads the answer to `wsl --version`; `None` when it is something else, such as the help text.
+pub fn versions(answer: &str) -> Option<Versions> {
+    // One component a line: WSL, kernel, WSLg, MSRDC, Direct3D, DXCore, Windows.
+    let mut lines = answer.lines().filter(|line| !line.trim().is_empty());
+    let wsl = lines.next().and_then(last_version)?;
+    let rest: Vec<Option<Version>> = lines.map(last_version).collect();
+    // The oldest releases leave some out at the end.
+    let windows = rest.iter().flatten().rev().find(|version| version.0[..2] == [10, 0]);
+    // Windows' own version would not come first.
+    (wsl.0[0] < 10).then(|| Versions {
+        wsl,
+        kernel: rest.first().copied().flatten(),
+        windows: windows.copied(),
+    })
+}
+
+/// The version that a line ends with.
+fn last_version(line: &str) -> Option<Version> {
+    let value = value(line)?;
+    value.starts_with(|c: char| c.is_ascii_digit()).then(|| Version::parse(value))?
+}
+
+/// What follows the colon of a line; East Asian translations use a wide one.
+fn value(line: &str) -> Option<&str> {
+    let (at, colon) = line.char_indices().rfind(|(_, c)| matches!(c, ':' | '：'))?;
+    let value = line[at + colon.len_utf8()..].trim();
+    (!value.is_empty()).then_some(value)
+}
+
+/// What `wsl --status` tells.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Status {
+    /// The distribution that `wsl` alone would start.
+    pub default_distribution: Option<String>,
+    /// The version, 1 or 2, that new distributions get.
+    pub default_version: Option<u8>,
+    /// Why WSL 2 cannot run.
+    pub trouble: Option<Trouble>,
+}
+
+/// Reads the answer to `wsl --status`.
+pub fn status(answer: &str) -> Status {
+    let mut status = Status { trouble: trouble(answer), ..Status::default() };
+    for value in answer.lines().filter_map(value) {
+        match value {
+            "1" | "2" => {
+                status.default_version = value.parse().ok();
+                break;
+            }
+            // A name has no spaces; help texts and messages do.
+            name if status.default_distribution.is_none() && !name.contains(char::is_whitespace) => {
+                status.default_distribution = Some(name.to_owned());
+            }
+            _ => {}
+        }
+    }
+    // Without a version it was some other text.
+    if status.default_version.is_none() {
+        status.default_distribution = None;
+    }
+    status
+}
+
+/// One line of `wsl --list --verbose`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Distribution {
+    /// Its name.
+    pub name: String,
+    /// Whether `wsl` alone starts it.
+    pub default: bool,
+    /// `Running`, `Stopped`, … in the language of Windows.
+    pub state: String,
+    /// 1 or 2.
+    pub version: u8,
+}
+
+impl Distribution {
+    /// Whether a person works in it: the helpers of Docker, Rancher and Podman have no user land.
+    pub fn is_usable(&self) -> bool {
+        let name = self.name.to_ascii_lowercase();
+        !["docker-desktop", "rancher-desktop", "podman-"].iter().any(|start| name.starts_with(start))
+    }
+}
+
+/// Reads the answer to `wsl --list --verbose`: every line that ends with a 1 or a 2. The heading
+/// does not, in any language.
+pub fn distributions(answer: &str) -> Vec<Distribution> {
+    answer
+        .lines()
+        .filter_map(|line| {
+            let line = line.trim_end();
+            let default = line.trim_start().starts_with('*');
+            let row = line.trim_start_matches([' ', '*']);
+            let (rest, version) = row.rsplit_once(char::is_whitespace)?;
+            let version = version.parse().ok().filter(|version| matches!(version, 1 | 2))?;
+            // Columns are apart by two spaces and more; a state may have one inside.
+            let rest = rest.trim_end();
+            let (name, state) = rest.split_once("  ").or_else(|| rest.split_once(' '))?;
+            Some(Distribution { name: name.to_owned(), default, state: state.trim().to_owned(), version })
+        })
+        .collect()
+}
+
+/// Why `wsl.exe` could not do something, from the code or the link in its message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trouble {
+    /// Virtualization is off in the firmware, or the hypervisor does not start.
+    VirtualizationOff,
+    /// The Windows features that WSL 2 needs are off, or wait for a restart.
+    FeatureOff,
+    /// WSL 2 has no kernel yet.
+    KernelMissing,
+    /// No distribution is installed, or none of that name.
+    NoDistribution,
+    /// Administrator's rights are needed.
+    NeedsRights,
+    /// Windows must be restarted first.
+    NeedsRestart,
+    /// The download did not come through.
+    Network,
+    /// A disk is full, on the Windows side.
+    DiskFull,
+    /// The disk of the distribution cannot be opened.
+    DiskBroken,
+}
+
+/// Codes and names as they stand in messages, with what they mean. Sources: microsoft/WSL
+/// `wslservice.idl`, `wslutil.cpp`; MicrosoftDocs/WSL `troubleshooting.md`; Windows' error codes.
+const CODES: &[(&str, Trouble)] = &[
+    ("0x80370102", Trouble::VirtualizationOff),
+    ("HCS_E_HYPERV_NOT_INSTALLED", Trouble::VirtualizationOff),
+    ("aka.ms/enablevirtualization", Trouble::VirtualizationOff),
+    ("WSL_E_VIRTUAL_MACHINE_PLATFORM_REQUIRED", Trouble::FeatureOff),
+    ("WSL_E_WSL_OPTIONAL_COMPONENT_REQUIRED", Trouble::FeatureOff),
+    ("HCS_E_SERVICE_NOT_AVAILABLE", Trouble::FeatureOff),
+    ("0x80370114", Trouble::FeatureOff),
+    ("0x8007019e", Trouble::FeatureOff),
+    ("0x80040154", Trouble::FeatureOff),
+    ("0x800701bc", Trouble::KernelMissing),
+    ("0x1bc", Trouble::KernelMissing),
+    ("aka.ms/wsl2kernel", Trouble::KernelMissing),
+    ("WSL_E_DEFAULT_DISTRO_NOT_FOUND", Trouble::NoDistribution),
+    ("WSL_E_DISTRO_NOT_FOUND", Trouble::NoDistribution),
+    ("0x800702e4", Trouble::NeedsRights),
+    ("ERROR_ELEVATION_REQUIRED", Trouble::NeedsRights),
+    ("0x80070005", Trouble::NeedsRights),
+    ("E_ACCESSDENIED", Trouble::NeedsRights),
+    ("0x80070bc2", Trouble::NeedsRestart),
+    ("ERROR_SUCCESS_REBOOT_REQUIRED", Trouble::NeedsRestart),
+    ("WSL_E_INSTALL_COMPONENT_FAILED", Trouble::NeedsRestart),
+    ("0x80072ee7", Trouble::Network),
+    ("WININET_E_", Trouble::Network),
+    ("0x80072efd", Trouble::Network),
+    ("0x80072ee2", Trouble::Network),
+    ("0x80070070", Trouble::DiskFull),
+    ("ERROR_DISK_FULL", Trouble::DiskFull),
+    ("ERROR_FILE_CORRUPT", Trouble::DiskBroken),
+    ("0x80070570", Trouble::DiskBroken),
+    ("MountVhd/", Trouble::DiskBroken),
+    ("MountDisk/", Trouble::DiskBroken),
+];
+
+/// The trouble that a message of `wsl.exe` tells of, if it is a known one.
+pub fn trouble(answer: &str) -> Option<Trouble> {
+    let answer = answer.to_ascii_lowercase();
+    CODES.iter().find(|(code, _)| answer.contains(&code.to_ascii_lowercase())).map(|&(_, trouble)| trouble)
+}
+
+/// The error code of a message, to be shown: `Wsl/Service/…` or `0x80370102`.
+pub fn code(answer: &str) -> Option<&str> {
+    answer
+        .split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | '：'))
+        .map(|word| word.trim_matches(['.', ',', ':', '\'', '"']))
+        .find(|word| {
+            let path = word.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("wsl/"));
+            let number = word.strip_prefix("0x").is_some_and(|digits| {
+                digits.len() == 8 && digits.starts_with('8') && digits.chars().all(|c| c.is_ascii_hexdigit())
+            });
+            path || number
+        })
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::VirtualizationOff => "virtualization is off, so that no virtual machine can start",
+            Self::FeatureOff => "a Windows feature that WSL 2 needs is off, or waits for a restart",
+            Self::KernelMissing => "WSL 2 has no Linux kernel yet",
+            Self::NoDistribution => "there is no such Linux distribution",
+            Self::NeedsRights => "it needs administrator's rights",
+            Self::NeedsRestart => "Windows must be restarted first",
+            Self::Network => "the download did not come through",
+            Self::DiskFull => "the Windows disk is full",
+            Self::DiskBroken => "the virtual disk of the distribution cannot be opened",
+        })
+    }
+}
