@@ -7,6 +7,7 @@ pub mod checks;
 pub mod facts;
 mod finding;
 pub mod wsl_output;
+pub mod wsl_values;
 pub mod wslconfig;
 
 pub use catalogue::{Area, Entry, entry};

@@ -1,0 +1,256 @@
+//! The values of `.wslconfig` that suit a PC and a training, each with its reason in words. WSL's
+//! own defaults (half of the memory, all processors) are a fair start; what is proposed differs
+//! from them where the training needs more, never takes Windows' share, and leaves a value of the
+//! user's alone when it serves.
+
+use crate::wslconfig::{Document, size};
+
+const GIB: u64 = 1 << 30;
+/// The least and the most that Windows keeps, in bytes; between them it keeps a quarter of the PC.
+const WINDOWS_SHARE: (u64, u64) = (4 * GIB, 16 * GIB);
+/// What Linux itself takes, with the page cache that keeps a disk usable.
+const LINUX: u64 = 2 * GIB;
+/// What a rank takes before it holds an image: libtorch, CUDA's libraries and its context.
+const RANK: u64 = 3 * GIB;
+/// What a rank's loading threads hold at 640 pixels; it grows with the area of an image.
+const IMAGES_AT_640: u64 = 2 * GIB;
+/// Above this part of the PC's memory, Windows begins to swap while WSL runs.
+const TOO_MUCH: f64 = 0.9;
+/// The first build of Windows 11 22H2, which mirrored networking needs.
+pub const MIRRORED_NEEDS_BUILD: u32 = 22621;
+
+/// The Windows PC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pc {
+    /// Bytes, as Windows sees them.
+    pub memory: u64,
+    /// Logical processors.
+    pub processors: u32,
+    /// The build of Windows, such as 22631.
+    pub windows_build: Option<u32>,
+    /// Free bytes of the disk that holds the swap file.
+    pub swap_disk_free: Option<u64>,
+}
+
+/// What a training asks of this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Training {
+    /// Ranks on this machine.
+    pub ranks: u32,
+    /// Machines that take part.
+    pub machines: u32,
+    /// Pixels of an image's side.
+    pub image_size: u32,
+    /// Threads that load images, a rank.
+    pub workers: u32,
+    /// Bytes of images that are kept in memory between epochs.
+    pub cached_images: u64,
+}
+
+impl Default for Training {
+    /// One rank with the defaults of `yolo train`.
+    fn default() -> Self {
+        Self { ranks: 1, machines: 1, image_size: 640, workers: 8, cached_images: 0 }
+    }
+}
+
+impl Training {
+    /// About the bytes of memory that it needs on this machine, Linux itself included.
+    pub fn memory(&self) -> u64 {
+        let area = (f64::from(self.image_size) / 640.0).powi(2);
+        let images = (IMAGES_AT_640 as f64 * area.clamp(0.25, 8.0)) as u64;
+        LINUX + u64::from(self.ranks) * (RANK + images) + self.cached_images
+    }
+
+    /// The ranks in words, and what they do: `one rank at 640 pixels needs`.
+    fn that(&self, verb: &str) -> String {
+        match self.ranks {
+            1 => format!("one rank at {} pixels {verb}s", self.image_size),
+            ranks => format!("{ranks} ranks at {} pixels {verb}", self.image_size),
+        }
+    }
+}
+
+/// A value of `[wsl2]`, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proposal {
+    /// The key.
+    pub key: &'static str,
+    /// The value that it should have.
+    pub value: String,
+    /// The value that counts now, as written in the file.
+    pub now: Option<String>,
+    /// The reason, a sentence without its full stop.
+    pub why: String,
+}
+
+impl Proposal {
+    /// Whether the file has to change for it.
+    pub fn changes(&self) -> bool {
+        self.now.as_ref() != Some(&self.value)
+    }
+}
+
+/// What is proposed for a file.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Proposals {
+    /// The values, also those that are right already.
+    pub values: Vec<Proposal>,
+    /// What no value can give.
+    pub warnings: Vec<String>,
+}
+
+/// Memory, swap, processors and, for several machines, the networking mode.
+pub fn propose(pc: &Pc, training: &Training, file: &Document) -> Proposals {
+    let mut proposals = Proposals::default();
+    let memory = memory(pc, training, file, &mut proposals);
+    swap(pc, training, memory, file, &mut proposals);
+    processors(pc, training, file, &mut proposals);
+    if training.machines > 1 {
+        networking(pc, file, &mut proposals);
+    }
+    proposals
+}
+
+/// What WSL can have of a PC: all but Windows' share, in whole gigabytes, and never less than WSL
+/// takes by itself.
+fn most(pc: &Pc) -> u64 {
+    let share = (pc.memory / 4).clamp(WINDOWS_SHARE.0, WINDOWS_SHARE.1).min(pc.memory / 2);
+    let most = pc.memory - share;
+    if most < GIB { most } else { most / GIB * GIB }
+}
+
+fn memory(pc: &Pc, training: &Training, file: &Document, proposals: &mut Proposals) -> u64 {
+    let need = training.memory();
+    let most = most(pc);
+    let now = file.value("wsl2", "memory").map(str::to_owned);
+    let given = now.as_deref().and_then(size::parse).filter(|&bytes| bytes > 0);
+    let pc_words = gigabytes(pc.memory);
+    if need > most {
+        proposals.warnings.push(format!(
+            "{} about {}, and WSL can have {} of this PC's {pc_words}: use fewer ranks or workers, or \
+             smaller images",
+            training.that("need"),
+            gigabytes(need),
+            gigabytes(most)
+        ));
+    }
+    let target = need.div_ceil(GIB).saturating_mul(GIB).max(pc.memory / 2 / GIB * GIB).min(most);
+    let serves =
+        given.is_some_and(|given| given >= need.min(most) && (given as f64) <= TOO_MUCH * pc.memory as f64);
+    if let (true, Some(now), Some(given)) = (serves, &now, given) {
+        let why = format!("it serves: {} about {}", training.that("need"), gigabytes(need));
+        proposals.values.push(Proposal { key: "memory", value: now.clone(), now: Some(now.clone()), why });
+        return given;
+    }
+    let why = match given {
+        Some(given) if given as f64 > TOO_MUCH * pc.memory as f64 => format!(
+            "{} of {pc_words} leave Windows too little, so that it swaps while WSL runs; {} stay for it now",
+            gigabytes(given),
+            gigabytes(pc.memory - target)
+        ),
+        _ if need > most => format!(
+            "{} about {}; {} stay for Windows",
+            training.that("need"),
+            gigabytes(need),
+            gigabytes(pc.memory - target)
+        ),
+        _ if target <= pc.memory / 2 => format!(
+            "half of this PC's {pc_words}, WSL's own default; {} about {}",
+            training.that("need"),
+            gigabytes(need)
+        ),
+        _ => format!(
+            "{} about {}, and by default WSL takes half of this PC's {pc_words}; {} stay for Windows",
+            training.that("need"),
+            gigabytes(need),
+            gigabytes(pc.memory - target)
+        ),
+    };
+    proposals.values.push(Proposal { key: "memory", value: size::format(target), now, why });
+    target
+}
+
+fn swap(pc: &Pc, training: &Training, memory: u64, file: &Document, proposals: &mut Proposals) {
+    let need = training.memory();
+    let missing = need.saturating_sub(memory).div_ceil(GIB) * GIB;
+    // WSL's own rule: a quarter of its memory, in whole gigabytes upwards.
+    let default = (memory / 4).div_ceil(GIB) * GIB;
+    let room = pc.swap_disk_free.map_or(u64::MAX, |free| free / 2 / GIB * GIB);
+    let target = default.max(missing).min(room);
+    let now = file.value("wsl2", "swap").map(str::to_owned);
+    let given = now.as_deref().and_then(size::parse);
+    // Less than the default is the user's choice, as long as the memory suffices by itself.
+    let serves = given.is_some_and(|given| {
+        (given == 0 || given >= 1 << 20)
+            && given >= missing.min(room)
+            && pc.swap_disk_free.is_none_or(|free| given < free)
+    });
+    let (value, why) = match (&now, given) {
+        (Some(now), Some(_)) if serves => (now.clone(), "it serves".to_owned()),
+        (_, Some(given)) if pc.swap_disk_free.is_some_and(|free| given >= free) => (
+            size::format(target),
+            format!(
+                "{} do not fit on the disk, which has {} free",
+                gigabytes(given),
+                gigabytes(room.saturating_mul(2))
+            ),
+        ),
+        _ if missing > 0 => (
+            size::format(target),
+            format!("the memory falls short by about {}, which then go to the disk", gigabytes(missing)),
+        ),
+        _ => (size::format(target), "a quarter of WSL's memory, WSL's own default".to_owned()),
+    };
+    proposals.values.push(Proposal { key: "swap", value, now, why });
+}
+
+fn processors(pc: &Pc, training: &Training, file: &Document, proposals: &mut Proposals) {
+    let useful = training.ranks.saturating_mul(training.workers.saturating_add(1)).min(pc.processors);
+    let now = file.value("wsl2", "processors").map(str::to_owned);
+    let given = now.as_deref().and_then(|value| value.parse::<u32>().ok()).filter(|&count| count > 0);
+    let (value, why) = match (&now, given) {
+        (Some(now), Some(given)) if (useful..=pc.processors).contains(&given) => {
+            (now.clone(), format!("it serves: {} {useful}", training.that("use")))
+        }
+        (_, Some(given)) if given < useful => (
+            pc.processors.to_string(),
+            format!("{given} starve the loading of images: {} {useful}", training.that("use")),
+        ),
+        _ => (
+            pc.processors.to_string(),
+            "all of this PC's, WSL's own default: Windows still gets its turn on each".to_owned(),
+        ),
+    };
+    proposals.values.push(Proposal { key: "processors", value, now, why });
+}
+
+fn networking(pc: &Pc, file: &Document, proposals: &mut Proposals) {
+    let now = file.value("wsl2", "networkingMode").map(str::to_owned);
+    let is = |mode: &str| now.as_deref().is_some_and(|now| now.eq_ignore_ascii_case(mode));
+    if let (true, Some(now)) = (is("mirrored") || is("bridged"), &now) {
+        let why = "it serves: other machines can reach this one".to_owned();
+        proposals.values.push(Proposal {
+            key: "networkingMode",
+            value: now.clone(),
+            now: Some(now.clone()),
+            why,
+        });
+    } else if pc.windows_build.is_some_and(|build| build < MIRRORED_NEEDS_BUILD) {
+        proposals.warnings.push(format!(
+            "other machines cannot reach WSL on this PC: mirrored networking needs Windows 11 22H2 (build {MIRRORED_NEEDS_BUILD}), \
+             and this is build {}",
+            pc.windows_build.unwrap_or_default()
+        ));
+    } else {
+        let why = "the ranks of other machines must reach this one, and by default WSL hides behind an address of its own"
+            .to_owned();
+        proposals.values.push(Proposal { key: "networkingMode", value: "mirrored".to_owned(), now, why });
+    }
+}
+
+/// Bytes as people say them of memory: in units of 1024, as Windows and `.wslconfig` count.
+pub fn gigabytes(bytes: u64) -> String {
+    let value = bytes as f64 / GIB as f64;
+    if (value - value.round()).abs() < 0.05 { format!("{value:.0} GB") } else { format!("{value:.1} GB") }
+}
