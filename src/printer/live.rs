@@ -70,7 +70,9 @@ impl<'a> LiveView<'a> {
                         ""
                     };
                     self.line.suspend(|| {
-                        self.printer.say(format_args!("\n{epochs} epochs in {}{early}", duration(*seconds)));
+                        let epochs =
+                            if *epochs == 1 { "1 epoch".to_owned() } else { format!("{epochs} epochs") };
+                        self.printer.say(format_args!("\n{epochs} in {}{early}", duration(*seconds)));
                     });
                 }
             }

@@ -30,7 +30,10 @@ pub(crate) fn read(path: &Path, what: &str) -> Result<Value, PlanError> {
     let text = String::from_utf8(bytes).map_err(|_| {
         PlanError::new(format!("the {what} {shown} is not text in UTF-8, so it cannot be YAML"))
     })?;
-    parse(&text).map_err(|reason| PlanError::new(format!("the {what} {shown} is not YAML: {reason}")))
+    parse(&text).map_err(|reason| {
+        PlanError::new(format!("the {what} {shown} is not YAML: {reason}"))
+            .with_hint("correct the file there, or name another")
+    })
 }
 
 /// Parses YAML text. The last of two equal keys wins, as in Python's reader, and infinite or

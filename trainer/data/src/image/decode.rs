@@ -6,7 +6,7 @@ use std::io::Cursor;
 use std::path::Path;
 
 use image::metadata::Orientation;
-use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader};
+use image::{DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader};
 use zune_jpeg::JpegDecoder;
 use zune_jpeg::zune_core::bytestream::ZCursor;
 use zune_jpeg::zune_core::colorspace::ColorSpace;
@@ -89,11 +89,21 @@ fn decode_jpeg(bytes: &[u8]) -> Result<Image, String> {
 fn decode_other(bytes: &[u8], format: ImageFormat) -> Result<Image, String> {
     let mut decoder = ImageReader::with_format(Cursor::new(bytes), format)
         .into_decoder()
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| reason(&error))?;
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
-    let mut picture = DynamicImage::from_decoder(decoder).map_err(|error| error.to_string())?;
+    let mut picture = DynamicImage::from_decoder(decoder).map_err(|error| reason(&error))?;
     picture.apply_orientation(orientation);
     Ok(from_dynamic(picture))
+}
+
+/// Why the `image` crate could not decode, in words for the one who made the file.
+fn reason(error: &ImageError) -> String {
+    match error {
+        ImageError::IoError(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+            "truncated: the file ends inside the picture".to_owned()
+        }
+        error => error.to_string(),
+    }
 }
 
 /// Any pixel format to 8-bit RGB. 16-bit values keep their upper byte, as OpenCV does; `image` itself
