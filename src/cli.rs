@@ -47,6 +47,23 @@ pub(crate) struct DoctorArgs {
     /// Show the evidence and all facts
     #[arg(short, long)]
     pub(crate) verbose: bool,
+    /// Write what was asked of this machine to a file, without names, addresses and secrets
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    pub(crate) record: Option<PathBuf>,
+    /// Judge the machine that a file of --record tells of
+    #[arg(long, value_name = "FILE")]
+    pub(crate) replay: Option<PathBuf>,
+    /// Options of `yolo train` after --: the machine is judged for that run
+    #[arg(last = true, value_name = "TRAIN OPTIONS")]
+    pub(crate) run: Vec<String>,
+}
+
+/// The options of a run that is meant, read as `yolo train` reads them.
+#[derive(Debug, Parser)]
+#[command(name = "yolo train", no_binary_name = true, styles = STYLES)]
+pub(crate) struct MeantRun {
+    #[command(flatten)]
+    pub(crate) train: TrainArgs,
 }
 
 /// The options of `yolo setup`.

@@ -1,5 +1,8 @@
 //! Why a command could not do what was asked: one message and, where there is one, the next step.
 
+use std::path::PathBuf;
+
+use yolo_checks::facts::RecordingError;
 use yolo_data::error::DataError;
 use yolo_plan::PlanError;
 
@@ -22,6 +25,8 @@ pub(crate) enum CommandError {
     Launch(#[from] LaunchError),
     #[error("{what}: {source}")]
     File { what: String, source: std::io::Error, hint: Option<String> },
+    #[error("{file} is no recording of a host: {source}", file = .file.display())]
+    Recording { file: PathBuf, source: RecordingError },
 }
 
 impl CommandError {
@@ -33,6 +38,9 @@ impl CommandError {
             Self::Data(error) => error.hint(),
             Self::Launch(error) => error.hint(),
             Self::File { hint, .. } => hint.as_deref(),
+            Self::Recording { .. } => Some(
+                "checks/RECORDING.md says what a recording holds; `yolo doctor --record FILE` writes one",
+            ),
             Self::Places(_) => Some("set YOLO_HOME to a folder that you may write"),
         }
     }

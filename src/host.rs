@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use yolo_checks::facts::{Fact, Facts, Known, LibtorchFacts};
+use yolo_checks::Host;
 use yolo_plan::dataset;
 use yolo_plan::device::{Gpu, Inventory};
 
@@ -42,51 +42,47 @@ pub(crate) fn plan_places(places: &Places) -> Result<dataset::Places, CommandErr
     Ok(dataset::Places { working_dir, data_sets: places.data().join("datasets") })
 }
 
-/// The facts of this machine, for the doctor.
-pub(crate) fn facts(places: &Places) -> Facts {
-    Facts::of_this_host(Known {
-        libtorch: libtorch_facts(places),
-        folders: vec![
-            ("libtorch and data sets".to_owned(), places.data().to_owned()),
-            ("runs".to_owned(), PathBuf::from("runs")),
-        ],
+/// This machine, for the doctor and for plans: nothing is asked of it yet.
+pub(crate) fn this_host(places: &Places) -> Host {
+    let text = |path: &std::path::Path| path.to_string_lossy().into_owned();
+    let found = setup::find_libtorch(places).ok().flatten().map(|found| found.root);
+    // Under cargo LIBTORCH is always set, to the link that setup keeps: the place tells.
+    let named = found.as_ref().filter(|root| !root.starts_with(places.libtorch()));
+    Host::of_this_machine(&yolo_checks::Places {
+        data: Some(text(places.data())),
+        cache: Some(text(places.cache())),
+        config: Some(text(places.config())),
+        working: std::env::current_dir().ok().map(|folder| text(&folder)),
+        program: std::env::current_exe().ok().map(|program| text(&program)),
+        trainer: trainer().map(|program| text(&program)),
+        libtorch_named: named.map(|root| text(root)),
+        libtorch: found.as_ref().map(|root| text(root)),
     })
 }
 
-fn libtorch_facts(places: &Places) -> Fact<LibtorchFacts> {
-    match setup::find_libtorch(places) {
-        Ok(Some(found)) => Fact::Known(LibtorchFacts {
-            // Under cargo LIBTORCH is always set, to the link that setup keeps: the place tells.
-            from_environment: !found.root.starts_with(places.libtorch()),
-            folder: Some(found.root),
-            version: Some(setup::LIBTORCH_VERSION.to_owned()),
-            has_cuda: found.has_cuda,
-        }),
-        Ok(None) => Fact::Known(LibtorchFacts {
-            folder: None,
-            version: None,
-            has_cuda: false,
-            from_environment: false,
-        }),
-        Err(error) => Fact::Unknown(error.to_string()),
-    }
+/// The trainer that is there already: what YOLO_TRAINER names, or the one beside this program.
+fn trainer() -> Option<PathBuf> {
+    let named = std::env::var_os("YOLO_TRAINER").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let beside = || Some(std::env::current_exe().ok()?.with_file_name("yolo-trainer"));
+    named.or_else(beside).filter(|path| path.is_file())
 }
 
 /// What a plan may take: cores, GPUs, and whether a libtorch with CUDA is there.
 pub(crate) fn inventory(places: &Places) -> Inventory {
-    let facts = facts(places);
-    let (gpus, no_gpu_reason) = match facts.gpus {
-        Fact::Known(known) => {
-            let reason = known.gpus.is_empty().then(|| "the NVIDIA driver shows no GPU".to_owned());
-            let gpus = known.gpus.into_iter().map(|gpu| Gpu {
+    let host = this_host(places);
+    let (gpus, no_gpu_reason) = match host.gpus() {
+        Ok(found) => {
+            let reason = found.is_empty().then(|| "the NVIDIA driver shows no GPU".to_owned());
+            let gpus = found.iter().filter(|gpu| gpu.lost().is_none()).map(|gpu| Gpu {
                 index: gpu.index,
-                name: gpu.name.unwrap_or_else(|| "GPU".to_owned()),
-                memory: gpu.memory.unwrap_or(0),
+                name: gpu.name().unwrap_or_else(|_| "GPU".to_owned()),
+                memory: gpu.memory().map_or(0, |memory| memory.total),
             });
             (gpus.collect(), reason)
         }
-        Fact::Unknown(why) => (Vec::new(), Some(why)),
+        Err(why) => (Vec::new(), Some(why.to_string())),
     };
-    let cuda_libtorch = facts.libtorch.known().is_some_and(|libtorch| libtorch.has_cuda);
-    Inventory { cores: facts.system.cores, gpus, no_gpu_reason, cuda_libtorch }
+    let cuda_libtorch = setup::find_libtorch(places).ok().flatten().is_some_and(|found| found.has_cuda);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    Inventory { cores, gpus, no_gpu_reason, cuda_libtorch }
 }

@@ -1,16 +1,20 @@
-//! What a host is like, and what that means for a training run. [`facts`] are collected first and
-//! judged afterwards by [`checks`], which are pure functions: the same facts give the same
-//! [`Finding`]s anywhere. Nothing here prints, downloads or changes the host.
+//! What a host is like, and what that means for a training run. [`facts`] are asked of this
+//! machine or read from a recording, and [`checks`] judge them: pure functions, so that the same
+//! facts give the same [`Finding`]s anywhere. The words of a finding stand in the [`catalogue`].
+//! Nothing here prints, downloads or changes the host.
 
-mod catalogue;
+pub mod builds;
+pub mod catalogue;
 pub mod checks;
 pub mod facts;
 mod finding;
+mod intent;
 pub mod wsl_output;
 pub mod wsl_values;
 pub mod wslconfig;
 
-pub use catalogue::{Area, Entry, entry};
-pub use checks::{Intent, judge};
-pub use facts::{Fact, Facts};
+pub use catalogue::{Area, Entry, Fix, entries, entry};
+pub use checks::{Check, Verdict, judge, judge_by};
+pub use facts::{Host, Places};
 pub use finding::{Finding, Remedy, Status};
+pub use intent::Intent;

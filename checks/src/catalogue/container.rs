@@ -1,0 +1,5 @@
+//! Containers: the rows of the catalogue.
+
+use super::Entry;
+
+pub(super) const ROWS: &[Entry] = &[];

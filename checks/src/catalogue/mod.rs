@@ -1,0 +1,198 @@
+//! The catalogue: everything that can be found, one row each, one file an area. A row holds the
+//! words that are the same on every host; checks add the numbers, names and commands of this one.
+//! Text, JSON, `--explain` and the reference page are made from these rows.
+
+mod container;
+mod disk;
+mod excused;
+mod gpu;
+mod libraries;
+mod memory;
+mod network;
+mod run;
+mod shell;
+mod system;
+mod windows;
+mod wsl;
+
+use serde::Serialize;
+
+use crate::finding::Status;
+
+pub use excused::{EXCUSED, Excused};
+
+/// The reference page, from the root of the repository.
+pub const REFERENCE: &str = "checks/REFERENCE.md";
+
+/// The groups of the report, in the order in which they are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Area {
+    /// Operating system and processor.
+    System,
+    /// Driver and GPUs.
+    Gpu,
+    /// CUDA, cuDNN, NCCL and libtorch.
+    Libraries,
+    /// Memory and shared memory.
+    Memory,
+    /// Disk and data set.
+    Disk,
+    /// Network and ports.
+    Network,
+    /// Windows Subsystem for Linux.
+    Wsl,
+    /// Windows itself.
+    Windows,
+    /// Containers.
+    Container,
+    /// The environment of the shell.
+    Shell,
+    /// The run that is meant.
+    Run,
+}
+
+impl Area {
+    /// All groups, in the order in which they are shown.
+    pub const ALL: [Self; 11] = [
+        Self::System,
+        Self::Gpu,
+        Self::Libraries,
+        Self::Memory,
+        Self::Disk,
+        Self::Network,
+        Self::Wsl,
+        Self::Windows,
+        Self::Container,
+        Self::Shell,
+        Self::Run,
+    ];
+
+    /// The first word of its ids.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Gpu => "gpu",
+            Self::Libraries => "libraries",
+            Self::Memory => "memory",
+            Self::Disk => "disk",
+            Self::Network => "network",
+            Self::Wsl => "wsl",
+            Self::Windows => "windows",
+            Self::Container => "container",
+            Self::Shell => "shell",
+            Self::Run => "run",
+        }
+    }
+
+    /// The heading of the group.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::System => "System",
+            Self::Gpu => "Driver and GPUs",
+            Self::Libraries => "CUDA, cuDNN, NCCL and libtorch",
+            Self::Memory => "Memory",
+            Self::Disk => "Disk and data set",
+            Self::Network => "Network and ports",
+            Self::Wsl => "WSL",
+            Self::Windows => "Windows",
+            Self::Container => "Container",
+            Self::Shell => "Shell",
+            Self::Run => "This run",
+        }
+    }
+
+    /// Its rows.
+    fn rows(self) -> &'static [Entry] {
+        match self {
+            Self::System => system::ROWS,
+            Self::Gpu => gpu::ROWS,
+            Self::Libraries => libraries::ROWS,
+            Self::Memory => memory::ROWS,
+            Self::Disk => disk::ROWS,
+            Self::Network => network::ROWS,
+            Self::Wsl => wsl::ROWS,
+            Self::Windows => windows::ROWS,
+            Self::Container => container::ROWS,
+            Self::Shell => shell::ROWS,
+            Self::Run => run::ROWS,
+        }
+    }
+}
+
+/// One row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Entry {
+    /// Stable name: the area, a dot, and words with hyphens.
+    pub id: &'static str,
+    /// The group.
+    pub area: Area,
+    /// Its usual status; a check may give another where the run or host asks for it.
+    pub status: Status,
+    /// What it is, in general: the heading of its reference.
+    pub title: &'static str,
+    /// Why it matters, in words.
+    pub cause: &'static str,
+    /// What to do; `None` where there is nothing to do.
+    pub remedy: Option<&'static str>,
+    /// What `--fix` does, where it can help.
+    pub fix: Option<Fix>,
+    /// The ids of known failures that it detects.
+    pub detects: &'static [&'static str],
+}
+
+/// What `--fix` can do about a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Fix {
+    /// What it will change, in words.
+    pub does: &'static str,
+    /// How it is undone.
+    pub undo: &'static str,
+}
+
+impl Entry {
+    /// Where its reference is: a page and an anchor.
+    pub fn link(&self) -> String {
+        format!("{REFERENCE}#{}", self.id.replace('.', ""))
+    }
+}
+
+/// All rows, in the order of their areas.
+pub fn entries() -> impl Iterator<Item = &'static Entry> {
+    Area::ALL.into_iter().flat_map(|area| area.rows().iter())
+}
+
+/// The row of an id.
+pub fn entry(id: &str) -> Option<&'static Entry> {
+    entries().find(|entry| entry.id == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_unique_and_named_by_their_area() {
+        let all: Vec<&Entry> = entries().collect();
+        for (index, entry) in all.iter().enumerate() {
+            assert!(all[..index].iter().all(|other| other.id != entry.id), "{} stands twice", entry.id);
+            let (area, words) = entry.id.split_once('.').unwrap();
+            assert_eq!(area, entry.area.name(), "{}", entry.id);
+            let is_word =
+                |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
+            assert!(!words.is_empty() && words.chars().all(is_word), "{}", entry.id);
+        }
+    }
+
+    #[test]
+    fn a_problem_has_a_remedy_and_words_begin_small() {
+        for entry in entries() {
+            if entry.status >= Status::Warning {
+                assert!(entry.remedy.is_some(), "{} has no remedy", entry.id);
+            }
+            for text in [Some(entry.cause), entry.remedy].into_iter().flatten() {
+                assert!(!text.ends_with('.'), "{}: fragments have no full stop: {text}", entry.id);
+            }
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! The run that is meant: the rows of the catalogue.
+
+use super::Entry;
+
+pub(super) const ROWS: &[Entry] = &[];

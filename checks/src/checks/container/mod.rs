@@ -1,0 +1,5 @@
+//! Containers.
+
+use super::Check;
+
+pub(super) const CHECKS: &[&Check] = &[];

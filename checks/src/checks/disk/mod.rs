@@ -1,0 +1,7 @@
+//! Disk and data set.
+
+mod space;
+
+use super::Check;
+
+pub(super) const CHECKS: &[&Check] = &[&space::CHECK];

@@ -1,0 +1,161 @@
+//! Whether libtorch has kernels for the cards. Machine code for 8.0 runs on 8.6, PTX runs on every
+//! newer card after it was compiled once, and nothing else runs at all: "no kernel image is
+//! available". Where one build does not serve a card, the check looks for one that does; some pairs
+//! of cards have none in common.
+
+use crate::builds::{self, BUILDS, Build, Capability, Serves};
+use crate::checks::{Answer, Check};
+use crate::facts::{Gpu, Host, NvmlState};
+use crate::finding::{Finding, Status};
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check = Check {
+    question: "Has libtorch kernels for these GPUs?",
+    reports: &[
+        "libraries.kernels",
+        "libraries.no-kernels",
+        "libraries.kernels-ptx",
+        "libraries.no-common-build",
+        "libraries.gpu-unserved",
+    ],
+    preflight: true,
+    run,
+};
+
+/// A card that the run would use.
+struct Card {
+    index: usize,
+    name: String,
+    capability: Capability,
+}
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    if intent.cpu || host.nvml_state()? != NvmlState::Ready {
+        return Ok(Vec::new());
+    }
+    let cards = cards(&host.gpus()?, intent)?;
+    if cards.is_empty() {
+        return Ok(Vec::new());
+    }
+    let driver = host.driver_version().map_or(u32::MAX, |version| version.major());
+    let capabilities: Vec<Capability> = cards.iter().map(|card| card.capability).collect();
+    let best = builds::best_for(&capabilities, driver);
+    let mut findings: Vec<Finding> =
+        cards.iter().filter(|card| BUILDS.iter().all(|build| !serves(build, card))).map(unserved).collect();
+    if findings.is_empty()
+        && best.is_none()
+        && BUILDS.iter().all(|build| !cards.iter().all(|c| serves(build, c)))
+    {
+        findings.push(no_common_build(&cards, intent));
+    }
+    let libtorch = host.libtorch()?;
+    let Some(build) = libtorch.as_ref().and_then(|libtorch| libtorch.build()) else { return Ok(findings) };
+    if findings.is_empty() {
+        findings.extend(cards.iter().filter_map(|card| judge(build, card, best)));
+    }
+    if findings.is_empty() {
+        let names: Vec<String> = cards.iter().map(|card| dotted(card.capability)).collect();
+        let title = format!(
+            "libtorch's {} build has kernels for compute capability {}",
+            build.name,
+            names.join(" and ")
+        );
+        findings.push(Finding::ok("libraries.kernels", title));
+    }
+    Ok(findings)
+}
+
+/// The cards of the run, or all; a capability that the driver does not tell is unknown.
+fn cards(gpus: &[Gpu], intent: &Intent) -> Result<Vec<Card>, crate::facts::Unknown> {
+    gpus.iter()
+        .filter(|gpu| gpu.lost().is_none())
+        .filter(|gpu| intent.devices.is_empty() || intent.devices.contains(&gpu.index))
+        .map(|gpu| {
+            let name = gpu.name().unwrap_or_else(|_| "of unknown name".to_owned());
+            Ok(Card { index: gpu.index, name, capability: gpu.capability()? })
+        })
+        .collect()
+}
+
+fn serves(build: &Build, card: &Card) -> bool {
+    build.serves(card.capability) != Serves::No
+}
+
+fn judge(build: &Build, card: &Card, best: Option<&Build>) -> Option<Finding> {
+    let capability = dotted(card.capability);
+    let who = format!("GPU {} ({}, compute capability {capability})", card.index, card.name);
+    let compiled: Vec<String> = build.compiled.iter().copied().map(dotted).collect();
+    let evidence = format!("{} was compiled for {}", build.name, compiled.join(", "));
+    match build.serves(card.capability) {
+        Serves::Compiled => None,
+        Serves::Ptx => {
+            let title = format!("{who} runs libtorch's {} build only through PTX", build.name);
+            Some(Finding::new("libraries.kernels-ptx", title).seen(evidence))
+        }
+        Serves::No => {
+            let title = format!("libtorch's {} build has no kernels for {who}", build.name);
+            let finding = Finding::new("libraries.no-kernels", title).seen(evidence);
+            Some(match best {
+                Some(best) => {
+                    finding.remedy(format!("use the {} build of libtorch, which serves it", best.name))
+                }
+                // A build would serve it, but not on this driver.
+                None => finding.remedy(for_newer_driver(card)),
+            })
+        }
+    }
+}
+
+fn for_newer_driver(card: &Card) -> String {
+    let build = BUILDS.iter().find(|build| serves(build, card));
+    build.map_or("train on another card".to_owned(), |build| {
+        format!(
+            "update the NVIDIA driver to {} or later, then use the {} build of libtorch, which serves it",
+            build.least_driver(),
+            build.name
+        )
+    })
+}
+
+/// A card that no build serves at all.
+fn unserved(card: &Card) -> Finding {
+    let title = format!(
+        "no build of libtorch 2.11 serves GPU {} ({}, compute capability {})",
+        card.index,
+        card.name,
+        dotted(card.capability)
+    );
+    Finding::new("libraries.gpu-unserved", title)
+}
+
+fn no_common_build(cards: &[Card], intent: &Intent) -> Finding {
+    let names: Vec<String> =
+        cards.iter().map(|card| format!("GPU {} ({})", card.index, dotted(card.capability))).collect();
+    let title = format!("no one build of libtorch serves {}", names.join(" and "));
+    // Only a run that takes both cards fails.
+    let status = if intent.devices.len() > 1 { Status::Error } else { Status::Warning };
+    let mut finding = Finding::new("libraries.no-common-build", title).status(status);
+    for build in &BUILDS {
+        let served: Vec<String> =
+            cards.iter().filter(|card| serves(build, card)).map(|card| card.index.to_string()).collect();
+        if !served.is_empty() {
+            finding = finding.seen(format!("{} serves GPU {}", build.name, served.join(", ")));
+        }
+    }
+    let oldest = cards.iter().min_by_key(|card| card.capability);
+    match oldest {
+        Some(oldest) => {
+            let rest: Vec<String> = cards
+                .iter()
+                .filter(|card| card.capability.0 != oldest.capability.0)
+                .map(|card| card.index.to_string())
+                .collect();
+            finding.command(format!("yolo train --device {} …", rest.join(",")))
+        }
+        None => finding,
+    }
+}
+
+fn dotted((major, minor): Capability) -> String {
+    format!("{major}.{minor}")
+}

@@ -1,0 +1,79 @@
+//! Whether the driver runs the CUDA that libtorch was built for. The driver's own CUDA version need
+//! not be as high: within one generation (12.x, 13.x) any driver of that generation's first branch
+//! or later runs every minor version, though without what came later. So 12.8 runs on driver 525,
+//! and only a driver older than the whole generation stops it.
+
+use crate::builds::{self, least_driver};
+use crate::checks::{Answer, Check};
+use crate::facts::{Host, NvmlState, Variant, Version};
+use crate::finding::{Finding, Status};
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check = Check {
+    question: "Does the driver run the CUDA of libtorch?",
+    reports: &["libraries.cuda", "libraries.driver-too-old", "libraries.driver-minor"],
+    preflight: true,
+    run,
+};
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    if intent.cpu || host.nvml_state()? != NvmlState::Ready {
+        return Ok(Vec::new());
+    }
+    let driver = host.driver_version()?;
+    let Some(libtorch) = host.libtorch()? else { return without_libtorch(host, &driver) };
+    let Variant::Cuda(Some(cuda)) = libtorch.variant else { return Ok(Vec::new()) };
+    let (major, minor) = cuda;
+    let evidence = |finding: Finding| {
+        let told = host.driver_cuda().map(|cuda| format!("the driver tells CUDA {cuda}"));
+        told.into_iter().fold(finding.seen(format!("driver {driver}")), Finding::seen)
+    };
+    let least = least_driver(major);
+    if driver.major() < least {
+        let title =
+            format!("libtorch needs CUDA {major}, so driver {least} or later, and this is driver {driver}");
+        return Ok(vec![evidence(too_old(host, &driver, title))]);
+    }
+    let Ok(own) = host.driver_cuda() else {
+        return Ok(vec![Finding::ok("libraries.cuda", format!("driver {driver} runs CUDA {major}.{minor}"))]);
+    };
+    if own.is_below(&[major, minor]) {
+        let title = format!(
+            "driver {driver} was made for CUDA {own} and runs libtorch's {major}.{minor}, within its generation"
+        );
+        return Ok(vec![evidence(Finding::new("libraries.driver-minor", title))]);
+    }
+    Ok(vec![Finding::ok("libraries.cuda", format!("driver {driver} runs libtorch's CUDA {major}.{minor}"))])
+}
+
+/// Before libtorch is there: whether any build would run.
+fn without_libtorch(host: &Host, driver: &Version) -> Answer {
+    let oldest = builds::BUILDS.iter().map(builds::Build::least_driver).min().unwrap_or(0);
+    if driver.major() >= oldest {
+        return Ok(Vec::new());
+    }
+    let title = format!("no build of libtorch runs on driver {driver}: the least is {oldest}");
+    Ok(vec![too_old(host, driver, title)])
+}
+
+/// Newer driver, or an older libtorch where one runs on this driver and serves the cards.
+fn too_old(host: &Host, driver: &Version, title: String) -> Finding {
+    let finding = Finding::new("libraries.driver-too-old", title).status(Status::Error);
+    let cards: Vec<_> =
+        host.gpus().unwrap_or_default().iter().filter_map(|gpu| gpu.capability().ok()).collect();
+    let other = builds::best_for(&cards, driver.major());
+    let wsl = host.is_wsl2().unwrap_or(false);
+    let update = if wsl {
+        "update the NVIDIA driver on Windows, then run `wsl --shutdown` there; install none inside WSL"
+    } else {
+        "update the NVIDIA driver and restart"
+    };
+    match other {
+        Some(build) => finding.remedy(format!(
+            "{update}; or use the {} build of libtorch, which runs on driver {} and later",
+            build.name,
+            build.least_driver()
+        )),
+        None => finding.remedy(update),
+    }
+}

@@ -1,0 +1,42 @@
+//! Whether libtorch is there, and whether it is one with CUDA where there are GPUs.
+
+use crate::checks::{Answer, Check, count};
+use crate::facts::{Host, Variant};
+use crate::finding::{Finding, Status};
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check = Check {
+    question: "Is libtorch installed, and can it use the GPUs?",
+    reports: &["libraries.libtorch", "libraries.libtorch-missing", "libraries.libtorch-cpu"],
+    preflight: true,
+    run,
+};
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    let Some(libtorch) = host.libtorch()? else {
+        // A run fetches it by itself.
+        let title = "libtorch is not installed yet; `yolo setup` or the first run fetches it";
+        return Ok(vec![Finding::new("libraries.libtorch-missing", title).command("yolo setup")]);
+    };
+    let version = libtorch.version.as_ref().map_or("of unknown version".to_owned(), ToString::to_string);
+    let kind = match libtorch.variant {
+        Variant::Cpu => "for the processor".to_owned(),
+        Variant::Cuda(Some((major, minor))) => format!("with CUDA {major}.{minor}"),
+        Variant::Cuda(None) => "with CUDA".to_owned(),
+    };
+    let named = host.places()?.libtorch_named.is_some();
+    let origin = if named { ", named by LIBTORCH" } else { "" };
+    let mut findings = vec![
+        Finding::ok("libraries.libtorch", format!("libtorch {version} {kind}{origin}"))
+            .seen(format!("libtorch in {}", libtorch.root)),
+    ];
+    let gpus = host.gpus().map_or(0, |gpus| gpus.len());
+    if gpus > 0 && libtorch.variant == Variant::Cpu && !intent.cpu {
+        let status = if intent.devices.is_empty() { Status::Warning } else { Status::Error };
+        let title =
+            format!("this machine has {}, but libtorch is the build for the processor", count(gpus, "GPU"));
+        let finding = Finding::new("libraries.libtorch-cpu", title).status(status);
+        findings.push(finding.seen(format!("{}/lib has no libtorch_cuda", libtorch.root)));
+    }
+    Ok(findings)
+}

@@ -1,0 +1,9 @@
+//! CUDA, cuDNN, NCCL and libtorch.
+
+mod architecture;
+mod cuda_driver;
+mod libtorch;
+
+use super::Check;
+
+pub(super) const CHECKS: &[&Check] = &[&libtorch::CHECK, &cuda_driver::CHECK, &architecture::CHECK];

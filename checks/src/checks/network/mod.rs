@@ -1,0 +1,7 @@
+//! Network and ports.
+
+mod port;
+
+use super::Check;
+
+pub(super) const CHECKS: &[&Check] = &[&port::CHECK];

@@ -1,0 +1,5 @@
+//! The run that is meant.
+
+use super::Check;
+
+pub(super) const CHECKS: &[&Check] = &[];

@@ -1,0 +1,35 @@
+//! Whether libtorch runs on this operating system and processor.
+
+use crate::checks::{Answer, Check};
+use crate::facts::{Host, Wsl};
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check = Check {
+    question: "Is there a libtorch for this operating system and processor?",
+    reports: &["system.platform", "system.unsupported"],
+    preflight: true,
+    run,
+};
+
+fn run(host: &Host, _: &Intent) -> Answer {
+    let (os, arch) = (host.os()?, host.arch()?);
+    let system = host.system().unwrap_or_default();
+    let name = system.name.unwrap_or_else(|| os.clone());
+    let wsl = match host.wsl() {
+        Ok(Some(Wsl::One)) => " in WSL 1",
+        Ok(Some(Wsl::Two)) => " in WSL 2",
+        _ => "",
+    };
+    let cores = system
+        .cores
+        .map_or(String::new(), |cores| format!(", {}", crate::checks::count(cores as usize, "core")));
+    let title = format!("{name}{wsl}, {arch}{cores}");
+    let finding = if arch == "x86_64" && (os == "linux" || os == "windows") {
+        Finding::ok("system.platform", title)
+    } else {
+        Finding::new("system.unsupported", title)
+    };
+    let kernel = host.kernel_release().map(|kernel| format!("kernel {kernel}"));
+    Ok(vec![kernel.into_iter().fold(finding, Finding::seen)])
+}

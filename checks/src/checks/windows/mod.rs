@@ -1,0 +1,5 @@
+//! Windows itself.
+
+use super::Check;
+
+pub(super) const CHECKS: &[&Check] = &[];

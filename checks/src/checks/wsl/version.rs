@@ -1,0 +1,25 @@
+//! Which WSL this is: version 1 translates system calls and has no GPU.
+
+use crate::checks::{Answer, Check};
+use crate::facts::{Host, Wsl};
+use crate::finding::{Finding, Status};
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check =
+    Check { question: "Is this WSL 2?", reports: &["wsl.two", "wsl.one"], preflight: true, run };
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    let Some(wsl) = host.wsl()? else { return Ok(Vec::new()) };
+    let kernel = host.kernel_release()?;
+    if wsl == Wsl::Two {
+        return Ok(vec![Finding::ok("wsl.two", format!("WSL 2 with kernel {kernel}"))]);
+    }
+    let name = host.env("WSL_DISTRO_NAME").ok().flatten().unwrap_or_else(|| "<distribution>".to_owned());
+    let status = if intent.cpu { Status::Warning } else { Status::Error };
+    Ok(vec![
+        Finding::new("wsl.one", "this is WSL 1, which has no GPU")
+            .status(status)
+            .seen(format!("kernel {kernel}"))
+            .command(format!("wsl.exe --set-version {name} 2")),
+    ])
+}

@@ -1,0 +1,346 @@
+//! One host: this machine, or one that was recorded. Every question is answered once and the
+//! answer kept, so that all checks judge the same facts and a recording holds exactly what they
+//! asked. A recorded host answers from its file alone; what the file leaves out is unknown.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use serde::Deserialize as _;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::answer::{
+    self, Fact, FileSystem, Interface, Library, Listener, Output, Places, Process, Stat, System, Unknown,
+    User, decode,
+};
+use super::live::Live;
+use super::question::{Question, Section};
+
+/// How long a command may take unless the check says otherwise.
+const COMMAND_BUDGET: Duration = Duration::from_secs(2);
+
+type Cell = Arc<OnceLock<Value>>;
+
+/// The facts of one machine, asked as they are needed.
+#[derive(Debug)]
+pub struct Host {
+    asked: Mutex<BTreeMap<Question, Cell>>,
+    /// Answers questions that are not in `asked`; a recorded host has none.
+    live: Option<Live>,
+    /// Variables that a recorded environment leaves out are unset, if it has one.
+    has_environment: bool,
+}
+
+impl Host {
+    /// This machine. Nothing is asked before a check asks it.
+    pub fn of_this_machine(places: &Places) -> Self {
+        let live = Live::of_programs(places.trainer.as_deref(), places.libtorch.as_deref());
+        let host = Self { asked: Mutex::default(), live: Some(live), has_environment: true };
+        let places = serde_json::to_value(places).unwrap_or(Value::Null);
+        host.remember(Question::one(Section::Places), places);
+        host
+    }
+
+    /// A machine of which these answers are known.
+    pub(super) fn recorded(answers: Vec<(Question, Value)>, has_environment: bool) -> Self {
+        let host = Self { asked: Mutex::default(), live: None, has_environment };
+        answers.into_iter().for_each(|(question, answer)| host.remember(question, answer));
+        host
+    }
+
+    /// Whether these are the facts of a recording.
+    pub fn is_recorded(&self) -> bool {
+        self.live.is_none()
+    }
+
+    /// Everything asked so far with its answer.
+    pub(super) fn answers(&self) -> Vec<(Question, Value)> {
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.iter().filter_map(|(question, cell)| Some((question.clone(), cell.get()?.clone()))).collect()
+    }
+
+    fn remember(&self, question: Question, answer: Value) {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.insert(question, Arc::new(OnceLock::from(answer)));
+    }
+
+    /// The answer if it is there already, never asked for.
+    fn recalled(&self, question: &Question) -> Option<Value> {
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.get(question)?.get().cloned()
+    }
+
+    /// The answer; a live host is asked once, however many checks want to know at the same time.
+    fn raw(&self, question: Question, budget: Option<Duration>) -> Fact<Value> {
+        let Some(live) = &self.live else {
+            return self
+                .recalled(&question)
+                .or_else(|| self.inferred(&question))
+                .ok_or_else(|| Unknown(format!("the recording does not tell {question}")));
+        };
+        let cell = {
+            let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(asked.entry(question.clone()).or_default())
+        };
+        Ok(cell.get_or_init(|| live.ask(&question, budget)).clone())
+    }
+
+    /// What a recording says without words: a variable that its environment leaves out is unset, a
+    /// name that a listed folder leaves out is not there.
+    fn inferred(&self, question: &Question) -> Option<Value> {
+        match question.section {
+            Section::Env if self.has_environment => Some(Value::Null),
+            Section::Files
+            | Section::Heads
+            | Section::Tails
+            | Section::Links
+            | Section::Folders
+            | Section::Stats => self.is_missing_from_its_folder(&question.name).then_some(Value::Null),
+            _ => None,
+        }
+    }
+
+    /// Whether a folder above this path is recorded and does not list what leads to it.
+    fn is_missing_from_its_folder(&self, path: &str) -> bool {
+        let mut path = path.trim_end_matches(['/', '\\']);
+        while let Some(cut) = path.rfind(['/', '\\']) {
+            let (parent, name) = (&path[..cut.max(1)], &path[cut + 1..]);
+            match self.recalled(&Question::row(Section::Folders, parent)) {
+                Some(Value::Array(names)) => return names.iter().all(|listed| listed != name),
+                Some(Value::Null) => return true,
+                _ if cut == 0 => return false,
+                _ => path = parent,
+            }
+        }
+        false
+    }
+
+    /// An answer read as `T`: `None` where the thing is not there.
+    fn read<T>(&self, question: Question, read: impl FnOnce(&Value) -> Option<T>) -> Fact<Option<T>> {
+        self.read_within(question, None, read)
+    }
+
+    fn read_within<T>(
+        &self,
+        question: Question,
+        budget: Option<Duration>,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Fact<Option<T>> {
+        let words = question.to_string();
+        let answer = self.raw(question, budget)?;
+        if answer.is_null() {
+            return Ok(None);
+        }
+        if let Some(why) = answer::error(&answer) {
+            return Err(Unknown(format!("{words} could not be found out: {why}")));
+        }
+        read(&answer)
+            .map(Some)
+            .ok_or_else(|| Unknown(format!("the answer to {words} is not of the documented form")))
+    }
+
+    fn one<T: DeserializeOwned>(&self, section: Section) -> Fact<T> {
+        let question = Question::one(section);
+        let words = question.to_string();
+        self.read(question, |value| T::deserialize(value).ok())?
+            .ok_or_else(|| Unknown(format!("the system does not tell {words}")))
+    }
+
+    fn row<T: DeserializeOwned>(&self, section: Section, name: &str) -> Fact<Option<T>> {
+        self.read(Question::row(section, name), |value| T::deserialize(value).ok())
+    }
+
+    /// `linux`, `windows` or `macos`.
+    pub fn os(&self) -> Fact<String> {
+        self.one(Section::Os)
+    }
+
+    /// The architecture, such as `x86_64` or `aarch64`.
+    pub fn arch(&self) -> Fact<String> {
+        self.one(Section::Arch)
+    }
+
+    /// Seconds since 1970 when the facts were asked.
+    pub fn time(&self) -> Fact<u64> {
+        self.one(Section::Time)
+    }
+
+    /// Who runs `yolo`.
+    pub fn user(&self) -> Fact<User> {
+        self.one(Section::User)
+    }
+
+    /// The machine's name.
+    pub fn hostname(&self) -> Fact<String> {
+        self.one(Section::Hostname)
+    }
+
+    /// Where `yolo` keeps its files.
+    pub fn places(&self) -> Fact<Places> {
+        self.one(Section::Places)
+    }
+
+    /// Name and kernel of the system, processors and memory, as the system's interface tells.
+    pub fn system(&self) -> Fact<System> {
+        self.one(Section::System)
+    }
+
+    /// TCP sockets that listen, with the owner of each where it can be seen.
+    pub fn listening(&self) -> Fact<Vec<Listener>> {
+        self.one(Section::Listening)
+    }
+
+    /// Network interfaces with their addresses.
+    pub fn interfaces(&self) -> Fact<Vec<Interface>> {
+        self.one(Section::Interfaces)
+    }
+
+    /// Processes that may belong to a run of ours, and those stuck in the kernel.
+    pub fn processes(&self) -> Fact<Vec<Process>> {
+        self.one(Section::Processes)
+    }
+
+    /// What the NVIDIA driver answers, raw: `None` where its library is not there. The views
+    /// `nvml_state`, `gpus` and `driver_version` read it.
+    pub(super) fn nvml(&self) -> Fact<Option<Value>> {
+        let answer = self.raw(Question::one(Section::Nvml), None)?;
+        Ok((!answer.is_null()).then_some(answer))
+    }
+
+    /// The bytes of a file of up to a mebibyte; `None` where there is none.
+    pub fn file(&self, path: &str) -> Fact<Option<Vec<u8>>> {
+        self.read(Question::row(Section::Files, path), answer::bytes)
+    }
+
+    /// A file as text, whichever of the encodings of Windows it has.
+    pub fn text(&self, path: &str) -> Fact<Option<String>> {
+        Ok(self.file(path)?.map(|bytes| decode(&bytes)))
+    }
+
+    /// The first 512 bytes of a file.
+    pub fn head(&self, path: &str) -> Fact<Option<Vec<u8>>> {
+        self.read(Question::row(Section::Heads, path), answer::bytes)
+    }
+
+    /// The last 512 bytes of a file.
+    pub fn tail(&self, path: &str) -> Fact<Option<Vec<u8>>> {
+        self.read(Question::row(Section::Tails, path), answer::bytes)
+    }
+
+    /// Where a symbolic link leads, as it is written; `None` where there is no link.
+    pub fn link(&self, path: &str) -> Fact<Option<String>> {
+        self.row(Section::Links, path)
+    }
+
+    /// The names in a folder, sorted; `None` where there is no folder.
+    pub fn folder(&self, path: &str) -> Fact<Option<Vec<String>>> {
+        self.row(Section::Folders, path)
+    }
+
+    /// What lies at a path, links followed; `None` where nothing does.
+    pub fn stat(&self, path: &str) -> Fact<Option<Stat>> {
+        self.row(Section::Stats, path)
+    }
+
+    /// Whether anything lies at a path. A recording that holds the contents of a file or folder
+    /// need not say so again.
+    pub fn exists(&self, path: &str) -> Fact<bool> {
+        if self.is_recorded() {
+            for section in [Section::Files, Section::Folders, Section::Links, Section::Heads] {
+                if self.recalled(&Question::row(section, path)).is_some_and(|answer| !answer.is_null()) {
+                    return Ok(true);
+                }
+            }
+            if self.recalled(&Question::row(Section::Files, path)) == Some(Value::Null)
+                && self.recalled(&Question::row(Section::Stats, path)).is_none()
+            {
+                return Ok(false);
+            }
+        }
+        Ok(self.stat(path)?.is_some())
+    }
+
+    /// The file system that holds a path, or would hold it: the nearest folder that exists counts.
+    pub fn file_system(&self, path: &str) -> Fact<FileSystem> {
+        self.row(Section::Filesystems, path)?.ok_or_else(|| Unknown(format!("no file system holds {path}")))
+    }
+
+    /// An environment variable; `None` where it is not set.
+    pub fn env(&self, name: &str) -> Fact<Option<String>> {
+        self.row(Section::Env, name)
+    }
+
+    /// All variables whose name begins so.
+    pub fn env_starting_with(&self, prefix: &str) -> Fact<BTreeMap<String, String>> {
+        if self.live.is_some() {
+            for (name, _) in std::env::vars_os() {
+                if let Some(name) = name.to_str().filter(|name| name.starts_with(prefix)) {
+                    self.env(name)?;
+                }
+            }
+        } else if !self.has_environment {
+            return Err(Unknown::because("the recording does not tell the environment"));
+        }
+        let asked = self.answers().into_iter();
+        Ok(asked
+            .filter(|(question, _)| question.section == Section::Env && question.name.starts_with(prefix))
+            .filter_map(|(question, answer)| Some((question.name, answer.as_str()?.to_owned())))
+            .collect())
+    }
+
+    /// What a command prints; `None` where there is no such program. It has two seconds.
+    pub fn command(&self, words: &[&str]) -> Fact<Option<Output>> {
+        self.command_within(words, COMMAND_BUDGET)
+    }
+
+    /// What a command prints within a time of its own.
+    pub fn command_within(&self, words: &[&str], budget: Duration) -> Fact<Option<Output>> {
+        let line = super::live::command::line(words);
+        self.read_within(Question::row(Section::Commands, line), Some(budget), answer::output)
+    }
+
+    /// The places where the loader looks for a shared library on behalf of `yolo-trainer` and finds
+    /// one, in its order: the first is taken. Empty where it finds none.
+    pub fn library(&self, name: &str) -> Fact<Vec<Library>> {
+        let found = self.read(Question::row(Section::Libraries, name), |value| match value {
+            Value::String(path) => Some(vec![Library::at(path)]),
+            Value::Array(_) => Vec::deserialize(value).ok(),
+            other => Some(vec![Library::deserialize(other).ok()?]),
+        })?;
+        Ok(found.unwrap_or_default())
+    }
+
+    /// The addresses of a host name, as the system's resolver gives them; empty where it knows none.
+    pub fn addresses(&self, name: &str) -> Fact<Vec<IpAddr>> {
+        Ok(self.row(Section::Names, name)?.unwrap_or_default())
+    }
+
+    /// A value of the Windows registry as text, such as
+    /// `HKLM\SYSTEM\CurrentControlSet\Control\FileSystem\LongPathsEnabled`.
+    pub fn registry(&self, value: &str) -> Fact<Option<String>> {
+        self.read(Question::row(Section::Registry, value), |value| match value {
+            Value::String(text) => Some(text.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        })
+    }
+
+    /// Whether an address such as `0.0.0.0:29500` can be listened on: `Err` inside tells why not.
+    pub fn can_listen(&self, address: &str) -> Fact<Result<(), String>> {
+        let answer = self.raw(Question::row(Section::Binds, address), None)?;
+        Ok(match answer::error(&answer) {
+            Some(why) => Err(why),
+            None => Ok(()),
+        })
+    }
+}
+
+impl Library {
+    /// A library of which only the path is known; its version is what the file's name tells.
+    fn at(path: &str) -> Self {
+        let version = super::view::library_version(path);
+        Self { path: path.to_owned(), real: None, version, via: None }
+    }
+}

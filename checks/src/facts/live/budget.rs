@@ -1,0 +1,76 @@
+//! Asking what may never answer. Questions go to one worker thread after the other; when an answer
+//! is late, its worker is left behind and the next question gets a new one, so that a dead network
+//! drive costs one time-out and never the program.
+
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Idle workers, each waiting for its next question.
+#[derive(Debug, Default)]
+pub(super) struct Budget {
+    idle: Mutex<Vec<Sender<Job>>>,
+}
+
+impl Budget {
+    /// The answer, or `None` when it did not come in time or the question panicked.
+    pub(super) fn within<T: Send + 'static>(
+        &self,
+        budget: Duration,
+        ask: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let (answered, answer) = mpsc::channel();
+        let job: Job = Box::new(move || {
+            // The asker may have given up: then nobody wants the answer.
+            let _ = answered.send(ask());
+        });
+        let worker = self.worker()?;
+        worker.send(job).ok()?;
+        let answer = answer.recv_timeout(budget).ok()?;
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
+        Some(answer)
+    }
+
+    fn worker(&self) -> Option<Sender<Job>> {
+        if let Some(worker) = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop() {
+            return Some(worker);
+        }
+        let (sender, jobs) = mpsc::channel::<Job>();
+        let work = move || jobs.into_iter().for_each(|job| job());
+        thread::Builder::new().name("fact".to_owned()).spawn(work).ok()?;
+        Some(sender)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_in_time_is_given() {
+        let budget = Budget::default();
+        assert_eq!(budget.within(Duration::from_secs(5), || 7), Some(7));
+        assert_eq!(budget.within(Duration::from_secs(5), || 8), Some(8));
+    }
+
+    #[test]
+    fn what_hangs_is_left_behind_and_the_next_question_is_answered() {
+        let budget = Budget::default();
+        let began = Instant::now();
+        assert_eq!(budget.within(Duration::from_millis(20), || thread::sleep(Duration::from_secs(60))), None);
+        assert_eq!(budget.within(Duration::from_secs(5), || 1), Some(1));
+        assert!(began.elapsed() < Duration::from_secs(5));
+    }
+
+    #[test]
+    fn a_question_that_panics_has_no_answer() {
+        let budget = Budget::default();
+        assert_eq!(budget.within::<()>(Duration::from_secs(5), || panic!("a fact that panics")), None);
+        assert_eq!(budget.within(Duration::from_secs(5), || 1), Some(1));
+    }
+}

@@ -1,0 +1,94 @@
+//! The answers of this machine. Each question is asked alone, within a time budget; one that can
+//! hang (a dead network drive, the driver, a command) is asked on a thread that is left behind
+//! when its time is over. Nothing is changed.
+
+mod budget;
+pub(super) mod command;
+mod elf;
+mod files;
+mod libraries;
+mod loader_cache;
+mod network;
+mod nvml;
+mod processes;
+mod registry;
+mod system;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use self::budget::Budget;
+use super::answer::of_error;
+use super::question::{Question, Section};
+
+/// A file or name that takes longer lies on a drive that does not answer.
+const FILE_BUDGET: Duration = Duration::from_millis(1500);
+/// Without persistence mode the driver wakes each card first, which takes up to a second a card.
+const NVML_BUDGET: Duration = Duration::from_secs(10);
+
+/// Asks this machine.
+#[derive(Debug)]
+pub(super) struct Live {
+    budget: Budget,
+    libraries: libraries::Loader,
+}
+
+impl Live {
+    /// Asks this machine on behalf of these programs, which decide where libraries are found.
+    pub(super) fn of_programs(trainer: Option<&str>, libtorch: Option<&str>) -> Self {
+        Self { budget: Budget::default(), libraries: libraries::Loader::of_programs(trainer, libtorch) }
+    }
+
+    /// The answer to a question, an error with the reason when it cannot be had in time.
+    pub(super) fn ask(&self, question: &Question, budget: Option<Duration>) -> Value {
+        let name = question.name.clone();
+        let budget = budget.unwrap_or(FILE_BUDGET);
+        let file = |ask: fn(&str) -> Value| {
+            if files::cannot_hang(&name) {
+                return ask(&name);
+            }
+            let path = name.clone();
+            self.budget.within(budget, move || ask(&path)).unwrap_or_else(|| too_late(budget))
+        };
+        match question.section {
+            Section::Os => json!(std::env::consts::OS),
+            Section::Arch => json!(std::env::consts::ARCH),
+            Section::Time => system::time(),
+            Section::User => system::user(),
+            Section::Hostname => system::hostname(),
+            // Told by the command when the host is made.
+            Section::Places => Value::Null,
+            Section::System => system::system(),
+            Section::Nvml => nvml::ask(NVML_BUDGET),
+            Section::Listening => network::listening(),
+            Section::Interfaces => network::interfaces(),
+            Section::Processes => processes::ask(),
+            Section::Files => file(files::contents),
+            Section::Heads => file(files::head),
+            Section::Tails => file(files::tail),
+            Section::Links => file(files::link),
+            Section::Folders => file(files::folder),
+            Section::Stats => file(files::stat),
+            Section::Filesystems => file(files::file_system),
+            Section::Env => {
+                std::env::var_os(&name).map_or(Value::Null, |value| json!(value.to_string_lossy()))
+            }
+            Section::Commands => command::ask(&name, budget),
+            Section::Libraries => self.libraries.ask(&name),
+            Section::Names => {
+                let host = name.clone();
+                self.budget
+                    .within(budget, move || network::addresses(&host))
+                    .unwrap_or_else(|| too_late(budget))
+            }
+            Section::Registry => registry::ask(&name),
+            Section::Binds => network::can_listen(&name),
+        }
+    }
+}
+
+/// The answer that did not come.
+fn too_late(budget: Duration) -> Value {
+    of_error(format_args!("no answer within {:.1} s", budget.as_secs_f64()))
+}

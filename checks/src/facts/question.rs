@@ -1,0 +1,192 @@
+//! The questions that can be asked of a host. A question is a section and, where the section is a
+//! table, the name of the row: the file's path, the variable's name, the command's words. The same
+//! two words are the place of the answer in a recording, so that whatever a check asks can be
+//! written down and read back.
+
+use std::fmt;
+
+/// A kind of question; its name is the section of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Section {
+    /// `linux`, `windows` or `macos`.
+    Os,
+    /// The processor's architecture, such as `x86_64`.
+    Arch,
+    /// Seconds since 1970 when the facts were asked.
+    Time,
+    /// Who runs `yolo`.
+    User,
+    /// The name of the machine.
+    Hostname,
+    /// Where `yolo` keeps its files, and the programs of a run.
+    Places,
+    /// Name and kernel of the system, processors and memory.
+    System,
+    /// Everything that the NVIDIA driver tells.
+    Nvml,
+    /// TCP sockets that listen, with their owners.
+    Listening,
+    /// Network interfaces.
+    Interfaces,
+    /// Processes that may belong to a run, and those stuck in the kernel.
+    Processes,
+    /// Contents of files.
+    Files,
+    /// The first bytes of files that are too large to read whole.
+    Heads,
+    /// Their last bytes.
+    Tails,
+    /// Where a symbolic link leads, one step.
+    Links,
+    /// Names in a folder.
+    Folders,
+    /// Kind, mode, owner and size of a path.
+    Stats,
+    /// The file system under a path: type, space, flags.
+    Filesystems,
+    /// Environment variables.
+    Env,
+    /// Commands and their output.
+    Commands,
+    /// Shared libraries as the loader would find them for `yolo-trainer`.
+    Libraries,
+    /// Addresses of host names.
+    Names,
+    /// Values of the Windows registry.
+    Registry,
+    /// Whether an address can be listened on.
+    Binds,
+}
+
+impl Section {
+    /// All sections, in the order of a recording.
+    pub const ALL: [Self; 24] = [
+        Self::Os,
+        Self::Arch,
+        Self::Time,
+        Self::User,
+        Self::Hostname,
+        Self::Places,
+        Self::System,
+        Self::Nvml,
+        Self::Listening,
+        Self::Interfaces,
+        Self::Processes,
+        Self::Files,
+        Self::Heads,
+        Self::Tails,
+        Self::Links,
+        Self::Folders,
+        Self::Stats,
+        Self::Filesystems,
+        Self::Env,
+        Self::Commands,
+        Self::Libraries,
+        Self::Names,
+        Self::Registry,
+        Self::Binds,
+    ];
+
+    /// The name of the section in a recording.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Os => "os",
+            Self::Arch => "arch",
+            Self::Time => "time",
+            Self::User => "user",
+            Self::Hostname => "hostname",
+            Self::Places => "places",
+            Self::System => "system",
+            Self::Nvml => "nvml",
+            Self::Listening => "listening",
+            Self::Interfaces => "interfaces",
+            Self::Processes => "processes",
+            Self::Files => "files",
+            Self::Heads => "heads",
+            Self::Tails => "tails",
+            Self::Links => "links",
+            Self::Folders => "folders",
+            Self::Stats => "stats",
+            Self::Filesystems => "filesystems",
+            Self::Env => "env",
+            Self::Commands => "commands",
+            Self::Libraries => "libraries",
+            Self::Names => "names",
+            Self::Registry => "registry",
+            Self::Binds => "binds",
+        }
+    }
+
+    /// Whether the section holds one answer a name, not one answer in all.
+    pub fn is_table(self) -> bool {
+        self >= Self::Files
+    }
+}
+
+/// One question.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Question {
+    pub(crate) section: Section,
+    /// The row of a table; empty for a section that is one answer.
+    pub(crate) name: String,
+}
+
+impl Question {
+    pub(crate) fn one(section: Section) -> Self {
+        Self { section, name: String::new() }
+    }
+
+    pub(crate) fn row(section: Section, name: impl Into<String>) -> Self {
+        Self { section, name: name.into() }
+    }
+}
+
+impl fmt::Display for Question {
+    /// In words that complete "the recording does not tell …".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.name;
+        match self.section {
+            Section::Os => f.write_str("the operating system"),
+            Section::Arch => f.write_str("the processor's architecture"),
+            Section::Time => f.write_str("the time"),
+            Section::User => f.write_str("who runs yolo"),
+            Section::Hostname => f.write_str("the name of the machine"),
+            Section::Places => f.write_str("where yolo keeps its files"),
+            Section::System => f.write_str("memory and processors"),
+            Section::Nvml => f.write_str("what the NVIDIA driver answers"),
+            Section::Listening => f.write_str("which ports are listened on"),
+            Section::Interfaces => f.write_str("the network interfaces"),
+            Section::Processes => f.write_str("which processes run"),
+            Section::Files => write!(f, "the contents of {name}"),
+            Section::Heads => write!(f, "the first bytes of {name}"),
+            Section::Tails => write!(f, "the last bytes of {name}"),
+            Section::Links => write!(f, "where the link {name} leads"),
+            Section::Folders => write!(f, "what is in the folder {name}"),
+            Section::Stats => write!(f, "whether {name} is there"),
+            Section::Filesystems => write!(f, "the file system of {name}"),
+            Section::Env => write!(f, "the environment variable {name}"),
+            Section::Commands => write!(f, "what `{name}` prints"),
+            Section::Libraries => write!(f, "where the loader finds {name}"),
+            Section::Names => write!(f, "the addresses of {name}"),
+            Section::Registry => write!(f, "the registry value {name}"),
+            Section::Binds => write!(f, "whether {name} can be listened on"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_section_has_its_own_name() {
+        for (index, section) in Section::ALL.iter().enumerate() {
+            assert!(Section::ALL[..index].iter().all(|other| other.name() != section.name()));
+        }
+    }
+
+    #[test]
+    fn tables_follow_the_single_answers() {
+        assert!(!Section::Processes.is_table() && Section::Files.is_table() && Section::Binds.is_table());
+    }
+}

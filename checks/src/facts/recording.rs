@@ -1,0 +1,181 @@
+//! A host as a file: what was asked, with the raw answers, as JSON that a person can read and write
+//! (checks/RECORDING.md documents it). Writing redacts; reading takes any subset of the sections
+//! and says what is wrong with a file that is not a recording.
+
+use serde_json::{Map, Value, json};
+
+use super::host::Host;
+use super::question::{Question, Section};
+use super::redact::Redaction;
+use crate::intent::Intent;
+
+/// Raised when a section changes its meaning or goes away.
+pub const VERSION: u64 = 1;
+
+/// Sections of a recording that are no facts.
+const OTHERS: [&str; 5] = ["version", "yolo", "comment", "intent", "$schema"];
+
+/// Why a file is not a recording.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    /// Not JSON.
+    #[error("it is not JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    /// JSON, but no object.
+    #[error("it holds no JSON object")]
+    Object,
+    /// No version, or one that is newer than this program.
+    #[error("its \"version\" is {0}, and this yolo reads version {VERSION}")]
+    Version(String),
+    /// A word that is no section.
+    #[error("it has a section \"{0}\", which no recording has{hint}", hint = nearest(.0))]
+    Section(String),
+    /// A table that is something else.
+    #[error("its section \"{0}\" is no table of names and answers")]
+    Table(&'static str),
+    /// The options of the run are not understood.
+    #[error("its \"intent\" is not understood: {0}")]
+    Intent(serde_json::Error),
+}
+
+fn nearest(section: &str) -> String {
+    let lower = section.to_lowercase();
+    let near = Section::ALL
+        .iter()
+        .map(|section| section.name())
+        .find(|name| name.starts_with(lower.trim_end_matches('s')) || lower.starts_with(name));
+    near.map_or(String::new(), |name| format!("; did you mean \"{name}\"?"))
+}
+
+impl Host {
+    /// A recorded host, and what its run would be where the recording says so.
+    ///
+    /// # Errors
+    /// When the text is not a recording.
+    pub fn replay(text: &str) -> Result<(Self, Option<Intent>), RecordingError> {
+        Self::from_value(serde_json::from_str(text.trim_start_matches('\u{feff}'))?)
+    }
+
+    /// [`Host::replay`] of JSON that is read already.
+    ///
+    /// # Errors
+    /// When it is not a recording.
+    pub fn from_value(value: Value) -> Result<(Self, Option<Intent>), RecordingError> {
+        let Value::Object(mut sections) = value else { return Err(RecordingError::Object) };
+        if sections.get("version").and_then(Value::as_u64) != Some(VERSION) {
+            let version = sections.get("version").map_or("missing".to_owned(), ToString::to_string);
+            return Err(RecordingError::Version(version));
+        }
+        let intent = match sections.remove("intent") {
+            None | Some(Value::Null) => None,
+            Some(intent) => Some(serde_json::from_value(intent).map_err(RecordingError::Intent)?),
+        };
+        let mut answers = Vec::new();
+        let has_environment = sections.contains_key(Section::Env.name());
+        for (name, content) in sections {
+            if OTHERS.contains(&name.as_str()) {
+                continue;
+            }
+            let Some(section) = Section::ALL.into_iter().find(|section| section.name() == name) else {
+                return Err(RecordingError::Section(name));
+            };
+            if section.is_table() {
+                let Value::Object(rows) = content else { return Err(RecordingError::Table(section.name())) };
+                answers.extend(rows.into_iter().map(|(row, answer)| (Question::row(section, row), answer)));
+            } else {
+                answers.push((Question::one(section), content));
+            }
+        }
+        Ok((Self::recorded(answers, has_environment), intent))
+    }
+
+    /// Everything that was asked so far, as a recording without names, addresses and secrets.
+    pub fn record(&self, intent: &Intent, yolo: &str) -> Value {
+        self.record_and(intent, yolo, &[]).0
+    }
+
+    /// A recording, and other texts redacted in the same way.
+    pub fn record_and(&self, intent: &Intent, yolo: &str, texts: &[Value]) -> (Value, Vec<Value>) {
+        let mut file = Map::new();
+        file.insert("version".into(), json!(VERSION));
+        file.insert("yolo".into(), json!(yolo));
+        file.insert("intent".into(), serde_json::to_value(intent).unwrap_or(Value::Null));
+        // What a run needs to be judged is always there, asked or not.
+        let _ = (self.os(), self.arch(), self.hostname(), self.user());
+        file.insert(Section::Env.name().into(), json!({}));
+        for (question, answer) in self.answers() {
+            let name = question.section.name();
+            if !question.section.is_table() {
+                file.insert(name.into(), answer);
+                continue;
+            }
+            // Unset variables are those that the environment leaves out.
+            if question.section == Section::Env && answer.is_null() {
+                continue;
+            }
+            let table = file.entry(name).or_insert_with(|| json!({}));
+            if let Some(table) = table.as_object_mut() {
+                table.insert(question.name, answer);
+            }
+        }
+        let file = Value::Object(file);
+        let redaction = Redaction::of(&file);
+        let texts = texts.iter().map(|text| redaction.apply(text)).collect();
+        (redaction.apply(&file), texts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        Host::replay(text).map(|_| ()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_no_recording_is_refused_with_the_reason() {
+        assert!(error("Ubuntu 22.04").starts_with("it is not JSON"));
+        assert_eq!(error("[]"), "it holds no JSON object");
+        assert_eq!(error("{}"), "its \"version\" is missing, and this yolo reads version 1");
+        assert_eq!(error(r#"{"version": 9}"#), "its \"version\" is 9, and this yolo reads version 1");
+        assert_eq!(
+            error(r#"{"version": 1, "file": {}}"#),
+            "it has a section \"file\", which no recording has; did you mean \"files\"?"
+        );
+        assert_eq!(
+            error(r#"{"version": 1, "env": []}"#),
+            "its section \"env\" is no table of names and answers"
+        );
+    }
+
+    #[test]
+    fn what_a_recording_leaves_out_is_unknown() {
+        let (host, _) =
+            Host::replay(r#"{"version": 1, "files": {"/etc/a": null, "/etc/b": "text"}}"#).unwrap();
+        assert_eq!(host.text("/etc/a").unwrap(), None);
+        assert_eq!(host.text("/etc/b").unwrap(), Some("text".to_owned()));
+        assert_eq!(host.text("/etc/c").unwrap_err().0, "the recording does not tell the contents of /etc/c");
+        assert!(host.env("HOME").is_err());
+    }
+
+    #[test]
+    fn an_environment_and_a_listed_folder_are_complete() {
+        let text = r#"{"version": 1, "env": {"A": "1"}, "folders": {"/dev": ["null", "shm"]}}"#;
+        let (host, _) = Host::replay(text).unwrap();
+        assert_eq!(host.env("B").unwrap(), None);
+        assert!(!host.exists("/dev/nvidia0").unwrap());
+        assert!(!host.exists("/dev/nvidia-caps/cap0").unwrap());
+        assert!(host.exists("/dev/shm/x").is_err());
+    }
+
+    #[test]
+    fn an_error_is_unknown_with_its_reason() {
+        let text = r#"{"version": 1, "files": {"/a": {"error": "permission denied"}}}"#;
+        let (host, _) = Host::replay(text).unwrap();
+        assert_eq!(
+            host.text("/a").unwrap_err().0,
+            "the contents of /a could not be found out: permission denied"
+        );
+    }
+}

@@ -1,0 +1,151 @@
+//! The limits of this process's control group: how much memory and how many processors a container
+//! or a batch system allows, in both versions of control groups. The limit of every group above
+//! counts too; the smallest wins.
+
+use crate::facts::answer::Fact;
+use crate::facts::host::Host;
+
+/// Above this a limit means that there is none: version 1 writes the largest multiple of a page.
+const NO_LIMIT: u64 = 1 << 60;
+
+/// A limit on memory, and the file that states it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryLimit {
+    /// Bytes.
+    pub bytes: u64,
+    /// The file that states it.
+    pub file: String,
+}
+
+impl Host {
+    /// The smallest memory limit of this process's control groups; `None` where there is none.
+    pub fn cgroup_memory_limit(&self) -> Fact<Option<MemoryLimit>> {
+        let mut smallest: Option<MemoryLimit> = None;
+        let mut unknown = None;
+        for file in self.cgroup_files("memory", "memory.max", "memory.limit_in_bytes") {
+            match self.text(&file) {
+                Ok(Some(text)) => {
+                    let limit = text.trim().parse::<u64>().ok().filter(|&bytes| bytes < NO_LIMIT);
+                    if let Some(bytes) =
+                        limit.filter(|&bytes| smallest.as_ref().is_none_or(|s| bytes < s.bytes))
+                    {
+                        smallest = Some(MemoryLimit { bytes, file });
+                    }
+                }
+                Ok(None) => {}
+                Err(why) => unknown = Some(why),
+            }
+        }
+        match (smallest, unknown) {
+            (Some(limit), _) => Ok(Some(limit)),
+            // What one place did not tell does not matter where none of the others has a limit …
+            (None, None) => Ok(None),
+            (None, Some(_)) if self.knows_root_group() => Ok(None),
+            (None, Some(why)) => Err(why),
+        }
+    }
+
+    /// Processors that the control group allows, such as 2.5; `None` where there is no limit.
+    pub fn cgroup_cpu_limit(&self) -> Fact<Option<f64>> {
+        let mut smallest: Option<f64> = None;
+        for file in self.cgroup_files("cpu", "cpu.max", "cpu.cfs_quota_us") {
+            let Ok(Some(text)) = self.text(&file) else { continue };
+            let period = match file.strip_suffix("cpu.cfs_quota_us") {
+                Some(folder) => self.text(&format!("{folder}cpu.cfs_period_us")).ok().flatten(),
+                None => text.split_whitespace().nth(1).map(ToOwned::to_owned),
+            };
+            let quota = text.split_whitespace().next().and_then(|word| word.parse::<f64>().ok());
+            let period =
+                period.and_then(|word| word.trim().parse::<f64>().ok()).filter(|&period| period > 0.0);
+            if let (Some(quota), Some(period)) = (quota.filter(|&quota| quota > 0.0), period) {
+                let cores = quota / period;
+                smallest = Some(smallest.map_or(cores, |known| known.min(cores)));
+            }
+        }
+        Ok(smallest)
+    }
+
+    /// Whether the limit files of the topmost visible group are known, with or without a limit.
+    fn knows_root_group(&self) -> bool {
+        ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
+            .iter()
+            .any(|file| self.text(file).is_ok_and(|text| text.is_some()))
+    }
+
+    /// Files that may state a limit: of this process's groups, and of all groups above them.
+    fn cgroup_files(&self, controller: &str, second: &str, first: &str) -> Vec<String> {
+        let mut files = Vec::new();
+        let groups = self.text("/proc/self/cgroup").ok().flatten().unwrap_or_default();
+        for line in groups.lines() {
+            let mut fields = line.splitn(3, ':');
+            let (Some(_), Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next())
+            else {
+                continue;
+            };
+            let (root, name) = if controllers.is_empty() {
+                ("/sys/fs/cgroup".to_owned(), second)
+            } else if controllers.split(',').any(|one| one == controller) {
+                (format!("/sys/fs/cgroup/{controller}"), first)
+            } else {
+                continue;
+            };
+            let mut path = path.trim_end_matches('/');
+            while !path.is_empty() {
+                // A path that begins with /.. lies outside of what this container sees.
+                if !path.starts_with("/..") {
+                    files.push(format!("{root}{path}/{name}"));
+                }
+                path = &path[..path.rfind('/').unwrap_or(0)];
+            }
+        }
+        files.push(format!("/sys/fs/cgroup/{second}"));
+        files.push(format!("/sys/fs/cgroup/{controller}/{first}"));
+        files
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn host(files: Value) -> Host {
+        Host::from_value(json!({ "version": 1, "os": "linux", "files": files })).unwrap().0
+    }
+
+    #[test]
+    fn the_smallest_limit_above_this_process_counts() {
+        let host = host(json!({
+            "/proc/self/cgroup": "0::/user.slice/job_7\n",
+            "/sys/fs/cgroup/user.slice/job_7/memory.max": "max\n",
+            "/sys/fs/cgroup/user.slice/memory.max": "4294967296\n",
+        }));
+        let limit = host.cgroup_memory_limit().unwrap().unwrap();
+        assert_eq!(limit.bytes, 4 << 30);
+        assert_eq!(limit.file, "/sys/fs/cgroup/user.slice/memory.max");
+    }
+
+    #[test]
+    fn version_1_writes_no_limit_as_a_large_number() {
+        let files = |limit: &str| {
+            json!({ "/proc/self/cgroup": "5:memory:/docker/abc\n",
+                    "/sys/fs/cgroup/memory/memory.limit_in_bytes": limit })
+        };
+        assert_eq!(host(files("9223372036854771712\n")).cgroup_memory_limit(), Ok(None));
+        assert_eq!(host(files("2147483648\n")).cgroup_memory_limit().unwrap().unwrap().bytes, 2 << 30);
+    }
+
+    #[test]
+    fn a_recording_without_groups_does_not_tell() {
+        assert!(host(json!({})).cgroup_memory_limit().is_err());
+    }
+
+    #[test]
+    fn processors_are_a_share_of_a_period() {
+        let second = host(json!({ "/sys/fs/cgroup/cpu.max": "250000 100000\n" }));
+        assert_eq!(second.cgroup_cpu_limit(), Ok(Some(2.5)));
+        let first = host(json!({ "/sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n" }));
+        assert_eq!(first.cgroup_cpu_limit(), Ok(None));
+    }
+}

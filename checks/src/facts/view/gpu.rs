@@ -1,0 +1,284 @@
+//! The GPUs as NVML tells of them. Each call's answer is read alone: an error of one, such as 3 for
+//! "not supported", leaves the others known.
+
+use serde_json::Value;
+
+use super::version::Version;
+use crate::facts::answer::{Fact, Unknown};
+use crate::facts::host::Host;
+
+/// How NVML starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NvmlState {
+    /// Its library is not there.
+    NoLibrary,
+    /// It does not start, with this number of nvml.h.
+    Failed(i64),
+    /// It answers.
+    Ready,
+}
+
+/// One GPU. Its methods are NVML's calls; each may fail alone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gpu {
+    /// nvidia-smi's number.
+    pub index: usize,
+    answers: Value,
+}
+
+/// Memory of a GPU in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GpuMemory {
+    /// All of it.
+    pub total: u64,
+    /// What no process holds.
+    pub free: u64,
+}
+
+/// A process that uses a GPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GpuProcess {
+    /// Its number.
+    pub pid: u64,
+    /// Its name, where it is ours to see.
+    pub name: Option<String>,
+    /// Bytes that it holds.
+    pub memory: Option<u64>,
+}
+
+impl Host {
+    /// Whether NVML is there and starts.
+    pub fn nvml_state(&self) -> Fact<NvmlState> {
+        Ok(match self.nvml()? {
+            None => NvmlState::NoLibrary,
+            Some(answers) => match answers.get("error") {
+                Some(Value::Number(number)) => NvmlState::Failed(number.as_i64().unwrap_or(999)),
+                Some(why) => return Err(Unknown(why.as_str().unwrap_or("NVML did not answer").to_owned())),
+                None => NvmlState::Ready,
+            },
+        })
+    }
+
+    /// The GPUs in nvidia-smi's order, lost ones included.
+    pub fn gpus(&self) -> Fact<Vec<Gpu>> {
+        match self.nvml_state()? {
+            NvmlState::NoLibrary => {
+                Err(Unknown::because("there is no NVIDIA driver: libnvidia-ml was not found"))
+            }
+            NvmlState::Failed(code) => {
+                Err(Unknown(format!("the NVIDIA driver does not answer: {}", words(code))))
+            }
+            NvmlState::Ready => {
+                let answers = self.nvml()?.unwrap_or(Value::Null);
+                let devices = match &answers["devices"] {
+                    Value::Array(devices) => devices.clone(),
+                    Value::Object(_) => return Err(unknown(&answers, "devices")),
+                    _ => return Err(Unknown::because("the driver did not tell its GPUs")),
+                };
+                let number = |(index, answers)| Gpu { index, answers };
+                Ok(devices.into_iter().enumerate().map(number).collect())
+            }
+        }
+    }
+
+    /// How two GPUs are connected: `PIX`, `PXB`, `PHB`, `NODE` or `SYS`, as `nvidia-smi topo -m`.
+    pub fn gpu_link(&self, first: usize, second: usize) -> Fact<String> {
+        let answers = self.nvml()?.unwrap_or(Value::Null);
+        let pair = format!("{},{}", first.min(second), first.max(second));
+        let pairs = &answers["topology"];
+        pairs[&pair].as_str().map(ToOwned::to_owned).ok_or_else(|| unknown(pairs, &pair))
+    }
+
+    pub(super) fn nvml_text(&self, call: &str) -> Fact<String> {
+        let answers = self.nvml_ready()?;
+        answers[call].as_str().map(ToOwned::to_owned).ok_or_else(|| unknown(&answers, call))
+    }
+
+    pub(super) fn nvml_number(&self, call: &str) -> Fact<u64> {
+        let answers = self.nvml_ready()?;
+        answers[call].as_u64().ok_or_else(|| unknown(&answers, call))
+    }
+
+    fn nvml_ready(&self) -> Fact<Value> {
+        match self.nvml_state()? {
+            NvmlState::Ready => Ok(self.nvml()?.unwrap_or(Value::Null)),
+            NvmlState::NoLibrary => {
+                Err(Unknown::because("there is no NVIDIA driver: libnvidia-ml was not found"))
+            }
+            NvmlState::Failed(code) => {
+                Err(Unknown(format!("the NVIDIA driver does not answer: {}", words(code))))
+            }
+        }
+    }
+}
+
+impl Gpu {
+    /// The number of NVML's error when the card itself could not be opened, such as 15 for a lost one.
+    pub fn lost(&self) -> Option<i64> {
+        self.answers.get("error").map(|code| code.as_i64().unwrap_or(999))
+    }
+
+    /// The number of NVML's error of one call.
+    pub fn error(&self, call: &str) -> Option<i64> {
+        self.lost().or_else(|| self.answers.get(call)?.get("error")?.as_i64())
+    }
+
+    /// Such as `NVIDIA GeForce RTX 4090`.
+    pub fn name(&self) -> Fact<String> {
+        self.text("name")
+    }
+
+    /// Such as `GPU-466be1f8-…`.
+    pub fn uuid(&self) -> Fact<String> {
+        self.text("uuid")
+    }
+
+    /// Such as `00000000:01:00.0`.
+    pub fn pci_bus_id(&self) -> Fact<String> {
+        self.text("pci_bus_id")
+    }
+
+    /// Its memory.
+    pub fn memory(&self) -> Fact<GpuMemory> {
+        let memory = self.answers.get("memory").unwrap_or(&Value::Null);
+        let number = |name: &str| memory[name].as_u64();
+        let total = number("total").ok_or_else(|| self.unknown("memory"))?;
+        let free = number("free").or_else(|| total.checked_sub(number("used")?));
+        Ok(GpuMemory { total, free: free.ok_or_else(|| self.unknown("memory"))? })
+    }
+
+    /// The compute capability, such as 8.6.
+    pub fn capability(&self) -> Fact<(u32, u32)> {
+        let text = self.text("compute_capability")?;
+        let version = Version::find(&text).ok_or_else(|| self.unknown("compute_capability"))?;
+        Ok((version.major(), version.minor()))
+    }
+
+    /// `default`, `prohibited`, `exclusive_process` or `exclusive_thread`.
+    pub fn compute_mode(&self) -> Fact<String> {
+        self.text("compute_mode")
+    }
+
+    /// Whether the card is divided into instances.
+    pub fn mig(&self) -> Fact<bool> {
+        self.flag("mig_mode")
+    }
+
+    /// How many instances there are.
+    pub fn mig_instances(&self) -> Fact<u64> {
+        self.number("mig_instances")
+    }
+
+    /// Processes that compute on it.
+    pub fn processes(&self) -> Fact<Vec<GpuProcess>> {
+        let found = self.answers.get("processes").and_then(Value::as_array);
+        let found = found.ok_or_else(|| self.unknown("processes"))?;
+        let process = |one: &Value| {
+            Some(GpuProcess {
+                pid: one["pid"].as_u64()?,
+                name: one["name"].as_str().map(ToOwned::to_owned),
+                memory: one["memory"].as_u64(),
+            })
+        };
+        Ok(found.iter().filter_map(process).collect())
+    }
+
+    /// Why its clocks are held down: the bits of `nvmlClocksEventReasons`.
+    pub fn throttle_reasons(&self) -> Fact<u64> {
+        self.number("throttle_reasons")
+    }
+
+    /// An answer that is a number, by its name in the recording.
+    pub fn number(&self, call: &str) -> Fact<u64> {
+        self.answers.get(call).and_then(Value::as_u64).ok_or_else(|| self.unknown(call))
+    }
+
+    /// An answer that is yes or no.
+    pub fn flag(&self, call: &str) -> Fact<bool> {
+        self.answers.get(call).and_then(Value::as_bool).ok_or_else(|| self.unknown(call))
+    }
+
+    /// An answer that is text.
+    pub fn text(&self, call: &str) -> Fact<String> {
+        let text = self.answers.get(call).and_then(Value::as_str);
+        text.map(ToOwned::to_owned).ok_or_else(|| self.unknown(call))
+    }
+
+    fn unknown(&self, call: &str) -> Unknown {
+        let why = match self.lost() {
+            Some(code) => words(code),
+            None => unknown(&self.answers, call).0,
+        };
+        Unknown(format!("GPU {}: {why}", self.index))
+    }
+}
+
+fn unknown(answers: &Value, call: &str) -> Unknown {
+    let call_words = call.replace('_', " ");
+    Unknown(match answers.get(call).and_then(|answer| answer.get("error")) {
+        Some(code) => {
+            format!("the driver does not tell {call_words} ({})", words(code.as_i64().unwrap_or(999)))
+        }
+        None => format!("the driver was not asked for {call_words}, or did not answer in time"),
+    })
+}
+
+/// NVML's errors in words.
+pub(crate) fn words(code: i64) -> String {
+    let words = match code {
+        1 => "it was not started",
+        3 => "not supported here",
+        4 => "this user may not ask",
+        8 => "a power cable of the card is missing",
+        9 => "its kernel module is not loaded",
+        10 => "it gave no answer in time",
+        12 => "its library is not there",
+        13 => "this driver is too old for the question",
+        15 => "the GPU is lost",
+        16 => "the GPU must be reset",
+        17 => "the operating system blocks access to the GPU",
+        18 => "its library and its kernel module are of different versions",
+        19 => "the GPU is in use",
+        999 => "an error without a name",
+        _ => return format!("NVML error {code}"),
+    };
+    format!("{words}, NVML error {code}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn host(nvml: Value) -> Host {
+        Host::from_value(json!({ "version": 1, "nvml": nvml })).unwrap().0
+    }
+
+    #[test]
+    fn each_call_fails_alone() {
+        let gpus = host(json!({ "devices": [
+            { "name": "NVIDIA A10", "memory": { "total": 24, "free": 20 }, "processes": { "error": 999 },
+              "compute_capability": "8.6" },
+            { "error": 15 },
+        ]}))
+        .gpus()
+        .unwrap();
+        assert_eq!(gpus[0].memory().unwrap(), GpuMemory { total: 24, free: 20 });
+        assert_eq!(gpus[0].capability(), Ok((8, 6)));
+        assert_eq!(
+            gpus[0].processes().unwrap_err().0,
+            "GPU 0: the driver does not tell processes (an error without a name, NVML error 999)"
+        );
+        assert_eq!(gpus[1].lost(), Some(15));
+        assert_eq!(gpus[1].name().unwrap_err().0, "GPU 1: the GPU is lost, NVML error 15");
+    }
+
+    #[test]
+    fn nvml_starts_or_says_why_not() {
+        assert_eq!(host(Value::Null).nvml_state(), Ok(NvmlState::NoLibrary));
+        assert_eq!(host(json!({ "error": 18 })).nvml_state(), Ok(NvmlState::Failed(18)));
+        assert_eq!(host(json!({ "devices": [] })).gpus(), Ok(Vec::new()));
+        assert!(host(json!({ "error": "the driver gave no answer within 10 s" })).nvml_state().is_err());
+    }
+}

@@ -1,0 +1,153 @@
+//! The libtorch that a run would use, as it lies on disk: its version, and the CUDA that it was
+//! built for. Three files tell: `build-version` of PyTorch's zip files, `version.py` of a Python
+//! package, and the stamp of `yolo setup`.
+
+use serde_json::Value;
+
+use crate::builds::{self, Build};
+use crate::facts::answer::{Fact, Unknown};
+use crate::facts::host::Host;
+use crate::facts::view::version::Version;
+
+/// A libtorch on disk.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Libtorch {
+    /// The folder that holds `lib`.
+    pub root: String,
+    /// Such as 2.11.0.
+    pub version: Option<Version>,
+    /// What it was built for.
+    pub variant: Variant,
+    /// The names in its `lib`.
+    pub libraries: Vec<String>,
+}
+
+/// What a libtorch was built for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Variant {
+    /// The processor only.
+    Cpu,
+    /// CUDA of this version, where it tells.
+    Cuda(Option<(u32, u32)>),
+}
+
+impl Libtorch {
+    /// The build in the table of PyTorch's builds, where this is one of them.
+    pub fn build(&self) -> Option<&'static Build> {
+        match self.variant {
+            Variant::Cuda(Some(cuda)) => builds::of_cuda(cuda),
+            _ => None,
+        }
+    }
+}
+
+impl Host {
+    /// The libtorch of a run; `None` where none is installed yet.
+    pub fn libtorch(&self) -> Fact<Option<Libtorch>> {
+        let Some(root) = self.places()?.libtorch else { return Ok(None) };
+        let libraries = self
+            .folder(&format!("{root}/lib"))?
+            .ok_or_else(|| Unknown(format!("{root} has no folder lib")))?;
+        let told = self.version_of(&root);
+        let has_cuda =
+            libraries.iter().any(|name| name.starts_with("libtorch_cuda.") || name == "torch_cuda.dll");
+        let variant = if has_cuda {
+            Variant::Cuda(told.as_deref().and_then(cuda_of).or_else(|| cuda_of_libraries(&libraries)))
+        } else {
+            Variant::Cpu
+        };
+        Ok(Some(Libtorch { root, version: told.as_deref().and_then(Version::find), variant, libraries }))
+    }
+
+    /// `2.11.0+cu130`, from whichever file tells it.
+    fn version_of(&self, root: &str) -> Option<String> {
+        if let Ok(Some(text)) = self.text(&format!("{root}/build-version")) {
+            return Some(text.trim().to_owned());
+        }
+        if let Ok(Some(text)) = self.text(&format!("{root}/version.py")) {
+            return of_python(&text);
+        }
+        let stamp = self.text(&format!("{root}/yolo-setup.json")).ok().flatten()?;
+        let stamp: Value = serde_json::from_str(&stamp).ok()?;
+        Some(format!("{}+{}", stamp["version"].as_str()?, stamp["variant"].as_str()?))
+    }
+}
+
+/// `__version__ = '2.11.0+cu130'`, or without the part after `+` as on the package index; then
+/// `cuda: Optional[str] = '13.0'` tells the rest.
+fn of_python(text: &str) -> Option<String> {
+    let value = |name: &str| {
+        let line = text.lines().find(|line| line.trim_start().starts_with(name) && line.contains('='))?;
+        Some(line.rsplit_once('=')?.1.trim().trim_matches(['\'', '"']).to_owned())
+    };
+    let version = value("__version__")?;
+    if version.contains('+') {
+        return Some(version);
+    }
+    let cuda =
+        value("cuda").filter(|cuda| cuda != "None").map(|cuda| format!("+cu{}", cuda.replace('.', "")));
+    Some(version + &cuda.unwrap_or_default())
+}
+
+/// `2.11.0+cu130` was built for CUDA 13.0.
+fn cuda_of(version: &str) -> Option<(u32, u32)> {
+    let (_, variant) = version.split_once("+cu")?;
+    let digits: String = variant.chars().take_while(char::is_ascii_digit).collect();
+    let (major, minor) = digits.split_at_checked(digits.len().checked_sub(1)?)?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// `libcudart.so.13` or `libcudart-9335f6a2.so.12.6.77` lie beside the library.
+fn cuda_of_libraries(names: &[String]) -> Option<(u32, u32)> {
+    let version = names.iter().find_map(|name| {
+        let rest = name.strip_prefix("libcudart")?;
+        rest.split_once(".so.").map(|(_, version)| version.to_owned())
+    })?;
+    let version = Version::find(&version)?;
+    // The soname of CUDA 12 and 13 tells the major version alone; any minor would be a guess.
+    version.to_string().contains('.').then(|| (version.major(), version.minor()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn libtorch(files: Value, names: &[&str]) -> Libtorch {
+        let recording = json!({ "version": 1, "places": { "libtorch": "/t" }, "files": files,
+            "folders": { "/t": ["lib", "build-version", "version.py"], "/t/lib": names } });
+        Host::from_value(recording).unwrap().0.libtorch().unwrap().unwrap()
+    }
+
+    #[test]
+    fn zip_files_tell_their_build() {
+        let found = libtorch(json!({ "/t/build-version": "2.11.0+cu126\n" }), &["libtorch_cuda.so"]);
+        assert_eq!(found.version.as_ref().unwrap().to_string(), "2.11.0");
+        assert_eq!(found.variant, Variant::Cuda(Some((12, 6))));
+    }
+
+    #[test]
+    fn python_packages_tell_theirs() {
+        let text = "__version__ = '2.11.0'\ndebug = False\ncuda: Optional[str] = '13.0'\n";
+        let found =
+            libtorch(json!({ "/t/build-version": null, "/t/version.py": text }), &["libtorch_cuda.so"]);
+        assert_eq!(found.variant, Variant::Cuda(Some((13, 0))));
+    }
+
+    #[test]
+    fn without_its_cuda_library_it_is_for_the_processor() {
+        assert_eq!(
+            libtorch(json!({ "/t/build-version": "2.11.0+cu126" }), &["libtorch_cpu.so"]).variant,
+            Variant::Cpu
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_words_are_a_version_or_none(text in "\\PC*") {
+            let _ = (cuda_of(&text), of_python(&text), cuda_of_libraries(&[format!("libcudart{text}")]));
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The machine's memory: /proc/meminfo where it is known, else what the system's interface tells.
+
+use crate::facts::answer::{Fact, Unknown};
+use crate::facts::host::Host;
+
+/// Memory in bytes, of the machine or of the WSL virtual machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    /// All of it.
+    pub total: u64,
+    /// What programs can still take.
+    pub available: u64,
+    /// Swap.
+    pub swap_total: u64,
+    /// Swap that is free.
+    pub swap_free: u64,
+}
+
+impl Host {
+    /// The machine's memory, whatever a control group allows of it.
+    pub fn memory(&self) -> Fact<Memory> {
+        if let Ok(Some(text)) = self.text("/proc/meminfo")
+            && let Some(memory) = parse(&text)
+        {
+            return Ok(memory);
+        }
+        let system = self.system()?;
+        let total =
+            system.memory_total.ok_or_else(|| Unknown::because("the system does not tell its memory"))?;
+        Ok(Memory {
+            total,
+            available: system.memory_available.unwrap_or(total),
+            swap_total: system.swap_total.unwrap_or(0),
+            swap_free: system.swap_free.unwrap_or(0),
+        })
+    }
+}
+
+/// /proc/meminfo, in which kB means 1024 bytes.
+fn parse(text: &str) -> Option<Memory> {
+    let field = |name: &str| {
+        let line = text.lines().find(|line| line.starts_with(name))?;
+        let number: u64 = line[name.len()..].split_whitespace().next()?.parse().ok()?;
+        number.checked_mul(1024)
+    };
+    let total = field("MemTotal:")?;
+    Some(Memory {
+        total,
+        // Kernels before 3.14 do not estimate what is available; WSL 1 does not either.
+        available: field("MemAvailable:").or_else(|| field("MemFree:")).unwrap_or(total),
+        swap_total: field("SwapTotal:").unwrap_or(0),
+        swap_free: field("SwapFree:").unwrap_or(0),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn meminfo_is_read() {
+        let text = "MemTotal:        8044136 kB\nMemFree:          234 kB\nMemAvailable:    6000000 kB\nSwapTotal: 0 kB\n";
+        let memory = parse(text).unwrap();
+        assert_eq!(memory.total, 8_044_136 * 1024);
+        assert_eq!(memory.available, 6_000_000 * 1024);
+        assert_eq!(memory.swap_total, 0);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_memory_or_not(text in "(MemTotal: |MemFree:|[0-9]{1,24}| kB|\n|\\PC){0,20}") {
+            let _ = parse(&text);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! What raw answers mean: one file a subject, each with the methods that it adds to
+//! [`Host`](super::Host). Parsing stands here and not in the live source, so that a recording is
+//! judged by the parsers of the program that reads it.
+
+pub(super) mod cgroup;
+pub(super) mod gpu;
+pub(super) mod libtorch;
+pub(super) mod limits;
+pub(super) mod memory;
+pub(super) mod mounts;
+pub(super) mod version;
+pub(super) mod wsl;
+
+/// The version that a library's file name tells: `libcuda.so.550.54.14` is 550.54.14, while the `1`
+/// of `libcuda.so.1` names an interface, not a version.
+pub(super) fn library_version(path: &str) -> Option<String> {
+    let (_, version) = path.rsplit_once(".so.")?;
+    let is_version = version.contains('.') && version.split('.').all(|part| part.parse::<u32>().is_ok());
+    is_version.then(|| version.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::library_version;
+
+    #[test]
+    fn a_file_name_tells_its_version() {
+        assert_eq!(library_version("/usr/lib/libcuda.so.550.54.14").as_deref(), Some("550.54.14"));
+        assert_eq!(library_version("/usr/lib/libcuda.so.1"), None);
+        assert_eq!(library_version("/usr/lib/libcuda.so"), None);
+        assert_eq!(library_version("/opt/v1.so.d/lib.so.x.1"), None);
+    }
+}

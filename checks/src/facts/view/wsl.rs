@@ -1,0 +1,110 @@
+//! Whether this is WSL, and which. Microsoft names its kernels: WSL 1 claims `4.4.0-…-Microsoft`,
+//! WSL 2 kernels say `microsoft-standard`, also when someone built them from Microsoft's source. A
+//! kernel of one's own may say nothing; then `/dev/dxg` or the interop socket tell.
+
+use super::version::Version;
+use crate::facts::answer::{Fact, Unknown};
+use crate::facts::host::Host;
+
+/// The generations of WSL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wsl {
+    /// System calls translated by Windows: no GPU, no Linux kernel.
+    One,
+    /// A Linux kernel in a virtual machine.
+    Two,
+}
+
+impl Host {
+    /// Which WSL this system runs in; `None` where it does not.
+    pub fn wsl(&self) -> Fact<Option<Wsl>> {
+        if self.os().is_ok_and(|os| os != "linux") {
+            return Ok(None);
+        }
+        let release = self.kernel_release()?;
+        if let Some(wsl) = of_kernel(&release) {
+            return Ok(Some(wsl));
+        }
+        let full = self.text("/proc/version").ok().flatten().and_then(|text| of_kernel(&text));
+        let marked = || self.env("WSL_INTEROP").is_ok_and(|value| value.is_some());
+        let device = || self.exists("/dev/dxg").unwrap_or(false);
+        Ok(full.or_else(|| (marked() || device()).then_some(Wsl::Two)))
+    }
+
+    /// Whether this is WSL 2.
+    pub fn is_wsl2(&self) -> Fact<bool> {
+        Ok(self.wsl()? == Some(Wsl::Two))
+    }
+
+    /// The release of the kernel, such as `6.6.87.2-microsoft-standard-WSL2`.
+    pub fn kernel_release(&self) -> Fact<String> {
+        if let Ok(Some(text)) = self.text("/proc/sys/kernel/osrelease") {
+            return Ok(text.trim().to_owned());
+        }
+        if let Ok(Some(text)) = self.text("/proc/version")
+            && let Some(release) = text.split_whitespace().nth(2)
+        {
+            return Ok(release.to_owned());
+        }
+        if let Some(kernel) = self.system().ok().and_then(|system| system.kernel) {
+            return Ok(kernel);
+        }
+        let uname = self.command(&["uname", "-r"]).ok().flatten().map(|output| output.text());
+        uname
+            .map(|text| text.trim().to_owned())
+            .filter(|text| !text.is_empty())
+            .ok_or_else(|| Unknown::because("the kernel's release is not known"))
+    }
+
+    /// The version of the kernel.
+    pub fn kernel_version(&self) -> Fact<Version> {
+        let release = self.kernel_release()?;
+        Version::find(&release).ok_or_else(|| Unknown(format!("the kernel's release is {release}")))
+    }
+}
+
+fn of_kernel(text: &str) -> Option<Wsl> {
+    if text.contains("WSL2") || text.contains("microsoft-standard") {
+        Some(Wsl::Two)
+    } else if text.contains("-Microsoft") {
+        Some(Wsl::One)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn wsl(release: &str) -> Option<Wsl> {
+        let recording = json!({ "version": 1, "os": "linux", "env": {}, "folders": { "/dev": [] },
+            "files": { "/proc/version": format!("Linux version {release} (builder@host) (gcc) #1 SMP") } });
+        Host::from_value(recording).unwrap().0.wsl().unwrap()
+    }
+
+    #[test]
+    fn kernels_tell_wsl_apart() {
+        assert_eq!(wsl("6.6.87.2-microsoft-standard-WSL2"), Some(Wsl::Two));
+        assert_eq!(wsl("5.15.153.1-microsoft-standard-WSL2+"), Some(Wsl::Two));
+        assert_eq!(wsl("4.19.128-microsoft-standard"), Some(Wsl::Two));
+        assert_eq!(wsl("4.4.0-19041-Microsoft"), Some(Wsl::One));
+        assert_eq!(wsl("6.8.0-45-generic"), None);
+    }
+
+    #[test]
+    fn windows_is_not_wsl() {
+        let recording = json!({ "version": 1, "os": "windows" });
+        assert_eq!(Host::from_value(recording).unwrap().0.wsl().unwrap(), None);
+    }
+
+    #[test]
+    fn a_kernel_of_ones_own_is_known_by_its_device() {
+        let recording = json!({ "version": 1, "os": "linux", "env": {}, "folders": { "/dev": ["dxg"] },
+            "stats": { "/dev/dxg": { "kind": "char" } },
+            "files": { "/proc/version": "Linux version 6.9.1-custom (me@pc) #1" } });
+        assert_eq!(Host::from_value(recording).unwrap().0.wsl().unwrap(), Some(Wsl::Two));
+    }
+}

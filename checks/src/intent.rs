@@ -1,0 +1,64 @@
+//! What the user means to run, as far as checks judge the host against it. The command fills it
+//! from the options of `yolo train`; a recording may carry it, so that a replay judges the same run.
+
+use serde::{Deserialize, Serialize};
+
+/// A run that is meant. What is `None` was not said: defaults are the plan's to choose.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Intent {
+    /// Whether a run is meant at all: then what would stop it is an error.
+    pub run: bool,
+    /// GPUs by nvidia-smi's number, in the order of the ranks.
+    pub devices: Vec<usize>,
+    /// `--device cpu`.
+    pub cpu: bool,
+    /// The words of `--device`, where they could not be read as devices.
+    pub device_words: Option<String>,
+    /// Ranks on this machine.
+    pub ranks: Option<usize>,
+    /// Machines of the run.
+    pub nnodes: Option<usize>,
+    /// Which of them this is.
+    pub node_rank: Option<usize>,
+    /// Where the ranks of several machines meet.
+    pub master_addr: Option<String>,
+    /// The port there.
+    pub master_port: Option<u16>,
+    /// Images a step over all ranks.
+    pub batch: Option<i64>,
+    /// Pixels.
+    pub image_size: Option<usize>,
+    /// Letter of the model, `n`, `s`, `m`, `l` or `x`, or its file.
+    pub model: Option<String>,
+    /// The file of weights.
+    pub weights: Option<String>,
+    /// The data set's yaml.
+    pub data: Option<String>,
+    /// Threads that load images, a rank.
+    pub workers: Option<usize>,
+    /// `ram` or `disk`.
+    pub cache: Option<String>,
+    /// The folder of all runs.
+    pub project: Option<String>,
+    /// The checkpoint to go on from; empty for the newest.
+    pub resume: Option<String>,
+    /// Batch normalisation over all ranks.
+    pub sync_bn: bool,
+    /// Mixed precision.
+    pub amp: Option<bool>,
+    /// `nccl` or `gloo`.
+    pub backend: Option<String>,
+}
+
+impl Intent {
+    /// Ranks on this machine, as far as the options tell: one a device, at least one.
+    pub fn ranks_here(&self) -> usize {
+        self.ranks.unwrap_or(self.devices.len()).max(1)
+    }
+
+    /// Whether several machines take part.
+    pub fn has_several_nodes(&self) -> bool {
+        self.nnodes.is_some_and(|nodes| nodes > 1)
+    }
+}

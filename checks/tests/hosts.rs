@@ -1,0 +1,99 @@
+//! Recorded hosts and what is found on them. A base is a whole recording of a machine in order; a
+//! case is a base with a patch, and says which findings it must give. The text of each case's own
+//! area is a snapshot, so that words are read when they change.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use support::{Case, base_names, cases, is_produced};
+use yolo_checks::{Finding, Intent, Status, entries, judge};
+
+/// Bases of machines on which nothing is wrong.
+const HEALTHY: [&str; 3] = ["linux-gpu", "linux-cpu", "wsl2"];
+
+#[test]
+fn a_machine_in_order_has_no_warnings() {
+    for name in HEALTHY {
+        for finding in judge(&support::base(name), &Intent::default()) {
+            assert!(finding.status < Status::Warning, "{name}: {finding:#?}");
+        }
+    }
+}
+
+#[test]
+fn every_case_gives_what_it_expects() {
+    for case in cases() {
+        let findings = judge(&case.host(), &case.intent);
+        let found: BTreeSet<&str> = findings
+            .iter()
+            .filter(|finding| finding.area.name() == case.area && finding.status >= Status::Warning)
+            .map(|finding| finding.id)
+            .collect();
+        for id in &case.expect {
+            let produced = findings.iter().any(|finding| finding.id == id && is_produced(finding));
+            assert!(produced, "{}: no {id} in {findings:#?}", case.name);
+        }
+        for id in &case.not {
+            let produced = findings.iter().any(|finding| finding.id == id && is_produced(finding));
+            assert!(!produced, "{}: {id} in {findings:#?}", case.name);
+        }
+        for id in found {
+            assert!(case.expect.iter().any(|expected| expected == id), "{}: {id} is not expected", case.name);
+        }
+    }
+}
+
+#[test]
+fn words_of_each_case() {
+    for case in cases() {
+        let findings = judge(&case.host(), &case.intent);
+        let mut text = String::new();
+        for finding in findings.iter().filter(|finding| finding.area.name() == case.area) {
+            describe(&mut text, finding);
+        }
+        let mut settings = insta::Settings::clone_current();
+        settings.set_snapshot_path(format!("hosts/{}/snapshots", case.area));
+        settings.set_prepend_module_to_snapshot(false);
+        settings.set_omit_expression(true);
+        settings.set_description(case.about.clone());
+        settings.bind(|| insta::assert_snapshot!(case.name.clone(), text));
+    }
+}
+
+fn describe(text: &mut String, finding: &Finding) {
+    let status = format!("{:?}", finding.status).to_lowercase();
+    writeln!(text, "{status} {}: {}", finding.id, finding.title).unwrap();
+    finding.evidence.iter().for_each(|seen| writeln!(text, "    seen: {seen}").unwrap());
+    if let Some(cause) = &finding.cause {
+        writeln!(text, "    why: {cause}").unwrap();
+    }
+    if let Some(remedy) = &finding.remedy {
+        let fix = if remedy.fixable { " (--fix)" } else { "" };
+        writeln!(text, "    do{fix}: {}", remedy.text).unwrap();
+        remedy.commands.iter().for_each(|command| writeln!(text, "        {command}").unwrap());
+    }
+}
+
+#[test]
+fn every_entry_has_a_host_that_produces_it_and_one_that_does_not() {
+    let hosts: Vec<(String, Vec<Finding>)> = base_names()
+        .into_iter()
+        .map(|name| (name.clone(), judge(&support::base(&name), &Intent::default())))
+        .chain(cases().into_iter().map(|case: Case| (case.name.clone(), judge(&case.host(), &case.intent))))
+        .collect();
+    for entry in entries() {
+        // A check cannot be made to fail from a recording; its own test makes one.
+        if entry.id == "system.check-failed" {
+            continue;
+        }
+        let produces = |findings: &[Finding]| {
+            findings.iter().any(|finding| finding.id == entry.id && is_produced(finding))
+        };
+        assert!(hosts.iter().any(|(_, findings)| produces(findings)), "no host produces {}", entry.id);
+        assert!(hosts.iter().any(|(_, findings)| !produces(findings)), "every host produces {}", entry.id);
+    }
+}

@@ -1,0 +1,70 @@
+//! The run that is meant: the options of `yolo train` as far as checks judge a host against them.
+
+use clap::Parser as _;
+use yolo_checks::Intent;
+use yolo_plan::options::{Cache, TrainOptions};
+
+use crate::cli::MeantRun;
+
+/// The run that words after `--` mean. Words that `yolo train` would refuse end the program with
+/// clap's message, as they would there.
+pub(super) fn of_words(words: &[String]) -> Intent {
+    let words = words.iter().enumerate().filter(|(place, word)| *place > 0 || *word != "train");
+    let train = MeantRun::parse_from(words.map(|(_, word)| word)).train;
+    Intent { resume: train.resume.clone(), ..of_options(&train.options()) }
+}
+
+/// The run that options mean.
+fn of_options(options: &TrainOptions) -> Intent {
+    let text = |path: &std::path::Path| path.to_string_lossy().into_owned();
+    let device = options.device.as_deref().map(str::trim).filter(|words| !words.is_empty());
+    let numbers: Option<Vec<usize>> =
+        device.and_then(|words| words.split(',').map(|word| word.trim().parse().ok()).collect());
+    let cpu = device.is_some_and(|words| words.eq_ignore_ascii_case("cpu"));
+    Intent {
+        run: true,
+        device_words: device.filter(|_| !cpu && numbers.is_none()).map(ToOwned::to_owned),
+        devices: numbers.unwrap_or_default(),
+        cpu,
+        ranks: options.nproc_per_node,
+        batch: options.batch_size,
+        image_size: options.imgsz,
+        model: options.cfg.clone(),
+        weights: options.weights.clone(),
+        data: options.data.clone(),
+        workers: options.workers,
+        cache: options.cache.map(|cache| match cache {
+            Cache::Ram => "ram".to_owned(),
+            Cache::Disk => "disk".to_owned(),
+        }),
+        project: options.project.as_deref().map(text),
+        sync_bn: options.sync_bn,
+        ..Intent::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn intent(words: &str) -> Intent {
+        of_words(&words.split(' ').map(ToOwned::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn options_become_an_intent() {
+        let meant = intent("--device 0,1 --batch 64 --data birds.yaml --cache");
+        assert_eq!(meant.devices, [0, 1]);
+        assert_eq!(
+            (meant.batch, meant.data.as_deref(), meant.cache.as_deref()),
+            (Some(64), Some("birds.yaml"), Some("ram"))
+        );
+        assert_eq!(meant.ranks_here(), 2);
+    }
+
+    #[test]
+    fn the_processor_is_no_device_number() {
+        assert!(intent("train --device cpu --nproc-per-node 2").cpu);
+        assert_eq!(intent("--device cuda:0").device_words.as_deref(), Some("cuda:0"));
+    }
+}
