@@ -59,7 +59,7 @@ fn damage(value: &mut Value, seed: usize, lie: &Value) {
         _ => 0,
     };
     // One time in four the damage stops here, else it goes deeper.
-    if children == 0 || seed % 4 == 0 {
+    if children == 0 || seed.is_multiple_of(4) {
         *value = lie.clone();
         return;
     }

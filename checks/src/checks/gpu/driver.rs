@@ -24,13 +24,13 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let needed = !intent.devices.is_empty();
     // Without a card, or with a run on the processor, a missing driver is no trouble.
     let card = nvidia_card(host);
-    let status = if needed {
-        Status::Error
-    } else if card.is_some() && !intent.cpu {
-        Status::Warning
-    } else {
-        Status::Info
+    let status = match card {
+        _ if needed => Status::Error,
+        Some(_) if !intent.cpu => Status::Error,
+        _ => Status::Info,
     };
+    // A driver that was installed and fails is a sick one, whatever the bus shows.
+    let sick = if intent.cpu { Status::Info } else { Status::Error };
     let finding = match host.nvml_state()? {
         NvmlState::Ready => return Ok(vec![healthy(host)]),
         // WSL has its own check of the driver that Windows brings.
@@ -54,14 +54,14 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         NvmlState::Failed(9) => {
             let title = "the NVIDIA driver is installed, but its kernel module is not loaded";
             Finding::new("gpu.driver-not-loaded", title)
-                .status(status)
+                .status(sick)
                 .command("sudo modprobe nvidia")
                 .command("nvidia-smi")
         }
-        NvmlState::Failed(18) => mismatch(host).status(status.max(Status::Warning)),
+        NvmlState::Failed(18) => mismatch(host).status(sick),
         NvmlState::Failed(code) => {
             let title = format!("the NVIDIA driver does not answer: {}", crate::facts::nvml_words(code));
-            Finding::new("gpu.driver-silent", title).status(status.max(Status::Warning)).command("nvidia-smi")
+            Finding::new("gpu.driver-silent", title).status(sick).command("nvidia-smi")
         }
     };
     Ok(vec![card.into_iter().fold(finding, |finding, card| finding.seen(format!("PCI device {card}")))])

@@ -135,25 +135,23 @@ fn no_common_build(cards: &[Card], intent: &Intent) -> Finding {
     // Only a run that takes both cards fails.
     let status = if intent.devices.len() > 1 { Status::Error } else { Status::Warning };
     let mut finding = Finding::new("libraries.no-common-build", title).status(status);
-    for build in &BUILDS {
-        let served: Vec<String> =
-            cards.iter().filter(|card| serves(build, card)).map(|card| card.index.to_string()).collect();
-        if !served.is_empty() {
-            finding = finding.seen(format!("{} serves GPU {}", build.name, served.join(", ")));
+    let mut most: &[String] = &[];
+    let served: Vec<(&Build, Vec<String>)> = BUILDS
+        .iter()
+        .rev()
+        .map(|build| {
+            let served = cards.iter().filter(|card| serves(build, card));
+            (build, served.map(|card| card.index.to_string()).collect())
+        })
+        .collect();
+    for (build, numbers) in served.iter().filter(|(_, numbers)| !numbers.is_empty()) {
+        finding = finding.seen(format!("{} serves GPU {}", build.name, numbers.join(", ")));
+        // The newest build that serves the most cards.
+        if numbers.len() > most.len() {
+            most = numbers;
         }
     }
-    let oldest = cards.iter().min_by_key(|card| card.capability);
-    match oldest {
-        Some(oldest) => {
-            let rest: Vec<String> = cards
-                .iter()
-                .filter(|card| card.capability.0 != oldest.capability.0)
-                .map(|card| card.index.to_string())
-                .collect();
-            finding.command(format!("yolo train --device {} …", rest.join(",")))
-        }
-        None => finding,
-    }
+    finding.command(format!("yolo train --device {} …", most.join(",")))
 }
 
 fn dotted((major, minor): Capability) -> String {
