@@ -21,6 +21,10 @@ pub(crate) struct Cli {
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
 
+    /// Fetch nothing; what is missing is an error
+    #[arg(long, global = true, env = "YOLO_OFFLINE", value_parser = clap::builder::FalseyValueParser::new())]
+    pub(crate) offline: bool,
+
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -34,8 +38,14 @@ pub(crate) enum Command {
     Val(Box<ValArgs>),
     /// Find what will stop or slow a run on this machine
     Doctor(DoctorArgs),
-    /// Install what a run needs: libtorch and, from a checkout, the trainer
+    /// Install what a run needs: libtorch, the trainer, weights, data sets
     Setup(SetupArgs),
+    /// Load a libtorch and answer what it sees; `yolo setup` starts this as a process of its own
+    #[command(name = crate::setup::look::WORD, hide = true)]
+    LookAtLibtorch {
+        /// The folder of the libraries
+        folder: PathBuf,
+    },
 }
 
 /// The options of `yolo doctor`.
@@ -68,7 +78,39 @@ pub(crate) struct MeantRun {
 
 /// The options of `yolo setup`.
 #[derive(Debug, Args)]
-pub(crate) struct SetupArgs {}
+pub(crate) struct SetupArgs {
+    /// Variant of libtorch; auto chooses from the driver and every GPU [default: the one in use, else auto]
+    #[arg(long, value_name = "VARIANT")]
+    pub(crate) libtorch: Option<VariantName>,
+    /// Weights: yolov5n, s, m, l, x, their 6-variants, an address or a file; may be given several times
+    #[arg(long, value_name = "NAME", num_args = 1.., action = ArgAction::Append)]
+    pub(crate) weights: Vec<String>,
+    /// Data set: coco128, coco8, VOC, coco, shapes, or a yaml with download:; may be given several times
+    #[arg(long, value_name = "NAME", num_args = 1.., action = ArgAction::Append)]
+    pub(crate) data: Vec<String>,
+    /// Say what would be installed, and install nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print the plan, and what was done, as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show what is installed, with sizes
+    #[arg(long, conflicts_with_all = ["libtorch", "weights", "data", "remove", "dry_run"])]
+    pub(crate) list: bool,
+    /// Remove what --list shows under this name: cu130, yolov5n.pt, coco128, unfinished
+    #[arg(long, value_name = "WHAT", num_args = 1.., conflicts_with_all = ["libtorch", "weights", "data", "dry_run"])]
+    pub(crate) remove: Vec<String>,
+}
+
+/// Variants of libtorch, as they are typed.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum VariantName {
+    Auto,
+    Cpu,
+    Cu126,
+    Cu128,
+    Cu130,
+}
 
 /// The optimizers.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -110,13 +152,13 @@ impl From<CacheName> for Cache {
 /// The options of `yolo train`.
 #[derive(Debug, Args)]
 pub(crate) struct TrainArgs {
-    /// Weights to start from: a .pt or .safetensors file; '' starts from random weights [default: yolov5s.pt]
+    /// Weights to start from: a file, an address, or yolov5n, s, m, l, x and their 6-variants, which are fetched; '' starts from random weights [default: yolov5s.pt]
     #[arg(long, value_name = "FILE", help_heading = "Model and data")]
     weights: Option<String>,
     /// Model: yolov5n, s, m, l, x, their 6-variants, or a yaml file [default: what the weights say]
     #[arg(long, value_name = "MODEL", help_heading = "Model and data")]
     cfg: Option<String>,
-    /// Data set: a YOLOv5 yaml file, or `shapes`, which is built in [default: coco128.yaml]
+    /// Data set: a YOLOv5 yaml file, or shapes, coco128, coco8, VOC, coco; fetched when it is missing [default: coco128]
     #[arg(long, value_name = "YAML", help_heading = "Model and data")]
     data: Option<String>,
     /// Hyper-parameters: low, med, high, no-augmentation, objects365, voc, or a yaml file [default: low]
@@ -251,7 +293,7 @@ impl TrainArgs {
 /// The options of `yolo val`.
 #[derive(Debug, Args)]
 pub(crate) struct ValArgs {
-    /// Data set: a YOLOv5 yaml file, or `shapes` [default: coco128.yaml]
+    /// Data set: a YOLOv5 yaml file, or shapes, coco128, coco8, VOC, coco [default: coco128]
     #[arg(long, value_name = "YAML")]
     data: Option<String>,
     /// Weights, one file or several [default: yolov5s.pt]

@@ -4,13 +4,14 @@
 use std::path::PathBuf;
 
 use yolo_checks::Host;
+use yolo_checks::variant::{Card, Machine};
 use yolo_plan::dataset;
 use yolo_plan::device::{Gpu, Inventory};
 
 use crate::error::CommandError;
 use crate::places::Places;
 use crate::printer::{Printer, SetupView};
-use crate::setup::{self, Libtorch};
+use crate::setup::{self, Chosen, Context, Libtorch};
 
 /// The programs of a run, in place.
 pub(crate) struct Programs {
@@ -19,11 +20,38 @@ pub(crate) struct Programs {
 }
 
 /// Finds libtorch and the trainer, installing and building what is missing.
-pub(crate) fn programs(places: &Places, printer: &Printer) -> Result<Programs, CommandError> {
+pub(crate) fn programs(places: &Places, offline: bool, printer: &Printer) -> Result<Programs, CommandError> {
     let view = SetupView::new(printer);
-    let libtorch = setup::ensure_libtorch(places, setup::checkout_needs_headers(), &view)?;
+    let context = Context::new(places, offline, &view);
+    let choose = || {
+        let chosen = chosen_for_this_machine(places);
+        chosen.reasons.iter().chain(&chosen.unserved).for_each(|reason| printer.say(reason));
+        chosen
+    };
+    let libtorch = setup::ensure_libtorch(&context, choose, setup::checkout_needs_headers())?;
     let trainer = setup::ensure_trainer(places, &libtorch, &view)?;
     Ok(Programs { trainer, libtorch })
+}
+
+/// The variant of libtorch that fits the driver and the GPUs.
+pub(crate) fn chosen_for_this_machine(places: &Places) -> Chosen {
+    let host = this_host(places);
+    let cards = host.gpus().unwrap_or_default().into_iter().map(|gpu| Card {
+        index: gpu.index,
+        name: gpu.name().unwrap_or_else(|_| "GPU".to_owned()),
+        capability: gpu.capability().ok(),
+    });
+    let driver = match host.gpus() {
+        Err(why) => Err(why.to_string()),
+        Ok(_) => host
+            .driver_version()
+            .map(|version| version.to_string())
+            .map_err(|_| "the NVIDIA driver does not tell its version".to_owned()),
+    };
+    let family = host.os().unwrap_or_default();
+    let architecture = host.arch().unwrap_or_default();
+    let cards = cards.collect();
+    Chosen::for_machine(&Machine { family, architecture, driver, cards })
 }
 
 /// CPU threads a rank, when the user has set them by `OMP_NUM_THREADS`: then they win over the
@@ -39,7 +67,7 @@ pub(crate) fn plan_places(places: &Places) -> Result<dataset::Places, CommandErr
         source,
         hint: Some("change into a folder that exists".to_owned()),
     })?;
-    Ok(dataset::Places { working_dir, data_sets: places.data().join("datasets") })
+    Ok(dataset::Places { working_dir, data_sets: places.data_sets() })
 }
 
 /// This machine, for the doctor and for plans: nothing is asked of it yet.

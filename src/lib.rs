@@ -6,11 +6,14 @@ mod doctor;
 mod error;
 pub mod fetch;
 mod host;
+mod interrupt;
 mod launch;
+mod needs;
 pub mod places;
 mod printer;
 mod run_folder;
 pub mod setup;
+mod setup_command;
 mod train;
 mod val;
 
@@ -28,10 +31,11 @@ pub fn run() -> ExitCode {
     let cli = Cli::parse();
     let printer = Printer::new(cli.quiet);
     let done = match &cli.command {
-        Command::Train(args) => train::train(args, &printer),
-        Command::Val(args) => val::val(args, &printer),
+        Command::Train(args) => train::train(args, cli.offline, &printer),
+        Command::Val(args) => val::val(args, cli.offline, &printer),
         Command::Doctor(args) => doctor::doctor(args, &printer),
-        Command::Setup(_) => setup_command(&printer),
+        Command::Setup(args) => setup_command::setup(args, cli.offline, &printer),
+        Command::LookAtLibtorch { folder } => look_at_libtorch(folder, &printer),
     };
     match done {
         Ok(code) => code,
@@ -42,15 +46,17 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// `yolo setup`: libtorch and, from a checkout, the trainer; the link for cargo is left on the way.
-fn setup_command(printer: &Printer) -> Result<ExitCode, error::CommandError> {
-    let places = places::Places::from_env()?;
-    let programs = host::programs(&places, printer)?;
-    printer.say(format_args!(
-        "libtorch ({}) is in {}, the trainer is {}",
-        programs.libtorch.variant,
-        programs.libtorch.root.display(),
-        programs.trainer.display()
-    ));
-    Ok(ExitCode::SUCCESS)
+/// The process that `yolo setup` starts to try a libtorch.
+fn look_at_libtorch(folder: &std::path::Path, printer: &Printer) -> Result<ExitCode, error::CommandError> {
+    Ok(match setup::look::look(folder) {
+        Ok(answer) => {
+            printer.result(answer);
+            ExitCode::SUCCESS
+        }
+        Err(why) => {
+            // The process that asked puts it into its own message.
+            printer.warning(why);
+            ExitCode::FAILURE
+        }
+    })
 }

@@ -75,6 +75,11 @@ impl Places {
         &self.cache
     }
 
+    /// The folder that holds one folder a data set.
+    pub fn data_sets(&self) -> PathBuf {
+        self.data.join("datasets")
+    }
+
     /// The folder that holds one folder a variant of libtorch.
     pub fn libtorch(&self) -> PathBuf {
         self.data.join("libtorch")

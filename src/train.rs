@@ -5,28 +5,43 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use yolo_plan::dataset::is_builtin;
-use yolo_plan::run::{Planned, plan_resume, plan_train};
+use yolo_plan::run::{self, Planned, plan_resume, plan_train};
 
 use crate::cli::TrainArgs;
 use crate::error::CommandError;
 use crate::launch::{self, Outcome};
 use crate::places::Places;
 use crate::printer::{LiveView, Printer};
-use crate::{host, run_folder};
+use crate::{host, needs, run_folder};
 
 /// Exit code of a run that the user interrupted, as shells report SIGINT.
 const INTERRUPTED: u8 = 130;
 
 /// Trains as the words say.
-pub(crate) fn train(args: &TrainArgs, printer: &Printer) -> Result<ExitCode, CommandError> {
+pub(crate) fn train(args: &TrainArgs, offline: bool, printer: &Printer) -> Result<ExitCode, CommandError> {
     let places = Places::from_env()?;
     let plan_places = host::plan_places(&places)?;
-    let options = args.options();
+    let mut options = args.options();
     let planned = match &args.resume {
         Some(path) => plan_resume(Some(Path::new(path)), &plan_places)?,
         None => {
             make_builtin(options.data.as_deref(), &plan_places, printer)?;
-            plan_train(&options, &host::inventory(&places), &plan_places)?
+            let inventory = host::inventory(&places);
+            match plan_train(&options, &inventory, &plan_places) {
+                Ok(planned) => planned,
+                // What the plan lacks may be what setup can fetch; anything else is as wrong as before.
+                Err(error) => {
+                    let needs = needs::Needs {
+                        data: run::data_word(options.data.as_deref()),
+                        weights: &[run::weights_word(&options).to_owned()],
+                    };
+                    let Some(weights) = needs.fetch(&places, &plan_places, offline, printer)? else {
+                        return Err(error.into());
+                    };
+                    options.weights = weights.into_iter().next();
+                    plan_train(&options, &inventory, &plan_places)?
+                }
+            }
         }
     };
     let Planned { mut plan, warnings, notes } = planned;
@@ -34,7 +49,7 @@ pub(crate) fn train(args: &TrainArgs, printer: &Printer) -> Result<ExitCode, Com
     notes.iter().for_each(|note| printer.say(note));
     plan.ranks.threads = host::threads_of_user().unwrap_or(plan.ranks.threads);
     // Everything is in place before the run folder is made: a failed download leaves no empty run.
-    let programs = host::programs(&places, printer)?;
+    let programs = host::programs(&places, offline, printer)?;
     let plan_file = if args.resume.is_some() {
         run_folder::write(&plan)?
     } else {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use yolo_plan::run::{Planned, plan_val};
+use yolo_plan::run::{self, Planned, plan_val};
 
 use crate::cli::ValArgs;
 use crate::error::CommandError;
@@ -10,19 +10,33 @@ use crate::launch::{self, Outcome};
 use crate::places::Places;
 use crate::printer::{LiveView, Printer};
 use crate::train::make_builtin;
-use crate::{host, run_folder};
+use crate::{host, needs, run_folder};
 
 /// Validates as the words say.
-pub(crate) fn val(args: &ValArgs, printer: &Printer) -> Result<ExitCode, CommandError> {
+pub(crate) fn val(args: &ValArgs, offline: bool, printer: &Printer) -> Result<ExitCode, CommandError> {
     let places = Places::from_env()?;
     let plan_places = host::plan_places(&places)?;
-    let options = args.options();
+    let mut options = args.options();
     make_builtin(options.data.as_deref(), &plan_places, printer)?;
-    let Planned { mut plan, warnings, notes } = plan_val(&options, &host::inventory(&places), &plan_places)?;
+    let inventory = host::inventory(&places);
+    let planned = match plan_val(&options, &inventory, &plan_places) {
+        Ok(planned) => planned,
+        // What the plan lacks may be what setup can fetch; anything else is as wrong as before.
+        Err(error) => {
+            let weights = run::val_weights_words(&options);
+            let needs = needs::Needs { data: run::data_word(options.data.as_deref()), weights: &weights };
+            let Some(weights) = needs.fetch(&places, &plan_places, offline, printer)? else {
+                return Err(error.into());
+            };
+            options.weights = weights;
+            plan_val(&options, &inventory, &plan_places)?
+        }
+    };
+    let Planned { mut plan, warnings, notes } = planned;
     warnings.iter().for_each(|warning| printer.warning(warning));
     notes.iter().for_each(|note| printer.say(note));
     plan.ranks.threads = host::threads_of_user().unwrap_or(plan.ranks.threads);
-    let programs = host::programs(&places, printer)?;
+    let programs = host::programs(&places, offline, printer)?;
     let plan_file = run_folder::create(&mut plan, options.exist_ok)?;
 
     let mut view = LiveView::new(printer);

@@ -82,6 +82,7 @@ fn policy() -> Policy {
         first_pause: Duration::from_millis(5),
         longest_pause: Duration::from_millis(50),
         connections: 4,
+        ..Policy::default()
     }
 }
 

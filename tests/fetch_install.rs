@@ -12,7 +12,8 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use yolo::fetch::{
-    Archive, Client, Event, FetchError, Incoming, Lock, Meter, Pick, Policy, Progress, Silent,
+    Archive, Client, Event, FetchError, Incoming, Lock, Meter, Parts, Pick, Policy, Progress, Silent, Take,
+    take,
 };
 use zip::write::SimpleFileOptions;
 
@@ -54,9 +55,16 @@ fn install(address: &str, folder: &Path, progress: &dyn Progress) -> Result<(), 
     let meter = Meter::new(progress);
     let archive = Archive::open(&client, address)?;
     let selection = archive.select(&[Pick::tree("lib", "lib")], &meter)?;
-    let incoming = Incoming::new(&lock)?;
-    archive.take(&selection, incoming.path(), &meter)?;
-    incoming.publish(&target)
+    let incoming = Incoming::open(&lock, "it")?;
+    let parts = Parts::open(incoming.parts());
+    let all = [Take { archive: &archive, selection: &selection, sha256: None }];
+    match take(&all, incoming.path(), Some(&parts), &meter) {
+        Ok(_) => incoming.publish(&target),
+        Err(error) => {
+            incoming.discard();
+            Err(error)
+        }
+    }
 }
 
 fn assert_whole(target: &Path) {

@@ -9,6 +9,7 @@ pub mod checks;
 pub mod facts;
 mod finding;
 mod intent;
+pub mod variant;
 pub mod wsl_output;
 pub mod wsl_values;
 pub mod wslconfig;

@@ -5,69 +5,37 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::PathBuf;
 
-use sha2::{Digest, Sha256};
-
-use super::directory::{self, Entry, FIRST_TAIL, LOCAL, LocalHeader, Method, TAIL, Tail};
-use super::http::{Body, Remote};
-use super::meter::{Announcing, Counting, CountingBuf, Hashing, Meter};
+use super::body::Body;
+use super::directory::{self, Entry, FIRST_TAIL, TAIL, Tail};
+use super::meter::{Counting, Meter};
 use super::parallel::{self, Parallel};
-use super::unpack::{self, Sums, Trouble};
-use super::{Client, FetchError, Progress};
+use super::remote::{Identity, Remote};
+use super::unpack::Sums;
+use super::{Client, FetchError, Pick, Progress};
 
 /// Members with less than this between them are fetched in one request: the bytes between cost
 /// less than a round trip.
 const GAP: u64 = 32 << 10;
 
-/// Requests for different spans of one archive at once.
-const SPANS: usize = 3;
-
 /// Bytes read from a connection at a time.
-const BUFFER: usize = 128 << 10;
+pub(super) const BUFFER: usize = 128 << 10;
+
+/// No directory is longer: it would have some ten million members.
+const LONGEST_DIRECTORY: u64 = 1 << 30;
 
 /// An archive that can be read from.
 #[derive(Debug, Clone)]
 pub struct Archive {
-    source: Source,
+    pub(super) source: Source,
 }
 
 #[derive(Debug, Clone)]
-enum Source {
+pub(super) enum Source {
     Http(Remote),
     File(PathBuf),
-}
-
-/// A member, or all members of a folder, and where they go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pick {
-    from: String,
-    to: PathBuf,
-}
-
-impl Pick {
-    /// One member to one path below the destination.
-    pub fn file(from: impl Into<String>, to: impl Into<PathBuf>) -> Self {
-        Self { from: from.into(), to: to.into() }
-    }
-
-    /// All members below a folder of the archive, to the same places below `to`.
-    pub fn tree(from: &str, to: impl Into<PathBuf>) -> Self {
-        Self { from: format!("{}/", from.trim_end_matches('/')), to: to.into() }
-    }
-
-    fn place(&self, name: &str) -> Option<PathBuf> {
-        if name.ends_with('/') {
-            return None;
-        }
-        if self.from.ends_with('/') {
-            return name.strip_prefix(&self.from).map(|rest| self.to.join(rest));
-        }
-        (name == self.from).then(|| self.to.clone())
-    }
 }
 
 /// A member that lies on the disk now; its length and CRC-32 are those of the archive.
@@ -86,21 +54,40 @@ pub struct Unpacked {
 /// The members that were picked out of a remote directory, before any of them travels.
 #[derive(Debug)]
 pub struct Selection {
-    spans: Vec<Span>,
+    pub(super) spans: Vec<Span>,
 }
 
 /// Members that lie close together, and the bytes that hold them.
 #[derive(Debug)]
-struct Span {
-    start: u64,
-    end: u64,
-    members: Vec<(Entry, PathBuf)>,
+pub(super) struct Span {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) members: Vec<(Entry, PathBuf)>,
 }
 
 impl Selection {
     /// Bytes that will travel.
     pub fn transfer(&self) -> u64 {
         self.spans.iter().map(|span| span.end - span.start).sum()
+    }
+
+    /// The same without the members below a folder.
+    #[must_use]
+    pub(super) fn without(mut self, folder: &str) -> Self {
+        for span in &mut self.spans {
+            span.members.retain(|(entry, _)| !entry.name.starts_with(folder));
+        }
+        self
+    }
+
+    /// Lengths of the ranges that will travel.
+    pub fn ranges(&self) -> impl Iterator<Item = u64> {
+        self.spans.iter().map(|span| span.end - span.start)
+    }
+
+    /// How many members were picked.
+    pub fn members(&self) -> usize {
+        self.spans.iter().map(|span| span.members.len()).sum()
     }
 
     /// Bytes on the disk afterwards.
@@ -131,6 +118,30 @@ impl Archive {
         }
     }
 
+    /// The file's name.
+    pub(super) fn name(&self) -> String {
+        self.shown().rsplit('/').next().unwrap_or_default().to_owned()
+    }
+
+    /// The file's length; `None` where the server does not tell.
+    pub(super) fn length(&self, meter: &Meter<'_>) -> Result<Option<u64>, FetchError> {
+        match &self.source {
+            Source::Http(remote) => Ok(remote.probe(meter.progress)?.map(|identity| identity.length)),
+            Source::File(path) => {
+                let data = std::fs::metadata(path).map_err(FetchError::disk_source("open", path))?;
+                Ok(Some(data.len()))
+            }
+        }
+    }
+
+    /// What is known of the version of a file on a server.
+    pub(super) fn identity(&self) -> Option<Identity> {
+        match &self.source {
+            Source::Http(remote) => remote.identity(),
+            Source::File(_) => None,
+        }
+    }
+
     /// Reads the directory of the archive and picks members.
     ///
     /// # Errors
@@ -157,162 +168,7 @@ impl Archive {
         Ok(Selection { spans })
     }
 
-    /// Fetches and unpacks what was selected, below `into`.
-    ///
-    /// # Errors
-    /// When the transfer fails for good, the bytes are wrong or the disk refuses.
-    pub fn take(
-        &self,
-        selection: &Selection,
-        into: &Path,
-        meter: &Meter<'_>,
-    ) -> Result<Vec<Unpacked>, FetchError> {
-        let mut queue: Vec<&Span> = selection.spans.iter().collect();
-        // Popped from the end, so the longest begins first.
-        queue.sort_by_key(|span| span.end - span.start);
-        let queue = Mutex::new(queue);
-        let results = Mutex::new((Vec::new(), None));
-        std::thread::scope(|scope| {
-            for _ in 0..SPANS.min(selection.spans.len()) {
-                scope.spawn(|| {
-                    loop {
-                        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
-                        let Some(span) = next else { return };
-                        let result = self.take_span(span, into, meter);
-                        let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
-                        match result {
-                            Ok(unpacked) => results.0.extend(unpacked),
-                            Err(error) => {
-                                // The first failure is the one to tell; the others stop soon.
-                                results.1.get_or_insert(error);
-                                queue.lock().unwrap_or_else(PoisonError::into_inner).clear();
-                            }
-                        }
-                    }
-                });
-            }
-        });
-        match results.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            (_, Some(error)) => Err(error),
-            (unpacked, None) => Ok(unpacked),
-        }
-    }
-
-    /// Reads the archive once from its beginning and unpacks the picks as they come.
-    /// Also gives the SHA-256 of the whole archive.
-    ///
-    /// # Errors
-    /// As [`Self::take`].
-    pub fn stream(
-        &self,
-        picks: &[Pick],
-        into: &Path,
-        meter: &Meter<'_>,
-    ) -> Result<(Vec<Unpacked>, [u8; 32]), FetchError> {
-        let reader: Box<dyn Read + '_> = match &self.source {
-            Source::Http(remote) => Box::new(Announcing {
-                body: Body::whole(remote.clone(), meter.progress),
-                meter,
-                announced: false,
-            }),
-            Source::File(path) => {
-                let file = File::open(path).map_err(FetchError::disk("open", path))?;
-                meter.expect(file.metadata().map_or(0, |data| data.len()));
-                Box::new(file)
-            }
-        };
-        let mut reader = BufReader::with_capacity(
-            BUFFER,
-            Hashing { inner: Counting { inner: reader, meter }, sha: Sha256::new() },
-        );
-        let unpacked = self.stream_members(&mut reader, picks, into)?;
-        io::copy(&mut reader, &mut io::sink()).map_err(|error| FetchError::from_io(error, &self.shown()))?;
-        Ok((unpacked, reader.into_inner().sha.finalize().into()))
-    }
-
-    fn stream_members(
-        &self,
-        reader: &mut impl BufRead,
-        picks: &[Pick],
-        into: &Path,
-    ) -> Result<Vec<Unpacked>, FetchError> {
-        let broken = |error| FetchError::from_io(error, &self.shown());
-        let start = reader.fill_buf().map_err(broken)?;
-        if !start.starts_with(b"PK\x03\x04") {
-            return Err(self.unusable(not_a_zip(start)));
-        }
-        let (mut unpacked, mut matched, mut seen) = (Vec::new(), HashSet::new(), HashSet::new());
-        while directory::read_u32(reader).map_err(broken)? == LOCAL {
-            let header = LocalHeader::read(reader).map_err(broken)?;
-            if !seen.insert(header.name.clone()) {
-                return Err(self.unusable(format!("{} is in it twice", header.name)));
-            }
-            if header.sums.is_none() && header.method == Method::Stored && !header.name.ends_with('/') {
-                return Err(self.unusable(format!(
-                    "{} can be read by ranges only, since its length is not told before it",
-                    header.name
-                )));
-            }
-            let found = find(picks, &header.name);
-            if found.is_none()
-                && let Some((_, compressed, _)) = header.sums
-            {
-                let skipped = io::copy(&mut reader.take(compressed), &mut io::sink()).map_err(broken)?;
-                if skipped < compressed {
-                    return Err(self.unusable(format!("it ends inside {}", header.name)));
-                }
-                continue;
-            }
-            let result = stream_member(reader, &header, found.as_ref().map(|(_, path)| into.join(path)));
-            let (sums, announced) = result.map_err(|error| error.into_error(&self.shown(), &header.name))?;
-            self.compare(&header.name, announced, &sums)?;
-            if let Some((pick, path)) = found {
-                matched.insert(pick);
-                unpacked.push(Unpacked { name: header.name, path, size: sums.size, sha256: sums.sha256 });
-            }
-        }
-        self.all_matched(picks, &matched)?;
-        Ok(unpacked)
-    }
-
-    fn take_span(&self, span: &Span, into: &Path, meter: &Meter<'_>) -> Result<Vec<Unpacked>, FetchError> {
-        let inner = self.range(span.start, span.end, meter.progress)?;
-        let mut reader = BufReader::with_capacity(BUFFER, Counting { inner, meter });
-        let broken = |error| FetchError::from_io(error, &self.shown());
-        let mut end = span.start;
-        let mut unpacked = Vec::with_capacity(span.members.len());
-        for (entry, path) in &span.members {
-            // Positions are counted from the sizes of what was read.
-            let gap = entry.offset - end;
-            io::copy(&mut (&mut reader).take(gap), &mut io::sink()).map_err(broken)?;
-            let mut counted = CountingBuf { inner: &mut reader, count: 0 };
-            if directory::read_u32(&mut counted).map_err(broken)? != LOCAL {
-                return Err(self.unusable(format!("{} is not where the directory says", entry.name)));
-            }
-            let header = LocalHeader::read(&mut counted).map_err(broken)?;
-            if header.name != entry.name || header.method != entry.method {
-                return Err(self.unusable(format!("{} is named {} at its place", entry.name, header.name)));
-            }
-            let mut data = (&mut counted).take(entry.compressed);
-            let sums = unpack::to_file(&mut data, entry.method, Some(entry.size), &into.join(path))
-                .map_err(|error| error.into_error(&self.shown(), &entry.name))?;
-            let rest = data.limit();
-            if rest > 0 {
-                return Err(self.unusable(format!("{} ends {rest} bytes too early", entry.name)));
-            }
-            end = entry.offset + counted.count;
-            self.compare(&entry.name, (entry.crc, entry.compressed, entry.size), &sums)?;
-            unpacked.push(Unpacked {
-                name: entry.name.clone(),
-                path: path.clone(),
-                size: sums.size,
-                sha256: sums.sha256,
-            });
-        }
-        Ok(unpacked)
-    }
-
-    fn range<'a>(
+    pub(super) fn range<'a>(
         &self,
         start: u64,
         end: u64,
@@ -345,6 +201,9 @@ impl Archive {
                 found => found,
             };
             let Tail::Directory(place) = found else { continue };
+            if place.length > LONGEST_DIRECTORY {
+                return Err(self.unusable(format!("its directory has {} bytes", place.length)));
+            }
             let mut bytes = Vec::new();
             // What the tail holds of the directory does not travel twice.
             if place.offset < start {
@@ -386,13 +245,18 @@ impl Archive {
     fn bytes(&self, start: u64, end: u64, meter: &Meter<'_>) -> Result<Vec<u8>, FetchError> {
         let mut bytes = Vec::new();
         meter.expect(end - start);
-        Counting { inner: self.range(start, end, meter.progress)?, meter }
+        Counting { inner: self.range(start, end, meter.progress)?, tally: meter }
             .read_to_end(&mut bytes)
             .map_err(|error| FetchError::from_io(error, &self.shown()))?;
         Ok(bytes)
     }
 
-    fn compare(&self, member: &str, announced: (u32, u64, u64), sums: &Sums) -> Result<(), FetchError> {
+    pub(super) fn compare(
+        &self,
+        member: &str,
+        announced: (u32, u64, u64),
+        sums: &Sums,
+    ) -> Result<(), FetchError> {
         let wrong = |what, expected: String, actual: String| {
             Err(FetchError::Wrong {
                 archive: self.shown(),
@@ -411,50 +275,24 @@ impl Archive {
         Ok(())
     }
 
-    fn all_matched(&self, picks: &[Pick], matched: &HashSet<usize>) -> Result<(), FetchError> {
-        match picks.iter().enumerate().find(|(index, _)| !matched.contains(index)) {
+    pub(super) fn all_matched(&self, picks: &[Pick], matched: &HashSet<usize>) -> Result<(), FetchError> {
+        match picks.iter().enumerate().find(|(index, pick)| !pick.optional && !matched.contains(index)) {
             None => Ok(()),
-            Some((_, pick)) => Err(FetchError::Missing { archive: self.shown(), member: pick.from.clone() }),
+            Some((_, pick)) => Err(FetchError::Missing { archive: self.shown(), member: pick.shown() }),
         }
     }
 
-    fn unusable(&self, why: String) -> FetchError {
+    pub(super) fn unusable(&self, why: String) -> FetchError {
         FetchError::Archive { archive: self.shown(), why }
     }
 }
 
 /// The first pick that wants this member.
-fn find(picks: &[Pick], name: &str) -> Option<(usize, PathBuf)> {
+pub(super) fn find(picks: &[Pick], name: &str) -> Option<(usize, PathBuf)> {
     picks.iter().enumerate().find_map(|(index, pick)| Some((index, pick.place(name)?)))
 }
 
-fn stream_member(
-    reader: &mut impl BufRead,
-    header: &LocalHeader,
-    path: Option<PathBuf>,
-) -> Result<(Sums, (u32, u64, u64)), Trouble> {
-    let (compressed, size) =
-        header.sums.map_or((u64::MAX, None), |(_, compressed, size)| (compressed, Some(size)));
-    // A folder that hides its length has none.
-    let compressed =
-        if header.name.ends_with('/') && header.method == Method::Stored { 0 } else { compressed };
-    let mut data = (&mut *reader).take(compressed);
-    let sums = match path {
-        Some(path) => unpack::to_file(&mut data, header.method, size, &path)?,
-        None => unpack::skip(&mut data, header.method, size)?,
-    };
-    if header.sums.is_some() && data.limit() > 0 {
-        let why = format!("it ends {} bytes too early", data.limit());
-        return Err(Trouble::Data(io::Error::other(why)));
-    }
-    let announced = match header.sums {
-        Some(sums) => sums,
-        None => header.read_descriptor(reader).map_err(Trouble::Data)?,
-    };
-    Ok((sums, announced))
-}
-
-fn not_a_zip(start: &[u8]) -> String {
+pub(super) fn not_a_zip(start: &[u8]) -> String {
     let text = String::from_utf8_lossy(&start[..start.len().min(40)]);
     let text = text.trim();
     if start.is_empty() {
@@ -469,7 +307,7 @@ fn not_a_zip(start: &[u8]) -> String {
 }
 
 /// The path of a `file:` address or of a plain path; `None` for other addresses.
-fn file_path(address: &str) -> Result<Option<PathBuf>, FetchError> {
+pub(super) fn file_path(address: &str) -> Result<Option<PathBuf>, FetchError> {
     if !address.starts_with("file:") {
         return Ok((!address.contains("://")).then(|| address.into()));
     }

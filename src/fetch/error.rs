@@ -33,6 +33,20 @@ pub enum FetchError {
         /// What the user can do, or nothing.
         hint: &'static str,
     },
+    /// Nothing may be fetched.
+    #[error("{url} would have to be fetched, and yolo was told to stay offline")]
+    Offline {
+        /// The address.
+        url: String,
+    },
+    /// None of several sources could serve a file.
+    #[error("{name} cannot be fetched:{}", lines(refusals))]
+    NoSource {
+        /// The file.
+        name: String,
+        /// What each source said.
+        refusals: Vec<String>,
+    },
     /// The connection failed, stalled or broke, and stayed so after the retries.
     #[error("{url}: {why} ({attempts} attempts without progress)")]
     Transport {
@@ -97,6 +111,14 @@ pub enum FetchError {
         /// What it is.
         actual: String,
     },
+    /// Two folders or files of one name, or a kind of entry that is never unpacked.
+    #[error("{archive} is not unpacked: {why}; nothing was installed")]
+    Hostile {
+        /// The archive.
+        archive: String,
+        /// The entry and what is wrong with it.
+        why: String,
+    },
     /// The disk refused.
     #[error("cannot {action} {}: {source}{}", path.display(), disk_hint(source))]
     Disk {
@@ -123,6 +145,10 @@ pub enum FetchError {
     },
 }
 
+fn lines(refusals: &[String]) -> String {
+    refusals.iter().map(|why| format!("\n  - {why}")).collect()
+}
+
 fn disk_hint(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -140,6 +166,38 @@ impl FetchError {
     pub(crate) fn disk(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::Disk { action, path, source }
+    }
+
+    /// A file of this machine that was to be a source cannot be read; another source may serve.
+    pub(crate) fn disk_source(
+        action: &'static str,
+        path: &std::path::Path,
+    ) -> impl FnOnce(io::Error) -> Self {
+        let url = path.display().to_string();
+        move |error| Self::Refused { url, why: format!("cannot {action} it: {error}") }
+    }
+
+    /// Whether the bytes were wrong, and not the way that they took: fetching them once more may mend it.
+    pub(crate) fn is_wrong_bytes(&self) -> bool {
+        matches!(self, Self::Wrong { .. } | Self::Archive { .. } | Self::Changed { .. })
+    }
+
+    /// Whether an archive is damaged or hostile, so that what came of it is of no use.
+    pub(crate) fn is_bad_archive(&self) -> bool {
+        self.is_wrong_bytes() || matches!(self, Self::Hostile { .. })
+    }
+
+    /// Whether no other source can mend it.
+    pub(crate) fn is_disk(&self) -> bool {
+        matches!(self, Self::Disk { .. } | Self::Space { .. })
+    }
+
+    /// Whether the disk is full.
+    pub(crate) fn is_full_disk(&self) -> bool {
+        let full = |source: &io::Error| {
+            matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+        };
+        matches!(self, Self::Disk { source, .. } if full(source))
     }
 
     /// Takes the error back out of the `io::Error` that carried it through a reader.

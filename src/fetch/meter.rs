@@ -1,11 +1,11 @@
 //! Readers that look on: they count for the progress, hash, or count for the unpacking.
 
 use std::io::{self, BufRead, Read};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use sha2::{Digest, Sha256};
 
-use super::http::Body;
+use super::body::Body;
 use super::{Event, Progress};
 
 /// Sums the bytes of several downloads into one progress.
@@ -13,12 +13,18 @@ pub struct Meter<'p> {
     pub(super) progress: &'p dyn Progress,
     done: AtomicU64,
     total: AtomicU64,
+    files: AtomicUsize,
 }
 
 impl<'p> Meter<'p> {
     /// A meter that stands at zero.
     pub fn new(progress: &'p dyn Progress) -> Self {
-        Self { progress, done: AtomicU64::new(0), total: AtomicU64::new(0) }
+        Self { progress, done: AtomicU64::new(0), total: AtomicU64::new(0), files: AtomicUsize::new(0) }
+    }
+
+    /// Passes an event on.
+    pub fn note(&self, event: Event<'_>) {
+        self.progress.event(event);
     }
 
     /// More bytes are expected.
@@ -31,39 +37,117 @@ impl<'p> Meter<'p> {
         self.done.load(Ordering::Relaxed)
     }
 
+    /// A part of this meter for one file, which shows by itself too.
+    pub(super) fn file(&self, name: &str, total: Option<u64>) -> FileMeter<'_, 'p> {
+        FileMeter {
+            meter: self,
+            id: self.files.fetch_add(1, Ordering::Relaxed),
+            name: name.to_owned(),
+            done: AtomicU64::new(0),
+            total: AtomicU64::new(total.unwrap_or(0)),
+        }
+    }
+
     fn add(&self, bytes: u64) {
         let done = self.done.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let total = self.total.load(Ordering::Relaxed);
         self.progress.event(Event::Bytes { done, total: (total >= done).then_some(total) });
     }
+
+    /// Takes bytes back that will come once more.
+    fn take_back(&self, bytes: u64) {
+        self.done.fetch_sub(bytes, Ordering::Relaxed);
+    }
 }
 
-/// Tells the meter each byte.
-pub(super) struct Counting<'a, 'p, R> {
+/// The bytes of one file, which count in the meter as well.
+pub(super) struct FileMeter<'m, 'p> {
+    meter: &'m Meter<'p>,
+    id: usize,
+    name: String,
+    done: AtomicU64,
+    total: AtomicU64,
+}
+
+impl<'p> FileMeter<'_, 'p> {
+    pub(super) fn progress(&self) -> &'p dyn Progress {
+        self.meter.progress
+    }
+
+    /// The length has become known.
+    pub(super) fn expect(&self, bytes: u64) {
+        self.total.fetch_add(bytes, Ordering::Relaxed);
+        self.meter.expect(bytes);
+    }
+
+    /// All that came is dropped and comes once more.
+    pub(super) fn restart(&self) {
+        self.meter.take_back(self.done.swap(0, Ordering::Relaxed));
+    }
+
+    /// All of it has come.
+    pub(super) fn finish(&self) {
+        self.tell(true);
+    }
+
+    fn tell(&self, over: bool) {
+        let (done, total) = (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed));
+        let total = (total >= done && total > 0).then_some(total);
+        self.meter.progress.event(Event::File { id: self.id, name: &self.name, done, total, over });
+    }
+}
+
+impl Drop for FileMeter<'_, '_> {
+    fn drop(&mut self) {
+        self.tell(true);
+    }
+}
+
+/// Whatever counts bytes.
+pub(super) trait Tally: Sync {
+    fn add(&self, bytes: u64);
+}
+
+impl Tally for Meter<'_> {
+    fn add(&self, bytes: u64) {
+        Self::add(self, bytes);
+    }
+}
+
+impl Tally for FileMeter<'_, '_> {
+    fn add(&self, bytes: u64) {
+        self.done.fetch_add(bytes, Ordering::Relaxed);
+        self.tell(false);
+        self.meter.add(bytes);
+    }
+}
+
+/// Tells the tally each byte.
+pub(super) struct Counting<'a, R> {
     pub(super) inner: R,
-    pub(super) meter: &'a Meter<'p>,
+    pub(super) tally: &'a dyn Tally,
 }
 
-impl<R: Read> Read for Counting<'_, '_, R> {
+impl<R: Read> Read for Counting<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
-        self.meter.add(count as u64);
+        self.tally.add(count as u64);
         Ok(count)
     }
 }
 
-/// Tells the meter the length once, as soon as the server has told it.
-pub(super) struct Announcing<'a, 'p> {
+/// Tells the file's meter the length once, as soon as the server has told it.
+pub(super) struct Announcing<'a, 'm, 'p> {
     pub(super) body: Body<'a>,
-    pub(super) meter: &'a Meter<'p>,
+    pub(super) file: &'a FileMeter<'m, 'p>,
     pub(super) announced: bool,
 }
 
-impl Read for Announcing<'_, '_> {
+impl Read for Announcing<'_, '_, '_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.body.read(buffer)?;
         if let (false, Some(length)) = (self.announced, self.body.length()) {
-            self.meter.expect(length);
+            self.file.expect(length);
             self.announced = true;
         }
         Ok(count)

@@ -3,22 +3,37 @@
 //! It reports through [`Progress`] and never prints.
 
 mod archive;
+mod body;
 mod directory;
+mod download;
 mod error;
+mod extract;
 mod http;
 mod meter;
+mod names;
 mod netrc;
 mod parallel;
+mod parts;
+mod pick;
 mod place;
 mod progress;
 mod record;
+mod remote;
+mod spool;
+mod stream;
+mod take;
 mod unpack;
 
-pub use archive::{Archive, Pick, Selection, Unpacked};
+pub use archive::{Archive, Selection, Unpacked};
+pub use download::{Downloaded, Wanted, download};
 pub use error::FetchError;
+pub use extract::{Contents, Measure, extract, measure};
 pub use http::{Client, Policy, Redacted};
 pub use meter::Meter;
 pub use netrc::credentials_in_netrc;
-pub use place::{Incoming, Lock, free_bytes};
+pub use parts::Parts;
+pub use pick::Pick;
+pub use place::{Incoming, Lock, free_bytes, mount_of, unfinished, unfinished_in};
 pub use progress::{Event, Progress, Silent};
 pub use record::{Mismatch, Record};
+pub use take::{Take, take};

@@ -7,11 +7,12 @@ use std::io::{self, Read};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 
-use super::http::{Body, Remote};
+use super::body::Body;
+use super::remote::Remote;
 use super::{Event, FetchError, Progress};
 
 /// Bytes of one request. Large enough that a request's round trip is small beside it.
-const CHUNK: u64 = 4 << 20;
+const CHUNK: u64 = 2 << 20;
 
 /// Ranges shorter than this are read over one connection.
 pub(super) const WORTH_IT: u64 = 2 * CHUNK;

@@ -1,16 +1,17 @@
 //! The disk's side of an installation: a lock that names its owner, a folder in the making that
-//! is published by one rename, and the room that is left.
+//! outlives an interruption and is published by one rename, and the room that is left.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
-
 use super::{Event, FetchError, Progress};
 
-/// Folders whose names begin so are in the making, or were replaced.
+/// Folders whose names begin so are in the making.
 const INCOMING: &str = ".incoming-";
+
+/// The part of such a folder that will be published.
+const TREE: &str = "tree";
 
 /// A folder's lock, held until dropped. The system frees it when the process ends, however.
 #[derive(Debug)]
@@ -57,16 +58,23 @@ impl Lock {
         Ok(Self { _file: file, folder: folder.to_owned() })
     }
 
-    /// Removes what a killed process left: whoever holds the lock is the only one at work here.
+    /// Removes what a killed process left and no run can go on with: whoever holds the lock is the
+    /// only one at work here.
     pub fn sweep(&self) {
-        let Ok(entries) = fs::read_dir(&self.folder) else { return };
-        for entry in entries.flatten() {
-            if entry.file_name().to_string_lossy().starts_with(INCOMING) {
+        for folder in unfinished_in(&self.folder) {
+            if !folder.join(TREE).is_dir() {
                 // What cannot be removed now is tried again next time, and is in nobody's way.
-                let _ = fs::remove_dir_all(entry.path());
+                let _ = fs::remove_dir_all(folder);
             }
         }
     }
+}
+
+/// All folders in the making below `folder`.
+pub fn unfinished_in(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let ours = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(INCOMING);
+    entries.flatten().filter(ours).map(|entry| entry.path()).collect()
 }
 
 fn program() -> String {
@@ -75,50 +83,163 @@ fn program() -> String {
     words.join(" ")
 }
 
-/// A folder in the making, removed unless it is published.
+/// A folder in the making. It stays where it is when the program ends early, so that the next run
+/// goes on with what came; [`Incoming::discard`] removes it.
 #[derive(Debug)]
 pub struct Incoming {
-    folder: TempDir,
+    base: PathBuf,
+    tree: PathBuf,
+    parts: PathBuf,
+    resumed: bool,
 }
 
 impl Incoming {
-    /// A new empty folder beside the place where it will be published.
+    /// The folder in which `name` is made, beside the place where it will be published. What an
+    /// earlier run left in it is still there.
     ///
     /// # Errors
     /// When it cannot be made.
-    pub fn new(lock: &Lock) -> Result<Self, FetchError> {
-        let folder = tempfile::Builder::new()
-            .prefix(INCOMING)
-            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
-            .tempdir_in(&lock.folder)
-            .map_err(FetchError::disk("create a folder in", &lock.folder))?;
-        Ok(Self { folder })
+    pub fn open(lock: &Lock, name: &str) -> Result<Self, FetchError> {
+        let base = unfinished(&lock.folder, name);
+        let (tree, parts) = (base.join(TREE), base.join("parts"));
+        let resumed = parts.is_dir();
+        for folder in [&tree, &parts] {
+            fs::create_dir_all(folder).map_err(FetchError::disk("create", folder))?;
+        }
+        Ok(Self { base, tree, parts, resumed })
     }
 
-    /// Where to write.
+    /// What will be published.
     pub fn path(&self) -> &Path {
-        self.folder.path()
+        &self.tree
     }
 
-    /// Puts the folder at `target` by one rename; an older one steps aside first.
+    /// Where parts lie that are not whole yet; never published.
+    pub fn parts(&self) -> &Path {
+        &self.parts
+    }
+
+    /// Whether an earlier run has left something here.
+    pub fn resumed(&self) -> bool {
+        self.resumed
+    }
+
+    /// Empties it, because what came was wrong.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn clear(&mut self) -> Result<(), FetchError> {
+        for folder in [&self.tree, &self.parts] {
+            fs::remove_dir_all(folder).map_err(FetchError::disk("remove", folder))?;
+            fs::create_dir_all(folder).map_err(FetchError::disk("create", folder))?;
+        }
+        self.resumed = false;
+        Ok(())
+    }
+
+    /// Removes it with all that came.
+    pub fn discard(self) {
+        // What cannot be removed is used or overwritten by the next run.
+        let _ = fs::remove_dir_all(&self.base);
+    }
+
+    /// Puts the folder at `target` by one rename; an older one is exchanged for it.
     ///
     /// # Errors
     /// When the disk refuses.
     pub fn publish(self, target: &Path) -> Result<(), FetchError> {
-        let aside = self.folder.path().with_extension("replaced");
-        if target.symlink_metadata().is_ok() {
-            fs::rename(target, &aside).map_err(FetchError::disk("move aside", target))?;
+        let tree = self.tree.clone();
+        self.publish_path(&tree, target)
+    }
+
+    /// Puts one file or folder of it at `target`, by one rename, and removes the rest.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn publish_path(self, from: &Path, target: &Path) -> Result<(), FetchError> {
+        if from.is_file() {
+            // A power cut after the rename must not find an empty file under the right name.
+            File::open(from).and_then(|file| file.sync_data()).map_err(FetchError::disk("write", from))?;
         }
-        fs::rename(self.folder.path(), target).map_err(FetchError::disk("put in place", target))?;
-        // From here on nothing is to be removed under the old name.
-        let _ = self.folder.keep();
-        if let Ok(parent) = File::open(target.parent().unwrap_or(target)) {
-            // The rename itself reaches the disk; a file system that cannot is not the user's fault.
-            let _ = parent.sync_all();
-        }
-        let _ = fs::remove_dir_all(&aside);
+        replace(from, target)?;
+        self.discard();
         Ok(())
     }
+}
+
+/// Where `name` is in the making below `folder`.
+pub fn unfinished(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{INCOMING}{name}"))
+}
+
+/// Renames `from` to `to`; what was there before is at `from` afterwards, or gone.
+fn replace(from: &Path, to: &Path) -> Result<(), FetchError> {
+    let parent = to.parent().unwrap_or(to);
+    fs::create_dir_all(parent).map_err(FetchError::disk("create", parent))?;
+    if !exchange(from, to) {
+        if to.symlink_metadata().is_ok_and(|data| data.is_dir()) {
+            let aside = from.with_extension("replaced");
+            rename(to, &aside).map_err(FetchError::disk("move aside", to))?;
+        }
+        rename(from, to).map_err(FetchError::disk("put in place", to))?;
+    }
+    if let Ok(parent) = File::open(parent) {
+        // The rename itself reaches the disk; a file system that cannot is not the user's fault.
+        let _ = parent.sync_all();
+    }
+    Ok(())
+}
+
+/// Swaps two paths in one step, where the system can and both are there.
+#[cfg(target_os = "linux")]
+fn exchange(one: &Path, other: &Path) -> bool {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn exchange(_one: &Path, _other: &Path) -> bool {
+    false
+}
+
+/// Renames. On Windows a virus scanner may hold a new file open for a moment, so that several
+/// attempts are made.
+fn rename(from: &Path, to: &Path) -> std::io::Result<()> {
+    let mut pause = std::time::Duration::from_millis(10);
+    loop {
+        match fs::rename(from, to) {
+            Err(error)
+                if cfg!(windows)
+                    && error.kind() == std::io::ErrorKind::PermissionDenied
+                    && pause < std::time::Duration::from_secs(2) =>
+            {
+                std::thread::sleep(pause);
+                pause *= 2;
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Where the file system begins that `path`, which need not exist yet, is or will be on.
+pub fn mount_of(path: &Path) -> PathBuf {
+    let existing = path.ancestors().find(|folder| folder.exists()).unwrap_or(path);
+    let existing = existing.canonicalize().unwrap_or_else(|_| existing.to_owned());
+    let device = device(&existing);
+    let same = existing.ancestors().take_while(|folder| self::device(folder) == device);
+    same.last().unwrap_or(&existing).to_owned()
+}
+
+#[cfg(unix)]
+fn device(path: &Path) -> Option<u64> {
+    use std::os::unix::fs::MetadataExt as _;
+    fs::metadata(path).ok().map(|data| data.dev())
+}
+
+/// On Windows a drive is a file system of its own.
+#[cfg(not(unix))]
+fn device(_path: &Path) -> Option<u64> {
+    None
 }
 
 /// Bytes that this user may still write on the file system of `path`, which need not exist yet.
@@ -127,9 +248,7 @@ impl Incoming {
 /// When no parent of it can be asked.
 pub fn free_bytes(path: &Path) -> Result<u64, FetchError> {
     let existing = path.ancestors().find(|folder| folder.exists()).unwrap_or(path);
-    let stat = rustix::fs::statvfs(existing)
-        .map_err(|error| FetchError::disk("ask for the free space of", existing)(error.into()))?;
-    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    fs4::available_space(existing).map_err(FetchError::disk("ask for the free space of", existing))
 }
 
 #[cfg(test)]
@@ -154,7 +273,7 @@ mod tests {
         let target = folder.path().join("it");
         let lock = Lock::acquire(folder.path(), &Silent).unwrap();
         for text in ["old", "new"] {
-            let incoming = Incoming::new(&lock).unwrap();
+            let incoming = Incoming::open(&lock, "it").unwrap();
             fs::write(incoming.path().join("file"), text).unwrap();
             incoming.publish(&target).unwrap();
             assert_eq!(fs::read_to_string(target.join("file")).unwrap(), text);
@@ -166,11 +285,18 @@ mod tests {
     }
 
     #[test]
-    fn an_abandoned_folder_is_removed() {
+    fn a_folder_in_the_making_outlives_the_run_and_goes_when_discarded() {
         let folder = tempfile::tempdir().unwrap();
         let lock = Lock::acquire(folder.path(), &Silent).unwrap();
-        let path = Incoming::new(&lock).unwrap().path().to_owned();
-        assert!(!path.exists());
+        let first = Incoming::open(&lock, "it").unwrap();
+        assert!(!first.resumed());
+        fs::write(first.path().join("file"), "half").unwrap();
+        drop(first);
+        lock.sweep();
+        let second = Incoming::open(&lock, "it").unwrap();
+        assert!(second.resumed() && second.path().join("file").exists());
+        second.discard();
+        assert_eq!(unfinished_in(folder.path()), Vec::<PathBuf>::new());
     }
 
     #[test]

@@ -19,6 +19,19 @@ pub enum Event<'a> {
         /// Bytes that will come, when it is known.
         total: Option<u64>,
     },
+    /// Bytes of one file among those that come at the same time. Sent often.
+    File {
+        /// Tells the files of a download apart.
+        id: usize,
+        /// The file's name.
+        name: &'a str,
+        /// Bytes that came so far.
+        done: u64,
+        /// Bytes that will come, when it is known.
+        total: Option<u64>,
+        /// Whether this was the last event of this file.
+        over: bool,
+    },
     /// A transient error: the same request is made again after a pause.
     Retry {
         /// What went wrong.

@@ -36,7 +36,9 @@ pub(super) fn to_file(
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent).map_err(disk("create the folder of"))?;
     }
-    let mut file = File::create_new(path).map_err(disk("create"))?;
+    // What an interrupted run left of this very member gives way; two members of one name have been
+    // refused before.
+    let mut file = File::create(path).map_err(disk("create"))?;
     copy(data, method, announced, |bytes| file.write_all(bytes).map_err(disk("write")))
 }
 

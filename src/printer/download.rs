@@ -1,10 +1,11 @@
-//! The view of setup: what is fetched and built, as a redrawn line on a terminal and as plain
-//! lines elsewhere.
+//! The view of setup: what is fetched, unpacked and built. On a terminal there is one bar for each
+//! file that comes and a line for the total; elsewhere the same facts come as plain lines.
 
+use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use indicatif::ProgressBar;
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{Printer, bytes};
 use crate::fetch::{Event, Progress};
@@ -16,6 +17,7 @@ const PLAIN_EVERY: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct SetupView<'a> {
     printer: &'a Printer,
+    bars: MultiProgress,
     line: ProgressBar,
     state: Mutex<State>,
 }
@@ -24,15 +26,29 @@ pub(crate) struct SetupView<'a> {
 struct State {
     step: String,
     began: Instant,
+    /// What had come already when the step began.
+    at_first: Option<u64>,
     last_plain: Instant,
+    files: HashMap<usize, ProgressBar>,
+}
+
+impl State {
+    fn new(step: &str) -> Self {
+        let now = Instant::now();
+        Self { step: step.to_owned(), began: now, at_first: None, last_plain: now, files: HashMap::new() }
+    }
 }
 
 impl<'a> SetupView<'a> {
     /// A view that draws nothing yet.
     pub(crate) fn new(printer: &'a Printer) -> Self {
-        let now = Instant::now();
-        let state = State { step: String::new(), began: now, last_plain: now };
-        Self { printer, line: printer.line(), state: Mutex::new(state) }
+        let target =
+            if printer.is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bars = MultiProgress::with_draw_target(target);
+        let style =
+            ProgressStyle::with_template("{wide_msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+        let line = bars.add(ProgressBar::new(0).with_style(style));
+        Self { printer, bars, line, state: Mutex::new(State::new("")) }
     }
 
     fn draw(&self, state: &mut State, text: String) {
@@ -43,6 +59,25 @@ impl<'a> SetupView<'a> {
             self.printer.say(text);
         }
     }
+
+    /// The bar of one file, above the total.
+    fn bar(&self, name: &str) -> ProgressBar {
+        let style = ProgressStyle::with_template("  {wide_msg} {bytes:>11} / {total_bytes:<11} [{bar:24}]")
+            .unwrap_or_else(|_| ProgressStyle::default_bar());
+        let bar = self.bars.insert_before(&self.line, ProgressBar::new(0).with_style(style));
+        bar.set_message(name.to_owned());
+        bar
+    }
+
+    /// Takes the line away until there is something to show.
+    pub(crate) fn clear(&self) {
+        self.line.set_message("");
+    }
+
+    /// Says something above the bars.
+    pub(crate) fn above(&self, say: impl FnOnce()) {
+        self.bars.suspend(say);
+    }
 }
 
 impl Progress for SetupView<'_> {
@@ -51,7 +86,8 @@ impl Progress for SetupView<'_> {
         let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         match event {
             Event::Step { text } => {
-                *state = State { step: text.to_owned(), began: Instant::now(), last_plain: Instant::now() };
+                state.files.drain().for_each(|(_, bar)| bar.finish_and_clear());
+                *state = State::new(text);
                 if self.printer.is_terminal() {
                     self.line.set_message(format!("{text} …"));
                 } else {
@@ -59,24 +95,39 @@ impl Progress for SetupView<'_> {
                 }
             }
             Event::Bytes { done, total } => {
-                let rate = done as f64 / state.began.elapsed().as_secs_f64().max(0.001);
+                let first = *state.at_first.get_or_insert(done);
+                let rate = done.saturating_sub(first) as f64 / state.began.elapsed().as_secs_f64().max(0.001);
                 let of = total.map_or(String::new(), |total| {
                     format!(" of {} ({:.0} %)", bytes(total), done as f64 * 100.0 / total.max(1) as f64)
                 });
                 let text = format!("{}  {}{of}  {}/s", state.step, bytes(done), bytes(rate as u64));
                 self.draw(&mut state, text);
             }
+            Event::File { id, name, done, total, over } => {
+                if !self.printer.is_terminal() {
+                    return;
+                }
+                if over {
+                    if let Some(bar) = state.files.remove(&id) {
+                        bar.finish_and_clear();
+                    }
+                    return;
+                }
+                let bar = state.files.entry(id).or_insert_with(|| self.bar(name));
+                bar.set_length(total.unwrap_or(done));
+                bar.set_position(done);
+            }
             Event::Built { krate, count } => {
                 let text = format!("{}  {count} crates, {krate}", state.step);
                 self.draw(&mut state, text);
             }
-            Event::Retry { why, after } => self.line.suspend(|| {
+            Event::Retry { why, after } => self.above(|| {
                 self.printer.warning(format_args!("{why}; trying again in {:.0} s", after.as_secs_f64()));
             }),
-            Event::Note { text } => self.line.suspend(|| self.printer.say(text)),
+            Event::Note { text } => self.above(|| self.printer.say(text)),
             Event::Done { text } => {
                 self.line.set_message("");
-                self.line.suspend(|| self.printer.say(text));
+                self.above(|| self.printer.say(text));
             }
         }
     }
@@ -84,6 +135,8 @@ impl Progress for SetupView<'_> {
 
 impl Drop for SetupView<'_> {
     fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+        state.files.drain().for_each(|(_, bar)| bar.finish_and_clear());
         self.line.finish_and_clear();
     }
 }

@@ -4,6 +4,7 @@
 
 mod download;
 mod live;
+pub(crate) mod setup;
 mod table;
 
 use std::fmt::Display;

@@ -24,6 +24,16 @@ pub(super) fn link() -> PathBuf {
     root().join(".libtorch")
 }
 
+/// Whether the link leads to what the trainer is to be built against.
+pub(super) fn is_linked(places: &Places, libtorch: &Libtorch) -> bool {
+    let target = if libtorch.has_cuda { build_folder(places) } else { libtorch.root.clone() };
+    fs::read_link(link()).is_ok_and(|now| now == target)
+}
+
+fn build_folder(places: &Places) -> PathBuf {
+    places.cache().join("libtorch-to-build-against")
+}
+
 /// Points the link at what the trainer is to be built against. True when that changed.
 pub(super) fn point_link(places: &Places, libtorch: &Libtorch) -> Result<bool, SetupError> {
     let target = if libtorch.has_cuda { without_cuda(places, libtorch)? } else { libtorch.root.clone() };
@@ -47,7 +57,7 @@ pub(super) fn point_link(places: &Places, libtorch: &Libtorch) -> Result<bool, S
 /// A folder of links to the CPU part of a CUDA libtorch. torch-sys links libtorch_cuda into every
 /// program when it finds it, and the trainer opens it at run time instead.
 fn without_cuda(places: &Places, libtorch: &Libtorch) -> Result<PathBuf, SetupError> {
-    let folder = places.cache().join("libtorch-to-build-against");
+    let folder = build_folder(places);
     let lib = folder.join("lib");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&lib).map_err(SetupError::file("create", &lib))?;

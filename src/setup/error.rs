@@ -21,8 +21,77 @@ pub enum SetupError {
     #[error(transparent)]
     Fetch(#[from] FetchError),
     /// No source could serve libtorch.
-    #[error("libtorch {} cannot be fetched:{}", super::LIBTORCH_VERSION, refusals(.0))]
-    NoSource(Vec<Refusal>),
+    #[error("libtorch {} ({variant}) cannot be fetched:{}", super::LIBTORCH_VERSION, lines(refusals))]
+    NoSource {
+        /// The variant.
+        variant: &'static str,
+        /// What each source said.
+        refusals: Vec<Refusal>,
+    },
+    /// The libraries are right, and this machine cannot load them.
+    #[error("the libtorch in {} does not work on this machine: {why}", folder.display())]
+    DoesNotLoad {
+        /// The folder of the libraries.
+        folder: PathBuf,
+        /// What the loader or libtorch said.
+        why: String,
+    },
+    /// A yaml or an option of a data set.
+    #[error(transparent)]
+    Plan(#[from] yolo_plan::PlanError),
+    /// The images or labels of a data set.
+    #[error(transparent)]
+    Data(#[from] yolo_data::error::DataError),
+    /// A word of `--weights` that cannot be used.
+    #[error("--weights {word}: it {why}")]
+    Weights {
+        /// The word, without credentials.
+        word: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A `download:` that is a program.
+    #[error(
+        "the data set {yaml}: its download is a {kind}, which is not run, since data sets are never code; it {would}"
+    )]
+    DownloadIsCode {
+        /// The yaml.
+        yaml: String,
+        /// What it is.
+        kind: &'static str,
+        /// What it would have done.
+        would: String,
+    },
+    /// Neither images nor a `download:`.
+    #[error("the data set {yaml} has no images here, and no download to fetch them from")]
+    NothingToFetch {
+        /// The yaml.
+        yaml: String,
+    },
+    /// Archives came, and hold something else.
+    #[error("the archives of {name} hold no {wanted}: they hold {holds}; nothing was installed")]
+    NotInArchive {
+        /// The data set.
+        name: String,
+        /// The entries of the yaml.
+        wanted: String,
+        /// Folders that were found.
+        holds: String,
+    },
+    /// Somebody else's files are in the way.
+    #[error("{} holds files that setup did not put there, and it does not replace them", folder.display())]
+    Occupied {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// `--remove` names nothing that is installed.
+    #[error("{what} is not installed; installed are {installed}")]
+    NothingToRemove {
+        /// The word.
+        what: String,
+        /// What could be named.
+        installed: String,
+    },
     /// This program's libtorch exists for one platform only.
     #[error(
         "there is no libtorch for {0} that yolo can install; it runs on x86-64 Linux with glibc, \
@@ -104,9 +173,28 @@ impl SetupError {
         match self {
             // Messages of downloads and of the disk name their own remedy.
             Self::Fetch(_) | Self::File { .. } => None,
-            Self::NoSource(_) => Some(
+            Self::Plan(error) => error.hint(),
+            Self::Data(error) => error.hint(),
+            Self::Weights { .. } => Some(
+                "name a file, an address, or published weights: yolov5n, s, m, l, x and their 6-variants",
+            ),
+            Self::DownloadIsCode { .. } => Some(
+                "fetch the data yourself to where the yaml's path says, write the archives' addresses as \
+                 download: [https://…], or take a known set: coco128, coco8, VOC, coco",
+            ),
+            Self::NothingToFetch { .. } => Some("correct path, train and val in the yaml, or add download:"),
+            Self::NotInArchive { .. } => {
+                Some("correct path, train and val in the yaml so that they name folders of the archive")
+            }
+            Self::Occupied { .. } => Some("move that folder away, or correct path in the data yaml"),
+            Self::NothingToRemove { .. } => Some("`yolo setup --list` shows what is installed"),
+            Self::NoSource { .. } => Some(
                 "install pip (python3-pip) or uv if neither is there, check HTTPS_PROXY, or set YOLO_MIRROR to an \
                  address or folder with the wheels, or LIBTORCH to a libtorch of this version",
+            ),
+            Self::DoesNotLoad { .. } => Some(
+                "it needs glibc 2.28 or newer and, for CUDA, zlib (Debian, Ubuntu: `sudo apt install zlib1g`); \
+                 what came is kept: run the same command again, or take another variant with --libtorch",
             ),
             Self::Platform(_) => Some("on Windows use WSL2; elsewhere an x86-64 Linux machine is needed"),
             Self::Named { .. } | Self::NoHeaders { .. } => Some(
@@ -122,12 +210,17 @@ impl SetupError {
         }
     }
 
+    /// Whether this is about a file that could not be fetched, and not about the words that name it.
+    pub(crate) fn is_about_fetching(&self) -> bool {
+        matches!(self, Self::Fetch(_) | Self::DownloadIsCode { .. } | Self::Occupied { .. })
+    }
+
     pub(super) fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::File { action, path, source }
     }
 }
 
-fn refusals(refusals: &[Refusal]) -> String {
+fn lines(refusals: &[Refusal]) -> String {
     refusals.iter().map(|Refusal { source, why }| format!("\n  - {source}: {why}")).collect()
 }

@@ -24,6 +24,65 @@ const SOURCES: [&str; 6] =
 /// Lines of the compiler that are kept for the message.
 const KEPT_LINES: usize = 60;
 
+/// What is there, or what would have to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum TrainerProspect {
+    /// It can be started.
+    There(PathBuf),
+    /// It is built from the checkout to this place.
+    Build(PathBuf),
+}
+
+/// Looks for the trainer. `libtorch` is what it would be built against, where that is there already.
+///
+/// # Errors
+/// When it is nowhere and cannot be built.
+pub(super) fn trainer_prospect(
+    places: &Places,
+    libtorch: Option<&Libtorch>,
+) -> Result<TrainerProspect, SetupError> {
+    Ok(match look(libtorch)? {
+        Found::There(path) => TrainerProspect::There(path),
+        Found::Build(build) => {
+            let program = build.product();
+            let linked = libtorch.is_some_and(|libtorch| checkout::is_linked(places, libtorch));
+            if linked && build.is_fresh(&program) {
+                TrainerProspect::There(program)
+            } else {
+                TrainerProspect::Build(program)
+            }
+        }
+    })
+}
+
+/// Where the trainer is, or how it is built.
+enum Found {
+    There(PathBuf),
+    Build(Build),
+}
+
+fn look(libtorch: Option<&Libtorch>) -> Result<Found, SetupError> {
+    if let Some(path) = named_by_user() {
+        return runnable(path).map(Found::There);
+    }
+    let exe = env::current_exe().map_err(SetupError::file("find", "this program"))?;
+    let build = Build::of(&exe);
+    if let Some(beside) = exe.parent().map(|folder| folder.join(NAME))
+        && beside.is_file()
+        // In cargo's folder the neighbour is a build product, which may be stale.
+        && !(checkout::stands() && build.target.is_some())
+    {
+        return Ok(Found::There(beside));
+    }
+    if !checkout::stands() {
+        return Err(SetupError::NoTrainer { exe, checkout: checkout::root().to_owned() });
+    }
+    if let Some(libtorch) = libtorch.filter(|libtorch| libtorch.include.is_none()) {
+        return Err(SetupError::NoHeaders { path: libtorch.root.clone() });
+    }
+    Ok(Found::Build(build))
+}
+
 /// Finds the trainer, or builds it where the checkout stands.
 ///
 /// # Errors
@@ -33,24 +92,10 @@ pub fn ensure_trainer(
     libtorch: &Libtorch,
     progress: &dyn Progress,
 ) -> Result<PathBuf, SetupError> {
-    if let Some(path) = named_by_user() {
-        return runnable(path);
-    }
-    let exe = env::current_exe().map_err(SetupError::file("find", "this program"))?;
-    let build = Build::of(&exe);
-    if let Some(beside) = exe.parent().map(|folder| folder.join(NAME))
-        && beside.is_file()
-        // In cargo's folder the neighbour is a build product, which may be stale.
-        && !(checkout::stands() && build.target.is_some())
-    {
-        return Ok(beside);
-    }
-    if !checkout::stands() {
-        return Err(SetupError::NoTrainer { exe, checkout: checkout::root().to_owned() });
-    }
-    if libtorch.include.is_none() {
-        return Err(SetupError::NoHeaders { path: libtorch.root.clone() });
-    }
+    let build = match look(Some(libtorch))? {
+        Found::There(path) => return Ok(path),
+        Found::Build(build) => build,
+    };
     let changed = checkout::point_link(places, libtorch)?;
     let program = build.product();
     if !changed && build.is_fresh(&program) {

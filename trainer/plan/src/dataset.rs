@@ -9,19 +9,16 @@ use serde_json::{Map, Value};
 use crate::error::PlanError;
 use crate::yaml::{self, show};
 
-/// Data sets that YOLOv5 knows by the name of a yaml of its own.
-const YOLOV5_DATA_SETS: [&str; 10] = [
-    "coco",
-    "coco128",
-    "coco128-seg",
-    "VOC",
-    "VisDrone",
-    "GlobalWheat2020",
-    "Argoverse",
-    "Objects365",
-    "SKU-110K",
-    "xView",
-];
+/// Data sets that the program can fetch by name; the caller does, and writes their yamls.
+pub const FETCHABLE: [&str; 4] = ["coco", "coco128", "coco8", "VOC"];
+
+/// Data sets that YOLOv5 knows by the name of a yaml of its own, and this program does not.
+const YOLOV5_DATA_SETS: [&str; 7] =
+    ["coco128-seg", "VisDrone", "GlobalWheat2020", "Argoverse", "Objects365", "SKU-110K", "xView"];
+
+mod source;
+
+pub use source::{Description, Download};
 
 /// The data sets that the program makes itself.
 const BUILT_IN: [&str; 1] = ["shapes"];
@@ -63,6 +60,24 @@ pub fn is_builtin(data: &str) -> bool {
     BUILT_IN.contains(&data)
 }
 
+/// The data set that can be fetched under this word of `--data`, in its own spelling: `voc`,
+/// `VOC.yaml` and `data/VOC.yaml` all mean `VOC`.
+pub fn fetchable(data: &str) -> Option<&'static str> {
+    FETCHABLE.into_iter().find(|known| known.eq_ignore_ascii_case(&stem(data)))
+}
+
+/// Whether a word of `--data` names a file or folder that is there, in the places where it is looked for.
+pub fn is_file(data: &str, places: &Places) -> bool {
+    !data.trim().is_empty()
+        && [&places.working_dir, &places.data_sets].iter().any(|at| at.join(data).exists())
+}
+
+/// `data/VOC.yaml` → `VOC`.
+fn stem(data: &str) -> String {
+    let name = Path::new(data).file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    name.trim_end_matches(".yaml").trim_end_matches(".yml").to_owned()
+}
+
 impl DataSet {
     /// Reads a data yaml, or a built-in set that was made, and finds its images' folders.
     ///
@@ -98,7 +113,7 @@ impl DataSet {
         let splits = Splits::read(given, &source)?;
         let search = Search::new(given, &path, places, &source)?;
         let Some(found) = search.roots.iter().find_map(|root| splits.resolve(root)) else {
-            return Err(search.nowhere(&splits, given, &source, places));
+            return Err(search.nowhere(&splits, given, (&path, &source), places));
         };
         for path in &found.lost_test {
             warnings.push(format!("{source}: its test images {} do not exist", path.display()));
@@ -131,7 +146,9 @@ fn find_yaml(data: &str, places: &Places) -> Result<PathBuf, PlanError> {
         }
         return Ok(clean(found));
     }
-    if let Some(folder) = candidates.iter().find(|path| path.is_dir()) {
+    let folder = candidates.iter().find(|path| path.is_dir());
+    // The folder of a data set that was fetched has the name of the data set.
+    if let Some(folder) = folder.filter(|_| fetchable(data).is_none()) {
         let mut yamls = yamls_in(folder);
         yamls.sort();
         let error =
@@ -141,15 +158,20 @@ fn find_yaml(data: &str, places: &Places) -> Result<PathBuf, PlanError> {
             some => error.with_hint(format!("in it lie {}", some.join(", "))),
         });
     }
-    let stem = Path::new(data).file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    let stem = stem.trim_end_matches(".yaml").trim_end_matches(".yml");
-    if YOLOV5_DATA_SETS.iter().any(|known| known.eq_ignore_ascii_case(stem)) {
+    if let Some(known) = fetchable(data) {
+        let yaml = places.builtin_yaml(known);
+        if yaml.is_file() {
+            return Ok(yaml);
+        }
+        return Err(PlanError::new(format!("the data set {known} is not on this machine"))
+            .with_hint(format!("fetch it with `yolo setup --data {known}`, or train on --data shapes")));
+    }
+    let stem = stem(data);
+    if YOLOV5_DATA_SETS.iter().any(|known| known.eq_ignore_ascii_case(&stem)) {
         return Err(PlanError::new(format!(
-            "the data set {stem} is not on this machine, and fetching YOLOv5's data sets is not built yet"
+            "the data set {stem} is not on this machine, and yolo cannot fetch it by name"
         ))
-        .with_hint(
-            "train on the built-in set with --data shapes, or name a data yaml of your own with --data",
-        ));
+        .with_hint("name its data yaml once you have its images, or fetch one that yolo knows: coco128, coco8, VOC, coco"));
     }
     Err(PlanError::new(format!(
         "there is no data set {data}: neither {} nor {} exists",
@@ -214,6 +236,7 @@ fn names(given: &Map<String, Value>, source: &str) -> Result<Vec<String>, PlanEr
 }
 
 /// The splits as the yaml writes them.
+#[derive(Debug)]
 struct Splits {
     train: Vec<String>,
     val: Vec<String>,
@@ -299,6 +322,7 @@ fn existing(root: &Path, path: &str) -> Option<PathBuf> {
 }
 
 /// The folders in which the splits are looked for, in order.
+#[derive(Debug)]
 struct Search {
     roots: Vec<PathBuf>,
     absolute: bool,
@@ -333,7 +357,8 @@ impl Search {
             add(place.join(path));
         }
         // YOLOv5's own yamls say ../datasets/NAME, which means NAME in the data sets' folder.
-        if let Some(name) = Path::new(path).file_name() {
+        // Without a folder of its own a set has the name of its yaml.
+        if let Some(name) = Path::new(path).file_name().or(yaml.file_stem()) {
             add(places.data_sets.join(name));
         }
         Ok(Self { roots, absolute: false })
@@ -344,7 +369,7 @@ impl Search {
         &self,
         splits: &Splits,
         given: &Map<String, Value>,
-        source: &str,
+        (yaml, source): (&Path, &str),
         places: &Places,
     ) -> PlanError {
         let list = |paths: &[PathBuf]| {
@@ -370,7 +395,8 @@ impl Search {
         match given.get("download") {
             Some(Value::String(address)) if address.starts_with("http://") || address.starts_with("https://") => error
                 .with_hint(format!(
-                    "it can be downloaded from {address}, which setup will fetch once that is built; until then unpack it into {}",
+                    "it can be downloaded from {address}: run `yolo setup --data {}`, or unpack it into {}",
+                    yaml.display(),
                     places.data_sets.display()
                 )),
             Some(Value::String(script)) if !script.trim().is_empty() => error.with_hint(format!(

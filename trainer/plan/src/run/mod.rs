@@ -11,7 +11,7 @@ use crate::device::{Backend, Device, Inventory};
 use crate::error::PlanError;
 use crate::hyp::HyperParameters;
 use crate::model::ModelSpec;
-use crate::options::{Cache, Optimizer};
+use crate::options::{Cache, Optimizer, TrainOptions, ValOptions};
 
 mod defaults;
 mod folder;
@@ -24,6 +24,24 @@ pub use folder::{increment, newest_checkpoint};
 pub use resume::plan_resume;
 pub use train::plan_train;
 pub use val::plan_val;
+
+/// The word of `--data` that counts when the user gives this one, or none.
+pub fn data_word(given: Option<&str>) -> &str {
+    given.unwrap_or(defaults::DATA)
+}
+
+/// The word of `--weights` that counts for a training run; empty: none.
+pub fn weights_word(options: &TrainOptions) -> &str {
+    match &options.weights {
+        Some(word) => word,
+        None => defaults::of(data_word(options.data.as_deref())).weights,
+    }
+}
+
+/// The words of `--weights` that count for a validation.
+pub fn val_weights_words(options: &ValOptions) -> Vec<String> {
+    if options.weights.is_empty() { vec![val::WEIGHTS.to_owned()] } else { options.weights.clone() }
+}
 
 /// The name of the plan's file in the run folder.
 pub const PLAN_FILE: &str = "plan.json";

@@ -9,7 +9,7 @@ use crate::error::PlanError;
 use crate::options::ValOptions;
 
 /// YOLOv5's weights when none are named.
-const WEIGHTS: &str = "yolov5s.pt";
+pub(super) const WEIGHTS: &str = "yolov5s.pt";
 /// Images a step.
 const BATCH: usize = 32;
 /// Confidence, IoU and detections of an accuracy measurement (spec §9).
@@ -75,7 +75,7 @@ pub fn plan_val(options: &ValOptions, inventory: &Inventory, places: &Places) ->
     if options.single_cls && data.names.len() != 1 {
         data.names = vec!["item".to_owned()];
     }
-    let words = if options.weights.is_empty() { vec![WEIGHTS.to_owned()] } else { options.weights.clone() };
+    let words = super::val_weights_words(options);
     let weights = words.iter().map(|word| weights::find(word, places)).collect::<Result<Vec<_>, _>>()?;
 
     let stride = weights.iter().map(|path| weights::stride(path)).max().unwrap_or(0).max(32);

@@ -11,7 +11,7 @@ use std::thread;
 use reqwest::Url;
 use serde::Deserialize;
 
-use super::wheels::Wheel;
+use super::wheel::Wheel;
 use crate::fetch::{Redacted, credentials_in_netrc};
 
 /// Where a wheel lies. The address may hold credentials.
@@ -20,6 +20,9 @@ pub(super) struct Located {
     pub(super) address: String,
     pub(super) sha256: Option<String>,
 }
+
+/// Runs of pip at the same time: each takes a core for a second or two.
+const AT_ONCE: usize = 5;
 
 /// A way to run pip.
 struct Pip {
@@ -94,15 +97,20 @@ impl Pip {
         command
     }
 
-    /// One pip a wheel, all at once. pip looks the wheels up one after the other and fetches each
+    /// One pip a wheel, some at once. pip looks the wheels up one after the other and fetches each
     /// before it goes on, where the index serves no metadata by itself.
     fn locate(&self, wheels: &[Wheel]) -> Result<Vec<Located>, Failed> {
-        thread::scope(|scope| {
-            let asked: Vec<_> = wheels.iter().map(|wheel| scope.spawn(|| self.locate_one(wheel))).collect();
-            // A panic of a thread is a defect of this program and goes on as one.
-            let joined = asked.into_iter().map(|one| one.join().unwrap_or_else(|panic| resume_unwind(panic)));
-            joined.collect()
-        })
+        let mut located = Vec::with_capacity(wheels.len());
+        for some in wheels.chunks(AT_ONCE) {
+            let found: Result<Vec<_>, _> = thread::scope(|scope| {
+                let asked: Vec<_> = some.iter().map(|wheel| scope.spawn(|| self.locate_one(wheel))).collect();
+                // A panic of a thread is a defect of this program and goes on as one.
+                let join = |one: thread::ScopedJoinHandle<'_, _>| one.join();
+                asked.into_iter().map(|one| join(one).unwrap_or_else(|panic| resume_unwind(panic))).collect()
+            });
+            located.extend(found?);
+        }
+        Ok(located)
     }
 
     /// Reads along while pip tells what it finds. Once the wheel is named pip is stopped: it would
@@ -134,7 +142,7 @@ impl Pip {
             })
         });
         let lines = child.stdout.take().map(|stdout| BufReader::new(stdout).lines().map_while(Result::ok));
-        let found = lines.and_then(|mut lines| lines.find_map(|line| parse_found_link(&line, wheel.file)));
+        let found = lines.and_then(|mut lines| lines.find_map(|line| parse_found_link(&line, wheel)));
         if let Some(found) = found {
             // It may have ended by itself in the meantime.
             let _ = child.kill();
@@ -179,10 +187,10 @@ impl Pip {
 
 /// `Found link https://host/torch-2.11.0-….whl#sha256=… (from …), version: 2.11.0`: pip's log, the
 /// same since pip 20. Where it is written otherwise, the report serves.
-fn parse_found_link(line: &str, file: &str) -> Option<Located> {
+fn parse_found_link(line: &str, wheel: &Wheel) -> Option<Located> {
     let link = line.trim_start().strip_prefix("Found link ")?.split(' ').next()?;
     let (address, fragment) = link.split_once('#').unwrap_or((link, ""));
-    if address.rsplit('/').next()? != file {
+    if !wheel.is_named(&file_of(address)) {
         return None;
     }
     let sha256 = fragment.split('&').find_map(|part| part.strip_prefix("sha256=")).map(str::to_lowercase);
@@ -199,7 +207,7 @@ fn parse_found_link(line: &str, file: &str) -> Option<Located> {
 fn parse_report(bytes: &[u8], wheel: &Wheel) -> Result<Located, String> {
     let report: Report =
         serde_json::from_slice(bytes).map_err(|error| format!("its report is not readable: {error}"))?;
-    let is_it = |item: &&Item| item.metadata.name.replace('_', "-").eq_ignore_ascii_case(wheel.package);
+    let is_it = |item: &&Item| item.metadata.name.replace('_', "-").eq_ignore_ascii_case(&wheel.package);
     let item =
         report.install.iter().find(is_it).ok_or_else(|| format!("its report lacks {}", wheel.package))?;
     let info = item.download_info.archive_info.as_ref();
@@ -248,16 +256,22 @@ fn parse_pylock(text: &str, wheels: &[Wheel]) -> Result<Vec<Located>, String> {
                 .enumerate()
                 .find_map(|(index, part)| {
                     let address = quoted(part, "url").or_else(|| quoted(part, "path"))?;
-                    if address.rsplit('/').next() != Some(wheel.file) {
+                    if !wheel.is_named(&file_of(&address)) {
                         return None;
                     }
                     // The hashes are the next table, inside this one.
                     let sha256 = text.split("{ ").nth(index + 1).and_then(|next| quoted(next, "sha256"));
                     Some(Located { address, sha256 })
                 })
-                .ok_or_else(|| format!("uv's lock does not name {}", wheel.file))
+                .ok_or_else(|| format!("uv's lock does not name {}", wheel.shown()))
         })
         .collect()
+}
+
+/// The file's name in an address: `+` may be written as `%2B`.
+pub(super) fn file_of(address: &str) -> String {
+    let path = address.split(['#', '?']).next().unwrap_or_default();
+    path.rsplit('/').next().unwrap_or_default().replace("%2B", "+").replace("%2b", "+")
 }
 
 /// pip leaves user and password out of its report: they are taken from where pip had them.
@@ -310,26 +324,35 @@ fn last_error(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wheels::CPU;
+    use super::super::pins;
     use super::*;
+
+    fn cpu() -> [Wheel; 3] {
+        pins::CPU.map(Wheel::from)
+    }
+
+    fn file(wheel: &Wheel) -> String {
+        wheel.file.clone().unwrap()
+    }
 
     #[test]
     fn the_log_of_pip_tells_where_a_wheel_lies() {
-        let file = CPU[0].file;
+        let wheels = cpu();
+        let file = &file(&wheels[0]);
         let line = format!(
             "  Found link https://me:****@h/p/{file}#sha256=AB (from https://h/simple/torch/), version: 2.11.0"
         );
-        let located = parse_found_link(&line, file).unwrap();
+        let located = parse_found_link(&line, &wheels[0]).unwrap();
         assert_eq!(located.address, format!("https://h/p/{file}"));
         assert_eq!(located.sha256.as_deref(), Some("ab"));
         assert_eq!(
-            parse_found_link(&format!("  Found link file:///w/{file} (from /w), version: 2"), file)
+            parse_found_link(&format!("  Found link file:///w/{file} (from /w), version: 2"), &wheels[0])
                 .unwrap()
                 .sha256,
             None
         );
-        assert!(parse_found_link(&line, CPU[1].file).is_none());
-        assert!(parse_found_link(&line.replace("Found", "Skipping"), file).is_none());
+        assert!(parse_found_link(&line, &wheels[1]).is_none());
+        assert!(parse_found_link(&line.replace("Found", "Skipping"), &wheels[0]).is_none());
     }
 
     #[test]
@@ -345,7 +368,7 @@ mod tests {
             item("torch", "https://h/t.whl", r#"{"hash":"md5=0","hashes":{"sha256":"cd"}}"#),
             item("nvidia-cuda-runtime", "file:///wheels/r.whl", "{}"),
         );
-        let located = CPU.each_ref().map(|wheel| parse_report(report.as_bytes(), wheel).unwrap());
+        let located = cpu().each_ref().map(|wheel| parse_report(report.as_bytes(), wheel).unwrap());
         let located = located.each_ref().map(|place| (place.address.as_str(), place.sha256.as_deref()));
         assert_eq!(
             located,
@@ -359,21 +382,22 @@ mod tests {
 
     #[test]
     fn a_report_without_a_package_names_it() {
-        let error = parse_report(br#"{"install":[]}"#, &CPU[0]).err();
+        let error = parse_report(br#"{"install":[]}"#, &cpu()[0]).err();
         assert_eq!(error.as_deref(), Some("its report lacks torch"));
     }
 
     #[test]
     fn a_lock_of_uv_is_read() {
-        let file = CPU[0].file;
+        let wheels = cpu();
+        let file = file(&wheels[0]);
         let text = format!(
             "[[packages]]\nname = \"torch\"\nwheels = [\n    {{ url = \"https://h/other.whl\", hashes = {{ sha256 = \"00\" }} }},\n    \
              {{ url = \"https://h/{file}\", upload-time = 2026-03-23T00:00:00Z, size = 1, hashes = {{ sha256 = \"ff\" }} }},\n]\n"
         );
-        let located = parse_pylock(&text, &CPU[..1]).unwrap();
+        let located = parse_pylock(&text, &wheels[..1]).unwrap();
         assert_eq!(located[0].address, format!("https://h/{file}"));
         assert_eq!(located[0].sha256.as_deref(), Some("ff"));
-        assert!(parse_pylock(&text, &CPU).is_err());
+        assert!(parse_pylock(&text, &wheels).is_err());
     }
 
     #[test]

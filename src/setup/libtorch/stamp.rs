@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::LIBTORCH_VERSION;
+use crate::setup::LIBTORCH_VERSION;
 
 const FILE: &str = "yolo-setup.json";
 const FORMAT: u32 = 1;
@@ -25,6 +25,27 @@ pub(super) enum Trust {
     WholeWheel,
     /// The encrypted connection to the server alone.
     Tls,
+    /// The mirror that the user has named.
+    Mirror,
+}
+
+impl Trust {
+    /// The one that promises less.
+    pub(super) fn weaker(self, other: Self) -> Self {
+        let order = [Self::Pinned, Self::WholeWheel, Self::Tls, Self::Mirror];
+        let rank = |trust| order.iter().position(|one| *one == trust);
+        if rank(self) >= rank(other) { self } else { other }
+    }
+
+    /// As a sentence about what was fetched.
+    pub(super) fn in_words(self) -> &'static str {
+        match self {
+            Self::Pinned => "every file has the hash that yolo expects",
+            Self::WholeWheel => "the wheels have the hashes that their index told",
+            Self::Tls => "its hashes are not known to yolo: it rests on the encrypted connection",
+            Self::Mirror => "its hashes are not known to yolo: it rests on the mirror that you named",
+        }
+    }
 }
 
 /// The stamp.

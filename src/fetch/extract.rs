@@ -1,0 +1,265 @@
+//! A whole archive of this machine unpacked into a folder: zip, tar, tar.gz, told apart by their
+//! bytes. Only plain files and folders come out of it, below that folder, and never more than the
+//! disk holds or than such a small archive can honestly hold.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, Seek};
+use std::path::{Path, PathBuf};
+
+use flate2::bufread::MultiGzDecoder;
+
+use super::archive::{Archive, BUFFER, not_a_zip};
+use super::meter::{Counting, FileMeter, Meter};
+use super::names::safe_name;
+use super::{Client, FetchError, Pick, Wanted, free_bytes};
+
+/// Room that must be left beside what is unpacked.
+const MARGIN: u64 = 64 << 20;
+
+/// An archive that grows by more than this, and to more than [`LARGE`], is a trap: deflate alone can
+/// do 1032, and images do not shrink.
+const GROWTH: u64 = 200;
+
+/// Up to this size nobody is hurt.
+const LARGE: u64 = 1 << 30;
+
+/// macOS puts a shadow of every file below this.
+const SHADOWS: &str = "__MACOSX/";
+
+/// What came out of an archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Contents {
+    /// Files.
+    pub files: usize,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Unpacks the archive at `path` below `into`. `shown` names it in messages.
+///
+/// # Errors
+/// When it is no archive that we know, damaged, hostile, or larger than the disk.
+pub fn extract(
+    client: &Client,
+    path: &Path,
+    shown: &str,
+    into: &Path,
+    meter: &Meter<'_>,
+) -> Result<Contents, FetchError> {
+    let mut file = File::open(path).map_err(FetchError::disk("open", path))?;
+    let mut start = [0; 512];
+    let mut length = 0;
+    while let count @ 1.. = file.read(&mut start[length..]).map_err(FetchError::disk("read", path))? {
+        length += count;
+    }
+    let start = &start[..length];
+    let unusable = |why: String| FetchError::Archive { archive: shown.to_owned(), why };
+    file.rewind().map_err(FetchError::disk("read", path))?;
+    let packed = file.metadata().map_err(FetchError::disk("read", path))?.len();
+    fs::create_dir_all(into).map_err(FetchError::disk("create", into))?;
+    let limit = Limit::of(packed, into)?;
+    if start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06") {
+        let archive = Archive::open(client, &path.display().to_string())?;
+        return unzip(&archive, shown, into, limit, meter).map_err(|error| rename(error, path, shown));
+    }
+    let file_meter = meter.file(&format!("unpacking {shown}"), None);
+    file_meter.expect(packed);
+    let counted = BufReader::with_capacity(BUFFER, Counting { inner: file, tally: &file_meter });
+    let unpacker = Untar { shown, into, limit, file: &file_meter };
+    if start.starts_with(&[0x1f, 0x8b]) {
+        let mut reader = MultiGzDecoder::new(counted);
+        let contents = unpacker.run(&mut reader)?;
+        // The checksum of the stream comes behind the archive's end.
+        io::copy(&mut reader, &mut io::sink()).map_err(|error| unusable(error.to_string()))?;
+        Ok(contents)
+    } else if start.get(257..262) == Some(b"ustar") {
+        unpacker.run(&mut { counted })
+    } else {
+        Err(unusable(format!("it is neither zip nor tar nor tar.gz; {}", not_a_zip(start))))
+    }
+}
+
+/// How much may come out of an archive.
+#[derive(Debug, Clone, Copy)]
+struct Limit {
+    /// What is on the disk, less a margin.
+    room: u64,
+    /// What an archive of this length can honestly hold.
+    honest: u64,
+}
+
+impl Limit {
+    fn of(packed: u64, into: &Path) -> Result<Self, FetchError> {
+        let room = free_bytes(into)?.saturating_sub(MARGIN);
+        Ok(Self { room, honest: packed.saturating_mul(GROWTH).max(LARGE) })
+    }
+
+    fn check(self, bytes: u64, shown: &str, into: &Path) -> Result<(), FetchError> {
+        let megabytes = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
+        if bytes > self.honest {
+            let why = format!(
+                "it unpacks to {} or more, over {GROWTH} times its own length, which no data set does",
+                megabytes(bytes)
+            );
+            return Err(FetchError::Hostile { archive: shown.to_owned(), why });
+        }
+        if bytes > self.room {
+            let (free, need) = (megabytes(self.room + MARGIN), megabytes(bytes + MARGIN));
+            return Err(FetchError::Space { path: into.to_owned(), free, need });
+        }
+        Ok(())
+    }
+}
+
+/// How large an archive is, as far as that can be told before it comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Measure {
+    /// Bytes of the archive.
+    pub packed: Option<u64>,
+    /// Bytes of what it holds.
+    pub unpacked: Option<u64>,
+}
+
+/// Asks the sources in order for the size of an archive, and which of them answered.
+///
+/// # Errors
+/// With what each source said, when none has it.
+pub fn measure(client: &Client, wanted: &Wanted, meter: &Meter<'_>) -> Result<(usize, Measure), FetchError> {
+    let mut refusals = Vec::new();
+    for (index, source) in wanted.sources.iter().enumerate() {
+        match measure_one(client, source, meter) {
+            Ok(measure) => return Ok((index, measure)),
+            Err(error) => refusals.push(error.to_string()),
+        }
+    }
+    Err(FetchError::NoSource { name: wanted.name.clone(), refusals })
+}
+
+fn measure_one(client: &Client, source: &str, meter: &Meter<'_>) -> Result<Measure, FetchError> {
+    let archive = Archive::open(client, source)?;
+    let packed = archive.length(meter)?;
+    let is_zip = archive.name().to_ascii_lowercase().ends_with(".zip");
+    // A zip tells what it holds; a file under that name which is none is found out when it came.
+    let unpacked = match packed.filter(|_| is_zip) {
+        Some(_) => archive.select(&[Pick::all()], meter).ok().map(|selection| selection.unpacked()),
+        None => None,
+    };
+    Ok(Measure { packed, unpacked })
+}
+
+fn unzip(
+    archive: &Archive,
+    shown: &str,
+    into: &Path,
+    limit: Limit,
+    meter: &Meter<'_>,
+) -> Result<Contents, FetchError> {
+    let selection = archive.select(&[Pick::all()], meter)?.without(SHADOWS);
+    limit.check(selection.unpacked(), shown, into)?;
+    let unpacked = archive.take(&selection, into, meter)?;
+    Ok(Contents { files: unpacked.len(), bytes: unpacked.iter().map(|file| file.size).sum() })
+}
+
+/// Messages name the archive as the user knows it, not the part that was stored.
+fn rename(error: FetchError, path: &Path, shown: &str) -> FetchError {
+    let same = |archive: String| if Path::new(&archive) == path { shown.to_owned() } else { archive };
+    match error {
+        FetchError::Archive { archive, why } => FetchError::Archive { archive: same(archive), why },
+        FetchError::Wrong { archive, member, what, expected, actual } => {
+            FetchError::Wrong { archive: same(archive), member, what, expected, actual }
+        }
+        FetchError::Missing { archive, .. } => {
+            FetchError::Archive { archive: same(archive), why: "it holds no files".into() }
+        }
+        other => other,
+    }
+}
+
+struct Untar<'a> {
+    shown: &'a str,
+    into: &'a Path,
+    limit: Limit,
+    file: &'a FileMeter<'a, 'a>,
+}
+
+impl Untar<'_> {
+    fn run(&self, reader: &mut dyn Read) -> Result<Contents, FetchError> {
+        let broken = |error| FetchError::from_io(error, self.shown);
+        let mut archive = tar::Archive::new(reader);
+        let (mut contents, mut seen) = (Contents::default(), HashSet::new());
+        for entry in archive.entries().map_err(broken)? {
+            let mut entry = entry.map_err(broken)?;
+            let raw = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+            let kind = entry.header().entry_type();
+            if kind.is_pax_global_extensions() {
+                continue;
+            }
+            let name = safe_name(&raw).map_err(|why| self.hostile(why))?;
+            if kind.is_dir() || name.ends_with('/') {
+                let folder = self.into.join(&name);
+                fs::create_dir_all(&folder).map_err(FetchError::disk("create", folder))?;
+                continue;
+            }
+            if name.starts_with(SHADOWS) {
+                continue;
+            }
+            if !(kind.is_file() || kind.is_contiguous()) {
+                return Err(self.hostile(format!("{name} is {}, which yolo does not unpack", in_words(kind))));
+            }
+            if !seen.insert(name.clone()) {
+                return Err(self.hostile(format!("{name} is in it twice")));
+            }
+            contents.bytes += entry.size();
+            contents.files += 1;
+            self.limit.check(contents.bytes, self.shown, self.into)?;
+            self.write(&name, &mut entry)?;
+        }
+        if contents.files == 0 {
+            return Err(FetchError::Archive {
+                archive: self.shown.to_owned(),
+                why: "it holds no files".into(),
+            });
+        }
+        Ok(contents)
+    }
+
+    fn write(&self, name: &str, entry: &mut dyn Read) -> Result<(), FetchError> {
+        let path: PathBuf = self.into.join(name);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(FetchError::disk("create", parent))?;
+        }
+        let mut file = File::create(&path).map_err(FetchError::disk("create", &path))?;
+        let mut buffer = vec![0; BUFFER];
+        loop {
+            let count = match entry.read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(count) => count,
+                Err(error) => return Err(FetchError::from_io(error, self.shown)),
+            };
+            io::Write::write_all(&mut file, &buffer[..count]).map_err(FetchError::disk("write", &path))?;
+        }
+    }
+
+    fn hostile(&self, why: String) -> FetchError {
+        // The progress of a refused archive is of no interest any more.
+        self.file.finish();
+        FetchError::Hostile { archive: self.shown.to_owned(), why }
+    }
+}
+
+fn in_words(kind: tar::EntryType) -> &'static str {
+    if kind.is_symlink() {
+        "a symbolic link"
+    } else if kind.is_hard_link() {
+        "a hard link"
+    } else if kind.is_character_special() || kind.is_block_special() {
+        "a device"
+    } else if kind.is_fifo() {
+        "a pipe"
+    } else if kind.is_gnu_sparse() {
+        "a sparse file"
+    } else {
+        "an entry of an unknown kind"
+    }
+}

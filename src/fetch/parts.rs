@@ -1,0 +1,119 @@
+//! What is whole already of an installation that is under way: members that were unpacked and
+//! checked are written into a list, and long ranges are kept as they come. The next run takes up
+//! both, after looking at the bytes once more.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::meter::Hashing;
+use super::remote::Identity;
+use super::spool::{Label, Spool};
+use super::{FetchError, Unpacked};
+
+/// The list of members that are whole.
+const LIST: &str = "members.jsonl";
+
+/// Shorter ranges are fetched again: a file for each would cost more than it saves.
+const WORTH_KEEPING: u64 = 1 << 20;
+
+/// The folder of parts of one installation.
+#[derive(Debug)]
+pub struct Parts {
+    folder: PathBuf,
+    whole: HashMap<(String, String), Listed>,
+    list: Mutex<Option<File>>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Listed {
+    archive: String,
+    name: String,
+    path: PathBuf,
+    size: u64,
+    sha256: String,
+}
+
+impl Parts {
+    /// Takes up what lies in `folder`.
+    pub fn open(folder: &Path) -> Self {
+        let text = fs::read_to_string(folder.join(LIST)).unwrap_or_default();
+        // The last line of a killed run may be cut; its member is fetched again.
+        let lines = text.lines().filter_map(|line| serde_json::from_str::<Listed>(line).ok());
+        let whole = lines.map(|line| ((line.archive.clone(), line.name.clone()), line)).collect();
+        Self { folder: folder.to_owned(), whole, list: Mutex::new(None) }
+    }
+
+    /// The member, when an earlier run unpacked it below `into` and its bytes are still the same.
+    pub(super) fn take_up(&self, archive: &str, name: &str, path: &Path, into: &Path) -> Option<Unpacked> {
+        let listed = self.whole.get(&(archive.to_owned(), name.to_owned()))?;
+        if listed.path != path {
+            return None;
+        }
+        let file = File::open(into.join(path)).ok()?;
+        if file.metadata().ok()?.len() != listed.size {
+            return None;
+        }
+        let mut hashing = Hashing { inner: file, sha: Sha256::new() };
+        std::io::copy(&mut hashing, &mut std::io::sink()).ok()?;
+        let sha256: [u8; 32] = hashing.sha.finalize().into();
+        (hex::encode(sha256) == listed.sha256).then(|| Unpacked {
+            name: listed.name.clone(),
+            path: listed.path.clone(),
+            size: listed.size,
+            sha256,
+        })
+    }
+
+    /// Lists members that are whole now.
+    pub(super) fn list(&self, archive: &str, members: &[Unpacked]) -> Result<(), FetchError> {
+        let path = self.folder.join(LIST);
+        let mut text = String::new();
+        for member in members {
+            let line = Listed {
+                archive: archive.to_owned(),
+                name: member.name.clone(),
+                path: member.path.clone(),
+                size: member.size,
+                sha256: hex::encode(member.sha256),
+            };
+            let line = serde_json::to_string(&line).map_err(std::io::Error::other);
+            text.push_str(&line.map_err(FetchError::disk("write", &path))?);
+            text.push('\n');
+        }
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = match &mut *list {
+            Some(file) => file,
+            none => {
+                let opened = OpenOptions::new().create(true).append(true).open(&path);
+                none.insert(opened.map_err(FetchError::disk("open", &path))?)
+            }
+        };
+        file.write_all(text.as_bytes()).map_err(FetchError::disk("write", path))
+    }
+
+    /// A spool for a range that is long enough, and where it lies.
+    pub(super) fn spool(
+        &self,
+        address: &str,
+        identity: &Identity,
+        sha256: Option<&str>,
+        part: (u64, u64),
+    ) -> Result<Option<(Spool, PathBuf)>, FetchError> {
+        if part.1 - part.0 < WORTH_KEEPING {
+            return Ok(None);
+        }
+        // The place depends on the name and the part alone; the label tells versions apart.
+        let name = address.rsplit('/').next().unwrap_or_default();
+        let name: String =
+            name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();
+        let path = self.folder.join(format!("{name}.{}.part", part.0));
+        let spool = Spool::open(&path, &Label::new(address, identity, sha256, part))?;
+        Ok(Some((spool, path)))
+    }
+}

@@ -1,0 +1,323 @@
+//! One file on a server: requests for parts of it, what an answer proves, and which failures may
+//! pass. Every answer is compared with the first one, and once a strong validator is known each
+//! request carries it (`If-Range`), so that no two versions of a file are ever mixed.
+
+use std::io::{self, Read};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use reqwest::blocking::Response;
+use reqwest::header::{
+    ACCEPT_ENCODING, CONTENT_RANGE, DATE, ETAG, HeaderMap, HeaderName, IF_RANGE, LAST_MODIFIED, RANGE,
+    RETRY_AFTER,
+};
+use reqwest::{StatusCode, Url};
+
+use super::body::{Body, Tries};
+use super::http::{Policy, Redacted};
+use super::{Client, FetchError, Progress};
+
+/// A date is a strong validator only when the file had not changed for this long before the answer
+/// (RFC 9110, 8.8.2.2).
+const STRONG_AFTER: Duration = Duration::from_secs(60);
+
+/// A file on a server, with what is known of it so far.
+#[derive(Debug, Clone)]
+pub(super) struct Remote {
+    client: Client,
+    url: Url,
+    pub(super) shown: Redacted,
+    /// From the first answer; each later one is compared with it.
+    identity: Arc<Mutex<Option<Identity>>>,
+}
+
+/// What tells one version of a file from another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Identity {
+    pub(super) length: u64,
+    /// A strong ETag, or a date that counts as strong.
+    pub(super) validator: Option<String>,
+}
+
+/// What one request for a range brought.
+pub(super) enum Answer {
+    Part(Response),
+    Whole(Response),
+}
+
+/// Why one attempt failed, and whether the next may succeed.
+pub(super) enum Attempt {
+    Final(FetchError),
+    Transient { why: String, after: Option<Duration> },
+}
+
+impl Attempt {
+    pub(super) fn transient(why: impl Into<String>) -> Self {
+        Self::Transient { why: why.into(), after: None }
+    }
+}
+
+impl Remote {
+    pub(super) fn new(client: Client, url: &str) -> Result<Self, FetchError> {
+        let shown = Redacted::new(url);
+        if client.policy.offline {
+            return Err(FetchError::Offline { url: shown.to_string() });
+        }
+        let bad = |why: String| FetchError::Address { url: shown.to_string(), why };
+        let parsed = Url::parse(url).map_err(|error| bad(error.to_string()))?;
+        if !matches!(parsed.scheme(), "http" | "https") {
+            return Err(bad(format!("{} is not http or https", parsed.scheme())));
+        }
+        Ok(Self { client, url: parsed, shown, identity: Arc::default() })
+    }
+
+    pub(super) fn policy(&self) -> &Policy {
+        &self.client.policy
+    }
+
+    /// What the answers so far say of the file.
+    pub(super) fn identity(&self) -> Option<Identity> {
+        self.identity.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Asks for one byte, to learn the length and the validator. `None`: the server ignores ranges.
+    pub(super) fn probe(&self, progress: &dyn Progress) -> Result<Option<Identity>, FetchError> {
+        let mut tries = Tries::new(self);
+        loop {
+            match self.request("bytes=0-0") {
+                Ok(Answer::Part(response)) => {
+                    self.placed(&response)?;
+                    return Ok(self.identity());
+                }
+                Ok(Answer::Whole(_)) => return Ok(None),
+                // A file without bytes has no first one.
+                Err(Attempt::Final(FetchError::Status { status: 400 | 416 | 501, .. })) => return Ok(None),
+                Err(attempt) => tries.failed(attempt, progress)?,
+            }
+        }
+    }
+
+    /// The length of the file and its last `count` bytes at most.
+    /// Servers that know ranges but not suffixes are asked in two steps.
+    pub(super) fn tail(&self, count: u64, progress: &dyn Progress) -> Result<(u64, Vec<u8>), FetchError> {
+        let mut tries = Tries::new(self);
+        loop {
+            let attempt = match self.request(&format!("bytes=-{count}")) {
+                Ok(Answer::Part(response)) => {
+                    let (start, length) = self.placed(&response)?;
+                    let mut bytes = Vec::new();
+                    match response.take(count).read_to_end(&mut bytes) {
+                        Ok(_) if start + bytes.len() as u64 == length => return Ok((length, bytes)),
+                        Ok(_) => Attempt::transient("the answer was shorter than announced"),
+                        Err(error) => Attempt::transient(chain(&error)),
+                    }
+                }
+                Ok(Answer::Whole(_)) => return Err(self.no_ranges()),
+                Err(Attempt::Final(FetchError::Status { status: 400 | 416 | 501, .. })) => break,
+                Err(attempt) => attempt,
+            };
+            tries.failed(attempt, progress)?;
+        }
+        let broken = |error: io::Error| FetchError::from_io(error, self.shown.as_str());
+        Body::range(self.clone(), 0, 1, progress).read_to_end(&mut Vec::new()).map_err(broken)?;
+        let length = self.identity().ok_or_else(|| self.no_ranges())?.length;
+        let mut bytes = Vec::new();
+        Body::range(self.clone(), length.saturating_sub(count), length, progress)
+            .read_to_end(&mut bytes)
+            .map_err(broken)?;
+        Ok((length, bytes))
+    }
+
+    pub(super) fn no_ranges(&self) -> FetchError {
+        FetchError::NoRanges { url: self.shown.to_string() }
+    }
+
+    /// One request. `range` is the header's value, empty for the whole file.
+    pub(super) fn request(&self, range: &str) -> Result<Answer, Attempt> {
+        // A compressed transfer would shift every offset.
+        let mut request = self.client.http.get(self.url.clone()).header(ACCEPT_ENCODING, "identity");
+        let known = self.identity();
+        if !range.is_empty() {
+            request = request.header(RANGE, range);
+            if let Some(validator) = known.as_ref().and_then(|known| known.validator.as_ref()) {
+                request = request.header(IF_RANGE, validator);
+            }
+        }
+        let response = request.send().map_err(|error| self.classify(&error))?;
+        let status = response.status();
+        match status {
+            StatusCode::PARTIAL_CONTENT => Ok(Answer::Part(response)),
+            StatusCode::OK => {
+                // With If-Range, all of the file means that it is another one now.
+                if let (Some(length), Some(_)) = (response.content_length(), &known) {
+                    let now = Identity { length, validator: validator(response.headers()) };
+                    self.same_file(now).map_err(Attempt::Final)?;
+                }
+                Ok(Answer::Whole(response))
+            }
+            StatusCode::REQUEST_TIMEOUT
+            | StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::INTERNAL_SERVER_ERROR
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT => Err(Attempt::Transient {
+                why: format!("the server answered {status}"),
+                after: retry_after(response.headers(), SystemTime::now()),
+            }),
+            _ => Err(Attempt::Final(FetchError::Status {
+                url: self.shown.to_string(),
+                status: status.as_u16(),
+                hint: status_hint(status),
+            })),
+        }
+    }
+
+    fn classify(&self, error: &reqwest::Error) -> Attempt {
+        let why = chain(error);
+        let refused = |why: String| Attempt::Final(FetchError::Refused { url: self.shown.to_string(), why });
+        if error.is_redirect() {
+            refused(format!("too many redirects: {why}"))
+        } else if why.contains("certificate") {
+            refused(format!("{why}; if a proxy signs its own certificates, name them in SSL_CERT_FILE"))
+        } else if error.is_builder() || error.is_request() && why.contains("invalid") {
+            refused(why)
+        } else {
+            Attempt::transient(why)
+        }
+    }
+
+    /// Start and total length out of `Content-Range`, compared with earlier answers.
+    pub(super) fn placed(&self, response: &Response) -> Result<(u64, u64), FetchError> {
+        let text = header(response.headers(), CONTENT_RANGE);
+        let parsed = text.and_then(parse_content_range).ok_or_else(|| FetchError::Refused {
+            url: self.shown.to_string(),
+            why: format!("the server sent a part without a usable Content-Range ({text:?})"),
+        })?;
+        self.same_file(Identity { length: parsed.1, validator: validator(response.headers()) })?;
+        Ok(parsed)
+    }
+
+    /// Remembers the first identity and refuses another one.
+    pub(super) fn same_file(&self, now: Identity) -> Result<(), FetchError> {
+        let mut known = self.identity.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(before) = known.as_ref() else {
+            *known = Some(now);
+            return Ok(());
+        };
+        let what = if before.length != now.length {
+            format!("{} bytes, then {}", before.length, now.length)
+        } else if before.validator.is_some() && now.validator.is_some() && before.validator != now.validator {
+            "another ETag or date".to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(FetchError::Changed { url: self.shown.to_string(), what })
+    }
+}
+
+fn header(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// The strongest validator of an answer, as `If-Range` takes it.
+pub(super) fn validator(headers: &HeaderMap) -> Option<String> {
+    // A weak one (W/"…") promises nothing about bytes.
+    if let Some(tag) = header(headers, ETAG) {
+        return (!tag.starts_with("W/")).then(|| tag.to_owned());
+    }
+    let modified = header(headers, LAST_MODIFIED)?;
+    let changed = httpdate::parse_http_date(modified).ok()?;
+    let answered = httpdate::parse_http_date(header(headers, DATE)?).ok()?;
+    let age = answered.duration_since(changed).ok()?;
+    (age >= STRONG_AFTER).then(|| modified.to_owned())
+}
+
+/// `bytes 0-99/1234` → (0, 1234).
+fn parse_content_range(text: &str) -> Option<(u64, u64)> {
+    let (range, total) = text.trim().strip_prefix("bytes")?.trim_start().split_once('/')?;
+    let (start, _) = range.split_once('-')?;
+    Some((start.trim().parse().ok()?, total.trim().parse().ok()?))
+}
+
+/// Seconds, or a date.
+fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let text = header(headers, RETRY_AFTER)?.trim();
+    match text.parse() {
+        Ok(seconds) => Some(Duration::from_secs(seconds)),
+        Err(_) => Some(httpdate::parse_http_date(text).ok()?.duration_since(now).unwrap_or_default()),
+    }
+}
+
+fn status_hint(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            "; check the credentials of your index, mirror or proxy"
+        }
+        StatusCode::PROXY_AUTHENTICATION_REQUIRED => "; put the proxy's user and password into HTTPS_PROXY",
+        StatusCode::NOT_FOUND | StatusCode::GONE => "; the file is not there",
+        _ => "",
+    }
+}
+
+/// The error with its causes in one line. The address is left out: it may hold credentials.
+pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let text = match error.downcast_ref::<reqwest::Error>() {
+            Some(error) if error.is_timeout() => "nothing came for too long (stalled)".to_owned(),
+            Some(error) => without_address(&error.to_string()),
+            None => error.to_string(),
+        };
+        if !text.is_empty() && parts.last() != Some(&text) {
+            parts.push(text);
+        }
+        next = error.source();
+    }
+    parts.join(": ")
+}
+
+/// reqwest writes "… for url (https://user:password@host/…)".
+fn without_address(text: &str) -> String {
+    match text.find(" for url (") {
+        Some(at) => text[..at].to_owned(),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(lines: &[(HeaderName, &str)]) -> HeaderMap {
+        lines.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn content_range_is_read() {
+        assert_eq!(parse_content_range("bytes 5-9/100"), Some((5, 100)));
+        assert_eq!(parse_content_range("bytes */100"), None);
+        assert_eq!(parse_content_range("bytes 5-9/*"), None);
+    }
+
+    #[test]
+    fn only_what_proves_the_same_bytes_is_a_validator() {
+        let old = (LAST_MODIFIED, "Sat, 21 Nov 2026 10:00:00 GMT");
+        let date = (DATE, "Sat, 21 Nov 2026 10:02:00 GMT");
+        assert_eq!(validator(&headers(&[(ETAG, "\"a\"")])), Some("\"a\"".into()));
+        assert_eq!(validator(&headers(&[(ETAG, "W/\"a\""), old.clone(), date.clone()])), None);
+        assert_eq!(validator(&headers(&[old.clone(), date])), Some(old.1.into()));
+        let just_now = (DATE, "Sat, 21 Nov 2026 10:00:20 GMT");
+        assert_eq!(validator(&headers(&[old, just_now])), None);
+    }
+
+    #[test]
+    fn a_wait_is_read_in_seconds_and_as_a_date() {
+        let now = httpdate::parse_http_date("Sat, 21 Nov 2026 10:00:00 GMT").unwrap();
+        let wait = |text: &str| retry_after(&headers(&[(RETRY_AFTER, text)]), now);
+        assert_eq!(wait("7"), Some(Duration::from_secs(7)));
+        assert_eq!(wait("Sat, 21 Nov 2026 10:01:00 GMT"), Some(Duration::from_secs(60)));
+        assert_eq!(wait("Sat, 21 Nov 2026 09:00:00 GMT"), Some(Duration::ZERO));
+        assert_eq!(wait("soon"), None);
+    }
+}

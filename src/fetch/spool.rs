@@ -1,0 +1,205 @@
+//! What has come of a long range is kept on the disk, in order, so that a kill, a cut or a closed
+//! lid costs only what was on its way. A label beside the bytes says of which version of which file
+//! they are; with another label they are dropped and never mixed with new ones.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::FetchError;
+use super::remote::Identity;
+
+/// Of which bytes a spool is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Label {
+    /// Without credentials. It counts only where no hash is known.
+    pub(super) address: String,
+    pub(super) length: u64,
+    /// What the server promised to be the same for the same bytes only.
+    pub(super) validator: Option<String>,
+    /// The hash of the whole file, where it is known: then all sources have the same bytes.
+    pub(super) sha256: Option<String>,
+    /// The part of the file.
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// The run of the system that wrote it: after a power cut a file may have its length and not
+    /// its bytes.
+    boot: String,
+}
+
+impl Label {
+    pub(super) fn new(
+        address: &str,
+        identity: &Identity,
+        sha256: Option<&str>,
+        (start, end): (u64, u64),
+    ) -> Self {
+        let Identity { length, validator } = identity.clone();
+        let (address, sha256) = (address.to_owned(), sha256.map(str::to_owned));
+        Self { address, length, validator, sha256, start, end, boot: boot() }
+    }
+
+    /// Whether bytes under `self` are the first of those under `now`.
+    fn serves(&self, now: &Self) -> bool {
+        let same_part = (self.length, self.start, self.end) == (now.length, now.start, now.end);
+        let same_bytes = match (&self.sha256, &now.sha256) {
+            // The hash is compared at the end, whatever happened in between.
+            (Some(before), Some(now)) => before == now,
+            _ => {
+                self.validator.is_some()
+                    && self.validator == now.validator
+                    && self.address == now.address
+                    && self.boot == now.boot
+            }
+        };
+        same_part && same_bytes
+    }
+}
+
+fn boot() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+/// A file of bytes that have come.
+#[derive(Debug)]
+pub(super) struct Spool {
+    file: File,
+    path: PathBuf,
+    kept: u64,
+}
+
+impl Spool {
+    /// Opens the spool at `path`, empties it unless its label serves, and labels it.
+    pub(super) fn open(path: &Path, label: &Label) -> Result<Self, FetchError> {
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(FetchError::disk("create", parent))?;
+        }
+        let label_path = label_path(path);
+        let before: Option<Label> =
+            fs::read(&label_path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let serves = before.is_some_and(|before| before.serves(label));
+        if !serves {
+            // The label goes first: without one, bytes count for nothing.
+            let _ = fs::remove_file(&label_path);
+        }
+        let mut file = OpenOptions::new()
+            .create(true)
+            .read(true)
+            .write(true)
+            .truncate(!serves)
+            .open(path)
+            .map_err(FetchError::disk("open", path))?;
+        if !serves {
+            let text = serde_json::to_vec(label).map_err(io::Error::other);
+            text.and_then(|text| fs::write(&label_path, text))
+                .map_err(FetchError::disk("write", &label_path))?;
+        }
+        let end = file.seek(SeekFrom::End(0)).map_err(FetchError::disk("read", path))?;
+        let kept = end.min(label.end - label.start);
+        file.rewind().map_err(FetchError::disk("read", path))?;
+        Ok(Self { file, path: path.to_owned(), kept })
+    }
+
+    /// Bytes that an earlier run left.
+    pub(super) fn kept(&self) -> u64 {
+        self.kept
+    }
+
+    /// Reads what is kept, then `network`, which begins right behind it, and keeps that too.
+    pub(super) fn then<R: Read>(self, network: R) -> SpoolReader<R> {
+        SpoolReader { spool: self, position: 0, network }
+    }
+
+    /// Removes a spool that has done its duty.
+    pub(super) fn remove(path: &Path) {
+        // What is left of it is in nobody's way and is overwritten by the next run.
+        let _ = fs::remove_file(label_path(path));
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// `x.part` has its label in `x.part.json`.
+pub(super) fn label_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".json");
+    name.into()
+}
+
+/// Delivers the bytes of a spool and what follows them.
+pub(super) struct SpoolReader<R> {
+    spool: Spool,
+    position: u64,
+    network: R,
+}
+
+impl<R: Read> Read for SpoolReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.spool.kept - self.position.min(self.spool.kept);
+        if left > 0 {
+            let want = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            let count = self
+                .spool
+                .file
+                .read(&mut buffer[..want])
+                .map_err(FetchError::disk("read", &self.spool.path))
+                .map_err(io::Error::from)?;
+            if count == 0 {
+                return Err(io::Error::other("a file that holds what came was cut by another program"));
+            }
+            self.position += count as u64;
+            return Ok(count);
+        }
+        let count = self.network.read(buffer)?;
+        self.spool
+            .file
+            .write_all(&buffer[..count])
+            .map_err(FetchError::disk("write", &self.spool.path))
+            .map_err(io::Error::from)?;
+        self.position += count as u64;
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn label(validator: Option<&str>, sha256: Option<&str>) -> Label {
+        let identity = Identity { length: 10, validator: validator.map(str::to_owned) };
+        Label::new("http://h/f", &identity, sha256, (0, 10))
+    }
+
+    #[test]
+    fn what_came_is_read_again_and_the_rest_is_kept_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f.part");
+        let mut text = String::new();
+        let spool = Spool::open(&path, &label(Some("\"a\""), None)).unwrap();
+        spool.then(&b"01234"[..]).read_to_string(&mut text).unwrap();
+        let spool = Spool::open(&path, &label(Some("\"a\""), None)).unwrap();
+        assert_eq!(spool.kept(), 5);
+        text.clear();
+        spool.then(&b"56789"[..]).read_to_string(&mut text).unwrap();
+        assert_eq!((text.as_str(), fs::read(&path).unwrap().len()), ("0123456789", 10));
+    }
+
+    #[test]
+    fn bytes_of_another_version_or_without_a_promise_are_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f.part");
+        let kept = |before: Label, now: Label| {
+            Spool::open(&path, &before).unwrap().then(&b"01234"[..]).read_to_end(&mut Vec::new()).unwrap();
+            let kept = Spool::open(&path, &now).unwrap().kept();
+            Spool::remove(&path);
+            kept
+        };
+        assert_eq!(kept(label(Some("\"a\""), None), label(Some("\"b\""), None)), 0);
+        assert_eq!(kept(label(None, None), label(None, None)), 0);
+        assert_eq!(kept(label(None, Some("00")), label(Some("\"b\""), Some("00"))), 5);
+        assert_eq!(kept(label(Some("\"a\""), Some("00")), label(Some("\"a\""), Some("11"))), 0);
+        let rebooted = Label { boot: "another".into(), ..label(Some("\"a\""), None) };
+        assert_eq!(kept(rebooted, label(Some("\"a\""), None)), 0);
+    }
+}

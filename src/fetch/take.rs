@@ -1,0 +1,221 @@
+//! Members that were selected out of archives, fetched and unpacked: a few ranges at a time over all
+//! archives, the longest first, so that the slowest begins at once and memory is bounded.
+
+use std::collections::HashMap;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use super::FetchError;
+use super::archive::{Archive, BUFFER, Selection, Span, Unpacked};
+use super::directory::{self, LOCAL, LocalHeader};
+use super::meter::{Counting, CountingBuf, FileMeter, Meter, Tally};
+use super::parts::Parts;
+use super::spool::Spool;
+use super::unpack;
+
+/// Ranges that are fetched and unpacked at once.
+const AT_ONCE: usize = 3;
+
+/// An archive and what is to be taken from it.
+#[derive(Debug, Clone, Copy)]
+pub struct Take<'a> {
+    /// The archive.
+    pub archive: &'a Archive,
+    /// The members.
+    pub selection: &'a Selection,
+    /// The hash of the whole archive, where it is known: then what an earlier run took from another
+    /// source counts too.
+    pub sha256: Option<&'a str>,
+}
+
+/// A [`Take`] that is under way.
+struct Job<'a, 'm, 'p> {
+    take: Take<'a>,
+    meter: OnceLock<FileMeter<'m, 'p>>,
+    spans_left: AtomicUsize,
+}
+
+/// Fetches and unpacks what was selected, below `into`, and gives the members by archive.
+/// With `parts`, what came before an interruption is taken up and what comes now is kept.
+///
+/// # Errors
+/// When the transfer fails for good, the bytes are wrong or the disk refuses.
+pub fn take(
+    takes: &[Take<'_>],
+    into: &Path,
+    parts: Option<&Parts>,
+    meter: &Meter<'_>,
+) -> Result<Vec<Vec<Unpacked>>, FetchError> {
+    let jobs: Vec<Job<'_, '_, '_>> = takes
+        .iter()
+        .map(|&take| {
+            let spans_left = AtomicUsize::new(take.selection.spans.len());
+            Job { take, meter: OnceLock::new(), spans_left }
+        })
+        .collect();
+    let mut queue: Vec<(usize, &Span)> = Vec::new();
+    for (index, take) in takes.iter().enumerate() {
+        queue.extend(take.selection.spans.iter().map(|span| (index, span)));
+    }
+    // Popped from the end, so the longest begins first.
+    queue.sort_by_key(|(_, span)| span.end - span.start);
+    let workers = AT_ONCE.min(queue.len());
+    let queue = Mutex::new(queue);
+    let results: Mutex<(HashMap<usize, Vec<Unpacked>>, Option<FetchError>)> = Mutex::default();
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
+                    let Some((index, span)) = next else { return };
+                    let result = jobs[index].span(span, into, parts, meter);
+                    let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+                    match result {
+                        Ok(unpacked) => results.0.entry(index).or_default().extend(unpacked),
+                        Err(error) => {
+                            // The first failure is the one to tell; the others stop soon.
+                            results.1.get_or_insert(error);
+                            queue.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                        }
+                    }
+                }
+            });
+        }
+    });
+    match results.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        (_, Some(error)) => Err(error),
+        (mut by_archive, None) => {
+            Ok((0..takes.len()).map(|index| by_archive.remove(&index).unwrap_or_default()).collect())
+        }
+    }
+}
+
+impl Archive {
+    /// Takes a selection of this archive alone, keeping nothing for a next run.
+    ///
+    /// # Errors
+    /// As [`take`].
+    pub fn take(
+        &self,
+        selection: &Selection,
+        into: &Path,
+        meter: &Meter<'_>,
+    ) -> Result<Vec<Unpacked>, FetchError> {
+        let one = Take { archive: self, selection, sha256: None };
+        Ok(take(&[one], into, None, meter)?.pop().unwrap_or_default())
+    }
+}
+
+impl<'m, 'p> Job<'_, 'm, 'p> {
+    fn span(
+        &self,
+        span: &Span,
+        into: &Path,
+        parts: Option<&Parts>,
+        meter: &'m Meter<'p>,
+    ) -> Result<Vec<Unpacked>, FetchError> {
+        let file = self
+            .meter
+            .get_or_init(|| meter.file(&self.take.archive.name(), Some(self.take.selection.transfer())));
+        let unpacked = match parts.and_then(|parts| self.take_up(span, into, parts)) {
+            Some(unpacked) => {
+                file.add(span.end - span.start);
+                unpacked
+            }
+            None => self.fetch(span, into, parts, file)?,
+        };
+        if self.spans_left.fetch_sub(1, Ordering::Relaxed) == 1 {
+            file.finish();
+        }
+        Ok(unpacked)
+    }
+
+    /// What stands for this archive in the list of whole members.
+    fn key(&self) -> String {
+        match (self.take.sha256, self.take.archive.identity()) {
+            (Some(sha256), _) => sha256.to_owned(),
+            (None, Some(identity)) => {
+                let validator = identity.validator.unwrap_or_default();
+                format!("{} {} {validator}", self.take.archive.shown(), identity.length)
+            }
+            (None, None) => self.take.archive.shown(),
+        }
+    }
+
+    /// All members of the span from an earlier run, if they are all there.
+    fn take_up(&self, span: &Span, into: &Path, parts: &Parts) -> Option<Vec<Unpacked>> {
+        let key = self.key();
+        span.members.iter().map(|(entry, path)| parts.take_up(&key, &entry.name, path, into)).collect()
+    }
+
+    fn fetch(
+        &self,
+        span: &Span,
+        into: &Path,
+        parts: Option<&Parts>,
+        file: &FileMeter<'m, 'p>,
+    ) -> Result<Vec<Unpacked>, FetchError> {
+        let archive = self.take.archive;
+        let spool = match (parts, archive.identity()) {
+            (Some(parts), Some(identity)) => {
+                parts.spool(&archive.shown(), &identity, self.take.sha256, (span.start, span.end))?
+            }
+            _ => None,
+        };
+        let (inner, path): (Box<dyn Read + '_>, _) = match spool {
+            Some((spool, path)) => {
+                let from = span.start + spool.kept();
+                let network = archive.range(from, span.end, file.progress())?;
+                (Box::new(spool.then(network)), Some(path))
+            }
+            None => (archive.range(span.start, span.end, file.progress())?, None),
+        };
+        let unpacked = self.unpack(span, into, Counting { inner, tally: file })?;
+        if let Some(parts) = parts {
+            parts.list(&self.key(), &unpacked)?;
+        }
+        if let Some(path) = path {
+            Spool::remove(&path);
+        }
+        Ok(unpacked)
+    }
+
+    fn unpack(&self, span: &Span, into: &Path, inner: impl Read) -> Result<Vec<Unpacked>, FetchError> {
+        let archive = self.take.archive;
+        let mut reader = BufReader::with_capacity(BUFFER, inner);
+        let broken = |error| FetchError::from_io(error, &archive.shown());
+        let mut end = span.start;
+        let mut unpacked = Vec::with_capacity(span.members.len());
+        for (entry, path) in &span.members {
+            // Positions are counted from the sizes of what was read.
+            let gap = entry.offset - end;
+            io::copy(&mut (&mut reader).take(gap), &mut io::sink()).map_err(broken)?;
+            let mut counted = CountingBuf { inner: &mut reader, count: 0 };
+            if directory::read_u32(&mut counted).map_err(broken)? != LOCAL {
+                return Err(archive.unusable(format!("{} is not where the directory says", entry.name)));
+            }
+            let header = LocalHeader::read(&mut counted).map_err(broken)?;
+            if header.name != entry.name || header.method != entry.method {
+                return Err(archive.unusable(format!("{} is named {} at its place", entry.name, header.name)));
+            }
+            let mut data = (&mut counted).take(entry.compressed);
+            let sums = unpack::to_file(&mut data, entry.method, Some(entry.size), &into.join(path))
+                .map_err(|error| error.into_error(&archive.shown(), &entry.name))?;
+            let rest = data.limit();
+            if rest > 0 {
+                return Err(archive.unusable(format!("{} ends {rest} bytes too early", entry.name)));
+            }
+            end = entry.offset + counted.count;
+            archive.compare(&entry.name, (entry.crc, entry.compressed, entry.size), &sums)?;
+            unpacked.push(Unpacked {
+                name: entry.name.clone(),
+                path: path.clone(),
+                size: sums.size,
+                sha256: sums.sha256,
+            });
+        }
+        Ok(unpacked)
+    }
+}

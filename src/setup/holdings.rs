@@ -1,0 +1,112 @@
+//! What setup has put on this machine, with sizes, and its removal. A thing is first taken out of its
+//! place by one rename, so that a removal that is interrupted leaves nothing half.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::libtorch::folder_size;
+use super::{Context, SetupError, data, in_use, installed_variants, unselect, weights};
+use crate::fetch::{FetchError, Lock, unfinished_in};
+use crate::places::Places;
+
+/// The word that stands for all that interrupted runs have left.
+const UNFINISHED: &str = "unfinished";
+
+/// A thing that setup has put in place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Holding {
+    /// "libtorch", "weights", "data" or "unfinished".
+    pub kind: &'static str,
+    /// By this word it is removed.
+    pub name: String,
+    /// Bytes on the disk.
+    pub size: u64,
+    /// Where it is.
+    pub place: PathBuf,
+    /// Whether runs use this variant of libtorch.
+    pub in_use: bool,
+}
+
+/// Everything, by kind and name.
+pub fn holdings(places: &Places) -> Vec<Holding> {
+    let selected = in_use(places);
+    let holding = |kind, name: String, place: PathBuf, in_use| Holding {
+        size: if place.is_dir() {
+            folder_size(&place)
+        } else {
+            fs::metadata(&place).map_or(0, |data| data.len())
+        },
+        kind,
+        name,
+        place,
+        in_use,
+    };
+    let mut found: Vec<Holding> = installed_variants(places)
+        .into_iter()
+        .map(|(variant, root)| {
+            holding("libtorch", variant.name().to_owned(), root, selected == Some(variant))
+        })
+        .collect();
+    for path in files(&weights::folder(places)) {
+        if weights::in_place(&path).is_some() {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            found.push(holding("weights", name, path, false));
+        }
+    }
+    let mut sets = data::installed_in(&places.data_sets());
+    sets.sort_by(|one, other| one.name.cmp(&other.name));
+    found.extend(sets.into_iter().map(|set| holding("data", set.name, set.root, false)));
+    for folder in [places.libtorch(), weights::folder(places), places.data_sets()] {
+        let left = unfinished_in(&folder).into_iter();
+        found.extend(left.map(|path| holding("unfinished", UNFINISHED.to_owned(), path, false)));
+    }
+    found
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut files: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()).collect();
+    files.sort();
+    files
+}
+
+/// Removes what goes by this word, and gives what was removed.
+///
+/// # Errors
+/// When nothing does, or the disk refuses.
+pub fn remove(context: &Context<'_>, what: &str) -> Result<Vec<Holding>, SetupError> {
+    let all = holdings(context.places);
+    let is_it = |holding: &&Holding| {
+        holding.name == what
+            || holding.name.strip_suffix(".pt") == Some(what)
+            || format!("{}-{}", holding.kind, holding.name) == what
+    };
+    let found: Vec<Holding> = all.iter().filter(is_it).cloned().collect();
+    if found.is_empty() {
+        let mut names: Vec<&str> = all.iter().map(|holding| holding.name.as_str()).collect();
+        names.dedup();
+        let installed = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+        return Err(SetupError::NothingToRemove { what: what.to_owned(), installed });
+    }
+    for holding in &found {
+        let folder = holding.place.parent().unwrap_or(&holding.place);
+        // Nobody removes what another setup is working on.
+        let lock = Lock::acquire(folder, context.progress)?;
+        match holding.kind {
+            "weights" => weights::remove(&holding.place)?,
+            _ => {
+                let aside = folder.join(format!(".incoming-removed-{}", std::process::id()));
+                fs::rename(&holding.place, &aside).map_err(SetupError::file("remove", &holding.place))?;
+                if holding.in_use {
+                    unselect(context.places)?;
+                }
+                fs::remove_dir_all(&aside).map_err(FetchError::disk("remove", &aside))?;
+            }
+        }
+        drop(lock);
+    }
+    Ok(found)
+}

@@ -1,0 +1,314 @@
+//! One installation from one offer: check the room, fetch, compare with each wheel's RECORD, and put
+//! the folder together. The same steps serve every source; the caller looks at the result and
+//! publishes it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::offer::{Offer, Prepared};
+use super::stamp::{A_HEADER, Stamp, StampedFile, Trust};
+use super::variant::Variant;
+use super::wheel::RECORDS;
+use crate::fetch::{
+    FetchError, Incoming, Meter, Parts, Progress, Record, Selection, Take, Unpacked, free_bytes, take,
+};
+use crate::setup::{LIBTORCH_VERSION, SetupError, megabytes};
+
+/// Room that must be left beside the libraries.
+const MARGIN: u64 = 64 << 20;
+
+/// An offer that is taken up.
+pub(super) struct Job<'a> {
+    pub(super) offer: &'a Offer,
+    pub(super) variant: Variant,
+    pub(super) headers: bool,
+    pub(super) progress: &'a dyn Progress,
+}
+
+impl Job<'_> {
+    /// Fills `incoming` with the whole variant. What came stays in it when the way failed; it is
+    /// emptied when the bytes were wrong, and removed when the disk is full.
+    pub(super) fn run(&self, mut incoming: Incoming) -> Result<Incoming, SetupError> {
+        let mut result = self.fill(&incoming);
+        if incoming.resumed() && matches!(&result, Err(SetupError::Fetch(error)) if error.is_wrong_bytes()) {
+            // The wrong bytes may be those of an earlier run.
+            incoming.clear()?;
+            result = self.fill(&incoming);
+        }
+        match result {
+            Ok(()) => Ok(incoming),
+            Err(error) => {
+                if let SetupError::Fetch(why) = &error
+                    && (why.is_wrong_bytes() || why.is_full_disk())
+                {
+                    incoming.discard();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn fill(&self, incoming: &Incoming) -> Result<(), SetupError> {
+        let into = incoming.path();
+        self.check_room(incoming)?;
+        let meter = Meter::new(self.progress);
+        self.offer
+            .prepared
+            .iter()
+            .filter_map(|one| one.selection.as_ref())
+            .for_each(|selection| meter.expect(selection.transfer()));
+        let parts = Parts::open(incoming.parts());
+        let (by_range, streamed): (Vec<&Prepared>, Vec<&Prepared>) =
+            self.offer.prepared.iter().partition(|one| one.selection.is_some());
+        let takes: Vec<Take<'_>> = by_range.iter().filter_map(|one| one.take()).collect();
+        let unpacked = take(&takes, into, Some(&parts), &meter)?;
+        let (mut files, mut trust) = (Vec::new(), Trust::Pinned);
+        for (one, unpacked) in by_range.into_iter().zip(unpacked) {
+            trust = trust.weaker(check_record(one, &unpacked, into, false)?);
+            files.extend(unpacked);
+        }
+        for one in streamed {
+            let (unpacked, _) = one.stream(into, &meter)?;
+            trust = trust.weaker(check_record(one, &unpacked, into, true)?);
+            files.extend(unpacked);
+        }
+        self.finish(into, &files, trust)
+    }
+
+    fn check_room(&self, incoming: &Incoming) -> Result<(), FetchError> {
+        let there = folder_size(incoming.path());
+        let need = self.offer.unpacked() + self.offer.kept_meanwhile() + MARGIN;
+        let need = need.saturating_sub(there);
+        let free = free_bytes(incoming.path())?;
+        if free < need {
+            let path = incoming.path().parent().unwrap_or(incoming.path()).to_owned();
+            return Err(FetchError::Space { path, free: megabytes(free), need: megabytes(need) });
+        }
+        Ok(())
+    }
+
+    /// The files that no wheel holds, and the stamp.
+    fn finish(&self, into: &Path, files: &[Unpacked], trust: Trust) -> Result<(), SetupError> {
+        let records = into.join(RECORDS);
+        fs::remove_dir_all(&records).map_err(SetupError::file("remove", records))?;
+        if self.headers && !into.join(A_HEADER).is_file() {
+            let archive = self.offer.prepared.first().map_or_else(String::new, |one| one.archive.shown());
+            return Err(FetchError::Missing { archive, member: A_HEADER.into() }.into());
+        }
+        // torch-sys links libtorch, which in the wheel would ask for libtorch_cuda as well.
+        let script = into.join("lib/libtorch.so");
+        if script.symlink_metadata().is_ok() {
+            fs::remove_file(&script).map_err(SetupError::file("remove", &script))?;
+        }
+        fs::write(&script, "INPUT ( libtorch_cpu.so libc10.so )\n")
+            .map_err(SetupError::file("write", script))?;
+        let version = into.join("build-version");
+        let text = match self.variant {
+            Variant::Cpu => LIBTORCH_VERSION.to_owned(),
+            variant => format!("{LIBTORCH_VERSION}+{}", variant.name()),
+        };
+        fs::write(&version, text).map_err(SetupError::file("write", version))?;
+        // Headers are many and matter to a build only; libraries and licences are few.
+        let is_script = |file: &Unpacked| file.path == Path::new("lib/libtorch.so");
+        let stamped = files
+            .iter()
+            .filter(|file| {
+                !file.path.starts_with("include") && !file.path.starts_with(RECORDS) && !is_script(file)
+            })
+            .map(|file| StampedFile {
+                path: file.path.display().to_string(),
+                size: file.size,
+                sha256: hex::encode(file.sha256),
+            })
+            .collect();
+        let sources = self.offer.prepared.iter().map(|one| one.archive.shown()).collect();
+        Stamp::new(self.variant.name(), sources, trust, self.headers, stamped)
+            .write(into)
+            .map_err(SetupError::file("write the stamp in", into))?;
+        // A power cut after the rename must not find empty files under the right names.
+        for file in files.iter().filter(|file| file.path.starts_with("lib") && !is_script(file)) {
+            let path = into.join(&file.path);
+            let synced = fs::File::open(&path).and_then(|file| file.sync_data());
+            synced.map_err(SetupError::file("write", path))?;
+        }
+        Ok(())
+    }
+}
+
+impl Prepared {
+    fn take(&self) -> Option<Take<'_>> {
+        let selection: &Selection = self.selection.as_ref()?;
+        Some(Take { archive: &self.archive, selection, sha256: self.whole.as_deref() })
+    }
+}
+
+/// Compares every member with RECORD, and RECORD with its pin where this wheel is the known one.
+fn check_record(
+    one: &Prepared,
+    unpacked: &[Unpacked],
+    into: &Path,
+    streamed: bool,
+) -> Result<Trust, FetchError> {
+    let place = PathBuf::from(one.found.wheel.record_place());
+    let missing = || FetchError::Missing { archive: one.archive.shown(), member: "RECORD".into() };
+    let record = unpacked.iter().find(|file| file.path == place).ok_or_else(missing)?;
+    let trust = one.trust(record, streamed)?;
+    let path = into.join(&place);
+    let text =
+        fs::read_to_string(&path).map_err(|source| FetchError::Disk { action: "read", path, source })?;
+    let lines = Record::parse(&text);
+    for file in unpacked.iter().filter(|file| file.path != place) {
+        lines
+            .check(file)
+            .map_err(|mismatch| one.wrong(&mismatch.member, mismatch.expected, mismatch.actual))?;
+    }
+    Ok(trust)
+}
+
+/// Bytes of all files below a folder.
+pub(crate) fn folder_size(folder: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(folder) else { return 0 };
+    let size = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(data) if data.is_dir() => folder_size(&entry.path()),
+        Ok(data) => data.len(),
+        Err(_) => 0,
+    };
+    entries.flatten().map(size).sum()
+}
+
+#[cfg(test)]
+#[allow(dead_code, clippy::unwrap_used, reason = "shared with the tests of fetch, which use all of it")]
+#[path = "../../../tests/support/rude_server.rs"]
+mod rude_server;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::io::{Cursor, Write};
+    use std::time::Duration;
+
+    use sha2::{Digest, Sha256};
+    use zip::write::SimpleFileOptions;
+
+    use super::super::pip::Located;
+    use super::super::sources::Found;
+    use super::super::wheel::Wheel;
+    use super::*;
+    use crate::fetch::{Client, Lock, Policy, Silent};
+
+    use super::rude_server::{Manner, RudeServer};
+
+    const CUPTI: &[u8] = b"the bytes of a library";
+
+    /// A wheel named like the real one with another content, and its RECORD's hash.
+    fn a_wheel(record_of: &[u8]) -> (Vec<u8>, String) {
+        let mut library = Unpacked {
+            name: "nvidia/cu13/lib/libcupti.so.13".into(),
+            path: "".into(),
+            size: record_of.len() as u64,
+            sha256: Sha256::digest(record_of).into(),
+        };
+        // The record's notation is read back from the comparison's own message.
+        let line = |unpacked: &Unpacked| {
+            let hash = Record::default().check(unpacked).unwrap_err().actual;
+            format!("{},sha256={},{}\n", unpacked.name, hash.split(' ').next().unwrap(), unpacked.size)
+        };
+        let mut record = line(&library);
+        library.name = "nvidia_cuda_cupti-13.0.85.dist-info/licenses/License.txt".into();
+        library.size = 3;
+        library.sha256 = Sha256::digest(b"may").into();
+        record += &line(&library);
+        let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        let info = "nvidia_cuda_cupti-13.0.85.dist-info";
+        for (name, bytes) in [
+            ("nvidia/cu13/lib/libcupti.so.13".to_owned(), CUPTI),
+            (format!("{info}/licenses/License.txt"), b"may"),
+            (format!("{info}/RECORD"), record.as_bytes()),
+        ] {
+            zip.start_file(name, SimpleFileOptions::default()).unwrap();
+            zip.write_all(bytes).unwrap();
+        }
+        (zip.finish().unwrap().into_inner(), hex::encode(Sha256::digest(&record)))
+    }
+
+    fn pinned(wheel: &[u8], record: &str) -> Wheel {
+        let sha256 = hex::encode(Sha256::digest(wheel));
+        Wheel::from(crate::setup::libtorch::pins::CPU[1]).with_pins(&sha256, record)
+    }
+
+    /// Installs from a server that serves `bytes`; what the stamp says, or the message.
+    fn run(bytes: &[u8], wheel: Wheel, told: Option<String>, manner: Manner) -> Result<Stamp, String> {
+        let server = RudeServer::start(HashMap::from([("/w.whl".to_owned(), bytes.to_vec())]));
+        server.behave("/w.whl", &[manner]);
+        let home = tempfile::tempdir().unwrap();
+        let policy = Policy { first_pause: Duration::from_millis(1), attempts: 2, ..Policy::default() };
+        let (client, target) = (Client::new(policy).unwrap(), home.path().join("it"));
+        let located = Located { address: server.url("/w.whl"), sha256: told };
+        let found = vec![Found { wheel, located, named_by_user: false }];
+        let lock = Lock::acquire(home.path(), &Silent).unwrap();
+        let install = || -> Result<(), SetupError> {
+            let offer = Offer::look(&client, found, false, &Meter::new(&Silent))?;
+            let job = Job { offer: &offer, variant: Variant::Cpu, headers: false, progress: &Silent };
+            job.run(Incoming::open(&lock, "it")?)?.publish(&target)?;
+            Ok(())
+        };
+        let result = install();
+        let left = fs::read_dir(home.path()).unwrap().count();
+        match result {
+            Ok(()) => {
+                assert_eq!(fs::read(target.join("lib/libcupti.so.13")).unwrap(), CUPTI);
+                assert_eq!(fs::read(target.join("licenses/nvidia-cuda-cupti/License.txt")).unwrap(), b"may");
+                assert!(!target.join(RECORDS).exists());
+                Ok(Stamp::check(&target, false).unwrap())
+            }
+            Err(error) => {
+                assert_eq!(left, 1, "only the lock is left after a failure");
+                Err(error.to_string())
+            }
+        }
+    }
+
+    #[test]
+    fn a_pinned_wheel_is_installed_by_ranges_and_as_a_stream() {
+        let (bytes, record) = a_wheel(CUPTI);
+        for manner in [Manner::Fine, Manner::NoRanges] {
+            let stamp = run(&bytes, pinned(&bytes, &record), None, manner).unwrap();
+            assert_eq!(stamp.trust, Trust::Pinned);
+            assert_eq!(stamp.files.len(), 2);
+        }
+    }
+
+    #[test]
+    fn a_member_that_its_record_does_not_know_is_refused() {
+        let (bytes, record) = a_wheel(b"the bytes of another one");
+        let message = run(&bytes, pinned(&bytes, &record), None, Manner::Fine).unwrap_err();
+        assert!(message.contains("libcupti.so.13") && message.contains("nothing was installed"), "{message}");
+    }
+
+    #[test]
+    fn another_wheel_under_the_pinned_name_is_refused() {
+        let (bytes, _) = a_wheel(CUPTI);
+        let wheel = pinned(&bytes, &"0".repeat(64));
+        let message = run(&bytes, wheel, None, Manner::Fine).unwrap_err();
+        assert!(message.contains("RECORD") && message.contains("SHA-256"), "{message}");
+    }
+
+    #[test]
+    fn an_unknown_wheel_over_an_open_line_is_taken_only_whole_and_with_its_hash() {
+        let (bytes, _) = a_wheel(CUPTI);
+        let wheel = || pinned(b"another wheel", &"0".repeat(64));
+        let told = Some(hex::encode(Sha256::digest(&bytes)));
+        assert_eq!(run(&bytes, wheel(), told, Manner::Fine).unwrap().trust, Trust::WholeWheel);
+        let message = run(&bytes, wheel(), Some("1".repeat(64)), Manner::Fine).unwrap_err();
+        assert!(message.contains("the whole file"), "{message}");
+    }
+
+    #[test]
+    fn a_page_instead_of_a_wheel_and_a_missing_wheel_are_one_message() {
+        let (bytes, record) = a_wheel(CUPTI);
+        let message = run(&bytes, pinned(&bytes, &record), None, Manner::Html).unwrap_err();
+        assert!(message.contains("web page"), "{message}");
+        let message = run(&bytes, pinned(&bytes, &record), None, Manner::Status(404, "")).unwrap_err();
+        assert!(message.contains("404"), "{message}");
+    }
+}

@@ -1,0 +1,159 @@
+//! Where a variant of libtorch can come from, in the order of DESIGN.md: the user's mirror, their
+//! package index asked through pip or uv, PyTorch's own site. Each answers with the wheels that make
+//! up the variant and where each of them lies.
+
+use std::fs;
+
+use super::pip::Located;
+use super::variant::Variant;
+use super::wheel::{METADATA, Wheel, requirements};
+use super::{index, pins, pip};
+use crate::fetch::{Archive, Client, Event, FetchError, Meter, Progress};
+
+/// A wheel, and where it lies.
+#[derive(Clone)]
+pub(super) struct Found {
+    pub(super) wheel: Wheel,
+    pub(super) located: Located,
+    /// The user has named the server or folder: it is believed also where no hash is known.
+    pub(super) named_by_user: bool,
+}
+
+/// Who can be asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Source {
+    /// `YOLO_MIRROR`.
+    Mirror(String),
+    /// The package index that pip knows.
+    Pip,
+    /// The package index that uv knows.
+    Uv,
+    /// PyTorch's site.
+    PyTorch,
+}
+
+impl Source {
+    /// All that may serve a variant, the best first.
+    pub(super) fn of(variant: Variant, mirror: Option<String>) -> Vec<Self> {
+        let mirror = mirror.map(Self::Mirror).into_iter();
+        match variant {
+            // Package indexes have one build, that of CUDA 13.0.
+            Variant::Cpu | Variant::Cu130 => mirror.chain([Self::Pip, Self::Uv, Self::PyTorch]).collect(),
+            Variant::Cu126 | Variant::Cu128 => mirror.chain([Self::PyTorch]).collect(),
+        }
+    }
+
+    /// In words.
+    pub(super) fn shown(&self) -> &'static str {
+        match self {
+            Self::Mirror(_) => "YOLO_MIRROR",
+            Self::Pip => "the package index, asked through pip",
+            Self::Uv => "the package index, asked through uv",
+            Self::PyTorch => "PyTorch's own site",
+        }
+    }
+
+    /// Asks for all wheels of the variant.
+    pub(super) fn ask(
+        &self,
+        client: &Client,
+        variant: Variant,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Found>, String> {
+        if client.is_offline() && !matches!(self, Self::Mirror(mirror) if is_folder(mirror)) {
+            return Err("yolo was told to stay offline".into());
+        }
+        let pinned = match variant {
+            Variant::Cpu => Some(pins::CPU.map(Wheel::from).to_vec()),
+            Variant::Cu130 => Some(pins::CU130.map(Wheel::from).to_vec()),
+            Variant::Cu126 | Variant::Cu128 => None,
+        };
+        let ask = Ask { client, variant, progress };
+        let join = |wheels: Vec<Wheel>, located: Vec<Located>| {
+            let pairs = wheels.into_iter().zip(located);
+            pairs.map(|(wheel, located)| Found { wheel, located, named_by_user: false }).collect()
+        };
+        match (self, pinned) {
+            (Self::Mirror(mirror), Some(wheels)) => {
+                let found = wheels.into_iter().map(|wheel| ask.mirror(mirror, wheel));
+                found.collect::<Result<_, _>>().map_err(|error| error.to_string())
+            }
+            (Self::Pip, Some(wheels)) => pip::ask_pip(&wheels).map(|located| join(wheels, located)),
+            (Self::Uv, Some(wheels)) => pip::ask_uv(&wheels).map(|located| join(wheels, located)),
+            (Self::Pip | Self::Uv, None) => Err("package indexes do not have this variant".into()),
+            (Self::Mirror(mirror), None) => {
+                ask.with_others(|wheel| ask.mirror(mirror, wheel).map_err(|error| error.to_string()))
+            }
+            (Self::PyTorch, _) => ask.with_others(|wheel| ask.pytorch(wheel)),
+        }
+    }
+}
+
+fn is_folder(mirror: &str) -> bool {
+    !mirror.contains("://") || mirror.starts_with("file:")
+}
+
+struct Ask<'a> {
+    client: &'a Client,
+    variant: Variant,
+    progress: &'a dyn Progress,
+}
+
+impl Ask<'_> {
+    fn mirror(&self, mirror: &str, wheel: Wheel) -> Result<Found, FetchError> {
+        let located = index::on_mirror(self.client, mirror, &wheel, self.progress)?;
+        Ok(Found { wheel, located, named_by_user: true })
+    }
+
+    /// PyTorch's site, which has NVIDIA's packages too; where one is not there, the user's index.
+    fn pytorch(&self, wheel: Wheel) -> Result<Found, String> {
+        let located = match index::ask_pytorch(self.client, self.variant, &wheel, self.progress) {
+            Ok(located) => located,
+            Err(error) if wheel.is_torch() => return Err(error.to_string()),
+            Err(error) => {
+                let one = std::slice::from_ref(&wheel);
+                let asked = pip::ask_pip(one).map_err(|why| format!("{error}; {why}"))?;
+                asked.into_iter().next().ok_or_else(|| error.to_string())?
+            }
+        };
+        Ok(Found { wheel, located, named_by_user: false })
+    }
+
+    /// PyTorch's build of the variant, and the wheels that its METADATA asks for.
+    fn with_others(&self, find: impl Fn(Wheel) -> Result<Found, String>) -> Result<Vec<Found>, String> {
+        let torch = find(Wheel::of_pytorch(self.variant))?;
+        if !torch.wheel.names_others() {
+            return Ok(vec![torch]);
+        }
+        let others = requirements(&self.metadata(&torch).map_err(|error| error.to_string())?);
+        if others.is_empty() {
+            return Err(format!("{} names no CUDA libraries that it needs", torch.wheel.shown()));
+        }
+        let mut found = vec![torch];
+        for other in others {
+            found.push(find(other)?);
+        }
+        Ok(found)
+    }
+
+    fn metadata(&self, torch: &Found) -> Result<String, FetchError> {
+        let folder = tempfile::tempdir().map_err(|source| FetchError::Disk {
+            action: "create a temporary folder in",
+            path: std::env::temp_dir(),
+            source,
+        })?;
+        let archive = Archive::open(self.client, &torch.located.address)?;
+        let (meter, picks) = (Meter::new(self.progress), [torch.wheel.metadata_pick()]);
+        match archive.select(&picks, &meter) {
+            Ok(selection) => archive.take(&selection, folder.path(), &meter).map(|_| ())?,
+            Err(FetchError::NoRanges { url }) => {
+                let text = format!("{url} cannot be read in parts, so that it is fetched twice");
+                self.progress.event(Event::Note { text: &text });
+                archive.stream(&picks, folder.path(), &meter).map(|_| ())?;
+            }
+            Err(error) => return Err(error),
+        }
+        let path = folder.path().join(METADATA);
+        fs::read_to_string(&path).map_err(|source| FetchError::Disk { action: "read", path, source })
+    }
+}

@@ -1,0 +1,219 @@
+//! A wheel of some variant, whether the program has seen it before or not: which members are taken,
+//! where they go, and what is known of its bytes.
+
+use super::pins::Pin;
+use super::variant::Variant;
+use crate::fetch::Pick;
+use crate::setup::LIBTORCH_VERSION;
+
+/// Headers in the archive and below the root.
+const HEADERS: (&str, &str) = ("torch/include", "include");
+
+/// Headers in the wheel that the program knows: bytes that travel, and on the disk.
+pub(super) const HEADERS_SIZE: (u64, u64) = (9_700_000, 38_800_000);
+
+/// Where a wheel's RECORD lies while it is installed.
+pub(super) const RECORDS: &str = "records";
+
+/// Where a wheel's METADATA lies while it is installed.
+pub(super) const METADATA: &str = "records/metadata";
+
+/// Bytes on the disk of a variant that tells no sizes before: CUDA's libraries of one variant have
+/// about 5 GB, the CPU's half a gigabyte.
+pub(super) const UNKNOWN_CUDA: u64 = 6 << 30;
+/// The same for the CPU variant.
+pub(super) const UNKNOWN_CPU: u64 = 600 << 20;
+
+/// A wheel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Wheel {
+    pub(super) package: String,
+    pub(super) version: String,
+    /// The file's name, where it is known before someone is asked.
+    pub(super) file: Option<String>,
+    /// SHA-256 of the whole wheel, in hexadecimal, where the program knows it.
+    pub(super) sha256: Option<String>,
+    /// SHA-256 of its RECORD, where the program knows it.
+    pub(super) record_sha256: Option<String>,
+    members: Members,
+    /// Bytes that travel without headers, and on the disk, where they are known.
+    pub(super) size: Option<(u64, u64)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Members {
+    /// Named one by one: (member, place below the root).
+    Named(Vec<(String, String)>),
+    /// All libraries below torch/lib, or of a package of NVIDIA's.
+    Libraries,
+}
+
+impl From<&Pin> for Wheel {
+    fn from(pin: &Pin) -> Self {
+        let all = pin.members.iter().chain(pin.licences);
+        let members = all.map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect();
+        Self {
+            package: pin.package.to_owned(),
+            version: pin.version.to_owned(),
+            file: Some(pin.file.to_owned()),
+            sha256: Some(pin.sha256.to_owned()),
+            record_sha256: Some(pin.record_sha256.to_owned()),
+            members: Members::Named(members),
+            size: Some((pin.packed, pin.unpacked)),
+        }
+    }
+}
+
+impl Wheel {
+    /// PyTorch's own build of a variant: another wheel than the one on package indexes.
+    pub(super) fn of_pytorch(variant: Variant) -> Self {
+        let version = format!("{LIBTORCH_VERSION}+{}", variant.name());
+        let file = format!("torch-{version}-cp312-cp312-manylinux_2_28_x86_64.whl");
+        Self { file: Some(file), ..Self::unseen("torch", &version) }
+    }
+
+    /// A wheel that the program knows by name and version only.
+    pub(super) fn unseen(package: &str, version: &str) -> Self {
+        Self {
+            package: package.to_owned(),
+            version: version.to_owned(),
+            file: None,
+            sha256: None,
+            record_sha256: None,
+            members: Members::Libraries,
+            size: None,
+        }
+    }
+
+    /// `torch==2.11.0`.
+    pub(super) fn requirement(&self) -> String {
+        format!("{}=={}", self.package, self.version)
+    }
+
+    /// `torch 2.11.0`, for people.
+    pub(super) fn shown(&self) -> String {
+        format!("{} {}", self.package, self.version)
+    }
+
+    /// Whether a file of this name is this wheel, for this platform.
+    pub(super) fn is_named(&self, file: &str) -> bool {
+        match &self.file {
+            Some(known) => known == file,
+            None => {
+                let start = format!("{}-{}-", self.distribution(), self.version);
+                file.starts_with(&start) && file.ends_with("x86_64.whl") && file.contains("manylinux")
+            }
+        }
+    }
+
+    /// Whether it is PyTorch's, with the headers.
+    pub(super) fn is_torch(&self) -> bool {
+        self.package == "torch"
+    }
+
+    /// Whether it asks for other wheels that only its METADATA names.
+    pub(super) fn names_others(&self) -> bool {
+        self.is_torch() && self.members == Members::Libraries && !self.version.ends_with("+cpu")
+    }
+
+    /// The name as files are named.
+    fn distribution(&self) -> String {
+        self.package.replace(['-', '.'], "_")
+    }
+
+    fn info(&self) -> String {
+        format!("{}-{}.dist-info", self.distribution(), self.version)
+    }
+
+    /// Where RECORD is put while members are checked against it.
+    pub(super) fn record_place(&self) -> String {
+        format!("{RECORDS}/{}", self.package)
+    }
+
+    /// Everything to take, RECORD too.
+    pub(super) fn picks(&self, headers: bool) -> Vec<Pick> {
+        let info = self.info();
+        let mut picks: Vec<Pick> = match &self.members {
+            Members::Named(members) => members.iter().map(|(from, to)| Pick::file(from, to)).collect(),
+            Members::Libraries if self.is_torch() => vec![
+                Pick::libraries("torch/lib", "lib"),
+                Pick::tree(&format!("{info}/licenses"), "licenses/torch"),
+            ],
+            Members::Libraries => vec![
+                Pick::libraries("nvidia/*/lib", "lib").optional(),
+                Pick::tree(&info, format!("licenses/{}", self.package))
+                    .only(&["icense", "ICENSE", "NOTICE"])
+                    .optional(),
+            ],
+        };
+        picks.push(Pick::file(format!("{info}/RECORD"), self.record_place()));
+        if headers && self.is_torch() {
+            picks.push(Pick::tree(HEADERS.0, HEADERS.1));
+        }
+        picks
+    }
+
+    /// Its METADATA alone.
+    pub(super) fn metadata_pick(&self) -> Pick {
+        Pick::file(format!("{}/METADATA", self.info()), METADATA)
+    }
+
+    /// The same wheel with other hashes.
+    #[cfg(test)]
+    pub(super) fn with_pins(mut self, sha256: &str, record_sha256: &str) -> Self {
+        self.sha256 = Some(sha256.to_owned());
+        self.record_sha256 = Some(record_sha256.to_owned());
+        self
+    }
+}
+
+/// The wheels of NVIDIA that a METADATA asks for on Linux: `Requires-Dist: nvidia-cublas-cu12==12.6.4.1; …`.
+pub(super) fn requirements(metadata: &str) -> Vec<Wheel> {
+    let lines = metadata.lines().take_while(|line| !line.is_empty());
+    lines
+        .filter_map(|line| {
+            let requirement = line.strip_prefix("Requires-Dist:")?.trim();
+            let (requirement, marker) = requirement.split_once(';').unwrap_or((requirement, ""));
+            let on_linux =
+                !marker.contains("extra") && !marker.contains("win32") && !marker.contains("darwin");
+            let (package, version) = requirement.split_once("==")?;
+            let plain = !version.contains(['*', ',']) && package.trim().starts_with("nvidia-");
+            (on_linux && plain).then(|| Wheel::unseen(package.trim(), version.trim()))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wheels_that_a_metadata_asks_for_are_found() {
+        let text = "Metadata-Version: 2.1\nName: torch\n\
+            Requires-Dist: filelock\n\
+            Requires-Dist: nvidia-cublas-cu12==12.6.4.1; platform_system == \"Linux\"\n\
+            Requires-Dist: nvidia-nccl-cu12 == 2.28.9 ; platform_system == \"Linux\" and platform_machine == \"x86_64\"\n\
+            Requires-Dist: nvidia-other==1.0; extra == \"opt\"\n\
+            Requires-Dist: triton==3.6.0; platform_system == \"Linux\"\n\n\
+            Requires-Dist: nvidia-prose==1\n";
+        let found: Vec<String> = requirements(text).iter().map(Wheel::requirement).collect();
+        assert_eq!(found, ["nvidia-cublas-cu12==12.6.4.1", "nvidia-nccl-cu12==2.28.9"]);
+    }
+
+    #[test]
+    fn a_wheel_without_a_known_name_is_recognised_by_package_version_and_platform() {
+        let wheel = Wheel::unseen("nvidia-cublas-cu12", "12.6.4.1");
+        assert!(
+            wheel.is_named(
+                "nvidia_cublas_cu12-12.6.4.1-py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64.whl"
+            )
+        );
+        for other in [
+            "nvidia_cublas_cu12-12.6.4.1-py3-none-manylinux2014_aarch64.whl",
+            "nvidia_cublas_cu12-12.6.4.1-py3-none-win_amd64.whl",
+            "nvidia_cublas_cu12-12.6.4.10-py3-none-manylinux2014_x86_64.whl",
+        ] {
+            assert!(!wheel.is_named(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! What a setup will do, found out before it does anything: each step with where it comes from, how
+//! many bytes travel, how many stay, and on which disk. The steps are then taken in their order.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use yolo_plan::dataset;
+
+use super::data::{DataProspect, PendingData, Summary, data_prospect, look_through};
+use super::trainer::{TrainerProspect, ensure_trainer, trainer_prospect};
+use super::weights::{PendingWeights, Weights, WeightsProspect, weights_prospect};
+use super::{
+    Chosen, Context, LIBTORCH_VERSION, Libtorch, Pending, Prospect, SetupError, checkout_needs_headers,
+    megabytes, prospect, select,
+};
+use crate::fetch::{FetchError, Redacted, free_bytes, mount_of};
+use crate::setup::Variant;
+
+/// What the user wants to have.
+#[derive(Debug, Clone, Default)]
+pub struct Wish {
+    /// libtorch and the trainer.
+    pub programs: bool,
+    /// The variant that the user named or asked to be chosen.
+    pub variant: Option<Chosen>,
+    /// Words of `--weights`.
+    pub weights: Vec<String>,
+    /// Words of `--data`.
+    pub data: Vec<String>,
+}
+
+/// Whether a step has something to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It is there.
+    There,
+    /// It is fetched.
+    Fetch,
+    /// It is built from the checkout.
+    Build,
+    /// The program makes it.
+    Make,
+}
+
+/// One step, as it is shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// "libtorch", "trainer", "weights", "data".
+    pub kind: &'static str,
+    /// What it brings, in words.
+    pub what: String,
+    /// Whether there is something to do.
+    pub state: State,
+    /// Who serves it, and the addresses, without credentials.
+    pub from: Vec<String>,
+    /// Bytes that travel; absent where a server does not tell before.
+    pub transfer: Option<u64>,
+    /// Bytes on the disk afterwards; absent where nobody knows.
+    pub size: Option<u64>,
+    /// Where it is or goes.
+    pub place: PathBuf,
+    /// Why it is this and not another, and what it cannot serve.
+    pub reasons: Vec<String>,
+    /// What this step cannot serve.
+    pub unserved: Vec<String>,
+}
+
+/// A disk, and what the steps put on it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Disk {
+    /// Where it is mounted.
+    pub mount: PathBuf,
+    /// Bytes that are free.
+    pub free: u64,
+    /// Bytes that the steps need, archives and contents together, as far as they are known.
+    pub need: u64,
+}
+
+/// All steps.
+#[derive(Debug)]
+pub struct Plan {
+    steps: Vec<(Step, Action)>,
+}
+
+/// What is done for a step.
+#[derive(Debug)]
+enum Action {
+    Nothing,
+    Libtorch(Box<Pending>),
+    UseLibtorch(Libtorch),
+    Trainer,
+    Weights(PendingWeights),
+    HaveWeights(Weights),
+    MakeData(PathBuf, String),
+    Data(Box<PendingData>),
+    LookThrough(String, Option<super::data::Installed>),
+}
+
+/// What a step came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// A libtorch.
+    Libtorch {
+        /// Its folder.
+        root: PathBuf,
+        /// Its variant.
+        variant: String,
+    },
+    /// The trainer.
+    Trainer {
+        /// The program.
+        path: PathBuf,
+    },
+    /// Weights.
+    Weights(Weights),
+    /// A data set.
+    Data {
+        /// Its name.
+        name: String,
+        /// What lies in it.
+        summary: Summary,
+    },
+}
+
+impl Plan {
+    /// Looks at everything that is wished for; nothing is changed.
+    ///
+    /// # Errors
+    /// When something can neither be found nor fetched.
+    pub fn make(
+        wish: &Wish,
+        context: &Context<'_>,
+        places: &dataset::Places,
+        choose: impl FnOnce() -> Chosen,
+    ) -> Result<Self, SetupError> {
+        let mut steps = Vec::new();
+        if wish.programs {
+            let found = prospect(context, wish.variant.clone(), choose, checkout_needs_headers())?;
+            let libtorch = match &found {
+                Prospect::There(libtorch) => Some(libtorch.clone()),
+                Prospect::Fetch(_) => None,
+            };
+            steps.push(libtorch_step(found, wish.variant.as_ref()));
+            steps.push(trainer_step(trainer_prospect(context.places, libtorch.as_ref())?));
+        }
+        for word in &wish.weights {
+            steps.push(weights_step(word, weights_prospect(context, word)?));
+        }
+        for word in &wish.data {
+            steps.push(data_step(word, data_prospect(context, word, places)?, places));
+        }
+        Ok(Self { steps })
+    }
+
+    /// The steps, as they are shown.
+    pub fn steps(&self) -> impl Iterator<Item = &Step> {
+        self.steps.iter().map(|(step, _)| step)
+    }
+
+    /// Whether everything is there.
+    pub fn is_done(&self) -> bool {
+        self.steps().all(|step| step.state == State::There)
+    }
+
+    /// The disks that something is put on.
+    ///
+    /// # Errors
+    /// When a disk cannot be asked.
+    pub fn disks(&self) -> Result<Vec<Disk>, SetupError> {
+        let mut disks: Vec<Disk> = Vec::new();
+        for step in self.steps().filter(|step| step.state != State::There) {
+            // Archives are on the disk beside what comes out of them; libtorch's are only in part.
+            let archive = if step.kind == "data" { step.transfer.unwrap_or(0) } else { 0 };
+            let need = step.size.unwrap_or(0) + archive;
+            let mount = mount_of(&step.place);
+            match disks.iter_mut().find(|disk| disk.mount == mount) {
+                Some(disk) => disk.need += need,
+                None => disks.push(Disk { free: free_bytes(&step.place)?, mount, need }),
+            }
+        }
+        Ok(disks)
+    }
+
+    /// Refuses a plan that does not fit on its disks.
+    ///
+    /// # Errors
+    /// When one of them is too small.
+    pub fn check_room(&self) -> Result<(), SetupError> {
+        match self.disks()?.into_iter().find(|disk| disk.need > disk.free) {
+            None => Ok(()),
+            Some(Disk { mount, free, need }) => {
+                let (free, need) = (megabytes(free), megabytes(need));
+                Err(FetchError::Space { path: mount, free, need }.into())
+            }
+        }
+    }
+
+    /// Takes the steps in their order and tells what each came to.
+    ///
+    /// # Errors
+    /// The first failure; what the steps before it did stays.
+    pub fn run(
+        self,
+        context: &Context<'_>,
+        places: &dataset::Places,
+        mut tell: impl FnMut(&Step, &Outcome),
+    ) -> Result<Vec<Outcome>, SetupError> {
+        let mut outcomes = Vec::new();
+        let mut libtorch = None;
+        for (step, action) in self.steps {
+            let outcome = match action {
+                Action::Nothing => Outcome::Trainer { path: step.place.clone() },
+                Action::UseLibtorch(found) => {
+                    if let Some(variant) = Variant::named(&found.variant)
+                        && found.root.starts_with(context.places.libtorch())
+                    {
+                        select(context.places, variant)?;
+                    }
+                    libtorch_outcome(libtorch.insert(found))
+                }
+                Action::Libtorch(pending) => libtorch_outcome(libtorch.insert(pending.run(context)?)),
+                Action::Trainer => match &libtorch {
+                    Some(libtorch) => {
+                        let path = ensure_trainer(context.places, libtorch, context.progress)?;
+                        Outcome::Trainer { path }
+                    }
+                    // A plan with a trainer has libtorch before it.
+                    None => continue,
+                },
+                Action::HaveWeights(weights) => Outcome::Weights(weights),
+                Action::Weights(pending) => Outcome::Weights(pending.run(context)?),
+                Action::MakeData(folder, word) => {
+                    yolo_data::shapes::generate(&folder, &|_| ())?;
+                    data_outcome(&word, look_through(&word, places, None)?)
+                }
+                Action::Data(pending) => data_outcome(pending.name(), pending.run(context)?),
+                Action::LookThrough(word, installed) => {
+                    data_outcome(&word, look_through(&word, places, installed)?)
+                }
+            };
+            tell(&step, &outcome);
+            outcomes.push(outcome);
+        }
+        Ok(outcomes)
+    }
+}
+
+fn libtorch_outcome(libtorch: &Libtorch) -> Outcome {
+    Outcome::Libtorch { root: libtorch.root.clone(), variant: libtorch.variant.clone() }
+}
+
+fn data_outcome(name: &str, summary: Summary) -> Outcome {
+    Outcome::Data { name: name.to_owned(), summary }
+}
+
+/// A step that has nothing to do.
+fn there(kind: &'static str, what: String, place: &Path) -> Step {
+    Step {
+        kind,
+        what,
+        state: State::There,
+        from: Vec::new(),
+        transfer: Some(0),
+        size: None,
+        place: place.to_owned(),
+        reasons: Vec::new(),
+        unserved: Vec::new(),
+    }
+}
+
+fn libtorch_step(prospect: Prospect, chosen: Option<&Chosen>) -> (Step, Action) {
+    match prospect {
+        Prospect::There(libtorch) => {
+            let what = format!("libtorch {LIBTORCH_VERSION} ({})", libtorch.variant);
+            let mut step = there("libtorch", what, &libtorch.root);
+            if let Some(chosen) = chosen {
+                (step.reasons, step.unserved) = (chosen.reasons.clone(), chosen.unserved.clone());
+            }
+            (step, Action::UseLibtorch(libtorch))
+        }
+        Prospect::Fetch(pending) => {
+            let headers = if pending.headers() { ", with headers to build the trainer" } else { "" };
+            let name = pending.chosen().variant.name();
+            let step = Step {
+                what: format!("libtorch {LIBTORCH_VERSION} ({name}{headers})"),
+                state: State::Fetch,
+                from: [pending.source().to_owned()].into_iter().chain(pending.addresses()).collect(),
+                transfer: pending.transfer(),
+                size: Some(pending.unpacked()),
+                reasons: pending.chosen().reasons.clone(),
+                unserved: pending.chosen().unserved.clone(),
+                ..there("libtorch", String::new(), pending.target())
+            };
+            (step, Action::Libtorch(pending))
+        }
+    }
+}
+
+fn trainer_step(prospect: TrainerProspect) -> (Step, Action) {
+    let what = "yolo-trainer".to_owned();
+    match prospect {
+        TrainerProspect::There(path) => (there("trainer", what, &path), Action::Nothing),
+        TrainerProspect::Build(path) => {
+            let from = vec!["the checkout, built with cargo".to_owned()];
+            (Step { state: State::Build, from, ..there("trainer", what, &path) }, Action::Trainer)
+        }
+    }
+}
+
+fn weights_step(word: &str, prospect: WeightsProspect) -> (Step, Action) {
+    let what = format!("weights {}", Redacted::new(word));
+    match prospect {
+        WeightsProspect::There(weights) => {
+            let step = Step { size: Some(weights.size), ..there("weights", what, &weights.path) };
+            (step, Action::HaveWeights(weights))
+        }
+        WeightsProspect::Fetch(pending) => {
+            let step = Step {
+                state: State::Fetch,
+                from: pending.sources(),
+                transfer: pending.length(),
+                size: pending.length(),
+                ..there("weights", what, pending.target())
+            };
+            (step, Action::Weights(pending))
+        }
+    }
+}
+
+fn data_step(word: &str, prospect: DataProspect, places: &dataset::Places) -> (Step, Action) {
+    let what = format!("data set {word}");
+    match prospect {
+        DataProspect::There { yaml, installed } => {
+            let size = installed.as_ref().map(|installed| installed.bytes);
+            let step = Step { size, ..there("data", what, &yaml) };
+            (step, Action::LookThrough(word.to_owned(), installed))
+        }
+        DataProspect::Make(folder) => {
+            let from = vec!["made by yolo".to_owned()];
+            let step = Step { state: State::Make, from, ..there("data", what, &folder) };
+            (step, Action::MakeData(places.builtin_yaml(word).with_file_name(""), word.to_owned()))
+        }
+        DataProspect::Fetch(pending) => {
+            let step = Step {
+                state: State::Fetch,
+                from: pending.sources(),
+                transfer: pending.transfer(),
+                size: pending.unpacked(),
+                ..there("data", what, pending.target())
+            };
+            (step, Action::Data(pending))
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Weights by the names under which release v7.0 of YOLOv5 publishes them, or from any address or
+//! path. A file is opened and its parameters are counted before it is put in place, so that a web
+//! page, a cut file or another model never gets there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use yolo_data::weights::WeightsFile;
+use yolo_plan::model::{ModelSpec, builtin};
+
+use super::{Context, SetupError};
+use crate::fetch::{Event, FetchError, Incoming, Lock, Meter, Redacted, Wanted, download};
+use crate::places::Places;
+
+/// Where the release lies.
+const RELEASE: &str = "https://github.com/ultralytics/yolov5/releases/download/v7.0/";
+
+/// Classes of the published models, which were trained on COCO.
+const CLASSES: usize = 80;
+
+/// (name, bytes, SHA-256) of files of the release that were seen.
+const SEEN: [(&str, u64, &str); 1] =
+    [("yolov5n", 4_062_133, "4f180cf23ba0717ada0badd6c685026d73d48f184d00fc159c2641284b2ac0a3")];
+
+/// Buffers of a model, which nobody counts as parameters.
+const BUFFERS: [&str; 5] = ["running_mean", "running_var", "num_batches_tracked", "anchors", "anchor_grid"];
+
+/// What a word of `--weights` means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Word {
+    /// A published name, without `.pt`.
+    Published(String),
+    /// An address.
+    Address(String),
+    /// Anything else: a path.
+    Path(PathBuf),
+}
+
+impl Word {
+    /// Reads a word: `yolov5s`, `yolov5s.pt`, `https://…`, `path/to/best.pt`.
+    pub fn parse(word: &str) -> Self {
+        let name = word.strip_suffix(".pt").unwrap_or(word);
+        if builtin::names().iter().any(|known| known == name) {
+            Self::Published(name.to_owned())
+        } else if word.contains("://") {
+            Self::Address(word.to_owned())
+        } else {
+            Self::Path(PathBuf::from(word))
+        }
+    }
+
+    /// The name under which the file is kept; `None` when an address ends in no name.
+    fn file(&self) -> Option<String> {
+        match self {
+            Self::Published(name) => Some(format!("{name}.pt")),
+            Self::Address(address) => {
+                let shown = Redacted::new(address).to_string();
+                let file = shown.rsplit('/').next().unwrap_or_default().replace("%20", " ");
+                (!file.is_empty() && !file.starts_with('.')).then_some(file)
+            }
+            Self::Path(path) => Some(path.file_name()?.to_string_lossy().into_owned()),
+        }
+    }
+}
+
+/// Weights that are in place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Weights {
+    /// The file.
+    pub path: PathBuf,
+    /// Bytes.
+    pub size: u64,
+    /// SHA-256 in hexadecimal.
+    pub sha256: String,
+    /// Numbers that learn.
+    pub parameters: u64,
+    /// Class names in the file.
+    pub classes: Option<usize>,
+    /// Where they came from, without credentials.
+    pub source: String,
+}
+
+/// Weights that have to be fetched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingWeights {
+    word: Word,
+    wanted: Wanted,
+    target: PathBuf,
+}
+
+/// What is there, or what would have to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WeightsProspect {
+    /// In place and checked by an earlier run.
+    There(Weights),
+    /// To be fetched or copied.
+    Fetch(PendingWeights),
+}
+
+/// The folder of all weights.
+pub fn folder(places: &Places) -> PathBuf {
+    places.data().join("weights")
+}
+
+/// Looks whether weights are there, and where they would come from.
+///
+/// # Errors
+/// When a path does not exist, or an address names no file.
+pub fn weights_prospect(context: &Context<'_>, word: &str) -> Result<WeightsProspect, SetupError> {
+    let parsed = Word::parse(word);
+    let unusable =
+        |why: &str| SetupError::Weights { word: Redacted::new(word).to_string(), why: why.to_owned() };
+    let file =
+        parsed.file().ok_or_else(|| unusable("names no file; end the address with one, such as best.pt"))?;
+    let target = folder(context.places).join(&file);
+    if let Some(weights) = in_place(&target) {
+        let same = match &parsed {
+            Word::Published(_) => true,
+            Word::Address(address) => weights.source == Redacted::new(address).as_str(),
+            Word::Path(path) => fs::metadata(path).is_ok_and(|data| data.len() == weights.size),
+        };
+        if same {
+            return Ok(WeightsProspect::There(weights));
+        }
+    }
+    let mut sources = Vec::new();
+    let (mut length, mut sha256) = (None, None);
+    match &parsed {
+        Word::Published(name) => {
+            let mirror = context.mirror().map(|mirror| format!("{}/{file}", mirror.trim_end_matches('/')));
+            sources.extend(mirror);
+            sources.push(format!("{RELEASE}{file}"));
+            if let Some((_, size, hash)) = SEEN.iter().find(|(known, ..)| known == name) {
+                (length, sha256) = (Some(*size), Some((*hash).to_owned()));
+            }
+        }
+        Word::Address(address) => sources.push(address.clone()),
+        Word::Path(path) => {
+            if !path.is_file() {
+                return Err(unusable("is not there, and is no name of published weights"));
+            }
+            let absolute = std::path::absolute(path).map_err(SetupError::file("find", path))?;
+            sources.push(absolute.display().to_string());
+        }
+    }
+    let wanted = Wanted { name: file, sources, length, sha256 };
+    Ok(WeightsProspect::Fetch(PendingWeights { word: parsed, wanted, target }))
+}
+
+impl PendingWeights {
+    /// Where they come from, without credentials, the best source first.
+    pub fn sources(&self) -> Vec<String> {
+        self.wanted.sources.iter().map(|source| Redacted::new(source).to_string()).collect()
+    }
+
+    /// Bytes, where they are known before.
+    pub fn length(&self) -> Option<u64> {
+        self.wanted.length
+    }
+
+    /// Where they go.
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Fetches, opens and counts them, and puts them in place.
+    ///
+    /// # Errors
+    /// When no source can serve, the file holds no such model, or the disk refuses.
+    pub fn run(&self, context: &Context<'_>) -> Result<Weights, SetupError> {
+        let folder = folder(context.places);
+        let lock = Lock::acquire(&folder, context.progress)?;
+        lock.sweep();
+        // Another setup may have finished while this one waited for the lock.
+        if let (Word::Published(_), Some(weights)) = (&self.word, in_place(&self.target)) {
+            return Ok(weights);
+        }
+        let name = &self.wanted.name;
+        context.progress.event(Event::Step { text: &format!("fetching {name}") });
+        let incoming = Incoming::open(&lock, name)?;
+        let part = incoming.parts().join(name);
+        let meter = Meter::new(context.progress);
+        let mut refusals = Vec::new();
+        for source in &self.wanted.sources {
+            let wanted = Wanted { sources: vec![source.clone()], ..self.wanted.clone() };
+            match download(context.client()?, &wanted, &part, &meter) {
+                Err(error) if error.is_full_disk() => {
+                    incoming.discard();
+                    return Err(error.into());
+                }
+                Err(error) if error.is_disk() => return Err(error.into()),
+                Err(error) => refusals.push(error.to_string()),
+                Ok(done) => {
+                    let shown = &done.source;
+                    match self.check(&done.path, shown) {
+                        Ok((parameters, classes)) => {
+                            let weights = Weights {
+                                path: self.target.clone(),
+                                size: done.size,
+                                sha256: done.sha256,
+                                parameters,
+                                classes,
+                                source: done.source,
+                            };
+                            publish(incoming, &done.path, &part, &weights)?;
+                            return Ok(weights);
+                        }
+                        Err(why) => {
+                            // Bytes that hold no model are of no use to a later run.
+                            let _ = fs::remove_file(&part);
+                            refusals.push(why);
+                        }
+                    }
+                }
+            }
+        }
+        Err(FetchError::NoSource { name: name.clone(), refusals }.into())
+    }
+
+    /// Opens the file and counts its parameters.
+    fn check(&self, path: &Path, shown: &str) -> Result<(u64, Option<usize>), String> {
+        let file = yolo_data::weights::read(path).map_err(|error| {
+            // The file lies under a name that the user does not know.
+            error.to_string().replace(&path.display().to_string(), shown)
+        })?;
+        let (parameters, classes) = (count(&file), file.names.as_ref().map(Vec::len));
+        if let Word::Published(name) = &self.word {
+            let summary = ModelSpec::load(name, CLASSES, None).and_then(|spec| spec.summary());
+            let expected = summary.map_err(|error| error.to_string())?.parameters;
+            if parameters != expected || classes.is_some_and(|classes| classes != CLASSES) {
+                return Err(format!(
+                    "{shown}: it is not {name}: it has {parameters} parameters and {} classes, not {expected} and {CLASSES}",
+                    classes.map_or_else(|| "no".to_owned(), |classes| classes.to_string()),
+                ));
+            }
+        }
+        Ok((parameters, classes))
+    }
+}
+
+/// Numbers that learn.
+fn count(file: &WeightsFile) -> u64 {
+    let learns = |name: &str| !BUFFERS.contains(&name.rsplit('.').next().unwrap_or_default());
+    let numbers = |shape: &[usize]| shape.iter().map(|&side| side as u64).product::<u64>();
+    file.tensors.iter().filter(|(name, _)| learns(name)).map(|(_, tensor)| numbers(&tensor.shape)).sum()
+}
+
+/// The record of weights, beside them.
+fn record(target: &Path) -> PathBuf {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    target.with_file_name(format!(".{name}.json"))
+}
+
+/// Weights that were put in place and have not changed since.
+pub(super) fn in_place(target: &Path) -> Option<Weights> {
+    let size = fs::metadata(target).ok()?.len();
+    let weights: Weights = serde_json::from_slice(&fs::read(record(target)).ok()?).ok()?;
+    (weights.size == size).then(|| Weights { path: target.to_owned(), ..weights })
+}
+
+fn publish(incoming: Incoming, from: &Path, part: &Path, weights: &Weights) -> Result<(), SetupError> {
+    if from != part {
+        fs::copy(from, part).map_err(SetupError::file("copy", from))?;
+    }
+    let text = serde_json::to_vec_pretty(weights).unwrap_or_default();
+    let path = record(&weights.path);
+    fs::write(&path, text).map_err(SetupError::file("write", path))?;
+    incoming.publish_path(part, &weights.path)?;
+    Ok(())
+}
+
+/// Removes weights and their record.
+pub(super) fn remove(target: &Path) -> Result<(), SetupError> {
+    fs::remove_file(target).map_err(SetupError::file("remove", target))?;
+    // Without its file a record counts for nothing.
+    let _ = fs::remove_file(record(target));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_addresses_and_paths_are_told_apart() {
+        assert_eq!(Word::parse("yolov5s.pt"), Word::Published("yolov5s".into()));
+        assert_eq!(Word::parse("yolov5x6"), Word::Published("yolov5x6".into()));
+        assert_eq!(Word::parse("https://h/best.pt"), Word::Address("https://h/best.pt".into()));
+        assert_eq!(Word::parse("runs/best.pt"), Word::Path("runs/best.pt".into()));
+        assert_eq!(Word::parse("https://me:secret@h/a/best.pt?token=x").file().as_deref(), Some("best.pt"));
+        assert_eq!(Word::parse("https://h/").file(), None);
+    }
+}

@@ -1,0 +1,111 @@
+//! `yolo setup`: says what will be installed, from where, how many bytes and onto which disk, does
+//! it, and says what stands. `--list` and `--remove` show and take away what is installed.
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use crate::cli::{SetupArgs, VariantName};
+use crate::error::CommandError;
+use crate::host;
+use crate::interrupt::Interrupt;
+use crate::places::Places;
+use crate::printer::{Printer, SetupView, setup as show};
+use crate::setup::{self, Chosen, Context, Disk, Holding, Outcome, Plan, Step, Wish};
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report {
+    steps: Vec<Step>,
+    disks: Vec<Disk>,
+    /// What each step came to; absent after `--dry-run`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    done: Option<Vec<Outcome>>,
+}
+
+/// Sets up as the words say.
+pub(crate) fn setup(args: &SetupArgs, offline: bool, printer: &Printer) -> Result<ExitCode, CommandError> {
+    let places = Places::from_env()?;
+    let view = SetupView::new(printer);
+    let context = Context::new(&places, offline, &view);
+    if args.list {
+        list(&setup::holdings(&places), args.json, printer);
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !args.remove.is_empty() {
+        for word in &args.remove {
+            for gone in setup::remove(&context, word)? {
+                printer.say(show::removed(&gone));
+            }
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let plan_places = host::plan_places(&places)?;
+    let choose = || host::chosen_for_this_machine(&places);
+    let variant = args.libtorch.map(|name| match name.variant() {
+        Some(variant) => Chosen::named(variant),
+        None => choose(),
+    });
+    let wish = Wish {
+        // Whoever names weights or a data set gets these; whoever names nothing, what a run needs.
+        programs: variant.is_some() || (args.weights.is_empty() && args.data.is_empty()),
+        variant,
+        weights: args.weights.clone(),
+        data: args.data.clone(),
+    };
+    let _interrupt = Interrupt::says("what came is kept: run the same command again to go on", printer);
+    let plan = Plan::make(&wish, &context, &plan_places, choose)?;
+    let steps: Vec<Step> = plan.steps().cloned().collect();
+    let disks = plan.disks()?;
+    view.clear();
+    if args.dry_run || !plan.is_done() {
+        let text = show::plan(&steps, &disks);
+        match (args.dry_run, args.json) {
+            (true, true) => {}
+            (true, false) => printer.result(text),
+            (false, _) => printer.say(text),
+        }
+    }
+    if args.dry_run {
+        if args.json {
+            printer.result(json(&Report { steps, disks, done: None }));
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    plan.check_room()?;
+    let done = plan.run(&context, &plan_places, |step, outcome| {
+        view.above(|| printer.say(show::outcome(step, outcome)));
+    })?;
+    drop(view);
+    if args.json {
+        printer.result(json(&Report { steps, disks, done: Some(done) }));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(holdings: &[Holding], as_json: bool, printer: &Printer) {
+    if as_json {
+        printer.result(json(&holdings));
+    } else if holdings.is_empty() {
+        printer.say("nothing is installed; `yolo setup` installs what a run needs");
+    } else {
+        printer.result(show::holdings(holdings));
+    }
+}
+
+fn json(value: &impl Serialize) -> String {
+    // These types have text keys only, which JSON can always hold.
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+impl VariantName {
+    fn variant(self) -> Option<setup::Variant> {
+        match self {
+            Self::Auto => None,
+            Self::Cpu => Some(setup::Variant::Cpu),
+            Self::Cu126 => Some(setup::Variant::Cu126),
+            Self::Cu128 => Some(setup::Variant::Cu128),
+            Self::Cu130 => Some(setup::Variant::Cu130),
+        }
+    }
+}
