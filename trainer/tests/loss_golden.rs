@@ -12,10 +12,10 @@ mod support;
 
 use std::collections::HashMap;
 
-use support::{committed, floats, golden, json, relative, tensors};
+use support::{committed, floats, golden, json, loss_settings, relative, tensors};
 use tch::{Device, Kind, Tensor};
+use yolo_trainer::loss::DetectionLoss;
 use yolo_trainer::loss::assign::assign_level;
-use yolo_trainer::loss::{DetectionLoss, LossSettings};
 
 /// Cases whose heads are in the file; the two of a whole model are compared by the model's test.
 const CASES: [&str; 7] =
@@ -23,23 +23,8 @@ const CASES: [&str; 7] =
 
 type Tensors = HashMap<String, Tensor>;
 
-fn settings(hyp: &serde_json::Value) -> LossSettings {
-    let number = |key: &str| hyp[key].as_f64().unwrap();
-    LossSettings {
-        box_gain: number("box"),
-        objectness_gain: number("obj"),
-        class_gain: number("cls"),
-        objectness_positive_weight: number("obj_pw"),
-        class_positive_weight: number("cls_pw"),
-        label_smoothing: number("label_smoothing"),
-        focal_gamma: number("fl_gamma"),
-        anchor_threshold: number("anchor_t"),
-    }
-}
-
 fn targets(all: &Tensors, case: &str) -> Vec<[f32; 6]> {
-    let name = format!("{case}.targets");
-    floats(&all[&name]).chunks_exact(6).map(|row| row.try_into().unwrap()).collect()
+    support::targets(&all[&format!("{case}.targets")])
 }
 
 fn heads(all: &Tensors, case: &str) -> Vec<Tensor> {
@@ -50,7 +35,7 @@ fn compare(all: &Tensors, case: &str, expected: &serde_json::Value) {
     let heads: Vec<Tensor> = heads(all, case).into_iter().map(|head| head.set_requires_grad(true)).collect();
     let classes = heads[0].size()[4] as usize - 5;
     let anchors = &all[&format!("{case}.anchors")];
-    let loss = DetectionLoss::new(anchors, classes, settings(&expected["hyp"]), Device::Cpu).unwrap();
+    let loss = DetectionLoss::new(anchors, classes, loss_settings(&expected["hyp"]), Device::Cpu).unwrap();
     let output = loss.compute(&heads, &targets(all, case)).unwrap();
 
     let total = output.total.double_value(&[]);

@@ -13,7 +13,7 @@ mod support;
 use std::collections::HashMap;
 
 use serde_json::Value;
-use support::{golden, json, tensors};
+use support::{golden, json, targets, tensors, yolov5n};
 use tch::{Device, Kind, Tensor};
 use yolo_plan::model::ModelSpec;
 use yolo_plan::options::Optimizer as Algorithm;
@@ -86,13 +86,9 @@ fn run(case: &Case<'_>) {
     let numbers_of_case = &root[case.name];
     let expected = tensors(&golden("c_optim_ema.safetensors").unwrap());
     let input = tensors(&golden("a_yolov5n_io.safetensors").unwrap());
-    let targets = tensors(&golden("b_loss_d_build_targets.safetensors").unwrap());
-    let flat = Vec::<f32>::try_from(targets["targets"].reshape([-1])).unwrap();
-    let targets: Vec<[f32; 6]> = flat.as_chunks::<6>().0.to_vec();
+    let targets = targets(&tensors(&golden("b_loss_d_build_targets.safetensors").unwrap())["targets"]);
 
-    let mut model = Model::new(&ModelSpec::load("yolov5n", 80, None).unwrap(), Device::Cpu).unwrap();
-    let transfer = model.transfer(&yolo_data::weights::read(&initial).unwrap(), false).unwrap();
-    assert_eq!((transfer.matched, transfer.total), (349, 349));
+    let model = yolov5n(&initial);
     let hyp = |name: &str| numbers_of_case["hyp"][name].as_f64().unwrap();
     let settings = LossSettings {
         box_gain: hyp("box"),

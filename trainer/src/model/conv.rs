@@ -4,7 +4,7 @@ use tch::{Kind, Tensor};
 use tch_distributed::{RunningStats, sync_batch_norm};
 use yolo_plan::model::{Activation, ConvSpec};
 
-use super::block::{Block, Meter, Pass, Shape};
+use super::block::{Block, Pass};
 use super::build::Builder;
 use super::state::Role;
 use crate::error::TrainError;
@@ -52,17 +52,6 @@ impl Block for Conv2d {
         let pair = |[a, b]: [usize; 2]| [a as i64, b as i64];
         Ok(x.f_conv2d(&self.weight, self.bias.as_ref(), pair(s), pair(p), [d as i64; 2], g as i64)?)
     }
-
-    fn trace(&self, shape: Shape, meter: &mut Meter) -> Shape {
-        let ConvSpec { c1, c2, k, s, p, d, g, .. } = self.spec;
-        let side = |size: usize, axis: usize| {
-            (size + 2 * p[axis]).saturating_sub(d * (k[axis] - 1) + 1) / s[axis] + 1
-        };
-        let out = Shape { c: c2, h: side(shape.h, 0), w: side(shape.w, 1) };
-        meter.leaf();
-        meter.macs += (out.numel() * (c1 / g * k[0] * k[1])) as f64;
-        out
-    }
 }
 
 /// Normalisation by the statistics of the batch, or by the recorded ones.
@@ -102,12 +91,6 @@ impl Block for BatchNorm2d {
         let (w, b) = (Some(&self.weight), Some(&self.bias));
         let (m, v) = (Some(&self.mean), Some(&self.variance));
         Ok(x.f_batch_norm(w, b, m, v, pass.training, pass.momentum, pass.eps, true)?)
-    }
-
-    fn trace(&self, shape: Shape, meter: &mut Meter) -> Shape {
-        meter.leaf();
-        meter.macs += 4.0 * shape.numel() as f64;
-        shape
     }
 }
 
@@ -154,15 +137,6 @@ impl Block for Conv {
         }
         activate(y, self.conv.spec.act)
     }
-
-    fn trace(&self, shape: Shape, meter: &mut Meter) -> Shape {
-        let mut out = self.conv.trace(shape, meter);
-        if let Some(norm) = &self.norm {
-            out = norm.trace(out, meter);
-        }
-        meter.activation(self.conv.spec.act);
-        out
-    }
 }
 
 /// A convolution with a square kernel, padded to keep the size at stride 1.
@@ -207,16 +181,6 @@ impl Block for ConvTranspose2d {
         let (s, p, op) = (self.stride as i64, self.padding as i64, self.output_padding as i64);
         let groups = self.groups as i64;
         Ok(x.f_conv_transpose2d(&self.weight, Some(&self.bias), [s; 2], [p; 2], [op; 2], groups, [1; 2])?)
-    }
-
-    fn trace(&self, shape: Shape, meter: &mut Meter) -> Shape {
-        let size = self.weight.size();
-        let k = size[2] as usize;
-        let side = |n: usize| (n - 1) * self.stride + k + self.output_padding - 2 * self.padding;
-        let out = Shape { c: size[1] as usize * self.groups, h: side(shape.h), w: side(shape.w) };
-        meter.leaf();
-        meter.macs += (out.numel() * (size[0] as usize / self.groups * k * k)) as f64;
-        out
     }
 }
 

@@ -4,7 +4,7 @@
 use tch::Tensor;
 use yolo_plan::model::{Activation, ConvSpec, CspSpec};
 
-use super::block::{Block, Meter, Pass, Sequential, Shape};
+use super::block::{Block, Pass, Sequential};
 use super::build::Builder;
 use super::conv::{BatchNorm2d, Conv, Conv2d, activate, square};
 use super::ghost::GhostBottleneck;
@@ -55,11 +55,6 @@ impl Block for Bottleneck {
             (true, true) => y.f_add_(x)?,
             (true, false) => y.f_add(x)?,
         })
-    }
-
-    fn trace(&self, shape: Shape, meter: &mut Meter) -> Shape {
-        let shape = self.cv1.trace(shape, meter);
-        self.cv2.trace(shape, meter)
     }
 }
 
@@ -124,13 +119,6 @@ impl Block for C3 {
         let shallow = self.cv2.forward(x, pass)?;
         self.cv3.forward(&Tensor::f_cat(&[deep, shallow], 1)?, pass)
     }
-
-    fn trace(&self, shape: Shape, meter: &mut Meter) -> Shape {
-        let deep = self.cv1.trace(shape, meter);
-        let deep = self.m.trace(deep, meter);
-        let shallow = self.cv2.trace(shape, meter);
-        self.cv3.trace(Shape { c: deep.c + shallow.c, ..deep }, meter)
-    }
 }
 
 /// `cv4(act(bn(cat[cv3(m(cv1 x)), cv2 x])))`, the older form with plain convolutions.
@@ -164,16 +152,6 @@ impl Block for BottleneckCsp {
         // This activation is the module's own SiLU, whatever the yaml asks of `Conv`.
         let joined = activate(self.bn.forward(&joined, pass)?, Activation::Silu)?;
         self.cv4.forward(&joined, pass)
-    }
-
-    fn trace(&self, shape: Shape, meter: &mut Meter) -> Shape {
-        let deep = self.cv1.trace(shape, meter);
-        let deep = self.m.trace(deep, meter);
-        let deep = self.cv3.trace(deep, meter);
-        let shallow = self.cv2.trace(shape, meter);
-        let joined = self.bn.trace(Shape { c: deep.c + shallow.c, ..deep }, meter);
-        meter.leaf();
-        self.cv4.trace(joined, meter)
     }
 }
 

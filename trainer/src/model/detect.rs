@@ -3,7 +3,7 @@
 
 use tch::{Device, Kind, Tensor, no_grad};
 
-use super::block::{Block, Meter, Pass, Shape};
+use super::block::{Block, Pass};
 use super::build::Builder;
 use super::conv::Conv2d;
 use crate::error::TrainError;
@@ -108,13 +108,6 @@ impl Detect {
             levels.push(Tensor::f_cat(&[centre, size, rest], 4)?.f_reshape([b, na * ny * nx, outputs])?);
         }
         Ok(Tensor::f_cat(&levels, 1)?)
-    }
-
-    /// Counts the convolutions on the shapes of the levels.
-    pub(super) fn trace(&self, shapes: &[Shape], meter: &mut Meter) {
-        for (conv, &shape) in self.convs.iter().zip(shapes) {
-            conv.trace(shape, meter);
-        }
     }
 }
 

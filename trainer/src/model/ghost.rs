@@ -3,7 +3,7 @@
 use tch::Tensor;
 use yolo_plan::model::{Activation, ConvSpec};
 
-use super::block::{Block, Meter, Pass, Sequential, Shape};
+use super::block::{Block, Pass, Sequential};
 use super::build::Builder;
 use super::conv::{Conv, square};
 use crate::error::TrainError;
@@ -30,12 +30,6 @@ impl Block for GhostConv {
         let y = self.cv1.forward(x, pass)?;
         let ghost = self.cv2.forward(&y, pass)?;
         Ok(Tensor::f_cat(&[y, ghost], 1)?)
-    }
-
-    fn trace(&self, shape: Shape, meter: &mut Meter) -> Shape {
-        let y = self.cv1.trace(shape, meter);
-        let ghost = self.cv2.trace(y, meter);
-        Shape { c: y.c + ghost.c, ..y }
     }
 }
 
@@ -84,15 +78,6 @@ impl Block for GhostBottleneck {
             None => y.f_add(x)?,
         })
     }
-
-    fn trace(&self, shape: Shape, meter: &mut Meter) -> Shape {
-        let out = self.conv.trace(shape, meter);
-        match &self.shortcut {
-            Some(shortcut) => shortcut.trace(shape, meter),
-            None => Identity.trace(shape, meter),
-        };
-        out
-    }
 }
 
 /// Hands its input on; it is counted as a layer.
@@ -101,10 +86,5 @@ struct Identity;
 impl Block for Identity {
     fn forward(&self, x: &Tensor, _: &Pass<'_>) -> Result<Tensor, TrainError> {
         Ok(x.shallow_clone())
-    }
-
-    fn trace(&self, shape: Shape, meter: &mut Meter) -> Shape {
-        meter.leaf();
-        shape
     }
 }

@@ -2,17 +2,16 @@
 //! the layers whose outputs it reads.
 
 use tch::Tensor;
-use yolo_plan::model::{CspSpec, ModelSpec};
-use yolo_plan::model::{Layer as LayerSpec, Module};
+use yolo_plan::model::{CspSpec, Layer as LayerSpec, ModelSpec, Module, gcd};
 
-use super::block::{Block, Meter, Pass, Sequential, Shape};
+use super::block::{Block, Pass, Sequential};
 use super::build::Builder;
 use super::conv::{BatchNorm2d, Conv, ConvTranspose2d, square};
 use super::csp::{Bottleneck, BottleneckCsp, C3};
 use super::detect::Detect;
 use super::ghost::{GhostBottleneck, GhostConv};
 use super::pool::{MaxPool2d, Spp, Sppf};
-use super::reshape::{Contract, Expand, Focus, MixConv2d, Upsample, ZeroPad2d, gcd};
+use super::reshape::{Contract, Expand, Focus, MixConv2d, Upsample, ZeroPad2d};
 use crate::error::TrainError;
 
 /// What a layer does with its inputs.
@@ -61,22 +60,6 @@ impl Layer {
                 Err(TrainError::new(format!("the module takes one input and is given {}", inputs.len())))
             }
         }
-    }
-
-    /// The output's shape; Detect gives back its last input's.
-    pub(super) fn trace(&self, inputs: &[Shape], meter: &mut Meter) -> Option<Shape> {
-        let (&first, &last) = (inputs.first()?, inputs.last()?);
-        Some(match &self.body {
-            Body::Blocks(blocks) => blocks.trace(first, meter),
-            Body::Concat(_) => {
-                meter.leaf();
-                Shape { c: inputs.iter().map(|shape| shape.c).sum(), ..first }
-            }
-            Body::Detect(detect) => {
-                detect.trace(inputs, meter);
-                last
-            }
-        })
     }
 }
 

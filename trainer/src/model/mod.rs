@@ -23,7 +23,7 @@ use tch_distributed::ProcessGroup;
 use yolo_data::weights::WeightsFile;
 use yolo_plan::model::{ModelSpec, Module};
 
-use self::block::{Meter, Pass, Shape};
+use self::block::Pass;
 use self::build::{Builder, NORM_EPS, Source};
 use self::detect::Detect;
 use self::layer::{Body, Layer};
@@ -35,7 +35,7 @@ use crate::error::TrainError;
 /// Weight of a batch in the running statistics (spec §2).
 const NORM_MOMENTUM: f64 = 0.03;
 
-/// The side of the image of zeros on which strides are found (spec §2).
+/// The side of the image of zeros that a fresh model sees first (spec §2).
 const PROBE: usize = 256;
 
 /// A detector on one device.
@@ -108,23 +108,10 @@ impl Model {
     }
 
     fn build(spec: &ModelSpec, source: Source<'_>, fused: bool, device: Device) -> Result<Self, TrainError> {
+        let strides = spec.strides()?;
         let mut builder = Builder::new(source, fused, device);
-        let mut layers = Vec::with_capacity(spec.layers.len());
-        let mut shapes: Vec<Shape> = Vec::with_capacity(spec.layers.len());
-        let image = Shape { c: spec.channels, h: PROBE, w: PROBE };
-        builder.scope("model", |b| {
-            for (index, row) in spec.layers.iter().enumerate() {
-                let inputs = gather(&row.from, index, &shapes, image)?;
-                let strides: Vec<f64> =
-                    inputs.iter().map(|shape| PROBE as f64 / shape.h.max(1) as f64).collect();
-                let layer = Layer::new(b, row, spec, &strides)?;
-                let shape = layer
-                    .trace(&inputs, &mut Meter::default())
-                    .ok_or_else(|| TrainError::new(format!("layer {index} has no input")))?;
-                shapes.push(shape);
-                layers.push(layer);
-            }
-            Ok(())
+        let layers = builder.scope("model", |b| {
+            spec.layers.iter().map(|row| Layer::new(b, row, spec, &strides)).collect::<Result<Vec<_>, _>>()
         })?;
         let state = builder.finish();
         let model = Self { spec: spec.clone(), state, layers, device, fused, sync: None };
@@ -171,7 +158,7 @@ impl Model {
     /// # Errors
     /// When the images' size does not fit the strides, or memory is out.
     pub fn forward_train(&self, x: &Tensor) -> Result<Vec<Tensor>, TrainError> {
-        self.pass(x, &self.training(), &mut |_, _| ())
+        self.forward_train_with(x, &mut |_, _| ())
     }
 
     /// Boxes in pixels with probabilities, (B, N, nc + 5), and the raw outputs. Batch
@@ -180,8 +167,20 @@ impl Model {
     /// # Errors
     /// As [`Self::forward_train`].
     pub fn forward_eval(&self, x: &Tensor) -> Result<(Tensor, Vec<Tensor>), TrainError> {
+        self.forward_eval_with(x, &mut |_, _| ())
+    }
+
+    /// [`Self::forward_eval`], showing the output of every layer but the last to `seen`.
+    ///
+    /// # Errors
+    /// As [`Self::forward_train`].
+    pub fn forward_eval_with(
+        &self,
+        x: &Tensor,
+        seen: &mut dyn FnMut(usize, &Tensor),
+    ) -> Result<(Tensor, Vec<Tensor>), TrainError> {
         let pass = Pass { training: false, momentum: NORM_MOMENTUM, eps: NORM_EPS, sync: None };
-        let raw = self.pass(x, &pass, &mut |_, _| ())?;
+        let raw = self.pass(x, &pass, seen)?;
         Ok((self.detect()?.decode(&raw)?, raw))
     }
 
@@ -334,17 +333,4 @@ impl Model {
 /// True for modules in which a bias precedes a normalisation.
 fn has_inner_bias(module: &Module) -> bool {
     matches!(module, Module::C3Tr(_) | Module::ConvTranspose2d { .. } | Module::DwConvTranspose2d { .. })
-}
-
-/// What a layer reads: outputs of earlier layers, or the image for -1.
-fn gather<T: Copy>(from: &[i64], index: usize, outputs: &[T], image: T) -> Result<Vec<T>, TrainError> {
-    from.iter()
-        .map(|&from| match usize::try_from(from) {
-            Ok(from) => outputs.get(from).copied().ok_or_else(|| {
-                TrainError::new(format!("layer {index} reads layer {from}, which comes later"))
-                    .with_hint("let `from` name an earlier layer")
-            }),
-            Err(_) => Ok(image),
-        })
-        .collect()
 }

@@ -3,7 +3,7 @@
 use tch::Tensor;
 use yolo_plan::model::Activation;
 
-use super::block::{Block, Meter, Pass, Shape};
+use super::block::{Block, Pass};
 use super::build::Builder;
 use super::conv::{Conv, square};
 use crate::error::TrainError;
@@ -26,12 +26,6 @@ impl Block for MaxPool2d {
     fn forward(&self, x: &Tensor, _: &Pass<'_>) -> Result<Tensor, TrainError> {
         let (k, s, p) = (self.k as i64, self.s as i64, self.p as i64);
         Ok(x.f_max_pool2d([k; 2], [s; 2], [p; 2], [1; 2], false)?)
-    }
-
-    fn trace(&self, shape: Shape, meter: &mut Meter) -> Shape {
-        let side = |n: usize| (n + 2 * self.p).saturating_sub(self.k) / self.s + 1;
-        meter.leaf();
-        Shape { c: shape.c, h: side(shape.h), w: side(shape.w) }
     }
 }
 
@@ -67,14 +61,6 @@ impl Block for Spp {
         }
         self.cv2.forward(&Tensor::f_cat(&parts, 1)?, pass)
     }
-
-    fn trace(&self, shape: Shape, meter: &mut Meter) -> Shape {
-        let shape = self.cv1.trace(shape, meter);
-        for pool in &self.pools {
-            pool.trace(shape, meter);
-        }
-        self.cv2.trace(Shape { c: shape.c * (self.pools.len() + 1), ..shape }, meter)
-    }
 }
 
 /// One pool three times: the same fields of view as `SPP` with 5, 9, 13, cheaper.
@@ -108,11 +94,5 @@ impl Block for Sppf {
         let twice = self.pool.forward(&once, pass)?;
         let thrice = self.pool.forward(&twice, pass)?;
         self.cv2.forward(&Tensor::f_cat(&[x, once, twice, thrice], 1)?, pass)
-    }
-
-    fn trace(&self, shape: Shape, meter: &mut Meter) -> Shape {
-        let shape = self.cv1.trace(shape, meter);
-        self.pool.trace(shape, meter);
-        self.cv2.trace(Shape { c: 4 * shape.c, ..shape }, meter)
     }
 }

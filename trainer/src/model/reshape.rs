@@ -2,9 +2,9 @@
 //! and the mixed convolution (spec §2).
 
 use tch::Tensor;
-use yolo_plan::model::{Activation, ConvSpec};
+use yolo_plan::model::{Activation, ConvSpec, gcd, mixed_shares};
 
-use super::block::{Block, Meter, Pass, Shape};
+use super::block::{Block, Pass};
 use super::build::Builder;
 use super::conv::{BatchNorm2d, Conv, Conv2d, activate, square};
 use crate::error::TrainError;
@@ -27,10 +27,6 @@ impl Block for Focus {
         let phases = [phase(0, 0)?, phase(1, 0)?, phase(0, 1)?, phase(1, 1)?];
         self.conv.forward(&Tensor::f_cat(&phases, 1)?, pass)
     }
-
-    fn trace(&self, shape: Shape, meter: &mut Meter) -> Shape {
-        self.conv.trace(Shape { c: 4 * shape.c, h: shape.h / 2, w: shape.w / 2 }, meter)
-    }
 }
 
 /// Space to depth: `gain`² times the channels.
@@ -45,12 +41,6 @@ impl Block for Contract {
         let split = x.f_reshape([b, c, h / g, g, w / g, g])?.f_permute([0, 3, 5, 1, 2, 4])?;
         Ok(split.f_reshape([b, c * g * g, h / g, w / g])?)
     }
-
-    fn trace(&self, s: Shape, meter: &mut Meter) -> Shape {
-        let g = self.gain;
-        meter.leaf();
-        Shape { c: s.c * g * g, h: s.h / g, w: s.w / g }
-    }
 }
 
 /// Depth to space: the channels divided by `gain`².
@@ -64,12 +54,6 @@ impl Block for Expand {
         let g = self.gain as i64;
         let split = x.f_reshape([b, g, g, c / (g * g), h, w])?.f_permute([0, 3, 4, 1, 5, 2])?;
         Ok(split.f_reshape([b, c / (g * g), h * g, w * g])?)
-    }
-
-    fn trace(&self, s: Shape, meter: &mut Meter) -> Shape {
-        let g = self.gain;
-        meter.leaf();
-        Shape { c: s.c / (g * g), h: s.h * g, w: s.w * g }
     }
 }
 
@@ -119,11 +103,6 @@ impl Block for Upsample {
             Interpolation::Bicubic => x.f_upsample_bicubic2d(size, false, scale, scale)?,
         })
     }
-
-    fn trace(&self, shape: Shape, meter: &mut Meter) -> Shape {
-        meter.leaf();
-        Shape { c: shape.c, h: self.side(shape.h), w: self.side(shape.w) }
-    }
 }
 
 /// Zeros around the picture: left, right, top, bottom; negative numbers crop.
@@ -134,13 +113,6 @@ pub(super) struct ZeroPad2d {
 impl Block for ZeroPad2d {
     fn forward(&self, x: &Tensor, _: &Pass<'_>) -> Result<Tensor, TrainError> {
         Ok(x.f_constant_pad_nd(self.pad)?)
-    }
-
-    fn trace(&self, shape: Shape, meter: &mut Meter) -> Shape {
-        let [left, right, top, bottom] = self.pad;
-        let grow = |n: usize, by: i64| (n as i64 + by).max(0) as usize;
-        meter.leaf();
-        Shape { c: shape.c, h: grow(shape.h, top + bottom), w: grow(shape.w, left + right) }
     }
 }
 
@@ -158,7 +130,7 @@ impl MixConv2d {
         s: usize,
         equal_ch: bool,
     ) -> Result<Self, TrainError> {
-        let channels = mixed_channels(c2, k, equal_ch);
+        let channels = mixed_shares(c2, k, equal_ch);
         let convs = b.scope("m", |b| {
             let mut convs = Vec::with_capacity(k.len());
             for (index, (&k, &c)) in k.iter().zip(&channels).enumerate() {
@@ -178,34 +150,4 @@ impl Block for MixConv2d {
             self.convs.iter().map(|conv| conv.forward(x, pass)).collect::<Result<_, _>>()?;
         activate(self.bn.forward(&Tensor::f_cat(&parts, 1)?, pass)?, Activation::Silu)
     }
-
-    fn trace(&self, shape: Shape, meter: &mut Meter) -> Shape {
-        let mut out = Shape { c: 0, ..shape };
-        for conv in &self.convs {
-            let part = conv.trace(shape, meter);
-            out = Shape { c: out.c + part.c, ..part };
-        }
-        meter.leaf();
-        self.bn.trace(out, meter)
-    }
-}
-
-/// Channels a kernel: equal shares of the channels, or equal numbers of weights (`c·k²` the same).
-fn mixed_channels(c2: usize, k: &[usize], equal_ch: bool) -> Vec<usize> {
-    if equal_ch {
-        let mut channels = vec![0; k.len()];
-        for index in 0..c2 {
-            // Position of this channel on a scale from 0 to just under the number of kernels.
-            let last = (c2.max(2) - 1) as f64;
-            channels[(index as f64 * (k.len() as f64 - 1e-6) / last) as usize] += 1;
-        }
-        return channels;
-    }
-    let total: f64 = k.iter().map(|&k| 1.0 / (k * k) as f64).sum();
-    k.iter().map(|&k| (c2 as f64 / (k * k) as f64 / total).round_ties_even() as usize).collect()
-}
-
-/// The greatest common divisor.
-pub(super) fn gcd(a: usize, b: usize) -> usize {
-    if b == 0 { a } else { gcd(b, a % b) }
 }

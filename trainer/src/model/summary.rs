@@ -1,13 +1,10 @@
-//! The size of a model in the numbers that YOLOv5 prints: layers, parameters, gradients, GFLOPs. They come from
-//! shapes alone, so asking costs nothing.
+//! The size of a model in the numbers that YOLOv5 prints: layers, parameters, gradients, GFLOPs.
+//! Layers and operations are those of its description; parameters are counted on the tensors.
 
 use std::fmt;
 
-use super::block::{Meter, Shape};
-use super::{Model, gather};
-
-/// The side of the image for which operations are stated.
-const GFLOPS_SIZE: f64 = 640.0;
+use super::Model;
+use crate::error::TrainError;
 
 /// What a model is made of.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,26 +27,21 @@ impl fmt::Display for Summary {
 }
 
 impl Model {
-    /// Counts layers, parameters and operations.
-    pub fn summary(&self) -> Summary {
-        // YOLOv5 profiles one image of the largest stride, then scales by the area.
-        let side = self.strides().iter().copied().fold(32.0, f64::max);
-        let image = Shape { c: self.spec.channels, h: side as usize, w: side as usize };
-        let (mut meter, mut shapes) = (Meter::default(), Vec::with_capacity(self.layers.len()));
-        for (index, layer) in self.layers.iter().enumerate() {
-            // Sources were checked when the model was built: there is always something to read.
-            let inputs = gather(&layer.from, index, &shapes, image).unwrap_or_default();
-            shapes.extend(layer.trace(&inputs, &mut meter));
-        }
+    /// Layers, parameters and operations, as far as they can be learned.
+    ///
+    /// # Errors
+    /// Never for a model that was built; its description has been measured then.
+    pub fn summary(&self) -> Result<Summary, TrainError> {
+        let described = if self.fused { self.spec.fused_summary()? } else { self.spec.summary()? };
         let count = |trained: bool| -> usize {
             let wanted = self.state.parameters().filter(|entry| !trained || entry.tensor.requires_grad());
             wanted.map(|entry| entry.tensor.numel()).sum()
         };
-        Summary {
-            layers: meter.leaves,
+        Ok(Summary {
+            layers: described.layers,
             parameters: count(false),
             gradients: count(true),
-            gflops: 2.0 * meter.macs / 1e9 * (GFLOPS_SIZE / side).powi(2),
-        }
+            gflops: described.gflops,
+        })
     }
 }

@@ -76,7 +76,7 @@ impl Model {
     ///
     /// # Errors
     /// When a tensor of the file has fewer bytes than its shape says, or libtorch refuses a copy.
-    pub fn transfer(&mut self, source: &WeightsFile, skip_anchors: bool) -> Result<Transfer, TrainError> {
+    pub fn transfer(&self, source: &WeightsFile, skip_anchors: bool) -> Result<Transfer, TrainError> {
         let mut report = Transfer { total: self.state.len(), ..Transfer::default() };
         report.extra.extend(source.tensors.keys().filter(|name| self.state.get(name).is_none()).cloned());
         for entry in &self.state {

@@ -3,7 +3,7 @@
 
 use tch::Tensor;
 
-use super::block::{Block, Meter, Pass, Shape};
+use super::block::{Block, Pass};
 use super::build::Builder;
 use super::state::Role;
 use crate::error::TrainError;
@@ -98,7 +98,6 @@ impl TransformerLayer {
 pub(super) struct TransformerBlock {
     linear: Linear,
     layers: Vec<TransformerLayer>,
-    channels: usize,
 }
 
 impl TransformerBlock {
@@ -114,7 +113,7 @@ impl TransformerBlock {
         let layers = b.scope("tr", |b| {
             (0..n).map(|index| b.scope(index, |b| TransformerLayer::new(b, c, heads))).collect()
         })?;
-        Ok(Self { linear, layers, channels: c })
+        Ok(Self { linear, layers })
     }
 }
 
@@ -127,15 +126,5 @@ impl Block for TransformerBlock {
             y = layer.forward(&y)?;
         }
         Ok(y.f_permute([1, 2, 0])?.f_reshape([batch, c, h, w])?)
-    }
-
-    fn trace(&self, shape: Shape, meter: &mut Meter) -> Shape {
-        // Linear maps: the position's one, and in every layer q, k, v, fc1, fc2 and the output of the
-        // attention. The counter of the original sees no operation inside the attention.
-        let (tokens, c) = (shape.h * shape.w, self.channels);
-        let linears = 1 + 6 * self.layers.len();
-        meter.leaves += linears;
-        meter.macs += ((1 + 5 * self.layers.len()) * tokens * c * c) as f64;
-        shape
     }
 }

@@ -11,13 +11,10 @@ use crate::error::TrainError;
 use crate::rank::Ending;
 use crate::val::images_tensor;
 
-/// Gradients are clipped to this global norm (spec §6).
-const MAX_GRADIENT_NORM: f64 = 10.0;
-
 impl Training<'_> {
     /// Trains one epoch; the mean losses, or `None` when the run was asked to stop in its middle.
     pub(super) fn run_epoch(&mut self, number: usize) -> Result<Option<[f64; 3]>, TrainError> {
-        self.optimizer.zero_grad()?;
+        self.learner.optimizer().zero_grad()?;
         let first = std::mem::take(&mut self.progress.batches_done);
         let mut meter = Meter::new(std::mem::take(&mut self.rate));
         let mut loader = self.loader.take().ok_or_else(|| TrainError::new("the loader is in use"))?;
@@ -56,36 +53,23 @@ impl Training<'_> {
         let number = index + batches * epoch;
         let accumulate = self.apply_schedule(epoch, number)?;
         let input = images_tensor(batch, self.context.device)?;
-        if let Some(reducer) = &mut self.reducer {
-            reducer.prepare_forward()?;
-        }
-        let heads = self.model.forward_train(&input)?;
-        let loss = self.loss.compute(&heads, &batch.targets)?;
-        // The reducer averages over ranks where the original's numbers are those of a sum.
-        match &mut self.reducer {
-            Some(reducer) => reducer.backward(&loss.total.f_mul_scalar(self.context.world as f64)?)?,
-            None => loss.total.f_backward()?,
-        }
+        let items = self.learner.backward(&input, &batch.targets)?;
         if number as i64 - self.progress.last_optimizer_step >= accumulate as i64 {
-            // The norm itself is of no use here, and asking for it would wait for the device.
-            let _norm = self.optimizer.clip_gradients(MAX_GRADIENT_NORM)?;
-            self.optimizer.step()?;
-            self.optimizer.zero_grad()?;
-            if let Some(average) = &mut self.average {
-                average.update(self.model.state())?;
-            }
+            // The norm would have to be waited for, and nothing here asks for it.
+            let _norm = self.learner.update()?;
             self.progress.last_optimizer_step = number as i64;
         }
-        Ok(loss.items)
+        Ok(items)
     }
 
     /// Sets learning rates and momentum of a step; how many batches fill an optimizer step.
     fn apply_schedule(&mut self, epoch: usize, number: usize) -> Result<usize, TrainError> {
         let settings = self.schedule.at(number, epoch);
-        self.optimizer.set_lr(0, settings.lr_bias)?;
-        self.optimizer.set_lr(1, settings.lr_other)?;
-        self.optimizer.set_lr(2, settings.lr_other)?;
-        self.optimizer.set_momentum(settings.momentum)?;
+        let optimizer = self.learner.optimizer_mut();
+        optimizer.set_lr(0, settings.lr_bias)?;
+        optimizer.set_lr(1, settings.lr_other)?;
+        optimizer.set_lr(2, settings.lr_other)?;
+        optimizer.set_momentum(settings.momentum)?;
         Ok(settings.accumulate)
     }
 

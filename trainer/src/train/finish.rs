@@ -34,7 +34,7 @@ impl Training<'_> {
             self.context.reporter.phase("validating best.pt");
             // The file is read back, so that these are the numbers that `yolo val` prints of it.
             let file = weights::read(&best)?;
-            let mut model = Model::from_weights(&file, None, self.context.device)?;
+            let model = Model::from_weights(&file, None, self.context.device)?;
             model.transfer(&file, false)?;
             let outcome = validate(
                 &model.fuse()?,
@@ -68,7 +68,7 @@ impl Training<'_> {
     /// Replaces a running checkpoint by the averaged weights alone, in half precision.
     fn strip(&self, path: &std::path::Path) -> Result<(), TrainError> {
         let file = weights::read(path)?;
-        let mut model = Model::from_weights(&file, None, self.context.device)?;
+        let model = Model::from_weights(&file, None, self.context.device)?;
         model.transfer(&file, false)?;
         Checkpoint { plan: self.plan, task: self.task }.write_final(path, &model)
     }

@@ -4,6 +4,7 @@
 
 mod epoch;
 mod finish;
+pub mod learner;
 mod meter;
 mod setup;
 mod stopper;
@@ -44,7 +45,7 @@ impl Training<'_> {
     /// Validates, writes the results and checkpoints of an epoch, and decides with all ranks
     /// whether it was the last: true when training stops early.
     fn end_epoch(&mut self, number: usize, train_losses: [f64; 3], seconds: f64) -> Result<bool, TrainError> {
-        let lr = self.optimizer.learning_rates();
+        let lr = self.learner.optimizer().learning_rates();
         self.progress.epochs_done = number + 1;
         self.progress.batches_done = 0;
         let mut stop = false;

@@ -3,10 +3,8 @@
 //! rounding of weights, and what ranks must share.
 
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::sync::Arc;
 
-use tch_distributed::{Reducer, ReducerOptions};
 use yolo_data::loader::{LoaderSettings, TrainLoader, ValLoader, ValSettings as LoaderValSettings};
 use yolo_data::scan::{Sample, Scan, ScanOptions, scan};
 use yolo_data::weights::{self, WeightsFile};
@@ -14,12 +12,13 @@ use yolo_plan::RunPlan;
 use yolo_plan::run::TrainTask;
 use yolo_plan::schedule::{Schedule, scaled_weight_decay};
 
+use super::learner::Learner;
 use super::meter::Rate;
 use super::stopper::Stopper;
 use crate::autoanchor;
 use crate::checkpoint::{Checkpoint, Progress, Resume, read_resume};
 use crate::error::TrainError;
-use crate::loss::{DetectionLoss, LossSettings};
+use crate::loss::LossSettings;
 use crate::model::Model;
 use crate::optim::{Average, Optimizer};
 use crate::rank::Rank;
@@ -34,13 +33,8 @@ pub(super) struct Training<'a> {
     pub(super) context: &'a Rank,
     pub(super) plan: &'a RunPlan,
     pub(super) task: &'a TrainTask,
-    pub(super) model: Model,
-    /// The averaged weights, on rank 0.
-    pub(super) average: Option<Average>,
-    pub(super) optimizer: Optimizer,
+    pub(super) learner: Learner,
     pub(super) schedule: Schedule,
-    pub(super) loss: DetectionLoss,
-    pub(super) reducer: Option<Reducer>,
     pub(super) loader: Option<TrainLoader>,
     pub(super) val: Option<ValSplit>,
     pub(super) results: Option<ResultsFile>,
@@ -76,47 +70,7 @@ impl<'a> Training<'a> {
             fit_anchors(context, plan, task, &mut model, &samples)?;
         }
 
-        let batch = plan.ranks.batch;
-        let decay = scaled_weight_decay(task.hyp.weight_decay, task.nominal_batch, batch);
-        let mut optimizer =
-            Optimizer::new(task.optimizer, model.state(), task.hyp.lr0, task.hyp.momentum, decay)?;
-        let mut average = if context.is_main() { Some(Average::new(&model)?) } else { None };
-        if let Some(resume) = &resume {
-            optimizer.import(&resume.optimizer)?;
-            if let Some(average) = &mut average {
-                average.restore(&resume.averaged, resume.updates)?;
-            }
-        } else {
-            model.round_to_half()?;
-        }
-
-        let reducer = match &context.group {
-            Some(group) => {
-                context.reporter.phase("sharing the first weights");
-                let state: Vec<_> = model.state().iter().map(|entry| &entry.tensor).collect();
-                group.broadcast(&state, 0)?;
-                if task.sync_bn {
-                    model.set_sync_bn(Some(Rc::clone(group)));
-                }
-                let parameters: Vec<_> = model
-                    .state()
-                    .parameters()
-                    .map(|entry| &entry.tensor)
-                    .filter(|tensor| tensor.requires_grad())
-                    .collect();
-                Some(Reducer::new(group, &parameters, ReducerOptions::default())?)
-            }
-            None => None,
-        };
-
-        let settings = LossSettings::scaled(
-            &task.hyp,
-            model.strides().len(),
-            names.len(),
-            plan.image_size,
-            task.label_smoothing,
-        );
-        let loss = DetectionLoss::new(model.anchors()?, names.len(), settings, context.device)?;
+        let learner = learner(context, plan, task, model, resume.as_ref(), names.len())?;
         let loader = TrainLoader::new(
             Arc::clone(&samples),
             LoaderSettings {
@@ -134,7 +88,8 @@ impl<'a> Training<'a> {
         )?;
         loader.take_warnings().into_iter().for_each(|message| context.reporter.warning(message));
         let batches = loader.batches_per_epoch();
-        let schedule = Schedule::new(&task.hyp, task.epochs, batches, batch, task.nominal_batch, task.cos_lr);
+        let (batch, nominal) = (plan.ranks.batch, task.nominal_batch);
+        let schedule = Schedule::new(&task.hyp, task.epochs, batches, batch, nominal, task.cos_lr);
         let val = if context.is_main() { Some(open_val(context, plan, task, stride)?) } else { None };
         let progress = resume.as_ref().map_or(
             Progress { epochs_done: 0, batches_done: 0, last_optimizer_step: -1, best_fitness: 0.0 },
@@ -149,12 +104,8 @@ impl<'a> Training<'a> {
             context,
             plan,
             task,
-            model,
-            average,
-            optimizer,
+            learner,
             schedule,
-            loss,
-            reducer,
             loader: Some(loader),
             val,
             results,
@@ -168,11 +119,11 @@ impl<'a> Training<'a> {
     /// Validates the averaged weights with the training's loss, on rank 0.
     pub(super) fn validate_average(&mut self) -> Result<ValOutcome, TrainError> {
         let names = class_names(self.plan, self.task);
-        let (Some(average), Some(val)) = (&self.average, &mut self.val) else {
+        let (Some(average), Some(val)) = (self.learner.average(), &mut self.val) else {
             return Err(TrainError::new("only rank 0 validates"));
         };
         let settings = ValSettings::standard(self.task.single_cls);
-        let loss = Some(&self.loss);
+        let loss = Some(self.learner.loss());
         validate(
             average.model(),
             &mut val.loader,
@@ -193,13 +144,15 @@ impl<'a> Training<'a> {
     /// Writes a checkpoint with everything that the next step depends on.
     pub(super) fn save_as(&self, name: &str) -> Result<PathBuf, TrainError> {
         let path = self.weights_file(name);
-        let Some(average) = &self.average else { return Err(TrainError::new("only rank 0 saves")) };
+        let Some(average) = self.learner.average() else {
+            return Err(TrainError::new("only rank 0 saves"));
+        };
         Checkpoint { plan: self.plan, task: self.task }.write_running(
             &path,
-            &self.model,
+            self.learner.model(),
             average.model(),
             average.updates(),
-            self.optimizer.export()?,
+            self.learner.optimizer().export()?,
             self.progress,
         )?;
         Ok(path)
@@ -225,6 +178,36 @@ impl<'a> Training<'a> {
         group.broadcast(&[&flag], 0)?;
         Ok(flag.f_double_value(&[0])? > 0.0)
     }
+}
+
+/// The model with its loss and optimizer, as the run starts or goes on, tied to the other ranks.
+fn learner(
+    context: &Rank,
+    plan: &RunPlan,
+    task: &TrainTask,
+    model: Model,
+    resume: Option<&Resume>,
+    classes: usize,
+) -> Result<Learner, TrainError> {
+    let decay = scaled_weight_decay(task.hyp.weight_decay, task.nominal_batch, plan.ranks.batch);
+    let (lr, momentum) = (task.hyp.lr0, task.hyp.momentum);
+    let mut optimizer = Optimizer::new(task.optimizer, model.state(), lr, momentum, decay)?;
+    // The average starts from the weights as they were before they are rounded (spec §6).
+    let mut average = if context.is_main() { Some(Average::new(&model)?) } else { None };
+    if let Some(resume) = resume {
+        optimizer.import(&resume.optimizer)?;
+        if let Some(average) = &mut average {
+            average.restore(&resume.averaged, resume.updates)?;
+        }
+    } else {
+        model.round_to_half()?;
+    }
+    let levels = model.strides().len();
+    let settings = LossSettings::scaled(&task.hyp, levels, classes, plan.image_size, task.label_smoothing);
+    if context.group.is_some() {
+        context.reporter.phase("sharing the first weights");
+    }
+    Learner::new(model, optimizer, average, settings, context.group.as_ref(), task.sync_bn)
 }
 
 /// The classes that the run learns.
@@ -291,12 +274,12 @@ fn build_model(
 ) -> Result<Model, TrainError> {
     tch::manual_seed(task.seed as i64 + 1 + context.rank as i64);
     if let Some(resume) = resume {
-        let mut model = Model::from_weights(&resume.model, Some(classes), context.device)?;
+        let model = Model::from_weights(&resume.model, Some(classes), context.device)?;
         expect_all(&model.transfer(&resume.model, false)?)?;
         return Ok(model);
     }
     let file: Option<WeightsFile> = task.weights.as_deref().map(weights::read).transpose()?;
-    let mut model = match (&task.model, &file) {
+    let model = match (&task.model, &file) {
         (Some(spec), _) => Model::new(spec, context.device)?,
         (None, Some(file)) => Model::from_weights(file, Some(classes), context.device)?,
         (None, None) => {
@@ -312,7 +295,7 @@ fn build_model(
         }
     }
     if context.is_main() {
-        context.reporter.note(model.summary().to_string());
+        context.reporter.note(model.summary()?.to_string());
     }
     Ok(model)
 }

@@ -12,7 +12,10 @@ const VIEWS: [(f64, bool); 3] = [(1.0, false), (0.83, true), (0.67, false)];
 const PADDING: f64 = 0.447;
 
 /// Decoded detections (B, N, 5 + nc) of all views, in pixels of the whole-size input.
-pub(super) fn forward_augmented(model: &Model, input: &Tensor) -> Result<Tensor, TrainError> {
+///
+/// # Errors
+/// When the images' size does not fit the strides, or memory is out.
+pub fn forward_augmented(model: &Model, input: &Tensor) -> Result<Tensor, TrainError> {
     let width = input.size()[3];
     let stride = model.strides().iter().copied().fold(32.0, f64::max) as i64;
     let levels = model.strides().len() as u32;

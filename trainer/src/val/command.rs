@@ -45,7 +45,7 @@ pub fn run(context: &Rank, plan: &RunPlan, task: &ValTask) -> Result<Ending, Tra
     for path in &task.weights {
         context.reporter.phase("reading the weights");
         let file = weights::read(path)?;
-        let mut model = Model::from_weights(&file, None, context.device)?;
+        let model = Model::from_weights(&file, None, context.device)?;
         let transfer = model.transfer(&file, false)?;
         if transfer.matched < transfer.total {
             context.reporter.warning(format!("{}: {}", path.display(), transfer.summary()));
@@ -65,7 +65,7 @@ pub fn run(context: &Rank, plan: &RunPlan, task: &ValTask) -> Result<Ending, Tra
         if task.half && context.device.is_cuda() {
             pass.model.to_half()?;
         }
-        context.reporter.note(pass.model.summary().to_string());
+        context.reporter.note(pass.model.summary()?.to_string());
         if task.mode == ValMode::Study {
             files.push(pass.study(path)?);
         } else {

@@ -12,6 +12,7 @@ mod nms;
 mod run;
 mod saved;
 
+pub use augmented::forward_augmented;
 pub use average_precision::{ClassScore, Curves, Judged, average_precision, score};
 pub use command::run;
 pub use confusion::ConfusionMatrix;

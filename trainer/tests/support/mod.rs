@@ -4,10 +4,15 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
 
+pub mod ranks;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use tch::{Kind, Tensor};
+use tch::{Device, Kind, Tensor};
+use yolo_plan::model::ModelSpec;
+use yolo_trainer::loss::LossSettings;
+use yolo_trainer::model::Model;
 
 /// The large file of this name, or `None` with a line that says that it is skipped.
 pub fn golden(name: &str) -> Option<PathBuf> {
@@ -30,6 +35,46 @@ pub fn golden_or_committed(name: &str) -> PathBuf {
 /// A small file that every clone has.
 pub fn committed(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+}
+
+/// yolov5n for 80 classes with the original's first weights, which it reads from `initial`.
+pub fn yolov5n(initial: &Path) -> Model {
+    let model = Model::new(&ModelSpec::load("yolov5n", 80, None).unwrap(), Device::Cpu).unwrap();
+    start_from(&model, initial);
+    model
+}
+
+/// Gives a yolov5n the original's first weights.
+pub fn start_from(model: &Model, initial: &Path) {
+    let transfer = model.transfer(&yolo_data::weights::read(initial).unwrap(), false).unwrap();
+    assert_eq!((transfer.matched, transfer.total), (349, 349));
+}
+
+/// The loss of a case of `b_loss.json`.
+pub fn loss_settings(hyp: &serde_json::Value) -> LossSettings {
+    let number = |key: &str| hyp[key].as_f64().unwrap();
+    LossSettings {
+        box_gain: number("box"),
+        objectness_gain: number("obj"),
+        class_gain: number("cls"),
+        objectness_positive_weight: number("obj_pw"),
+        class_positive_weight: number("cls_pw"),
+        label_smoothing: number("label_smoothing"),
+        focal_gamma: number("fl_gamma"),
+        anchor_threshold: number("anchor_t"),
+    }
+}
+
+/// Rows of image, class, x, y, w, h.
+pub fn targets(tensor: &Tensor) -> Vec<[f32; 6]> {
+    floats(tensor).as_chunks::<6>().0.to_vec()
+}
+
+/// Random weights come from one generator for the whole process, and tests run side by side: a
+/// test that draws has it to itself as long as it keeps this.
+pub fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static DRAWING: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    DRAWING.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// The tensors of a safetensors file.

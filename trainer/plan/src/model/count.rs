@@ -2,8 +2,11 @@
 //! strides. A meter walks the layers with the size of the map and tallies every convolution,
 //! normalisation and pool as YOLOv5's own summary does (golden `i_model_configs.json`).
 
+use serde_json::Value;
+
+use super::args::activation;
 use super::modules::{gcd, is_active};
-use super::{Activation, ConvSpec, CspSpec, ModelSpec, Module};
+use super::{Activation, ConvSpec, CspSpec, Layer, ModelSpec, Module};
 use crate::error::PlanError;
 
 /// Side of the image whose detection maps give the strides (spec §2).
@@ -45,6 +48,10 @@ impl ModelSpec {
     /// # Errors
     /// When two sources of a Concat differ in size, or a map shrinks to nothing.
     pub fn costs(&self, height: usize, width: usize) -> Result<Vec<LayerCost>, PlanError> {
+        self.measure(height, width, false)
+    }
+
+    fn measure(&self, height: usize, width: usize, fused: bool) -> Result<Vec<LayerCost>, PlanError> {
         let mut costs: Vec<LayerCost> = Vec::with_capacity(self.layers.len());
         for layer in &self.layers {
             let mut sizes = Vec::with_capacity(layer.from.len());
@@ -67,7 +74,7 @@ impl ModelSpec {
                     sizes.iter().map(|[h, w]| format!("{h}×{w}")).collect::<Vec<_>>().join(", ")
                 )));
             }
-            let mut meter = Meter { size: Some(first), ..Meter::default() };
+            let mut meter = Meter { size: Some(first), fused, ..Meter::default() };
             for _ in 0..layer.copies {
                 meter.module(&layer.module, &sizes);
             }
@@ -100,7 +107,9 @@ impl ModelSpec {
         sources
             .iter()
             .map(|&from| match usize::try_from(from).ok().and_then(|source| costs.get(source)) {
-                Some(cost) => Ok(STRIDE_PROBE as f64 / cost.size[0] as f64),
+                // The original divides by the width of the map; it differs from the height only
+                // where a model pads its sides unequally.
+                Some(cost) => Ok(STRIDE_PROBE as f64 / cost.size[1] as f64),
                 None => Err(PlanError::new("Detect has a source that is not a layer")),
             })
             .collect()
@@ -111,25 +120,58 @@ impl ModelSpec {
     /// # Errors
     /// As [`Self::costs`].
     pub fn summary(&self) -> Result<Summary, PlanError> {
+        self.summarise(false)
+    }
+
+    /// As [`Self::summary`], with every batch normalisation folded into the convolution before it,
+    /// as for inference.
+    ///
+    /// # Errors
+    /// As [`Self::costs`].
+    pub fn fused_summary(&self) -> Result<Summary, PlanError> {
+        self.summarise(true)
+    }
+
+    fn summarise(&self, fused: bool) -> Result<Summary, PlanError> {
         // YOLOv5 profiles one image of the largest stride, then scales by the area.
         let probe = self.strides()?.into_iter().fold(32.0, f64::max);
-        let costs = self.costs(probe as usize, probe as usize)?;
+        let costs = self.measure(probe as usize, probe as usize, fused)?;
         let macs: u128 = costs.iter().map(|cost| cost.macs).sum();
-        let shared_activation =
-            usize::from(self.layers.iter().any(|layer| uses_shared_activation(&layer.module)));
+        // All convolutions share one activation module, which counts once; a row that names an
+        // activation has one of its own.
+        let default = default_activation(&self.yaml);
+        let own = |layer: &&Layer| own_activation(&layer.module).is_some_and(|act| act != default);
+        let activations = self.layers.iter().filter(own).count()
+            + usize::from(self.layers.iter().any(|layer| shares_activation(&layer.module, default)));
         Ok(Summary {
-            layers: costs.iter().map(|cost| cost.leaves).sum::<usize>() + shared_activation,
+            layers: costs.iter().map(|cost| cost.leaves).sum::<usize>() + activations,
             parameters: costs.iter().map(|cost| cost.parameters).sum(),
             gflops: macs as f64 * 2.0 / 1e9 * (GFLOPS_SIZE / probe).powi(2),
         })
     }
 }
 
-/// All convolutions of a model share one activation module, which counts once.
-fn uses_shared_activation(module: &Module) -> bool {
+/// The activation of every convolution that does not name one.
+fn default_activation(yaml: &Value) -> Activation {
+    let named = yaml.get("activation").and_then(Value::as_str);
+    named.and_then(|text| activation(text).ok()).unwrap_or(Activation::Silu)
+}
+
+/// The activation of a module whose row may name one, unless it is none.
+fn own_activation(module: &Module) -> Option<Activation> {
+    let (Module::Conv(ConvSpec { act, .. })
+    | Module::DwConv(ConvSpec { act, .. })
+    | Module::Focus(ConvSpec { act, .. })
+    | Module::GhostConv { act, .. }) = module
+    else {
+        return None;
+    };
+    Some(*act).filter(|act| is_active(*act))
+}
+
+/// Whether a module uses the activation that convolutions share.
+fn shares_activation(module: &Module, default: Activation) -> bool {
     match module {
-        Module::Conv(spec) | Module::DwConv(spec) | Module::Focus(spec) => is_active(spec.act),
-        Module::GhostConv { act, .. } => is_active(*act),
         Module::Bottleneck { .. }
         | Module::C3(_)
         | Module::BottleneckCsp(_)
@@ -141,7 +183,7 @@ fn uses_shared_activation(module: &Module) -> bool {
         | Module::Sppf { .. }
         | Module::GhostBottleneck { .. }
         | Module::CrossConv { .. } => true,
-        _ => false,
+        module => own_activation(module) == Some(default),
     }
 }
 
@@ -149,6 +191,8 @@ fn uses_shared_activation(module: &Module) -> bool {
 #[derive(Default)]
 struct Meter {
     size: Option<[usize; 2]>,
+    /// Convolutions have a bias instead of a normalisation after them.
+    fused: bool,
     parameters: u64,
     macs: u128,
     leaves: usize,
@@ -190,8 +234,10 @@ impl Meter {
 
     fn conv(&mut self, spec: &ConvSpec) {
         self.slide(spec.k, spec.s, spec.p, spec.d);
-        self.weights(spec.c1, spec.c2, spec.k, spec.g, false);
-        self.norm(spec.c2);
+        self.weights(spec.c1, spec.c2, spec.k, spec.g, self.fused);
+        if !self.fused {
+            self.norm(spec.c2);
+        }
         // No activation is a module of its own (an identity) in each convolution.
         self.leaves += usize::from(!is_active(spec.act));
     }
@@ -326,7 +372,10 @@ impl Meter {
             Module::MixConv2d { c1, c2, k, s, equal_ch } => self.mixed(*c1, *c2, k, *s, *equal_ch),
             Module::ConvTranspose2d { c1, c2, k, s, p, op } => self.transpose([*c1, *c2], *k, *s, *p, *op, 1),
             Module::DwConvTranspose2d { c1, c2, k, s, p1, p2 } => {
+                let macs = self.macs;
                 self.transpose([*c1, *c2], *k, *s, *p1, *p2, gcd(*c1, *c2));
+                // The original's profiler does not know this kind, and counts nothing for it.
+                self.macs = macs;
             }
             Module::BatchNorm2d { c } => self.norm(*c),
             Module::Concat { .. } => self.leaves += 1,

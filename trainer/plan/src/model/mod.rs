@@ -17,7 +17,8 @@ mod expression;
 mod grammar;
 mod modules;
 
-pub use count::{LayerCost, Summary};
+pub use count::{LayerCost, Summary, mixed_shares};
+pub use modules::gcd;
 
 /// A model, resolved: every layer knows its sources, its channels and its module.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

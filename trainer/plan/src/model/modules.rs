@@ -410,7 +410,7 @@ fn transpose(row: &Row<'_>, s: usize, op: usize) -> Result<(), PlanError> {
 }
 
 /// The greatest common divisor; both are above 0.
-pub(crate) fn gcd(a: usize, b: usize) -> usize {
+pub fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 

@@ -2,30 +2,26 @@
 //! device and its peers, does the task, and tells the supervisor how it ended. Rank, world size
 //! and rendezvous come from the variables that torchrun sets, so it also runs under torchrun.
 
-use std::net::TcpListener;
+pub mod peers;
+
 use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use tch_distributed::{Bind, GlooOptions, ProcessGroup, TcpStore};
+use tch_distributed::{ProcessGroup, TcpStore};
 use yolo_plan::RunPlan;
 use yolo_plan::device::Device;
-use yolo_plan::event::{Event, PROTOCOL, RENDEZVOUS_FD};
+use yolo_plan::event::{Event, PROTOCOL};
 use yolo_plan::run::Task;
 
 use crate::error::TrainError;
-use crate::reporter::{Reporter, inherited};
+use crate::reporter::Reporter;
 use crate::{train, val};
 
 /// Exit code of a run that was interrupted and saved its state, as shells report SIGINT.
 pub const INTERRUPTED: u8 = 130;
-/// How long a peer may be late: rank 0 validates while the others wait (spec §11).
-const COLLECTIVE_TIMEOUT: Duration = Duration::from_secs(10_800);
-/// How long a rank waits for the others to start.
-const RENDEZVOUS_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// How a task ended when nothing went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,8 +147,12 @@ fn connect(plan: &RunPlan, rank: usize, reporter: &Reporter) -> Result<Connected
         device: describe(device),
         threads: plan.ranks.threads,
     });
-    let (store, group) = peers(plan, rank, reporter)?;
-    Ok((device, stop, store, group))
+    if plan.ranks.world_size == 1 {
+        return Ok((device, stop, None, None));
+    }
+    reporter.phase("waiting for the other ranks");
+    let (store, group) = peers::meet(rank, plan.ranks.world_size)?;
+    Ok((device, stop, Some(store), Some(group)))
 }
 
 /// Asks the system for SIGTERM when the supervisor dies, however it dies: no rank is left behind.
@@ -210,71 +210,6 @@ fn describe(device: tch::Device) -> String {
     }
 }
 
-/// Meets the other ranks: at the socket handed over to rank 0, or at MASTER_ADDR:MASTER_PORT.
-fn peers(
-    plan: &RunPlan,
-    rank: usize,
-    reporter: &Reporter,
-) -> Result<(Option<TcpStore>, Option<ProcessGroup>), TrainError> {
-    let world = plan.ranks.world_size;
-    if world <= 1 {
-        return Ok((None, None));
-    }
-    reporter.phase("waiting for the other ranks");
-    let (host, port) = (variable("MASTER_ADDR")?, variable("MASTER_PORT")?);
-    let port: u16 = port
-        .parse()
-        .map_err(|_| TrainError::new(format!("MASTER_PORT is `{port}`, which is no port number")))?;
-    let store = if rank == 0 {
-        match inherited(RENDEZVOUS_FD) {
-            Some(socket) => TcpStore::master(listener(socket), RENDEZVOUS_TIMEOUT)?,
-            None => TcpStore::bind(address(&host, port)?, RENDEZVOUS_TIMEOUT)?,
-        }
-    } else {
-        TcpStore::client(&host, port, RENDEZVOUS_TIMEOUT)?
-    };
-    let local = number("LOCAL_WORLD_SIZE").is_none_or(|here| here == world);
-    let options = GlooOptions {
-        bind: if local { Bind::Loopback } else { Bind::Address(own_address(&host, port)?) },
-        timeout: COLLECTIVE_TIMEOUT,
-        ..GlooOptions::default()
-    };
-    let group = ProcessGroup::gloo(&store, rank, world, &options)?;
-    Ok((Some(store), Some(group)))
-}
-
-#[cfg(unix)]
-fn listener(socket: std::fs::File) -> TcpListener {
-    TcpListener::from(std::os::fd::OwnedFd::from(socket))
-}
-
-#[cfg(not(unix))]
-fn listener(_socket: std::fs::File) -> TcpListener {
-    unreachable!("no descriptor is inherited on this system")
-}
-
-fn address(host: &str, port: u16) -> Result<std::net::SocketAddr, TrainError> {
-    use std::net::ToSocketAddrs as _;
-    (host, port).to_socket_addrs().ok().and_then(|mut found| found.next()).ok_or_else(|| {
-        TrainError::new(format!("MASTER_ADDR `{host}` is no address that this machine can resolve"))
-    })
-}
-
-/// The address of this machine on the way to the master: what its peers can reach.
-fn own_address(host: &str, port: u16) -> Result<String, TrainError> {
-    let unreachable = |error| TrainError::new(format!("no way leads to MASTER_ADDR {host}:{port}: {error}"));
-    let socket = std::net::UdpSocket::bind("0.0.0.0:0").map_err(unreachable)?;
-    socket.connect((host, port)).map_err(unreachable)?;
-    Ok(socket.local_addr().map_err(unreachable)?.ip().to_string())
-}
-
 fn number(name: &str) -> Option<usize> {
     std::env::var(name).ok()?.parse().ok()
-}
-
-fn variable(name: &str) -> Result<String, TrainError> {
-    std::env::var(name).map_err(|_| {
-        TrainError::new(format!("{name} is not set, so the ranks cannot meet"))
-            .with_hint("start the ranks through `yolo train` or torchrun")
-    })
 }

@@ -1,0 +1,77 @@
+//! How ranks find each other: at the socket that the supervisor bound and handed to rank 0, or at
+//! MASTER_ADDR and MASTER_PORT, as torchrun gives them. Ranks of one machine listen on loopback
+//! only, since c10d has no authentication.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use tch_distributed::{Bind, GlooOptions, ProcessGroup, TcpStore};
+use yolo_plan::event::RENDEZVOUS_FD;
+
+use super::number;
+use crate::error::TrainError;
+use crate::reporter::inherited;
+
+/// How long a peer may be late: rank 0 validates while the others wait (spec §11).
+const COLLECTIVE_TIMEOUT: Duration = Duration::from_secs(10_800);
+/// How long a rank waits for the others to start.
+const RENDEZVOUS_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Joins the other ranks of the world as number `rank`. The store must outlive the group.
+///
+/// # Errors
+/// When the environment does not say where to meet, or a rank does not come.
+pub fn meet(rank: usize, world: usize) -> Result<(TcpStore, ProcessGroup), TrainError> {
+    let (host, port) = (variable("MASTER_ADDR")?, variable("MASTER_PORT")?);
+    let port: u16 = port
+        .parse()
+        .map_err(|_| TrainError::new(format!("MASTER_PORT is `{port}`, which is no port number")))?;
+    let store = if rank == 0 {
+        match inherited(RENDEZVOUS_FD) {
+            Some(socket) => TcpStore::master(listener(socket), RENDEZVOUS_TIMEOUT)?,
+            None => TcpStore::bind(address(&host, port)?, RENDEZVOUS_TIMEOUT)?,
+        }
+    } else {
+        TcpStore::client(&host, port, RENDEZVOUS_TIMEOUT)?
+    };
+    let local = number("LOCAL_WORLD_SIZE").is_none_or(|here| here == world);
+    let options = GlooOptions {
+        bind: if local { Bind::Loopback } else { Bind::Address(own_address(&host, port)?) },
+        timeout: COLLECTIVE_TIMEOUT,
+        ..GlooOptions::default()
+    };
+    let group = ProcessGroup::gloo(&store, rank, world, &options)?;
+    Ok((store, group))
+}
+
+#[cfg(unix)]
+fn listener(socket: std::fs::File) -> TcpListener {
+    TcpListener::from(std::os::fd::OwnedFd::from(socket))
+}
+
+#[cfg(not(unix))]
+fn listener(_socket: std::fs::File) -> TcpListener {
+    unreachable!("no descriptor is inherited on this system")
+}
+
+fn address(host: &str, port: u16) -> Result<std::net::SocketAddr, TrainError> {
+    use std::net::ToSocketAddrs as _;
+    (host, port).to_socket_addrs().ok().and_then(|mut found| found.next()).ok_or_else(|| {
+        TrainError::new(format!("MASTER_ADDR `{host}` is no address that this machine can resolve"))
+    })
+}
+
+/// The address of this machine on the way to the master: what its peers can reach.
+fn own_address(host: &str, port: u16) -> Result<String, TrainError> {
+    let unreachable = |error| TrainError::new(format!("no way leads to MASTER_ADDR {host}:{port}: {error}"));
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").map_err(unreachable)?;
+    socket.connect((host, port)).map_err(unreachable)?;
+    Ok(socket.local_addr().map_err(unreachable)?.ip().to_string())
+}
+
+fn variable(name: &str) -> Result<String, TrainError> {
+    std::env::var(name).map_err(|_| {
+        TrainError::new(format!("{name} is not set, so the ranks cannot meet"))
+            .with_hint("start the ranks through `yolo train` or torchrun")
+    })
+}

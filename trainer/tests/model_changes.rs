@@ -1,0 +1,202 @@
+//! What is done to a model before and after it learns: layers are frozen, weights of another model
+//! move in, floats become halves, and two ranks normalise their images together.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and says what it skips"
+)]
+
+mod support;
+
+use std::rc::Rc;
+
+use support::ranks::on_two_ranks;
+use support::{alone, relative};
+use tch::{Device, Kind, Tensor, no_grad};
+use tch_distributed::ProcessGroup;
+use yolo_data::weights::{self, Value};
+use yolo_plan::model::ModelSpec;
+use yolo_plan::options::Optimizer as Algorithm;
+use yolo_trainer::checkpoint::state_dict;
+use yolo_trainer::loss::LossSettings;
+use yolo_trainer::model::{Model, Reshaped};
+use yolo_trainer::optim::Optimizer;
+use yolo_trainer::train::learner::Learner;
+
+const LOSS: LossSettings = LossSettings {
+    box_gain: 0.05,
+    objectness_gain: 1.0,
+    class_gain: 0.5,
+    objectness_positive_weight: 1.0,
+    class_positive_weight: 1.0,
+    label_smoothing: 0.0,
+    focal_gamma: 0.0,
+    anchor_threshold: 4.0,
+};
+
+fn model(classes: usize) -> Model {
+    Model::new(&ModelSpec::load("yolov5n", classes, None).unwrap(), Device::Cpu).unwrap()
+}
+
+/// A model that learns by itself, from the same weights.
+fn twin(of: &Model) -> Model {
+    let twin = model(of.spec().nc);
+    no_grad(|| {
+        for (own, theirs) in twin.state().iter().zip(of.state()) {
+            own.tensor.shallow_clone().copy_(&theirs.tensor);
+        }
+    });
+    twin
+}
+
+fn images(count: i64, side: i64) -> Tensor {
+    Tensor::rand([count, 3, side, side], (Kind::Float, Device::Cpu))
+}
+
+fn learner(model: Model, group: Option<&Rc<ProcessGroup>>, sync_bn: bool) -> Learner {
+    let optimizer = Optimizer::new(Algorithm::Sgd, model.state(), 0.01, 0.9, 5e-4).unwrap();
+    Learner::new(model, optimizer, None, LOSS, group, sync_bn).unwrap()
+}
+
+/// All tensors of a model as they are now.
+fn snapshot(model: &Model) -> Vec<(String, Tensor)> {
+    model.state().iter().map(|entry| (entry.name.clone(), entry.tensor.detach().copy())).collect()
+}
+
+const TARGETS: [[f32; 6]; 2] = [[0.0, 1.0, 0.5, 0.5, 0.4, 0.3], [1.0, 0.0, 0.3, 0.7, 0.2, 0.2]];
+
+#[test]
+fn frozen_layers_keep_their_weights_and_still_watch_their_images() {
+    let _alone = alone();
+    for layers in [(0..10).collect::<Vec<_>>(), vec![2, 17, 24]] {
+        tch::manual_seed(3);
+        let model = model(2);
+        let frozen = model.freeze(&layers).unwrap();
+        let is_frozen =
+            |name: &str| layers.contains(&name.split('.').nth(1).unwrap().parse::<usize>().unwrap());
+        let expected: Vec<&String> =
+            model.state().parameters().map(|entry| &entry.name).filter(|name| is_frozen(name)).collect();
+        assert_eq!(frozen.iter().collect::<Vec<_>>(), expected);
+        let learning: usize = model
+            .state()
+            .parameters()
+            .filter(|entry| !is_frozen(&entry.name))
+            .map(|entry| entry.tensor.numel())
+            .sum();
+        assert_eq!(model.summary().unwrap().gradients, learning);
+
+        let before = snapshot(&model);
+        let mut learner = learner(model, None, false);
+        let _items = learner.backward(&images(2, 64), &TARGETS).unwrap();
+        let _norm = learner.update().unwrap();
+        for ((name, before), entry) in before.iter().zip(learner.model().state()) {
+            let moved = before != &entry.tensor;
+            let is_anchor = name.ends_with("anchors");
+            // Running statistics go on in frozen layers, as in the original (spec §6).
+            let expected = !is_anchor && (!entry.is_parameter() || !is_frozen(name));
+            assert_eq!(moved, expected, "{name} with layers {layers:?} frozen");
+        }
+    }
+}
+
+#[test]
+fn what_a_transfer_leaves_out_is_named_and_counted() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let source = model(80);
+    let Value::Dict(mut entries) = state_dict(source.state(), false).unwrap() else { panic!() };
+    let key = |name: &str| Value::Str(name.to_owned());
+    entries.retain(|(name, _)| *name != key("model.3.conv.weight") && *name != key("model.3.bn.bias"));
+    let spare = entries[0].1.clone();
+    entries.push((key("model.99.weight"), spare));
+    let path = folder.path().join("other.pt");
+    weights::write_pt(&path, &Value::dict([("model", Value::Dict(entries))])).unwrap();
+    let file = weights::read(&path).unwrap();
+
+    let target = model(3);
+    let untouched = target.state().get("model.24.m.1.weight").unwrap().copy();
+    let report = target.transfer(&file, false).unwrap();
+    // Six tensors of the head have other shapes for 3 classes than for 80.
+    assert_eq!((report.matched, report.total), (341, 349));
+    assert_eq!(report.missing, ["model.3.conv.weight", "model.3.bn.bias"]);
+    assert_eq!(report.extra, ["model.99.weight"]);
+    assert_eq!(report.reshaped.len(), 6);
+    let first = Reshaped {
+        name: "model.24.m.0.weight".to_owned(),
+        source: vec![255, 64, 1, 1],
+        model: vec![24, 64, 1, 1],
+    };
+    assert_eq!(report.reshaped[0], first);
+    for entry in target.state() {
+        let same = source.state().get(&entry.name).is_some_and(|theirs| {
+            theirs.size() == entry.tensor.size() && theirs.detach() == entry.tensor.detach()
+        });
+        let named = report.missing.contains(&entry.name)
+            || report.reshaped.iter().any(|reshaped| reshaped.name == entry.name);
+        if !named {
+            assert!(same, "{} was not copied", entry.name);
+        }
+    }
+    assert_eq!(target.state().get("model.24.m.1.weight").unwrap(), &untouched);
+
+    let skipped = model(80).transfer(&file, true).unwrap();
+    assert!(skipped.missing.contains(&"model.24.anchors".to_owned()), "{:?}", skipped.missing);
+    assert_eq!(skipped.matched, 346);
+}
+
+#[test]
+fn a_model_in_half_precision_finds_nearly_the_same_boxes() {
+    let _alone = alone();
+    tch::manual_seed(5);
+    let model = model(2);
+    let mut half = model.fuse().unwrap();
+    half.to_half().unwrap();
+    for entry in half.state() {
+        let integer = entry.name.ends_with("num_batches_tracked");
+        assert_eq!(entry.tensor.kind(), if integer { Kind::Int64 } else { Kind::Half }, "{}", entry.name);
+    }
+    let images = images(2, 64);
+    let whole = no_grad(|| model.forward_eval(&images)).unwrap().0;
+    let halved = no_grad(|| half.forward_eval(&images.to_kind(Kind::Half))).unwrap().0;
+    assert_eq!(halved.kind(), Kind::Half);
+    // Eleven bits of mantissa, over two dozen layers.
+    let off = relative(&halved, &whole);
+    assert!((1e-6..5e-3).contains(&off), "off by {off:e}");
+}
+
+#[test]
+fn sync_bn_on_two_ranks_learns_as_one_rank_with_all_images() {
+    on_two_ranks("sync_bn_on_two_ranks_learns_as_one_rank_with_all_images", |rank, group| {
+        tch::manual_seed(11);
+        let whole = images(4, 128);
+        // The same boxes in every image: the loss of all images is then the mean of the ranks' own.
+        let targets = |count: usize| -> Vec<[f32; 6]> {
+            (0..count)
+                .flat_map(|image| TARGETS.map(|[_, c, x, y, w, h]| [image as f32, c, x, y, w, h]))
+                .collect()
+        };
+        let first = model(2);
+        let mut alone = learner(twin(&first), None, false);
+        let mut together = learner(twin(&first), Some(group), true);
+        let mut apart = learner(first, Some(group), false);
+        let own = whole.narrow(0, 2 * rank as i64, 2);
+        let _items = alone.backward(&whole, &targets(4)).unwrap();
+        let _items = together.backward(&own, &targets(2)).unwrap();
+        let _items = apart.backward(&own, &targets(2)).unwrap();
+        for learner in [&mut alone, &mut together, &mut apart] {
+            let _norm = learner.update().unwrap();
+        }
+        let farthest = |learner: &Learner| -> f64 {
+            let pairs = alone.model().state().iter().zip(learner.model().state());
+            pairs
+                .filter(|(one, _)| one.tensor.is_floating_point())
+                .map(|(one, other)| relative(&other.tensor.detach(), &one.tensor.detach()))
+                .fold(0.0, f64::max)
+        };
+        let (together, apart) = (farthest(&together), farthest(&apart));
+        println!("together {together:e}, apart {apart:e}");
+        assert!(together < 1e-3, "with SyncBatchNorm the ranks are off by {together:e}");
+        assert!(apart > 10.0 * together, "without it they would be off by only {apart:e}");
+    });
+}
