@@ -100,6 +100,18 @@ pub(crate) struct SetupArgs {
     /// Remove what --list shows under this name: cu130, yolov5n.pt, coco128, unfinished
     #[arg(long, value_name = "WHAT", num_args = 1.., conflicts_with_all = ["libtorch", "weights", "data", "dry_run"])]
     pub(crate) remove: Vec<String>,
+    /// Set up WSL: on Windows from nothing to a Linux that can train, inside WSL its settings
+    #[arg(long, conflicts_with_all = ["libtorch", "weights", "data", "list", "remove"])]
+    pub(crate) wsl: bool,
+    /// The WSL distribution to use [default: the default one, or Ubuntu]
+    #[arg(long, value_name = "NAME", requires = "wsl")]
+    pub(crate) distribution: Option<String>,
+    /// Agree beforehand to every step that would ask
+    #[arg(short, long, requires = "wsl")]
+    pub(crate) yes: bool,
+    /// The options of the `yolo train` that is meant, after `--`
+    #[arg(last = true, requires = "wsl", value_name = "TRAIN OPTIONS", allow_hyphen_values = true)]
+    pub(crate) train: Vec<String>,
 }
 
 /// Variants of libtorch, as they are typed.

@@ -8,7 +8,7 @@ use yolo_plan::PlanError;
 
 use crate::launch::LaunchError;
 use crate::places::PlacesError;
-use crate::setup::SetupError;
+use crate::setup::{SetupError, WslError};
 
 /// The error that a command ends with.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +17,8 @@ pub(crate) enum CommandError {
     Plan(#[from] PlanError),
     #[error(transparent)]
     Setup(#[from] SetupError),
+    #[error(transparent)]
+    Wsl(#[from] WslError),
     #[error(transparent)]
     Places(#[from] PlacesError),
     #[error(transparent)]
@@ -35,6 +37,7 @@ impl CommandError {
         match self {
             Self::Plan(error) => error.hint(),
             Self::Setup(error) => error.hint(),
+            Self::Wsl(error) => error.hint(),
             Self::Data(error) => error.hint(),
             Self::Launch(error) => error.hint(),
             Self::File { hint, .. } => hint.as_deref(),

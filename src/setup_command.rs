@@ -3,9 +3,10 @@
 
 use std::process::ExitCode;
 
+use clap::Parser as _;
 use serde::Serialize;
 
-use crate::cli::{SetupArgs, VariantName};
+use crate::cli::{MeantRun, SetupArgs, VariantName};
 use crate::error::CommandError;
 use crate::host;
 use crate::interrupt::Interrupt;
@@ -26,6 +27,9 @@ struct Report {
 /// Sets up as the words say.
 pub(crate) fn setup(args: &SetupArgs, offline: bool, printer: &Printer) -> Result<ExitCode, CommandError> {
     let places = Places::from_env()?;
+    if args.wsl {
+        return set_up_wsl(args, &places, printer);
+    }
     let view = SetupView::new(printer);
     let context = Context::new(&places, offline, &view);
     if args.list {
@@ -80,6 +84,19 @@ pub(crate) fn setup(args: &SetupArgs, offline: bool, printer: &Printer) -> Resul
     if args.json {
         printer.result(json(&Report { steps, disks, done: Some(done) }));
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `--wsl`: the steps of a Windows PC, or of the WSL that this runs in.
+fn set_up_wsl(args: &SetupArgs, places: &Places, printer: &Printer) -> Result<ExitCode, CommandError> {
+    let words = setup::WslWords {
+        distribution: args.distribution.clone(),
+        yes: args.yes,
+        dry_run: args.dry_run,
+        json: args.json,
+        train: MeantRun::parse_from(&args.train).train.options(),
+    };
+    setup::setup_wsl(&words, places, printer)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -10,6 +10,7 @@ pub mod facts;
 mod finding;
 mod intent;
 pub mod variant;
+pub mod wsl_effect;
 pub mod wsl_output;
 pub mod wsl_values;
 pub mod wslconfig;

@@ -66,6 +66,17 @@ impl Printer {
         }
     }
 
+    /// Asks for a yes; `None` when there is nobody to ask.
+    pub(crate) fn ask(&self, question: &str) -> Option<bool> {
+        if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+            return None;
+        }
+        let _ = write!(anstream::stderr(), "{question} [y/N] ");
+        let mut answer = String::new();
+        std::io::stdin().read_line(&mut answer).ok()?;
+        Some(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+    }
+
     /// A line that is redrawn in place; it draws nothing without a terminal.
     pub(crate) fn line(&self) -> ProgressBar {
         let target =

@@ -11,6 +11,7 @@ mod libtorch;
 mod plan;
 mod trainer;
 pub mod weights;
+mod wsl;
 
 pub use context::Context;
 pub use error::{Refusal, SetupError};
@@ -23,6 +24,8 @@ pub use libtorch::{
 };
 pub use plan::{Disk, Outcome, Plan, State, Step, Wish};
 pub use trainer::{checkout_needs_headers, ensure_trainer, trainer_environment};
+pub use wsl::WslError;
+pub(crate) use wsl::{WslWords, setup_wsl};
 
 /// The version of libtorch that tch 0.24 is made for (DESIGN.md, "libtorch 2.11.0, tch 0.24").
 pub const LIBTORCH_VERSION: &str = "2.11.0";

@@ -1,0 +1,121 @@
+//! Whether the running virtual machine of WSL is as `.wslconfig` says. WSL reads the file when the
+//! machine starts, so a change takes effect after `wsl --shutdown` only; and a value that WSL
+//! cannot read never does. The machine itself tells: its memory, its processors, its swap.
+
+use crate::wsl_values::{Pc, gigabytes};
+use crate::wslconfig::{Document, size};
+
+/// The kernel keeps some of the machine's memory for itself, so that Linux sees a little less: at
+/// most this part, and this many bytes, in machines of 4 to 64 GB.
+const KERNEL_PART: f64 = 0.06;
+const KERNEL_BYTES: u64 = 160 << 20;
+
+/// The virtual machine as it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Vm {
+    /// Bytes of memory that Linux sees.
+    pub memory: u64,
+    /// Bytes of swap.
+    pub swap: u64,
+    /// Processors.
+    pub processors: u32,
+}
+
+impl Vm {
+    /// From the text of `/proc/meminfo` and the number of processors.
+    pub fn from_meminfo(meminfo: &str, processors: u32) -> Option<Self> {
+        let kilobytes = |name: &str| {
+            let line = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
+            line.trim_start_matches(':').trim().trim_end_matches("kB").trim().parse::<u64>().ok()
+        };
+        Some(Self {
+            memory: kilobytes("MemTotal")?.saturating_mul(1024),
+            swap: kilobytes("SwapTotal")?.saturating_mul(1024),
+            processors,
+        })
+    }
+}
+
+/// A value of the file that the running machine does not have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The key of `[wsl2]`.
+    pub key: &'static str,
+    /// What the file asks for, in words.
+    pub asked: String,
+    /// What the machine has, in words.
+    pub has: String,
+}
+
+/// What the machine has otherwise than the file asks. Only what the file sets is compared, and what
+/// WSL would clamp or ignore is not held against it.
+pub fn differences(file: &Document, pc: Option<&Pc>, vm: &Vm) -> Vec<Difference> {
+    let mut found = Vec::new();
+    let bytes = |key| file.value("wsl2", key).and_then(size::parse);
+    let most = pc.map_or(u64::MAX, |pc| pc.memory);
+    if let Some(asked) = bytes("memory").filter(|&asked| asked > 0) {
+        let asked = asked.max(size::LEAST_MEMORY).min(most);
+        let least = asked - (asked as f64 * KERNEL_PART) as u64;
+        let least = least.saturating_sub(KERNEL_BYTES);
+        // Without the PC's size, a value above it cannot be told from one that did not take.
+        if !(least..=asked).contains(&vm.memory) && (pc.is_some() || vm.memory > asked) {
+            found.push(Difference { key: "memory", asked: gigabytes(asked), has: gigabytes(vm.memory) });
+        }
+    }
+    if let Some(asked) = bytes("swap") {
+        // A swap file loses a page to its header; WSL rounds up to whole megabytes.
+        if asked.abs_diff(vm.swap) > (2 << 20) + asked / 100 {
+            found.push(Difference { key: "swap", asked: gigabytes(asked), has: gigabytes(vm.swap) });
+        }
+    }
+    let processors = file.value("wsl2", "processors").and_then(|value| value.parse::<u32>().ok());
+    if let Some(asked) = processors.filter(|&asked| asked > 0) {
+        let asked = asked.min(pc.map_or(u32::MAX, |pc| pc.processors));
+        if asked != vm.processors && (pc.is_some() || vm.processors > asked) {
+            found.push(Difference {
+                key: "processors",
+                asked: asked.to_string(),
+                has: vm.processors.to_string(),
+            });
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wslconfig::Kind;
+
+    const GIB: u64 = 1 << 30;
+
+    fn judge(text: &str, memory_kb: u64, swap_kb: u64, processors: u32) -> Vec<&'static str> {
+        let meminfo =
+            format!("MemTotal:       {memory_kb} kB\nMemFree:        1 kB\nSwapTotal:      {swap_kb} kB\n");
+        let vm = Vm::from_meminfo(&meminfo, processors).unwrap();
+        let pc = Pc { memory: 32 * GIB, processors: 16, windows_build: None, swap_disk_free: None };
+        let file = Document::parse(Kind::WslConfig, text.as_bytes());
+        differences(&file, Some(&pc), &vm).iter().map(|one| one.key).collect()
+    }
+
+    #[test]
+    fn a_machine_that_is_as_the_file_says_has_no_difference() {
+        let text = "[wsl2]\nmemory=8GB\nswap=2GB\nprocessors=8\n";
+        assert_eq!(judge(text, 8_123_456, 2_097_148, 8), [""; 0]);
+        // What WSL clamps is as asked.
+        assert_eq!(judge("[wsl2]\nmemory=64GB\nprocessors=99\n", 32_700_000, 0, 16), [""; 0]);
+        assert_eq!(judge("[wsl2]\nmemory=8\n", 210_000, 0, 16), [""; 0]);
+    }
+
+    #[test]
+    fn a_machine_from_before_the_change_is_told() {
+        let text = "[wsl2]\nmemory=12GB\nswap=0\nprocessors=8\n";
+        assert_eq!(judge(text, 16_300_000, 4_194_304, 16), ["memory", "swap", "processors"]);
+        assert_eq!(judge(text, 8_100_000, 0, 8), ["memory"]);
+    }
+
+    #[test]
+    fn what_the_file_does_not_set_is_not_compared() {
+        assert_eq!(judge("# memory=4GB\n[wsl2]\nswap=eight\n", 16_300_000, 4_194_304, 16), [""; 0]);
+    }
+}

@@ -1,0 +1,71 @@
+//! A stand-in for `wsl.exe` that replays recorded answers, for tests and for trying
+//! `yolo setup --wsl` without touching a PC: name it in YOLO_WSL, and a folder with `answers.json`
+//! in STAND_IN_WSL. Each answer has the words it belongs to, the state in which it is given (the
+//! file `state` of the folder), and the state that follows. What was asked is kept in `calls.log`.
+
+#![allow(clippy::unwrap_used, clippy::exit, reason = "a stand-in for tests fails by panicking")]
+
+use std::io::{Read as _, Write as _};
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+/// One recorded answer.
+#[derive(Deserialize)]
+struct Recorded {
+    /// The words, from the first on.
+    words: String,
+    /// The state in which it is given; in any, when there is none.
+    #[serde(default)]
+    state: Option<String>,
+    #[serde(default)]
+    stdout: String,
+    /// As wsl.exe without WSL_UTF8 writes, rather than as Linux programs do.
+    #[serde(default)]
+    utf16: bool,
+    #[serde(default)]
+    code: i32,
+    #[serde(default)]
+    then: Option<String>,
+    /// Whether stdin is read, into the file `stdin`.
+    #[serde(default)]
+    reads: bool,
+    /// Seconds before it answers.
+    #[serde(default)]
+    waits: u64,
+}
+
+fn main() {
+    let folder = PathBuf::from(std::env::var_os("STAND_IN_WSL").expect("STAND_IN_WSL names no folder"));
+    let words = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
+    let mut log =
+        std::fs::OpenOptions::new().create(true).append(true).open(folder.join("calls.log")).unwrap();
+    writeln!(log, "{words}").unwrap();
+    let state = std::fs::read_to_string(folder.join("state")).unwrap_or_default();
+    let answers = std::fs::read(folder.join("answers.json")).unwrap();
+    let answers: Vec<Recorded> = serde_json::from_slice(&answers).unwrap();
+    let fits = |one: &&Recorded| {
+        words.starts_with(&one.words) && one.state.as_ref().is_none_or(|wanted| *wanted == state)
+    };
+    let Some(answer) = answers.iter().find(fits) else {
+        writeln!(log, "  (no answer in state {state:?})").unwrap();
+        std::process::exit(99);
+    };
+    if answer.reads {
+        let mut bytes = Vec::new();
+        std::io::stdin().read_to_end(&mut bytes).unwrap();
+        std::fs::write(folder.join("stdin"), bytes).unwrap();
+    }
+    std::thread::sleep(std::time::Duration::from_secs(answer.waits));
+    let text = answer.stdout.replace('\n', "\r\n");
+    let bytes = if answer.utf16 {
+        text.encode_utf16().flat_map(u16::to_le_bytes).collect()
+    } else {
+        answer.stdout.clone().into_bytes()
+    };
+    std::io::stdout().write_all(&bytes).unwrap();
+    if let Some(then) = &answer.then {
+        std::fs::write(folder.join("state"), then).unwrap();
+    }
+    std::process::exit(answer.code);
+}

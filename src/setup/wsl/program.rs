@@ -1,0 +1,91 @@
+//! The Linux program that a Windows release carries beside `yolo.exe`: found, and checked against
+//! the list of sums that lies with it.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+use super::WslError;
+
+/// The list of sums in a release, as `sha256sum` writes it.
+const SUMS: &str = "SHA256SUMS";
+
+/// The name of this version's Linux archive.
+pub(super) fn archive_name() -> String {
+    format!("yolo-{}-x86_64-unknown-linux-gnu.tar.gz", env!("CARGO_PKG_VERSION"))
+}
+
+/// The archive beside a program, if its sum is right.
+pub(super) fn archive_beside(program: &Path) -> Result<PathBuf, WslError> {
+    let folder = program.parent().unwrap_or(Path::new("."));
+    let path = folder.join(archive_name());
+    let bad = |why: &str| WslError::BadArchive { path: path.clone(), why: why.to_owned() };
+    if !path.is_file() {
+        return Err(WslError::NoArchive(path));
+    }
+    let sums = folder.join(SUMS);
+    let listed = std::fs::read_to_string(&sums).map_err(WslError::file("read", &sums))?;
+    let expected =
+        sum_of(&listed, &archive_name()).ok_or_else(|| bad(&format!("{SUMS} beside it does not list it")))?;
+    let mut file = std::fs::File::open(&path).map_err(WslError::file("open", &path))?;
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut buffer).map_err(WslError::file("read", &path))? {
+            0 => break,
+            count => hasher.update(&buffer[..count]),
+        }
+    }
+    if hex::encode(hasher.finalize()) != expected {
+        return Err(bad(&format!("its SHA-256 is not the one that {SUMS} lists")));
+    }
+    Ok(path)
+}
+
+/// The sum of a file in such a list.
+fn sum_of(list: &str, name: &str) -> Option<String> {
+    list.lines().find_map(|line| {
+        let (sum, file) = line.trim_end().split_once(' ')?;
+        (file.trim_start_matches([' ', '*']) == name).then(|| sum.to_ascii_lowercase())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A release folder with an archive of these bytes, and its list of sums.
+    fn release(bytes: &[u8], sums: &str) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(archive_name()), bytes).unwrap();
+        std::fs::write(folder.path().join(SUMS), sums).unwrap();
+        folder
+    }
+
+    #[test]
+    fn an_archive_with_the_right_sum_is_taken() {
+        let sum = hex::encode(Sha256::digest(b"archive"));
+        for line in [
+            format!("{sum}  {}\n", archive_name()),
+            format!("{} *{}\r\n", sum.to_uppercase(), archive_name()),
+        ] {
+            let folder = release(b"archive", &format!("00  other\n{line}"));
+            assert_eq!(
+                archive_beside(&folder.path().join("yolo.exe")).unwrap(),
+                folder.path().join(archive_name())
+            );
+        }
+    }
+
+    #[test]
+    fn a_damaged_a_missing_and_an_unlisted_archive_are_refused() {
+        let sum = hex::encode(Sha256::digest(b"archive"));
+        let line = format!("{sum}  {}\n", archive_name());
+        let refuse = |folder: &Path| archive_beside(&folder.join("yolo.exe")).unwrap_err().to_string();
+        assert!(refuse(release(b"archi", &line).path()).contains("is damaged: its SHA-256"));
+        assert!(refuse(release(b"archive", "").path()).contains("does not list it"));
+        let empty = tempfile::tempdir().unwrap();
+        assert!(refuse(empty.path()).contains("is not there"));
+    }
+}

@@ -1,0 +1,106 @@
+//! `yolo setup --wsl` as a user of Windows types it, with a `wsl.exe` that replays what an Italian
+//! Windows answers, as UTF-16. It runs under Wine; Linux sees the refusals.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/user.rs"]
+mod user;
+
+use user::User;
+
+#[cfg(not(windows))]
+#[test]
+fn a_machine_that_is_neither_windows_nor_wsl_is_told_so() {
+    let user = User::new();
+    user.types("setup --wsl").refused(1, &["`--wsl` is for Windows PCs", "leave `--wsl` out"]);
+}
+
+#[test]
+fn wrong_training_options_are_wrong_words() {
+    let answer = User::new().types("setup --wsl -- --imgsz large");
+    assert_eq!(answer.code, Some(2), "{}", answer.stderr);
+    assert!(answer.stderr.contains("--imgsz"), "{}", answer.stderr);
+}
+
+#[cfg(windows)]
+mod windows {
+    use super::user::{Answer, User};
+    use serde_json::json;
+
+    /// A user's folder on a PC whose WSL answers with these.
+    fn types(user: &User, answers: &[serde_json::Value], words: &str) -> Answer {
+        let folder = user.path().join("answers");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("answers.json"), json!(answers).to_string()).unwrap();
+        let yolo = std::path::Path::new(env!("CARGO_BIN_EXE_yolo"));
+        let stand_in = yolo.parent().unwrap().join("examples").join("stand_in_wsl.exe");
+        let mut command = user.command(words);
+        command
+            .env("YOLO_WSL", stand_in)
+            .env("STAND_IN_WSL", &folder)
+            .env("USERPROFILE", user.path())
+            .env("YOLO_HOME", user.path().join("yolo home"));
+        Answer::from(command.stdin(std::process::Stdio::null()).output().unwrap())
+    }
+
+    fn italian() -> Vec<serde_json::Value> {
+        vec![
+            json!({"words": "--status", "utf16": true, "stdout": "Distribuzione predefinita: Ubuntu\nVersione predefinita: 2\n"}),
+            json!({"words": "--version", "utf16": true, "stdout": "Versione WSL: 2.5.7.0\nVersione kernel: 6.6.87.1-1\n"}),
+            json!({"words": "-l -v", "utf16": true, "stdout": "  NOME      STATO        VERSIONE\n* Ubuntu    Arrestato    2\n"}),
+            json!({"words": "-l --running -q", "utf16": true, "code": -1, "stdout": "Nessuna distribuzione in esecuzione.\n"}),
+            json!({"words": "-d Ubuntu -u root --exec /opt/yolo/yolo --version",
+                "stdout": format!("yolo {}\n", env!("CARGO_PKG_VERSION"))}),
+            json!({"words": "-d Ubuntu -u root --exec sh -c nproc", "stdout": "2\nMemTotal: 1 kB\nSwapTotal: 0 kB\n"}),
+            json!({"words": "-d Ubuntu --cd ~ --exec /opt/yolo/yolo setup"}),
+        ]
+    }
+
+    #[test]
+    fn a_pc_is_set_up_and_its_file_keeps_what_was_not_asked() {
+        let user = User::new();
+        let before = "# città\r\n[wsl2]\r\nmemory = 8   # GB!\r\n\r\n[experimental]\r\nsparseVhd=true\r\n";
+        std::fs::write(user.path().join(".wslconfig"), before).unwrap();
+        let answer = types(&user, &italian(), "setup --wsl").succeeded();
+        assert!(answer.stdout.contains("wsl.exe -d Ubuntu"), "{}", answer.stdout);
+        assert!(answer.stderr.contains("`memory=8` means 8 bytes"), "{}", answer.stderr);
+        let after = std::fs::read_to_string(user.path().join(".wslconfig")).unwrap();
+        assert!(
+            after.starts_with("# città\r\n[wsl2]\r\nmemory = ") && after.contains("B   # GB!\r\n"),
+            "{after}"
+        );
+        assert!(after.ends_with("\r\n\r\n[experimental]\r\nsparseVhd=true\r\n"), "{after}");
+        assert_eq!(std::fs::read_to_string(user.path().join(".wslconfig.before-yolo")).unwrap(), before);
+        // A second time there is nothing to write.
+        types(&user, &italian(), "setup --wsl").succeeded();
+        assert!(!user.path().join(".wslconfig.before-yolo-2").exists());
+    }
+
+    #[test]
+    fn a_dry_run_is_for_programs_too() {
+        let user = User::new();
+        let answer = types(&user, &italian(), "setup --wsl --dry-run --json").succeeded();
+        let plan: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+        let ids: Vec<_> = plan["steps"].as_array().unwrap().iter().map(|step| step["id"].clone()).collect();
+        assert_eq!(ids, ["write-config", "setup-inside"]);
+        assert!(!user.path().join(".wslconfig").exists());
+    }
+
+    #[test]
+    fn a_pc_without_wsl_is_not_changed_without_consent() {
+        let user = User::new();
+        let help = "Il sottosistema Windows per Linux non è installato.\n";
+        let answers = [json!({"words": "--status", "utf16": true, "stdout": help, "code": 50})];
+        let answer = types(&user, &answers, "setup --wsl");
+        answer.refused(1, &["wsl.exe --install --no-distribution", "needs your consent", "--yes"]);
+    }
+
+    #[test]
+    fn the_linux_program_must_lie_beside_this_one() {
+        let user = User::new();
+        let mut answers = italian();
+        answers.insert(0, json!({"words": "-d Ubuntu -u root --exec /opt/yolo/yolo --version", "code": 127}));
+        types(&user, &answers, "setup --wsl")
+            .refused(1, &["x86_64-unknown-linux-gnu.tar.gz", "unpack the whole release"]);
+    }
+}
