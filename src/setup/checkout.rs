@@ -3,7 +3,6 @@
 //! what setup installed.
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::{LIBTORCH_VERSION, Libtorch, SetupError};
@@ -52,6 +51,18 @@ pub(super) fn point_link(places: &Places, libtorch: &Libtorch) -> Result<bool, S
     symlink(&target, &new).map_err(SetupError::file("create", &new))?;
     fs::rename(&new, &link).map_err(SetupError::file("replace", &link))?;
     Ok(true)
+}
+
+#[cfg(unix)]
+fn symlink(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::os::unix::fs::symlink(from, to)
+}
+
+/// Windows has two kinds of links.
+#[cfg(windows)]
+fn symlink(from: &Path, to: &Path) -> std::io::Result<()> {
+    use std::os::windows::fs::{symlink_dir, symlink_file};
+    if from.is_dir() { symlink_dir(from, to) } else { symlink_file(from, to) }
 }
 
 /// A folder of links to the CPU part of a CUDA libtorch. torch-sys links libtorch_cuda into every

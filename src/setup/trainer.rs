@@ -5,7 +5,6 @@ use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -136,11 +135,23 @@ fn named_by_user() -> Option<PathBuf> {
 fn runnable(path: PathBuf) -> Result<PathBuf, SetupError> {
     match fs::metadata(&path) {
         Err(_) => Err(SetupError::TrainerNamed { path, why: "which is not there" }),
-        Ok(data) if !data.is_file() || data.permissions().mode() & 0o111 == 0 => {
+        Ok(data) if !data.is_file() || !may_be_run(&data) => {
             Err(SetupError::TrainerNamed { path, why: "which cannot be run" })
         }
         Ok(_) => Ok(path),
     }
+}
+
+#[cfg(unix)]
+fn may_be_run(data: &fs::Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    data.permissions().mode() & 0o111 != 0
+}
+
+/// On Windows the name tells.
+#[cfg(not(unix))]
+fn may_be_run(_data: &fs::Metadata) -> bool {
+    true
 }
 
 /// How cargo is asked: this program's own target folder and profile.
