@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# Makes the release archives in dist/: the Linux one (yolo, yolo-trainer), the Windows one (yolo.exe
+# with the Linux archive inside, which `yolo setup --wsl` puts into WSL), the two install scripts,
+# and SHA256SUMS of all of them.
+#
+#   release/build.sh            both archives
+#   release/build.sh linux      the Linux archive alone
+#
+# It needs Rust, a C++ compiler, binutils, patchelf and, for Windows, what `.ci/windows --install`
+# installs; and libtorch with headers, which `cargo run --release -- setup` leaves at .libtorch.
+# A release runs on Ubuntu 22.04 and newer: no symbol may ask for more than its glibc and libstdc++.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+newest_glibc=2.35
+newest_glibcxx=3.4.30
+
+stop() {
+  echo "error: $1" >&2
+  exit 1
+}
+
+case "$(uname -s) $(uname -m)" in
+  "Linux x86_64") ;;
+  *) stop "releases are built on x86-64 Linux, and this is $(uname -s) on $(uname -m)" ;;
+esac
+if (ldd --version 2>&1 || true) | grep -qi musl; then
+  stop "releases are built against glibc, and this system has musl: libtorch exists for glibc alone"
+fi
+for tool in cargo objdump patchelf tar sha256sum; do
+  command -v $tool >/dev/null || stop "$tool is missing (on Debian: apt-get install binutils patchelf)"
+done
+what=${1:-all}
+[ "$what" = all ] || [ "$what" = linux ] || stop "it is release/build.sh [linux], not $what"
+
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -1)
+linux=yolo-$version-x86_64-unknown-linux-gnu
+windows=yolo-$version-x86_64-pc-windows-gnu
+target=${CARGO_TARGET_DIR:-target}
+work=$target/release-archives
+rm -rf "$work"
+mkdir -p "$work/$linux" dist
+
+# Files, owners and times of an archive depend on the commit alone.
+when=$(git log -1 --format=%ct 2>/dev/null || echo 0)
+export SOURCE_DATE_EPOCH=$when
+pack() { # folder, in $work, into dist/
+  tar -C "$work" --sort=name --mtime="@$when" --owner=0 --group=0 --numeric-owner -cf - "$1" | gzip -n -9 >"dist/$1.tar.gz"
+}
+
+cargo build --release --locked --bin yolo
+cargo build --release --locked -p yolo-trainer --bin yolo-trainer
+for program in yolo yolo-trainer; do
+  cp "$target/release/$program" "$work/$linux/"
+  # `yolo` names libtorch's folder when it starts the trainer; the builder's own is nobody's business.
+  patchelf --remove-rpath "$work/$linux/$program"
+done
+cp LICENSE-MIT LICENSE-APACHE README.md "$work/$linux/"
+
+# The highest version of a library that a program's symbols ask for.
+highest() { # program, library
+  objdump -T "$1" | sed -n "s/.*\b$2_\([0-9][0-9.]*\).*/\1/p" | sort -Vu | tail -1
+}
+at_most() { # found, limit
+  [ -z "$1" ] || [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | tail -1)" = "$2" ]
+}
+for program in yolo yolo-trainer; do
+  glibc=$(highest "$work/$linux/$program" GLIBC)
+  glibcxx=$(highest "$work/$linux/$program" GLIBCXX)
+  echo "$program asks for glibc $glibc${glibcxx:+ and GLIBCXX $glibcxx}"
+  [ -n "$glibc" ] && at_most "$glibc" $newest_glibc || stop "$program needs glibc $glibc, and Ubuntu 22.04 has $newest_glibc"
+  at_most "$glibcxx" $newest_glibcxx || stop "$program needs GLIBCXX $glibcxx, and Ubuntu 22.04 has $newest_glibcxx"
+  objdump -p "$work/$linux/$program" | grep -q 'NEEDED *libc\.so\.6' ||
+    stop "$program is static, and a static program cannot open the NVIDIA driver"
+done
+pack "$linux"
+archives=("$linux.tar.gz")
+
+if [ "$what" = all ]; then
+  command -v zip >/dev/null || stop "zip is missing (on Debian: apt-get install zip)"
+  .ci/windows --build
+  mkdir "$work/$windows"
+  cp target/windows/yolo.exe "dist/$linux.tar.gz" LICENSE-MIT LICENSE-APACHE README.md "$work/$windows/"
+  (cd "$work/$windows" && sha256sum "$linux.tar.gz" yolo.exe >SHA256SUMS)
+  find "$work/$windows" -exec touch -d "@$when" {} +
+  rm -f "dist/$windows.zip"
+  (cd "$work" && find "$windows" -type f | LC_ALL=C sort | zip -q -X -9 "$OLDPWD/dist/$windows.zip" -@)
+  archives+=("$windows.zip")
+fi
+
+cp release/install.sh release/install.ps1 dist/
+(cd dist && sha256sum "${archives[@]}" install.sh install.ps1 >SHA256SUMS && cat SHA256SUMS)
+ls -l dist

@@ -1,0 +1,82 @@
+<#
+.SYNOPSIS
+Installs a release of yolo for this user on Windows, without administrator's rights.
+.DESCRIPTION
+The archive is checked against SHA256SUMS before it is unpacked. Training itself runs inside WSL2:
+`yolo setup --wsl` brings this PC to where it can.
+.PARAMETER From
+A folder or an http(s) address that holds a release. By default the folder of this script.
+.PARAMETER To
+The folder to install into. By default the user's local programs.
+.EXAMPLE
+powershell -ExecutionPolicy Bypass -File install.ps1 -From D:\Downloads\yolo
+#>
+param(
+  [string]$From = $PSScriptRoot,
+  [string]$To = (Join-Path $env:LOCALAPPDATA 'Programs\yolo')
+)
+$ErrorActionPreference = 'Stop'
+# A progress bar makes downloads many times slower in Windows PowerShell.
+$ProgressPreference = 'SilentlyContinue'
+
+function Stop-Install([string]$Message) {
+  [Console]::Error.WriteLine("error: $Message")
+  exit 1
+}
+
+if (-not [Environment]::Is64BitOperatingSystem -or $env:PROCESSOR_ARCHITECTURE -eq 'ARM64') {
+  Stop-Install 'there is no yolo for this processor: it needs 64-bit Windows on an Intel or AMD processor'
+}
+
+$work = Join-Path ([IO.Path]::GetTempPath()) ("yolo-install-" + [Guid]::NewGuid())
+New-Item -ItemType Directory -Path $work | Out-Null
+try {
+  function Get-Part([string]$Name) {
+    $target = Join-Path $work $Name
+    try {
+      if ($From -match '^https?://') {
+        [Net.ServicePointManager]::SecurityProtocol = [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
+        Invoke-WebRequest -UseBasicParsing -Uri ($From.TrimEnd('/') + '/' + $Name) -OutFile $target
+      } else {
+        Copy-Item -LiteralPath (Join-Path $From $Name) -Destination $target
+      }
+    } catch {
+      Stop-Install "$Name cannot be had from ${From}: $($_.Exception.Message)"
+    }
+    $target
+  }
+
+  $sums = Get-Content -LiteralPath (Get-Part 'SHA256SUMS')
+  $line = $sums | Where-Object { $_ -match '^([0-9a-f]{64}) [ *](yolo-\d[^ /\\]*-x86_64-pc-windows-gnu\.zip)$' } | Select-Object -First 1
+  if (-not $line) { Stop-Install "SHA256SUMS of $From lists no archive for Windows" }
+  $null = $line -match '^([0-9a-f]{64}) [ *](.+)$'
+  $expected = $Matches[1]
+  $name = $Matches[2]
+  $archive = Get-Part $name
+  $found = (Get-FileHash -Algorithm SHA256 -LiteralPath $archive).Hash.ToLowerInvariant()
+  if ($found -ne $expected) {
+    Stop-Install "$name is damaged: its SHA-256 is $found, and SHA256SUMS says $expected; nothing was changed"
+  }
+
+  $new = Join-Path $work 'new'
+  Expand-Archive -LiteralPath $archive -DestinationPath $new
+  $folder = Get-ChildItem -LiteralPath $new -Directory | Select-Object -First 1
+  $version = & (Join-Path $folder.FullName 'yolo.exe') --version
+  if ($LASTEXITCODE -ne 0) { Stop-Install "the yolo.exe of $name does not run here; nothing was changed" }
+
+  New-Item -ItemType Directory -Force -Path (Split-Path -Parent $To) | Out-Null
+  $old = "$To.old"
+  if (Test-Path -LiteralPath $old) { Remove-Item -Recurse -Force -LiteralPath $old }
+  if (Test-Path -LiteralPath $To) { Move-Item -LiteralPath $To -Destination $old }
+  Move-Item -LiteralPath $folder.FullName -Destination $To
+  if (Test-Path -LiteralPath $old) { Remove-Item -Recurse -Force -LiteralPath $old }
+
+  $path = [Environment]::GetEnvironmentVariable('Path', 'User')
+  if (-not (($path -split ';') -contains $To)) {
+    [Environment]::SetEnvironmentVariable('Path', ($path.TrimEnd(';') + ';' + $To).TrimStart(';'), 'User')
+    Write-Output "$To is in PATH from the next terminal on."
+  }
+  Write-Output "$version is installed. Type in a new terminal: yolo setup --wsl"
+} finally {
+  Remove-Item -Recurse -Force -LiteralPath $work -ErrorAction SilentlyContinue
+}
