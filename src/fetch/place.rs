@@ -251,19 +251,6 @@ pub fn free_bytes(path: &Path) -> Result<u64, FetchError> {
     fs4::available_space(existing).map_err(FetchError::disk("ask for the free space of", existing))
 }
 
-/// The disk whose mount point is the folder's longest prefix.
-#[cfg(not(unix))]
-fn available(folder: &Path) -> std::io::Result<u64> {
-    let folder = folder.canonicalize()?;
-    // Windows writes whole paths as `\\?\C:\…`, and drives as `C:\`.
-    let folder = folder.to_string_lossy().trim_start_matches(r"\\?\").to_owned();
-    let disks = sysinfo::Disks::new_with_refreshed_list();
-    let holds = |disk: &&sysinfo::Disk| Path::new(&folder).starts_with(disk.mount_point());
-    let disk = disks.iter().filter(holds).max_by_key(|disk| disk.mount_point().components().count());
-    disk.map(sysinfo::Disk::available_space)
-        .ok_or_else(|| std::io::Error::other("no disk of this system holds it"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::Silent;
