@@ -6,6 +6,7 @@
 mod environment;
 mod failure;
 mod process;
+mod silence;
 mod supervisor;
 
 use std::path::{Path, PathBuf};

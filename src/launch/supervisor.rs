@@ -1,7 +1,8 @@
 //! Watching the ranks of a run to their end. Events, ends of processes and signals arrive on one
 //! channel, so that their order is clear. Ctrl-C asks all ranks to save and stop, a second one
 //! kills them. After the first failure the others get a moment to tell what they saw, so that the
-//! rank that broke is named and not one that only lost its peer.
+//! rank that broke is named and not one that only lost its peer. A rank that is stopped or frozen
+//! fails by its silence.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use yolo_plan::event::{Event, PROTOCOL};
 use super::Outcome;
 use super::failure::{LaunchError, RankFailure, describe, last_lines};
 use super::process::RankProcess;
+use super::silence::Silence;
 
 /// After the first failure, how long others may still tell theirs before they are stopped.
 const SETTLE: Duration = Duration::from_millis(700);
@@ -41,6 +43,8 @@ struct RankState {
     log: PathBuf,
     doing: String,
     failed: Option<Failed>,
+    /// Why it was given up though its process lives.
+    given_up: Option<String>,
     ended: Option<ExitStatus>,
 }
 
@@ -59,8 +63,10 @@ pub(super) fn watch(
 ) -> Result<Outcome, LaunchError> {
     let (sender, receiver) = channel();
     let _signals = Signals::watch(&sender)?;
-    let ranks = group.into_iter().enumerate().map(|(rank, process)| attach(rank, process, &sender)).collect();
+    let ranks: Vec<RankState> =
+        group.into_iter().enumerate().map(|(rank, process)| attach(rank, process, &sender)).collect();
     let mut watch = Watch {
+        silence: Silence::new(ranks.len()),
         ranks,
         receiver,
         first_failure: None,
@@ -95,11 +101,12 @@ fn attach(rank: usize, process: RankProcess, sender: &Sender<Message>) -> RankSt
             let _ = to_end.send(Message::Ended(rank, status));
         }
     });
-    RankState { pid, log, doing: "starting".to_owned(), failed: None, ended: None }
+    RankState { pid, log, doing: "starting".to_owned(), failed: None, given_up: None, ended: None }
 }
 
 struct Watch {
     ranks: Vec<RankState>,
+    silence: Silence,
     receiver: Receiver<Message>,
     first_failure: Option<Instant>,
     interrupted: Option<Instant>,
@@ -118,21 +125,38 @@ enum Step {
 impl Watch {
     fn run(&mut self, listen: &mut dyn FnMut(usize, &Event)) {
         while self.ranks.iter().any(|rank| rank.ended.is_none()) {
-            let wait = self
-                .deadline
-                .map_or(Duration::from_secs(3600), |(at, _)| at.saturating_duration_since(Instant::now()));
+            let until_deadline = self.deadline.map(|(at, _)| at.saturating_duration_since(Instant::now()));
+            let wait = self.silence.next_look().min(until_deadline.unwrap_or(Duration::MAX));
             match self.receiver.recv_timeout(wait) {
                 Ok(Message::Event(rank, event)) => {
+                    self.silence.heard(rank);
                     self.hear(rank, &event);
                     listen(rank, &event);
                 }
                 Ok(Message::Garbled(rank, line)) => self.misunderstood(rank, &line),
                 Ok(Message::Ended(rank, status)) => self.end(rank, status),
                 Ok(Message::Signal) => self.interrupt(),
-                Err(RecvTimeoutError::Timeout) => self.escalate(),
+                Err(RecvTimeoutError::Timeout) => {}
                 // The senders live as long as a rank does.
                 Err(RecvTimeoutError::Disconnected) => break,
             }
+            if self.deadline.is_some_and(|(at, _)| at <= Instant::now()) {
+                self.escalate();
+            }
+            self.listen_to_silence();
+        }
+    }
+
+    /// Gives up a rank that has been silent for too long.
+    fn listen_to_silence(&mut self) {
+        if self.first_failure.is_some() {
+            return;
+        }
+        let ranks = &self.ranks;
+        let alive = |rank: usize| ranks[rank].ended.is_none().then_some(ranks[rank].pid);
+        if let Some((rank, why)) = self.silence.check(alive) {
+            self.ranks[rank].given_up = Some(why);
+            self.failure();
         }
     }
 
@@ -225,8 +249,18 @@ impl Watch {
         let state = &self.ranks[culprit];
         let last = self.run_dir.join("weights").join("last.pt");
         let resume = last.exists().then(|| format!("`yolo train --resume {}` continues it", last.display()));
-        let failure = match &state.failed {
-            Some(failed) => RankFailure {
+        let failure = match (&state.given_up, &state.failed) {
+            (Some(why), _) => RankFailure {
+                rank: culprit,
+                world,
+                doing: state.doing.clone(),
+                why: why.clone(),
+                hint: resume,
+                last_lines: Vec::new(),
+                log: state.log.clone(),
+                spoke: false,
+            },
+            (None, Some(failed)) => RankFailure {
                 rank: culprit,
                 world,
                 doing: failed.doing.clone(),
@@ -236,7 +270,7 @@ impl Watch {
                 log: state.log.clone(),
                 spoke: true,
             },
-            None => {
+            (None, None) => {
                 let (why, hint) = state.ended.map_or_else(|| ("ended".to_owned(), None), describe);
                 let hints: Vec<String> = hint.into_iter().chain(resume).collect();
                 RankFailure {
@@ -255,15 +289,16 @@ impl Watch {
     }
 }
 
-/// The rank to blame: one that died without a word, else one that failed by itself, else one that
-/// lost a peer. Ranks that this process stopped afterwards come last.
+/// The rank to blame: one that was given up, else one that died without a word or failed by itself,
+/// else one that lost a peer. Ranks that this process stopped afterwards come last.
 fn culprit(ranks: &[RankState]) -> usize {
     let blame = |rank: &RankState| match (&rank.failed, rank.ended) {
-        (Some(failed), _) if !failed.peer_lost => 0,
-        (None, Some(status)) if !status.success() && !stopped_by_us(status) => 0,
-        (Some(_), _) => 1,
-        (None, Some(status)) if !status.success() => 2,
-        _ => 3,
+        _ if rank.given_up.is_some() => 0,
+        (Some(failed), _) if !failed.peer_lost => 1,
+        (None, Some(status)) if !status.success() && !stopped_by_us(status) => 1,
+        (Some(_), _) => 2,
+        (None, Some(status)) if !status.success() => 3,
+        _ => 4,
     };
     (0..ranks.len()).min_by_key(|&index| blame(&ranks[index])).unwrap_or(0)
 }

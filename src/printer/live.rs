@@ -76,7 +76,7 @@ impl<'a> LiveView<'a> {
                     });
                 }
             }
-            Event::Hello { .. } | Event::Interrupted { .. } | Event::Failed { .. } => {}
+            Event::Hello { .. } | Event::Alive | Event::Interrupted { .. } | Event::Failed { .. } => {}
         }
     }
 

@@ -1,12 +1,15 @@
 //! How a rank speaks: events as JSON lines on the descriptor that the supervisor handed over. A
 //! rank that was started without a supervisor (by torchrun, say) writes rank 0's events as plain
-//! lines to stderr instead. When the supervisor is gone, the rank is told to end.
+//! lines to stderr instead. When the supervisor is gone, the rank is told to end. To a supervisor
+//! the rank also gives a sign of life every few seconds, from a thread of its own.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use yolo_plan::event::{EVENTS_FD, Event};
+use yolo_plan::event::{EVENTS_FD, Event, sign_interval};
 
 /// Where events go.
 #[derive(Debug)]
@@ -16,12 +19,19 @@ enum Sink {
     Nowhere,
 }
 
+/// The way of events, shared by the threads of this rank: a line is written whole.
+#[derive(Debug)]
+struct Line {
+    sink: Mutex<Sink>,
+    /// Set when nobody reads any more.
+    broken: AtomicBool,
+}
+
 /// The voice of one rank.
 #[derive(Debug)]
 pub struct Reporter {
-    sink: RefCell<Sink>,
+    line: Arc<Line>,
     doing: RefCell<String>,
-    orphaned: Cell<bool>,
 }
 
 impl Reporter {
@@ -32,29 +42,33 @@ impl Reporter {
             None if rank == 0 => Sink::Stderr,
             None => Sink::Nowhere,
         };
-        Self {
-            sink: RefCell::new(sink),
-            doing: RefCell::new("starting".to_owned()),
-            orphaned: Cell::new(false),
+        let line = Arc::new(Line { sink: Mutex::new(sink), broken: AtomicBool::new(false) });
+        Self { line, doing: RefCell::new("starting".to_owned()) }
+    }
+
+    /// Gives signs of life from now on, until this process ends or nobody reads them. Without a
+    /// supervisor it gives none.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub fn give_signs_of_life(&self) -> std::io::Result<()> {
+        if !matches!(&*self.line.sink.lock().unwrap_or_else(PoisonError::into_inner), Sink::Supervisor(_)) {
+            return Ok(());
         }
+        let line = Arc::clone(&self.line);
+        let interval = sign_interval();
+        std::thread::Builder::new().name("signs of life".to_owned()).spawn(move || {
+            while !line.broken.load(Ordering::Relaxed) {
+                line.send(&Event::Alive);
+                std::thread::sleep(interval);
+            }
+        })?;
+        Ok(())
     }
 
     /// Sends one event. A supervisor that does not read any more is remembered, see [`Self::orphaned`].
     pub fn send(&self, event: &Event) {
-        let mut sink = self.sink.borrow_mut();
-        let written = match &mut *sink {
-            Sink::Supervisor(file) => serde_json::to_string(event)
-                .map_err(std::io::Error::from)
-                .and_then(|line| file.write_all(format!("{line}\n").as_bytes())),
-            Sink::Stderr => match plain(event) {
-                Some(line) => writeln!(std::io::stderr(), "{line}"),
-                None => Ok(()),
-            },
-            Sink::Nowhere => Ok(()),
-        };
-        if written.is_err() {
-            self.orphaned.set(true);
-        }
+        self.line.send(event);
     }
 
     /// Says what the rank does now, in words that complete "rank 1 was …".
@@ -82,7 +96,26 @@ impl Reporter {
 
     /// Whether the supervisor is gone: a run that nobody watches must end.
     pub fn orphaned(&self) -> bool {
-        self.orphaned.get()
+        self.line.broken.load(Ordering::Relaxed)
+    }
+}
+
+impl Line {
+    fn send(&self, event: &Event) {
+        let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = match &mut *sink {
+            Sink::Supervisor(file) => serde_json::to_string(event)
+                .map_err(std::io::Error::from)
+                .and_then(|line| file.write_all(format!("{line}\n").as_bytes())),
+            Sink::Stderr => match plain(event) {
+                Some(line) => writeln!(std::io::stderr(), "{line}"),
+                None => Ok(()),
+            },
+            Sink::Nowhere => Ok(()),
+        };
+        if written.is_err() {
+            self.broken.store(true, Ordering::Relaxed);
+        }
     }
 }
 

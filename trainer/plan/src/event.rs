@@ -4,17 +4,38 @@
 //! so that a field can be added without a new protocol.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Version of the events; raised when a reader of the old form would misunderstand the new one.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// The environment variable that names the descriptor on which a rank writes its events.
 pub const EVENTS_FD: &str = "YOLO_EVENTS_FD";
 
 /// The environment variable that names the listening rendezvous socket handed to rank 0.
 pub const RENDEZVOUS_FD: &str = "YOLO_RENDEZVOUS_FD";
+
+/// The environment variable that shortens [`silence_limit`], in seconds, for tests.
+pub const SILENCE_SECONDS: &str = "YOLO_SILENCE_SECONDS";
+
+/// How long a rank that is stopped may give no sign of life before it is given up.
+const SILENCE: Duration = Duration::from_secs(60);
+/// Signs of life in that time.
+const SIGNS: u32 = 12;
+
+/// How long a rank that is stopped may give no sign of life before its run is ended: a minute, far
+/// less than the hours that its peers would wait for it in a collective.
+pub fn silence_limit() -> Duration {
+    let named = std::env::var(SILENCE_SECONDS).ok().and_then(|text| text.parse().ok());
+    named.filter(|seconds| *seconds > 0).map_or(SILENCE, Duration::from_secs)
+}
+
+/// How often a rank gives a sign of life.
+pub fn sign_interval() -> Duration {
+    silence_limit() / SIGNS
+}
 
 /// One line from a rank.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,6 +44,8 @@ pub const RENDEZVOUS_FD: &str = "YOLO_RENDEZVOUS_FD";
 pub enum Event {
     /// The rank is alive: who it is and where it runs.
     Hello { protocol: u32, version: String, rank: usize, pid: u32, device: String, threads: usize },
+    /// A sign of life, sent from a thread of its own however long a step takes.
+    Alive,
     /// What the rank is doing now, as words that complete "rank 1 was …": `reading labels`, `training`.
     Phase { doing: String },
     /// Something the user should read once.

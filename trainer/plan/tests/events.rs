@@ -25,6 +25,7 @@ fn event() -> impl Strategy<Value = Event> {
                 threads
             }
         ),
+        Just(Event::Alive),
         text().prop_map(|doing| Event::Phase { doing }),
         text().prop_map(|message| Event::Warning { message }),
         text().prop_map(|message| Event::Note { message }),

@@ -147,6 +147,9 @@ fn connect(plan: &RunPlan, rank: usize, reporter: &Reporter) -> Result<Connected
         device: describe(device),
         threads: plan.ranks.threads,
     });
+    reporter
+        .give_signs_of_life()
+        .map_err(|error| TrainError::new(format!("a thread could not be started: {error}")))?;
     if plan.ranks.world_size == 1 {
         return Ok((device, stop, None, None));
     }
