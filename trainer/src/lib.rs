@@ -11,5 +11,6 @@ pub mod optim;
 pub mod rank;
 pub mod report;
 pub mod reporter;
+pub mod tensor_io;
 pub mod train;
 pub mod val;

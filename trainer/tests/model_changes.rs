@@ -18,10 +18,10 @@ use tch_distributed::ProcessGroup;
 use yolo_data::weights::{self, Value};
 use yolo_plan::model::ModelSpec;
 use yolo_plan::options::Optimizer as Algorithm;
-use yolo_trainer::checkpoint::state_dict;
 use yolo_trainer::loss::LossSettings;
 use yolo_trainer::model::{Model, Reshaped};
 use yolo_trainer::optim::Optimizer;
+use yolo_trainer::tensor_io::state_dict;
 use yolo_trainer::train::learner::Learner;
 
 const LOSS: LossSettings = LossSettings {

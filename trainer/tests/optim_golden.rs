@@ -229,7 +229,7 @@ fn a_restored_average_goes_on_as_if_it_had_never_stopped() {
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("average.pt");
-    let saved = yolo_trainer::checkpoint::state_dict(average.model().state(), false).unwrap();
+    let saved = yolo_trainer::tensor_io::state_dict(average.model().state(), false).unwrap();
     let root = yolo_data::weights::Value::dict([("model", saved)]);
     yolo_data::weights::write_pt(&path, &root).unwrap();
     let mut file = yolo_data::weights::read(&path).unwrap();

@@ -111,7 +111,8 @@ fn is_source_place(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    // Words of libtorch 2.11.0, as the tests of this crate met them.
+    // Written in the form of gloo's texts, not recorded: what libtorch really says is met in
+    // `tests/failures.rs`, where a peer is killed, stopped, or never comes.
     const CLOSED: &str = "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:538] Connection closed by peer [127.0.0.1]:47314";
     const LATE: &str = "[/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 2000ms for recv operation to complete";
 

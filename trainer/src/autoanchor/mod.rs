@@ -91,7 +91,7 @@ impl Report {
 /// # Errors
 /// When libtorch refuses to read or write the anchors.
 pub fn check(
-    model: &mut Model,
+    model: &Model,
     samples: &[Sample],
     image_size: usize,
     anchor_t: f64,
@@ -179,7 +179,7 @@ fn in_pixels(anchors: &Tensor, strides: &[f64]) -> Result<Vec<Size>, TrainError>
 
 /// Writes anchors in pixels, by rising area, into the model: the smallest go to the level with the
 /// smallest stride.
-fn write(model: &mut Model, anchors: &[Size]) -> Result<(), TrainError> {
+fn write(model: &Model, anchors: &[Size]) -> Result<(), TrainError> {
     let cells = in_cells(anchors, model.strides());
     let buffer = model.anchors()?.shallow_clone();
     let values = Tensor::f_from_slice(&cells)?.f_view(buffer.size().as_slice())?;

@@ -4,9 +4,7 @@
 //! depends on, in full precision; at the end it is stripped to the averaged weights in fp16.
 
 mod read;
-mod tensors;
 mod write;
 
 pub use read::{Resume, read_resume};
-pub use tensors::{state_dict, tensor_data};
 pub use write::{Checkpoint, Progress};

@@ -20,6 +20,8 @@ pub struct Resume {
     pub updates: u64,
     /// State of the optimizer.
     pub optimizer: Value,
+    /// Gradients of batches after the last step, when the run was interrupted between two steps.
+    pub gradients: Option<IndexMap<String, TensorData>>,
     /// How far the run had come.
     pub progress: Progress,
 }
@@ -56,6 +58,7 @@ pub fn read_resume(path: &Path) -> Result<Resume, TrainError> {
         model: with(tensors("model")?),
         averaged: with(tensors("ema")?),
         updates: integer("updates")?.unsigned_abs(),
+        gradients: field(&file.root, "gradients").and_then(self::tensors),
         optimizer: field(&file.root, "optimizer").cloned().ok_or_else(|| incomplete("optimizer"))?,
         progress: Progress {
             epochs_done: usize::try_from(integer("epoch")? + 1).map_err(|_| incomplete("epoch"))?,

@@ -7,9 +7,10 @@ use yolo_data::weights::{self, Value};
 use yolo_plan::RunPlan;
 use yolo_plan::run::TrainTask;
 
-use super::state_dict;
 use crate::error::TrainError;
 use crate::model::Model;
+use crate::tensor_io::state_dict;
+use crate::train::learner::Learner;
 
 /// How far a run has come.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,19 +38,19 @@ impl Checkpoint<'_> {
     pub fn write_running(
         &self,
         path: &Path,
-        model: &Model,
-        averaged: &Model,
-        updates: u64,
-        optimizer: Value,
+        learner: &Learner,
         progress: Progress,
     ) -> Result<(), TrainError> {
+        let Some(average) = learner.average() else { return Err(TrainError::new("only rank 0 saves")) };
+        let (model, averaged) = (learner.model(), average.model());
         let mut fields = vec![
             entry("epoch", Value::Int(progress.epochs_done as i64 - 1)),
             entry("best_fitness", Value::Float(progress.best_fitness)),
             entry("model", state_dict(model.state(), false)?),
             entry("ema", state_dict(averaged.state(), false)?),
-            entry("updates", Value::Int(updates as i64)),
-            entry("optimizer", optimizer),
+            entry("updates", Value::Int(average.updates() as i64)),
+            entry("optimizer", learner.optimizer().export()?),
+            entry("gradients", learner.gradients(progress)?),
             entry("batches_done", Value::Int(progress.batches_done as i64)),
             entry("last_optimizer_step", Value::Int(progress.last_optimizer_step)),
             entry("finished", Value::Bool(false)),

@@ -2,6 +2,7 @@
 //! does at its start (spec §4).
 
 use yolo_plan::hyp::HyperParameters;
+use yolo_plan::schedule::scale_gains;
 
 /// The constants of the detection loss.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -34,12 +35,12 @@ impl LossSettings {
         image_size: usize,
         label_smoothing: f64,
     ) -> Self {
-        let per_level = 3.0 / levels as f64;
-        let resolution = image_size as f64 / 640.0;
+        let mut hyp = hyp.clone();
+        scale_gains(&mut hyp, levels, classes, image_size);
         Self {
-            box_gain: hyp.box_gain * per_level,
-            objectness_gain: hyp.obj * resolution * resolution * per_level,
-            class_gain: hyp.cls * classes as f64 / 80.0 * per_level,
+            box_gain: hyp.box_gain,
+            objectness_gain: hyp.obj,
+            class_gain: hyp.cls,
             objectness_positive_weight: hyp.obj_pw,
             class_positive_weight: hyp.cls_pw,
             label_smoothing,

@@ -3,11 +3,11 @@
 
 use std::fmt::Display;
 
-use tch::{Kind, Tensor, no_grad};
-use yolo_data::weights::{DType, TensorData, WeightsFile};
+use yolo_data::weights::WeightsFile;
 
 use super::Model;
 use crate::error::TrainError;
+use crate::tensor_io::{fill, shape};
 
 /// How many names a summary gives of each kind.
 const NAMED: usize = 3;
@@ -86,9 +86,9 @@ impl Model {
                 report.missing.push(name.clone());
                 continue;
             };
-            let shape: Vec<i64> = data.shape.iter().map(|&side| side as i64).collect();
+            let shape = shape(data);
             if shape == entry.tensor.size() {
-                copy(data, &shape, &entry.tensor).map_err(|error| error.at(name))?;
+                fill(&entry.tensor, data).map_err(|error| error.at(name))?;
                 report.matched += 1;
             } else {
                 let (name, model) = (name.clone(), entry.tensor.size());
@@ -97,32 +97,6 @@ impl Model {
         }
         Ok(report)
     }
-}
-
-/// Fills `target` with the numbers of a file, converted to its kind and brought to its device.
-fn copy(data: &TensorData, shape: &[i64], target: &Tensor) -> Result<(), TrainError> {
-    // libtorch reads as many bytes as the shape says.
-    let needed = data.shape.iter().product::<usize>() * data.dtype.size();
-    if data.bytes.len() != needed {
-        let found = data.bytes.len();
-        return Err(TrainError::new(format!(
-            "the file has {found} bytes for the shape {shape:?}, not {needed}"
-        )));
-    }
-    let kind = match data.dtype {
-        DType::F64 => Kind::Double,
-        DType::F32 => Kind::Float,
-        DType::F16 => Kind::Half,
-        DType::BF16 => Kind::BFloat16,
-        DType::I64 => Kind::Int64,
-        DType::I32 => Kind::Int,
-        DType::I16 => Kind::Int16,
-        DType::I8 => Kind::Int8,
-        DType::U8 => Kind::Uint8,
-        DType::Bool => Kind::Bool,
-    };
-    let read = Tensor::f_from_data_size(&data.bytes, shape, kind)?;
-    Ok(no_grad(|| target.shallow_clone().f_copy_(&read))?)
 }
 
 #[cfg(test)]

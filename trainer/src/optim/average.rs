@@ -4,15 +4,11 @@
 use tch::Tensor;
 use tch_distributed::foreach_average;
 use yolo_data::weights::WeightsFile;
+use yolo_plan::schedule::ema_decay;
 
-use super::convert;
 use crate::error::TrainError;
 use crate::model::{Model, State};
-
-/// The decay that is approached as updates go on (spec §6).
-const LIMIT: f64 = 0.9999;
-/// After so many updates the decay has come to 1 − 1/e of its limit (spec §6).
-const TIME_CONSTANT: f64 = 2000.0;
+use crate::tensor_io::fill;
 
 /// A model whose tensors are the moving average of another's.
 #[derive(Debug)]
@@ -51,7 +47,7 @@ impl Average {
                 values.push(&value.tensor);
             }
         }
-        foreach_average(&averages, &values, decay(self.updates + 1))?;
+        foreach_average(&averages, &values, ema_decay(self.updates + 1))?;
         self.updates += 1;
         Ok(())
     }
@@ -77,7 +73,7 @@ impl Average {
             let saved = file.tensors.get(&entry.name).ok_or_else(|| {
                 TrainError::new(format!("the saved average lacks the tensor {}", entry.name))
             })?;
-            convert::copy(saved, &entry.tensor)
+            fill(&entry.tensor, saved)
                 .map_err(|error| error.at(format!("the saved average of {}", entry.name)))?;
         }
         if let Some(extra) = file.tensors.keys().find(|name| state.get(name).is_none()) {
@@ -87,27 +83,5 @@ impl Average {
         }
         self.updates = updates;
         Ok(())
-    }
-}
-
-/// How much of the average stays in its `updates`-th update.
-fn decay(updates: u64) -> f64 {
-    LIMIT * (1.0 - (-(updates as f64) / TIME_CONSTANT).exp())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::decay;
-
-    #[test]
-    fn the_decay_grows_from_almost_nothing_to_its_limit() {
-        // The numbers of the original after its first three updates.
-        for (updates, expected) in
-            [(1, 0.000499825033328626), (2, 0.0009994002166083156), (3, 0.001498725674732886)]
-        {
-            assert!((decay(updates) - expected).abs() < 1e-15);
-        }
-        assert!((decay(2000) - 0.9999 * (1.0 - 1.0 / std::f64::consts::E)).abs() < 1e-15);
-        assert!((decay(1_000_000) - 0.9999).abs() < 1e-15);
     }
 }

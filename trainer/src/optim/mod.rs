@@ -4,7 +4,6 @@
 //! a bit of difference.
 
 mod average;
-mod convert;
 mod groups;
 mod state_dict;
 mod step;

@@ -6,11 +6,10 @@
 use tch::Tensor;
 use yolo_data::weights::Value;
 
-use super::convert;
 use super::groups::{GROUPS, Group};
 use super::step::{BETA2, EPSILON, Moments, Optimizer, Rule};
-use crate::checkpoint::tensor_data;
 use crate::error::TrainError;
+use crate::tensor_io::{fill, tensor_data};
 
 impl Optimizer {
     /// Everything that the next step depends on, besides weights and gradients: `state` with the
@@ -273,5 +272,5 @@ fn copy(saved: &Value, name: &str, target: &Tensor) -> Result<(), TrainError> {
     let tensor = field(saved, name)?
         .as_tensor()
         .ok_or_else(|| TrainError::new(format!("`{name}` is not a tensor")))?;
-    convert::copy(tensor, target).map_err(|error| error.at(format!("`{name}`")))
+    fill(target, tensor).map_err(|error| error.at(format!("`{name}`")))
 }

@@ -148,7 +148,7 @@ fn a_saved_run_goes_on_with_the_same_bits() {
                 train(&golden, &mut first, &state, step);
             }
             let path = folder.path().join(format!("{name}{saved_after}.pt"));
-            let model = crate::checkpoint::state_dict(&state, false).unwrap();
+            let model = crate::tensor_io::state_dict(&state, false).unwrap();
             let root = Value::dict([("model", model), ("optimizer", first.export().unwrap())]);
             yolo_data::weights::write_pt(&path, &root).unwrap();
 

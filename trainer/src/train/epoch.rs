@@ -6,16 +6,20 @@ use yolo_data::loader::Batch;
 use yolo_plan::event::{Event, Step};
 
 use super::meter::Meter;
-use super::setup::Training;
+use super::setup::{Training, class_names};
 use crate::error::TrainError;
 use crate::rank::Ending;
+use crate::report::{PICTURED, draw_targets};
 use crate::val::images_tensor;
 
 impl Training<'_> {
     /// Trains one epoch; the mean losses, or `None` when the run was asked to stop in its middle.
     pub(super) fn run_epoch(&mut self, number: usize) -> Result<Option<[f64; 3]>, TrainError> {
-        self.learner.optimizer().zero_grad()?;
         let first = std::mem::take(&mut self.progress.batches_done);
+        if first == 0 {
+            // What the epoch before left of an unfinished nominal batch is dropped (spec §6).
+            self.learner.optimizer().zero_grad()?;
+        }
         let mut meter = Meter::new(std::mem::take(&mut self.rate));
         let mut loader = self.loader.take().ok_or_else(|| TrainError::new("the loader is in use"))?;
         let recycler = loader.recycler();
@@ -27,6 +31,10 @@ impl Training<'_> {
             meter.add(&items, batch.items.len() * self.context.world)?;
             if self.context.is_main() && (meter.due() || index + 1 == batches) {
                 self.report_step(number, index, batches, &batch, &meter)?;
+            }
+            if self.context.is_main() && self.task.plots && is_pictured(number, index) {
+                let path = self.plan.run_dir.join(format!("train_batch{index}.jpg"));
+                draw_targets(&batch, &class_names(self.plan, self.task), &path)?;
             }
             recycler.give(batch.pixels);
             if self.context.all_asked_to_stop()? {
@@ -119,6 +127,11 @@ impl Training<'_> {
         self.agree(true)?;
         Ok(Ending::Interrupted)
     }
+}
+
+/// Whether a batch is one of the first of a run, of which pictures are drawn.
+fn is_pictured(epoch: usize, index: usize) -> bool {
+    epoch == 0 && index < PICTURED
 }
 
 /// Resident memory of this process; 0 where the system does not tell.

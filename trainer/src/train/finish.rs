@@ -8,7 +8,7 @@ use super::setup::{Training, class_names};
 use crate::checkpoint::Checkpoint;
 use crate::error::TrainError;
 use crate::model::Model;
-use crate::report::{plot_confusion, plot_curves, plot_results};
+use crate::report::{ValPictures, plot_confusion, plot_curves, plot_results};
 use crate::val::{ValSettings, validate};
 
 impl Training<'_> {
@@ -36,6 +36,7 @@ impl Training<'_> {
             let file = weights::read(&best)?;
             let model = Model::from_weights(&file, None, self.context.device)?;
             model.transfer(&file, false)?;
+            let mut pictures = ValPictures::new(&self.plan.run_dir, &names);
             let outcome = validate(
                 &model.fuse()?,
                 &mut val.loader,
@@ -44,8 +45,9 @@ impl Training<'_> {
                 &ValSettings::standard(self.task.single_cls),
                 None,
                 &mut |_, _| Ok(()),
-                &mut |_| Ok(()),
+                &mut |image| if self.task.plots { pictures.add(image) } else { Ok(()) },
             )?;
+            pictures.write()?;
             let title = format!("best.pt, fitness {:.4}", outcome.metrics.fitness());
             self.context.reporter.send(&Event::Validated { title, table: outcome.table.clone() });
             if self.task.plots {

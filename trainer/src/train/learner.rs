@@ -4,13 +4,17 @@
 
 use std::rc::Rc;
 
+use indexmap::IndexMap;
 use tch::Tensor;
 use tch_distributed::{ProcessGroup, Reducer, ReducerOptions};
+use yolo_data::weights::{TensorData, Value};
 
+use crate::checkpoint::Progress;
 use crate::error::TrainError;
 use crate::loss::{DetectionLoss, LossSettings};
 use crate::model::Model;
 use crate::optim::{Average, Optimizer};
+use crate::tensor_io::{fill, tensor_data};
 
 /// Gradients are clipped to this global norm (spec §6).
 const MAX_GRADIENT_NORM: f64 = 10.0;
@@ -105,6 +109,42 @@ impl Learner {
             average.update(self.model.state())?;
         }
         Ok(norm)
+    }
+
+    /// What was added up since the last step, for a checkpoint: none at the end of an epoch, where
+    /// it is dropped (spec §6). It is the same on all ranks.
+    pub(crate) fn gradients(&self, progress: Progress) -> Result<Value, TrainError> {
+        let mut entries = Vec::new();
+        if progress.batches_done > 0 {
+            for entry in self.model.state().parameters().filter(|entry| entry.tensor.requires_grad()) {
+                let gradient = entry.tensor.f_grad()?;
+                if gradient.defined() {
+                    entries.push((entry.name.clone(), Value::Tensor(tensor_data(&gradient)?)));
+                }
+            }
+        }
+        Ok(if entries.is_empty() { Value::None } else { Value::dict(entries) })
+    }
+
+    /// Goes on from gradients that a checkpoint holds.
+    pub(crate) fn restore_gradients(
+        &mut self,
+        saved: &IndexMap<String, TensorData>,
+    ) -> Result<(), TrainError> {
+        let mut total: Option<Tensor> = None;
+        for entry in self.model.state().parameters() {
+            let Some(data) = saved.get(&entry.name) else { continue };
+            let gradient = entry.tensor.f_detach()?.f_zeros_like()?;
+            fill(&gradient, data).map_err(|error| error.at(format!("the gradient of {}", entry.name)))?;
+            // The derivative of Σ w·g by w is g itself. This backward is not announced to the
+            // reducer, so nothing is exchanged.
+            let term = entry.tensor.f_mul(&gradient)?.f_sum(entry.tensor.kind())?;
+            total = Some(match total {
+                Some(sum) => sum.f_add(&term)?,
+                None => term,
+            });
+        }
+        total.map_or(Ok(()), |total| Ok(total.f_backward()?))
     }
 
     /// The model.

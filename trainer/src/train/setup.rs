@@ -22,7 +22,7 @@ use crate::loss::LossSettings;
 use crate::model::Model;
 use crate::optim::{Average, Optimizer};
 use crate::rank::Rank;
-use crate::report::ResultsFile;
+use crate::report::{ResultsFile, plot_labels, write_settings};
 use crate::val::{ValOutcome, ValSettings, validate};
 
 /// Padding of rectangular validation batches in strides (spec §7).
@@ -63,11 +63,11 @@ impl<'a> Training<'a> {
             read_split(context, plan, task, "train", &plan.data.train)?.samples.into();
 
         context.reporter.phase("building the model");
-        let mut model = build_model(context, task, names.len(), resume.as_ref())?;
+        let model = build_model(context, task, names.len(), resume.as_ref())?;
         model.freeze(&task.freeze)?;
         let stride = model.strides().iter().copied().fold(32.0, f64::max) as usize;
         if resume.is_none() && task.autoanchor {
-            fit_anchors(context, plan, task, &mut model, &samples)?;
+            fit_anchors(context, plan, task, &model, &samples)?;
         }
 
         let learner = learner(context, plan, task, model, resume.as_ref(), names.len())?;
@@ -95,6 +95,12 @@ impl<'a> Training<'a> {
             Progress { epochs_done: 0, batches_done: 0, last_optimizer_step: -1, best_fitness: 0.0 },
             |resume| resume.progress,
         );
+        if context.is_main() {
+            write_settings(plan, task)?;
+            if task.plots {
+                plot_labels(&samples, &names, &plan.run_dir.join("labels.svg"))?;
+            }
+        }
         let results = if context.is_main() {
             Some(ResultsFile::open(&plan.run_dir, progress.epochs_done)?)
         } else {
@@ -144,17 +150,8 @@ impl<'a> Training<'a> {
     /// Writes a checkpoint with everything that the next step depends on.
     pub(super) fn save_as(&self, name: &str) -> Result<PathBuf, TrainError> {
         let path = self.weights_file(name);
-        let Some(average) = self.learner.average() else {
-            return Err(TrainError::new("only rank 0 saves"));
-        };
-        Checkpoint { plan: self.plan, task: self.task }.write_running(
-            &path,
-            self.learner.model(),
-            average.model(),
-            average.updates(),
-            self.learner.optimizer().export()?,
-            self.progress,
-        )?;
+        let checkpoint = Checkpoint { plan: self.plan, task: self.task };
+        checkpoint.write_running(&path, &self.learner, self.progress)?;
         Ok(path)
     }
 
@@ -207,7 +204,12 @@ fn learner(
     if context.group.is_some() {
         context.reporter.phase("sharing the first weights");
     }
-    Learner::new(model, optimizer, average, settings, context.group.as_ref(), task.sync_bn)
+    let group = context.group.as_ref();
+    let mut learner = Learner::new(model, optimizer, average, settings, group, task.sync_bn)?;
+    if let Some(gradients) = resume.and_then(|resume| resume.gradients.as_ref()) {
+        learner.restore_gradients(gradients)?;
+    }
+    Ok(learner)
 }
 
 /// The classes that the run learns.
@@ -313,7 +315,7 @@ fn fit_anchors(
     context: &Rank,
     plan: &RunPlan,
     task: &TrainTask,
-    model: &mut Model,
+    model: &Model,
     samples: &[Sample],
 ) -> Result<(), TrainError> {
     if !context.is_main() {

@@ -11,12 +11,12 @@ use yolo_plan::RunPlan;
 use yolo_plan::event::{Event, OutputFile, Step};
 use yolo_plan::run::{Split, ValMode, ValTask};
 
-use super::run::{ValOutcome, ValSettings, validate};
+use super::run::{ImageResult, ValOutcome, ValSettings, validate};
 use super::saved::Saved;
 use crate::error::TrainError;
 use crate::model::Model;
 use crate::rank::{Ending, Rank};
-use crate::report::{plot_confusion, plot_curves};
+use crate::report::{ValPictures, plot_confusion, plot_curves};
 
 /// Image sizes of a study: 256 to 1536 in steps of 128 (spec §9).
 fn study_sizes() -> impl Iterator<Item = usize> {
@@ -59,7 +59,11 @@ pub fn run(context: &Rank, plan: &RunPlan, task: &ValTask) -> Result<Ending, Tra
                 plan.data.yaml.display(),
                 plan.data.names.len()
             ))
-            .with_hint("validate weights on the data set that they were trained on"));
+            .with_hint(if task.single_cls {
+                "--single-cls measures weights that were trained with --single-cls"
+            } else {
+                "validate weights on the data set that they were trained on"
+            }));
         }
         let mut pass = Pass { context, plan, task, samples: &samples, model: model.fuse()? };
         if task.half && context.device.is_cuda() {
@@ -96,8 +100,14 @@ impl Pass<'_> {
 
     /// One pass at the planned size, its table and what was asked to be saved.
     fn once(&self, weights: &std::path::Path) -> Result<Vec<OutputFile>, TrainError> {
-        let mut saved = Saved::new(self.task, &self.plan.run_dir, weights)?;
-        let outcome = self.measure(self.plan.image_size, &mut saved)?;
+        let mut saved = Saved::new(self.task, self.plan, weights)?;
+        let names = self.names();
+        let mut pictures = ValPictures::new(&self.plan.run_dir, &names);
+        let outcome = self.measure(self.plan.image_size, &names, &mut |image| {
+            pictures.add(image)?;
+            saved.add(image)
+        })?;
+        pictures.write()?;
         let mut table = outcome.table.clone();
         if !self.task.verbose && table.rows.len() > 50 {
             // The original names classes by themselves only when there are few of them.
@@ -106,7 +116,6 @@ impl Pass<'_> {
         let title = weights.display().to_string();
         self.context.reporter.send(&Event::Validated { title, table });
         let mut files = saved.finish()?;
-        let names = self.names();
         for path in plot_curves(&outcome.scores, &names, &self.plan.run_dir)? {
             files.push(OutputFile { what: "plot".to_owned(), path });
         }
@@ -126,8 +135,7 @@ impl Pass<'_> {
         };
         let mut file = fs_err::File::create(&path).map_err(unwritable)?;
         for size in study_sizes() {
-            let mut saved = Saved::nothing();
-            let outcome = self.measure(size, &mut saved)?;
+            let outcome = self.measure(size, &self.names(), &mut |_| Ok(()))?;
             let title = format!("{} at {size} px", weights.display());
             let metrics = outcome.metrics;
             let [before, inference, nms] = outcome.table.speed_ms;
@@ -144,7 +152,12 @@ impl Pass<'_> {
         Ok(OutputFile { what: "study".to_owned(), path })
     }
 
-    fn measure(&self, image_size: usize, saved: &mut Saved) -> Result<ValOutcome, TrainError> {
+    fn measure(
+        &self,
+        image_size: usize,
+        names: &[String],
+        on_image: &mut dyn FnMut(&ImageResult<'_>) -> Result<(), TrainError>,
+    ) -> Result<ValOutcome, TrainError> {
         let stride = self.model.strides().iter().copied().fold(32.0, f64::max) as usize;
         let speed = self.task.mode == ValMode::Speed;
         let mut loader = ValLoader::new(
@@ -173,7 +186,7 @@ impl Pass<'_> {
             &self.model,
             &mut loader,
             self.samples,
-            &self.names(),
+            names,
             &settings,
             None,
             &mut |done, of| {
@@ -193,7 +206,7 @@ impl Pass<'_> {
                 }));
                 Ok(())
             },
-            &mut |image| saved.add(image),
+            on_image,
         )
     }
 }

@@ -76,6 +76,12 @@ pub struct ImageResult<'a> {
     pub native: [u32; 2],
     /// What was found, most confident first.
     pub detections: &'a [Detection],
+    /// The batch that the image came in.
+    pub batch: &'a Batch,
+    /// The number of that batch, from 0.
+    pub batch_number: usize,
+    /// The image's place in it.
+    pub place: usize,
 }
 
 /// Runs `model` over the batches of `loader`, whose images are `samples`.
@@ -144,6 +150,9 @@ pub fn validate(
                 sample: &samples[item.sample],
                 native: item.native,
                 detections: &found,
+                batch: &batch,
+                batch_number: index,
+                place: image,
             })?;
         }
         tally.add_times([prepared - began, inferred - prepared, inferred.elapsed()]);

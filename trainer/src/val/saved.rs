@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use serde_json::json;
+use yolo_plan::RunPlan;
 use yolo_plan::event::OutputFile;
 use yolo_plan::run::ValTask;
 
@@ -18,24 +19,23 @@ pub(super) struct Saved {
     labels: Option<PathBuf>,
     confidence: bool,
     json: Option<PathBuf>,
+    /// Categories are numbered as COCO's own annotations number them.
+    coco: bool,
     results: Vec<serde_json::Value>,
 }
 
 impl Saved {
-    /// Nothing is saved.
-    pub(super) fn nothing() -> Self {
-        Self { labels: None, confidence: false, json: None, results: Vec::new() }
-    }
-
     /// Saves what the task asks for under `folder`, named after the weights.
-    pub(super) fn new(task: &ValTask, folder: &Path, weights: &Path) -> Result<Self, TrainError> {
+    pub(super) fn new(task: &ValTask, plan: &RunPlan, weights: &Path) -> Result<Self, TrainError> {
+        let folder = &plan.run_dir;
         let labels = (task.save_txt || task.save_hybrid).then(|| folder.join("labels"));
         if let Some(labels) = &labels {
             fs::create_dir_all(labels).map_err(unwritable)?;
         }
         let stem = weights.file_stem().unwrap_or_default().to_string_lossy();
         let json = task.save_json.then(|| folder.join(format!("{stem}_predictions.json")));
-        Ok(Self { labels, confidence: task.save_conf, json, results: Vec::new() })
+        let coco = plan.data.val.iter().any(|path| path.ends_with("coco/val2017.txt"));
+        Ok(Self { labels, confidence: task.save_conf, json, coco, results: Vec::new() })
     }
 
     /// Takes the detections of one image.
@@ -54,7 +54,7 @@ impl Saved {
                 let bbox = [left, top, right - left, bottom - top].map(|value| round(value, 1e3));
                 json!({
                     "image_id": id,
-                    "category_id": found.class,
+                    "category_id": if self.coco { coco_category(found.class) } else { found.class },
                     "bbox": bbox,
                     "score": round(found.confidence, 1e5),
                 })
@@ -95,6 +95,23 @@ impl Saved {
     }
 }
 
+/// The number that COCO's annotations give to a class: eleven of their ninety-one have no objects.
+fn coco_category(class: usize) -> usize {
+    const EMPTY: [usize; 11] = [12, 26, 29, 30, 45, 66, 68, 69, 71, 83, 91];
+    EMPTY.into_iter().fold(class + 1, |id, empty| if empty <= id { id + 1 } else { id })
+}
+
 fn unwritable(error: std::io::Error) -> TrainError {
     TrainError::new(format!("the detections could not be saved: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::coco_category;
+
+    #[test]
+    fn classes_of_coco_skip_categories_without_objects() {
+        // person, stop sign before the first gap, parking meter after it, and toothbrush, the last.
+        assert_eq!([0, 10, 11, 12, 79].map(coco_category), [1, 11, 13, 14, 90]);
+    }
 }

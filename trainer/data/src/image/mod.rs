@@ -2,6 +2,7 @@
 //! colour. Pixels are RGB, 8 bits a channel, interleaved row by row, everywhere in this program.
 
 pub mod decode;
+pub mod encode;
 pub mod flip;
 pub mod hsv;
 pub mod letterbox;

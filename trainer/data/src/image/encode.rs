@@ -1,0 +1,45 @@
+//! Images to files, for people to look at.
+
+use std::path::Path;
+
+use image::ExtendedColorType;
+use image::codecs::jpeg::JpegEncoder;
+
+use super::Image;
+use crate::error::DataError;
+
+/// Quality of pictures that show what a run sees: small, and without visible blocks.
+const QUALITY: u8 = 85;
+
+/// Writes an image as JPEG, over a file of that name.
+///
+/// # Errors
+/// When the file cannot be written, or a side is 0 or beyond the 65535 pixels of the format.
+pub fn write_jpeg(path: &Path, image: &Image) -> Result<(), DataError> {
+    let side = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+    let mut bytes = Vec::new();
+    JpegEncoder::new_with_quality(&mut bytes, QUALITY)
+        .encode(&image.data, side(image.width), side(image.height), ExtendedColorType::Rgb8)
+        .map_err(|error| DataError::io("write", path)(std::io::Error::other(error)))?;
+    std::fs::write(path, bytes).map_err(DataError::io("write", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_can_be_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.jpg");
+        let image = Image::filled(20, 12, [200, 30, 60]);
+        write_jpeg(&path, &image).unwrap();
+        let read = crate::image::decode::decode(&path).unwrap();
+        assert_eq!((read.width, read.height), (20, 12));
+        for (got, want) in read.pixel(10, 6).into_iter().zip([200_i16, 30, 60]) {
+            assert!((i16::from(got) - want).abs() < 6, "{:?}", read.pixel(10, 6));
+        }
+        assert!(write_jpeg(&folder.path().join("none/a.jpg"), &image).is_err());
+        assert!(write_jpeg(&path, &Image::filled(0, 0, [0; 3])).is_err());
+    }
+}
