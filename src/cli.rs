@@ -368,8 +368,8 @@ pub(crate) struct ValArgs {
     /// Half precision, on a GPU
     #[arg(long)]
     half: bool,
-    /// OpenCV's engine for ONNX files, which yolo does not read
-    #[arg(long, hide = true)]
+    /// OpenCV's engine for ONNX files; changes nothing for .pt and .safetensors
+    #[arg(long)]
     dnn: bool,
 }
 

@@ -7,9 +7,15 @@
 mod user;
 
 use user::{User, lives, send, until};
+use yolo_data::weights::{Value, read};
 
 /// A run of seconds: tiny images, one process, a small batch.
 const QUICK: &str = "train --data squares/squares.yaml --cfg yolov5n --weights= --imgsz 64 --batch 8 --nbs 8 --device cpu --workers 1";
+
+/// [`QUICK`] for a batch of one's own.
+fn without_batch() -> String {
+    QUICK.replace(" --batch 8 --nbs 8", "")
+}
 
 fn table_of(text: &str) -> Vec<&str> {
     text.lines().filter(|line| line.trim_start().starts_with("all ")).collect()
@@ -27,6 +33,12 @@ fn a_run_leaves_its_files_and_val_prints_its_numbers_again() {
         "weights/epoch1.pt",
         "results.csv",
         "results.svg",
+        "labels.svg",
+        "hyp.yaml",
+        "opt.yaml",
+        "train_batch0.jpg",
+        "val_batch0_labels.jpg",
+        "val_batch0_pred.jpg",
         "plan.json",
         "logs/rank0.log",
     ] {
@@ -84,12 +96,43 @@ fn ctrl_c_saves_and_resume_goes_on() {
     user.types("train --resume runs/train/exp/weights/last.pt").refused(1, &["finished run", "--weights"]);
 }
 
+/// The run is cut in the middle of an epoch and of a nominal batch: the gradients that were added
+/// up until then are part of its state.
+#[test]
+fn an_interrupted_run_ends_with_the_weights_of_one_that_was_not() {
+    for ranks in ["", " --nproc-per-node 2"] {
+        let user = User::new();
+        user.data();
+        let words = format!("{}{ranks} --batch 2 --nbs 128 --epochs 3", without_batch());
+        user.types(&format!("{words} --name whole")).succeeded();
+        let running = user.starts(&format!("{words} --name cut"));
+        let runs = user.path().join("runs/train");
+        until("the end of the first epoch", || {
+            let rows = std::fs::read_to_string(runs.join("cut/results.csv")).ok()?;
+            (rows.lines().count() >= 2).then_some(())
+        });
+        running.signal(2);
+        assert_eq!(running.waits().code, Some(130));
+        let cut = read(&runs.join("cut/weights/last.pt")).unwrap();
+        assert!(
+            cut.root.get("batches_done").and_then(Value::as_i64).unwrap() > 0,
+            "in the middle of an epoch"
+        );
+        assert!(cut.root.get("gradients").and_then(Value::as_entries).is_some(), "and of a step");
+
+        // Without a name the newest run is continued.
+        let answer = user.types("train --resume").succeeded();
+        assert!(answer.stderr.contains("cut/weights/last.pt"), "{}", answer.stderr);
+        let weights = |name: &str| read(&runs.join(name).join("weights/last.pt")).unwrap().tensors;
+        assert!(weights("whole") == weights("cut"), "other weights with `{ranks}`");
+    }
+}
+
 #[test]
 fn two_ranks_train_and_leave_no_process() {
     let user = User::new();
     user.data();
-    let running = user.starts(&format!("{QUICK} --epochs 3 --nproc-per-node 2"));
-    let ranks = until("two ranks", || Some(running.ranks()).filter(|ranks| ranks.len() == 2));
+    let (running, ranks) = user.starts_two_ranks(&format!("{QUICK} --epochs 3"), &[]);
     running.waits().succeeded();
     assert!(user.path().join("runs/train/exp/weights/best.pt").is_file());
     assert!(ranks.into_iter().all(|pid| !lives(pid)));
@@ -99,23 +142,40 @@ fn two_ranks_train_and_leave_no_process() {
 fn a_killed_rank_is_named_and_takes_the_group_with_it() {
     let user = User::new();
     user.data();
-    let running = user.starts(&format!("{QUICK} --epochs 500 --nproc-per-node 2"));
-    let ranks = until("two ranks", || Some(running.ranks()).filter(|ranks| ranks.len() == 2));
-    let last = user.path().join("runs/train/exp/weights/last.pt");
-    until("the first checkpoint", || last.exists().then_some(()));
+    let (running, ranks) = user.starts_two_ranks(&format!("{QUICK} --epochs 500"), &[]);
     send(ranks[1], 9);
     running.waits().refused(1, &["rank 1 of 2", "signal 9 (SIGKILL)", "training epoch", "--resume"]);
     assert!(ranks.into_iter().all(|pid| !lives(pid)));
 }
 
 #[test]
+fn a_stopped_rank_is_noticed_and_named() {
+    let user = User::new();
+    user.data();
+    let shortened = [("YOLO_SILENCE_SECONDS", "2")];
+    let (running, ranks) = user.starts_two_ranks(&format!("{QUICK} --epochs 500"), &shortened);
+    send(ranks[1], 19);
+    running.waits().refused(1, &["rank 1 of 2", "no sign of life for 2 s", "state T", "--resume"]);
+    assert!(ranks.into_iter().all(|pid| !lives(pid)));
+}
+
+#[test]
+fn a_rank_that_goes_on_in_time_is_let_go_on() {
+    let user = User::new();
+    user.data();
+    let shortened = [("YOLO_SILENCE_SECONDS", "8")];
+    let (running, ranks) = user.starts_two_ranks(&format!("{QUICK} --epochs 12"), &shortened);
+    send(ranks[1], 19);
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    send(ranks[1], 18);
+    running.waits().succeeded();
+}
+
+#[test]
 fn a_killed_supervisor_leaves_no_rank() {
     let user = User::new();
     user.data();
-    let running = user.starts(&format!("{QUICK} --epochs 500 --nproc-per-node 2"));
-    let ranks = until("two ranks", || Some(running.ranks()).filter(|ranks| ranks.len() == 2));
-    let last = user.path().join("runs/train/exp/weights/last.pt");
-    until("the first checkpoint", || last.exists().then_some(()));
+    let (running, ranks) = user.starts_two_ranks(&format!("{QUICK} --epochs 500"), &[]);
     running.signal(9);
     running.waits();
     until("the end of all ranks", || ranks.iter().all(|&pid| !lives(pid)).then_some(()));

@@ -66,8 +66,23 @@ impl User {
 
     /// Starts `yolo` and goes on.
     pub fn starts(&self, words: &str) -> Running {
+        self.starts_in(words, &[])
+    }
+
+    /// Starts a training on two ranks with these variables, and goes on when its first checkpoint
+    /// stands; also gives the two processes.
+    pub fn starts_two_ranks(&self, words: &str, variables: &[(&str, &str)]) -> (Running, Vec<u32>) {
+        let running = self.starts_in(&format!("{words} --nproc-per-node 2"), variables);
+        let ranks = until("two ranks", || Some(running.ranks()).filter(|ranks| ranks.len() == 2));
+        let last = self.path().join("runs/train/exp/weights/last.pt");
+        until("the first checkpoint", || last.exists().then_some(()));
+        (running, ranks)
+    }
+
+    fn starts_in(&self, words: &str, variables: &[(&str, &str)]) -> Running {
         let child = self
             .command(words)
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -25,8 +25,9 @@ pub fn plan_val(options: &ValOptions, inventory: &Inventory, places: &Places) ->
     let mut warnings = Vec::new();
     let data_word = options.data.as_deref().unwrap_or(defaults::DATA);
     if options.dnn {
-        return Err(PlanError::new("--dnn runs ONNX files through OpenCV, which is not built yet")
-            .with_hint("leave --dnn away and give a .pt or .safetensors file"));
+        warnings.push(
+            "--dnn chooses an engine for ONNX files and changes nothing for .pt and .safetensors".to_owned(),
+        );
     }
     let choice = device::choose(options.device.as_deref(), None, inventory)?;
     let batch = options.batch_size.unwrap_or(BATCH);

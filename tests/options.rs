@@ -1,0 +1,160 @@
+//! Every option of `yolo train` and `yolo val` does what it says: runs are compared with one that
+//! differs in that option alone. Runs of one seed are the same to the last bit, so a difference is
+//! the option's.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/user.rs"]
+mod user;
+
+use std::path::Path;
+
+use indexmap::IndexMap;
+use user::{Answer, User};
+use yolo_data::weights::{TensorData, read};
+
+/// Two epochs of tiny images.
+const TRAIN: &str = "train --data squares/squares.yaml --cfg yolov5n --weights= --imgsz 64 --batch 8 \
+                     --nbs 8 --device cpu --workers 1 --epochs 2";
+const VAL: &str = "val --data squares/squares.yaml --weights first/exp/weights/best.pt --imgsz 64 --batch 4 \
+                   --device cpu";
+
+fn weights(user: &User, name: &str) -> IndexMap<String, TensorData> {
+    read(&user.path().join("runs/train").join(name).join("weights/last.pt")).unwrap().tensors
+}
+
+fn train(user: &User, name: &str, words: &str) -> Answer {
+    user.types(&format!("{TRAIN} {words} --name {name}")).succeeded()
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn options_that_change_what_is_learned() {
+    let user = User::new();
+    user.data();
+    train(&user, "plain", "");
+    let plain = weights(&user, "plain");
+    train(&user, "again", "");
+    assert!(weights(&user, "again") == plain, "two runs of one seed are the same");
+    for (name, words) in [
+        ("adam", "--optimizer Adam"),
+        ("adamw", "--optimizer AdamW"),
+        ("cosine", "--cos-lr"),
+        ("smooth", "--label-smoothing 0.1"),
+        ("rect", "--rect"),
+        ("freeze", "--freeze 3"),
+        ("list", "--freeze 1 7"),
+        ("seed", "--seed 7"),
+        ("hyp", "--hyp high"),
+        ("nominal", "--nbs 16"),
+    ] {
+        train(&user, name, words);
+        assert!(weights(&user, name) != plain, "{words} changed nothing");
+    }
+    train(&user, "single", "--single-cls");
+    let single = read(&user.path().join("runs/train/single/weights/last.pt")).unwrap();
+    assert_eq!(single.names.unwrap(), ["item"]);
+
+    train(&user, "two", "--nproc-per-node 2");
+    train(&user, "sync", "--nproc-per-node 2 --sync-bn");
+    assert!(weights(&user, "sync") != weights(&user, "two"), "--sync-bn changed nothing");
+}
+
+#[test]
+fn options_that_change_only_what_is_kept() {
+    let user = User::new();
+    user.data();
+    train(&user, "plain", "--save-period 1");
+    let plain = weights(&user, "plain");
+    let run = |name: &str| user.path().join("runs/train").join(name);
+    assert_eq!(names_in(&run("plain").join("weights")), ["best.pt", "epoch1.pt", "last.pt"]);
+    for (name, words) in [
+        ("ram", "--cache"),
+        ("disk", "--cache disk"),
+        ("again", "--cache disk"),
+        ("bare", "--noplots --nosave"),
+    ] {
+        train(&user, name, words);
+        assert!(weights(&user, name) == plain, "{words} changed what is learned");
+    }
+    let images = names_in(&user.path().join("squares/images/train"));
+    assert_eq!(images.iter().filter(|name| name.ends_with("-linear.yolo-img")).count(), 16);
+    let is_plot = |name: &String| name.ends_with(".svg") || name.ends_with(".jpg");
+    assert!(names_in(&run("plain")).iter().any(is_plot));
+    assert!(!names_in(&run("bare")).iter().any(is_plot), "{:?}", names_in(&run("bare")));
+
+    train(&user, "late", "--noval");
+    let rows = std::fs::read_to_string(run("late").join("results.csv")).unwrap();
+    let losses: Vec<&str> = rows.lines().skip(1).map(|row| row.split(',').nth(8).unwrap().trim()).collect();
+    assert!(losses[0] == "0" && losses[1] != "0", "validated after the last epoch only:\n{rows}");
+
+    let stopped = train(&user, "patience", "--epochs 9 --patience 1 --noautoanchor");
+    let rows = std::fs::read_to_string(run("patience").join("results.csv")).unwrap();
+    assert!(rows.lines().count() < 10 && stopped.stderr.contains("stopped early"), "{}", stopped.stderr);
+}
+
+#[test]
+fn options_that_do_not_exist_are_refused() {
+    let user = User::new();
+    user.data();
+    for option in ["--image-weights", "--multi-scale", "--quad", "--evolve", "--bucket x"] {
+        let answer = user.types(&format!("{TRAIN} {option}"));
+        assert_eq!(answer.code, Some(2), "{option}: {}", answer.stderr);
+    }
+}
+
+fn table(answer: &Answer) -> &str {
+    answer.stdout.lines().find(|line| line.trim_start().starts_with("all ")).unwrap()
+}
+
+#[test]
+fn options_of_val() {
+    let user = User::new();
+    user.data();
+    let yaml = user.path().join("squares/squares.yaml");
+    let text = std::fs::read_to_string(&yaml).unwrap();
+    std::fs::write(&yaml, format!("{text}test: images/train\n")).unwrap();
+    user.types(&format!("{TRAIN} --epochs 6 --project first")).succeeded();
+    let val = |name: &str, words: &str| user.types(&format!("{VAL} {words} --name {name}")).succeeded();
+    let folder = |name: &str| user.path().join("runs/val").join(name);
+    let plain = val("plain", "");
+
+    val("text", "--save-txt");
+    let of_one = std::fs::read_to_string(folder("text").join("labels/00.txt")).unwrap();
+    assert!(of_one.lines().all(|line| line.split(' ').count() == 5), "{of_one}");
+    val("conf", "--save-txt --save-conf");
+    let of_one = std::fs::read_to_string(folder("conf").join("labels/00.txt")).unwrap();
+    assert!(
+        of_one.lines().count() > 0 && of_one.lines().all(|line| line.split(' ').count() == 6),
+        "{of_one}"
+    );
+    val("json", "--save-json");
+    let found = std::fs::read_to_string(folder("json").join("best_predictions.json")).unwrap();
+    let found: serde_json::Value = serde_json::from_str(&found).unwrap();
+    assert!(found.as_array().unwrap().iter().all(|one| one["bbox"].as_array().unwrap().len() == 4));
+    // Labels that enter as detections of confidence 1 are all found.
+    assert!(table(&val("hybrid", "--save-hybrid")).contains("0.995"));
+    assert!(folder("hybrid").join("labels/00.txt").is_file());
+
+    assert_ne!(table(&val("augment", "--augment")), table(&plain));
+    assert_ne!(table(&val("few", "--max-det 1")), table(&plain));
+    assert_ne!(table(&val("strict", "--conf-thres 0.9")), table(&plain));
+    assert_ne!(table(&val("overlap", "--iou-thres 0.01")), table(&plain));
+    assert!(table(&val("train", "--task train")).contains("16"));
+    assert!(table(&val("test", "--task test")).contains("16"));
+    val("speed", "--task speed");
+    for option in ["--half", "--dnn"] {
+        let answer = val(&option[2..], option);
+        assert!(answer.stderr.contains(&format!("warning: {option}")), "{}", answer.stderr);
+        assert_eq!(table(&answer), table(&plain));
+    }
+    user.types(&format!("{VAL} --single-cls")).refused(1, &["2 classes", "--single-cls"]);
+    user.types(&format!("{VAL} --task everything")).refused(1, &["everything", "speed"]);
+}
