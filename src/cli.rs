@@ -106,6 +106,9 @@ pub(crate) struct SetupArgs {
     /// The WSL distribution to use [default: the default one, or Ubuntu]
     #[arg(long, value_name = "NAME", requires = "wsl")]
     pub(crate) distribution: Option<String>,
+    /// Machines of the training that is meant [default: 1]
+    #[arg(long, value_name = "N", requires = "wsl")]
+    pub(crate) nnodes: Option<u32>,
     /// Agree beforehand to every step that would ask
     #[arg(short, long, requires = "wsl")]
     pub(crate) yes: bool,

@@ -92,10 +92,11 @@ mod tests {
 
     #[test]
     fn yolo_home_holds_everything() {
+        let home = std::path::absolute("/srv/yolo").unwrap();
         let places = Places::resolve(Some("/srv/yolo".into())).unwrap();
-        assert_eq!(places.config(), Path::new("/srv/yolo/config"));
-        assert_eq!(places.libtorch(), Path::new("/srv/yolo/data/libtorch"));
-        assert_eq!(places.cache(), Path::new("/srv/yolo/cache"));
+        assert_eq!(places.config(), home.join("config"));
+        assert_eq!(places.libtorch(), home.join("data/libtorch"));
+        assert_eq!(places.cache(), home.join("cache"));
     }
 
     #[test]

@@ -91,6 +91,7 @@ pub(crate) fn setup(args: &SetupArgs, offline: bool, printer: &Printer) -> Resul
 fn set_up_wsl(args: &SetupArgs, places: &Places, printer: &Printer) -> Result<ExitCode, CommandError> {
     let words = setup::WslWords {
         distribution: args.distribution.clone(),
+        nnodes: args.nnodes,
         yes: args.yes,
         dry_run: args.dry_run,
         json: args.json,

@@ -13,6 +13,8 @@ use crate::printer::Printer;
 #[derive(Debug)]
 pub(crate) struct WslWords {
     pub(crate) distribution: Option<String>,
+    /// Machines that take part.
+    pub(crate) nnodes: Option<u32>,
     pub(crate) yes: bool,
     pub(crate) dry_run: bool,
     pub(crate) json: bool,
@@ -34,7 +36,7 @@ pub(super) struct Talk<'a> {
 /// `yolo setup --wsl`, on either side.
 pub(crate) fn setup_wsl(words: &WslWords, places: &Places, printer: &Printer) -> Result<(), WslError> {
     let talk = Talk { printer, yes: words.yes, dry_run: words.dry_run, json: words.json };
-    let training = training(&words.train);
+    let training = Training { machines: words.nnodes.unwrap_or(1), ..training(&words.train) };
     if cfg!(windows) {
         let wishes = Wishes { distribution: words.distribution.clone(), training };
         let pc = pc::WindowsPc::this(places)?;

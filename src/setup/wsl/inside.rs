@@ -220,6 +220,6 @@ pub(super) fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 #[path = "inside_tests.rs"]
 mod tests;
