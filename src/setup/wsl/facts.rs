@@ -60,5 +60,9 @@ pub(super) struct ConfigFacts {
 /// The first build of Windows on which `wsl --install` and WSL 2 work: Windows 10 version 2004.
 pub(super) const LEAST_BUILD: u32 = 19041;
 
+/// The first WSL whose `--install --no-launch` leaves a distribution that can be used: before, it
+/// became one when it was first launched (release notes of WSL 2.4.4).
+pub(super) const REGISTERS_WITHOUT_LAUNCH: Version = Version([2, 4, 4, 0]);
+
 /// The kernel that NVIDIA asks for (CUDA on WSL user guide, section 5).
 pub(super) const LEAST_KERNEL: Version = Version([5, 10, 16, 3]);

@@ -10,7 +10,7 @@ use yolo_checks::wslconfig::{Document, Kind};
 
 use super::error::remedy;
 use super::exe::WslExe;
-use super::facts::{LEAST_BUILD, LEAST_KERNEL, PcFacts};
+use super::facts::{LEAST_BUILD, LEAST_KERNEL, PcFacts, REGISTERS_WITHOUT_LAUNCH};
 
 /// The distribution that is installed where there is none.
 const DISTRIBUTION: &str = "Ubuntu";
@@ -250,6 +250,10 @@ fn distribution(facts: &PcFacts, wishes: &Wishes, plan: &mut Plan) -> String {
         }
         None => {
             let name = wishes.distribution.clone().unwrap_or_else(|| DISTRIBUTION.to_owned());
+            let old = facts.wsl.versions.is_some_and(|versions| versions.wsl < REGISTERS_WITHOUT_LAUNCH);
+            if old && !plan.steps.contains(&Step::UpdateWsl) {
+                plan.steps.push(Step::UpdateWsl);
+            }
             plan.steps.push(Step::InstallDistribution(name.clone()));
             plan.notes.push(format!(
                 "{name} starts with the user root; `wsl.exe -d {name}` asks for a user of your own the first time"

@@ -92,6 +92,15 @@ fn the_wsl_that_came_with_windows_and_old_kernels_are_updated() {
 }
 
 #[test]
+fn a_wsl_that_only_downloads_distributions_is_updated_before_one_is_installed() {
+    let mut facts = healthy();
+    facts.wsl.versions.as_mut().unwrap().wsl = Version([2, 3, 26, 0]);
+    assert_eq!(steps(&facts), ["setup-inside"]);
+    facts.wsl.distributions.clear();
+    assert_eq!(steps(&facts), ["update-wsl", "install-distribution", "setup-inside"]);
+}
+
+#[test]
 fn the_distribution_is_the_default_one_that_a_person_works_in() {
     let chosen_of = |list: Vec<Distribution>, wish: Option<&str>| {
         let mut facts = healthy();

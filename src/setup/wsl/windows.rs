@@ -203,9 +203,15 @@ fn finish(pc: &WindowsPc, distribution: &str, talk: &Talk<'_>) -> Result<(), Wsl
         }
     }
     let enter = WslExe::words(&["-d", distribution, "--cd", "~"]);
-    printer.result(format_args!(
+    let ready = format!(
         "Ready. Open Linux with\n  {enter}\nand there type\n  yolo doctor\n  yolo train --data shapes"
-    ));
+    );
+    // A program that reads the plan wants nothing else on stdout.
+    if talk.json {
+        printer.say(ready)
+    } else {
+        printer.result(ready)
+    }
     Ok(())
 }
 
