@@ -11,7 +11,7 @@ use yolo_plan::device::{Gpu, Inventory};
 use crate::error::CommandError;
 use crate::places::Places;
 use crate::printer::{Printer, SetupView};
-use crate::setup::{self, Chosen, Context, Libtorch};
+use crate::setup::{self, Chosen, Context, Libtorch, Variant};
 
 /// The programs of a run, in place.
 pub(crate) struct Programs {
@@ -35,7 +35,10 @@ pub(crate) fn programs(places: &Places, offline: bool, printer: &Printer) -> Res
 
 /// The variant of libtorch that fits the driver and the GPUs.
 pub(crate) fn chosen_for_this_machine(places: &Places) -> Chosen {
-    let host = this_host(places);
+    chosen_from(&this_host(places))
+}
+
+fn chosen_from(host: &Host) -> Chosen {
     let cards = host.gpus().unwrap_or_default().into_iter().map(|gpu| Card {
         index: gpu.index,
         name: gpu.name().unwrap_or_else(|_| "GPU".to_owned()),
@@ -110,7 +113,11 @@ pub(crate) fn inventory(places: &Places) -> Inventory {
         }
         Err(why) => (Vec::new(), Some(why.to_string())),
     };
-    let cuda_libtorch = setup::find_libtorch(places).ok().flatten().is_some_and(|found| found.has_cuda);
+    // Where nothing is installed yet, setup will bring what fits the machine.
+    let cuda_libtorch = match setup::find_libtorch(places).ok().flatten() {
+        Some(found) => found.has_cuda,
+        None => chosen_from(&host).variant != Variant::Cpu,
+    };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     Inventory { cores, gpus, no_gpu_reason, cuda_libtorch }
 }

@@ -41,7 +41,7 @@ impl Default for Policy {
             first_pause: Duration::from_millis(500),
             longest_pause: Duration::from_secs(30),
             longest_wait: Duration::from_secs(120),
-            connections: 6,
+            connections: 8,
             offline: false,
         }
     }

@@ -179,6 +179,9 @@ impl Remote {
             refused(format!("too many redirects: {why}"))
         } else if why.contains("certificate") {
             refused(format!("{why}; if a proxy signs its own certificates, name them in SSL_CERT_FILE"))
+        } else if why.contains("Name or service not known") || why.contains("No address associated") {
+            // The name service has answered: there is no such host. Its being away is another error.
+            refused(format!("{why}; check the address, and HTTPS_PROXY if this network needs a proxy"))
         } else if error.is_builder() || error.is_request() && why.contains("invalid") {
             refused(why)
         } else {
@@ -259,6 +262,16 @@ fn status_hint(status: StatusCode) -> &'static str {
     }
 }
 
+/// How the client's layers begin when the reason lies below them.
+const LAYERS: [&str; 6] = [
+    "error sending request",
+    "client error",
+    "error trying to connect",
+    "dns error",
+    "error resolving DNS",
+    "tcp connect error",
+];
+
 /// The error with its causes in one line. The address is left out: it may hold credentials.
 pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut parts: Vec<String> = Vec::new();
@@ -269,7 +282,10 @@ pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
             Some(error) => without_address(&error.to_string()),
             None => error.to_string(),
         };
-        if !text.is_empty() && parts.last() != Some(&text) {
+        let last = error.source().is_none();
+        // The layers in between say only that they are there.
+        let says_nothing = LAYERS.iter().any(|layer| text.starts_with(layer));
+        if !text.is_empty() && parts.last() != Some(&text) && (last || !says_nothing) {
             parts.push(text);
         }
         next = error.source();

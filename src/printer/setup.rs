@@ -57,7 +57,9 @@ fn from(sources: &[String]) -> String {
 pub(crate) fn outcome(step: &Step, outcome: &Outcome) -> String {
     match outcome {
         Outcome::Libtorch { root, variant } => {
-            format!("libtorch ({variant}) is in {}", root.display())
+            let reasons = if step.state == State::There { step.reasons.as_slice() } else { &[] };
+            let reasons: String = reasons.iter().map(|reason| format!("\n  {reason}")).collect();
+            format!("libtorch ({variant}) is in {}{reasons}", root.display())
         }
         Outcome::Trainer { path } => format!("the trainer is {}", path.display()),
         Outcome::Weights(weights) => format!(

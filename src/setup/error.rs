@@ -212,7 +212,7 @@ impl SetupError {
 
     /// Whether this is about a file that could not be fetched, and not about the words that name it.
     pub(crate) fn is_about_fetching(&self) -> bool {
-        matches!(self, Self::Fetch(_) | Self::DownloadIsCode { .. } | Self::Occupied { .. })
+        matches!(self, Self::Fetch(_) | Self::Occupied { .. })
     }
 
     pub(super) fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {

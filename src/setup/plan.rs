@@ -7,13 +7,14 @@ use serde::Serialize;
 use yolo_plan::dataset;
 
 use super::data::{DataProspect, PendingData, Summary, data_prospect, look_through};
+use super::libtorch::folder_size;
 use super::trainer::{TrainerProspect, ensure_trainer, trainer_prospect};
 use super::weights::{PendingWeights, Weights, WeightsProspect, weights_prospect};
 use super::{
     Chosen, Context, LIBTORCH_VERSION, Libtorch, Pending, Prospect, SetupError, checkout_needs_headers,
     megabytes, prospect, select,
 };
-use crate::fetch::{FetchError, Redacted, free_bytes, mount_of};
+use crate::fetch::{FetchError, Incoming, Lock, Redacted, free_bytes, mount_of, unfinished};
 use crate::setup::Variant;
 
 /// What the user wants to have.
@@ -173,7 +174,10 @@ impl Plan {
         for step in self.steps().filter(|step| step.state != State::There) {
             // Archives are on the disk beside what comes out of them; libtorch's are only in part.
             let archive = if step.kind == "data" { step.transfer.unwrap_or(0) } else { 0 };
-            let need = step.size.unwrap_or(0) + archive;
+            // What an interrupted run has left is there already.
+            let name = step.place.file_name().unwrap_or_default().to_string_lossy();
+            let begun = folder_size(&unfinished(step.place.parent().unwrap_or(&step.place), &name));
+            let need = (step.size.unwrap_or(0) + archive).saturating_sub(begun);
             let mount = mount_of(&step.place);
             match disks.iter_mut().find(|disk| disk.mount == mount) {
                 Some(disk) => disk.need += need,
@@ -210,6 +214,9 @@ impl Plan {
         let mut outcomes = Vec::new();
         let mut libtorch = None;
         for (step, action) in self.steps {
+            if step.state == State::There && step.kind != "trainer" {
+                tidy(&step.place, context)?;
+            }
             let outcome = match action {
                 Action::Nothing => Outcome::Trainer { path: step.place.clone() },
                 Action::UseLibtorch(found) => {
@@ -247,6 +254,20 @@ impl Plan {
     }
 }
 
+/// Removes what a run has left that was killed after it had put its work in place.
+fn tidy(place: &Path, context: &Context<'_>) -> Result<(), SetupError> {
+    // A data set is shown by its yaml, which lies in its folder.
+    let is_yaml = place.extension().is_some_and(|extension| extension == "yaml");
+    let place = if is_yaml { place.parent().unwrap_or(place) } else { place };
+    let (Some(folder), Some(name)) = (place.parent(), place.file_name()) else { return Ok(()) };
+    let left = unfinished(folder, &name.to_string_lossy());
+    if left.exists() {
+        let lock = Lock::acquire(folder, context.progress)?;
+        Incoming::open(&lock, &name.to_string_lossy())?.discard();
+    }
+    Ok(())
+}
+
 fn libtorch_outcome(libtorch: &Libtorch) -> Outcome {
     Outcome::Libtorch { root: libtorch.root.clone(), variant: libtorch.variant.clone() }
 }
@@ -277,6 +298,10 @@ fn libtorch_step(prospect: Prospect, chosen: Option<&Chosen>) -> (Step, Action) 
             let mut step = there("libtorch", what, &libtorch.root);
             if let Some(chosen) = chosen {
                 (step.reasons, step.unserved) = (chosen.reasons.clone(), chosen.unserved.clone());
+                if libtorch.variant != chosen.variant.name() {
+                    let name = chosen.variant.name();
+                    step.reasons.push(format!("LIBTORCH names this one, so that {name} is not installed"));
+                }
             }
             (step, Action::UseLibtorch(libtorch))
         }

@@ -215,6 +215,9 @@ impl PendingWeights {
                 }
             }
         }
+        if !part.exists() {
+            incoming.discard();
+        }
         Err(FetchError::NoSource { name: name.clone(), refusals }.into())
     }
 

@@ -34,6 +34,12 @@ pub(crate) enum Manner {
     RedirectLoop,
     /// Another ETag than before.
     Changed,
+    /// A validator that promises nothing about bytes.
+    WeakTag,
+    /// Without ranges, and announces so many bytes more than it sends.
+    TooLong(usize),
+    /// At most so many bytes a second.
+    Limit(usize),
 }
 
 /// A running server; its thread ends with the test's process.
@@ -107,7 +113,7 @@ impl Shared {
         let mut lines = BufReader::new(stream.try_clone()?).lines();
         let request = lines.next().unwrap_or(Ok(String::new()))?;
         let path = request.split(' ').nth(1).unwrap_or("/").to_owned();
-        let mut range = String::new();
+        let (mut range, mut if_range) = (String::new(), String::new());
         for line in lines {
             let line = line?;
             if line.is_empty() {
@@ -115,6 +121,9 @@ impl Shared {
             }
             if let Some(value) = line.to_ascii_lowercase().strip_prefix("range: ") {
                 range = value.to_owned();
+            }
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("if-range: ") {
+                if_range = value.to_owned();
             }
             self.headers.lock().unwrap().push(line);
         }
@@ -132,7 +141,11 @@ impl Shared {
             }
             _ => file.clone(),
         };
-        let etag = if matches!(manner, Manner::Changed) { "\"two\"" } else { "\"one\"" };
+        let etag = match manner {
+            Manner::Changed => "\"two\"",
+            Manner::WeakTag => "W/\"one\"",
+            _ => "\"one\"",
+        };
         match &manner {
             Manner::Status(status, headers) => {
                 let head = format!(
@@ -161,14 +174,19 @@ impl Shared {
             }
             _ => {}
         }
-        let wanted = if matches!(manner, Manner::NoRanges) { None } else { parse(&range, file.len()) };
+        // With If-Range, a part of another version is never sent.
+        let same = if_range.is_empty() || if_range == etag;
+        let ranges = same && !matches!(manner, Manner::NoRanges | Manner::TooLong(_));
+        let wanted = if ranges { parse(&range, file.len()) } else { None };
+        let too_long = if let Manner::TooLong(bytes) = manner { bytes } else { 0 };
         let (head, body) = match wanted {
-            None => {
-                (format!("HTTP/1.1 200 OK\r\nETag: {etag}\r\nContent-Length: {}\r\n", file.len()), &file[..])
-            }
+            None => (
+                format!("HTTP/1.1 200 OK\r\nETag: {etag}\r\nContent-Length: {}\r\n", file.len() + too_long),
+                &file[..],
+            ),
             Some((start, end)) => {
                 let total = file.len();
-                let length = end - start;
+                let length = end - start + too_long;
                 let last = end - 1;
                 let head = format!(
                     "HTTP/1.1 206 Partial Content\r\nETag: {etag}\r\nContent-Range: bytes {start}-{last}/{total}\r\nContent-Length: {length}\r\n"
@@ -183,6 +201,14 @@ impl Shared {
             Manner::Stall(bytes) if bytes < body.len() => {
                 self.send(&mut stream, &body[..bytes])?;
                 thread::sleep(Duration::from_secs(3600));
+                Ok(())
+            }
+            Manner::Limit(rate) => {
+                let part = (rate / 100).max(1);
+                for part in body.chunks(part) {
+                    self.send(&mut stream, part)?;
+                    thread::sleep(Duration::from_millis(10));
+                }
                 Ok(())
             }
             Manner::Drip(bytes, pause) => {

@@ -293,7 +293,10 @@ impl PendingData {
             }
             Err(error) => {
                 let keep = match &error {
-                    SetupError::Fetch(error) => !error.is_full_disk() && !error.is_bad_archive(),
+                    // Other archives of the set may have come whole.
+                    SetupError::Fetch(error) => {
+                        !error.is_full_disk() && (!error.is_bad_archive() || self.pieces.len() > 1)
+                    }
                     _ => false,
                 };
                 if !keep {
@@ -397,7 +400,13 @@ impl Piece {
         let part = incoming.parts().join(format!("{index}-{}", self.wanted.name));
         let fetched = download(client, &self.wanted, &part, meter)?;
         let into = incoming.path().join(self.into);
-        extract(client, &fetched.path, &fetched.source, &into, meter)?;
+        if let Err(error) = extract(client, &fetched.path, &fetched.source, &into, meter) {
+            if error.is_bad_archive() {
+                // It is fetched anew the next time.
+                let _ = fs::remove_file(&part);
+            }
+            return Err(error.into());
+        }
         fs::write(&done, "").map_err(SetupError::file("write", done))?;
         // What is unpacked is not needed twice.
         let _ = fs::remove_file(&part);

@@ -1,0 +1,469 @@
+//! `yolo setup` as a user types it, against a server of the test's own: plans, weights, data sets, a
+//! CUDA variant of libtorch, what is listed and removed, and what the messages say when it is refused.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking")]
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::{Cursor, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use yolo_data::weights::{DType, TensorData, Value, write_pt};
+use zip::write::SimpleFileOptions;
+
+#[allow(dead_code, reason = "each test program uses its own part of the server")]
+#[path = "support/rude_server.rs"]
+mod rude_server;
+#[path = "support/user.rs"]
+mod user;
+#[path = "support/wheels.rs"]
+mod wheels;
+
+use rude_server::{Manner, RudeServer};
+use user::{Answer, User, square};
+
+/// A user with an empty home, and a mirror.
+struct Machine {
+    user: User,
+    server: RudeServer,
+}
+
+impl Machine {
+    fn with(files: HashMap<String, Vec<u8>>) -> Self {
+        Self { user: User::new(), server: RudeServer::start(files) }
+    }
+
+    fn home(&self) -> PathBuf {
+        self.user.path().join("home")
+    }
+
+    fn command(&self, words: &str) -> Command {
+        let mut command = self.user.command(words);
+        command
+            .env("YOLO_HOME", self.home())
+            .env("YOLO_MIRROR", self.server.url(""))
+            .env_remove("LIBTORCH")
+            .env_remove("YOLO_OFFLINE");
+        // The trainer itself is not what these tests are about.
+        command.env("YOLO_TRAINER", "/bin/true").stdin(Stdio::null());
+        command
+    }
+
+    fn types(&self, words: &str) -> Answer {
+        Answer::from(self.command(words).output().unwrap())
+    }
+
+    fn json(&self, words: &str) -> serde_json::Value {
+        serde_json::from_str(&self.types(words).succeeded().stdout).unwrap()
+    }
+
+    /// Everything below the home, without locks.
+    fn installed(&self) -> Vec<String> {
+        fn walk(folder: &std::path::Path, found: &mut Vec<String>) {
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                if entry.path().is_dir() {
+                    walk(&entry.path(), found);
+                } else if entry.file_name() != ".lock" {
+                    found.push(entry.path().display().to_string());
+                }
+            }
+        }
+        let mut found = Vec::new();
+        walk(&self.home(), &mut found);
+        found
+    }
+}
+
+fn zip(members: &[(String, Vec<u8>)]) -> Vec<u8> {
+    let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, bytes) in members {
+        writer.start_file(name, SimpleFileOptions::default()).unwrap();
+        writer.write_all(bytes).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+/// A data set in the form of YOLOv5: four images to train and two to validate.
+fn squares(root: &str) -> Vec<(String, Vec<u8>)> {
+    let mut members = Vec::new();
+    for (split, count) in [("train", 4), ("val", 2)] {
+        for index in 0..count {
+            let (image, label) = square(index, split == "val");
+            members.push((format!("{root}images/{split}/{index}.bmp"), image));
+            members.push((format!("{root}labels/{split}/{index}.txt"), label.into_bytes()));
+        }
+    }
+    members
+}
+
+fn coco8() -> Machine {
+    Machine::with(HashMap::from([("/coco8.zip".to_owned(), zip(&squares("coco8/")))]))
+}
+
+#[test]
+fn a_known_data_set_is_fetched_looked_through_and_there_the_next_time() {
+    let machine = coco8();
+    let first = machine.types("setup --data coco8").succeeded();
+    for words in ["train: 4 images, 4 boxes", "val: 2 images, 2 boxes", "2 of 80 classes", "person 3"] {
+        assert!(first.stderr.contains(words), "{words} is not in:\n{}", first.stderr);
+    }
+    let yaml = fs::read_to_string(machine.home().join("data/datasets/coco8/coco8.yaml")).unwrap();
+    assert!(yaml.contains("79: toothbrush"), "{yaml}");
+    let asked = machine.server.asked().len();
+    let began = Instant::now();
+    let second = machine.types("setup --data coco8 --offline").succeeded();
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    assert!(second.stderr.contains("train: 4 images"), "{}", second.stderr);
+    assert_eq!(machine.server.asked().len(), asked, "the second run asked the server");
+}
+
+#[test]
+fn a_dry_run_says_everything_and_changes_nothing() {
+    let machine = coco8();
+    let plan = machine.types("setup --data coco8 --dry-run").succeeded();
+    for words in ["fetch   data set coco8", "to fetch", "on the disk", "the disk of", "free", "coco8.zip"] {
+        assert!(plan.stdout.contains(words), "{words} is not in:\n{}", plan.stdout);
+    }
+    assert_eq!(machine.installed(), Vec::<String>::new());
+    let plan = machine.json("setup --data coco8 --dry-run --json");
+    let archive = zip(&squares("coco8/")).len();
+    assert_eq!(plan["steps"][0]["state"], "fetch");
+    assert_eq!(plan["steps"][0]["transfer"], archive);
+    assert!(plan["steps"][0]["size"].as_u64().unwrap() > 6 * 64 * 64 * 3);
+    assert!(plan["disks"][0]["free"].as_u64().unwrap() > 0 && plan.get("done").is_none());
+}
+
+#[test]
+fn what_was_done_is_told_as_json() {
+    let machine = coco8();
+    let report = machine.json("setup --data coco8 shapes --json");
+    assert_eq!(report["done"][0]["data"]["summary"]["splits"][0]["images"], 4);
+    assert_eq!(report["done"][1]["data"]["name"], "shapes");
+}
+
+#[test]
+fn what_is_installed_is_listed_and_removed() {
+    let machine = coco8();
+    machine.types("setup --data coco8").succeeded();
+    let list = machine.types("setup --list").succeeded().stdout;
+    assert!(list.contains("data") && list.contains("coco8") && list.contains("in all"), "{list}");
+    assert_eq!(machine.json("setup --list --json")[0]["name"], "coco8");
+    machine.types("setup --remove nothing").refused(1, &["nothing is not installed", "coco8", "--list"]);
+    let gone = machine.types("setup --remove coco8").succeeded();
+    assert!(gone.stderr.contains("removed data coco8"), "{}", gone.stderr);
+    assert_eq!(machine.installed(), Vec::<String>::new());
+}
+
+#[test]
+fn a_yaml_with_an_address_is_followed_for_zip_and_tar_gz() {
+    let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast()));
+    for (name, bytes) in squares("") {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        tar.append_data(&mut header, name, bytes.as_slice()).unwrap();
+    }
+    let files = HashMap::from([
+        ("/boxes.zip".to_owned(), zip(&squares("some-folder/"))),
+        ("/boxes.tar.gz".to_owned(), tar.into_inner().unwrap().finish().unwrap()),
+    ]);
+    let machine = Machine::with(files);
+    for (name, file) in [("one", "boxes.zip"), ("two", "boxes.tar.gz")] {
+        let yaml = format!(
+            "path: ../datasets/{name}\ntrain: images/train\nval: images/val\nnames: [red, blue]\ndownload: {}\n",
+            machine.server.url(&format!("/{file}"))
+        );
+        fs::write(machine.user.path().join(format!("{name}.yaml")), yaml).unwrap();
+        let answer = machine.types(&format!("setup --data {name}.yaml")).succeeded();
+        assert!(answer.stderr.contains("train: 4 images, 4 boxes"), "{}", answer.stderr);
+        assert!(machine.home().join(format!("data/datasets/{name}/images/val/1.bmp")).is_file());
+    }
+}
+
+#[test]
+fn an_archive_of_something_else_is_refused_and_nothing_is_installed() {
+    let machine = Machine::with(HashMap::from([("/coco8.zip".to_owned(), zip(&squares("pictures/of/")))]));
+    machine.types("setup --data coco8").refused(1, &["coco8", "images/train", "pictures"]);
+    assert_eq!(machine.installed(), Vec::<String>::new());
+}
+
+#[test]
+fn a_download_that_is_code_is_refused_with_what_it_would_have_done() {
+    let machine = coco8();
+    let script = "path: x\ntrain: t\nval: v\nnames: [a]\ndownload: |\n  from urllib import request\n  request.urlretrieve('https://h.example/x.zip')\n";
+    fs::write(machine.user.path().join("script.yaml"), script).unwrap();
+    machine
+        .types("setup --data script.yaml")
+        .refused(1, &["script.yaml", "Python script", "would have downloaded https://h.example/x.zip"]);
+    let bash = "path: x\ntrain: t\nval: v\nnames: [a]\ndownload: bash data/scripts/get.sh\n";
+    fs::write(machine.user.path().join("bash.yaml"), bash).unwrap();
+    machine.types("setup --data bash.yaml").refused(1, &["shell command", "bash data/scripts/get.sh"]);
+}
+
+#[test]
+fn images_and_labels_that_are_wrong_are_named() {
+    let mut members = squares("coco8/");
+    members[0].1 = b"this is text".to_vec();
+    members[3].1 = b"0 0.5 0.5 1.5 0.2\n".to_vec();
+    let machine = Machine::with(HashMap::from([("/coco8.zip".to_owned(), zip(&members))]));
+    let answer = machine.types("setup --data coco8").succeeded();
+    for words in ["2 corrupt", "0.bmp", "1.txt"] {
+        assert!(answer.stderr.contains(words), "{words} is not in:\n{}", answer.stderr);
+    }
+}
+
+#[test]
+fn voc_becomes_images_and_labels() {
+    let mut archives: HashMap<String, Vec<(String, Vec<u8>)>> = HashMap::new();
+    for (archive, year, sets) in [
+        ("/VOCtrainval_06-Nov-2007.zip", "2007", &["train", "val"][..]),
+        ("/VOCtest_06-Nov-2007.zip", "2007", &["test"]),
+        ("/VOCtrainval_11-May-2012.zip", "2012", &["train", "val"]),
+    ] {
+        let members = archives.entry(archive.to_owned()).or_default();
+        for set in sets {
+            let name = format!("{year}_{set}");
+            let (image, _) = square(3, false);
+            let xml = "<annotation><size><width>64</width><height>64</height></size><object><name>cat</name>\
+                       <difficult>0</difficult><bndbox><xmin>9</xmin><ymin>9</ymin><xmax>41</xmax><ymax>41</ymax>\
+                       </bndbox></object></annotation>";
+            let voc = format!("VOCdevkit/VOC{year}");
+            members.push((format!("{voc}/ImageSets/Main/{set}.txt"), format!("{name}\n").into_bytes()));
+            members.push((format!("{voc}/Annotations/{name}.xml"), xml.as_bytes().to_vec()));
+            members.push((format!("{voc}/JPEGImages/{name}.jpg"), image));
+        }
+    }
+    let files = archives.into_iter().map(|(path, members)| (path, zip(&members))).collect();
+    let machine = Machine::with(files);
+    let answer = machine.types("setup --data VOC").succeeded();
+    assert!(answer.stderr.contains("train: 4 images, 4 boxes"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("val: 1 images, 1 boxes") && answer.stderr.contains("cat 5"),
+        "{}",
+        answer.stderr
+    );
+    let label = machine.home().join("data/datasets/VOC/labels/test2007/2007_test.txt");
+    assert_eq!(fs::read_to_string(label).unwrap(), "7 0.375 0.375 0.5 0.5\n");
+}
+
+/// A checkpoint with one small tensor.
+fn weights() -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("w.pt");
+    let tensor = TensorData { dtype: DType::F32, shape: vec![2, 3], bytes: vec![0; 24] };
+    let state = Value::Dict(vec![(Value::Str("model.0.weight".into()), Value::Tensor(tensor))]);
+    write_pt(&path, &Value::Dict(vec![(Value::Str("model".into()), state)])).unwrap();
+    fs::read(path).unwrap()
+}
+
+#[test]
+fn weights_of_an_address_or_path_are_opened_and_counted() {
+    let machine = Machine::with(HashMap::from([("/best.pt".to_owned(), weights())]));
+    let address = machine.server.url("/best.pt");
+    let answer = machine.types(&format!("setup --weights {address}")).succeeded();
+    assert!(answer.stderr.contains("6 parameters"), "{}", answer.stderr);
+    assert!(machine.home().join("data/weights/best.pt").is_file());
+    machine.types(&format!("setup --weights {address} --offline")).succeeded();
+    fs::write(machine.user.path().join("mine.pt"), weights()).unwrap();
+    machine.types("setup --weights mine.pt").succeeded();
+    let list = machine.types("setup --list").succeeded().stdout;
+    assert!(list.contains("best.pt") && list.contains("mine.pt"), "{list}");
+    machine.types("setup --remove best").succeeded();
+    assert!(!machine.home().join("data/weights/best.pt").exists());
+}
+
+#[test]
+fn a_file_that_is_not_the_named_model_is_never_put_in_place() {
+    let page = b"<!DOCTYPE html><html>Please log in</html>".to_vec();
+    let files = HashMap::from([("/yolov5s.pt".to_owned(), weights()), ("/yolov5m.pt".to_owned(), page)]);
+    let machine = Machine::with(files);
+    let answer = machine.types("setup --weights yolov5s.pt");
+    answer.refused(1, &["yolov5s.pt cannot be fetched", "it is not yolov5s: it has 6 parameters"]);
+    machine.types("setup --weights yolov5m").refused(1, &["web page"]);
+    machine.types("setup --weights nothing.pt").refused(1, &["nothing.pt", "is not there"]);
+    assert!(!machine.home().join("data/weights/yolov5s.pt").exists());
+}
+
+#[test]
+fn a_training_run_says_what_it_lacks_when_it_may_not_fetch() {
+    let machine = coco8();
+    machine.types("train --offline --data coco8").refused(1, &["coco8.zip", "offline"]);
+    machine.types("setup --data coco8").succeeded();
+    machine.types("train --offline --data coco8").refused(1, &["yolov5s.pt", "offline"]);
+    machine.types("setup --offline --libtorch cu126").refused(1, &["libtorch 2.11.0 (cu126)", "offline"]);
+}
+
+#[test]
+fn a_cuda_variant_comes_with_all_its_wheels_and_is_loaded() {
+    let Some(files) = wheels::cu126() else {
+        println!("skipped: there is no C compiler for the libraries of this test");
+        return;
+    };
+    let machine = Machine::with(files);
+    let plan = machine.json("setup --libtorch cu126 --dry-run --json");
+    assert!(plan["steps"][0]["transfer"].as_u64().unwrap() > wheels::BALLAST as u64, "{plan}");
+    let answer = machine.types("setup --libtorch cu126").succeeded();
+    for words in ["it loads and computes on the CPU", "CUDA 12.6", "0 GPUs", "rests on the mirror"] {
+        assert!(answer.stderr.contains(words), "{words} is not in:\n{}", answer.stderr);
+    }
+    let root = machine.home().join("data/libtorch/2.11.0-cu126");
+    wheels::assert_whole(&root);
+    let asked = machine.server.asked().len();
+    machine.types("setup").succeeded();
+    machine.types("setup --libtorch cu126 --offline").succeeded();
+    assert_eq!(machine.server.asked().len(), asked, "a repeated run asked the server");
+    let list = machine.types("setup --list").succeeded().stdout;
+    assert!(list.contains("cu126") && list.contains("runs use it"), "{list}");
+    // A library that is gone is noticed, and fetched again.
+    fs::remove_file(root.join("lib/libcudart.so.12")).unwrap();
+    machine.types("setup").succeeded();
+    wheels::assert_whole(&root);
+    machine.types("setup --remove cu126").succeeded();
+    assert!(!root.exists());
+}
+
+#[test]
+fn a_libtorch_that_does_not_load_is_not_put_in_place() {
+    let Some(mut files) = wheels::cu126() else {
+        println!("skipped: there is no C compiler for the libraries of this test");
+        return;
+    };
+    // Without the runtime wheel's library, libtorch_cuda cannot be loaded.
+    let torch = files.keys().find(|name| name.contains("torch-2.11.0")).unwrap().clone();
+    let text = String::from_utf8(files.remove("/").unwrap()).unwrap();
+    files.insert("/".into(), text.into_bytes());
+    let bytes = files.get_mut(&torch).unwrap();
+    let name = b"libcudart.so.12";
+    let broken = b"libcudarx.so.12";
+    let at: Vec<usize> =
+        bytes.windows(name.len()).enumerate().filter(|(_, part)| part == name).map(|(at, _)| at).collect();
+    // The libraries are compressed; where the name is not seen, the checksum tells instead.
+    for at in &at {
+        bytes[*at..at + name.len()].copy_from_slice(broken);
+    }
+    let half = bytes.len() / 2;
+    bytes[half] ^= 1;
+    let machine = Machine::with(files);
+    let answer = machine.types("setup --libtorch cu126");
+    assert_eq!(answer.code, Some(1), "{}", answer.stderr);
+    assert!(!machine.home().join("data/libtorch/2.11.0-cu126").exists());
+}
+
+fn kill_after(mut child: Child, pause: Duration) -> bool {
+    std::thread::sleep(pause);
+    let inside = child.try_wait().unwrap().is_none();
+    let _ = child.kill();
+    child.wait().unwrap();
+    inside
+}
+
+#[test]
+fn killed_at_two_hundred_random_moments_the_next_run_finishes() {
+    let Some(files) = wheels::cu126() else {
+        println!("skipped: there is no C compiler for the libraries of this test");
+        return;
+    };
+    let paths: Vec<String> = files.keys().filter(|path| path.ends_with(".whl")).cloned().collect();
+    let server = RudeServer::start(files);
+    let (mut inside, mut resumed, mut state) = (0, 0, 0x9e37_79b9_u64);
+    for _ in 0..200 {
+        let machine = Machine { user: User::new(), server: RudeServer::start(HashMap::new()) };
+        let start = |words: &str| {
+            let mut command = machine.command(words);
+            command.env("YOLO_MIRROR", server.url("")).stderr(Stdio::null()).stdout(Stdio::null());
+            command.spawn().unwrap()
+        };
+        // Slow enough that most moments lie inside the transfer.
+        paths.iter().for_each(|path| server.behave(path, &[Manner::Limit(16 << 20)]));
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let pause = Duration::from_micros((state >> 33) % 400_000);
+        inside += usize::from(kill_after(start("setup --libtorch cu126"), pause));
+        let root = machine.home().join("data/libtorch/2.11.0-cu126");
+        if root.exists() {
+            wheels::assert_whole(&root);
+        }
+        let unfinished = machine.home().join("data/libtorch/.incoming-2.11.0-cu126/parts");
+        resumed += usize::from(unfinished.is_dir());
+        paths.iter().for_each(|path| server.behave(path, &[Manner::Fine]));
+        assert!(start("setup --libtorch cu126").wait().unwrap().success());
+        wheels::assert_whole(&root);
+        let left: Vec<_> = fs::read_dir(machine.home().join("data/libtorch"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name.starts_with(".incoming"))
+            .collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+    assert!(
+        inside > 50 && resumed > 20,
+        "{inside} kills inside a run, {resumed} with something to go on with"
+    );
+}
+
+#[test]
+fn what_came_before_a_kill_does_not_come_again() {
+    let Some(files) = wheels::cu126() else {
+        println!("skipped: there is no C compiler for the libraries of this test");
+        return;
+    };
+    let machine = Machine::with(files.clone());
+    for path in files.keys().filter(|path| path.contains("torch-2.11.0")) {
+        machine.server.behave(path, &[Manner::Limit(1 << 20)]);
+    }
+    let parts = machine.home().join("data/libtorch/.incoming-2.11.0-cu126/parts");
+    let mut child = machine.command("setup --libtorch cu126").stderr(Stdio::null()).spawn().unwrap();
+    let size = |extension: &str| -> u64 {
+        let entries = fs::read_dir(&parts).into_iter().flatten().flatten();
+        let of_kind =
+            entries.filter(|entry| entry.path().extension().is_some_and(|found| found == extension));
+        of_kind.map(|entry| entry.metadata().map_or(0, |data| data.len())).sum()
+    };
+    user::until("half of the wheel", || (size("part") > wheels::BALLAST as u64 / 2).then_some(()));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let (kept, before) = (size("part"), machine.server.sent());
+    files.keys().for_each(|path| machine.server.behave(path, &[Manner::Fine]));
+    machine.types("setup --libtorch cu126").succeeded();
+    let again = (machine.server.sent() - before) as u64;
+    // Directories and METADATA are read again; they have some kilobytes.
+    assert!(again < wheels::BALLAST as u64 - kept + 300_000, "{again} bytes came again, {kept} were kept");
+}
+
+#[test]
+fn a_proxy_is_asked_for_every_address() {
+    let files = HashMap::from([("http://nowhere.example/coco8.zip".to_owned(), zip(&squares("coco8/")))]);
+    let machine = Machine::with(files);
+    let mut command = machine.command("setup --data coco8");
+    command.env("YOLO_MIRROR", "http://nowhere.example").env("http_proxy", machine.server.url(""));
+    Answer::from(command.output().unwrap()).succeeded();
+    assert!(machine.server.asked().len() > 1);
+}
+
+#[test]
+fn two_setups_at_once_install_once() {
+    let machine = coco8();
+    machine.server.behave("/coco8.zip", &[Manner::Fine, Manner::Limit(100_000)]);
+    let piped = || machine.command("setup --data coco8").stderr(Stdio::piped()).spawn().unwrap();
+    let (one, other) = (piped(), piped());
+    for child in [one, other] {
+        Answer::from(child.wait_with_output().unwrap()).succeeded();
+    }
+    assert!(machine.home().join("data/datasets/coco8/images/train/0.bmp").is_file());
+}
+
+#[test]
+fn an_interrupted_setup_says_that_what_came_is_kept() {
+    let machine = coco8();
+    machine.server.behave("/coco8.zip", &[Manner::Fine, Manner::Fine, Manner::Fine, Manner::Stall(10)]);
+    let child = machine.command("setup --data coco8").stderr(Stdio::piped()).spawn().unwrap();
+    user::until("the download", || {
+        machine.home().join("data/datasets/.incoming-coco8/parts").is_dir().then_some(())
+    });
+    std::thread::sleep(Duration::from_millis(200));
+    user::send(child.id(), 2);
+    let answer = Answer::from(child.wait_with_output().unwrap());
+    assert_eq!(answer.code, Some(130), "{}", answer.stderr);
+    assert!(answer.stderr.contains("what came is kept"), "{}", answer.stderr);
+}
