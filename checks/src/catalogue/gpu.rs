@@ -111,4 +111,243 @@ pub(super) const ROWS: &[Entry] = &[
         fix: None,
         detects: &["gpu-memory-taken", "cuda-oom"],
     },
+    Entry {
+        id: "gpu.driver-not-built",
+        area: Area::Gpu,
+        status: Status::Error,
+        title: "The driver's module was not built for the running kernel",
+        cause: "a new kernel needs the module built anew, which needs its headers; without them the driver \
+                stays behind",
+        remedy: Some("install the headers of the running kernel, and build and load the module"),
+        fix: None,
+        detects: &["driver-kernel-updated-dkms"],
+    },
+    Entry {
+        id: "gpu.driver-unsigned",
+        area: Area::Gpu,
+        status: Status::Error,
+        title: "Secure Boot refuses the driver's module",
+        cause: "with Secure Boot on, the kernel loads only modules that are signed with a key that the \
+                machine knows",
+        remedy: Some(
+            "make the machine know the key that signed the module: the command asks for a password, and \
+                the blue screen at the next start asks for it again (Enroll MOK); or turn Secure Boot off \
+                in the firmware",
+        ),
+        fix: None,
+        detects: &["driver-secureboot-unsigned"],
+    },
+    Entry {
+        id: "gpu.nouveau",
+        area: Area::Gpu,
+        status: Status::Error,
+        title: "nouveau holds the NVIDIA card",
+        cause: "nouveau is the free driver for NVIDIA cards, which cannot run CUDA; while it holds a card, \
+                NVIDIA's driver cannot",
+        remedy: Some("turn nouveau off and restart; to go back, delete the file in /etc/modprobe.d"),
+        fix: None,
+        detects: &["nouveau-loaded"],
+    },
+    Entry {
+        id: "gpu.switched-off",
+        area: Area::Gpu,
+        status: Status::Error,
+        title: "The NVIDIA card is switched off or given away",
+        cause: "a card that is switched off or held for a virtual machine is not there for CUDA",
+        remedy: Some("switch the card on and restart; `sudo prime-select intel` goes back"),
+        fix: None,
+        detects: &["optimus-runtime-suspend"],
+    },
+    Entry {
+        id: "gpu.uvm-missing",
+        area: Area::Gpu,
+        status: Status::Error,
+        title: "CUDA's device file is missing",
+        cause: "nvidia-smi needs /dev/nvidiactl alone, CUDA also needs /dev/nvidia-uvm: without it \
+                programs fail with `CUDA unknown error`",
+        remedy: Some("install nvidia-modprobe, which makes the file, and make it now"),
+        fix: None,
+        detects: &["uvm-device-missing"],
+    },
+    Entry {
+        id: "gpu.uvm-kaslr",
+        area: Area::Gpu,
+        status: Status::Error,
+        title: "The driver's module nvidia-uvm failed to start",
+        cause: "on some kernels the module finds no room in the address space for its heterogeneous \
+                memory, and every CUDA program fails at its start",
+        remedy: Some(
+            "turn that feature off, which training does not use, and load the module again; to go back, \
+                delete /etc/modprobe.d/uvm.conf",
+        ),
+        fix: None,
+        detects: &["uvm-hmm-kaslr"],
+    },
+    Entry {
+        id: "gpu.suspended",
+        area: Area::Gpu,
+        status: Status::Info,
+        title: "The machine was suspended since its start",
+        cause: "suspending can lose the state of the module nvidia-uvm: CUDA then fails with `CUDA unknown \
+                error` until it is loaded again",
+        remedy: Some(
+            "nothing while CUDA works; if it says `CUDA unknown error`, end the programs that use the \
+                GPU and load the module again",
+        ),
+        fix: None,
+        detects: &["uvm-broken-after-suspend"],
+    },
+    Entry {
+        id: "gpu.xid",
+        area: Area::Gpu,
+        status: Status::Warning,
+        title: "A GPU had an error that stays until a reset",
+        cause: "the driver logged an error of the card or its firmware; until a reset programs on it may \
+                hang or fail",
+        remedy: Some(
+            "restart the machine; if the error comes again, check power, heat and the slot of that card",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "gpu.hidden",
+        area: Area::Gpu,
+        status: Status::Info,
+        title: "CUDA_VISIBLE_DEVICES hides GPUs",
+        cause: "yolo counts GPUs as nvidia-smi does and shows each rank its own, whatever the variable \
+                says; other programs of this shell see only those that it names, and number them from 0",
+        remedy: Some("unset the variable, or name GPUs that it shows"),
+        fix: None,
+        detects: &["cvd-remap"],
+    },
+    Entry {
+        id: "gpu.visible-unreadable",
+        area: Area::Gpu,
+        status: Status::Warning,
+        title: "CUDA_VISIBLE_DEVICES cannot be read",
+        cause: "CUDA stops reading at the first word that is no GPU, without a message: programs of this \
+                shell see fewer GPUs, or none",
+        remedy: Some(
+            "write the numbers of nvidia-smi with commas and without spaces, such as 0,1; or unset it",
+        ),
+        fix: None,
+        detects: &["cvd-bad-token"],
+    },
+    Entry {
+        id: "gpu.order",
+        area: Area::Gpu,
+        status: Status::Info,
+        title: "CUDA may number these GPUs otherwise",
+        cause: "CUDA numbers the fastest card 0, nvidia-smi and yolo go by the place on the bus",
+        remedy: Some("nothing for yolo; for other programs set the order"),
+        fix: None,
+        detects: &["cvd-remap"],
+    },
+    Entry {
+        id: "gpu.exclusive",
+        area: Area::Gpu,
+        status: Status::Error,
+        title: "A GPU is kept for one program, or for none",
+        cause: "in exclusive mode a second program fails with `all CUDA-capable devices are busy or \
+                unavailable`; in Prohibited every one does",
+        remedy: Some(
+            "allow programs to share the card, unless the administrator of a cluster set this on \
+                purpose",
+        ),
+        fix: None,
+        detects: &["compute-mode-exclusive"],
+    },
+    Entry {
+        id: "gpu.persistence-off",
+        area: Area::Gpu,
+        status: Status::Info,
+        title: "Persistence mode is off",
+        cause: "without a program on it the driver puts the card down, and the next start waits for it",
+        remedy: Some("keep the driver ready"),
+        fix: None,
+        detects: &["persistence-off"],
+    },
+    Entry {
+        id: "gpu.mig",
+        area: Area::Gpu,
+        status: Status::Error,
+        title: "A GPU is divided into instances",
+        cause: "a process can use one instance only, and NCCL does not connect ranks on several instances",
+        remedy: Some("make the card whole again, or train with one --device"),
+        fix: None,
+        detects: &["mig-multi-gpu"],
+    },
+    Entry {
+        id: "gpu.memory-errors",
+        area: Area::Gpu,
+        status: Status::Error,
+        title: "The memory of a GPU has errors",
+        cause: "numbers in that memory may be wrong, and the driver ends programs that meet them (Xid 48, \
+                94, 95)",
+        remedy: Some("reset the card; if the errors come again, have it replaced"),
+        fix: None,
+        detects: &["ecc-uncorrected"],
+    },
+    Entry {
+        id: "gpu.power-brake",
+        area: Area::Gpu,
+        status: Status::Warning,
+        title: "A GPU is slowed by its power supply",
+        cause: "the power supply or the board's controller asks the card to slow down, often to a quarter \
+                of its speed",
+        remedy: Some(
+            "check the power supply, its cables to the card, and the events of the board's controller \
+                (BMC)",
+        ),
+        fix: None,
+        detects: &["throttle-power-brake"],
+    },
+    Entry {
+        id: "gpu.hot",
+        area: Area::Gpu,
+        status: Status::Warning,
+        title: "A GPU is slowed by heat",
+        cause: "a hot card lowers its clocks until it is cooler, and all ranks wait for the slowest",
+        remedy: Some("clean the fans and let air through; a lower power limit (nvidia-smi -pl) helps too"),
+        fix: None,
+        detects: &["throttle-thermal"],
+    },
+    Entry {
+        id: "gpu.power-cap",
+        area: Area::Gpu,
+        status: Status::Info,
+        title: "A GPU may draw less power than usual",
+        cause: "a lower limit costs speed under load; laptops set one on battery",
+        remedy: Some("raise the limit, or plug the laptop in"),
+        fix: None,
+        detects: &["throttle-power-cap"],
+    },
+    Entry {
+        id: "gpu.link-narrow",
+        area: Area::Gpu,
+        status: Status::Warning,
+        title: "A GPU uses only a part of its PCIe link",
+        cause: "images and gradients travel over this link; a narrow one makes the card wait, above all \
+                with several GPUs",
+        remedy: Some(
+            "move the card to a full slot, replace the riser, or see the firmware's settings of the \
+                slot (bifurcation)",
+        ),
+        fix: None,
+        detects: &["pcie-link-degraded"],
+    },
+    Entry {
+        id: "gpu.link-errors",
+        area: Area::Gpu,
+        status: Status::Warning,
+        title: "A PCIe link has errors",
+        cause: "packets are sent again, which takes time; a link that gets worse loses its card",
+        remedy: Some(
+            "reseat the card, replace the riser or cable, or lower the slot's PCIe generation in the \
+                firmware",
+        ),
+        fix: None,
+        detects: &["pcie-aer-errors"],
+    },
 ];

@@ -117,6 +117,17 @@ impl Host {
         false
     }
 
+    /// Whether the folder of this path is recorded and lists its name, and nothing else says that it
+    /// is not there.
+    fn is_listed(&self, path: &str) -> bool {
+        let Some((folder, name)) = path.rsplit_once(['/', '\\']) else { return false };
+        let denied = self.recalled(&Question::row(Section::Stats, path)) == Some(Value::Null);
+        match self.recalled(&Question::row(Section::Folders, folder)) {
+            Some(Value::Array(names)) => !denied && names.iter().any(|listed| listed == name),
+            _ => false,
+        }
+    }
+
     /// An answer read as `T`: `None` where the thing is not there.
     fn read<T>(&self, question: Question, read: impl FnOnce(&Value) -> Option<T>) -> Fact<Option<T>> {
         self.read_within(question, None, read)
@@ -205,7 +216,11 @@ impl Host {
     /// What the NVIDIA driver answers, raw: `None` where its library is not there. The views
     /// `nvml_state`, `gpus` and `driver_version` read it.
     pub(super) fn nvml(&self) -> Fact<Option<Value>> {
-        let answer = self.raw(Question::one(Section::Nvml), None)?;
+        let answer = match self.raw(Question::one(Section::Nvml), None) {
+            Ok(answer) => answer,
+            // A recording may hold what a person had at hand: the output of nvidia-smi.
+            Err(why) => self.nvml_of_nvidia_smi().ok_or(why)?,
+        };
         Ok((!answer.is_null()).then_some(answer))
     }
 
@@ -253,6 +268,9 @@ impl Host {
                     return Ok(true);
                 }
             }
+            if self.is_listed(path) {
+                return Ok(true);
+            }
             if self.recalled(&Question::row(Section::Files, path)) == Some(Value::Null)
                 && self.recalled(&Question::row(Section::Stats, path)).is_none()
             {
@@ -299,6 +317,22 @@ impl Host {
     pub fn command_within(&self, words: &[&str], budget: Duration) -> Fact<Option<Output>> {
         let line = super::live::command::line(words);
         self.read_within(Question::row(Section::Commands, line), Some(budget), answer::output)
+    }
+
+    /// The recorded outputs of a program with whatever words, `sudo` before it or a path included,
+    /// each with its line. A live host has none: its commands are asked by their words.
+    pub(super) fn recorded_outputs(&self, program: &str) -> Vec<(String, Output)> {
+        if !self.is_recorded() {
+            return Vec::new();
+        }
+        let of_program = |question: &Question| {
+            let mut words = question.name.split_whitespace();
+            let first = words.find(|word| *word != "sudo").unwrap_or_default();
+            let name = first.rsplit(['/', '\\']).next().unwrap_or_default();
+            question.section == Section::Commands && name.trim_end_matches(".exe") == program
+        };
+        let answers = self.answers().into_iter().filter(|(question, _)| of_program(question));
+        answers.filter_map(|(question, answer)| Some((question.name, answer::output(&answer)?))).collect()
     }
 
     /// The places where the loader looks for a shared library on behalf of `yolo-trainer` and finds

@@ -7,7 +7,7 @@ use crate::intent::Intent;
 
 pub(super) static CHECK: Check = Check {
     question: "Are the GPUs of the run there?",
-    reports: &["gpu.devices", "gpu.none", "gpu.not-there", "gpu.lost"],
+    reports: &["gpu.devices", "gpu.none", "gpu.not-there"],
     preflight: true,
     run,
 };
@@ -19,10 +19,15 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let gpus = host.gpus()?;
     if gpus.is_empty() {
+        if super::absent::switched_off(host).is_some() || !super::lost::of_log(host).is_empty() {
+            return Ok(Vec::new());
+        }
         return Ok(vec![Finding::new("gpu.none", "the NVIDIA driver answers, but shows no GPU")]);
     }
-    let mut findings: Vec<Finding> = gpus.iter().map(describe).collect();
-    for &wanted in intent.devices.iter().filter(|&&wanted| wanted >= gpus.len()) {
+    let mut findings: Vec<Finding> = gpus.iter().filter(|gpu| gpu.lost().is_none()).map(describe).collect();
+    // Who counts the instances of a divided card is told so by the check of instances.
+    let divided = gpus.iter().any(|gpu| gpu.mig() == Ok(true));
+    for &wanted in intent.devices.iter().filter(|&&wanted| wanted >= gpus.len() && !divided) {
         let numbers = match gpus.len() {
             1 => "only 0".to_owned(),
             there => format!("0 to {}", there - 1),
@@ -35,10 +40,6 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 }
 
 fn describe(gpu: &Gpu) -> Finding {
-    if let Some(code) = gpu.lost() {
-        let title = format!("GPU {} does not answer: {}", gpu.index, crate::facts::nvml_words(code));
-        return Finding::new("gpu.lost", title).command("sudo reboot");
-    }
     let name = gpu.name().unwrap_or_else(|_| "of unknown name".to_owned());
     let memory = gpu.memory().map_or(String::new(), |memory| format!(", {}", gigabytes(memory.total)));
     let capability = gpu

@@ -1,7 +1,9 @@
 //! Whether the NVIDIA driver answers, and if not, why: no driver at all, a module that is not
 //! loaded, or library and module of different versions. Two cases look alike from afar: NVML that
-//! refuses because of the versions, and a driver that was never installed.
+//! refuses because of the versions, and a driver that was never installed. Why a module does not
+//! run the card is [`absent`]'s to find; WSL, containers and lost cards have checks of their own.
 
+use super::{absent, lost};
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, NvmlState};
 use crate::finding::{Finding, Status};
@@ -15,6 +17,10 @@ pub(super) static CHECK: Check = Check {
         "gpu.driver-not-loaded",
         "gpu.driver-mismatch",
         "gpu.driver-silent",
+        "gpu.driver-not-built",
+        "gpu.driver-unsigned",
+        "gpu.nouveau",
+        "gpu.switched-off",
     ],
     preflight: true,
     run,
@@ -23,7 +29,7 @@ pub(super) static CHECK: Check = Check {
 fn run(host: &Host, intent: &Intent) -> Answer {
     let needed = !intent.devices.is_empty();
     // Without a card, or with a run on the processor, a missing driver is no trouble.
-    let card = nvidia_card(host);
+    let card = absent::cards(host).into_iter().next();
     let status = match card {
         _ if needed => Status::Error,
         Some(_) if !intent.cpu => Status::Error,
@@ -31,10 +37,23 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     };
     // A driver that was installed and fails is a sick one, whatever the bus shows.
     let sick = if intent.cpu { Status::Info } else { Status::Error };
-    let finding = match host.nvml_state()? {
-        NvmlState::Ready => return Ok(vec![healthy(host)]),
-        // WSL has its own check of the driver that Windows brings.
-        _ if host.is_wsl2().unwrap_or(false) => return Ok(Vec::new()),
+    let state = host.nvml_state()?;
+    if state == NvmlState::Ready {
+        let off = host.gpus().is_ok_and(|gpus| gpus.is_empty()).then(|| absent::switched_off(host)).flatten();
+        return Ok(vec![off.unwrap_or_else(|| healthy(host))]);
+    }
+    // WSL has its own checks of the driver that Windows brings, containers of what they were given.
+    if host.is_wsl2().unwrap_or(false) || host.is_container() || !lost::of_log(host).is_empty() {
+        return Ok(Vec::new());
+    }
+    let reason = match state {
+        NvmlState::Failed(18 | 17 | 4) => None,
+        _ => absent::reason(host, &state),
+    };
+    if let Some(reason) = reason {
+        return Ok(vec![reason.status(sick)]);
+    }
+    let finding = match state {
         NvmlState::NoLibrary => {
             let title = match (&card, needed) {
                 (Some(_), _) => "there is an NVIDIA card, but no driver for it",
@@ -43,7 +62,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             };
             let finding = Finding::new("gpu.driver-missing", title).status(status);
             match card {
-                Some(_) => finding,
+                Some(_) => install(host).into_iter().fold(finding, Finding::command).command("sudo reboot"),
                 None => {
                     finding.because("training runs on the processor, many times slower than on a GPU").remedy(
                         "nothing on a machine without an NVIDIA card; else install its driver and restart",
@@ -59,10 +78,12 @@ fn run(host: &Host, intent: &Intent) -> Answer {
                 .command("nvidia-smi")
         }
         NvmlState::Failed(18) => mismatch(host).status(sick),
+        NvmlState::Failed(4) => forbidden(host).status(sick),
         NvmlState::Failed(code) => {
             let title = format!("the NVIDIA driver does not answer: {}", crate::facts::nvml_words(code));
             Finding::new("gpu.driver-silent", title).status(sick).command("nvidia-smi")
         }
+        NvmlState::Ready => healthy(host),
     };
     Ok(vec![card.into_iter().fold(finding, |finding, card| finding.seen(format!("PCI device {card}")))])
 }
@@ -91,13 +112,29 @@ fn mismatch(host: &Host) -> Finding {
     Finding::new("gpu.driver-mismatch", title).command("sudo reboot")
 }
 
-/// The address of an NVIDIA display device on the PCI bus.
-fn nvidia_card(host: &Host) -> Option<String> {
-    let root = "/sys/bus/pci/devices";
-    let devices = host.folder(root).ok()??;
-    devices.into_iter().find(|device| {
-        let file =
-            |name: &str| host.text(&format!("{root}/{device}/{name}")).ok().flatten().unwrap_or_default();
-        file("vendor").trim() == "0x10de" && file("class").trim().starts_with("0x03")
-    })
+/// NVML may not be asked: the device files belong to a group that this user is not in.
+fn forbidden(host: &Host) -> Finding {
+    let title = "this user may not use the NVIDIA driver: its device files are closed to them";
+    let finding = Finding::new("gpu.driver-silent", title);
+    let closed = host.stat("/dev/nvidiactl").ok().flatten();
+    let finding = match closed.and_then(|stat| Some((stat.mode?, stat.gid?))) {
+        Some((mode, group)) => finding.seen(format!("/dev/nvidiactl has mode {mode} and group {group}")),
+        None => finding,
+    };
+    finding
+        .remedy("join the group that owns /dev/nvidiactl, then log in again")
+        .command("sudo usermod -aG $(stat -c %G /dev/nvidiactl) $USER")
+}
+
+/// The command that installs the driver on this distribution.
+pub(super) fn install(host: &Host) -> Option<String> {
+    if host.distribution().is_ok_and(|distribution| distribution.id == "ubuntu") {
+        return Some("sudo ubuntu-drivers install".to_owned());
+    }
+    host.package_command([
+        "sudo apt install nvidia-driver",
+        "sudo dnf install akmod-nvidia",
+        "sudo zypper install nvidia-driver-G06-kmp-default nvidia-compute-utils-G06",
+        "sudo pacman -S nvidia",
+    ])
 }

@@ -1,9 +1,58 @@
 //! Driver and GPUs.
 
+mod absent;
+mod clocks;
+mod device_files;
 mod devices;
 mod driver;
+mod link;
+mod lost;
 mod memory;
+mod memory_errors;
+mod mig;
+mod mode;
+mod visible;
 
 use super::Check;
+use crate::facts::{Fact, Gpu, Host, NvmlState};
+use crate::finding::Status;
+use crate::intent::Intent;
 
-pub(super) const CHECKS: &[&Check] = &[&driver::CHECK, &devices::CHECK, &memory::CHECK];
+pub(super) const CHECKS: &[&Check] = &[
+    &driver::CHECK,
+    &device_files::CHECK,
+    &devices::CHECK,
+    &lost::CHECK,
+    &visible::CHECK,
+    &mode::CHECK,
+    &mig::CHECK,
+    &memory::CHECK,
+    &memory_errors::CHECK,
+    &clocks::CHECK,
+    &link::CHECK,
+];
+
+/// The GPUs that answer and that the run would use: those that it names, else all.
+fn of_run(host: &Host, intent: &Intent) -> Fact<Vec<Gpu>> {
+    if intent.cpu || host.nvml_state()? != NvmlState::Ready {
+        return Ok(Vec::new());
+    }
+    let mut gpus = host.gpus()?;
+    gpus.retain(|gpu| gpu.lost().is_none());
+    gpus.retain(|gpu| intent.devices.is_empty() || intent.devices.contains(&gpu.index));
+    Ok(gpus)
+}
+
+/// `GPU 0 (NVIDIA A10)`
+fn label(gpu: &Gpu) -> String {
+    match gpu.name() {
+        Ok(name) => format!("GPU {} ({name})", gpu.index),
+        Err(_) => format!("GPU {}", gpu.index),
+    }
+}
+
+/// What makes a card unusable stops a run that names it, and a machine that has no other.
+fn stops(host: &Host, intent: &Intent, gpu: &Gpu) -> Status {
+    let only = host.gpus().is_ok_and(|gpus| gpus.len() == 1);
+    if only || intent.devices.contains(&gpu.index) { Status::Error } else { Status::Warning }
+}

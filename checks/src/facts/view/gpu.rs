@@ -149,7 +149,12 @@ impl Gpu {
 
     /// The compute capability, such as 8.6.
     pub fn capability(&self) -> Fact<(u32, u32)> {
-        let text = self.text("compute_capability")?;
+        let text = match (self.text("compute_capability"), self.name()) {
+            (Ok(text), _) => text,
+            // What was not asked may be known from the name.
+            (Err(why), Ok(name)) => return super::gpu_names::capability(&name).ok_or(why),
+            (Err(why), Err(_)) => return Err(why),
+        };
         let version = Version::find(&text).ok_or_else(|| self.unknown("compute_capability"))?;
         Ok((version.major(), version.minor()))
     }

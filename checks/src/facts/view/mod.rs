@@ -3,11 +3,17 @@
 //! judged by the parsers of the program that reads it.
 
 pub(super) mod cgroup;
+pub(super) mod container;
+pub(super) mod distribution;
 pub(super) mod gpu;
+pub(super) mod gpu_names;
+pub(super) mod kernel_log;
 pub(super) mod libtorch;
 pub(super) mod limits;
 pub(super) mod memory;
+pub(super) mod modules;
 pub(super) mod mounts;
+pub(super) mod nvidia_smi;
 pub(super) mod version;
 pub(super) mod wsl;
 

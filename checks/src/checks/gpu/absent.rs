@@ -1,0 +1,139 @@
+//! Why the kernel module of the NVIDIA driver does not run a card that is there: the card was
+//! switched off or given away, another driver holds it, Secure Boot refuses the module, or it was
+//! never built for the running kernel. The first that explains all is told, and only it.
+
+use crate::facts::{Host, NvmlState};
+use crate::finding::Finding;
+
+const DEVICES: &str = "/sys/bus/pci/devices";
+/// What the kernel writes when Secure Boot refuses a module.
+const REFUSED: [&str; 3] =
+    ["Key was rejected by service", "Loading of unsigned module is rejected", "Required key not available"];
+/// UEFI's variable of Secure Boot, which ends with a byte of 1 where it is on.
+const SECURE_BOOT: &str = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
+
+/// The reason, where one of those above is seen.
+pub(super) fn reason(host: &Host, state: &NvmlState) -> Option<Finding> {
+    switched_off(host).or_else(|| held_by_nouveau(host, state)).or_else(|| match state {
+        NvmlState::Failed(_) => unsigned(host).or_else(|| not_built(host)),
+        _ => None,
+    })
+}
+
+/// The addresses of NVIDIA's display devices on the PCI bus.
+pub(super) fn cards(host: &Host) -> Vec<String> {
+    let devices = host.folder(DEVICES).ok().flatten().unwrap_or_default();
+    let is_card = |device: &String| {
+        let file =
+            |name: &str| host.text(&format!("{DEVICES}/{device}/{name}")).ok().flatten().unwrap_or_default();
+        file("vendor").trim() == "0x10de" && file("class").trim().starts_with("0x03")
+    };
+    devices.into_iter().filter(is_card).collect()
+}
+
+/// A card that a laptop's profile turned off, or that was given to a virtual machine.
+pub(super) fn switched_off(host: &Host) -> Option<Finding> {
+    let profile = host.command(&["prime-select", "query"]).ok().flatten().map(|output| output.text());
+    if let Some(profile) = profile.filter(|profile| matches!(profile.trim(), "intel" | "amd")) {
+        let title = format!("the NVIDIA card is switched off: prime-select says `{}`", profile.trim());
+        let finding = Finding::new("gpu.switched-off", title);
+        return Some(finding.command("sudo prime-select on-demand").command("sudo reboot"));
+    }
+    let given_away =
+        cards(host).into_iter().find(|card| driver_of(host, card) == Some("vfio-pci".to_owned()))?;
+    let title = format!("the NVIDIA card {given_away} is held by vfio-pci, for a virtual machine");
+    let remedy = "take the card's id out of vfio-pci's options (/etc/modprobe.d and the kernel's command line), \
+                  then restart; or train inside that virtual machine";
+    Some(
+        Finding::new("gpu.switched-off", title).remedy(remedy).command(format!("lspci -nnk -s {given_away}")),
+    )
+}
+
+fn held_by_nouveau(host: &Host, state: &NvmlState) -> Option<Finding> {
+    let holds = cards(host).into_iter().any(|card| driver_of(host, &card) == Some("nouveau".to_owned()));
+    if !holds && !host.has_module("nouveau").unwrap_or(false) {
+        return None;
+    }
+    if *state == NvmlState::NoLibrary {
+        let title =
+            "the NVIDIA card is run by nouveau, which cannot compute, and NVIDIA's driver is not installed";
+        let finding = Finding::new("gpu.nouveau", title)
+            .remedy("install NVIDIA's driver, whose package turns nouveau off, then restart");
+        return Some(super::driver::install(host).into_iter().fold(finding, Finding::command));
+    }
+    let title = "nouveau holds the NVIDIA card, so NVIDIA's own module cannot be loaded";
+    let finding = Finding::new("gpu.nouveau", title)
+        .command("printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' | sudo tee /etc/modprobe.d/blacklist-nouveau.conf");
+    let rebuild =
+        ["sudo update-initramfs -u", "sudo dracut --force", "sudo dracut --force", "sudo mkinitcpio -P"];
+    let rebuild = host.package_command(rebuild);
+    Some(rebuild.into_iter().fold(finding, Finding::command).command("sudo reboot"))
+}
+
+/// The driver that holds a card.
+fn driver_of(host: &Host, card: &str) -> Option<String> {
+    let link = host.link(&format!("{DEVICES}/{card}/driver")).ok()??;
+    link.rsplit('/').next().map(ToOwned::to_owned)
+}
+
+fn unsigned(host: &Host) -> Option<Finding> {
+    let refused = host.kernel_lines(&REFUSED);
+    let built = || is_built(host) == Some(true);
+    if refused.is_empty() && !(secure_boot(host) && built()) {
+        return None;
+    }
+    let finding =
+        Finding::new("gpu.driver-unsigned", "Secure Boot refuses the NVIDIA driver's kernel module");
+    let finding = refused.into_iter().take(2).fold(finding, Finding::seen);
+    let key = match host.distribution().ok().map(|distribution| distribution.id).as_deref() {
+        Some("ubuntu") => "/var/lib/shim-signed/mok/MOK.der",
+        _ => "/var/lib/dkms/mok.pub",
+    };
+    Some(finding.command(format!("sudo mokutil --import {key}")).command("sudo reboot"))
+}
+
+fn secure_boot(host: &Host) -> bool {
+    let told = host.command(&["mokutil", "--sb-state"]).ok().flatten().map(|output| output.all_text());
+    match told {
+        Some(text) if text.contains("SecureBoot") => text.contains("SecureBoot enabled"),
+        _ => host.file(SECURE_BOOT).ok().flatten().is_some_and(|bytes| bytes.last() == Some(&1)),
+    }
+}
+
+fn not_built(host: &Host) -> Option<Finding> {
+    if is_built(host)? {
+        return None;
+    }
+    let kernel = host.kernel_release().ok()?;
+    let title = format!("the NVIDIA driver's module was not built for the running kernel {kernel}");
+    let finding = Finding::new("gpu.driver-not-built", title);
+    let finding = module_lines(host).into_iter().fold(finding, Finding::seen);
+    let headers = [
+        format!("sudo apt install linux-headers-{kernel} dkms"),
+        format!("sudo dnf install kernel-devel-{kernel} dkms"),
+        "sudo zypper install kernel-default-devel dkms".to_owned(),
+        "sudo pacman -S linux-headers dkms".to_owned(),
+    ];
+    let headers = host.package_command(headers.each_ref().map(String::as_str));
+    let finding = headers.into_iter().fold(finding, Finding::command);
+    Some(finding.command("sudo dkms autoinstall").command("sudo modprobe nvidia"))
+}
+
+/// Whether the module was built for the running kernel; `None` where nothing tells.
+fn is_built(host: &Host) -> Option<bool> {
+    let kernel = host.kernel_release().ok()?;
+    let lines = module_lines(host);
+    if !lines.is_empty() {
+        let of_kernel = |line: &String| line.split([',', ':']).any(|word| word.trim() == kernel);
+        return Some(lines.iter().any(|line| of_kernel(line) && line.contains("installed")));
+    }
+    let found = host.command(&["modinfo", "-F", "version", "nvidia"]).ok()??;
+    Some(found.succeeded())
+}
+
+/// `nvidia/535.113.01, 6.2.0-34-generic, x86_64: installed`
+fn module_lines(host: &Host) -> Vec<String> {
+    let status = host.command(&["dkms", "status"]).ok().flatten().map(|output| output.text());
+    let status = status.unwrap_or_default();
+    status.lines().map(str::trim).filter(|line| line.starts_with("nvidia")).map(ToOwned::to_owned).collect()
+}

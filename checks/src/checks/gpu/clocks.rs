@@ -1,0 +1,65 @@
+//! Whether something holds the clocks of a card down at this moment: heat, its power supply, or a
+//! limit on its power that someone set. Counters of the past do not count.
+
+use crate::checks::{Answer, Check};
+use crate::facts::{Gpu, Host};
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check = Check {
+    question: "Do the GPUs run at full speed?",
+    reports: &["gpu.power-brake", "gpu.hot", "gpu.power-cap"],
+    preflight: true,
+    run,
+};
+
+/// Bits of nvml.h's clock event reasons.
+const POWER_CAP: u64 = 0x4;
+const HARDWARE: u64 = 0x8;
+const HEAT: u64 = 0x20 | 0x40;
+const POWER_BRAKE: u64 = 0x80;
+/// A limit on power below this part of the usual one was set on purpose, or by a laptop's battery.
+const NOTABLE_LIMIT: f64 = 0.8;
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    Ok(super::of_run(host, intent)?.iter().flat_map(judge).collect())
+}
+
+fn judge(gpu: &Gpu) -> Vec<Finding> {
+    let who = super::label(gpu);
+    // Many drivers in WSL do not tell.
+    let reasons = gpu.throttle_reasons().unwrap_or_default();
+    let mut findings = Vec::new();
+    let heat = reasons & HEAT != 0;
+    if heat {
+        let degrees = gpu.number("temperature").map_or(String::new(), |degrees| format!(" at {degrees} °C"));
+        let limit = gpu.number("temperature_slowdown");
+        let limit = limit.map_or(String::new(), |limit| format!(", and slows at {limit} °C"));
+        findings.push(Finding::new("gpu.hot", format!("{who} is slowed by heat: it is{degrees}{limit}")));
+    }
+    if reasons & POWER_BRAKE != 0 || reasons & HARDWARE != 0 && !heat {
+        let title = match reasons & POWER_BRAKE {
+            0 => format!("{who} is slowed by its hardware (HW Slowdown), which means power or heat"),
+            _ => format!("{who} is slowed by its power supply (HW Power Brake)"),
+        };
+        findings.push(
+            Finding::new("gpu.power-brake", title)
+                .command(format!("nvidia-smi -q -d PERFORMANCE -i {}", gpu.index)),
+        );
+    }
+    findings.extend(power_cap(gpu, reasons));
+    findings
+}
+
+fn power_cap(gpu: &Gpu, reasons: u64) -> Option<Finding> {
+    let (limit, usual) = (gpu.number("power_limit").ok()?, gpu.number("power_limit_default").ok()?);
+    if limit as f64 >= usual as f64 * NOTABLE_LIMIT {
+        return None;
+    }
+    let now = if reasons & POWER_CAP != 0 { ", and it slows the card now" } else { "" };
+    let (limit, usual) = (limit / 1000, usual / 1000);
+    let title = format!("{} may draw {limit} W of its usual {usual} W{now}", super::label(gpu));
+    Some(
+        Finding::new("gpu.power-cap", title).command(format!("sudo nvidia-smi -i {} -pl {usual}", gpu.index)),
+    )
+}

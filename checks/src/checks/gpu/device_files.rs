@@ -1,0 +1,71 @@
+//! Whether CUDA can start where NVML answers: CUDA also needs /dev/nvidia-uvm, which
+//! `nvidia-modprobe` makes when the first program asks for it, and a module behind it that has not
+//! failed. WSL has none of this.
+
+use crate::checks::{Answer, Check};
+use crate::facts::{Host, NvmlState};
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check = Check {
+    question: "Can CUDA reach the GPUs that the driver shows?",
+    reports: &["gpu.uvm-missing", "gpu.uvm-kaslr", "gpu.suspended"],
+    preflight: true,
+    run,
+};
+
+const DEVICE: &str = "/dev/nvidia-uvm";
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    let native = host.os()? == "linux" && host.wsl()?.is_none();
+    if intent.cpu || !native || host.nvml_state()? != NvmlState::Ready || host.gpus()?.is_empty() {
+        return Ok(Vec::new());
+    }
+    // The words of the known issue in the release notes of CUDA 13.2.
+    let failed = host.kernel_lines(&["request_free_mem_region() err", "devmem_alloc_pagemap"]);
+    if let Some(line) = failed.into_iter().next() {
+        return Ok(vec![kaslr(line)]);
+    }
+    if !host.exists(DEVICE)? {
+        return Ok(missing(host).into_iter().collect());
+    }
+    let suspended = host.kernel_lines(&["PM: suspend exit"]);
+    Ok(suspended.last().map(|line| after_suspend(line)).into_iter().collect())
+}
+
+fn kaslr(line: String) -> Finding {
+    let title = "the driver's module nvidia-uvm failed to start, so CUDA does not";
+    Finding::new("gpu.uvm-kaslr", title)
+        .seen(line)
+        .command("echo 'options nvidia_uvm uvm_disable_hmm=1' | sudo tee /etc/modprobe.d/uvm.conf")
+        .command("sudo rmmod nvidia_uvm && sudo modprobe nvidia_uvm")
+}
+
+fn missing(host: &Host) -> Option<Finding> {
+    let title = format!("nvidia-smi works, but CUDA's device file {DEVICE} is not there");
+    let finding = Finding::new("gpu.uvm-missing", title);
+    if host.is_container() {
+        let remedy = "start the container with --gpus all, or with the device files that are missing";
+        return Some(finding.remedy(remedy).command(format!("docker run --gpus all --device {DEVICE} …")));
+    }
+    // With this program, which runs as root, the first CUDA program makes the file by itself.
+    let makes_itself = host.exists("/usr/bin/nvidia-modprobe").unwrap_or(false);
+    if makes_itself {
+        return None;
+    }
+    let package = host.package_command([
+        "sudo apt install nvidia-modprobe",
+        "sudo dnf install nvidia-modprobe",
+        "sudo zypper install nvidia-modprobe",
+        "",
+    ]);
+    Some(package.into_iter().fold(finding, Finding::command).command("sudo nvidia-modprobe -u -c=0"))
+}
+
+fn after_suspend(line: &str) -> Finding {
+    let title = "this machine was suspended since its start, which can break CUDA while nvidia-smi works";
+    Finding::new("gpu.suspended", title)
+        .seen(line)
+        .command("sudo rmmod nvidia_uvm && sudo modprobe nvidia_uvm")
+        .command("sudo systemctl enable nvidia-suspend nvidia-resume")
+}

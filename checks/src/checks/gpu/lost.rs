@@ -1,0 +1,90 @@
+//! Whether a GPU was lost: NVML cannot open it, or the kernel's log says that it fell off the bus and
+//! the driver no longer lists it. Other errors of the driver in that log (Xid) that only a restart
+//! clears are told too; those of programs, such as 13, 31 and 43, are not the machine's.
+
+use crate::checks::{Answer, Check};
+use crate::facts::{Gpu, Host, NvmlState, Xid, nvml_words, pci_address};
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check =
+    Check { question: "Is a GPU lost or in error?", reports: &["gpu.lost", "gpu.xid"], preflight: true, run };
+
+/// Errors of the card or its firmware that stay until a reset, with NVIDIA's words for each.
+/// Source: docs.nvidia.com/deploy/xid-errors.
+const STAYING: [(u32, &str); 6] = [
+    (61, "internal micro-controller breakpoint"),
+    (62, "internal micro-controller halt"),
+    (74, "NVLink error"),
+    (79, "fallen off the bus"),
+    (119, "the card's system processor (GSP) gave no answer"),
+    (120, "the card's system processor (GSP) failed"),
+];
+
+fn run(host: &Host, _: &Intent) -> Answer {
+    let state = host.nvml_state()?;
+    if state == NvmlState::NoLibrary || host.is_wsl2().unwrap_or(false) && state != NvmlState::Ready {
+        return Ok(Vec::new());
+    }
+    let gpus = if state == NvmlState::Ready { host.gpus()? } else { Vec::new() };
+    let xids = host.xids().unwrap_or_default();
+    let mut findings: Vec<Finding> =
+        gpus.iter().filter_map(|gpu| Some(unanswering(gpu, gpu.lost()?, &xids))).collect();
+    if findings.is_empty() {
+        findings.extend(of_log(host).iter().map(|xid| {
+            let who = xid.address.as_deref().unwrap_or("of unknown address");
+            let title = format!("the GPU at {who} has fallen off the PCI bus");
+            Finding::new("gpu.lost", title).seen(xid.line.clone()).command("sudo reboot")
+        }));
+    }
+    for gpu in gpus.iter().filter(|gpu| gpu.lost().is_none()) {
+        findings.extend(earlier(gpu, &xids));
+    }
+    Ok(findings)
+}
+
+/// Cards that fell off the bus by the kernel's log, and that the driver does not list.
+pub(super) fn of_log(host: &Host) -> Vec<Xid> {
+    let gpus = host.gpus().unwrap_or_default();
+    let listed: Vec<String> = gpus.iter().filter_map(address).collect();
+    let mut found: Vec<Xid> = Vec::new();
+    for xid in host.xids().unwrap_or_default() {
+        let is_listed = match &xid.address {
+            Some(address) => listed.contains(address),
+            None => !gpus.is_empty(),
+        };
+        let is_new = found.iter().all(|known| known.address != xid.address);
+        if xid.number == 79 && !is_listed && is_new {
+            found.push(xid);
+        }
+    }
+    found
+}
+
+fn address(gpu: &Gpu) -> Option<String> {
+    pci_address(&gpu.pci_bus_id().ok()?)
+}
+
+fn unanswering(gpu: &Gpu, code: i64, xids: &[Xid]) -> Finding {
+    let title = format!("GPU {} does not answer: {}", gpu.index, nvml_words(code));
+    let finding = Finding::new("gpu.lost", title);
+    let lines = xids.iter().filter(|xid| STAYING.iter().any(|(number, _)| *number == xid.number));
+    let finding = lines.take(2).fold(finding, |finding, xid| finding.seen(xid.line.clone()));
+    match code {
+        8 => finding.remedy("switch the machine off and connect every power cable of the card"),
+        16 => finding
+            .remedy("end the programs that use the card and reset it, or restart the machine")
+            .command(format!("sudo nvidia-smi --gpu-reset -i {}", gpu.index)),
+        _ => finding.command("sudo reboot"),
+    }
+}
+
+/// An error of a card that answers at the moment.
+fn earlier(gpu: &Gpu, xids: &[Xid]) -> Option<Finding> {
+    let own = address(gpu)?;
+    let (xid, words) = xids.iter().filter(|xid| xid.address.as_ref() == Some(&own)).find_map(|xid| {
+        STAYING.iter().find(|(number, _)| *number == xid.number).map(|(_, words)| (xid, words))
+    })?;
+    let title = format!("{} had the error Xid {}: {words}", super::label(gpu), xid.number);
+    Some(Finding::new("gpu.xid", title).seen(xid.line.clone()).command("sudo reboot"))
+}

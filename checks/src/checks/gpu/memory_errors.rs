@@ -1,0 +1,54 @@
+//! Whether the memory of a card is failing: errors that its error correction could not mend, and rows
+//! that wait to be replaced or could not be. GeForce cards do not tell.
+
+use crate::checks::{Answer, Check, count};
+use crate::facts::{Gpu, Host, Xid, pci_address};
+use crate::finding::{Finding, Status};
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check = Check {
+    question: "Is the memory of the GPUs sound?",
+    reports: &["gpu.memory-errors"],
+    preflight: true,
+    run,
+};
+
+/// Xids of memory: 48 an error that cannot be mended, 63 and 64 rows replaced or not, 94 and 95 an
+/// error that was contained or not.
+const OF_MEMORY: [u32; 5] = [48, 63, 64, 94, 95];
+/// One program died, the card goes on.
+const CONTAINED: [u32; 2] = [63, 94];
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    let xids = host.xids().unwrap_or_default();
+    Ok(super::of_run(host, intent)?.iter().filter_map(|gpu| judge(gpu, &xids)).collect())
+}
+
+fn judge(gpu: &Gpu, xids: &[Xid]) -> Option<Finding> {
+    let who = super::label(gpu);
+    let is_true = |call: &str| gpu.flag(call).unwrap_or_else(|_| gpu.number(call).is_ok_and(|rows| rows > 0));
+    let errors = gpu.number("ecc_uncorrected").unwrap_or(0);
+    let own = gpu.pci_bus_id().ok().and_then(|address| pci_address(&address));
+    let of_gpu = |xid: &&Xid| OF_MEMORY.contains(&xid.number) && xid.address.is_some() && xid.address == own;
+    let logged: Vec<&Xid> = xids.iter().filter(of_gpu).collect();
+    let reset = format!("sudo nvidia-smi --gpu-reset -i {}", gpu.index);
+    let finding = if is_true("remapped_rows_failed") {
+        let title = format!("{who}: its memory is failing, and bad rows could not be replaced");
+        Finding::new("gpu.memory-errors", title)
+            .remedy("have the card replaced; leave it out of --device until then")
+    } else if is_true("remapped_rows_pending") {
+        let title = format!("{who}: bad rows of its memory wait for a reset to be replaced");
+        Finding::new("gpu.memory-errors", title)
+            .remedy("end the programs that use the card and reset it, or restart the machine")
+            .command(reset)
+    } else if errors > 0 {
+        let title = format!("{who}: {} of memory could not be corrected", count(errors as usize, "error"));
+        Finding::new("gpu.memory-errors", title).command(reset)
+    } else {
+        let severe = logged.iter().any(|xid| !CONTAINED.contains(&xid.number));
+        let title = format!("{who}: the driver logged memory error Xid {}", logged.last()?.number);
+        let status = if severe { Status::Error } else { Status::Warning };
+        Finding::new("gpu.memory-errors", title).status(status).command(reset)
+    };
+    Some(logged.iter().take(2).fold(finding, |finding, xid| finding.seen(xid.line.clone())))
+}

@@ -1,0 +1,44 @@
+//! Whether a card is divided into instances (MIG). A process can use one instance, and ranks on
+//! several instances cannot talk through NCCL, so a run over several cards needs them whole.
+
+use crate::checks::{Answer, Check, count};
+use crate::facts::{Gpu, Host};
+use crate::finding::{Finding, Status};
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check =
+    Check { question: "Are GPUs divided into instances?", reports: &["gpu.mig"], preflight: true, run };
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    let gpus = super::of_run(host, intent)?;
+    Ok(gpus
+        .iter()
+        .filter(|gpu| gpu.mig() == Ok(true))
+        .map(|gpu| divided(host, intent, gpu, gpus.len()))
+        .collect())
+}
+
+fn divided(host: &Host, intent: &Intent, gpu: &Gpu, cards: usize) -> Finding {
+    let who = super::label(gpu);
+    let whole = format!("sudo nvidia-smi -i {} -mig 0", gpu.index);
+    let instances = gpu.mig_instances().ok();
+    if instances == Some(0) {
+        let title = format!("{who} is in MIG mode and has no instance: CUDA cannot use it");
+        return Finding::new("gpu.mig", title)
+            .status(super::stops(host, intent, gpu))
+            .remedy("turn MIG off, or make an instance")
+            .command(whole)
+            .command(format!("sudo nvidia-smi mig -i {} -cgi 0 -C", gpu.index));
+    }
+    let parts = instances.map_or("instances".to_owned(), |number| count(number as usize, "instance"));
+    let title = format!("{who} is divided into {parts} (MIG); a rank uses one of them");
+    let finding = Finding::new("gpu.mig", title);
+    // One rank on one instance is what such a card is for.
+    let several = intent.devices.len() > 1 || intent.ranks_here() > 1;
+    let finding = match (several, intent.run || !intent.devices.is_empty()) {
+        (true, _) => finding.status(Status::Error),
+        (false, false) if cards > 1 => finding.status(Status::Warning),
+        (false, _) => finding.status(Status::Info),
+    };
+    finding.command(whole)
+}

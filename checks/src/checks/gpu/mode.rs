@@ -1,0 +1,68 @@
+//! Modes of a card that an administrator sets: the compute mode, which may allow one program or none,
+//! and persistence, which keeps the driver ready between programs.
+
+use crate::checks::{Answer, Check};
+use crate::facts::{Gpu, Host};
+use crate::finding::{Finding, Status};
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check = Check {
+    question: "May programs compute on the GPUs?",
+    reports: &["gpu.exclusive", "gpu.persistence-off"],
+    preflight: true,
+    run,
+};
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    let gpus = super::of_run(host, intent)?;
+    let mut findings = Vec::new();
+    for gpu in &gpus {
+        match gpu.compute_mode() {
+            Ok(mode) => findings.extend(exclusive(host, intent, gpu, &mode)),
+            Err(why) => findings.push(Finding::skipped("gpu.exclusive", &why)),
+        }
+    }
+    // WSL and Windows keep the driver loaded, a container cannot change it, a desktop holds it open.
+    let native = host.os()? == "linux" && host.wsl()?.is_none() && !host.is_container();
+    let is_off = |gpu: &&Gpu| gpu.flag("persistence") == Ok(false) && gpu.flag("display_active") != Ok(true);
+    let off: Vec<String> = gpus.iter().filter(is_off).map(|gpu| gpu.index.to_string()).collect();
+    if native && !off.is_empty() {
+        let title =
+            format!("persistence mode is off for GPU {}: each run starts some seconds later", off.join(", "));
+        findings.push(Finding::new("gpu.persistence-off", title).command("sudo nvidia-smi -pm 1"));
+    }
+    Ok(findings)
+}
+
+fn exclusive(host: &Host, intent: &Intent, gpu: &Gpu, mode: &str) -> Option<Finding> {
+    let who = super::label(gpu);
+    let finding = match mode {
+        "prohibited" => {
+            let title = format!("{who} is in compute mode Prohibited: no program may compute on it");
+            Finding::new("gpu.exclusive", title).status(super::stops(host, intent, gpu))
+        }
+        "exclusive_process" | "exclusive_thread" => {
+            let holder = gpu.processes().unwrap_or_default().into_iter().next();
+            match holder {
+                Some(process) => {
+                    let name = process.name.unwrap_or_else(|| "of another user".to_owned());
+                    let title = format!(
+                        "{who} is in exclusive mode, and process {} ({name}) already has it",
+                        process.pid
+                    );
+                    Finding::new("gpu.exclusive", title).status(super::stops(host, intent, gpu))
+                }
+                None => {
+                    let title = format!("{who} is in exclusive mode: one program at a time can use it");
+                    return Some(
+                        Finding::new("gpu.exclusive", title)
+                            .status(Status::Info)
+                            .remedy("nothing, unless another program shall use the card at the same time"),
+                    );
+                }
+            }
+        }
+        _ => return None,
+    };
+    Some(finding.command(format!("sudo nvidia-smi -i {} -c 0", gpu.index)))
+}

@@ -1,0 +1,149 @@
+//! What CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER do to the numbers of GPUs. `yolo` counts as
+//! nvidia-smi does and shows each rank its own card; but a number that the variable hides may be
+//! somebody else's card, and other programs of this shell count differently.
+
+use crate::checks::{Answer, Check, count};
+use crate::facts::{Gpu, Host, NvmlState};
+use crate::finding::{Finding, Status};
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check = Check {
+    question: "Do the variables of CUDA hide or renumber GPUs?",
+    reports: &["gpu.hidden", "gpu.visible-unreadable", "gpu.order"],
+    preflight: true,
+    run,
+};
+
+/// The full length of a UUID with its `GPU-`.
+const UUID_LENGTH: usize = 40;
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    if intent.cpu {
+        return Ok(Vec::new());
+    }
+    let Some(words) = host.env("CUDA_VISIBLE_DEVICES")? else { return order(host) };
+    let gpus = match host.nvml_state() {
+        Ok(NvmlState::Ready) => host.gpus()?,
+        // A machine without GPUs has none to hide.
+        Ok(_) => return Ok(Vec::new()),
+        Err(why) => return Err(why),
+    };
+    if matches!(words.trim(), "" | "-1" | "NoDevFiles" | "none" | "void") {
+        let all = if gpus.len() == 1 { "the GPU".to_owned() } else { format!("all {} GPUs", gpus.len()) };
+        let title = format!("CUDA_VISIBLE_DEVICES=\"{words}\" hides {all}");
+        return Ok(vec![hidden(&words, title).status(Status::Warning)]);
+    }
+    match seen(&words, &gpus) {
+        Err(token) => {
+            let title = format!("CUDA_VISIBLE_DEVICES=\"{words}\" cannot be read at \"{token}\"");
+            let finding = Finding::new("gpu.visible-unreadable", title);
+            Ok(vec![finding.command("unset CUDA_VISIBLE_DEVICES")])
+        }
+        Ok(seen) => Ok(subset(&words, &seen, &gpus, intent).into_iter().collect()),
+    }
+}
+
+/// The numbers of the cards that the variable shows, in its order; a number that stands twice, is
+/// not there or is no number is where CUDA stops reading.
+fn seen(words: &str, gpus: &[Gpu]) -> Result<Vec<usize>, String> {
+    let mut seen = Vec::new();
+    for token in words.split(',') {
+        let index = if token.starts_with("GPU-") {
+            let known = gpus.iter().find(|gpu| gpu.uuid().is_ok_and(|uuid| uuid.starts_with(token)));
+            match known {
+                Some(gpu) => gpu.index,
+                // A recording hides UUIDs, and a short form of one cannot be found again.
+                None if token.len() < UUID_LENGTH => continue,
+                None => return Err(token.to_owned()),
+            }
+        } else if token.starts_with("MIG-") {
+            continue;
+        } else {
+            let index = token.parse::<usize>().ok().filter(|index| *index < gpus.len());
+            index.ok_or_else(|| token.to_owned())?
+        };
+        if seen.contains(&index) {
+            return Err(token.to_owned());
+        }
+        seen.push(index);
+    }
+    Ok(seen)
+}
+
+fn subset(words: &str, seen: &[usize], gpus: &[Gpu], intent: &Intent) -> Option<Finding> {
+    if seen.is_empty() || seen.iter().copied().eq(0..gpus.len()) {
+        return None;
+    }
+    let numbers: Vec<String> = seen.iter().map(usize::to_string).collect();
+    let taken: Vec<String> =
+        intent.devices.iter().filter(|index| !seen.contains(index)).map(usize::to_string).collect();
+    if !taken.is_empty() {
+        let title =
+            format!("the run names GPU {}, which CUDA_VISIBLE_DEVICES={words} hides", taken.join(" and "));
+        let finding = hidden(words, title).status(Status::Warning);
+        return Some(finding.command(format!("yolo train --device {} …", numbers.join(","))));
+    }
+    let title = format!(
+        "CUDA_VISIBLE_DEVICES={words} shows {} of {}: other programs call GPU {} their 0",
+        seen.len(),
+        count(gpus.len(), "GPU"),
+        numbers[0]
+    );
+    Some(hidden(words, title).remedy("name GPUs with nvidia-smi's numbers in --device"))
+}
+
+fn hidden(words: &str, title: String) -> Finding {
+    let finding = Finding::new("gpu.hidden", title).seen(format!("CUDA_VISIBLE_DEVICES=\"{words}\""));
+    if words.trim().is_empty() || words.trim() == "-1" {
+        return finding.command("unset CUDA_VISIBLE_DEVICES");
+    }
+    finding
+}
+
+/// Cards of several kinds, which CUDA orders by speed and nvidia-smi by their place on the bus.
+fn order(host: &Host) -> Answer {
+    if host.nvml_state()? != NvmlState::Ready
+        || host.env("CUDA_DEVICE_ORDER")?.as_deref() == Some("PCI_BUS_ID")
+    {
+        return Ok(Vec::new());
+    }
+    let names: Vec<String> = host.gpus()?.iter().filter_map(|gpu| gpu.name().ok()).collect();
+    if names.windows(2).all(|pair| pair[0] == pair[1]) {
+        return Ok(Vec::new());
+    }
+    let title = "GPUs of several kinds: other programs may number them otherwise than nvidia-smi and yolo";
+    let finding = Finding::new("gpu.order", title).command("export CUDA_DEVICE_ORDER=PCI_BUS_ID");
+    let numbered = names.iter().enumerate().map(|(index, name)| format!("GPU {index}: {name}"));
+    Ok(vec![numbered.fold(finding, Finding::seen)])
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn gpus() -> Vec<Gpu> {
+        let devices = json!([{ "uuid": "GPU-aaaa" }, { "uuid": "GPU-bbbb" }, {}]);
+        Host::from_value(json!({ "version": 1, "nvml": { "devices": devices } })).unwrap().0.gpus().unwrap()
+    }
+
+    #[test]
+    fn cuda_stops_at_what_it_cannot_read() {
+        assert_eq!(seen("2,0", &gpus()), Ok(vec![2, 0]));
+        assert_eq!(seen("GPU-bb,0", &gpus()), Ok(vec![1, 0]));
+        for (words, token) in
+            [("0,0", "0"), ("cuda:0", "cuda:0"), ("0,3", "3"), ("0, 1", " 1"), ("1,-1", "-1")]
+        {
+            assert_eq!(seen(words, &gpus()), Err(token.to_owned()), "{words}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_value_is_read(words in "([0-9,-]|GPU-|MIG-|\\PC){0,12}") {
+            let _ = seen(&words, &gpus());
+        }
+    }
+}

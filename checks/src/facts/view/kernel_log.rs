@@ -1,0 +1,161 @@
+//! The kernel's log, and what it tells of NVIDIA's cards. `dmesg` answers where it may, else the
+//! journal; a recording may hold either under any of their options, or a log file. The driver writes
+//! `NVRM: Xid (PCI:0000:44:00): 79, …`, or a card that was lost over three lines without a number.
+
+use crate::facts::answer::{Fact, Unknown};
+use crate::facts::host::Host;
+
+/// Files that hold the kernel's log on some distributions; read from recordings alone, since they
+/// reach back over several starts.
+const FILES: [&str; 4] = ["/var/log/dmesg", "/var/log/kern.log", "/var/log/syslog", "/var/log/messages"];
+/// The number of a card that has left the bus.
+const LOST: u32 = 79;
+
+/// An error that the NVIDIA driver wrote to the kernel's log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Xid {
+    /// NVIDIA's number of the error, such as 79.
+    pub number: u32,
+    /// The card's address in the form of [`pci_address`], where the line tells it.
+    pub address: Option<String>,
+    /// The line.
+    pub line: String,
+}
+
+impl Host {
+    /// The kernel's log since the machine was started.
+    pub fn kernel_log(&self) -> Fact<String> {
+        let unreadable = || Unknown::because("this user may not read the kernel's log");
+        if !self.is_recorded() {
+            let journal =
+                ["journalctl", "-k", "-b", "-q", "--no-pager", "-o", "short-monotonic", "-n", "4000"];
+            for words in [&["dmesg"][..], &journal] {
+                if let Ok(Some(output)) = self.command(words)
+                    && !output.stdout.is_empty()
+                {
+                    return Ok(output.text());
+                }
+            }
+            return Err(unreadable());
+        }
+        let outputs = ["dmesg", "journalctl"].iter().flat_map(|program| self.recorded_outputs(program));
+        let mut logs: Vec<String> = outputs.map(|(_, output)| output.text()).collect();
+        // What the kernel answered to someone who loaded a module by hand.
+        logs.extend(self.recorded_outputs("modprobe").iter().map(|(_, output)| output.error_text()));
+        logs.extend(FILES.iter().filter_map(|file| self.text(file).ok().flatten()));
+        logs.retain(|log| !log.trim().is_empty());
+        if logs.is_empty() { Err(unreadable()) } else { Ok(logs.join("\n")) }
+    }
+
+    /// The lines of the kernel's log that hold one of these words; empty where it cannot be read.
+    pub fn kernel_lines(&self, words: &[&str]) -> Vec<String> {
+        let log = self.kernel_log().unwrap_or_default();
+        let told = log.lines().filter(|line| words.iter().any(|word| line.contains(word)));
+        told.map(|line| line.trim().to_owned()).collect()
+    }
+
+    /// The errors of NVIDIA's driver in the kernel's log, a lost card as number 79 however it is
+    /// written.
+    pub fn xids(&self) -> Fact<Vec<Xid>> {
+        Ok(xids(&self.kernel_log()?))
+    }
+}
+
+fn xids(log: &str) -> Vec<Xid> {
+    let mut found = Vec::new();
+    let mut last_card = None;
+    for line in log.lines().filter(|line| line.contains("NVRM")) {
+        if let Some((_, rest)) = line.split_once("NVIDIA GPU ") {
+            last_card = rest.split_whitespace().next().and_then(pci_address);
+        }
+        let numbered = line.split_once("Xid (").and_then(|(_, rest)| {
+            let (card, rest) = rest.split_once("):")?;
+            let number = rest.trim_start().split(|letter: char| !letter.is_ascii_digit()).next()?;
+            Some((number.parse().ok()?, pci_address(card.trim_start_matches("PCI:"))))
+        });
+        let error = match numbered {
+            Some((number, address)) => Some((number, address)),
+            None if line.contains("fallen off the bus") => Some((LOST, last_card.clone())),
+            None => None,
+        };
+        found.extend(error.map(|(number, address)| Xid { number, address, line: line.trim().to_owned() }));
+    }
+    found
+}
+
+/// One form for all ways to write where a card sits: `00000000:01:00.0`, `0000:01:00` and `01:00.0`
+/// are `0000:01:00`.
+pub(crate) fn pci_address(text: &str) -> Option<String> {
+    let text = text.trim().trim_end_matches([',', ':', '.', ';']).to_ascii_lowercase();
+    let text = text.split('.').next()?;
+    let parts: Vec<&str> = text.split(':').collect();
+    let is_hex = |part: &str| !part.is_empty() && part.chars().all(|letter| letter.is_ascii_hexdigit());
+    if !parts.iter().all(|part| is_hex(part)) {
+        return None;
+    }
+    match parts[..] {
+        [bus, device] => Some(format!("0000:{bus}:{device}")),
+        [domain, bus, device] => {
+            let domain = u32::from_str_radix(domain, 16).ok()?;
+            Some(format!("{domain:04x}:{bus}:{device}"))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn host(sections: Value) -> Host {
+        let mut recording = json!({ "version": 1, "os": "linux" });
+        recording.as_object_mut().unwrap().extend(sections.as_object().unwrap().clone());
+        Host::from_value(recording).unwrap().0
+    }
+
+    #[test]
+    fn any_way_to_ask_for_the_log_is_found() {
+        for sections in [
+            json!({ "commands": { "dmesg -T": "usb 1-1\n" } }),
+            json!({ "commands": { "sudo dmesg": ["usb 1-1"] } }),
+            json!({ "commands": { "dmesg": { "exit": 1, "stderr": "not permitted" }, "journalctl -k": "usb 1-1" } }),
+            json!({ "files": { "/var/log/kern.log": "usb 1-1\n" } }),
+        ] {
+            assert_eq!(host(sections).kernel_lines(&["usb"]), ["usb 1-1"]);
+        }
+        assert!(
+            host(json!({ "commands": { "dmesg": { "exit": 1, "stderr": "no" } } })).kernel_log().is_err()
+        );
+    }
+
+    #[test]
+    fn a_lost_card_is_told_in_one_line_or_in_three() {
+        let log = "[ 12.3] NVRM: The NVIDIA GPU 0000:b3:00.0\n\
+                   NVRM: (PCI ID: 10de:26b5) installed in this system has\n\
+                   NVRM: fallen off the bus and is not responding to commands.\n\
+                   [99.1] NVRM: Xid (PCI:0000:44:00): 79, pid=77, name=python3, GPU has fallen off the bus.\n\
+                   [99.2] NVRM: Xid (PCI:0000:45:00): 63, Row remapping event\n";
+        let found: Vec<(u32, Option<String>)> =
+            xids(log).into_iter().map(|xid| (xid.number, xid.address)).collect();
+        let at = |address: &str| Some(address.to_owned());
+        assert_eq!(found, [(79, at("0000:b3:00")), (79, at("0000:44:00")), (63, at("0000:45:00"))]);
+    }
+
+    #[test]
+    fn addresses_have_one_form() {
+        for text in ["00000000:01:00.0", "0000:01:00", "01:00.0", "0000:01:00.0:", "0000:01:00.0"] {
+            assert_eq!(pci_address(text).as_deref(), Some("0000:01:00"), "{text}");
+        }
+        assert_eq!(pci_address("not an address"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_log_is_read(log in "(NVRM|: |Xid|\\(PCI:|[0-9:.]|\\)|NVIDIA GPU |fallen off the bus|\\PC|\n){0,40}") {
+            let _ = xids(&log);
+        }
+    }
+}

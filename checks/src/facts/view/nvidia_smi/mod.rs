@@ -1,0 +1,222 @@
+//! What `nvidia-smi` prints, as answers of NVML: a person who writes a recording by hand, or sends a
+//! bug report, has this output and not NVML's. Four forms are read, each in its own file: the
+//! table, the list (`-L`), the values asked with `--query-gpu`, and the long report (`-q`). A live
+//! host is never asked this way, since NVML tells the same in a hundredth of the time.
+
+mod list;
+mod query;
+mod report;
+mod table;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::facts::host::Host;
+
+/// The answers of one card by their names in a recording.
+type Answers = Map<String, Value>;
+
+/// What one or several outputs tell together.
+#[derive(Debug, Default)]
+struct Told {
+    driver_version: Option<String>,
+    cuda_version: Option<u64>,
+    devices: BTreeMap<usize, Answers>,
+}
+
+impl Told {
+    fn put(&mut self, device: usize, name: &str, answer: impl Into<Value>) {
+        let answers = self.devices.entry(device).or_default();
+        // A name that one form cuts short stands whole in another.
+        let is_better = |old: &Value| old.as_str().is_some_and(|old| old.contains("...")) || old.is_null();
+        if answers.get(name).is_none_or(is_better) {
+            answers.insert(name.to_owned(), answer.into());
+        }
+    }
+
+    fn version_of_cuda(&mut self, text: &str) {
+        let mut parts = text.trim().split('.').map(str::parse::<u64>);
+        if let (Some(Ok(major)), Some(Ok(minor))) = (parts.next(), parts.next())
+            && major < 1000
+            && minor < 100
+        {
+            self.cuda_version = Some(major * 1000 + minor * 10);
+        }
+    }
+}
+
+impl Host {
+    /// NVML's answers as recorded outputs of nvidia-smi tell them; `None` where there are none.
+    pub(in crate::facts) fn nvml_of_nvidia_smi(&self) -> Option<Value> {
+        let outputs = self.recorded_outputs("nvidia-smi");
+        if outputs.is_empty() {
+            // Recorded as not there: the tool comes with the driver.
+            let without_tool = self.is_recorded() && self.command(&["nvidia-smi"]) == Ok(None);
+            return without_tool.then_some(Value::Null);
+        }
+        let mut told = Told::default();
+        let mut failure = None;
+        for (line, output) in &outputs {
+            let text = output.all_text();
+            failure = failure.or_else(|| failed(&text));
+            list::read(&text, &mut told);
+            table::read(&text, &mut told);
+            query::read(line, &text, &mut told);
+            report::read(&text, &mut told);
+        }
+        if told.devices.is_empty() && told.driver_version.is_none() {
+            return failure;
+        }
+        let count = told.devices.keys().next_back().map_or(0, |last| last + 1);
+        let device = |index: usize| Value::from(told.devices.get(&index).cloned().unwrap_or_default());
+        let mut answers = json!({ "devices": (0..count.min(64)).map(device).collect::<Vec<_>>() });
+        // A card that cannot be opened ends the table, so that it stands after those that can.
+        if let Some(Value::Array(lost)) = failure.as_ref().map(|failure| failure["devices"].clone())
+            && let Some(devices) = answers["devices"].as_array_mut()
+        {
+            devices.extend(lost);
+        }
+        if let Some(version) = told.driver_version {
+            answers["driver_version"] = version.into();
+        }
+        if let Some(version) = told.cuda_version {
+            answers["cuda_version"] = version.into();
+        }
+        Some(answers)
+    }
+}
+
+/// What nvidia-smi says when it cannot work, as NVML's answer.
+fn failed(text: &str) -> Option<Value> {
+    const CAUSES: [(&str, i64); 8] = [
+        ("Driver/library version mismatch", 18),
+        ("couldn't communicate with the NVIDIA driver", 9),
+        ("Driver Not Loaded", 9),
+        ("blocked by the operating system", 17),
+        ("Insufficient Permissions", 4),
+        ("NVML: GPU is lost", 15),
+        ("NVML: Unknown Error", 999),
+        ("NVML: Not Found", 12),
+    ];
+    if text.contains("No devices were found") {
+        return Some(json!({ "devices": [] }));
+    }
+    if ["couldn't find libnvidia-ml.so", "command not found"].iter().any(|words| text.contains(words)) {
+        return Some(Value::Null);
+    }
+    let lost: Vec<Value> = text
+        .lines()
+        .filter(|line| line.contains("Unable to determine the device handle"))
+        .map(|line| json!({ "error": if line.contains("reset") { 16 } else { 15 } }))
+        .collect();
+    if !lost.is_empty() {
+        return Some(json!({ "devices": lost }));
+    }
+    CAUSES.iter().find(|(words, _)| text.contains(words)).map(|(_, code)| json!({ "error": code }))
+}
+
+/// `24564 MiB`, or `24564` where the question asked for no units, in bytes.
+fn mebibytes(text: &str) -> Option<u64> {
+    let number = text.trim().trim_end_matches("MiB").trim();
+    number.parse::<u64>().ok()?.checked_mul(1 << 20)
+}
+
+/// `450.00 W` in milliwatts.
+fn milliwatts(text: &str) -> Option<u64> {
+    let watts: f64 = text.trim().trim_end_matches('W').trim().parse().ok()?;
+    (watts > 0.0).then_some((watts * 1000.0) as u64)
+}
+
+/// The number at the start: `16x` is 16, `45 C` is 45.
+fn number(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    text[..end].parse().ok()
+}
+
+/// `P8` as NVML's enumeration writes it.
+fn performance_state(text: &str) -> Option<&'static str> {
+    const STATES: [&str; 16] = [
+        "Zero", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven",
+        "Twelve", "Thirteen", "Fourteen", "Fifteen",
+    ];
+    STATES.get(text.trim().strip_prefix('P')?.parse::<usize>().ok()?).copied()
+}
+
+fn compute_mode(text: &str) -> Option<&'static str> {
+    Some(match text.trim() {
+        "Default" => "default",
+        "E. Process" | "Exclusive_Process" | "Exclusive Process" => "exclusive_process",
+        "E. Thread" | "Exclusive_Thread" | "Exclusive Thread" => "exclusive_thread",
+        "Prohibited" => "prohibited",
+        _ => return None,
+    })
+}
+
+/// `Enabled`, `On`, `Active` and `Yes` against their opposites; anything else is not supported.
+fn flag(text: &str) -> Option<bool> {
+    match text.trim() {
+        "Enabled" | "On" | "Active" | "Yes" => Some(true),
+        "Disabled" | "Off" | "Not Active" | "No" => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn nvml(commands: Value) -> Option<Value> {
+        Host::from_value(json!({ "version": 1, "commands": commands })).unwrap().0.nvml_of_nvidia_smi()
+    }
+
+    #[test]
+    fn failures_are_nvmls_errors() {
+        let of = |text: &str| nvml(json!({ "nvidia-smi": { "exit": 9, "stdout": text } })).unwrap();
+        assert_eq!(of("Failed to initialize NVML: Driver/library version mismatch\n")["error"], 18);
+        assert_eq!(
+            of("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.")["error"],
+            9
+        );
+        assert_eq!(of("Failed to initialize NVML: GPU access blocked by the operating system")["error"], 17);
+        assert_eq!(of("Failed to initialize NVML: Unknown Error")["error"], 999);
+        assert_eq!(of("No devices were found\n"), json!({ "devices": [] }));
+        let lost = "Unable to determine the device handle for GPU0000:03:00.0: Unknown Error\n";
+        assert_eq!(of(lost), json!({ "devices": [{ "error": 15 }] }));
+        assert_eq!(nvml(json!({ "nvidia-smi": null })), Some(Value::Null));
+        assert_eq!(nvml(json!({})), None);
+    }
+
+    #[test]
+    fn several_outputs_tell_more_than_one() {
+        let table = "| NVIDIA-SMI 470.57.02    Driver Version: 510.06       CUDA Version: 11.6     |\n\
+                     |   0  NVIDIA GeForce ...  On   | 00000000:01:00.0 Off |                  N/A |\n\
+                     | N/A   48C    P8     3W /  N/A |    161MiB /  8192MiB |     N/A      Default |\n";
+        let told = nvml(json!({
+            "nvidia-smi": table,
+            "nvidia-smi -L": "GPU 0: NVIDIA GeForce RTX 2080 (UUID: GPU-1)\n",
+            "nvidia-smi --query-gpu=index,compute_cap --format=csv,noheader": "0, 7.5\n",
+        }))
+        .unwrap();
+        assert_eq!(told["driver_version"], "510.06");
+        assert_eq!(told["cuda_version"], 11060);
+        assert_eq!(told["devices"][0]["name"], "NVIDIA GeForce RTX 2080");
+        assert_eq!(told["devices"][0]["compute_capability"], "7.5");
+        assert_eq!(told["devices"][0]["memory"]["used"], 161u64 << 20);
+    }
+
+    proptest! {
+        #[test]
+        fn any_output_is_read(
+            line in "nvidia-smi (-q|-L|--query-gpu=[a-z.,_]{0,20} --format=csv)?",
+            text in "(GPU |\\||[0-9]|:|MiB|, |\\.|UUID|Version|\\PC|\n){0,60}",
+        ) {
+            let mut commands = Map::new();
+            commands.insert(line, Value::from(text));
+            let _ = nvml(Value::from(commands));
+        }
+    }
+}

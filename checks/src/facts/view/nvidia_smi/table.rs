@@ -1,0 +1,182 @@
+//! The table that `nvidia-smi` prints without options. Three lines a card, in three cells each:
+//! name, bus and ECC; temperature, state, power, memory and compute mode; and whether the card is
+//! divided. Below stand the instances of divided cards and the processes.
+
+use serde_json::{Value, json};
+
+use super::{Told, compute_mode, flag, mebibytes, number, performance_state};
+
+pub(super) fn read(text: &str, told: &mut Told) {
+    let (mut card, mut row) = (None, 0);
+    let mut part = Part::Cards;
+    for line in text.lines().map(str::trim) {
+        if let Some((_, rest)) = line.split_once("Driver Version: ") {
+            let version = rest.split_whitespace().next().unwrap_or_default();
+            told.driver_version = Some(version.to_owned());
+        }
+        if let Some((_, rest)) = line.split_once("CUDA Version: ") {
+            told.version_of_cuda(rest.split([' ', '|']).next().unwrap_or_default());
+        }
+        let Some(inner) = line.strip_prefix('|').and_then(|line| line.strip_suffix('|')) else { continue };
+        if inner.contains("MIG devices:") {
+            part = Part::Instances;
+        } else if inner.contains("Processes:") {
+            part = Part::Processes;
+        }
+        let cells: Vec<&str> = inner.split('|').map(str::trim).collect();
+        match part {
+            Part::Cards => {
+                if let Some(index) = first_row(&cells, told) {
+                    (card, row) = (Some(index), 1);
+                } else if let Some(index) = card {
+                    row += 1;
+                    match row {
+                        2 => second_row(index, &cells, told),
+                        3 => third_row(index, &cells, told),
+                        _ => card = None,
+                    }
+                }
+            }
+            Part::Instances => instance(&cells, told),
+            Part::Processes => process(inner, told),
+        }
+    }
+}
+
+/// The parts of the table from its head to its foot.
+enum Part {
+    Cards,
+    Instances,
+    Processes,
+}
+
+/// `0  NVIDIA L40S   TCC | 00000000:61:00.0 Off | 0`, the third word of the first cell being the
+/// persistence mode or on Windows the driver's model.
+fn first_row(cells: &[&str], told: &mut Told) -> Option<usize> {
+    let [name, bus, ecc] = cells else { return None };
+    let (index, name) = name.split_once(char::is_whitespace)?;
+    let index = index.parse::<usize>().ok().filter(|index| *index < 64)?;
+    let address = bus.split_whitespace().next().filter(|address| address.matches(':').count() == 2)?;
+    let (name, mode) = name.trim().rsplit_once(char::is_whitespace)?;
+    told.put(index, "name", name.trim());
+    told.put(index, "pci_bus_id", address);
+    match mode {
+        "TCC" => told.put(index, "driver_model", "WDM"),
+        "WDDM" | "MCDM" => told.put(index, "driver_model", mode),
+        other => {
+            if let Some(on) = flag(other) {
+                told.put(index, "persistence", on);
+            }
+        }
+    }
+    if let Some(errors) = number(ecc) {
+        told.put(index, "ecc_uncorrected", errors);
+    }
+    Some(index)
+}
+
+/// `N/A  48C  P8  3W / N/A | 161MiB / 8192MiB | N/A  Default`
+fn second_row(index: usize, cells: &[&str], told: &mut Told) {
+    let [state, memory, mode] = cells else { return };
+    let mut words = state.split_whitespace();
+    let temperature = words.clone().find_map(|word| word.strip_suffix('C').and_then(number));
+    if let Some(temperature) = temperature {
+        told.put(index, "temperature", temperature);
+    }
+    if let Some(state) = words.find_map(performance_state) {
+        told.put(index, "performance_state", state);
+    }
+    if let Some((used, total)) = memory.split_once('/')
+        && let (Some(used), Some(total)) = (mebibytes(used), mebibytes(total))
+    {
+        let free = total.saturating_sub(used);
+        told.put(index, "memory", json!({ "total": total, "used": used, "free": free }));
+    }
+    // The mode may have two words: `E. Process`.
+    let mode = ["E. Process", "E. Thread", "Prohibited", "Default"].iter().find(|name| mode.ends_with(*name));
+    if let Some(mode) = mode.and_then(|mode| compute_mode(mode)) {
+        told.put(index, "compute_mode", mode);
+    }
+}
+
+fn third_row(index: usize, cells: &[&str], told: &mut Told) {
+    if let Some(on) = cells.last().and_then(|cell| flag(cell)) {
+        told.put(index, "mig_mode", on);
+    }
+}
+
+/// `0    7   0   0 | 1MiB / 4864MiB | …`: card, GPU instance, compute instance, MIG device.
+fn instance(cells: &[&str], told: &mut Told) {
+    let numbers: Option<Vec<usize>> =
+        cells.first().map(|cell| cell.split_whitespace().map_while(|word| word.parse().ok()).collect());
+    let Some([card, _, _, _]) = numbers.as_deref() else { return };
+    if let Some(answers) = told.devices.get_mut(card) {
+        let known = answers.get("mig_instances").and_then(Value::as_u64).unwrap_or(0);
+        answers.insert("mig_instances".to_owned(), (known + 1).into());
+    }
+}
+
+/// `0   N/A  N/A      4242      C   python3      20400MiB`, before version 450 without instances.
+fn process(row: &str, told: &mut Told) {
+    let words: Vec<&str> = row.split_whitespace().collect();
+    let Some(card) = words.first().and_then(|word| word.parse::<usize>().ok()) else { return };
+    let Some(kind) = words.iter().position(|word| matches!(*word, "C" | "G" | "C+G")) else { return };
+    let Some(pid) = kind.checked_sub(1).and_then(|place| words[place].parse::<u64>().ok()) else { return };
+    let memory = words.last().and_then(|word| mebibytes(word));
+    let last = words.len() - usize::from(memory.is_some() || words.last() == Some(&"N/A"));
+    let name = words.get(kind + 1..last).unwrap_or_default().join(" ");
+    let list = if words[kind] == "G" { "graphics_processes" } else { "processes" };
+    let Some(answers) = told.devices.get_mut(&card) else { return };
+    let entry = json!({ "pid": pid, "name": name, "memory": memory });
+    match answers.get_mut(list) {
+        Some(Value::Array(known)) => known.push(entry),
+        _ => drop(answers.insert(list.to_owned(), json!([entry]))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "\
++-----------------------------------------------------------------------------------------+
+| NVIDIA-SMI 555.85                 Driver Version: 555.85         CUDA Version: 12.5     |
+|-----------------------------------------+------------------------+----------------------+
+| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |
+|                                         |                        |               MIG M. |
+|=========================================+========================+======================|
+|   0  NVIDIA A100-SXM4-40GB          Off |   00000000:61:00.0 Off |                    2 |
+| N/A   31C    P0             51W /  400W |   20409MiB /  40960MiB |      0%   E. Process |
+|                                         |                        |              Enabled |
++-----------------------------------------+------------------------+----------------------+
++-----------------------------------------------------------------------------------------+
+| MIG devices:                                                                            |
++------------------+----------------------------------+-----------+-----------------------+
+|  0    1   0   0  |              25MiB / 19968MiB    | 42      0 |  3   0    2    0    0 |
+|  0    2   0   1  |              25MiB / 19968MiB    | 42      0 |  3   0    2    0    0 |
++------------------+----------------------------------+-----------+-----------------------+
+| Processes:                                                                              |
+|    0   N/A  N/A      4242      C   /opt/my env/bin/python                     20400MiB |
+|    0   N/A  N/A      1100      G   /usr/lib/xorg/Xorg                                4MiB |
++-----------------------------------------------------------------------------------------+
+";
+
+    #[test]
+    fn the_table_tells_cards_instances_and_processes() {
+        let mut told = Told::default();
+        read(TABLE, &mut told);
+        let card = &told.devices[&0];
+        assert_eq!(card["name"], "NVIDIA A100-SXM4-40GB");
+        assert_eq!(card["persistence"], false);
+        assert_eq!(card["ecc_uncorrected"], 2);
+        assert_eq!(card["performance_state"], "Zero");
+        assert_eq!(card["compute_mode"], "exclusive_process");
+        assert_eq!(card["mig_mode"], true);
+        assert_eq!(card["mig_instances"], 2);
+        assert_eq!(card["memory"]["total"], 40960u64 << 20);
+        let held = json!([{ "pid": 4242, "name": "/opt/my env/bin/python", "memory": 20400u64 << 20 }]);
+        assert_eq!(card["processes"], held);
+        assert_eq!(card["graphics_processes"][0]["pid"], 1100);
+    }
+}
