@@ -61,6 +61,31 @@ impl Host {
         asked.iter().filter_map(|(question, cell)| Some((question.clone(), cell.get()?.clone()))).collect()
     }
 
+    /// The rows of a table that a recording holds, so that a view can find an answer under the name
+    /// that its writer chose. A live machine holds only what was asked, which tells nothing.
+    pub(super) fn recorded_names(&self, section: Section) -> Vec<String> {
+        if self.live.is_some() {
+            return Vec::new();
+        }
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let named = asked.iter().filter(|(question, cell)| {
+            question.section == section && cell.get().is_some_and(|answer| !answer.is_null())
+        });
+        named.map(|(question, _)| question.name.clone()).collect()
+    }
+
+    /// What recorded commands printed whose line contains these words: a person who writes a
+    /// recording asks in whichever way they know.
+    pub fn recorded_outputs(&self, words: &str) -> Vec<String> {
+        let names = self.recorded_names(Section::Commands).into_iter();
+        let has_words = |name: &String| name.to_ascii_lowercase().contains(&words.to_ascii_lowercase());
+        names
+            .filter(has_words)
+            .filter_map(|name| answer::output(&self.recalled(&Question::row(Section::Commands, name))?))
+            .map(|output| output.all_text())
+            .collect()
+    }
+
     fn remember(&self, question: Question, answer: Value) {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.insert(question, Arc::new(OnceLock::from(answer)));

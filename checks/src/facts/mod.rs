@@ -29,3 +29,4 @@ pub use view::libtorch::{Libtorch, Variant};
 pub use view::memory::Memory;
 pub use view::version::Version;
 pub use view::wsl::Wsl;
+pub use view::wsl_files::WslConfig;

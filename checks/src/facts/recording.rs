@@ -164,6 +164,7 @@ mod tests {
         let text = r#"{"version": 1, "env": {"A": "1"}, "folders": {"/dev": ["null", "shm"]}}"#;
         let (host, _) = Host::replay(text).unwrap();
         assert_eq!(host.env("B").unwrap(), None);
+        assert!(host.exists("/dev/shm").unwrap());
         assert!(!host.exists("/dev/nvidia0").unwrap());
         assert!(!host.exists("/dev/nvidia-caps/cap0").unwrap());
         assert!(host.exists("/dev/shm/x").is_err());

@@ -15,7 +15,9 @@ pub(super) mod modules;
 pub(super) mod mounts;
 pub(super) mod nvidia_smi;
 pub(super) mod version;
+pub(super) mod windows;
 pub(super) mod wsl;
+pub(super) mod wsl_files;
 
 /// The version that a library's file name tells: `libcuda.so.550.54.14` is 550.54.14, while the `1`
 /// of `libcuda.so.1` names an interface, not a version.

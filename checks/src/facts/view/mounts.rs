@@ -20,6 +20,18 @@ pub(in crate::facts) fn holding(mountinfo: &str, path: &str) -> Option<Mount> {
     mountinfo.lines().filter_map(parse).filter(holds).max_by_key(|mount| mount.point.len())
 }
 
+/// Where a Windows drive is mounted, by its letter: WSL notes the path in the options of the mount.
+pub(in crate::facts) fn of_windows_drive(mountinfo: &str, letter: char) -> Option<String> {
+    let path = format!("path={letter}:");
+    let is_it = |mount: &Mount| {
+        mount.options.iter().any(|option| {
+            option.get(..path.len()).is_some_and(|start| start.eq_ignore_ascii_case(&path))
+                && option[path.len()..].trim_matches('\\').trim_start_matches("134").is_empty()
+        })
+    };
+    mountinfo.lines().filter_map(parse).find(is_it).map(|mount| mount.point)
+}
+
 /// `36 35 98:0 /root /mnt/point rw,noatime shared:1 - ext4 /dev/sda1 rw,errors=continue`
 fn parse(line: &str) -> Option<Mount> {
     let (left, right) = line.split_once(" - ")?;
@@ -71,10 +83,19 @@ mod tests {
         assert_eq!(holding(TABLE, "/mnt/my disk/x").unwrap().point, "/mnt/my disk");
     }
 
+    #[test]
+    fn a_windows_drive_is_found_wherever_it_is_mounted() {
+        assert_eq!(of_windows_drive(TABLE, 'c').as_deref(), Some("/mnt/c"));
+        assert_eq!(of_windows_drive(TABLE, 'D'), None);
+        let moved = "90 22 0:60 / /win/c rw - 9p C:\\134 rw,aname=drvfs;path=C:\\134;uid=1000\n";
+        assert_eq!(of_windows_drive(moved, 'C').as_deref(), Some("/win/c"));
+    }
+
     proptest! {
         #[test]
         fn any_table_is_read(text in "([0-9 :/-]|\\\\[0-7]{0,3}|\\PC|\n){0,60}") {
             let _ = holding(&text, "/mnt/c");
+            let _ = of_windows_drive(&text, 'c');
         }
     }
 }

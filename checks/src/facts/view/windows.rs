@@ -1,0 +1,410 @@
+//! The Windows PC: under this program on Windows, around it in WSL. From WSL it is reached in two
+//! ways: through the Windows drives, as long as they are mounted, and through Windows programs, as
+//! long as interop is on. What neither tells is unknown, and the reason says which way is closed.
+
+use super::mounts;
+use crate::facts::answer::{Fact, Output, Unknown};
+use crate::facts::host::Host;
+use crate::facts::question::Section;
+use crate::wsl_output::{self, Versions};
+use crate::wslconfig::{Document, Kind};
+
+/// Folders of `C:\Users` that are no person's.
+const NOBODYS: [&str; 8] = [
+    "All Users",
+    "Default",
+    "Default User",
+    "Public",
+    "desktop.ini",
+    "defaultuser0",
+    "WDAGUtilityAccount",
+    "WsiAccount",
+];
+/// Where Windows keeps the map of its memory; several virtualization tools read it there.
+const MEMORY_MAP: &str = r"HKLM\HARDWARE\RESOURCEMAP\System Resources\Physical Memory\.Translated";
+
+impl Host {
+    /// Whether this is Windows.
+    pub fn is_windows(&self) -> Fact<bool> {
+        Ok(self.os()? == "windows")
+    }
+
+    /// Whether Windows programs can be started from this WSL.
+    pub fn interop(&self) -> Fact<bool> {
+        let folder = "/proc/sys/fs/binfmt_misc";
+        let mut known = Ok(false);
+        for name in ["WSLInterop", "WSLInterop-late"] {
+            match self.text(&format!("{folder}/{name}")) {
+                Ok(Some(text)) => return Ok(!text.contains("disabled")),
+                Ok(None) => {}
+                Err(why) => known = Err(why),
+            }
+        }
+        known
+    }
+
+    /// Where the drive C: is mounted in this WSL, such as `/mnt/c`: by the table of mounts, else by
+    /// the root that /etc/wsl.conf sets.
+    pub fn windows_drive(&self) -> String {
+        let mounts = self.text("/proc/self/mountinfo").ok().flatten();
+        if let Some(point) = mounts.and_then(|table| mounts::of_windows_drive(&table, 'C')) {
+            return point;
+        }
+        let settings = self.file("/etc/wsl.conf").ok().flatten().unwrap_or_default();
+        let settings = Document::parse(Kind::WslConf, &settings);
+        let root = settings.value("automount", "root").unwrap_or("/mnt/").trim_end_matches('/');
+        format!("{root}/c")
+    }
+
+    /// The Windows user's folder: `C:\Users\mara` on Windows, the path that leads there in WSL.
+    pub fn windows_profile(&self) -> Fact<String> {
+        let told = self.env("USERPROFILE").ok().flatten().filter(|folder| !folder.trim().is_empty());
+        if self.is_windows()? {
+            return told
+                .or_else(|| self.profile_of_recording('\\'))
+                .ok_or_else(|| Unknown::because("USERPROFILE is not set"));
+        }
+        let drive = self.windows_drive();
+        if let Some(folder) = told {
+            return Ok(if folder.starts_with('/') { folder } else { under(&drive, &folder) });
+        }
+        let users = format!("{drive}/Users");
+        // Windows appends its own PATH, with folders of its user.
+        let path = self.env("PATH").ok().flatten().unwrap_or_default();
+        let of_path = path.split(':').find_map(|folder| {
+            let name = folder.strip_prefix(&users)?.strip_prefix('/')?.split('/').next()?;
+            (!NOBODYS.contains(&name) && !name.is_empty()).then(|| format!("{users}/{name}"))
+        });
+        if let Some(folder) = of_path.or_else(|| self.profile_of_recording('/')) {
+            return Ok(folder);
+        }
+        let names = self.folder(&users)?.ok_or_else(|| {
+            Unknown(format!("{users} is not there: the Windows drive is not mounted in this WSL"))
+        })?;
+        self.profile_among(&users, &names)
+    }
+
+    fn profile_among(&self, users: &str, names: &[String]) -> Fact<String> {
+        let mut names: Vec<&String> =
+            names.iter().filter(|name| !NOBODYS.contains(&name.as_str()) && !name.starts_with('.')).collect();
+        if names.len() > 1 {
+            let me = self.env("USER").ok().flatten().unwrap_or_default();
+            let has_file = |name: &&String| self.exists(&format!("{users}/{name}/.wslconfig")) == Ok(true);
+            if let Some(mine) = names.iter().find(|name| name.eq_ignore_ascii_case(&me)).copied() {
+                names = vec![mine];
+            } else if let [only] = names.iter().copied().filter(has_file).collect::<Vec<_>>()[..] {
+                names = vec![only];
+            }
+        }
+        match names[..] {
+            [name] => Ok(format!("{users}/{name}")),
+            [] => Err(Unknown(format!("{users} holds no user's folder"))),
+            _ => Err(Unknown(format!(
+                "{users} has the folders of {} users, and which of them started this WSL is not told",
+                names.len()
+            ))),
+        }
+    }
+
+    /// The folder of the one `.wslconfig` that a recording holds.
+    fn profile_of_recording(&self, separator: char) -> Option<String> {
+        let ending = format!("{separator}.wslconfig");
+        let users = format!("{separator}Users{separator}");
+        let names = self.recorded_names(Section::Files);
+        let mut folders =
+            names.iter().filter(|name| name.contains(&users)).filter_map(|name| name.strip_suffix(&ending));
+        let first = folders.next()?;
+        folders.next().is_none().then(|| first.to_owned())
+    }
+
+    /// What a Windows program prints, on Windows and in WSL; `None` where there is no such program.
+    pub fn windows_command(&self, words: &[&str]) -> Fact<Option<Output>> {
+        let answer = self.command(words);
+        if let Ok(Some(_)) = answer {
+            return answer;
+        }
+        if self.is_windows()? {
+            return answer;
+        }
+        if self.interop() == Ok(false) {
+            return Err(Unknown::because("Windows programs cannot be started from this WSL: interop is off"));
+        }
+        // A PATH without Windows' folders still leaves the drive.
+        let program = format!("{}/Windows/System32/{}", self.windows_drive(), words[0]);
+        let absolute: Vec<&str> =
+            std::iter::once(program.as_str()).chain(words[1..].iter().copied()).collect();
+        match (self.command(&absolute), answer) {
+            (Ok(Some(output)), _) => Ok(Some(output)),
+            (_, Err(why)) | (Err(why), Ok(_)) => Err(why),
+            (Ok(None), Ok(_)) => Ok(None),
+        }
+    }
+
+    /// What `wsl.exe` prints, by any of several spellings of the same words.
+    fn wsl_exe(&self, spellings: &[&[&str]]) -> Fact<Option<Output>> {
+        let mut first = None;
+        for words in spellings {
+            for program in ["wsl.exe", "wsl"] {
+                // Only a recording may hold another spelling.
+                if first.is_some() && !self.is_recorded() {
+                    continue;
+                }
+                let words: Vec<&str> = std::iter::once(program).chain(words.iter().copied()).collect();
+                let answer = self.windows_command(&words);
+                if let Ok(Some(_)) = answer {
+                    return answer;
+                }
+                first.get_or_insert(answer);
+            }
+        }
+        first.unwrap_or(Ok(None))
+    }
+
+    /// `wsl --version`: `Some(None)` where WSL came with Windows and does not know the question,
+    /// `None` where there is no `wsl.exe`.
+    pub fn wsl_versions(&self) -> Fact<Option<Option<Versions>>> {
+        let output = self.wsl_exe(&[&["--version"], &["-v"]])?;
+        Ok(output.map(|output| {
+            // An answer in the language of Windows, or in UTF-16, is one all the same.
+            wsl_output::versions(&wsl_output::decode(&output.stdout))
+                .or_else(|| wsl_output::versions(&wsl_output::decode(&output.stderr)))
+        }))
+    }
+
+    /// The answer to `wsl --status` as text; `None` where there is no `wsl.exe`.
+    pub fn wsl_status(&self) -> Fact<Option<String>> {
+        Ok(self.wsl_exe(&[&["--status"]])?.map(|output| both(&output)))
+    }
+
+    /// The answer to `wsl --list --verbose` as text; `None` where there is no `wsl.exe`.
+    pub fn wsl_list(&self) -> Fact<Option<String>> {
+        Ok(self.wsl_exe(&[&["-l", "-v"], &["--list", "--verbose"]])?.map(|output| both(&output)))
+    }
+
+    /// The build of Windows, such as 22631.
+    pub fn windows_build(&self) -> Fact<u32> {
+        if self.is_windows()? {
+            let key = r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion\CurrentBuildNumber";
+            if let Some(build) = self.registry(key).ok().flatten().and_then(|build| build.parse().ok()) {
+                return Ok(build);
+            }
+            let system = self.system()?;
+            let texts = [system.kernel, system.name];
+            return texts
+                .iter()
+                .flatten()
+                .find_map(|text| {
+                    text.split(|letter: char| !letter.is_ascii_digit())
+                        .find(|digits| digits.len() == 5)?
+                        .parse()
+                        .ok()
+                })
+                .ok_or_else(|| Unknown::because("Windows does not tell its build"));
+        }
+        let versions = self.wsl_versions()?.flatten().and_then(|versions| versions.windows);
+        versions
+            .map(|windows| windows.build())
+            .ok_or_else(|| Unknown::because("`wsl.exe --version` does not tell the build of Windows"))
+    }
+
+    /// A registry value: on Windows from the registry, in WSL through `reg.exe`.
+    pub fn windows_registry(&self, value: &str) -> Fact<Option<String>> {
+        if self.is_windows()? {
+            return self.registry(value);
+        }
+        if let (true, Ok(answer)) = (self.is_recorded(), self.registry(value)) {
+            return Ok(answer);
+        }
+        let Some((key, name)) = value.rsplit_once('\\') else { return Ok(None) };
+        let output = self
+            .windows_command(&["reg.exe", "query", key, "/v", name])?
+            .ok_or_else(|| Unknown::because("reg.exe is not there"))?;
+        Ok(registry_answer(&wsl_output::decode(&output.stdout)))
+    }
+
+    /// Bytes of memory of the Windows PC.
+    pub fn windows_memory(&self) -> Fact<u64> {
+        if self.is_windows()? {
+            return Ok(self.memory()?.total);
+        }
+        for (words, unit) in [("TotalPhysicalMemory", 1), ("TotalVisibleMemorySize", 1024)] {
+            let number = self.recorded_outputs(words).iter().find_map(|text| largest_number(text));
+            if let Some(number) = number {
+                return Ok(number.saturating_mul(unit));
+            }
+        }
+        let told = self.recorded_outputs("systeminfo");
+        if let Some(bytes) = told.iter().find_map(|text| megabytes_of_systeminfo(text)) {
+            return Ok(bytes);
+        }
+        let map = self.windows_registry(MEMORY_MAP)?;
+        map.and_then(|hex| memory_of_map(&hex))
+            .ok_or_else(|| Unknown::because("Windows does not tell its memory to this WSL"))
+    }
+
+    /// The path as Windows writes it, for words: `/mnt/c/Users/mara` is `C:\Users\mara`.
+    pub fn windows_path(&self, path: &str) -> String {
+        match path.strip_prefix(&self.windows_drive()) {
+            Some(rest) if rest.starts_with('/') => format!("C:{}", rest.replace('/', "\\")),
+            _ => path.to_owned(),
+        }
+    }
+}
+
+fn both(output: &Output) -> String {
+    format!("{}\n{}", wsl_output::decode(&output.stdout), wsl_output::decode(&output.stderr))
+}
+
+/// A Windows path below the mounted drive C:, or beside it for another letter.
+fn under(drive: &str, windows: &str) -> String {
+    let Some((letter, rest)) = windows.split_once(':') else { return windows.to_owned() };
+    let root = drive.rsplit_once('/').map_or("", |(root, _)| root);
+    format!("{root}/{}{}", letter.to_ascii_lowercase(), rest.replace('\\', "/"))
+}
+
+/// The value in the answer of `reg query`: `    TdrDelay    REG_DWORD    0x8`. Only the words of the
+/// registry itself are looked at, since the others are translated.
+fn registry_answer(text: &str) -> Option<String> {
+    let (_, rest) = text.lines().find_map(|line| line.split_once("REG_"))?;
+    let (kind, value) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let value = value.trim();
+    match (kind, value.strip_prefix("0x")) {
+        ("DWORD" | "QWORD", Some(hex)) => u64::from_str_radix(hex, 16).ok().map(|number| number.to_string()),
+        _ => Some(value.to_owned()),
+    }
+}
+
+/// The largest number of a text: the sizes of `wmic` and PowerShell stand below a heading.
+fn largest_number(text: &str) -> Option<u64> {
+    text.split(|letter: char| !letter.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).max()
+}
+
+/// The first size of `systeminfo`, `32,530 MB`, which is the memory in every language.
+fn megabytes_of_systeminfo(text: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.trim_end().ends_with(" MB"))?;
+    let value = line.rsplit(':').next()?;
+    let digits: String = value.chars().filter(char::is_ascii_digit).collect();
+    digits.parse::<u64>().ok()?.checked_mul(1 << 20)
+}
+
+/// The bytes of a `REG_RESOURCE_LIST` as hexadecimal digits, summed up. The list is a heading of 20
+/// bytes and entries of 20: kind, sharing, flags, start (8 bytes) and length; kind 3 is memory, kind
+/// 7 memory so large that the flags say by how many bits its length is shifted (`wdm.h`,
+/// `CM_PARTIAL_RESOURCE_DESCRIPTOR`).
+fn memory_of_map(hex: &str) -> Option<u64> {
+    let bytes: Vec<u8> = hex
+        .as_bytes()
+        .chunks_exact(2)
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+        .collect::<Option<_>>()?;
+    let mut total = 0_u64;
+    for entry in bytes.get(20..)?.chunks_exact(20) {
+        let flags = u16::from_le_bytes([entry[2], entry[3]]);
+        let length = u64::from(u32::from_le_bytes([entry[12], entry[13], entry[14], entry[15]]));
+        let shift = match (entry[0], flags & 0x0E00) {
+            (3, _) => 0,
+            (7, 0x0200) => 8,
+            (7, 0x0400) => 16,
+            (7, 0x0800) => 32,
+            _ => continue,
+        };
+        total = total.saturating_add(length.saturating_mul(1 << shift));
+    }
+    (total > 0).then_some(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn wsl(more: Value) -> Host {
+        let mut recording = json!({ "version": 1, "os": "linux", "env": {},
+            "files": { "/proc/sys/kernel/osrelease": "6.6.87.2-microsoft-standard-WSL2\n", "/etc/wsl.conf": null } });
+        for (section, rows) in more.as_object().unwrap() {
+            let place = recording.as_object_mut().unwrap().entry(section).or_insert(json!({}));
+            place.as_object_mut().unwrap().extend(rows.as_object().unwrap().clone());
+        }
+        Host::from_value(recording).unwrap().0
+    }
+
+    #[test]
+    fn the_windows_users_folder_is_found_in_several_ways() {
+        for (facts, folder) in [
+            (json!({ "env": { "USERPROFILE": "C:\\Users\\Ada Rossi" } }), "/mnt/c/Users/Ada Rossi"),
+            (json!({ "env": { "USERPROFILE": "/mnt/c/Users/ada" } }), "/mnt/c/Users/ada"),
+            (
+                json!({ "env": { "PATH": "/bin:/mnt/c/Users/ada/AppData/Local/Microsoft/WindowsApps" } }),
+                "/mnt/c/Users/ada",
+            ),
+            (json!({ "files": { "/mnt/c/Users/eva/.wslconfig": "[wsl2]\n" } }), "/mnt/c/Users/eva"),
+            (json!({ "folders": { "/mnt/c/Users": ["Default", "Public", "ada"] } }), "/mnt/c/Users/ada"),
+            (
+                json!({ "folders": { "/mnt/c/Users": ["Ada", "Bob"] }, "env": { "USER": "ada" } }),
+                "/mnt/c/Users/Ada",
+            ),
+            (
+                json!({ "files": { "/etc/wsl.conf": "[automount]\nroot = /\n" }, "folders": { "/c/Users": ["ada"] } }),
+                "/c/Users/ada",
+            ),
+        ] {
+            assert_eq!(wsl(facts).windows_profile().unwrap(), folder);
+        }
+        let two = wsl(json!({ "folders": { "/mnt/c/Users": ["ada", "bob"] }, "files": {
+            "/mnt/c/Users/ada/.wslconfig": null, "/mnt/c/Users/bob/.wslconfig": null } }));
+        assert!(two.windows_profile().unwrap_err().0.contains("2 users"));
+    }
+
+    #[test]
+    fn the_pcs_memory_is_told_in_several_ways() {
+        let command =
+            |line: &str, answer: &str| wsl(json!({ "commands": { line: answer } })).windows_memory();
+        let powershell =
+            "powershell.exe -NoProfile -Command (Get-CimInstance Win32_ComputerSystem).TotalPhysicalMemory";
+        assert_eq!(command(powershell, "34190295040\r\n"), Ok(34_190_295_040));
+        assert_eq!(
+            command("wmic.exe OS get TotalVisibleMemorySize", "TotalVisibleMemorySize\r\n33389000\r\n"),
+            Ok(33_389_000 << 10)
+        );
+        assert_eq!(
+            command("systeminfo.exe", "Gesamter physischer Speicher:      32.606 MB\r\n"),
+            Ok(32_606 << 20)
+        );
+    }
+
+    #[test]
+    fn the_map_of_memory_is_summed_up() {
+        // Two ranges: 0x9F000 bytes at 0x1000, and 0x7DDF0000 bytes at 4 GB, whose length is in 256s.
+        let heading = "0100000000000000000000000100010002000000";
+        let small = "03010000".to_owned() + "0010000000000000" + "00F00900" + "00000000";
+        let large = "07030002".to_owned() + "0000000001000000" + "00DF7D00" + "00000000";
+        let map = format!("{heading}{small}{large}");
+        assert_eq!(memory_of_map(&map), Some(0x9_F000 + 0x7DDF_0000));
+        assert_eq!(memory_of_map("zz"), None);
+        assert_eq!(memory_of_map(""), None);
+    }
+
+    #[test]
+    fn reg_exe_answers_in_any_language() {
+        let text = "\n\nHKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Control\\GraphicsDrivers\n    TdrDelay    REG_DWORD    0x3c\n\n";
+        assert_eq!(registry_answer(text).as_deref(), Some("60"));
+        assert_eq!(registry_answer("FEHLER: Das System hat den Schlüssel nicht gefunden."), None);
+    }
+
+    #[test]
+    fn without_interop_the_reason_is_told() {
+        let host = wsl(json!({ "files": { "/proc/sys/fs/binfmt_misc/WSLInterop": null,
+            "/proc/sys/fs/binfmt_misc/WSLInterop-late": null }, "commands": { "wsl.exe --version": null } }));
+        assert!(host.wsl_versions().unwrap_err().0.contains("interop is off"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_answers_are_read(text in "(REG_|DWORD| 0x|[0-9A-Fa-f]{0,60}| MB|:|\\PC|\n){0,12}") {
+            let _ = (registry_answer(&text), largest_number(&text), megabytes_of_systeminfo(&text));
+            let _ = (memory_of_map(&text), under("/mnt/c", &text));
+        }
+    }
+}

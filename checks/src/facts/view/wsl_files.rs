@@ -1,0 +1,131 @@
+//! The two files that configure WSL, as WSL reads them, and when the virtual machine last read the
+//! first of them: at its start.
+
+use crate::facts::answer::{Fact, Unknown};
+use crate::facts::host::Host;
+use crate::wsl_effect::Vm;
+use crate::wslconfig::{Document, Kind};
+
+/// `.wslconfig` of the Windows user.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WslConfig {
+    /// Where it is, or would be, as this program opens it.
+    pub path: String,
+    /// Whether it is there; without it WSL's defaults count.
+    pub is_there: bool,
+    /// What is in it.
+    pub document: Document,
+    /// Seconds since 1970 of its last change, where that is known.
+    pub modified: Option<u64>,
+}
+
+impl WslConfig {
+    /// The value that counts for a key of `[wsl2]`.
+    pub fn value(&self, key: &str) -> Option<&str> {
+        self.document.value("wsl2", key)
+    }
+
+    /// Whether a key of `[wsl2]` is switched on, or off; `None` where it is not set.
+    pub fn flag(&self, key: &str) -> Option<bool> {
+        flag(self.value(key)?)
+    }
+}
+
+/// What WSL takes as yes and no.
+fn flag(value: &str) -> Option<bool> {
+    match value.to_ascii_lowercase().as_str() {
+        "1" | "true" => Some(true),
+        "0" | "false" => Some(false),
+        _ => None,
+    }
+}
+
+impl Host {
+    /// `.wslconfig` of the Windows user, empty where there is none.
+    pub fn wslconfig(&self) -> Fact<WslConfig> {
+        let separator = if self.is_windows()? { '\\' } else { '/' };
+        let profile = self.windows_profile()?;
+        let path = format!("{}{separator}.wslconfig", profile.trim_end_matches(separator));
+        let bytes = self.file(&path)?;
+        let modified = match &bytes {
+            Some(_) => self.stat(&path).ok().flatten().and_then(|stat| stat.modified),
+            None => None,
+        };
+        let document = Document::parse(Kind::WslConfig, bytes.as_deref().unwrap_or_default());
+        Ok(WslConfig { path, is_there: bytes.is_some(), document, modified })
+    }
+
+    /// `/etc/wsl.conf` of this distribution, empty where there is none.
+    pub fn wsl_conf(&self) -> Fact<Document> {
+        let bytes = self.file("/etc/wsl.conf")?;
+        Ok(Document::parse(Kind::WslConf, bytes.as_deref().unwrap_or_default()))
+    }
+
+    /// A switch of `/etc/wsl.conf`; `None` where it is not set or not known.
+    pub fn wsl_conf_flag(&self, section: &str, key: &str) -> Option<bool> {
+        flag(self.wsl_conf().ok()?.value(section, key)?)
+    }
+
+    /// The mode of WSL's network that `.wslconfig` sets, in small letters; `nat` by default.
+    pub fn wsl_network(&self) -> Fact<String> {
+        let config = self.wslconfig()?;
+        Ok(config.value("networkingMode").map_or_else(|| "nat".to_owned(), str::to_ascii_lowercase))
+    }
+
+    /// The virtual machine of WSL as it runs.
+    pub fn wsl_vm(&self) -> Fact<Vm> {
+        let memory = self.memory()?;
+        let cores = self.system().ok().and_then(|system| system.cores).or_else(|| {
+            let table = self.text("/proc/cpuinfo").ok()??;
+            Some(table.lines().filter(|line| line.starts_with("processor")).count() as u64)
+        });
+        let processors = cores
+            .and_then(|cores| u32::try_from(cores).ok())
+            .ok_or_else(|| Unknown::because("the number of processors is not known"))?;
+        Ok(Vm { memory: memory.total, swap: memory.swap_total, processors })
+    }
+
+    /// Seconds since 1970 when the kernel started.
+    pub fn boot_time(&self) -> Fact<u64> {
+        if let Ok(Some(text)) = self.text("/proc/stat")
+            && let Some(time) = text.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok())
+        {
+            return Ok(time);
+        }
+        let uptime = self.text("/proc/uptime")?.unwrap_or_default();
+        let seconds = uptime.split('.').next().and_then(|seconds| seconds.trim().parse::<u64>().ok());
+        seconds
+            .and_then(|seconds| self.time().ok()?.checked_sub(seconds))
+            .ok_or_else(|| Unknown::because("/proc/stat does not tell when the kernel started"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_file_is_read_through_the_windows_drive() {
+        let recording = json!({ "version": 1, "os": "linux", "env": { "USERPROFILE": "C:\\Users\\ada" },
+            "files": { "/etc/wsl.conf": "[automount]\nroot=/win\nldconfig = false\n", "/proc/stat": "cpu 1\nbtime 1763690000\n",
+                "/win/c/Users/ada/.wslconfig": "[wsl2]\nnetworkingMode=Mirrored\ngpuSupport=0\n" },
+            "stats": { "/win/c/Users/ada/.wslconfig": { "kind": "file", "modified": 1763690100 } } });
+        let (host, _) = Host::from_value(recording).unwrap();
+        let config = host.wslconfig().unwrap();
+        assert_eq!((config.flag("gpuSupport"), config.modified), (Some(false), Some(1_763_690_100)));
+        assert_eq!(host.wsl_network().unwrap(), "mirrored");
+        assert_eq!(host.wsl_conf_flag("automount", "ldconfig"), Some(false));
+        assert_eq!(host.boot_time(), Ok(1_763_690_000));
+    }
+
+    #[test]
+    fn without_a_file_the_defaults_count() {
+        let recording = json!({ "version": 1, "os": "windows", "env": { "USERPROFILE": "C:\\Users\\ada" },
+            "files": { "C:\\Users\\ada\\.wslconfig": null } });
+        let (host, _) = Host::from_value(recording).unwrap();
+        assert!(!host.wslconfig().unwrap().is_there);
+        assert_eq!(host.wsl_network().unwrap(), "nat");
+    }
+}
