@@ -13,7 +13,7 @@ use support::{Case, base_names, cases, is_produced};
 use yolo_checks::{Finding, Intent, Status, entries, judge};
 
 /// Bases of machines on which nothing is wrong.
-const HEALTHY: [&str; 6] = ["linux-gpu", "linux-cpu", "wsl2", "linux-8-gpus", "mig", "docker"];
+const HEALTHY: [&str; 7] = ["linux-gpu", "linux-cpu", "wsl2", "linux-8-gpus", "mig", "docker", "windows"];
 
 #[test]
 fn a_machine_in_order_has_no_warnings() {

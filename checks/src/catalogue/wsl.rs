@@ -1,6 +1,6 @@
 //! Windows Subsystem for Linux: the rows of the catalogue.
 
-use super::{Area, Entry};
+use super::{Area, Entry, Fix};
 use crate::finding::Status;
 
 pub(super) const ROWS: &[Entry] = &[
@@ -19,9 +19,741 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Error,
         title: "This is WSL 1",
-        cause: "WSL 1 translates the calls of Linux programs for Windows: it has no Linux kernel and no GPU",
+        cause: "WSL 1 translates the calls of Linux programs for Windows: it has no Linux kernel and no \
+                GPU",
         remedy: Some("convert the distribution to WSL 2 from a Windows terminal; its files are kept"),
         fix: None,
         detects: &["wsl1-distro"],
+    },
+    Entry {
+        id: "wsl.kernel-old",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "The kernel of WSL is old",
+        cause: "WSL's kernel carries the way to the GPU: before 4.19.121 there is none, and older kernels \
+                lose memory or freeze a training",
+        remedy: Some("update WSL in a Windows terminal, then stop it, so that the new kernel starts"),
+        fix: None,
+        detects: &["wsl-kernel-old", "wsl-training-freeze"],
+    },
+    Entry {
+        id: "wsl.release",
+        area: Area::Wsl,
+        status: Status::Ok,
+        title: "The release of WSL",
+        cause: "newer releases know more settings; the answer of wsl.exe is read in any language, and in \
+                UTF-16",
+        remedy: None,
+        fix: None,
+        detects: &["wsl-output-utf16"],
+    },
+    Entry {
+        id: "wsl.inbox",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "WSL is the one that came with Windows",
+        cause: "it gets no updates of its own, and ignores newer settings such as systemd, \
+                autoMemoryReclaim and mirrored networking",
+        remedy: Some(
+            "replace it by the WSL of the Microsoft Store in a Windows terminal; distributions stay",
+        ),
+        fix: None,
+        detects: &["wsl-inbox-version"],
+    },
+    Entry {
+        id: "wsl.virtualization-off",
+        area: Area::Wsl,
+        status: Status::Error,
+        title: "Virtualization is off",
+        cause: "WSL 2 is a virtual machine, and the firmware or Windows lets none start",
+        remedy: Some(
+            "switch on virtualization (Intel VT-x or AMD SVM) in the PC's firmware; if it is on, run these \
+             in a Windows terminal as administrator and restart",
+        ),
+        fix: None,
+        detects: &["wsl-virtualization-off"],
+    },
+    Entry {
+        id: "wsl.feature-off",
+        area: Area::Wsl,
+        status: Status::Error,
+        title: "WSL is not switched on in Windows",
+        cause: "the Windows features that WSL 2 needs are off, or wait for a restart",
+        remedy: Some("switch them on in a Windows terminal as administrator, then restart Windows"),
+        fix: None,
+        detects: &["wsl-optional-feature-off"],
+    },
+    Entry {
+        id: "wsl.kernel-missing",
+        area: Area::Wsl,
+        status: Status::Error,
+        title: "WSL 2 has no kernel yet",
+        cause: "this Windows has WSL without its Linux kernel, which comes as an update",
+        remedy: Some("fetch it in a Windows terminal"),
+        fix: None,
+        detects: &["wsl-kernel-component"],
+    },
+    Entry {
+        id: "wsl.no-distribution",
+        area: Area::Wsl,
+        status: Status::Error,
+        title: "There is no Linux distribution",
+        cause: "WSL runs programs in a distribution, and this Windows user has none; another user, or the \
+                administrator, has a list of their own",
+        remedy: Some("install one in a Windows terminal, as the user who will train"),
+        fix: None,
+        detects: &["wsl-no-distro"],
+    },
+    Entry {
+        id: "wsl.default-is-helper",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "`wsl` starts a distribution that is no place to work in",
+        cause: "Docker Desktop and others keep a distribution for themselves, without a shell or packages",
+        remedy: Some(
+            "choose your own distribution in a Windows terminal, or name it each time with `wsl -d`",
+        ),
+        fix: None,
+        detects: &["wsl-default-distro-docker"],
+    },
+    Entry {
+        id: "wsl.new-distributions-one",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "New distributions come up as WSL 1",
+        cause: "the default version of this PC is 1, which has no GPU",
+        remedy: Some("set it to 2 in a Windows terminal"),
+        fix: None,
+        detects: &["wsl-default-version-1"],
+    },
+    Entry {
+        id: "wsl.gpu",
+        area: Area::Wsl,
+        status: Status::Ok,
+        title: "The GPU of Windows reaches WSL",
+        cause: "the driver of Windows serves WSL too; in WSL it does not tell processes, power and use",
+        remedy: None,
+        fix: None,
+        detects: &["wsl-nvml-unsupported", "wsl-dxgk-ioctl-noise"],
+    },
+    Entry {
+        id: "wsl.gpu-switched-off",
+        area: Area::Wsl,
+        status: Status::Error,
+        title: "A setting keeps the GPU from WSL",
+        cause: "WSL passes the GPU on unless a setting says otherwise",
+        remedy: Some("remove the setting, then stop WSL from Windows"),
+        fix: None,
+        detects: &["wsl-dxg-missing"],
+    },
+    Entry {
+        id: "wsl.gpu-device-missing",
+        area: Area::Wsl,
+        status: Status::Error,
+        title: "No GPU reaches WSL",
+        cause: "WSL reaches the GPU by the device /dev/dxg, which an old Windows, an old driver or a \
+                kernel of one's own does not offer",
+        remedy: Some("update Windows and its NVIDIA driver, then WSL in a Windows terminal"),
+        fix: None,
+        detects: &["wsl-dxg-missing"],
+    },
+    Entry {
+        id: "wsl.gpu-device-closed",
+        area: Area::Wsl,
+        status: Status::Error,
+        title: "This user may not open the GPU",
+        cause: "every user of WSL may open /dev/dxg unless its mode was changed, such as by a rule of udev",
+        remedy: Some("open it now, and find out what changes it: WSL itself sets mode 666"),
+        fix: None,
+        detects: &["wsl-dxg-permission"],
+    },
+    Entry {
+        id: "wsl.no-windows-driver",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "Windows brings no NVIDIA driver into WSL",
+        cause: "WSL uses the driver of Windows, and shows its libraries in /usr/lib/wsl/lib; libcuda.so.1 \
+                is not among them",
+        remedy: Some(
+            "install the NVIDIA driver in Windows (none inside WSL), then stop WSL; nothing on a PC \
+             without an NVIDIA card",
+        ),
+        fix: None,
+        detects: &["wsl-dxg-missing"],
+    },
+    Entry {
+        id: "wsl.gpu-blocked",
+        area: Area::Wsl,
+        status: Status::Error,
+        title: "Windows blocks the GPU from WSL",
+        cause: "a card in TCC mode, as data-centre cards are, Windows Server or an old Windows 10 keep WSL \
+                from the GPU",
+        remedy: Some(
+            "switch the card to WDDM in a Windows terminal as administrator and restart Windows; not every \
+             card can, and an old Windows needs an update",
+        ),
+        fix: None,
+        detects: &["wsl-gpu-blocked-tcc"],
+    },
+    Entry {
+        id: "wsl.driver-silent",
+        area: Area::Wsl,
+        status: Status::Error,
+        title: "Windows' driver does not answer in WSL",
+        cause: "Windows' driver was updated while WSL ran, or is sick",
+        remedy: Some(
+            "stop WSL from Windows; if that does not help, restart Windows, then install its NVIDIA driver \
+             anew",
+        ),
+        fix: None,
+        detects: &["wsl-dxgk-ioctl-noise"],
+    },
+    Entry {
+        id: "wsl.old-card",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "WSL does not support this card",
+        cause: "NVIDIA supports Pascal (compute capability 6.0) and later in WSL; older cards may fail at \
+                any call",
+        remedy: Some("train on native Linux with this card, or leave it out of --device"),
+        fix: None,
+        detects: &["wsl-maxwell"],
+    },
+    Entry {
+        id: "wsl.linux-driver",
+        area: Area::Wsl,
+        status: Status::Error,
+        title: "A Linux driver is installed inside WSL",
+        cause: "it hides the driver that Windows brings and cannot work itself, since WSL has no NVIDIA \
+                kernel module; the packages `cuda` and `cuda-drivers` bring it along",
+        remedy: Some(
+            "remove its packages, and let only cuda-toolkit-12-x or 13-x in, from NVIDIA's repository for \
+             WSL; then stop WSL",
+        ),
+        fix: None,
+        detects: &["wsl-linux-driver-installed"],
+    },
+    Entry {
+        id: "wsl.loader",
+        area: Area::Wsl,
+        status: Status::Ok,
+        title: "The loader finds the libraries of Windows' driver",
+        cause: "the loader looks for libcuda.so.1 where WSL shows the driver of Windows",
+        remedy: None,
+        fix: None,
+        detects: &["wsl-libcuda-not-symlink"],
+    },
+    Entry {
+        id: "wsl.loader-missing",
+        area: Area::Wsl,
+        status: Status::Error,
+        title: "The loader does not find the libraries of Windows' driver",
+        cause: "CUDA programs end with `libcuda.so.1: cannot open shared object file`",
+        remedy: Some("tell the loader of the folder"),
+        fix: Some(Fix {
+            does: "write the folder into /etc/ld.so.conf.d/ld.wsl.conf and run ldconfig, or put it into \
+                   the file of shell variables where that needs root",
+            undo: "remove the line again and run ldconfig",
+        }),
+        detects: &["wsl-lib-not-in-loader"],
+    },
+    Entry {
+        id: "wsl.libcuda-name",
+        area: Area::Wsl,
+        status: Status::Error,
+        title: "The loader does not find libcuda.so",
+        cause: "cuDNN 8 opens the driver by the name `libcuda.so`, which the loader's cache does not list \
+                in WSL; cuDNN 9, that of yolo's libtorch, does not",
+        remedy: Some("set the variable before programs with cuDNN 8"),
+        fix: None,
+        detects: &["wsl-libcuda-so-missing-devname"],
+    },
+    Entry {
+        id: "wsl.gpu-lost",
+        area: Area::Wsl,
+        status: Status::Error,
+        title: "Windows lost the GPU",
+        cause: "the driver of Windows reset the GPU or lost it, mostly from too much GPU memory in use at \
+                once; programs that used it are dead",
+        remedy: Some("restart Windows; then update its NVIDIA driver and train with a smaller --batch-size"),
+        fix: None,
+        detects: &["wsl-gpu-lost-host-tdr"],
+    },
+    Entry {
+        id: "wsl.several-gpus",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "Several GPUs in WSL",
+        cause: "WSL has no direct way from GPU to GPU (P2P, CUDA IPC), and little pinned memory: NCCL \
+                mostly finds another way by itself, and fails with `unhandled cuda error` where it does \
+                not",
+        remedy: Some(
+            "if the run stops with an NCCL error, set these variables and start it again; as a last resort \
+             use gloo",
+        ),
+        fix: None,
+        detects: &["wsl-nccl-multigpu", "wsl-cuda-ipc"],
+    },
+    Entry {
+        id: "wsl.nccl-old",
+        area: Area::Wsl,
+        status: Status::Error,
+        title: "NCCL is too old for WSL",
+        cause: "NCCL before 2.10 looks for PCI devices that WSL does not show, and ends with `unhandled \
+                system error`",
+        remedy: Some("use the libtorch that `yolo setup` fetches, which brings a newer NCCL"),
+        fix: None,
+        detects: &["wsl-nccl-old"],
+    },
+    Entry {
+        id: "wsl.container-gpus",
+        area: Area::Wsl,
+        status: Status::Info,
+        title: "A container in WSL sees all GPUs",
+        cause: "WSL cannot give a container some of the GPUs by number",
+        remedy: Some("choose them in the run"),
+        fix: None,
+        detects: &["wsl-container-gpu-index"],
+    },
+    Entry {
+        id: "wsl.memory",
+        area: Area::Wsl,
+        status: Status::Ok,
+        title: "The memory of WSL",
+        cause: "WSL's virtual machine has a part of the PC's memory, by default half",
+        remedy: None,
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "wsl.memory-low",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "WSL has too little memory for the run",
+        cause: "WSL takes half of the PC's memory by default (older releases 8 GB at most); a rank beyond \
+                it is killed without a word",
+        remedy: Some(
+            "give WSL more with `memory=` below [wsl2] in .wslconfig, then stop WSL from Windows; or train \
+             with fewer ranks, fewer --workers or smaller images",
+        ),
+        fix: Some(Fix {
+            does: "write the values below [wsl2] into .wslconfig",
+            undo: "copy the backup that it names back over .wslconfig",
+        }),
+        detects: &["wsl-mem-default-half"],
+    },
+    Entry {
+        id: "wsl.config",
+        area: Area::Wsl,
+        status: Status::Ok,
+        title: "WSL can read .wslconfig",
+        cause: "each line of it is one that WSL takes",
+        remedy: None,
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "wsl.config-unit",
+        area: Area::Wsl,
+        status: Status::Error,
+        title: "A size in .wslconfig has no unit",
+        cause: "without a unit WSL reads bytes, and raises too little memory to 256 MB, in which \
+                everything is killed",
+        remedy: Some(
+            "write the unit in capitals without a space, such as `memory=8GB`, then stop WSL from Windows",
+        ),
+        fix: Some(Fix {
+            does: "add the unit that is missing",
+            undo: "copy the backup that it names back over .wslconfig",
+        }),
+        detects: &["wslconfig-unit-missing"],
+    },
+    Entry {
+        id: "wsl.config-encoding",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: ".wslconfig is not plain UTF-8",
+        cause: "several releases of WSL ignore a file in UTF-16 or with a byte order mark, as PowerShell \
+                and Notepad write it, without a word",
+        remedy: Some(
+            "save it as UTF-8 without a mark (Notepad: Save as, encoding UTF-8), then stop WSL from \
+             Windows",
+        ),
+        fix: Some(Fix {
+            does: "write the same text as UTF-8",
+            undo: "copy the backup that it names back over .wslconfig",
+        }),
+        detects: &["wslconfig-wrong-place"],
+    },
+    Entry {
+        id: "wsl.config-path",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "A path in .wslconfig has single backslashes",
+        cause: "a backslash escapes the letter behind it, so that WSL skips the line or looks for another \
+                path",
+        remedy: Some("double each backslash, as in `C:\\\\swap.vhdx`, then stop WSL from Windows"),
+        fix: None,
+        detects: &["wslconfig-backslash"],
+    },
+    Entry {
+        id: "wsl.config-ignored",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "WSL ignores a part of .wslconfig",
+        cause: "WSL skips without a word what stands in a wrong section, is misspelled or has a value that \
+                it does not take",
+        remedy: Some("mend the lines, then stop WSL from Windows"),
+        fix: None,
+        detects: &["wslconfig-wrong-place"],
+    },
+    Entry {
+        id: "wsl.config-moved",
+        area: Area::Wsl,
+        status: Status::Info,
+        title: "A setting has moved to [wsl2]",
+        cause: "it was experimental once; WSL still reads it in its old place",
+        remedy: Some("move it below [wsl2] when it suits you"),
+        fix: None,
+        detects: &["wslconfig-experimental-moved"],
+    },
+    Entry {
+        id: "wsl.conf-ignored",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "WSL ignores a part of /etc/wsl.conf",
+        cause: "WSL skips what it does not know there, and reads nothing after a broken line",
+        remedy: Some("mend the lines, then stop WSL from Windows"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "wsl.config-misplaced",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "The settings of WSL are where it does not look",
+        cause: "WSL reads .wslconfig in the folder of the Windows user and nowhere else",
+        remedy: Some("move them there, then stop WSL from Windows"),
+        fix: None,
+        detects: &["wslconfig-wrong-place"],
+    },
+    Entry {
+        id: "wsl.restart-due",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "WSL still runs with older settings",
+        cause: "WSL reads .wslconfig when its virtual machine starts; closing a terminal does not stop it",
+        remedy: Some(
+            "stop WSL from Windows, which ends all that runs in it, and start it again after eight seconds",
+        ),
+        fix: None,
+        detects: &["wslconfig-wrong-place"],
+    },
+    Entry {
+        id: "wsl.config-not-taken",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "WSL did not take its settings",
+        cause: "WSL has started since the file was written, and has other values: it may read the file of \
+                another Windows user, or the PC cannot give them",
+        remedy: Some(
+            "see that this .wslconfig is in the folder of the Windows user who starts WSL, then stop WSL \
+             from Windows",
+        ),
+        fix: None,
+        detects: &["wslconfig-wrong-place"],
+    },
+    Entry {
+        id: "wsl.memory-greedy",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "WSL may take nearly all memory of the PC",
+        cause: "Windows needs a part: without it the whole PC swaps and seems frozen while WSL runs",
+        remedy: Some("lower `memory=`, then stop WSL from Windows"),
+        fix: Some(Fix {
+            does: "write the values below [wsl2] into .wslconfig",
+            undo: "copy the backup that it names back over .wslconfig",
+        }),
+        detects: &["wslconfig-too-big"],
+    },
+    Entry {
+        id: "wsl.swap-huge",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "WSL's swap file does not fit on its disk",
+        cause: "the file grows as it is used; when the disk is full, WSL and Windows fail",
+        remedy: Some(
+            "lower `swap=`, or name a file on a larger drive with `swapFile=`, then stop WSL from Windows",
+        ),
+        fix: Some(Fix {
+            does: "write the values below [wsl2] into .wslconfig",
+            undo: "copy the backup that it names back over .wslconfig",
+        }),
+        detects: &["wslconfig-swap-huge"],
+    },
+    Entry {
+        id: "wsl.processors-low",
+        area: Area::Wsl,
+        status: Status::Info,
+        title: "WSL has few processors",
+        cause: "images are loaded and augmented by processors: with fewer of them the GPU waits",
+        remedy: Some("raise `processors=` or remove it, which gives WSL all; or train with fewer --workers"),
+        fix: None,
+        detects: &["wsl-processors-low"],
+    },
+    Entry {
+        id: "wsl.memory-reclaim",
+        area: Area::Wsl,
+        status: Status::Info,
+        title: "WSL gives cached images back to Windows",
+        cause: "a data set that fits in memory is read from disk again after a pause",
+        remedy: Some("set autoMemoryReclaim=disabled on a PC that mostly trains"),
+        fix: None,
+        detects: &["wsl-memory-reclaim"],
+    },
+    Entry {
+        id: "wsl.idle-short",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "WSL stops soon after its last terminal",
+        cause: "a training in the background ends with it",
+        remedy: Some("raise the time, or set it to -1, then stop WSL from Windows"),
+        fix: None,
+        detects: &["wsl-idle-shutdown"],
+    },
+    Entry {
+        id: "wsl.idle",
+        area: Area::Wsl,
+        status: Status::Info,
+        title: "WSL stops without a terminal",
+        cause: "WSL counts the terminals of Windows: without one it stops a distribution after 15 s and \
+                its machine after 60 s, also with a training in tmux, screen or SSH",
+        remedy: Some(
+            "leave one Windows terminal open, or set instanceIdleTimeout=-1 below [general] and \
+             vmIdleTimeout=-1 below [wsl2] in .wslconfig",
+        ),
+        fix: None,
+        detects: &["wsl-idle-shutdown"],
+    },
+    Entry {
+        id: "wsl.mirrored-unsupported",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "This Windows has no mirrored networking",
+        cause: "mirrored networking needs Windows 11 22H2; WSL falls back to NAT with a message",
+        remedy: Some("remove the line; for a run of several machines use Windows 11 22H2 or Linux"),
+        fix: None,
+        detects: &["wsl-mirrored-unsupported"],
+    },
+    Entry {
+        id: "wsl.data-on-windows",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "A run works on a Windows drive",
+        cause: "each file is fetched by a file server of Windows: the first epoch takes many times longer, \
+                and the GPU waits",
+        remedy: Some("copy it to the Linux side, such as below your home folder, and train there"),
+        fix: None,
+        detects: &["wsl-dataset-mnt-c", "wsl-mnt-root-moved"],
+    },
+    Entry {
+        id: "wsl.drive-permissions",
+        area: Area::Wsl,
+        status: Status::Info,
+        title: "A Windows drive keeps no Linux permissions",
+        cause: "it is mounted without `metadata`: all files are of mode 777 and chmod does nothing",
+        remedy: Some("mount the drives with metadata"),
+        fix: None,
+        detects: &["wsl-drvfs-permissions"],
+    },
+    Entry {
+        id: "wsl.case-clash",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "Two images differ by case alone",
+        cause: "Windows takes both names for one file, and both images have one label file",
+        remedy: Some("rename one of them and its label"),
+        fix: None,
+        detects: &["wsl-case-clash"],
+    },
+    Entry {
+        id: "wsl.windows-disk-full",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "The Windows drive behind WSL is nearly full",
+        cause: "WSL's disk is a file there that grows: when the drive is full, Linux fails with I/O errors \
+                or turns read-only, whatever df says",
+        remedy: Some(
+            "free space on the Windows drive; what was deleted inside WSL comes back only after `wsl \
+             --shutdown` and Optimize-VHD, or with sparseVhd",
+        ),
+        fix: None,
+        detects: &["wsl-vhdx-host-full"],
+    },
+    Entry {
+        id: "wsl.disk-limit",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "WSL's disk has reached its size",
+        cause: "its virtual size is fixed (256 GB, 512 GB or 1 TB), however much is free on the Windows \
+                drive",
+        remedy: Some("enlarge it from a Windows terminal (WSL 2.5 or later), or delete data inside WSL"),
+        fix: None,
+        detects: &["wsl-vhd-limit-reached"],
+    },
+    Entry {
+        id: "wsl.no-route",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "WSL has no way to the network",
+        cause: "a VPN that takes over Windows' routes, or a network mode that failed, leaves WSL without a \
+                default route",
+        remedy: Some(
+            "stop WSL from Windows and start it again; with a VPN set `dnsTunneling=true` or another \
+             `networkingMode` below [wsl2] in .wslconfig",
+        ),
+        fix: None,
+        detects: &["wsl-vpn-no-net"],
+    },
+    Entry {
+        id: "wsl.dns",
+        area: Area::Wsl,
+        status: Status::Error,
+        title: "WSL finds no names of the network",
+        cause: "downloads end with `Temporary failure in name resolution`",
+        remedy: Some(
+            "set `dnsTunneling=true` below [wsl2] in .wslconfig (Windows 11 22H2), then stop WSL from \
+             Windows",
+        ),
+        fix: None,
+        detects: &["wsl-dns-fail"],
+    },
+    Entry {
+        id: "wsl.secure-access",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "Global Secure Access takes over name look-ups",
+        cause: "names lead to temporary addresses that WSL cannot reach; WSL switches its DNS tunnel off \
+                by itself",
+        remedy: Some(
+            "set `dnsTunneling=false` or `networkingMode=nat` below [wsl2] in .wslconfig, then stop WSL \
+             from Windows",
+        ),
+        fix: None,
+        detects: &["wsl-gsa-dns"],
+    },
+    Entry {
+        id: "wsl.proxy",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "Windows uses a proxy and WSL does not",
+        cause: "downloads hang or are refused behind a company's proxy",
+        remedy: Some("set the proxy for this shell, or `autoProxy=true` below [wsl2] in .wslconfig"),
+        fix: None,
+        detects: &["wsl-proxy"],
+    },
+    Entry {
+        id: "wsl.ipv6-disabled",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "IPv6 is switched off in the registry",
+        cause: "WSL's network needs it: with DisabledComponents set it may have none",
+        remedy: Some(
+            "remove that value in Windows and restart; to avoid IPv6, clear it in the properties of the \
+             network adapter instead",
+        ),
+        fix: None,
+        detects: &["wsl-ipv6-disabled-registry"],
+    },
+    Entry {
+        id: "wsl.nat",
+        area: Area::Wsl,
+        status: Status::Error,
+        title: "Other machines cannot reach this WSL",
+        cause: "by default WSL is behind NAT; forwarding one port does not do, since ranks meet at many",
+        remedy: Some(
+            "set `networkingMode=mirrored` below [wsl2] in .wslconfig (Windows 11 22H2), stop WSL from \
+             Windows, and open the Hyper-V firewall",
+        ),
+        fix: None,
+        detects: &["wsl-nat-multinode"],
+    },
+    Entry {
+        id: "wsl.firewall",
+        area: Area::Wsl,
+        status: Status::Error,
+        title: "A firewall keeps other machines from WSL",
+        cause: "mirrored networking has the Hyper-V firewall always on, and by default it lets nothing in",
+        remedy: Some("open it for the ports of the run in a PowerShell of Windows as administrator"),
+        fix: None,
+        detects: &["wsl-hyperv-firewall"],
+    },
+    Entry {
+        id: "wsl.port-of-windows",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "A Windows program has the port of this run",
+        cause: "with mirrored networking Linux and Windows share one set of ports",
+        remedy: Some("choose another --master-port on all machines, or end the program in Windows"),
+        fix: None,
+        detects: &["wsl-mirrored-port-clash"],
+    },
+    Entry {
+        id: "wsl.own-name",
+        area: Area::Wsl,
+        status: Status::Info,
+        title: "This machine's name leads to itself alone",
+        cause: "WSL writes /etc/hosts so (generateHosts): what finds its address by its name tells other \
+                machines 127.0.1.1",
+        remedy: Some("name the network interface for gloo and NCCL"),
+        fix: None,
+        detects: &["wsl-hostname-127"],
+    },
+    Entry {
+        id: "wsl.clock",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "WSL's clock is wrong",
+        cause: "WSL's clock stops while the PC sleeps: certificates are then not valid yet, and files lie \
+                in the future",
+        remedy: Some("set it by the clock of Windows; if it stays wrong, stop WSL from Windows"),
+        fix: None,
+        detects: &["wsl-clock-skew"],
+    },
+    Entry {
+        id: "wsl.no-systemd",
+        area: Area::Wsl,
+        status: Status::Info,
+        title: "Services do not run",
+        cause: "this distribution starts without systemd, which only services such as Docker need; \
+                training does not",
+        remedy: Some("switch systemd on, if you need a service"),
+        fix: None,
+        detects: &["wsl-systemd-off"],
+    },
+    Entry {
+        id: "wsl.interop-off",
+        area: Area::Wsl,
+        status: Status::Info,
+        title: "Windows programs cannot be started from WSL",
+        cause: "interop is off, or systemd removed it; the doctor then knows of Windows only what files on \
+                its drive tell",
+        remedy: Some(
+            "nothing for training; remove `enabled=false` below [interop] in /etc/wsl.conf, or restart \
+             WSL, to know more",
+        ),
+        fix: None,
+        detects: &["wsl-interop-off"],
+    },
+    Entry {
+        id: "wsl.windows-path",
+        area: Area::Wsl,
+        status: Status::Info,
+        title: "Windows programs are in PATH",
+        cause: "WSL appends the PATH of Windows: its programs may be found in place of those of Linux, and \
+                a shell starts slowly",
+        remedy: Some("set appendWindowsPath=false below [interop] in /etc/wsl.conf if that disturbs"),
+        fix: None,
+        detects: &["wsl-interop-path"],
     },
 ];

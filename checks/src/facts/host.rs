@@ -76,7 +76,7 @@ impl Host {
 
     /// What recorded commands printed whose line contains these words: a person who writes a
     /// recording asks in whichever way they know.
-    pub fn recorded_outputs(&self, words: &str) -> Vec<String> {
+    pub fn recorded_texts(&self, words: &str) -> Vec<String> {
         let names = self.recorded_names(Section::Commands).into_iter();
         let has_words = |name: &String| name.to_ascii_lowercase().contains(&words.to_ascii_lowercase());
         names

@@ -22,8 +22,11 @@ pub(super) static CHECK: Check = Check {
 fn run(host: &Host, _: &Intent) -> Answer {
     let memory = host.memory()?;
     let limit = host.cgroup_memory_limit().ok().flatten().filter(|limit| limit.bytes < memory.total);
+    // How much WSL was given at all is the question of its own check.
+    let given = host.is_wsl2().unwrap_or(false) && limit.is_none() && memory.total < COMFORTABLE;
     let usable = limit.as_ref().map_or(memory.available, |limit| limit.bytes.min(memory.available));
     let status = match usable {
+        _ if given => Status::Ok,
         bytes if bytes < LEAST => Status::Error,
         bytes if bytes < COMFORTABLE => Status::Warning,
         _ => Status::Ok,

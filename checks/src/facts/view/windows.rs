@@ -228,12 +228,12 @@ impl Host {
             return Ok(self.memory()?.total);
         }
         for (words, unit) in [("TotalPhysicalMemory", 1), ("TotalVisibleMemorySize", 1024)] {
-            let number = self.recorded_outputs(words).iter().find_map(|text| largest_number(text));
+            let number = self.recorded_texts(words).iter().find_map(|text| largest_number(text));
             if let Some(number) = number {
                 return Ok(number.saturating_mul(unit));
             }
         }
-        let told = self.recorded_outputs("systeminfo");
+        let told = self.recorded_texts("systeminfo");
         if let Some(bytes) = told.iter().find_map(|text| megabytes_of_systeminfo(text)) {
             return Ok(bytes);
         }

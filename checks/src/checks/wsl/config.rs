@@ -1,0 +1,125 @@
+//! What WSL does not take from its two files without telling: sizes without a unit, encodings that
+//! it may not read, paths with single backslashes, keys in a wrong section, broken lines.
+
+use crate::checks::{Answer, Check};
+use crate::facts::Host;
+use crate::finding::{Finding, Status};
+use crate::intent::Intent;
+use crate::wslconfig::{Broken, Found, Problem, size};
+
+pub(super) static CHECK: Check = Check {
+    question: "Does WSL take all of its settings?",
+    reports: &[
+        "wsl.config",
+        "wsl.config-unit",
+        "wsl.config-encoding",
+        "wsl.config-path",
+        "wsl.config-ignored",
+        "wsl.config-moved",
+        "wsl.conf-ignored",
+    ],
+    preflight: false,
+    run,
+};
+
+fn run(host: &Host, _: &Intent) -> Answer {
+    if !super::has_wslconfig(host)? {
+        return Ok(Vec::new());
+    }
+    let mut findings = Vec::new();
+    if let Ok(file) = host.wsl_conf() {
+        let lost: Vec<String> =
+            file.problems().iter().filter(|found| found.problem.loses()).map(words).collect();
+        findings.extend(ignored("wsl.conf-ignored", "/etc/wsl.conf", &lost));
+    }
+    let config = host.wslconfig()?;
+    if !config.is_there {
+        return Ok(findings);
+    }
+    let edit = super::edit(host, &config);
+    let mut others = Vec::new();
+    let mut is_certain = false;
+    let mut moved = Vec::new();
+    for found in config.document.problems() {
+        let text = words(&found);
+        let finding = match &found.problem {
+            Problem::TooSmall { key, value, .. } => unit(host, key, value),
+            Problem::Encoding(encoding) => Finding::new(
+                "wsl.config-encoding",
+                format!(".wslconfig is {encoding}: WSL may ignore all of it"),
+            ),
+            Problem::Path { .. } => path(&text),
+            Problem::Broken { why: Broken::Escape, .. } => path(&text),
+            Problem::Moved { .. } => {
+                moved.push(text);
+                continue;
+            }
+            problem => {
+                // A key that resembles none may be of a newer WSL than this table.
+                is_certain |= problem.loses() && !matches!(problem, Problem::UnknownKey { like: None, .. });
+                others.push(text);
+                continue;
+            }
+        };
+        let place = found.line.map_or(config.path.clone(), |line| format!("{}, line {line}", config.path));
+        findings.push(finding.seen(place).command(edit.clone()).command(super::SHUTDOWN));
+    }
+    if let Some(finding) = ignored("wsl.config-ignored", ".wslconfig", &others) {
+        let status = if is_certain { Status::Warning } else { Status::Info };
+        findings.push(finding.status(status).command(edit.clone()).command(super::SHUTDOWN));
+    }
+    if let Some(first) = moved.first() {
+        let finding = Finding::new("wsl.config-moved", format!(".wslconfig, {first}"));
+        findings.push(moved[1..].iter().fold(finding, |finding, text| finding.seen(text.clone())));
+    }
+    if findings.iter().all(|finding| finding.status < Status::Warning) {
+        let number = config.document.settings().count();
+        let title = format!("WSL can read .wslconfig ({})", crate::checks::count(number, "setting"));
+        findings.push(Finding::ok("wsl.config", title).seen(config.path));
+    }
+    Ok(findings)
+}
+
+fn words(found: &Found) -> String {
+    match found.line {
+        Some(line) => format!("line {line}: {}", found.problem),
+        None => found.problem.to_string(),
+    }
+}
+
+/// A size without a unit: what was meant is clear from the number.
+fn unit(host: &Host, key: &str, value: &str) -> Finding {
+    let unit = if value.parse::<u64>().is_ok_and(|number| number >= 512) { "MB" } else { "GB" };
+    let is_memory = key.eq_ignore_ascii_case("memory");
+    let mut meant = format!("{value}{unit}");
+    // More than this PC should give was hardly meant.
+    if let (true, Ok(pc)) = (is_memory, super::pc(host))
+        && size::parse(&meant).is_some_and(|bytes| bytes > pc.memory / 10 * 9)
+    {
+        meant = size::format(pc.memory / 2);
+    }
+    let title = if is_memory {
+        let least = size::LEAST_MEMORY >> 20;
+        format!("`{key}={value}` in .wslconfig means {value} bytes, so WSL gets its least, {least} MB")
+    } else {
+        format!("`{key}={value}` in .wslconfig means {value} bytes")
+    };
+    Finding::new("wsl.config-unit", title)
+        .status(if is_memory { Status::Error } else { Status::Warning })
+        .remedy(format!("write `{key}={meant}` instead, then stop WSL from Windows"))
+}
+
+fn path(text: &str) -> Finding {
+    Finding::new("wsl.config-path", format!("a path in .wslconfig has single backslashes, {text}"))
+}
+
+/// All that WSL ignores of a file, as one finding.
+fn ignored(id: &'static str, file: &str, lost: &[String]) -> Option<Finding> {
+    let (first, rest) = lost.split_first()?;
+    let more = match rest.len() {
+        0 => String::new(),
+        number => format!(" (and {number} more)"),
+    };
+    let finding = Finding::new(id, format!("{file}, {first}{more}"));
+    Some(rest.iter().fold(finding, |finding, text| finding.seen(text.clone())))
+}

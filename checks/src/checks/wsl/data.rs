@@ -1,0 +1,125 @@
+//! Whether a run would read or write through a Windows drive. WSL reaches those through a file
+//! server of Windows, which is many times slower for small files; the file system tells, not the
+//! path, since the drives may be mounted anywhere.
+
+use std::collections::BTreeMap;
+
+use crate::checks::{Answer, Check};
+use crate::facts::{FileSystem, Host};
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+/// Types of file systems that lead to Windows.
+const OF_WINDOWS: [&str; 4] = ["9p", "drvfs", "v9fs", "virtiofs"];
+
+pub(super) static CHECK: Check = Check {
+    question: "Does the run stay off the Windows drives?",
+    reports: &["wsl.data-on-windows", "wsl.drive-permissions", "wsl.case-clash"],
+    preflight: true,
+    run,
+};
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    let windows = host.is_windows()?;
+    if !windows && host.wsl()?.is_none() {
+        return Ok(Vec::new());
+    }
+    let places = host.places().unwrap_or_default();
+    let working = places.working.clone().unwrap_or_default();
+    let whole = |path: &str| {
+        let absolute = path.starts_with('/') || path.contains(":\\") || working.is_empty();
+        if absolute { path.to_owned() } else { format!("{}/{path}", working.trim_end_matches('/')) }
+    };
+    let data = intent.data.as_deref().filter(|name| name.contains(['/', '\\', '.'])).map(whole);
+    let runs = intent.project.as_deref().map(whole).or(places.working);
+    let folders = [
+        ("the data set", data.clone()),
+        ("the folder of the runs", runs),
+        ("libtorch and the data sets of yolo", places.data),
+    ];
+    let mut slow = Vec::new();
+    let mut unknown = None;
+    let mut known = false;
+    for (what, path) in
+        folders.into_iter().filter_map(|(what, path)| Some((what, path?))).filter(|_| !windows)
+    {
+        match host.file_system(&path) {
+            Ok(system) if leads_to_windows(&system) => slow.push((what, path, system)),
+            Ok(_) => known = true,
+            Err(why) => unknown = Some(why),
+        }
+    }
+    if let (true, false, Some(why)) = (slow.is_empty(), known, unknown) {
+        return Err(why);
+    }
+    let mut findings = Vec::new();
+    if let Some((what, path, system)) = slow.first() {
+        let kind = system.kind.as_deref().unwrap_or("9p");
+        let mut finding =
+            Finding::new("wsl.data-on-windows", format!("{what} is on a Windows drive: {path}")).seen(
+                format!(
+                    "file system {kind}, mounted at {}",
+                    system.mount.as_deref().unwrap_or("a Windows drive")
+                ),
+            );
+        for (what, path, _) in &slow[1..] {
+            finding = finding.seen(format!("so is {what}: {path}"));
+        }
+        findings.push(finding.command(format!("cp -r '{}' ~/", folder_of(path))));
+        findings.extend(permissions(system, path));
+    }
+    if let Some(data) = data.filter(|data| windows || slow.iter().any(|(_, path, _)| path == data)) {
+        findings.extend(case_clash(host, &data));
+    }
+    Ok(findings)
+}
+
+fn leads_to_windows(system: &FileSystem) -> bool {
+    system.kind.as_deref().is_some_and(|kind| OF_WINDOWS.contains(&kind))
+}
+
+/// A yaml file is copied with the folder it describes.
+fn folder_of(path: &str) -> &str {
+    match path.rsplit_once('/') {
+        Some((folder, file)) if file.contains(".y") && !folder.is_empty() => folder,
+        _ => path,
+    }
+}
+
+fn permissions(system: &FileSystem, path: &str) -> Option<Finding> {
+    if system.options.is_empty() || system.options.iter().any(|option| option == "metadata") {
+        return None;
+    }
+    let title = format!("the drive of {path} keeps no Linux permissions: chmod does nothing there");
+    Some(
+        Finding::new("wsl.drive-permissions", title)
+            .command("printf '[automount]\\noptions=\"metadata\"\\n' | sudo tee -a /etc/wsl.conf")
+            .command(super::SHUTDOWN),
+    )
+}
+
+/// Two images whose names differ by case alone: Windows takes them for one, and their labels too.
+fn case_clash(host: &Host, data: &str) -> Option<Finding> {
+    let yaml = host.text(data).ok().flatten()?;
+    let parent = data.rsplit_once(['/', '\\']).map_or("", |(folder, _)| folder);
+    let value = |key: &str| {
+        let line = yaml.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+        let value = line.split(" #").next().unwrap_or(line).trim().trim_matches(['"', '\'']);
+        (!value.is_empty()).then(|| value.to_owned())
+    };
+    let below = |root: &str, path: &str| {
+        if path.starts_with('/') || path.contains(':') { path.to_owned() } else { format!("{root}/{path}") }
+    };
+    let root = value("path").map_or(parent.to_owned(), |path| below(parent, &path));
+    for folder in ["train", "val"].iter().filter_map(|key| Some(below(&root, &value(key)?))) {
+        let Ok(Some(names)) = host.folder(&folder) else { continue };
+        let mut seen: BTreeMap<String, &String> = BTreeMap::new();
+        for name in &names {
+            if let Some(first) = seen.insert(name.to_lowercase(), name) {
+                let title = format!("{first} and {name} in {folder} differ by case alone");
+                return Some(Finding::new("wsl.case-clash", title));
+            }
+        }
+    }
+    None
+}

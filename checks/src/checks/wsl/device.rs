@@ -1,0 +1,178 @@
+//! Whether the GPU reaches WSL: the device /dev/dxg, the libraries that Windows' driver brings, and
+//! what the driver answers. One cause gives one finding: a setting before a missing device, a
+//! missing device before a silent driver. The kernel's lines `dxgk … Ioctl failed` appear on healthy
+//! machines too and are told only where the driver does not answer.
+
+use crate::checks::{Answer, Check};
+use crate::facts::{Fact, Host, NvmlState, nvml_words};
+use crate::finding::{Finding, Status};
+use crate::intent::Intent;
+
+/// The device by which WSL reaches the GPU of Windows.
+const DEVICE: &str = "/dev/dxg";
+/// Calls that NVML does not answer in WSL (NVIDIA, CUDA on WSL User Guide, section 5.2).
+const UNANSWERED: [&str; 2] = ["processes", "power_limit"];
+
+pub(super) static CHECK: Check = Check {
+    question: "Does the GPU of Windows reach WSL?",
+    reports: &[
+        "wsl.gpu",
+        "wsl.gpu-switched-off",
+        "wsl.gpu-device-missing",
+        "wsl.gpu-device-closed",
+        "wsl.no-windows-driver",
+        "wsl.gpu-blocked",
+        "wsl.driver-silent",
+        "wsl.old-card",
+    ],
+    preflight: true,
+    run,
+};
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    if !host.is_wsl2()? || intent.cpu {
+        return Ok(Vec::new());
+    }
+    let state = state(host);
+    if state == Ok(NvmlState::Ready) {
+        return Ok(answering(host));
+    }
+
+    if host.exists(DEVICE)? {
+        if let Ok(Some(stat)) = host.stat(DEVICE)
+            && (stat.readable == Some(false) || stat.writable == Some(false))
+        {
+            return Ok(vec![closed(stat.mode.as_deref())]);
+        }
+    } else {
+        return Ok(vec![no_device(host)]);
+    }
+    match state? {
+        NvmlState::Ready => Ok(Vec::new()),
+        NvmlState::NoLibrary => {
+            let brought = host.exists(&format!("{}/libcuda.so.1", super::LIBRARIES))?;
+            // The library that is there and not found is the loader's check to tell.
+            if brought || super::in_container(host) {
+                return Ok(Vec::new());
+            }
+            Ok(vec![no_driver(host, intent)])
+        }
+        NvmlState::Failed(17) => {
+            let title = "Windows blocks access to the GPU from WSL (NVML error 17)";
+            Ok(vec![Finding::new("wsl.gpu-blocked", title).command("nvidia-smi.exe -g 0 -dm 0")])
+        }
+        NvmlState::Failed(code) => {
+            // A Linux driver explains it all, and its own check tells.
+            let foreign = host.library("libnvidia-ml.so.1").unwrap_or_default();
+            if foreign.first().is_some_and(|library| !library.path.starts_with("/usr/lib/wsl/"))
+                && !super::in_container(host)
+            {
+                return Ok(Vec::new());
+            }
+            let title = format!("Windows' NVIDIA driver does not answer in WSL: {}", nvml_words(code));
+            let lines = super::lost::kernel_log(host).unwrap_or_default();
+            let finding = lines
+                .lines()
+                .filter(|line| line.contains("dxgk") && line.contains("failed"))
+                .take(3)
+                .fold(Finding::new("wsl.driver-silent", title), |finding, line| finding.seen(line.trim()));
+            Ok(vec![finding.command(super::SHUTDOWN)])
+        }
+    }
+}
+
+/// How NVML starts; a recording without it may hold what nvidia-smi said instead.
+fn state(host: &Host) -> Fact<NvmlState> {
+    host.nvml_state().or_else(|why| {
+        let said = host.recorded_texts("nvidia-smi").join("\n");
+        if said.contains("blocked by the operating system") {
+            Ok(NvmlState::Failed(17))
+        } else if said.contains("Failed to initialize NVML") || said.contains("couldn't communicate") {
+            Ok(NvmlState::Failed(999))
+        } else {
+            Err(why)
+        }
+    })
+}
+
+/// Windows has no NVIDIA driver: no trouble on a PC without such a card.
+fn no_driver(host: &Host, intent: &Intent) -> Finding {
+    let store = host.folder("/usr/lib/wsl/drivers").ok().flatten().unwrap_or_default();
+    let nvidia = store.into_iter().find(|name| name.starts_with("nv"));
+    let (title, status) = match &nvidia {
+        _ if !intent.devices.is_empty() => {
+            ("the run names a GPU, and Windows brings no NVIDIA driver into WSL", Status::Error)
+        }
+        Some(_) => ("Windows' NVIDIA driver is too old to serve WSL", Status::Warning),
+        None => ("Windows brings no NVIDIA driver into WSL: runs use the processor", Status::Info),
+    };
+    let finding = Finding::new("wsl.no-windows-driver", title).status(status);
+    nvidia.into_iter().fold(finding, |finding, name| finding.seen(format!("/usr/lib/wsl/drivers/{name}")))
+}
+
+fn answering(host: &Host) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let driver = host.driver_version().map_or("of unknown version".to_owned(), |version| version.to_string());
+    let mut healthy =
+        Finding::ok("wsl.gpu", format!("the GPU of Windows reaches WSL, by Windows' driver {driver}"));
+    for gpu in host.gpus().unwrap_or_default() {
+        if UNANSWERED.iter().any(|call| matches!(gpu.error(call), Some(3 | 999))) {
+            healthy = healthy.seen(format!(
+                "GPU {}: the driver does not tell its processes or power, as usual in WSL",
+                gpu.index
+            ));
+        }
+        let Ok((major, minor)) = gpu.capability() else { continue };
+        if major < 6 {
+            let name = gpu.name().unwrap_or_else(|_| "a card".to_owned());
+            let title = format!(
+                "GPU {}, {name}, has compute capability {major}.{minor}: WSL serves 6.0 (Pascal) and later",
+                gpu.index
+            );
+            findings.push(Finding::new("wsl.old-card", title));
+        }
+    }
+    findings.insert(0, healthy);
+    findings
+}
+
+fn closed(mode: Option<&str>) -> Finding {
+    let mode = mode.map_or(String::new(), |mode| format!(" (its mode is {mode})"));
+    Finding::new("wsl.gpu-device-closed", format!("this user may not open {DEVICE}{mode}"))
+        .command(format!("sudo chmod 666 {DEVICE}"))
+}
+
+/// Why there is no device: a setting that switches it off, else an old Windows, driver or kernel.
+fn no_device(host: &Host) -> Finding {
+    let config = host.wslconfig().ok();
+    let set = |key: &str, off: bool| config.as_ref().and_then(|config| config.flag(key)) == Some(off);
+    let file = config.as_ref().map_or(".wslconfig".to_owned(), |config| host.windows_path(&config.path));
+    let setting = if host.wsl_conf_flag("gpu", "enabled") == Some(false) {
+        Some(("[gpu] enabled=false", "/etc/wsl.conf".to_owned()))
+    } else if set("gpuSupport", false) {
+        Some(("gpuSupport=false", file))
+    } else if set("safeMode", true) {
+        Some(("safeMode=true", file))
+    } else {
+        None
+    };
+    if let Some((setting, file)) = setting {
+        let title = format!("`{setting}` in {file} keeps the GPU from WSL");
+        return Finding::new("wsl.gpu-switched-off", title)
+            .remedy(format!("remove that line, then stop WSL from Windows, so that it reads {file} again"))
+            .command(super::SHUTDOWN);
+    }
+    let finding =
+        Finding::new("wsl.gpu-device-missing", format!("{DEVICE} is not there: no GPU reaches WSL"));
+    let kernel = config.as_ref().and_then(|config| config.value("kernel"));
+    let finding = match kernel {
+        Some(kernel) => finding
+            .seen(format!(".wslconfig: kernel={kernel}"))
+            .because("WSL runs a kernel of your own, which seems to be built without CONFIG_DXGKRNL")
+            .remedy(
+                "remove `kernel=` from .wslconfig, or build that kernel with CONFIG_DXGKRNL; then stop WSL",
+            ),
+        None => finding.command("wsl.exe --update"),
+    };
+    finding.command(super::SHUTDOWN)
+}

@@ -1,0 +1,64 @@
+//! Whether the disk behind WSL's disk has room. WSL keeps Linux in one file on a Windows drive,
+//! which grows as it is filled: Linux sees a terabyte although the drive may be full.
+
+use crate::checks::{Answer, Check, gigabytes};
+use crate::facts::Host;
+use crate::finding::{Finding, Status};
+use crate::intent::Intent;
+
+/// Below this the Windows drive stops WSL's disk from growing within a few runs.
+const COMFORTABLE: u64 = 10_000_000_000;
+/// Below this Windows itself is in trouble.
+const LEAST: u64 = 1_000_000_000;
+/// Below this WSL's own disk is full.
+const LEFT: u64 = 5_000_000_000;
+
+pub(super) static CHECK: Check = Check {
+    question: "Has the Windows drive room for WSL's disk to grow?",
+    reports: &["wsl.windows-disk-full", "wsl.disk-limit"],
+    preflight: true,
+    run,
+};
+
+fn run(host: &Host, _: &Intent) -> Answer {
+    if !host.is_wsl2()? || super::in_container(host) {
+        return Ok(Vec::new());
+    }
+    let drive = host.windows_drive();
+    let windows = host.file_system(&drive)?.available;
+    let places = host.places().unwrap_or_default();
+    let folder = places.data.or(places.working);
+    let linux =
+        ["/"].into_iter().map(ToOwned::to_owned).chain(folder).find_map(|path| host.file_system(&path).ok());
+    // A disk that was mounted by itself lies elsewhere.
+    let linux =
+        linux.filter(|system| system.kind.as_deref() == Some("ext4") && system.mount.as_deref() == Some("/"));
+    let inside = linux.as_ref().and_then(|system| system.available);
+    let Some(free) = windows else { return Ok(Vec::new()) };
+    if free < COMFORTABLE && inside.is_none_or(|inside| inside > free) {
+        let but =
+            inside.map_or(String::new(), |inside| format!(", though Linux shows {}", gigabytes(inside)));
+        let title = format!("{} are free on the Windows drive that holds WSL's disk{but}", gigabytes(free));
+        let status = if free < LEAST { Status::Error } else { Status::Warning };
+        return Ok(vec![Finding::new("wsl.windows-disk-full", title).status(status).seen(drive)]);
+    }
+    let Some((inside, total)) = inside.zip(linux.and_then(|system| system.total)) else {
+        return Ok(Vec::new());
+    };
+    if inside < LEFT && free > inside.saturating_mul(2).max(COMFORTABLE) {
+        let title = format!(
+            "WSL's disk of {} is nearly full ({} left), while Windows has {} free",
+            gigabytes(total),
+            gigabytes(inside),
+            gigabytes(free)
+        );
+        let name = host.env("WSL_DISTRO_NAME").ok().flatten().unwrap_or_else(|| "<distribution>".to_owned());
+        let gigabytes = (total + free / 2) >> 30;
+        return Ok(vec![
+            Finding::new("wsl.disk-limit", title)
+                .command(super::SHUTDOWN)
+                .command(format!("wsl.exe --manage {name} --resize {gigabytes}GB")),
+        ]);
+    }
+    Ok(Vec::new())
+}

@@ -1,0 +1,94 @@
+//! Whether the running WSL is as `.wslconfig` says. WSL reads the file when its virtual machine
+//! starts: a later change waits for `wsl --shutdown`, and what differs although the file is older
+//! was not taken.
+
+use crate::checks::{Answer, Check};
+use crate::facts::Host;
+use crate::finding::Finding;
+use crate::intent::Intent;
+use crate::wsl_effect::{Difference, differences};
+
+/// The values that the running machine tells of itself.
+const TOLD: [&str; 3] = ["memory", "swap", "processors"];
+
+pub(super) static CHECK: Check = Check {
+    question: "Does the running WSL have its settings?",
+    reports: &["wsl.restart-due", "wsl.config-not-taken"],
+    preflight: false,
+    run,
+};
+
+fn run(host: &Host, _: &Intent) -> Answer {
+    if !host.is_wsl2()? || super::in_container(host) {
+        return Ok(Vec::new());
+    }
+    let config = host.wslconfig()?;
+    if !config.is_there {
+        return Ok(Vec::new());
+    }
+    let vm = host.wsl_vm()?;
+    let pc = super::pc(host).ok();
+    let differences = differences(&config.document, pc.as_ref(), &vm);
+    let since = config.modified.and_then(|modified| {
+        Some(i64::try_from(modified).ok()? - i64::try_from(host.boot_time().ok()?).ok()?)
+    });
+    let words = differences.iter().map(|one| format!("{} is {}, not {}", one.key, one.has, one.asked));
+    let finding = match since {
+        Some(seconds) if seconds > 0 => {
+            let others = config
+                .document
+                .settings()
+                .any(|setting| !TOLD.iter().any(|key| key.eq_ignore_ascii_case(setting.key)));
+            if differences.is_empty() && !others {
+                return Ok(Vec::new());
+            }
+            let what = match differences.first() {
+                Some(one) => format!(": it still has {}", of_one(one)),
+                None => String::new(),
+            };
+            let title = format!(".wslconfig was changed {} after this WSL started{what}", duration(seconds));
+            Finding::new("wsl.restart-due", title)
+        }
+        Some(_) if differences.is_empty() => return Ok(Vec::new()),
+        Some(_) => {
+            // What WSL cannot read is told where the file is read.
+            if config.document.problems().iter().any(|found| found.problem.loses()) {
+                return Ok(Vec::new());
+            }
+            let title =
+                format!("WSL did not take .wslconfig when it started: it has {}", of_one(&differences[0]));
+            Finding::new("wsl.config-not-taken", title)
+        }
+        None => match differences.first() {
+            None => return Ok(Vec::new()),
+            Some(_) if config.document.problems().iter().any(|found| found.problem.loses()) => {
+                return Ok(Vec::new());
+            }
+            Some(one) => {
+                let title = format!("the running WSL is not as .wslconfig says: it has {}", of_one(one));
+                Finding::new("wsl.restart-due", title)
+            }
+        },
+    };
+    let finding = words.fold(finding.seen(config.path), Finding::seen);
+    Ok(vec![finding.command(super::SHUTDOWN)])
+}
+
+/// `7.8 GB of memory where the file says 24 GB`.
+fn of_one(one: &Difference) -> String {
+    let what = match one.key {
+        "processors" => "processors".to_owned(),
+        key => format!("of {key}"),
+    };
+    format!("{} {what} where the file says {}", one.has, one.asked)
+}
+
+/// A time in the unit that a person would use.
+fn duration(seconds: i64) -> String {
+    match seconds {
+        ..120 => format!("{seconds} s"),
+        120..7200 => format!("{} minutes", seconds / 60),
+        7200..172_800 => format!("{} hours", seconds / 3600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}

@@ -1,0 +1,112 @@
+//! Whether WSL 2 can run on this PC and has a distribution to run: virtualization, the Windows
+//! features, the kernel, the list of distributions. What `wsl.exe` says is translated, so its codes
+//! and the form of its tables are judged, not its words.
+
+use crate::checks::{Answer, Check};
+use crate::facts::Host;
+use crate::finding::Finding;
+use crate::intent::Intent;
+use crate::wsl_output::{self, Distribution, Trouble};
+
+pub(super) static CHECK: Check = Check {
+    question: "Can WSL 2 run on this PC?",
+    reports: &[
+        "wsl.virtualization-off",
+        "wsl.feature-off",
+        "wsl.kernel-missing",
+        "wsl.no-distribution",
+        "wsl.default-is-helper",
+        "wsl.new-distributions-one",
+    ],
+    preflight: false,
+    run,
+};
+
+fn run(host: &Host, _: &Intent) -> Answer {
+    // Inside WSL it evidently runs; a recording from there may tell of the PC all the same.
+    let inside = host.wsl()?.is_some();
+    if super::in_container(host) || !(host.is_windows()? || inside && host.is_recorded()) {
+        return Ok(Vec::new());
+    }
+    let (status, list) = (host.wsl_status(), host.wsl_list());
+    if inside && status.is_err() && list.is_err() {
+        return Ok(Vec::new());
+    }
+    if let (Ok(None), Ok(None) | Err(_)) | (Err(_), Ok(None)) = (&status, &list) {
+        if inside {
+            return Ok(Vec::new());
+        }
+        let title = "there is no wsl.exe: WSL is not installed on this PC";
+        return Ok(vec![Finding::new("wsl.feature-off", title).command("wsl --install")]);
+    }
+    // One of the two is enough to judge by.
+    if let (Err(why), Err(_)) = (&status, &list) {
+        return Err(why.clone());
+    }
+    let (status, list) = (status.ok().flatten().unwrap_or_default(), list.ok().flatten().unwrap_or_default());
+    if let Some(finding) = trouble(&status).or_else(|| trouble(&list)) {
+        return Ok(vec![finding]);
+    }
+    let mut findings = Vec::new();
+    let distributions = wsl_output::distributions(&list);
+    let status = wsl_output::status(&status);
+    if let Some(finding) =
+        of_distributions(&distributions, status.default_distribution.as_deref(), !list.trim().is_empty())
+    {
+        findings.push(finding);
+    }
+    if status.default_version == Some(1) {
+        let title = "new Linux distributions come up as WSL 1, which has no GPU";
+        findings.push(
+            Finding::new("wsl.new-distributions-one", title).command("wsl.exe --set-default-version 2"),
+        );
+    }
+    Ok(findings)
+}
+
+fn trouble(answer: &str) -> Option<Finding> {
+    let trouble = wsl_output::trouble(answer)?;
+    let (id, commands): (_, &[&str]) = match trouble {
+        Trouble::VirtualizationOff => (
+            "wsl.virtualization-off",
+            &["bcdedit /set hypervisorlaunchtype Auto", "wsl.exe --install --no-distribution"],
+        ),
+        Trouble::FeatureOff => ("wsl.feature-off", &["wsl.exe --install --no-distribution"]),
+        Trouble::KernelMissing => ("wsl.kernel-missing", &["wsl.exe --update"]),
+        Trouble::NoDistribution => ("wsl.no-distribution", &["wsl.exe --install -d Ubuntu"]),
+        Trouble::NeedsRestart => ("wsl.feature-off", &["shutdown /r /t 0"]),
+        // Of a download, rights or a disk no question of these tells.
+        Trouble::NeedsRights | Trouble::Network | Trouble::DiskFull | Trouble::DiskBroken => return None,
+    };
+    let finding = Finding::new(id, format!("WSL 2 cannot run: {trouble}"));
+    let finding = match wsl_output::code(answer) {
+        Some(code) => finding.seen(format!("wsl.exe says {code}")),
+        None => finding,
+    };
+    Some(commands.iter().fold(finding, |finding, command| finding.command(*command)))
+}
+
+fn of_distributions(all: &[Distribution], default: Option<&str>, answered: bool) -> Option<Finding> {
+    let usable: Vec<&Distribution> = all.iter().filter(|one| one.is_usable()).collect();
+    let Some(first) = usable.first() else {
+        let title = match all.first() {
+            Some(one) => format!("the only Linux distribution is {}, which is no place to work in", one.name),
+            None if answered && default.is_none() => "no Linux distribution is installed".to_owned(),
+            None => return helper(default?, None),
+        };
+        return Some(Finding::new("wsl.no-distribution", title).command("wsl.exe --install -d Ubuntu"));
+    };
+    let default = all.iter().find(|one| one.default).map(|one| one.name.as_str()).or(default)?;
+    helper(default, Some(first))
+}
+
+/// The default distribution where it is one of Docker's helpers.
+fn helper(default: &str, better: Option<&Distribution>) -> Option<Finding> {
+    let one = Distribution { name: default.to_owned(), default: true, state: String::new(), version: 2 };
+    if one.is_usable() {
+        return None;
+    }
+    let title = format!("`wsl` starts {default}, which has no shell to work in");
+    let name = better.map_or("<your distribution>", |better| better.name.as_str());
+    Some(Finding::new("wsl.default-is-helper", title).command(format!("wsl.exe --set-default {name}")))
+}

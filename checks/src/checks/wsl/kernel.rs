@@ -1,0 +1,44 @@
+//! Whether the kernel of WSL is new enough for CUDA. NVIDIA asks for 4.19.121 and recommends
+//! 5.10.16.3; with kernels before 5.10.43, training was reported to stop without a word.
+
+use crate::checks::{Answer, Check};
+use crate::facts::Host;
+use crate::finding::{Finding, Status};
+use crate::intent::Intent;
+
+/// The least for CUDA (NVIDIA, CUDA on WSL User Guide, section 5).
+const LEAST: [u32; 3] = [4, 19, 121];
+/// What NVIDIA recommends.
+const RECOMMENDED: [u32; 4] = [5, 10, 16, 3];
+/// The first that the reports of frozen trainings do not name (microsoft/WSL#7443).
+const WITHOUT_FREEZES: [u32; 3] = [5, 10, 43];
+
+pub(super) static CHECK: Check = Check {
+    question: "Is the kernel of WSL new enough for CUDA?",
+    reports: &["wsl.kernel-old"],
+    preflight: true,
+    run,
+};
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    if !host.is_wsl2()? || intent.cpu {
+        return Ok(Vec::new());
+    }
+    let kernel = host.kernel_version()?;
+    let (status, why) = if kernel.is_below(&LEAST) {
+        (Status::Error, "CUDA needs 4.19.121 or later")
+    } else if kernel.is_below(&RECOMMENDED) {
+        (Status::Warning, "NVIDIA recommends 5.10.16.3 or later")
+    } else if kernel.is_below(&WITHOUT_FREEZES) {
+        (Status::Warning, "before 5.10.43, trainings were reported to stop without a word")
+    } else {
+        return Ok(Vec::new());
+    };
+    let title = format!("the kernel of WSL is {kernel}: {why}");
+    Ok(vec![
+        Finding::new("wsl.kernel-old", title)
+            .status(status)
+            .command("wsl.exe --update")
+            .command(super::SHUTDOWN),
+    ])
+}

@@ -1,0 +1,150 @@
+//! Whether a Linux driver was installed inside WSL. It comes with the packages `cuda` and
+//! `cuda-drivers`, hides the libraries of Windows' driver, and cannot work: WSL has no NVIDIA
+//! kernel module.
+
+use crate::checks::{Answer, Check};
+use crate::facts::{Host, Library};
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+/// Packages that hold a part of the driver; the toolkit is none of them.
+const DRIVERS: [&str; 10] = [
+    "libnvidia-compute",
+    "libnvidia-gl",
+    "nvidia-utils",
+    "nvidia-driver",
+    "nvidia-dkms",
+    "nvidia-kernel",
+    "nvidia-headless",
+    "nvidia-open",
+    "cuda-drivers",
+    "libcuda1",
+];
+
+pub(super) static CHECK: Check = Check {
+    question: "Is a Linux driver installed inside WSL?",
+    reports: &["wsl.linux-driver"],
+    preflight: true,
+    run,
+};
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    if !host.is_wsl2()? || super::in_container(host) || intent.cpu {
+        return Ok(Vec::new());
+    }
+    let found: Vec<Library> = ["libcuda.so.1", "libnvidia-ml.so.1"]
+        .iter()
+        .flat_map(|name| host.library(name).unwrap_or_default())
+        .filter(is_foreign)
+        .collect();
+    let files: Vec<&str> = [
+        "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
+        "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
+        "/usr/lib64/libcuda.so.1",
+        "/usr/bin/nvidia-smi",
+    ]
+    .into_iter()
+    .filter(|path| host.exists(path) == Ok(true) && !leads_to_windows(host, path))
+    .collect();
+    // The question to the packages takes a while: a live machine is asked only where files tell.
+    let packages =
+        if found.is_empty() && files.is_empty() && !host.is_recorded() { Vec::new() } else { packages(host) };
+    let named = match (found.first(), packages.first(), files.first()) {
+        (Some(library), _, _) => library.real.clone().unwrap_or_else(|| library.path.clone()),
+        (None, Some(package), _) => format!("the package {package}"),
+        (None, None, Some(file)) => (*file).to_owned(),
+        (None, None, None) => {
+            host.library("libcuda.so.1")?;
+            return Ok(Vec::new());
+        }
+    };
+    let title = format!("a Linux NVIDIA driver is installed inside WSL: {named}");
+    let mut finding = Finding::new("wsl.linux-driver", title);
+    for library in &found {
+        finding = finding.seen(format!("the loader finds {}", library.path));
+    }
+    for package in &packages {
+        finding = finding.seen(format!("package {package}"));
+    }
+    Ok(vec![finding.command(removal(host, &packages)).command("sudo ldconfig").command(super::SHUTDOWN)])
+}
+
+/// Whether a library of the driver is not the one that Windows brings.
+fn is_foreign(library: &Library) -> bool {
+    let real = library.real.as_ref().unwrap_or(&library.path);
+    !real.starts_with("/usr/lib/wsl/")
+        && !library.path.starts_with("/usr/lib/wsl/")
+        && !real.contains("/stubs/")
+}
+
+/// Some link the driver of Windows to the usual folders, which is as good.
+fn leads_to_windows(host: &Host, path: &str) -> bool {
+    host.link(path).ok().flatten().is_some_and(|target| target.contains("/wsl/"))
+}
+
+/// Installed packages of the driver, whichever way `dpkg` was asked.
+fn packages(host: &Host) -> Vec<String> {
+    let ask = [
+        "dpkg-query",
+        "-W",
+        "-f",
+        "${db:Status-Abbrev} ${Package} ${Version}\\n",
+        "*nvidia*",
+        "cuda-drivers*",
+        "libcuda1*",
+    ];
+    let mut text = host.command(&ask).ok().flatten().map(|output| output.text()).unwrap_or_default();
+    for line in host.recorded_texts("dpkg") {
+        text.push('\n');
+        text.push_str(&line);
+    }
+    let mut packages: Vec<String> = text.lines().filter_map(installed).collect();
+    packages.sort();
+    packages.dedup();
+    packages
+}
+
+/// `ii  libnvidia-compute-535:amd64  535.183.01-0ubuntu1  amd64 …` names an installed package.
+fn installed(line: &str) -> Option<String> {
+    let mut words = line.split_whitespace();
+    let state = words.next()?;
+    let name = words.next()?.split(':').next()?;
+    let is_driver = DRIVERS.iter().any(|driver| name.starts_with(driver));
+    // A package of configuration only, or a toolkit's own library, is no driver.
+    (state == "ii" && is_driver && !name.contains("container")).then(|| name.to_owned())
+}
+
+fn removal(host: &Host, packages: &[String]) -> String {
+    let release = host.text("/etc/os-release").ok().flatten().unwrap_or_default();
+    let is =
+        |name: &str| release.lines().any(|line| line.starts_with("ID") && line.to_lowercase().contains(name));
+    if !packages.is_empty() {
+        format!("sudo apt purge {}", packages.join(" "))
+    } else if is("arch") {
+        "sudo pacman -Rns nvidia-utils".to_owned()
+    } else if is("fedora") || is("rhel") {
+        "sudo dnf remove '*nvidia*' cuda-drivers".to_owned()
+    } else {
+        "sudo apt purge 'libnvidia-compute-*' 'nvidia-utils-*' 'nvidia-driver-*' 'cuda-drivers*'".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::installed;
+
+    #[test]
+    fn a_toolkit_is_no_driver() {
+        assert_eq!(
+            installed(
+                "ii  libnvidia-compute-535:amd64  535.183.01-0ubuntu1  amd64  NVIDIA libcompute package"
+            )
+            .as_deref(),
+            Some("libnvidia-compute-535")
+        );
+        assert_eq!(installed("rc  nvidia-utils-510  510.108.03-0ubuntu1  amd64"), None);
+        assert_eq!(installed("ii  cuda-toolkit-12-8  12.8.0-1  amd64"), None);
+        assert_eq!(installed("ii  nvidia-container-toolkit  1.17.4-1  amd64"), None);
+        assert_eq!(installed("un  nvidia-driver-550  <none>  <none>"), None);
+    }
+}

@@ -1,0 +1,88 @@
+//! Whether the loader finds the libraries that Windows' driver brings, in /usr/lib/wsl/lib. WSL
+//! tells the loader of that folder when it starts, unless /etc/wsl.conf forbids it; a distribution
+//! of an unusual layout may not listen.
+
+use crate::checks::{Answer, Check};
+use crate::facts::Host;
+use crate::finding::{Finding, Status};
+use crate::intent::Intent;
+
+/// The file by which WSL tells the loader.
+const LOADER_FILE: &str = "/etc/ld.so.conf.d/ld.wsl.conf";
+
+pub(super) static CHECK: Check = Check {
+    question: "Does the loader find the libraries of Windows' driver?",
+    reports: &["wsl.loader", "wsl.loader-missing", "wsl.libcuda-name"],
+    preflight: true,
+    run,
+};
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    if !host.is_wsl2()? || super::in_container(host) || intent.cpu {
+        return Ok(Vec::new());
+    }
+    let library = format!("{}/libcuda.so.1", super::LIBRARIES);
+    let found = host.library("libcuda.so.1")?;
+    if found.is_empty() {
+        // Whether Windows brings any is the question of another check.
+        let there = host.exists(&library)?;
+        return Ok(if there { vec![missing(host)] } else { Vec::new() });
+    }
+    let mut findings = Vec::new();
+    if found[0].path.starts_with("/usr/lib/wsl/") {
+        let mut finding = Finding::ok("wsl.loader", format!("the loader finds {}", found[0].path));
+        if host.link(&library) == Ok(None) {
+            finding = finding.seen("it is a copy, not a link: what ldconfig says of that is harmless");
+        }
+        findings.push(finding);
+    }
+    findings.extend(without_plain_name(host));
+    Ok(findings)
+}
+
+fn missing(host: &Host) -> Finding {
+    let title = format!("the loader does not find libcuda.so.1, which is in {}", super::LIBRARIES);
+    let finding = Finding::new("wsl.loader-missing", title);
+    let write = format!("echo {} | sudo tee {LOADER_FILE}", super::LIBRARIES);
+    let finding = match host.text(LOADER_FILE) {
+        Ok(None) => finding.seen(format!("{LOADER_FILE} is not there")).command(write),
+        Ok(Some(text)) if !text.lines().any(|line| line.trim() == super::LIBRARIES) => {
+            finding.seen(format!("{LOADER_FILE} does not name the folder")).command(write)
+        }
+        Ok(Some(_)) => {
+            finding.seen(format!("{LOADER_FILE} names the folder, but the loader's cache is older"))
+        }
+        Err(_) => finding.command(write),
+    };
+    let finding = if host.wsl_conf_flag("automount", "ldconfig") == Some(false) {
+        finding
+            .because("`ldconfig=false` below [automount] in /etc/wsl.conf keeps WSL from telling the loader where the \
+                      driver's libraries are")
+            .seen("/etc/wsl.conf: ldconfig=false")
+    } else {
+        finding
+    };
+    finding.command("sudo ldconfig")
+}
+
+/// cuDNN 8 opens `libcuda.so` without a number, which the loader's cache does not list on WSL.
+fn without_plain_name(host: &Host) -> Option<Finding> {
+    if !host.library("libcuda.so").ok()?.is_empty() {
+        return None;
+    }
+    let libtorch = host.libtorch().ok().flatten();
+    let has = |name: &str| {
+        libtorch.as_ref().is_some_and(|libtorch| libtorch.libraries.iter().any(|file| file.contains(name)))
+    };
+    let is_old = has("cudnn") && has(".so.8")
+        || ["libcudnn.so.8", "libcudnn_cnn_infer.so.8"]
+            .iter()
+            .any(|name| host.library(name).is_ok_and(|found| !found.is_empty()));
+    if has("libcudnn.so.9") && !is_old {
+        return None;
+    }
+    let title = "the loader finds libcuda.so.1, but not libcuda.so, the name that cuDNN 8 opens";
+    let status = if is_old { Status::Error } else { Status::Info };
+    let finding = Finding::new("wsl.libcuda-name", title).status(status);
+    Some(finding.command(format!("export LD_LIBRARY_PATH={}:$LD_LIBRARY_PATH", super::LIBRARIES)))
+}

@@ -1,0 +1,50 @@
+//! Whether Windows lost the GPU. The kernel of WSL notes it when the GPU's memory could not be kept
+//! resident, which came before such losses in reports (microsoft/WSL#41224).
+
+use crate::checks::{Answer, Check, count};
+use crate::facts::{Fact, Host, Unknown, nvml_words};
+use crate::finding::{Finding, Status};
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check =
+    Check { question: "Did Windows lose the GPU?", reports: &["wsl.gpu-lost"], preflight: false, run };
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    if !host.is_wsl2()? || intent.cpu {
+        return Ok(Vec::new());
+    }
+    // The error is -12, out of memory.
+    let is_sign = |line: &&str| line.contains("make_resident") && line.contains("-12");
+    let log = kernel_log(host);
+    let signs: Vec<&str> = log.as_deref().unwrap_or_default().lines().filter(is_sign).collect();
+    let lost = host.gpus().unwrap_or_default().into_iter().find_map(|gpu| Some((gpu.index, gpu.lost()?)));
+    let finding = match (lost, signs.last()) {
+        (Some((index, code)), _) => {
+            Finding::new("wsl.gpu-lost", format!("GPU {index} does not answer: {}", nvml_words(code)))
+        }
+        (None, Some(_)) => {
+            let times = count(signs.len(), "time");
+            let title = format!("the GPU's memory could not be kept resident ({times} since WSL started)");
+            Finding::new("wsl.gpu-lost", title).status(Status::Warning)
+        }
+        // The log of the kernel may be closed to users; a GPU that answers is not lost.
+        (None, None) => return Ok(Vec::new()),
+    };
+    Ok(vec![signs.iter().rev().take(2).fold(finding, |finding, line| finding.seen(line.trim()))])
+}
+
+/// The kernel's log, by whichever program may read it.
+pub(super) fn kernel_log(host: &Host) -> Fact<String> {
+    let mut refused = Unknown::because("neither dmesg nor journalctl is there");
+    for words in [&["dmesg"][..], &["journalctl", "-k", "-b", "--no-pager"][..]] {
+        match host.command(words) {
+            Ok(Some(output)) if output.succeeded() => return Ok(output.text()),
+            Ok(Some(output)) => {
+                refused = Unknown(format!("`{}` says {}", words[0], output.error_text().trim()));
+            }
+            Ok(None) => {}
+            Err(why) => refused = why,
+        }
+    }
+    Err(refused)
+}

@@ -1,0 +1,136 @@
+//! Whether the ranks of other machines reach this WSL: by default it hides behind an address of its
+//! own, and in mirrored mode behind a firewall of its own.
+
+use crate::checks::{Answer, Check};
+use crate::facts::Host;
+use crate::finding::Finding;
+use crate::intent::Intent;
+use crate::wsl_values::MIRRORED_NEEDS_BUILD;
+
+/// WSL's own mark in the Hyper-V firewall (Microsoft, "Accessing network applications with WSL").
+const CREATOR: &str = "{40E0AC32-46A5-438A-A0B2-2B479E8F2E90}";
+/// Where ranks of several machines meet unless the run says otherwise.
+const DEFAULT_PORT: u16 = 29500;
+
+pub(super) static CHECK: Check = Check {
+    question: "Do other machines reach this WSL?",
+    reports: &["wsl.nat", "wsl.firewall", "wsl.port-of-windows", "wsl.own-name"],
+    preflight: true,
+    run,
+};
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    if !intent.has_several_nodes() || host.wsl()?.is_none() || super::in_container(host) {
+        return Ok(Vec::new());
+    }
+    let mode = host.wsl_network();
+    let address = own_address(host);
+    let mirrored = mode.as_deref() == Ok("mirrored");
+    let mut findings = Vec::new();
+    // Behind NAT the address is a private one of WSL's own; where the file is out of reach it tells.
+    let hidden = match &mode {
+        Ok(mode) if mode == "mirrored" || mode == "bridged" => false,
+        Ok(_) => true,
+        Err(why) => match &address {
+            Some(address) => is_of_nat(address),
+            None => return Err(why.clone()),
+        },
+    };
+    if hidden {
+        findings.push(nat(host, address.as_deref()));
+    } else if mirrored {
+        findings.extend(firewall(host));
+        findings.extend(port(host, intent));
+    }
+    findings.extend(own_name(host));
+    Ok(findings)
+}
+
+fn own_address(host: &Host) -> Option<String> {
+    let interfaces = host.interfaces().ok()?;
+    let eth = interfaces.iter().find(|one| one.name.starts_with("eth"))?;
+    let address = eth.addresses.iter().find(|address| address.contains('.'))?;
+    Some(address.split('/').next()?.to_owned())
+}
+
+/// WSL takes addresses of 172.16.0.0/12.
+fn is_of_nat(address: &str) -> bool {
+    let mut parts = address.split('.').map(|part| part.parse::<u8>().unwrap_or(0));
+    parts.next() == Some(172) && parts.next().is_some_and(|part| (16..32).contains(&part))
+}
+
+fn nat(host: &Host, address: Option<&str>) -> Finding {
+    let at = address.map_or(String::new(), |address| format!(" ({address})"));
+    let title = format!("other machines cannot reach this WSL: it hides behind an address of its own{at}");
+    let finding = Finding::new("wsl.nat", title);
+    match host.windows_build() {
+        Ok(build) if build < MIRRORED_NEEDS_BUILD => finding.remedy(format!(
+            "run this rank on Windows 11 22H2 or later, or on Linux: mirrored networking needs build \
+             {MIRRORED_NEEDS_BUILD}, and this is build {build}"
+        )),
+        _ => {
+            let finding = match host.wslconfig() {
+                Ok(config) => finding.command(super::edit(host, &config)),
+                Err(_) => finding,
+            };
+            finding.command(super::SHUTDOWN)
+        }
+    }
+}
+
+fn firewall(host: &Host) -> Option<Finding> {
+    let script = format!(
+        "(Get-NetFirewallHyperVVMSetting -PolicyStore ActiveStore -Name '{CREATOR}').DefaultInboundAction"
+    );
+    let words = ["powershell.exe", "-NoProfile", "-NonInteractive", "-Command", script.as_str()];
+    let asked = host.windows_command(&words).ok().flatten().map(|output| output.text());
+    let answer = asked.or_else(|| host.recorded_texts("NetFirewallHyperVVMSetting").into_iter().next())?;
+    // The names of these values are not translated; `NotConfigured` means to block.
+    let blocks = answer.contains("Block") || answer.contains("NotConfigured");
+    if !blocks {
+        return None;
+    }
+    let title = "the Hyper-V firewall of Windows blocks what other machines send to WSL";
+    Some(Finding::new("wsl.firewall", title).seen(format!("DefaultInboundAction {}", answer.trim())).command(format!(
+        "New-NetFirewallHyperVRule -Name yolo -DisplayName \"yolo ranks\" -Direction Inbound -VMCreatorId '{CREATOR}' \
+         -Protocol TCP -LocalPorts 29500,32768-60999"
+    )))
+}
+
+/// A port that no program of Linux has, and that cannot be listened on: Windows has it.
+fn port(host: &Host, intent: &Intent) -> Option<Finding> {
+    if intent.node_rank.unwrap_or(0) != 0 {
+        return None;
+    }
+    let port = intent.master_port.unwrap_or(DEFAULT_PORT);
+    let refused = host.can_listen(&format!("0.0.0.0:{port}")).ok()?.is_err();
+    let listeners = host.listening().ok()?;
+    if !refused || listeners.iter().any(|listener| listener.port == port) {
+        return None;
+    }
+    let title =
+        format!("port {port} is taken by a program of Windows, which shares its ports with a mirrored WSL");
+    Some(
+        Finding::new("wsl.port-of-windows", title)
+            .command(format!("netstat.exe -ano | grep :{port}"))
+            .command(format!("yolo train --master-port {}", port.saturating_add(1))),
+    )
+}
+
+/// WSL writes /etc/hosts so that this machine's name leads to itself alone.
+fn own_name(host: &Host) -> Option<Finding> {
+    let name = host.hostname().ok()?;
+    let addresses = host.addresses(&name).ok()?;
+    if addresses.is_empty() || !addresses.iter().all(std::net::IpAddr::is_loopback) {
+        return None;
+    }
+    let title = format!(
+        "WSL's /etc/hosts leads this machine's name to {}, which other machines cannot reach",
+        addresses[0]
+    );
+    Some(
+        Finding::new("wsl.own-name", title)
+            .command("export GLOO_SOCKET_IFNAME=eth0")
+            .command("export NCCL_SOCKET_IFNAME=eth0"),
+    )
+}

@@ -1,0 +1,162 @@
+//! Whether WSL reaches the network, for the downloads of the first run: a route, a name server, the
+//! proxy that Windows uses. Questions that take time are asked only while something is still to be
+//! fetched.
+
+use crate::checks::{Answer, Check};
+use crate::facts::Host;
+use crate::finding::{Finding, Status};
+use crate::intent::Intent;
+
+/// Where the first run fetches libtorch from.
+const DOWNLOADS: &str = "download.pytorch.org";
+const INTERNET_SETTINGS: &str = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Internet Settings";
+const IPV6: &str = r"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip6\Parameters\DisabledComponents";
+/// The service of Microsoft's Global Secure Access client.
+const SECURE_ACCESS: &str = "GlobalSecureAccessTunnelingService";
+
+pub(super) static CHECK: Check = Check {
+    question: "Does WSL reach the network?",
+    reports: &["wsl.no-route", "wsl.dns", "wsl.secure-access", "wsl.proxy", "wsl.ipv6-disabled"],
+    preflight: false,
+    run,
+};
+
+fn run(host: &Host, _: &Intent) -> Answer {
+    if !host.is_wsl2()? || super::in_container(host) {
+        return Ok(Vec::new());
+    }
+    let fetches = host.is_recorded() || host.places().is_ok_and(|places| places.libtorch.is_none());
+    let mut findings = Vec::new();
+    if has_route(host) == Some(false) {
+        findings.push(no_route(host));
+    } else {
+        findings.extend(dns(host, fetches));
+    }
+    findings.extend(secure_access(host));
+    if fetches {
+        findings.extend(proxy(host));
+    }
+    if !findings.is_empty() || host.is_recorded() {
+        findings.extend(ipv6(host));
+    }
+    Ok(findings)
+}
+
+/// Whether there is a default route, or an address at all.
+fn has_route(host: &Host) -> Option<bool> {
+    if let Ok(Some(table)) = host.text("/proc/net/route") {
+        let is_default = |line: &str| line.split_whitespace().nth(1) == Some("00000000");
+        return Some(table.lines().skip(1).any(is_default));
+    }
+    let interfaces = host.interfaces().ok()?;
+    let outside = |name: &str| !(name == "lo" || name.starts_with("docker") || name.starts_with("br-"));
+    Some(
+        interfaces.iter().any(|one| {
+            outside(&one.name) && one.addresses.iter().any(|address| !address.starts_with("fe80"))
+        }),
+    )
+}
+
+fn no_route(host: &Host) -> Finding {
+    let mode = host.wsl_network().unwrap_or_else(|_| "nat".to_owned());
+    let finding = Finding::new("wsl.no-route", "WSL has no way to the network: there is no default route")
+        .seen(format!("networkingMode {mode}"));
+    if mode == "none" {
+        finding
+            .remedy("remove `networkingMode=none` from .wslconfig, then stop WSL from Windows")
+            .command(super::SHUTDOWN)
+    } else {
+        finding.command(super::SHUTDOWN)
+    }
+}
+
+fn dns(host: &Host, fetches: bool) -> Option<Finding> {
+    let path = "/etc/resolv.conf";
+    let text = host.text(path).ok();
+    let servers: Option<Vec<String>> = text.as_ref().map(|text| {
+        let lines = text.as_deref().unwrap_or_default().lines();
+        lines.filter_map(|line| Some(line.trim().strip_prefix("nameserver")?.trim().to_owned())).collect()
+    });
+    let unheard = fetches && host.addresses(DOWNLOADS).is_ok_and(|found| found.is_empty());
+    let title = match (&text, &servers) {
+        (Some(None), _) => format!("{path} is not there, so no name of the network is found"),
+        (_, Some(servers)) if servers.is_empty() => format!("{path} names no name server"),
+        (_, servers) if unheard => {
+            let whom = servers.as_ref().and_then(|servers| servers.first());
+            let whom = whom.map_or(String::new(), |server| format!(" by the name server {server}"));
+            format!("the name {DOWNLOADS} is not found{whom}")
+        }
+        _ => return None,
+    };
+    let finding = Finding::new("wsl.dns", title);
+    if host.wsl_conf_flag("network", "generateResolvConf") == Some(false) {
+        return Some(
+            finding
+                .because("`generateResolvConf=false` in /etc/wsl.conf keeps WSL from writing that file")
+                .remedy("remove that line from /etc/wsl.conf and the file, then stop WSL from Windows, which writes it anew")
+                .command(format!("sudo rm {path}"))
+                .command(super::SHUTDOWN),
+        );
+    }
+    let finding = match host.wslconfig() {
+        Ok(config) => finding.command(super::edit(host, &config)),
+        Err(_) => finding,
+    };
+    Some(finding.command(super::SHUTDOWN))
+}
+
+/// Whether Microsoft's Global Secure Access client runs; its folder is looked for first.
+fn secure_access(host: &Host) -> Option<Finding> {
+    let folder = format!("{}/Program Files/Global Secure Access Client", host.windows_drive());
+    if host.exists(&folder) == Ok(false) || !host.is_recorded() && host.exists(&folder).is_err() {
+        return None;
+    }
+    let answer = host.windows_command(&["sc.exe", "query", SECURE_ACCESS]).ok()??.text();
+    // `STATE : 4 RUNNING`: the number is the same in every language.
+    let runs = answer
+        .lines()
+        .any(|line| line.split_once(':').is_some_and(|(_, value)| value.trim_start().starts_with("4 ")));
+    runs.then(|| {
+        Finding::new(
+            "wsl.secure-access",
+            "the Global Secure Access client of Windows takes over name look-ups",
+        )
+    })
+}
+
+fn proxy(host: &Host) -> Option<Finding> {
+    let names = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+    if names.iter().any(|name| host.env(name).is_ok_and(|value| value.is_some())) {
+        return None;
+    }
+    if let Ok(Some(script)) = host.env("WSL_PAC_URL") {
+        let title = format!("Windows chooses its proxy by a script, which WSL does not run: {script}");
+        return Some(Finding::new("wsl.proxy", title));
+    }
+    let enabled = host.windows_registry(&format!("{INTERNET_SETTINGS}\\ProxyEnable")).ok()??;
+    if enabled != "1" {
+        return None;
+    }
+    let server = host.windows_registry(&format!("{INTERNET_SETTINGS}\\ProxyServer")).ok().flatten();
+    let server = server.filter(|server| !server.trim().is_empty());
+    let words = server.as_ref().map_or(String::new(), |server| format!(", {server}"));
+    let finding = Finding::new("wsl.proxy", format!("Windows uses a proxy{words}, and this shell none"));
+    Some(match server.filter(|server| !server.contains([';', '='])) {
+        Some(server) => {
+            let address = if server.contains("://") { server } else { format!("http://{server}") };
+            finding
+                .command(format!("export HTTPS_PROXY={address}"))
+                .command("export NO_PROXY=localhost,127.0.0.1")
+        }
+        None => finding,
+    })
+}
+
+fn ipv6(host: &Host) -> Option<Finding> {
+    let value = host.windows_registry(IPV6).ok()??;
+    if value == "0" {
+        return None;
+    }
+    let title = format!("IPv6 is switched off in Windows' registry (DisabledComponents is {value})");
+    Some(Finding::new("wsl.ipv6-disabled", title).status(Status::Warning))
+}

@@ -1,0 +1,41 @@
+//! Which release of WSL this is. WSL that came with Windows does not know `wsl --version`, and
+//! ignores the newer settings of `.wslconfig`.
+
+use crate::checks::{Answer, Check};
+use crate::facts::Host;
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check = Check {
+    question: "Which release of WSL is installed?",
+    reports: &["wsl.release", "wsl.inbox"],
+    preflight: false,
+    run,
+};
+
+fn run(host: &Host, _: &Intent) -> Answer {
+    if !super::has_wslconfig(host)? {
+        return Ok(Vec::new());
+    }
+    // Without wsl.exe there is no WSL, which the check of the installation says.
+    let Some(answer) = host.wsl_versions()? else { return Ok(Vec::new()) };
+    let Some(versions) = answer else {
+        if host.is_windows()? && installation_is_sick(host) {
+            return Ok(Vec::new());
+        }
+        let title = "WSL is the one that came with Windows: it does not know `wsl --version`";
+        return Ok(vec![
+            Finding::new("wsl.inbox", title).command("wsl.exe --update").command(super::SHUTDOWN),
+        ]);
+    };
+    let windows = versions.windows.map_or(String::new(), |windows| format!(" on Windows {windows}"));
+    let finding = Finding::ok("wsl.release", format!("WSL {}{windows}", versions.wsl));
+    let kernel = versions.kernel.map(|kernel| format!("its kernel is {kernel}"));
+    Ok(vec![kernel.into_iter().fold(finding, Finding::seen)])
+}
+
+/// Whether `wsl.exe` refuses everything: then its version is not the trouble.
+fn installation_is_sick(host: &Host) -> bool {
+    let status = host.wsl_status().ok().flatten().unwrap_or_default();
+    crate::wsl_output::trouble(&status).is_some()
+}

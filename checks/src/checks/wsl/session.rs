@@ -1,0 +1,46 @@
+//! Whether WSL will still be there when the terminal closes, and whether services run. A training
+//! in tmux, screen or an SSH session has no Windows terminal that keeps WSL awake.
+
+use crate::checks::{Answer, Check};
+use crate::facts::Host;
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check = Check {
+    question: "Does WSL stay awake without a terminal?",
+    reports: &["wsl.idle", "wsl.no-systemd"],
+    preflight: false,
+    run,
+};
+
+fn run(host: &Host, _: &Intent) -> Answer {
+    if !host.is_wsl2()? || super::in_container(host) {
+        return Ok(Vec::new());
+    }
+    let mut findings = Vec::new();
+    let set = |name: &str| host.env(name).is_ok_and(|value| value.is_some());
+    let detached = [("TMUX", "tmux"), ("STY", "screen"), ("SSH_CONNECTION", "an SSH session")];
+    let config = host.wslconfig().ok();
+    // Minus one keeps WSL awake for ever.
+    let stays = config.is_some_and(|config| {
+        config.document.value("general", "instanceIdleTimeout") == Some("-1")
+            || config.value("vmIdleTimeout") == Some("-1")
+    });
+    if let Some((_, what)) = detached.iter().find(|(name, _)| set(name)).filter(|_| !stays) {
+        let title =
+            format!("this is {what}: WSL stops a training in it soon after its last Windows terminal closes");
+        findings.push(Finding::new("wsl.idle", title));
+    }
+    match host.text("/proc/1/comm")? {
+        Some(name) if name.trim() != "systemd" => {
+            let title = format!("services do not run: the first process is {}, not systemd", name.trim());
+            findings.push(
+                Finding::new("wsl.no-systemd", title)
+                    .command("printf '[boot]\\nsystemd=true\\n' | sudo tee -a /etc/wsl.conf")
+                    .command(super::SHUTDOWN),
+            );
+        }
+        _ => {}
+    }
+    Ok(findings)
+}

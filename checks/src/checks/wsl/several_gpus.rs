@@ -1,0 +1,80 @@
+//! Several GPUs in WSL: NCCL that is too old for it, the ways between GPUs that WSL does not have,
+//! and containers that get all of them.
+
+use crate::checks::{Answer, Check, count};
+use crate::facts::{Host, NvmlState, Version};
+use crate::finding::{Finding, Status};
+use crate::intent::Intent;
+
+/// The first NCCL that knows WSL (NVIDIA/nccl#511).
+const LEAST_NCCL: [u32; 2] = [2, 10];
+/// The first branch of the driver with CUDA IPC in WSL.
+const IPC_DRIVER: u32 = 510;
+/// What makes NCCL leave the ways alone that fail in WSL (microsoft/WSL#12467, NVIDIA/nccl#1113).
+const SAFE: [(&str, &str); 3] =
+    [("NCCL_P2P_DISABLE", "1"), ("NCCL_CUMEM_ENABLE", "0"), ("NCCL_CUMEM_HOST_ENABLE", "0")];
+
+pub(super) static CHECK: Check = Check {
+    question: "Can several GPUs work together in WSL?",
+    reports: &["wsl.several-gpus", "wsl.nccl-old", "wsl.container-gpus"],
+    preflight: true,
+    run,
+};
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    if !host.is_wsl2()? || intent.cpu || host.nvml_state()? != NvmlState::Ready {
+        return Ok(Vec::new());
+    }
+    let there = host.gpus()?.len();
+    let ranks = intent.ranks_here();
+    let mut findings = Vec::new();
+    let nccl = host.library("libnccl.so.2").ok().and_then(|found| {
+        let first = found.into_iter().next()?;
+        Version::find(&first.version?)
+    });
+    match nccl {
+        Some(version) if version.is_below(&LEAST_NCCL) => {
+            let title = format!("NCCL {version} does not know WSL: 2.10 is the first that does");
+            let status = if ranks > 1 { Status::Error } else { Status::Warning };
+            findings.push(Finding::new("wsl.nccl-old", title).status(status).command("yolo setup"));
+        }
+        _ if ranks > 1 && !is_safe(host) && intent.backend.as_deref() != Some("gloo") => {
+            findings.push(several(host, Status::Warning, &format!("{} in WSL", count(ranks, "rank"))));
+        }
+        _ if there > 1 && !intent.run => {
+            findings.push(several(host, Status::Info, &format!("{} in WSL", count(there, "GPU"))));
+        }
+        _ => {}
+    }
+    findings.extend(of_container(host, there));
+    Ok(findings)
+}
+
+fn is_safe(host: &Host) -> bool {
+    SAFE.iter().all(|(name, value)| host.env(name).ok().flatten().as_deref() == Some(*value))
+}
+
+fn several(host: &Host, status: Status, who: &str) -> Finding {
+    let title = format!("{who}: NCCL has fewer ways between GPUs here, and some fail");
+    let finding = Finding::new("wsl.several-gpus", title).status(status);
+    let finding = match host.driver_version() {
+        Ok(driver) if driver.major() < IPC_DRIVER => {
+            finding.seen(format!("driver {driver} has no CUDA IPC in WSL; {IPC_DRIVER} is the first"))
+        }
+        _ => finding,
+    };
+    SAFE.iter().fold(finding, |finding, (name, value)| finding.command(format!("export {name}={value}")))
+}
+
+/// `--gpus device=1` gives a container all GPUs of WSL.
+fn of_container(host: &Host, there: usize) -> Option<Finding> {
+    let wanted = host.env("NVIDIA_VISIBLE_DEVICES").ok().flatten()?;
+    let numbers: Option<Vec<usize>> = wanted.split(',').map(|word| word.trim().parse().ok()).collect();
+    let numbers = numbers.filter(|numbers| super::in_container(host) && numbers.len() < there)?;
+    let title = format!(
+        "this container was given GPU {wanted} and sees {}: WSL cannot hide some of them",
+        count(there, "GPU")
+    );
+    let devices = numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    Some(Finding::new("wsl.container-gpus", title).command(format!("export CUDA_VISIBLE_DEVICES={devices}")))
+}

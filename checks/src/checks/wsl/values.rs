@@ -1,0 +1,138 @@
+//! Whether the values of `.wslconfig` are sensible for this PC: memory that leaves Windows nothing,
+//! a swap file larger than its disk, few processors, a cache that is dropped while a run reads.
+
+use crate::checks::{Answer, Check, gigabytes as of_disk};
+use crate::facts::{Host, WslConfig};
+use crate::finding::{Finding, Status};
+use crate::intent::Intent;
+use crate::wsl_values::{gigabytes, propose};
+use crate::wslconfig::size;
+
+/// Above this part of the PC's memory, Windows begins to swap while WSL runs.
+const TOO_MUCH: f64 = 0.9;
+/// WSL's own times, in milliseconds: of the virtual machine, and of a distribution.
+const IDLE: [(&str, &str, i64); 2] =
+    [("wsl2", "vmIdleTimeout", 60_000), ("general", "instanceIdleTimeout", 15_000)];
+
+pub(super) static CHECK: Check = Check {
+    question: "Are the values of .wslconfig sensible for this PC?",
+    reports: &[
+        "wsl.memory-greedy",
+        "wsl.swap-huge",
+        "wsl.processors-low",
+        "wsl.memory-reclaim",
+        "wsl.idle-short",
+        "wsl.mirrored-unsupported",
+    ],
+    preflight: false,
+    run,
+};
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    if !super::has_wslconfig(host)? {
+        return Ok(Vec::new());
+    }
+    let config = host.wslconfig()?;
+    if !config.is_there {
+        return Ok(Vec::new());
+    }
+    let found = [
+        greedy(host, intent, &config),
+        swap(host, &config),
+        processors(intent, &config),
+        reclaim(&config),
+        mirrored(host, &config),
+    ];
+    let edited = |finding: Finding| finding.command(super::edit(host, &config)).command(super::SHUTDOWN);
+    Ok(found.into_iter().flatten().chain(idle(&config)).map(edited).collect())
+}
+
+fn greedy(host: &Host, intent: &Intent, config: &WslConfig) -> Option<Finding> {
+    let asked = config.value("memory").and_then(size::parse)?;
+    let pc = super::pc(host).ok()?;
+    if asked as f64 <= TOO_MUCH * pc.memory as f64 {
+        return None;
+    }
+    let installed = gigabytes(pc.memory);
+    let title = format!(
+        "`memory={}` in .wslconfig leaves Windows next to nothing of this PC's {installed}",
+        config.value("memory")?
+    );
+    let proposals = propose(&pc, &super::training(intent), &config.document);
+    let better = proposals.values.iter().find(|one| one.key == "memory")?;
+    Some(
+        Finding::new("wsl.memory-greedy", title)
+            .remedy(format!("write `memory={}` instead, then stop WSL from Windows", better.value)),
+    )
+}
+
+fn swap(host: &Host, config: &WslConfig) -> Option<Finding> {
+    let asked = config.value("swap").and_then(size::parse).filter(|&bytes| bytes >= 1 << 20)?;
+    let letter =
+        config.value("swapFile").and_then(|path| path.split_once(':')).map_or("C", |(letter, _)| letter);
+    let drive = if host.is_windows().ok()? {
+        format!("{letter}:\\")
+    } else {
+        let c = host.windows_drive();
+        format!("{}/{}", c.rsplit_once('/').map_or("", |(root, _)| root), letter.to_ascii_lowercase())
+    };
+    let free = host.file_system(&drive).ok()?.available?;
+    if asked <= free {
+        return None;
+    }
+    let title = format!(
+        "`swap={}` in .wslconfig is more than the {} that are free on drive {}:",
+        config.value("swap")?,
+        of_disk(free),
+        letter.to_ascii_uppercase()
+    );
+    Some(Finding::new("wsl.swap-huge", title))
+}
+
+fn processors(intent: &Intent, config: &WslConfig) -> Option<Finding> {
+    let given = config.value("processors")?.parse::<u32>().ok().filter(|&number| number > 0)?;
+    let training = super::training(intent);
+    let useful = training.ranks.saturating_mul(training.workers.saturating_add(1));
+    if given >= useful || given >= 4 && !intent.run {
+        return None;
+    }
+    let workers = training.ranks.saturating_mul(training.workers);
+    let title =
+        format!("`processors={given}` in .wslconfig: a run loads images with {workers} threads by default");
+    let title = if intent.workers.is_some() { title.replace(" by default", "") } else { title };
+    Some(Finding::new("wsl.processors-low", title))
+}
+
+fn reclaim(config: &WslConfig) -> Option<Finding> {
+    let value = config.document.value("experimental", "autoMemoryReclaim")?;
+    if value.eq_ignore_ascii_case("disabled") {
+        return None;
+    }
+    let title =
+        format!("`autoMemoryReclaim={value}` in .wslconfig gives read images back to Windows between epochs");
+    Some(Finding::new("wsl.memory-reclaim", title))
+}
+
+fn idle(config: &WslConfig) -> Option<Finding> {
+    IDLE.iter().find_map(|&(section, key, usual)| {
+        let value = config.document.value(section, key)?;
+        let milliseconds = value.parse::<i64>().ok().filter(|time| (0..usual).contains(time))?;
+        let title = format!(
+            "`{key}={value}` in .wslconfig stops WSL {} s after the last terminal closes",
+            milliseconds / 1000
+        );
+        Some(Finding::new("wsl.idle-short", title))
+    })
+}
+
+fn mirrored(host: &Host, config: &WslConfig) -> Option<Finding> {
+    let asked = config.value("networkingMode")?.eq_ignore_ascii_case("mirrored");
+    let build = host
+        .windows_build()
+        .ok()
+        .filter(|&build| asked && build < crate::wsl_values::MIRRORED_NEEDS_BUILD)?;
+    let title = format!(
+        "`networkingMode=mirrored` needs Windows 11 22H2, and this is build {build}: WSL falls back to NAT"
+    );
+    Some(Finding::new("wsl.mirrored-unsupported", title).status(Status::Warning))
+}
