@@ -1,5 +1,10 @@
 //! Windows itself.
 
+mod backend;
+mod long_paths;
+mod page_file;
+mod tdr;
+
 use super::Check;
 
-pub(super) const CHECKS: &[&Check] = &[];
+pub(super) const CHECKS: &[&Check] = &[&backend::CHECK, &page_file::CHECK, &long_paths::CHECK, &tdr::CHECK];

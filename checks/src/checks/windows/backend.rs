@@ -1,0 +1,42 @@
+//! Whether the ranks of a run can talk to each other on Windows: there is no NCCL, gloo was broken
+//! for some releases of libtorch, and none has libuv.
+
+use crate::checks::{Answer, Check};
+use crate::facts::Host;
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+/// The releases of libtorch whose gloo does not work on Windows.
+const BROKEN: ([u32; 2], [u32; 2]) = ([2, 8], [2, 11]);
+
+pub(super) static CHECK: Check = Check {
+    question: "Can ranks talk to each other on Windows?",
+    reports: &["windows.backend", "windows.gloo-broken", "windows.libuv"],
+    preflight: true,
+    run,
+};
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    if !host.is_windows()? {
+        return Ok(Vec::new());
+    }
+    let mut findings = Vec::new();
+    if intent.backend.as_deref().is_some_and(|name| name.eq_ignore_ascii_case("nccl")) {
+        let title = "the run asks for NCCL, which Windows does not have";
+        findings.push(Finding::new("windows.backend", title).command("yolo train --backend gloo"));
+    }
+    let several = intent.ranks_here() > 1 || intent.has_several_nodes();
+    let version = host.libtorch().ok().flatten().and_then(|libtorch| libtorch.version);
+    if let Some(version) =
+        version.filter(|version| !version.is_below(&BROKEN.0) && version.is_below(&BROKEN.1))
+        && several
+    {
+        let title = format!("gloo of libtorch {version} does not work on Windows");
+        findings.push(Finding::new("windows.gloo-broken", title).command("yolo setup"));
+    }
+    if host.env("USE_LIBUV").is_ok_and(|value| value.as_deref() == Some("1")) {
+        let title = "USE_LIBUV=1 asks for libuv, which libtorch for Windows does not have";
+        findings.push(Finding::new("windows.libuv", title).command("set USE_LIBUV=0"));
+    }
+    Ok(findings)
+}

@@ -1,0 +1,38 @@
+//! Whether paths of a run are longer than Windows takes by default.
+
+use crate::checks::{Answer, Check};
+use crate::facts::Host;
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+/// Letters of a path that Windows takes by default; a run adds names of files of some 60 letters.
+const LONGEST: usize = 260 - 60;
+const SETTING: &str = r"HKLM\SYSTEM\CurrentControlSet\Control\FileSystem\LongPathsEnabled";
+
+pub(super) static CHECK: Check = Check {
+    question: "Are the paths of the run short enough for Windows?",
+    reports: &["windows.long-paths"],
+    preflight: true,
+    run,
+};
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    if !host.is_windows()? {
+        return Ok(Vec::new());
+    }
+    let places = host.places()?;
+    let paths = [intent.data.clone(), intent.project.clone(), places.working, places.data];
+    let Some(path) = paths.into_iter().flatten().find(|path| path.chars().count() > LONGEST) else {
+        return Ok(Vec::new());
+    };
+    if host.registry(SETTING)?.as_deref() == Some("1") {
+        return Ok(Vec::new());
+    }
+    let title = format!(
+        "a path of this run has {} letters, and Windows takes 260 with the names in it",
+        path.chars().count()
+    );
+    let command =
+        r"reg add HKLM\SYSTEM\CurrentControlSet\Control\FileSystem /v LongPathsEnabled /t REG_DWORD /d 1 /f";
+    Ok(vec![Finding::new("windows.long-paths", title).seen(path).command(command)])
+}

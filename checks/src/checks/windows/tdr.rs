@@ -1,0 +1,27 @@
+//! How long Windows lets a GPU be busy before it resets it. WSL inherits the limit.
+
+use crate::checks::{Answer, Check};
+use crate::facts::{Host, NvmlState};
+use crate::finding::{Finding, Status};
+use crate::intent::Intent;
+
+const DELAY: &str = r"HKLM\SYSTEM\CurrentControlSet\Control\GraphicsDrivers\TdrDelay";
+/// Windows' own, in seconds.
+const USUAL: u64 = 2;
+
+pub(super) static CHECK: Check =
+    Check { question: "How long may a GPU be busy?", reports: &["windows.tdr"], preflight: false, run };
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    if !(host.is_windows()? || host.is_wsl2()?) || intent.cpu || host.nvml_state()? != NvmlState::Ready {
+        return Ok(Vec::new());
+    }
+    let delay = host.windows_registry(DELAY)?.and_then(|value| value.parse::<u64>().ok());
+    let seconds = delay.unwrap_or(USUAL);
+    let title = format!("Windows resets a GPU that is busy with one kernel for {seconds} s");
+    // Nobody sets the usual value or less but by mistake; unset it is what nearly every PC has.
+    let status = if delay.is_some_and(|delay| delay <= USUAL) { Status::Info } else { Status::Ok };
+    let command =
+        r"reg add HKLM\SYSTEM\CurrentControlSet\Control\GraphicsDrivers /v TdrDelay /t REG_DWORD /d 60 /f";
+    Ok(vec![Finding::new("windows.tdr", title).status(status).command(command)])
+}
