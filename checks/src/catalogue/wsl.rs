@@ -691,7 +691,7 @@ pub(super) const ROWS: &[Entry] = &[
     Entry {
         id: "wsl.port-of-windows",
         area: Area::Wsl,
-        status: Status::Warning,
+        status: Status::Error,
         title: "A Windows program has the port of this run",
         cause: "with mirrored networking Linux and Windows share one set of ports",
         remedy: Some("choose another --master-port on all machines, or end the program in Windows"),

@@ -307,7 +307,37 @@ impl Host {
 
     /// The file system that holds a path, or would hold it: the nearest folder that exists counts.
     pub fn file_system(&self, path: &str) -> Fact<FileSystem> {
-        self.row(Section::Filesystems, path)?.ok_or_else(|| Unknown(format!("no file system holds {path}")))
+        let answer =
+            self.row(Section::Filesystems, path).or_else(|why| self.recorded_above(path).ok_or(why))?;
+        answer.ok_or_else(|| Unknown(format!("no file system holds {path}")))
+    }
+
+    /// What a recording tells of the file system of a path by that of a folder above it, or by the
+    /// table of mounts.
+    fn recorded_above(&self, path: &str) -> Option<Option<FileSystem>> {
+        if !self.is_recorded() {
+            return None;
+        }
+        let above = |path: &str| Some(Some(self.row(Section::Filesystems, path).ok()??));
+        let mut folder = path.trim_end_matches('/');
+        while let Some((parent, _)) = folder.rsplit_once('/').filter(|(parent, _)| !parent.is_empty()) {
+            if let Some(found) = above(parent) {
+                return Some(found);
+            }
+            folder = parent;
+        }
+        let table = self.text("/proc/self/mountinfo").ok().flatten();
+        if let Some(mount) = table.and_then(|table| super::view::mounts::holding(&table, path)) {
+            return Some(Some(FileSystem {
+                kind: Some(mount.kind),
+                mount: Some(mount.point),
+                total: None,
+                available: None,
+                inodes_free: None,
+                options: mount.options,
+            }));
+        }
+        path.starts_with('/').then(|| above("/"))?
     }
 
     /// An environment variable; `None` where it is not set.

@@ -171,6 +171,17 @@ mod tests {
     }
 
     #[test]
+    fn a_file_system_is_told_by_a_folder_above_or_by_the_mounts() {
+        let text = r#"{"version": 1, "filesystems": {"/mnt/d": {"type": "9p"}}, "files": {"/proc/self/mountinfo":
+            "61 71 8:48 / / rw - ext4 /dev/sdd rw\n97 61 0:60 / /mnt/e rw,noatime - 9p E: rw"}}"#;
+        let (host, _) = Host::replay(text).unwrap();
+        let kind = |path: &str| host.file_system(path).unwrap().kind.unwrap();
+        assert_eq!([kind("/mnt/d/birds/birds.yaml"), kind("/mnt/e/x"), kind("/home")], ["9p", "9p", "ext4"]);
+        let (host, _) = Host::replay(r#"{"version": 1, "filesystems": {"/mnt/d": {"type": "9p"}}}"#).unwrap();
+        assert!(host.file_system("/home").is_err());
+    }
+
+    #[test]
     fn an_error_is_unknown_with_its_reason() {
         let text = r#"{"version": 1, "files": {"/a": {"error": "permission denied"}}}"#;
         let (host, _) = Host::replay(text).unwrap();

@@ -38,6 +38,15 @@ fn taken(host: &Host, port: u16) -> Result<Option<Finding>, crate::facts::Unknow
     if owner.is_none() && bound? == Ok(()) {
         return Ok(None);
     }
+    // A mirrored WSL shares its ports with Windows, whose programs it does not see: a check of WSL
+    // says so.
+    if owner.is_none()
+        && host.listening().is_ok()
+        && host.is_wsl2().unwrap_or(false)
+        && host.wsl_network().as_deref() == Ok("mirrored")
+    {
+        return Ok(None);
+    }
     let who = owner.map_or("an unknown process".to_owned(), |owner| {
         match (&owner.process, owner.pid, &owner.user) {
             (Some(name), Some(pid), _) => format!("{name} (process {pid})"),

@@ -38,14 +38,14 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(answering(host));
     }
 
-    if host.exists(DEVICE)? {
-        if let Ok(Some(stat)) = host.stat(DEVICE)
-            && (stat.readable == Some(false) || stat.writable == Some(false))
-        {
-            return Ok(vec![closed(stat.mode.as_deref())]);
-        }
-    } else {
+    if host.exists(DEVICE) == Ok(false) {
         return Ok(vec![no_device(host)]);
+    }
+    // A driver that answers with an error tells enough where the device was not looked at.
+    if let Ok(Some(stat)) = host.stat(DEVICE)
+        && (stat.readable == Some(false) || stat.writable == Some(false))
+    {
+        return Ok(vec![closed(stat.mode.as_deref())]);
     }
     match state? {
         NvmlState::Ready => Ok(Vec::new()),

@@ -7,6 +7,7 @@ use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::wsl_effect::{Difference, differences};
+use crate::wsl_values::Pc;
 
 /// The values that the running machine tells of itself.
 const TOLD: [&str; 3] = ["memory", "swap", "processors"];
@@ -27,8 +28,15 @@ fn run(host: &Host, _: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let vm = host.wsl_vm()?;
-    let pc = super::pc(host).ok();
-    let differences = differences(&config.document, pc.as_ref(), &vm);
+    // A PC that does not tell its memory is taken to have what was asked of it; processors beyond
+    // those of the machine may not be there, and are left alone.
+    let pc = super::pc(host).unwrap_or(Pc {
+        memory: u64::MAX,
+        processors: vm.processors,
+        windows_build: None,
+        swap_disk_free: None,
+    });
+    let differences = differences(&config.document, Some(&pc), &vm);
     let since = config.modified.and_then(|modified| {
         Some(i64::try_from(modified).ok()? - i64::try_from(host.boot_time().ok()?).ok()?)
     });

@@ -32,13 +32,12 @@ impl Host {
     /// Whether Windows programs can be started from this WSL.
     pub fn interop(&self) -> Fact<bool> {
         let folder = "/proc/sys/fs/binfmt_misc";
-        let mut known = Ok(false);
-        for name in ["WSLInterop", "WSLInterop-late"] {
-            match self.text(&format!("{folder}/{name}")) {
-                Ok(Some(text)) => return Ok(!text.contains("disabled")),
-                Ok(None) => {}
-                Err(why) => known = Err(why),
-            }
+        // Where systemd takes part, the second name is used; mostly it is the first.
+        let mut known = self
+            .text(&format!("{folder}/WSLInterop"))
+            .map(|text| text.is_some_and(|text| !text.contains("disabled")));
+        if let Ok(Some(text)) = self.text(&format!("{folder}/WSLInterop-late")) {
+            known = Ok(!text.contains("disabled"));
         }
         known
     }
