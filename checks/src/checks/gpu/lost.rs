@@ -23,7 +23,8 @@ const STAYING: [(u32, &str); 6] = [
 
 fn run(host: &Host, _: &Intent) -> Answer {
     let state = host.nvml_state()?;
-    if state == NvmlState::NoLibrary || host.is_wsl2().unwrap_or(false) && state != NvmlState::Ready {
+    // What a GPU that WSL lost needs is Windows', and a check of WSL says so.
+    if state == NvmlState::NoLibrary || host.is_wsl2().unwrap_or(false) {
         return Ok(Vec::new());
     }
     let gpus = if state == NvmlState::Ready { host.gpus()? } else { Vec::new() };

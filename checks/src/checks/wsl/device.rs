@@ -52,7 +52,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         NvmlState::NoLibrary => {
             let brought = host.exists(&format!("{}/libcuda.so.1", super::LIBRARIES))?;
             // The library that is there and not found is the loader's check to tell.
-            if brought || super::in_container(host) {
+            if brought || host.is_container() {
                 return Ok(Vec::new());
             }
             Ok(vec![no_driver(host, intent)])
@@ -65,17 +65,14 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             // A Linux driver explains it all, and its own check tells.
             let foreign = host.library("libnvidia-ml.so.1").unwrap_or_default();
             if foreign.first().is_some_and(|library| !library.path.starts_with("/usr/lib/wsl/"))
-                && !super::in_container(host)
+                && !host.is_container()
             {
                 return Ok(Vec::new());
             }
             let title = format!("Windows' NVIDIA driver does not answer in WSL: {}", nvml_words(code));
-            let lines = super::lost::kernel_log(host).unwrap_or_default();
-            let finding = lines
-                .lines()
-                .filter(|line| line.contains("dxgk") && line.contains("failed"))
-                .take(3)
-                .fold(Finding::new("wsl.driver-silent", title), |finding, line| finding.seen(line.trim()));
+            let said =
+                host.kernel_lines(&["dxgk"]).into_iter().filter(|line| line.contains("failed")).take(3);
+            let finding = said.fold(Finding::new("wsl.driver-silent", title), Finding::seen);
             Ok(vec![finding.command(super::SHUTDOWN)])
         }
     }

@@ -25,7 +25,7 @@ pub(super) static CHECK: Check = Check {
 fn run(host: &Host, _: &Intent) -> Answer {
     // Inside WSL it evidently runs; a recording from there may tell of the PC all the same.
     let inside = host.wsl()?.is_some();
-    if super::in_container(host) || !(host.is_windows()? || inside && host.is_recorded()) {
+    if host.is_container() || !(host.is_windows()? || inside && host.is_recorded()) {
         return Ok(Vec::new());
     }
     let (status, list) = (host.wsl_status(), host.wsl_list());

@@ -14,7 +14,7 @@ pub(super) static CHECK: Check = Check {
 };
 
 fn run(host: &Host, _: &Intent) -> Answer {
-    if !host.is_wsl2()? || super::in_container(host) {
+    if !host.is_wsl2()? || host.is_container() {
         return Ok(Vec::new());
     }
     let mut findings = Vec::new();

@@ -29,7 +29,7 @@ pub(super) static CHECK: Check = Check {
 };
 
 fn run(host: &Host, intent: &Intent) -> Answer {
-    if !host.is_wsl2()? || super::in_container(host) || intent.cpu {
+    if !host.is_wsl2()? || host.is_container() || intent.cpu {
         return Ok(Vec::new());
     }
     let found: Vec<Library> = ["libcuda.so.1", "libnvidia-ml.so.1"]

@@ -18,7 +18,7 @@ pub(super) static CHECK: Check = Check {
 };
 
 fn run(host: &Host, intent: &Intent) -> Answer {
-    if !host.is_wsl2()? || super::in_container(host) || intent.cpu {
+    if !host.is_wsl2()? || host.is_container() || intent.cpu {
         return Ok(Vec::new());
     }
     let library = format!("{}/libcuda.so.1", super::LIBRARIES);

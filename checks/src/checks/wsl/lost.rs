@@ -2,7 +2,7 @@
 //! resident, which came before such losses in reports (microsoft/WSL#41224).
 
 use crate::checks::{Answer, Check, count};
-use crate::facts::{Fact, Host, Unknown, nvml_words};
+use crate::facts::{Host, nvml_words};
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
 
@@ -15,7 +15,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     // The error is -12, out of memory.
     let is_sign = |line: &&str| line.contains("make_resident") && line.contains("-12");
-    let log = kernel_log(host);
+    let log = host.kernel_log();
     let signs: Vec<&str> = log.as_deref().unwrap_or_default().lines().filter(is_sign).collect();
     let lost = host.gpus().unwrap_or_default().into_iter().find_map(|gpu| Some((gpu.index, gpu.lost()?)));
     let finding = match (lost, signs.last()) {
@@ -31,20 +31,4 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         (None, None) => return Ok(Vec::new()),
     };
     Ok(vec![signs.iter().rev().take(2).fold(finding, |finding, line| finding.seen(line.trim()))])
-}
-
-/// The kernel's log, by whichever program may read it.
-pub(super) fn kernel_log(host: &Host) -> Fact<String> {
-    let mut refused = Unknown::because("neither dmesg nor journalctl is there");
-    for words in [&["dmesg"][..], &["journalctl", "-k", "-b", "--no-pager"][..]] {
-        match host.command(words) {
-            Ok(Some(output)) if output.succeeded() => return Ok(output.text()),
-            Ok(Some(output)) => {
-                refused = Unknown(format!("`{}` says {}", words[0], output.error_text().trim()));
-            }
-            Ok(None) => {}
-            Err(why) => refused = why,
-        }
-    }
-    Err(refused)
 }

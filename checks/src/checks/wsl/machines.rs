@@ -20,7 +20,7 @@ pub(super) static CHECK: Check = Check {
 };
 
 fn run(host: &Host, intent: &Intent) -> Answer {
-    if !intent.has_several_nodes() || host.wsl()?.is_none() || super::in_container(host) {
+    if !intent.has_several_nodes() || host.wsl()?.is_none() || host.is_container() {
         return Ok(Vec::new());
     }
     let mode = host.wsl_network();

@@ -56,14 +56,9 @@ const LIBRARIES: &str = "/usr/lib/wsl/lib";
 /// How WSL is stopped, so that it reads its settings when it next starts.
 const SHUTDOWN: &str = "wsl.exe --shutdown";
 
-/// Whether this is a container, whose libraries and settings are its own and not those of WSL.
-fn in_container(host: &Host) -> bool {
-    ["/.dockerenv", "/run/.containerenv"].iter().any(|mark| host.exists(mark) == Ok(true))
-}
-
 /// Whether this is Windows or WSL 2: then `.wslconfig` matters.
 fn has_wslconfig(host: &Host) -> Fact<bool> {
-    Ok((host.is_windows()? || host.is_wsl2()?) && !in_container(host))
+    Ok((host.is_windows()? || host.is_wsl2()?) && !host.is_container())
 }
 
 /// What a run asks of this machine, with the defaults of `yolo train`.

@@ -70,7 +70,7 @@ fn several(host: &Host, status: Status, who: &str) -> Finding {
 fn of_container(host: &Host, there: usize) -> Option<Finding> {
     let wanted = host.env("NVIDIA_VISIBLE_DEVICES").ok().flatten()?;
     let numbers: Option<Vec<usize>> = wanted.split(',').map(|word| word.trim().parse().ok()).collect();
-    let numbers = numbers.filter(|numbers| super::in_container(host) && numbers.len() < there)?;
+    let numbers = numbers.filter(|numbers| host.is_container() && numbers.len() < there)?;
     let title = format!(
         "this container was given GPU {wanted} and sees {}: WSL cannot hide some of them",
         count(there, "GPU")
