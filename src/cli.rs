@@ -74,6 +74,32 @@ pub(crate) struct DoctorArgs {
 pub(crate) struct MeantRun {
     #[command(flatten)]
     pub(crate) train: TrainArgs,
+    #[command(flatten)]
+    pub(crate) machines: MachinesArgs,
+}
+
+/// Options of a run on several machines, by which a machine can be judged before it takes part.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Several machines")]
+pub(crate) struct MachinesArgs {
+    /// Machines that take part [default: 1]
+    #[arg(long, value_name = "N")]
+    pub(crate) nnodes: Option<usize>,
+    /// Which of them this is, from 0
+    #[arg(long, value_name = "N")]
+    pub(crate) node_rank: Option<usize>,
+    /// Name or address of machine 0, where the ranks meet
+    #[arg(long, value_name = "HOST")]
+    pub(crate) master_addr: Option<String>,
+    /// The port there [default: 29500]
+    #[arg(long, value_name = "PORT")]
+    pub(crate) master_port: Option<u16>,
+    /// How ranks talk: nccl or gloo [default: nccl between GPUs, else gloo]
+    #[arg(long, value_name = "BACKEND")]
+    pub(crate) backend: Option<String>,
+    /// Mixed precision, or not
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub(crate) amp: Option<bool>,
 }
 
 /// The options of `yolo setup`.

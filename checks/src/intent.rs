@@ -3,6 +3,11 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Images a step over all ranks unless the run says otherwise, as in YOLOv5.
+const DEFAULT_BATCH: i64 = 16;
+/// Pixels unless the run says otherwise, as in YOLOv5.
+const DEFAULT_IMAGE_SIZE: usize = 640;
+
 /// A run that is meant. What is `None` was not said: defaults are the plan's to choose.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -55,6 +60,26 @@ impl Intent {
     /// Ranks on this machine, as far as the options tell: one a device, at least one.
     pub fn ranks_here(&self) -> usize {
         self.ranks.unwrap_or(self.devices.len()).max(1)
+    }
+
+    /// Ranks on this machine that each have a GPU: several ranks without `--device cpu` are NCCL's.
+    pub fn ranks_on_gpus(&self) -> usize {
+        if self.cpu || self.devices.is_empty() { 0 } else { self.devices.len() }
+    }
+
+    /// Ranks of all machines.
+    pub fn ranks_in_all(&self) -> usize {
+        self.ranks_here() * self.nnodes.unwrap_or(1).max(1)
+    }
+
+    /// Images a step over all ranks; `None` where the program shall choose.
+    pub fn images_a_step(&self) -> Option<usize> {
+        usize::try_from(self.batch.unwrap_or(DEFAULT_BATCH)).ok().filter(|&images| images > 0)
+    }
+
+    /// Side of the images in pixels.
+    pub fn pixels(&self) -> usize {
+        self.image_size.unwrap_or(DEFAULT_IMAGE_SIZE)
     }
 
     /// Whether several machines take part.

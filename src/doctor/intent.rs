@@ -10,16 +10,25 @@ use crate::cli::MeantRun;
 /// clap's message, as they would there.
 pub(super) fn of_words(words: &[String]) -> Intent {
     let words = words.iter().enumerate().filter(|(place, word)| *place > 0 || *word != "train");
-    let train = MeantRun::parse_from(words.map(|(_, word)| word)).train;
-    Intent { resume: train.resume.clone(), ..of_options(&train.options()) }
+    let MeantRun { train, machines } = MeantRun::parse_from(words.map(|(_, word)| word));
+    Intent {
+        resume: train.resume.clone(),
+        nnodes: machines.nnodes,
+        node_rank: machines.node_rank,
+        master_addr: machines.master_addr,
+        master_port: machines.master_port,
+        backend: machines.backend.map(|word| word.to_ascii_lowercase()),
+        amp: machines.amp,
+        ..of_options(&train.options())
+    }
 }
 
 /// The run that options mean.
 fn of_options(options: &TrainOptions) -> Intent {
     let text = |path: &std::path::Path| path.to_string_lossy().into_owned();
     let device = options.device.as_deref().map(str::trim).filter(|words| !words.is_empty());
-    let numbers: Option<Vec<usize>> =
-        device.and_then(|words| words.split(',').map(|word| word.trim().parse().ok()).collect());
+    let number = |word: &str| word.trim().trim_start_matches("cuda:").parse().ok();
+    let numbers: Option<Vec<usize>> = device.and_then(|words| words.split(',').map(number).collect());
     let cpu = device.is_some_and(|words| words.eq_ignore_ascii_case("cpu"));
     Intent {
         run: true,
@@ -65,6 +74,18 @@ mod tests {
     #[test]
     fn the_processor_is_no_device_number() {
         assert!(intent("train --device cpu --nproc-per-node 2").cpu);
-        assert_eq!(intent("--device cuda:0").device_words.as_deref(), Some("cuda:0"));
+        assert_eq!(intent("--device cuda:0").devices, [0]);
+        assert_eq!(intent("--device gpu").device_words.as_deref(), Some("gpu"));
+    }
+
+    #[test]
+    fn options_of_several_machines_are_understood_before_train_has_them() {
+        let meant =
+            intent("--nnodes 2 --node-rank 1 --master-addr 10.0.0.7 --master-port 29400 --backend NCCL");
+        assert_eq!((meant.nnodes, meant.node_rank, meant.master_port), (Some(2), Some(1), Some(29400)));
+        assert_eq!(
+            (meant.master_addr.as_deref(), meant.backend.as_deref()),
+            (Some("10.0.0.7"), Some("nccl"))
+        );
     }
 }
