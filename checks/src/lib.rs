@@ -9,6 +9,7 @@ pub mod checks;
 pub mod facts;
 mod finding;
 mod intent;
+mod needs;
 pub mod variant;
 pub mod wsl_effect;
 pub mod wsl_output;

@@ -9,7 +9,7 @@ const GIB: u64 = 1 << 30;
 /// The least and the most that Windows keeps, in bytes; between them it keeps a quarter of the PC.
 const WINDOWS_SHARE: (u64, u64) = (4 * GIB, 16 * GIB);
 /// What Linux itself takes, with the page cache that keeps a disk usable.
-const LINUX: u64 = 2 * GIB;
+pub(crate) const LINUX: u64 = 2 * GIB;
 /// What a rank takes before it holds an image: libtorch, CUDA's libraries and its context.
 const RANK: u64 = 3 * GIB;
 /// What a rank's loading threads hold at 640 pixels; it grows with the area of an image.

@@ -151,6 +151,14 @@ fn gigabytes(bytes: u64) -> String {
     format!("{:.1} GB", bytes as f64 / 1e9)
 }
 
+/// Cores that this process may use: those that the system counts, or fewer where a control group
+/// allows a share of them only.
+fn cores(host: &Host) -> Option<usize> {
+    let counted = host.system().ok()?.cores.and_then(|cores| usize::try_from(cores).ok())?;
+    let share = host.cgroup_cpu_limit().ok().flatten().map_or(counted, |limit| limit.ceil() as usize);
+    Some(counted.min(share).max(1))
+}
+
 /// `1 GPU`, `2 GPUs`.
 fn count(number: usize, word: &str) -> String {
     format!("{number} {word}{}", if number == 1 { "" } else { "s" })

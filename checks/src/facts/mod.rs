@@ -9,7 +9,7 @@ mod live;
 mod question;
 mod recording;
 mod redact;
-mod view;
+pub(crate) mod view;
 
 pub use answer::{
     Fact, FileSystem, Interface, Kind, Library, Listener, Output, Places, Process, Stat, System, Unknown,

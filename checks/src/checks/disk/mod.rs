@@ -1,7 +1,21 @@
 //! Disk and data set.
 
+mod data_set;
+mod images;
+mod kind;
+mod labels;
 mod space;
+mod temporary;
+mod weights;
 
 use super::Check;
 
-pub(super) const CHECKS: &[&Check] = &[&space::CHECK];
+pub(super) const CHECKS: &[&Check] = &[
+    &space::CHECK,
+    &temporary::CHECK,
+    &data_set::CHECK,
+    &labels::CHECK,
+    &images::CHECK,
+    &kind::CHECK,
+    &weights::CHECK,
+];

@@ -1,7 +1,7 @@
-//! Whether there is room for what a run writes.
+//! Whether there is room for what a run writes, and whether the disk takes new files at all.
 
 use crate::checks::{Answer, Check, gigabytes};
-use crate::facts::Host;
+use crate::facts::{FileSystem, Host};
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
 
@@ -9,10 +9,12 @@ use crate::intent::Intent;
 const LEAST: u64 = 500_000_000;
 /// Below this an installation and a few runs will fill the disk soon.
 const COMFORTABLE: u64 = 5_000_000_000;
+/// A disk with fewer free file entries is as good as full.
+const LEAST_FILES: u64 = 1000;
 
 pub(super) static CHECK: Check = Check {
     question: "Is there room on the disks that a run writes to?",
-    reports: &["disk.free", "disk.full"],
+    reports: &["disk.free", "disk.full", "disk.read-only"],
     preflight: true,
     run,
 };
@@ -24,21 +26,45 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let mut findings = Vec::new();
     for (purpose, folder) in folders {
         let Some(folder) = folder else { continue };
-        let space = match host.file_system(&folder) {
-            Ok(space) => space,
-            Err(why) => {
-                findings.push(Finding::skipped("disk.free", &why));
-                continue;
-            }
-        };
-        let Some(free) = space.available else { continue };
-        let title = format!("{} free for {purpose}", gigabytes(free));
-        let finding = match free {
-            bytes if bytes < LEAST => Finding::new("disk.full", title),
-            bytes if bytes < COMFORTABLE => Finding::new("disk.full", title).status(Status::Warning),
-            _ => Finding::ok("disk.free", title),
-        };
-        findings.push(finding.seen(folder));
+        match host.file_system(&folder) {
+            Ok(space) => findings.extend(judge(host, purpose, &folder, &space)),
+            Err(why) => findings.push(Finding::skipped("disk.free", &why)),
+        }
     }
     Ok(findings)
+}
+
+fn judge(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> Option<Finding> {
+    let is_read_only = space.options.iter().any(|option| option == "ro");
+    let may_not = || host.stat(folder).ok().flatten().and_then(|stat| stat.writable) == Some(false);
+    if is_read_only || may_not() {
+        let mount = space.mount.as_deref().unwrap_or(folder);
+        let why = if is_read_only { "is mounted read-only" } else { "may not be written by this user" };
+        let title = format!("{folder}, for {purpose}, {why}");
+        let finding = Finding::new("disk.read-only", title).seen(format!("it lies on {mount}"));
+        let home = host.env("HOME").ok().flatten().filter(|home| folder.starts_with(home.as_str()));
+        return Some(match home {
+            Some(_) if !is_read_only => finding.command(format!("sudo chown -R \"$USER\" '{folder}'")),
+            _ => finding,
+        });
+    }
+    let free = space.available?;
+    if let Some(files) = space.inodes_free.filter(|&files| files < LEAST_FILES && free >= LEAST) {
+        // File systems without a fixed number of files, such as btrfs and 9p, answer 0.
+        if files > 0 || space.kind.as_deref().is_some_and(|kind| kind.starts_with("ext") || kind == "xfs") {
+            let title = format!("only {files} more files fit on the disk for {purpose}");
+            return Some(
+                Finding::new("disk.full", title)
+                    .seen(folder)
+                    .remedy("delete small files that nobody needs there"),
+            );
+        }
+    }
+    let title = format!("{} free for {purpose}", gigabytes(free));
+    let finding = match free {
+        bytes if bytes < LEAST => Finding::new("disk.full", title),
+        bytes if bytes < COMFORTABLE => Finding::new("disk.full", title).status(Status::Warning),
+        _ => Finding::ok("disk.free", title),
+    };
+    Some(finding.seen(folder))
 }

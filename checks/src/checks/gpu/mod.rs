@@ -11,6 +11,7 @@ mod memory;
 mod memory_errors;
 mod mig;
 mod mode;
+mod peer;
 mod visible;
 
 use super::Check;
@@ -30,6 +31,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &memory_errors::CHECK,
     &clocks::CHECK,
     &link::CHECK,
+    &peer::CHECK,
 ];
 
 /// The GPUs that answer and that the run would use: those that it names, else all.

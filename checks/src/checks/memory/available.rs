@@ -1,10 +1,11 @@
 //! Whether there is memory for a run: what is free on the machine, and what the control group of a
-//! container or a batch job allows.
+//! container or a batch job allows, against what this run needs.
 
 use crate::checks::{Answer, Check, gigabytes};
 use crate::facts::Host;
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
+use crate::needs::{self, Need};
 
 /// A small run on one process: yolov5n at 320 px and batch 8 was measured at 1.4 GB with the
 /// original; twice that leaves room for the system.
@@ -19,34 +20,79 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-fn run(host: &Host, _: &Intent) -> Answer {
+fn run(host: &Host, intent: &Intent) -> Answer {
     let memory = host.memory()?;
+    let need = intent.run.then(|| needs::in_memory(intent, intent.workers.unwrap_or(8)));
     let limit = host.cgroup_memory_limit().ok().flatten().filter(|limit| limit.bytes < memory.total);
     // How much WSL was given at all is the question of its own check.
     let given = host.is_wsl2().unwrap_or(false) && limit.is_none() && memory.total < COMFORTABLE;
     let usable = limit.as_ref().map_or(memory.available, |limit| limit.bytes.min(memory.available));
-    let status = match usable {
-        _ if given => Status::Ok,
-        bytes if bytes < LEAST => Status::Error,
-        bytes if bytes < COMFORTABLE => Status::Warning,
-        _ => Status::Ok,
-    };
+    let status = if given { Status::Ok } else { judge(usable, need.as_ref()) };
     let swap = format!("swap {}", gigabytes(memory.swap_total));
+    let wanted = need
+        .as_ref()
+        .filter(|_| status > Status::Ok)
+        .map_or(String::new(), |need| format!(", and this run needs about {}", gigabytes(need.bytes)));
+    let explain = |finding: Finding| match &need {
+        Some(need) if status > Status::Ok => finding.seen(format!("it needs {}", need.from)),
+        _ => finding,
+    };
     let mut findings = Vec::new();
+    let is_limit = limit.as_ref().is_some_and(|limit| limit.bytes <= memory.available);
     if let Some(limit) = &limit {
         let title = format!(
             "a control group allows {} of this machine's {}",
             gigabytes(limit.bytes),
             gigabytes(memory.total)
         );
-        let finding = Finding::new("memory.limited", title).status(status.max(Status::Info));
-        findings.push(finding.seen(limit.file.clone()));
+        let (title, status) = if is_limit {
+            (format!("{title}{wanted}"), status.max(Status::Info))
+        } else {
+            (title, Status::Info)
+        };
+        let finding = Finding::new("memory.limited", title).status(status).seen(limit.file.clone());
+        let finding = match need.as_ref().filter(|_| is_limit && status > Status::Info) {
+            Some(need) => raise(host, finding, need.bytes),
+            None => finding,
+        };
+        findings.push(if is_limit { explain(finding) } else { finding });
     }
     let title = format!("{} of {} are free", gigabytes(memory.available), gigabytes(memory.total));
-    if limit.is_none() && status > Status::Ok {
-        findings.push(Finding::new("memory.low", title).status(status).seen(swap));
+    // In WSL the machine is a part of the PC: that it was given too little is WSL's finding.
+    let is_wsl_share = host.is_wsl2().unwrap_or(false)
+        && need.as_ref().is_some_and(|need| memory.total < need.bytes)
+        && memory.available >= LEAST;
+    if !is_limit && status > Status::Ok && !is_wsl_share {
+        let finding = Finding::new("memory.low", format!("{title}{wanted}")).status(status).seen(swap);
+        findings.push(explain(finding));
     } else {
         findings.push(Finding::ok("memory.available", title).seen(swap));
     }
     Ok(findings)
+}
+
+/// Less than is needed is worth a warning, since the need is an estimate; less than half is an
+/// error.
+fn judge(usable: u64, need: Option<&Need>) -> Status {
+    let (comfortable, least) = need.map_or((COMFORTABLE, LEAST), |need| (need.bytes, need.bytes / 2));
+    match usable {
+        bytes if bytes < least => Status::Error,
+        bytes if bytes < comfortable => Status::Warning,
+        _ => Status::Ok,
+    }
+}
+
+/// Where the limit comes from is where it is raised.
+fn raise(host: &Host, finding: Finding, bytes: u64) -> Finding {
+    let wanted = bytes.div_ceil(1_000_000_000);
+    let groups = host.text("/proc/self/cgroup").ok().flatten().unwrap_or_default();
+    let is_job = groups.contains("slurm") || host.env("SLURM_JOB_ID").is_ok_and(|id| id.is_some());
+    let is_container = groups.contains("docker") || host.exists("/.dockerenv").unwrap_or(false);
+    if is_job {
+        finding.command(format!("sbatch --mem={wanted}G …"))
+    } else if is_container {
+        finding.command(format!("docker run --memory={wanted}g …"))
+    } else {
+        finding
+    }
 }

@@ -1,7 +1,10 @@
 //! Memory and shared memory.
 
 mod available;
+mod cache;
+mod killed;
+mod shared;
 
 use super::Check;
 
-pub(super) const CHECKS: &[&Check] = &[&available::CHECK];
+pub(super) const CHECKS: &[&Check] = &[&available::CHECK, &shared::CHECK, &cache::CHECK, &killed::CHECK];

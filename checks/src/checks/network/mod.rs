@@ -1,7 +1,37 @@
 //! Network and ports.
 
+mod firewall;
+mod interfaces;
+mod names;
 mod port;
 
 use super::Check;
 
-pub(super) const CHECKS: &[&Check] = &[&port::CHECK];
+pub(super) const CHECKS: &[&Check] = &[&port::CHECK, &names::CHECK, &interfaces::CHECK, &firewall::CHECK];
+
+/// Beginnings of the names of bridges, tunnels and ends of containers, which lead to no machine.
+const VIRTUAL: [&str; 18] = [
+    "docker",
+    "br-",
+    "veth",
+    "virbr",
+    "tailscale",
+    "wg",
+    "tun",
+    "tap",
+    "cni",
+    "flannel",
+    "cali",
+    "zt",
+    "vmnet",
+    "lxc",
+    "podman",
+    "vnet",
+    "kube",
+    "dummy",
+];
+
+/// Whether an interface can lead to other machines, by its name.
+fn leads_out(interface: &str) -> bool {
+    interface != "lo" && !VIRTUAL.iter().any(|begin| interface.starts_with(begin))
+}

@@ -4,15 +4,23 @@
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
-use crate::finding::Finding;
+use crate::finding::{Finding, Status};
 use crate::intent::Intent;
 
 /// Where ranks of several machines meet unless the run says otherwise.
 const DEFAULT_PORT: u16 = 29500;
+/// Ports below this are for root, unless the system says otherwise.
+const PRIVILEGED: u16 = 1024;
 
 pub(super) static CHECK: Check = Check {
     question: "Can the ranks meet?",
-    reports: &["network.loopback", "network.no-loopback", "network.port-taken"],
+    reports: &[
+        "network.loopback",
+        "network.no-loopback",
+        "network.port-taken",
+        "network.port-privileged",
+        "network.port-ephemeral",
+    ],
     preflight: true,
     run,
 };
@@ -26,7 +34,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let listens = intent.has_several_nodes() && intent.node_rank.unwrap_or(0) == 0;
     if intent.master_port.is_some() && !intent.has_several_nodes() || listens {
         let port = intent.master_port.unwrap_or(DEFAULT_PORT);
-        findings.extend(taken(host, port)?);
+        match privileged(host, port) {
+            Some(finding) => findings.push(finding),
+            None => findings.extend(taken(host, port)?.or_else(|| ephemeral(host, port))),
+        }
     }
     Ok(findings)
 }
@@ -64,4 +75,29 @@ fn taken(host: &Host, port: u16) -> Result<Option<Finding>, crate::facts::Unknow
         Some(pid) => finding.command(format!("kill {pid}")),
         None => finding,
     }))
+}
+
+/// Ports that only root may listen on.
+fn privileged(host: &Host, port: u16) -> Option<Finding> {
+    let first = host.text("/proc/sys/net/ipv4/ip_unprivileged_port_start").ok().flatten();
+    let first = first.and_then(|text| text.trim().parse().ok()).unwrap_or(PRIVILEGED);
+    let is_root = host.user().is_ok_and(|user| user.uid == Some(0));
+    let is_windows = host.os().is_ok_and(|os| os == "windows");
+    (port < first && !is_root && !is_windows).then(|| {
+        let title = format!("port {port} of this run is for root: others may listen from {first} on");
+        Finding::new("network.port-privileged", title)
+            .remedy(format!("choose another, such as --master-port {DEFAULT_PORT}"))
+    })
+}
+
+/// Ports that the kernel hands out to connections of other programs.
+fn ephemeral(host: &Host, port: u16) -> Option<Finding> {
+    let range = host.text("/proc/sys/net/ipv4/ip_local_port_range").ok().flatten()?;
+    let mut ends = range.split_whitespace().map_while(|word| word.parse::<u16>().ok());
+    let (first, last) = (ends.next()?, ends.next()?);
+    (first..=last).contains(&port).then(|| {
+        let title =
+            format!("port {port} is one of {first} to {last}, which other programs are given at any time");
+        Finding::new("network.port-ephemeral", title).status(Status::Info)
+    })
 }

@@ -1,5 +1,25 @@
 //! The run that is meant.
 
+mod backend;
+mod batch;
+mod devices;
+mod gpu_memory;
+mod model;
+mod precision;
+mod resume;
+mod sync_bn;
+mod workers;
+
 use super::Check;
 
-pub(super) const CHECKS: &[&Check] = &[];
+pub(super) const CHECKS: &[&Check] = &[
+    &devices::CHECK,
+    &batch::CHECK,
+    &gpu_memory::CHECK,
+    &workers::CHECK,
+    &sync_bn::CHECK,
+    &precision::CHECK,
+    &backend::CHECK,
+    &model::CHECK,
+    &resume::CHECK,
+];

@@ -1,5 +1,8 @@
 //! The environment of the shell.
 
+mod program;
+mod variables;
+
 use super::Check;
 
-pub(super) const CHECKS: &[&Check] = &[];
+pub(super) const CHECKS: &[&Check] = &[&variables::CHECK, &program::CHECK];

@@ -1,7 +1,12 @@
 //! Operating system and processor.
 
+mod leftovers;
+mod limits;
+mod numa;
 mod platform;
+mod session;
 
 use super::Check;
 
-pub(super) const CHECKS: &[&Check] = &[&platform::CHECK];
+pub(super) const CHECKS: &[&Check] =
+    &[&platform::CHECK, &limits::CHECK, &leftovers::CHECK, &session::CHECK, &numa::CHECK];

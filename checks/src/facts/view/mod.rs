@@ -4,6 +4,7 @@
 
 pub(super) mod cgroup;
 pub(super) mod container;
+pub(crate) mod data_set;
 pub(super) mod distribution;
 pub(super) mod gpu;
 pub(super) mod gpu_names;

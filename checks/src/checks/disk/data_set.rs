@@ -1,0 +1,122 @@
+//! Whether the data set of this run is described by a yaml that can be read, and its images lie
+//! where the yaml says.
+
+use crate::checks::{Answer, Check};
+use crate::facts::Host;
+use crate::facts::view::data_set::{DataSet, Described, drive_path};
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check = Check {
+    question: "Is the data set of this run there?",
+    reports: &["disk.data-set", "disk.data-missing", "disk.data-yaml"],
+    preflight: true,
+    run,
+};
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    let Some(word) = &intent.data else { return Ok(Vec::new()) };
+    let set = match host.data_set(word)? {
+        Described::Named => return Ok(Vec::new()),
+        Described::Missing(tried) => {
+            let title = format!("there is no data set {word}");
+            let finding = tried.iter().fold(Finding::new("disk.data-missing", title), |finding, path| {
+                finding.seen(format!("{path} is not there"))
+            });
+            return Ok(vec![windows_path(host, word).map_or(finding.clone(), |text| finding.remedy(text))]);
+        }
+        Described::Garbled(yaml, why) => {
+            let title = format!("the data set {yaml} cannot be read as YAML: {why}");
+            return Ok(vec![Finding::new("disk.data-yaml", title)]);
+        }
+        Described::Yaml(set) => set,
+    };
+    let mistakes = mistakes(&set);
+    if !mistakes.is_empty() {
+        let title = format!("the data set {} cannot be used: {}", set.yaml, mistakes.join("; "));
+        return Ok(vec![Finding::new("disk.data-yaml", title)]);
+    }
+    let mut lost = Vec::new();
+    for split in ["train", "val"] {
+        for entry in set.entries(split).into_iter().filter(|entry| !entry.contains(['*', '?', '['])) {
+            if set.place(host, &entry)?.is_none() {
+                lost.push((split, entry));
+            }
+        }
+    }
+    let mut findings: Vec<Finding> = missing(host, &set, &lost).into_iter().collect();
+    if let (true, Some(nc)) = (findings.is_empty(), set.keys.get("nc").and_then(serde_json::Value::as_u64)) {
+        let names = set.classes().unwrap_or_default();
+        if nc != names as u64 {
+            let title = format!("{} says nc: {nc}, but names has {names}; the names count", set.yaml);
+            findings.push(Finding::new("disk.data-yaml", title).status(crate::finding::Status::Warning));
+        }
+    }
+    if findings.is_empty() {
+        let images = set.images(host, "train").map_or(String::new(), |images| match images.paths.len() {
+            0 => String::new(),
+            number => format!(", {number} images to train on"),
+        });
+        findings.push(Finding::ok("disk.data-set", format!("the data set {word} is there{images}")));
+    }
+    Ok(findings)
+}
+
+/// What a yaml lacks.
+fn mistakes(set: &DataSet) -> Vec<String> {
+    let mut mistakes = Vec::new();
+    for key in ["train", "val"] {
+        if set.entries(key).is_empty() {
+            mistakes.push(format!("{key}: is missing"));
+        }
+    }
+    match set.keys.get("names") {
+        None | Some(serde_json::Value::Null) => mistakes.push("names: is missing".to_owned()),
+        Some(serde_json::Value::Object(names)) => {
+            let wrong = names.keys().find(|key| !key.parse::<usize>().is_ok_and(|key| key < names.len()));
+            mistakes.extend(wrong.map(|key| {
+                format!(
+                    "names: has the key {key}, but classes are numbered 0 to {}",
+                    names.len().saturating_sub(1)
+                )
+            }));
+        }
+        Some(serde_json::Value::Array(_)) => {}
+        Some(other) => mistakes.push(format!("names: is {other}, not a list or a table")),
+    }
+    if set.classes() == Some(0) {
+        mistakes.push("names: is empty".to_owned());
+    }
+    mistakes
+}
+
+/// The paths of the yaml that lead nowhere, which have one cause.
+fn missing(host: &Host, set: &DataSet, lost: &[(&str, String)]) -> Option<Finding> {
+    let (_, first) = lost.first()?;
+    let mut splits: Vec<&str> = lost.iter().map(|(split, _)| *split).collect();
+    splits.dedup();
+    let title = format!("the images of {} are not where {} says", splits.join(" and "), set.yaml);
+    let seen = lost.iter().flat_map(|(_, entry)| set.candidates(entry));
+    let finding = seen.fold(Finding::new("disk.data-missing", title), |finding, path| {
+        finding.seen(format!("{path} is not there"))
+    });
+    let root = set.keys.get("path").and_then(serde_json::Value::as_str).unwrap_or_default();
+    let advice = windows_path(host, first).or_else(|| windows_path(host, root));
+    let keys = splits.join(": and ");
+    let text = advice.unwrap_or_else(|| {
+        format!("correct path: or {keys}: in {}, or move the images to one of these places", set.yaml)
+    });
+    Some(finding.remedy(text))
+}
+
+/// What a path of Windows is called on this system.
+fn windows_path(host: &Host, path: &str) -> Option<String> {
+    let (drive, rest) = drive_path(path).filter(|_| host.os().is_ok_and(|os| os == "linux"))?;
+    let rest = rest.replace('\\', "/");
+    Some(match host.wsl() {
+        Ok(Some(_)) => format!("in WSL write {path} as /mnt/{}{rest}", drive.to_ascii_lowercase()),
+        _ => format!(
+            "{path} is a path of Windows, which this machine does not have: write where the files lie here"
+        ),
+    })
+}

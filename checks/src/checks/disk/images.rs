@@ -1,0 +1,104 @@
+//! Whether the images of this run's data set are whole. Only the first and last bytes of a few are
+//! looked at: a cut download, a page saved as a picture and a format that is not read show there.
+
+use crate::checks::{Answer, Check, count};
+use crate::facts::Host;
+use crate::facts::view::data_set::{Described, sample};
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+/// YOLOv5 leaves out images with a shorter side, in pixels.
+const LEAST_SIDE: u32 = 10;
+/// Picture formats that are not read.
+const NOT_READ: [&str; 6] = ["gif", "heic", "heif", "avif", "svg", "jp2"];
+
+pub(super) static CHECK: Check = Check {
+    question: "Are the images of this run's data set whole?",
+    reports: &["disk.images-broken", "disk.images-format"],
+    preflight: false,
+    run,
+};
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    let Some(word) = &intent.data else { return Ok(Vec::new()) };
+    let Described::Yaml(set) = host.data_set(word)? else { return Ok(Vec::new()) };
+    let Ok(images) = set.images(host, "train") else { return Ok(Vec::new()) };
+    let (mut looked, mut broken, mut format) = (0, Vec::new(), Vec::new());
+    for path in sample(&images.paths) {
+        let Ok(Some(head)) = host.head(path) else { continue };
+        looked += 1;
+        match judge(&head, || host.tail(path).ok().flatten()) {
+            Some(Fault::Broken(why)) => broken.push(format!("{path}: {why}")),
+            Some(Fault::Format(why)) => format.push(format!("{path}: {why}")),
+            None => {}
+        }
+    }
+    let is_unread = |path: &&String| {
+        path.rsplit_once('.').is_some_and(|(_, end)| NOT_READ.contains(&end.to_ascii_lowercase().as_str()))
+    };
+    let unread: Vec<&String> = images.others.iter().filter(is_unread).collect();
+    let mut findings = Vec::new();
+    if let Some(first) = broken.first() {
+        let title = format!("{} of {} that were looked at are broken", broken.len(), count(looked, "image"));
+        findings.push(Finding::new("disk.images-broken", title).seen(first));
+    }
+    if !format.is_empty() || !unread.is_empty() {
+        let number = format.len() + unread.len();
+        let title = format!("{} cannot be trained on", count(number, "image"));
+        let first =
+            format.first().cloned().or_else(|| Some(format!("{}: this format is not read", unread.first()?)));
+        findings.extend(first.map(|first| Finding::new("disk.images-format", title).seen(first)));
+    }
+    Ok(findings)
+}
+
+enum Fault {
+    Broken(&'static str),
+    Format(String),
+}
+
+fn judge(head: &[u8], tail: impl FnOnce() -> Option<Vec<u8>>) -> Option<Fault> {
+    match head {
+        [] => Some(Fault::Broken("it is empty")),
+        [0xFF, 0xD8, ..] => {
+            let tail = tail()?;
+            // Cameras append bytes after the end mark; a cut file has the mark nowhere near its end.
+            let ends = tail.windows(2).any(|pair| pair == [0xFF, 0xD9]);
+            (!ends).then_some(Fault::Broken("the JPEG has no end: it was cut off"))
+        }
+        [0x89, b'P', b'N', b'G', ..] => {
+            let side = |at: usize| head.get(at..at + 4)?.try_into().ok().map(u32::from_be_bytes);
+            let (width, height) = (side(16)?, side(20)?);
+            if width.min(height) < LEAST_SIDE {
+                return Some(Fault::Format(format!("it has only {width}x{height} pixels")));
+            }
+            let ends = tail()?.windows(4).any(|word| word == b"IEND");
+            (!ends).then_some(Fault::Broken("the PNG has no end: it was cut off"))
+        }
+        [b'G', b'I', b'F', b'8', ..] => Some(Fault::Format("it is a GIF, whatever its name says".to_owned())),
+        [first, ..] if *first == b'<' || head.starts_with(b"\n<") => {
+            Some(Fault::Broken("it is a web page, not a picture"))
+        }
+        _ if head.starts_with(b"version https://git-lfs") => {
+            Some(Fault::Broken("it is a pointer of Git LFS; `git lfs pull` fetches the picture"))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_judged(mut head in proptest::collection::vec(any::<u8>(), 0..40), png: bool) {
+            if png {
+                head.splice(0..0, *b"\x89PNG");
+            }
+            let _ = judge(&head, || Some(head.clone()));
+        }
+    }
+}

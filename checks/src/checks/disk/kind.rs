@@ -1,0 +1,71 @@
+//! Whether the data set lies on a disk that can feed ranks: network drives answer slowly and lose
+//! their locks, and a folder that may not be written cannot keep the list of verified images.
+
+use crate::checks::{Answer, Check};
+use crate::facts::Host;
+use crate::facts::view::data_set::{DataSet, Described, label_of, parent};
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+/// File systems that other machines serve, as /proc/mounts names them.
+const NETWORK: [&str; 12] = [
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "smbfs",
+    "fuse.sshfs",
+    "fuse.rclone",
+    "fuse.s3fs",
+    "fuse.gcsfuse",
+    "ceph",
+    "lustre",
+    "afs",
+];
+
+pub(super) static CHECK: Check = Check {
+    question: "Can the disk of the data set feed the ranks?",
+    reports: &["disk.network", "disk.labels-read-only"],
+    preflight: false,
+    run,
+};
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    let mut findings = Vec::new();
+    let set = match intent.data.as_deref().map(|word| host.data_set(word)) {
+        Some(Ok(Described::Yaml(set))) => Some(set),
+        _ => None,
+    };
+    let images = set.as_ref().and_then(|set| folder_of_images(host, set));
+    let place = images.clone().or(host.places()?.working);
+    if let Some(folder) = place
+        && let Ok(space) = host.file_system(&folder)
+        && let Some(kind) = space.kind.filter(|kind| NETWORK.contains(&kind.as_str()))
+    {
+        let title = format!("{folder} lies on a network drive ({kind})");
+        let finding = Finding::new("disk.network", title);
+        // Images and labels are copied together: the folder that holds both.
+        let whole = folder.rfind("/images").map(|at| folder[..at].to_owned());
+        findings.push(match (host.places()?.data, whole) {
+            (Some(data), Some(whole)) => finding.command(format!("cp -r '{whole}' '{data}/datasets/'")),
+            _ => finding,
+        });
+    }
+    if let Some(folder) = images.and_then(|images| parent(&label_of(&format!("{images}/x.jpg"))))
+        && let Some(above) = parent(&folder)
+    {
+        let may_not = host.stat(&above).ok().flatten().and_then(|stat| stat.writable) == Some(false);
+        let is_read_only =
+            || host.file_system(&above).is_ok_and(|space| space.options.iter().any(|one| one == "ro"));
+        if may_not || is_read_only() {
+            findings.push(Finding::new("disk.labels-read-only", format!("{above} may not be written")));
+        }
+    }
+    Ok(findings)
+}
+
+/// The first folder of training images.
+fn folder_of_images(host: &Host, set: &DataSet) -> Option<String> {
+    let entry = set.entries("train").into_iter().next()?;
+    set.place(host, &entry).ok().flatten().filter(|path| !path.ends_with(".txt"))
+}

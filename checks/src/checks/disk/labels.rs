@@ -1,0 +1,156 @@
+//! Whether the labels of this run's data set are what YOLOv5 reads. A few files, spread over the
+//! data set, are read; a mistake of an export is in most of them.
+
+use std::collections::BTreeSet;
+
+use crate::checks::{Answer, Check, count};
+use crate::facts::Host;
+use crate::facts::view::data_set::{DataSet, Described, label_of, parent, sample};
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check = Check {
+    question: "Are the labels of this run's data set readable?",
+    reports: &[
+        "disk.labels",
+        "disk.labels-missing",
+        "disk.labels-class",
+        "disk.labels-columns",
+        "disk.labels-range",
+        "disk.labels-flat",
+        "disk.labels-twice",
+    ],
+    preflight: false,
+    run,
+};
+
+/// How much of a box may stick out of the image before it is a mistake and no rounding.
+const ROUNDING: f64 = 1e-3;
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    let Some(word) = &intent.data else { return Ok(Vec::new()) };
+    let Described::Yaml(set) = host.data_set(word)? else { return Ok(Vec::new()) };
+    let Ok(images) = set.images(host, "train") else { return Ok(Vec::new()) };
+    let mut seen = Seen::default();
+    for image in sample(&images.paths) {
+        let file = label_of(image);
+        match host.text(&file) {
+            Ok(Some(text)) => seen.read(&file, &text, set.classes()),
+            Ok(None) => seen.missing.push(file),
+            Err(_) => {}
+        }
+    }
+    if seen.files == 0 && seen.missing.is_empty() {
+        return Ok(Vec::new());
+    }
+    if seen.files == 0 {
+        return Ok(vec![no_labels(host, &set, &seen.missing[0], seen.missing.len())]);
+    }
+    let findings = seen.findings(set.classes());
+    Ok(if findings.is_empty() {
+        vec![Finding::ok("disk.labels", format!("{} read as they should", count(seen.files, "label file")))]
+    } else {
+        findings
+    })
+}
+
+/// No image that was looked at has labels: they lie elsewhere.
+fn no_labels(host: &Host, set: &DataSet, first: &str, looked: usize) -> Finding {
+    let title = format!("no labels were found for {looked} images of {}", set.yaml);
+    let finding = Finding::new("disk.labels-missing", title).seen(format!("{first} is not there"));
+    let folder = parent(first).unwrap_or_default();
+    let finding = finding.remedy(format!("put the label files into {folder}: one .txt of each image's name"));
+    let Some(above) = folder.rfind("/labels").map(|at| folder[..at].to_owned()) else { return finding };
+    let names = host.folder(&above).ok().flatten().unwrap_or_default();
+    let like = |name: &&String| {
+        let name = name.to_ascii_lowercase();
+        name != "labels" && (name.contains("label") || name.contains("annot"))
+    };
+    let Some(name) = names.iter().find(like) else { return finding };
+    let other = format!("{above}/{name}");
+    let finding = finding.seen(format!("{other} is there, and is not looked at"));
+    // Only text files can be labels: XML and JSON have to be exported anew.
+    let is_text =
+        |names: Option<Vec<String>>| names.is_some_and(|names| names.iter().any(|one| one.ends_with(".txt")));
+    let sub = folder.rsplit('/').next().unwrap_or_default();
+    if [other.clone(), format!("{other}/{sub}")]
+        .iter()
+        .any(|place| is_text(host.folder(place).ok().flatten()))
+    {
+        let text = format!("the folder of labels must be called `labels`, beside `images`: rename {name}");
+        finding.remedy(text).command(format!("mv '{other}' '{above}/labels'"))
+    } else {
+        finding.remedy(format!(
+            "export the labels in the format \"YOLO\" (text files) into {above}/labels; {name} holds none"
+        ))
+    }
+}
+
+/// What was seen in label files, with an example of each mistake.
+#[derive(Default)]
+struct Seen {
+    files: usize,
+    missing: Vec<String>,
+    classes: BTreeSet<usize>,
+    class: Vec<String>,
+    columns: Vec<String>,
+    range: Vec<String>,
+    flat: Vec<String>,
+    twice: Vec<String>,
+}
+
+impl Seen {
+    fn read(&mut self, file: &str, text: &str, classes: Option<usize>) {
+        self.files += 1;
+        let mut lines = BTreeSet::new();
+        for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+            let place = format!("{file}, line {}: {}", number + 1, line.trim());
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let numbers: Option<Vec<f64>> = words.iter().map(|word| word.parse().ok()).collect();
+            // Five columns are a box; a class and three points or more are a polygon.
+            let is_box = words.len() == 5;
+            let is_polygon = words.len() >= 7 && words.len() % 2 == 1;
+            let Some(numbers) = numbers.filter(|_| is_box || is_polygon) else {
+                self.columns.push(place);
+                continue;
+            };
+            let (class, points) = (numbers[0], &numbers[1..]);
+            if class < 0.0 || class.fract() != 0.0 || classes.is_some_and(|classes| class >= classes as f64) {
+                self.class.push(place.clone());
+            }
+            self.classes.insert(class.max(0.0) as usize);
+            if points.iter().any(|&point| !(-ROUNDING..=1.0 + ROUNDING).contains(&point)) {
+                self.range.push(place);
+            } else if is_box && (points[2] <= 0.0 || points[3] <= 0.0) {
+                self.flat.push(place);
+            } else if !lines.insert(words) {
+                self.twice.push(place);
+            }
+        }
+    }
+
+    fn findings(&self, classes: Option<usize>) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        let mut add = |id: &'static str, places: &[String], what: String| {
+            let Some(first) = places.first() else { return };
+            let (lines, files) = (count(places.len(), "line"), count(self.files, "label file"));
+            let title = format!("{what}: {lines} of the {files} that were read");
+            findings.push(Finding::new(id, title).seen(first.clone()));
+        };
+        let last = classes.unwrap_or(0).saturating_sub(1);
+        add("disk.labels-columns", &self.columns, "not a class and four numbers".to_owned());
+        add("disk.labels-class", &self.class, format!("a class beyond 0 to {last}"));
+        add("disk.labels-range", &self.range, "a box outside of 0 to 1".to_owned());
+        add("disk.labels-flat", &self.flat, "a box without width or height".to_owned());
+        add("disk.labels-twice", &self.twice, "written twice".to_owned());
+        // Exports that count from 1 name every class but 0, and one too many.
+        let from_one = !self.classes.contains(&0) && classes.is_some_and(|all| self.classes.contains(&all));
+        if from_one
+            && let Some(finding) = findings.iter_mut().find(|finding| finding.id == "disk.labels-class")
+        {
+            *finding =
+                finding.clone().remedy("the labels count classes from 1: subtract 1 from the first column");
+        }
+        findings
+    }
+}

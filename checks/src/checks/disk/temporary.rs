@@ -1,0 +1,41 @@
+//! Whether the folder for temporary files has room and lets programs run: building the trainer and
+//! unpacking use it.
+
+use crate::checks::{Answer, Check, gigabytes};
+use crate::facts::Host;
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+/// What a build and an unpacked archive may take at a time.
+const COMFORTABLE: u64 = 1_000_000_000;
+
+pub(super) static CHECK: Check =
+    Check { question: "Can temporary files be used?", reports: &["disk.temporary"], preflight: false, run };
+
+fn run(host: &Host, _: &Intent) -> Answer {
+    if host.os()? == "windows" {
+        return Ok(Vec::new());
+    }
+    let named = host.env("TMPDIR").ok().flatten().filter(|folder| !folder.is_empty());
+    let folder = named.unwrap_or_else(|| "/tmp".to_owned());
+    if host.exists(&folder) == Ok(false) {
+        let title = format!("TMPDIR names {folder}, which is not there");
+        return Ok(vec![Finding::new("disk.temporary", title).command("unset TMPDIR")]);
+    }
+    let space = host.file_system(&folder)?;
+    let what = if space.options.iter().any(|option| option == "noexec") {
+        "lets no programs run (noexec)".to_owned()
+    } else {
+        match space.available {
+            Some(free) if free < COMFORTABLE => format!("has only {} free", gigabytes(free)),
+            _ => return Ok(Vec::new()),
+        }
+    };
+    let finding = Finding::new("disk.temporary", format!("{folder}, for temporary files, {what}"));
+    Ok(vec![match host.places()?.cache {
+        Some(cache) => {
+            finding.command(format!("mkdir -p '{cache}/tmp'")).command(format!("export TMPDIR='{cache}/tmp'"))
+        }
+        None => finding,
+    }])
+}

@@ -1,0 +1,76 @@
+//! Whether the weights of this run are a checkpoint: a download that was cut, a web page or a
+//! pointer of Git LFS under its name shows in the first and last bytes.
+
+use crate::checks::{Answer, Check};
+use crate::facts::Host;
+use crate::facts::view::data_set::join;
+use crate::finding::Finding;
+use crate::intent::Intent;
+use crate::needs::Model;
+
+pub(super) static CHECK: Check = Check {
+    question: "Are the weights of this run whole?",
+    reports: &["disk.weights-missing", "disk.weights-broken"],
+    preflight: true,
+    run,
+};
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    let Some(word) = intent.weights.as_deref().filter(|word| !word.trim().is_empty()) else {
+        return Ok(Vec::new());
+    };
+    if word.contains("://") {
+        return Ok(Vec::new());
+    }
+    let places = host.places()?;
+    let data = places.data.map(|data| join(&join(&data, "weights"), word));
+    let tried: Vec<String> =
+        places.working.map(|working| join(&working, word)).into_iter().chain(data).collect();
+    for path in &tried {
+        let Some(head) = host.head(path)? else { continue };
+        let why = match head.as_slice() {
+            [] => "it is empty".to_owned(),
+            [b'P', b'K', 3, 4, ..] => match host.tail(path)? {
+                Some(tail) if !has_directory(&tail) => {
+                    "its end is missing: the download or the disk was cut short".to_owned()
+                }
+                _ => return Ok(Vec::new()),
+            },
+            [b'<', ..] | [b'\n', b'<', ..] => {
+                "it is a web page: the address led to an error or a login".to_owned()
+            }
+            _ if head.starts_with(b"version https://git-lfs") => {
+                "it is a pointer of Git LFS, not the file".to_owned()
+            }
+            // Pickles of PyTorch before 1.6, and the header of safetensors, whose length comes first.
+            [0x80, ..] => return Ok(Vec::new()),
+            _ if head.get(8) == Some(&b'{') => return Ok(Vec::new()),
+            _ => "it does not begin as a checkpoint of PyTorch does".to_owned(),
+        };
+        let finding =
+            Finding::new("disk.weights-broken", format!("the weights {path} cannot be read: {why}"));
+        let size = host.stat(path).ok().flatten().and_then(|stat| stat.size);
+        let finding = size.map_or(finding.clone(), |size| finding.seen(format!("it has {size} bytes")));
+        return Ok(vec![match Model::named(word) {
+            Some(model) => finding
+                .command(format!("rm '{path}'"))
+                .command(format!("yolo setup --weights {}", model.name)),
+            None => finding,
+        }]);
+    }
+    // Published weights are fetched when they are missing.
+    let is_fetched = Model::named(word).is_some() && !word.contains(['/', '\\']);
+    if tried.is_empty() || is_fetched {
+        return Ok(Vec::new());
+    }
+    let title = format!("there are no weights {word}");
+    let finding = tried.iter().fold(Finding::new("disk.weights-missing", title), |finding, path| {
+        finding.seen(format!("{path} is not there"))
+    });
+    Ok(vec![finding])
+}
+
+/// Whether a ZIP's end-of-directory record is among its last bytes.
+fn has_directory(tail: &[u8]) -> bool {
+    tail.windows(4).any(|word| word == [b'P', b'K', 5, 6])
+}

@@ -1,0 +1,88 @@
+//! Whether GPUs can be trusted to reach each other's memory over PCIe. Where the mainboard's IOMMU
+//! redirects that traffic, or a driver or card has a known fault, the first exchange hangs.
+
+use crate::checks::{Answer, Check};
+use crate::facts::{Gpu, Host, NvmlState};
+use crate::finding::{Finding, Status};
+use crate::intent::Intent;
+
+/// Parts of the names of cards that reach each other through NVLink, which no IOMMU redirects.
+const NVLINKED: [&str; 8] = ["SXM", "HBM3", "H200", "B200", "B300", "GH200", "GB200", "NVL"];
+
+pub(super) static CHECK: Check = Check {
+    question: "Can the GPUs reach each other's memory?",
+    reports: &["gpu.peer-redirected", "gpu.peer-fault", "gpu.peer-none"],
+    preflight: true,
+    run,
+};
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    if host.os()? != "linux" || host.is_wsl2().unwrap_or(false) || host.nvml_state()? != NvmlState::Ready {
+        return Ok(Vec::new());
+    }
+    let used = |gpu: &Gpu| intent.devices.is_empty() || intent.devices.contains(&gpu.index);
+    let gpus: Vec<Gpu> = host.gpus()?.into_iter().filter(|gpu| gpu.lost().is_none() && used(gpu)).collect();
+    let is_off =
+        host.env("NCCL_P2P_DISABLE").is_ok_and(|value| value.is_some_and(|value| value.trim() == "1"));
+    if gpus.len() < 2 || is_off || intent.cpu || intent.run && intent.ranks_on_gpus() < 2 {
+        return Ok(Vec::new());
+    }
+    let names: Vec<String> = gpus.iter().filter_map(|gpu| gpu.name().ok()).collect();
+    let all = |word: &str| names.len() == gpus.len() && names.iter().all(|name| name.contains(word));
+    let status = if intent.run { Status::Warning } else { Status::Info };
+    if all("RTX PRO 6000 Blackwell") {
+        let title = format!(
+            "{} cards of the kind RTX PRO 6000 Blackwell are known to hang when they talk directly",
+            gpus.len()
+        );
+        return Ok(vec![finding("gpu.peer-fault", title, status)]);
+    }
+    if all("GeForce") {
+        let title = "GeForce cards do not reach each other directly: they talk through the machine's memory";
+        return Ok(vec![Finding::new("gpu.peer-none", title)]);
+    }
+    if let Ok(driver) = host.driver_version()
+        && driver.major() == 560
+    {
+        let title = format!("driver {driver} is known to hang when GPUs talk directly; 570 does not");
+        return Ok(vec![finding("gpu.peer-fault", title, status)]);
+    }
+    let has_nvlink = names.iter().any(|name| NVLINKED.iter().any(|word| name.contains(word)));
+    if has_nvlink || names.iter().any(|name| name.contains("GeForce")) {
+        return Ok(Vec::new());
+    }
+    Ok(redirected(host, &gpus)
+        .map(|seen| {
+            let title =
+                "the IOMMU redirects what GPUs send to each other, at which the first exchange can hang";
+            finding("gpu.peer-redirected", title.to_owned(), status).seen(seen)
+        })
+        .into_iter()
+        .collect())
+}
+
+fn finding(id: &'static str, title: String, status: Status) -> Finding {
+    Finding::new(id, title).status(status).command("export NCCL_P2P_DISABLE=1")
+}
+
+/// What shows that an IOMMU translates, and that the cards share a way over PCIe.
+fn redirected(host: &Host, gpus: &[Gpu]) -> Option<String> {
+    let units = host.folder("/sys/class/iommu").ok().flatten().unwrap_or_default();
+    let line = host.text("/proc/cmdline").ok().flatten().unwrap_or_default();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let passes = words.iter().any(|word| {
+        matches!(
+            *word,
+            "iommu=pt" | "iommu.passthrough=1" | "intel_iommu=off" | "amd_iommu=off" | "iommu=off"
+        )
+    });
+    let is_on = !units.is_empty()
+        || words.iter().any(|word| word.starts_with("intel_iommu=on") || word.starts_with("amd_iommu=on"));
+    let over_pcie = gpus.iter().enumerate().any(|(place, first)| {
+        gpus[place + 1..].iter().any(|second| {
+            host.gpu_link(first.index, second.index)
+                .is_ok_and(|link| matches!(link.as_str(), "PIX" | "PXB" | "PHB"))
+        })
+    });
+    (is_on && !passes && over_pcie).then(|| format!("/proc/cmdline: {}", line.trim()))
+}

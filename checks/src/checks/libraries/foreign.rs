@@ -1,0 +1,69 @@
+//! Whether NCCL and cuDNN are those that belong to libtorch: others on LD_LIBRARY_PATH or in
+//! LD_PRELOAD lack functions that libtorch asks for, or do not fit their own parts.
+
+use crate::checks::{Answer, Check};
+use crate::facts::{Host, Library};
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check = Check {
+    question: "Are NCCL and cuDNN those of libtorch?",
+    reports: &["libraries.foreign-nccl", "libraries.foreign-cudnn"],
+    preflight: true,
+    run,
+};
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    let places = host.places()?;
+    let Some(libtorch) = places.libtorch else { return Ok(Vec::new()) };
+    if host.os()? != "linux" || intent.cpu || host.library("libtorch_cuda.so")?.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut findings = Vec::new();
+    let preloaded = host.env("LD_PRELOAD").ok().flatten().unwrap_or_default();
+    for (id, name, word) in [
+        ("libraries.foreign-nccl", "libnccl.so.2", "libnccl"),
+        ("libraries.foreign-cudnn", "libcudnn.so.9", "libcudnn"),
+    ] {
+        if let Some(path) = preloaded.split([':', ' ']).find(|path| path.contains(word)) {
+            let title = format!("LD_PRELOAD puts {path} in the place of libtorch's own");
+            findings.push(Finding::new(id, title).remedy("unset LD_PRELOAD").command("unset LD_PRELOAD"));
+            continue;
+        }
+        let found = host.library(name).unwrap_or_default();
+        if let Some(first) = found.first().filter(|first| is_foreign(first, &libtorch)) {
+            let version = first.version.as_ref().map_or(String::new(), |version| format!(" {version}"));
+            let title = format!("{name}{version} is taken from {}, not from libtorch", first.path);
+            findings.push(
+                Finding::new(id, title)
+                    .seen(format!("libtorch lies in {libtorch}"))
+                    .command("unset LD_LIBRARY_PATH"),
+            );
+        } else if word == "libcudnn" {
+            findings.extend(parts(host, id, found.first()));
+        }
+    }
+    Ok(findings)
+}
+
+/// cuDNN loads its parts by name; one of another folder is one of another version.
+fn parts(host: &Host, id: &'static str, whole: Option<&Library>) -> Option<Finding> {
+    let folder = |path: &str| path.rsplit_once('/').map(|(folder, _)| folder.to_owned());
+    let whole = folder(&whole?.path)?;
+    ["libcudnn_ops.so.9", "libcudnn_cnn.so.9", "libcudnn_graph.so.9"].into_iter().find_map(|name| {
+        let found = host.library(name).ok()?;
+        let part = found.first()?;
+        let foreign = folder(&part.path).is_some_and(|folder| folder != whole);
+        foreign.then(|| {
+            let title = format!("cuDNN lies in {whole}, and its part {name} is taken from {}", part.path);
+            Finding::new(id, title).command("unset LD_LIBRARY_PATH")
+        })
+    })
+}
+
+/// Python's packages lie beside `torch`, not in it.
+fn is_foreign(library: &Library, libtorch: &str) -> bool {
+    let is_packaged =
+        ["/nvidia/nccl/", "/nvidia/cudnn/", "/nvidia/cu1"].iter().any(|part| library.path.contains(part));
+    !library.path.starts_with(libtorch) && !is_packaged
+}

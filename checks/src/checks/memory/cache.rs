@@ -1,0 +1,40 @@
+//! Whether `--cache ram` fits: each rank keeps the images of the whole data set, resized, in memory.
+
+use crate::checks::{Answer, Check, count, gigabytes};
+use crate::facts::Host;
+use crate::facts::view::data_set::Described;
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+/// Pictures are wider than high: of the square of the image size, 3 to 4 takes three quarters.
+const FILLED: f64 = 0.75;
+
+pub(super) static CHECK: Check = Check {
+    question: "Does the data set fit into memory, as --cache asks?",
+    reports: &["memory.cache"],
+    preflight: true,
+    run,
+};
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    let (Some("ram"), Some(word)) = (intent.cache.as_deref(), &intent.data) else { return Ok(Vec::new()) };
+    let Described::Yaml(set) = host.data_set(word)? else { return Ok(Vec::new()) };
+    let images = set.images(host, "train")?.paths.len();
+    let ranks = intent.ranks_here();
+    let pixels = intent.pixels() as f64;
+    let need = (images as f64 * ranks as f64 * pixels * pixels * 3.0 * FILLED) as u64;
+    let available = host.memory()?.available;
+    let limit =
+        host.cgroup_memory_limit().ok().flatten().map_or(available, |limit| limit.bytes.min(available));
+    if need <= limit {
+        return Ok(Vec::new());
+    }
+    let title = format!(
+        "--cache ram needs about {} for {}, and {} are free",
+        gigabytes(need),
+        count(ranks, "rank"),
+        gigabytes(limit)
+    );
+    let counted = format!("{images} images of {} px, three bytes a pixel, once a rank", intent.pixels());
+    Ok(vec![Finding::new("memory.cache", title).seen(counted)])
+}

@@ -1,0 +1,90 @@
+//! Whether the kernel has killed a rank of an earlier run for want of memory. The run itself only
+//! says "Killed", or that a rank is gone.
+
+use crate::checks::{Answer, Check, gigabytes};
+use crate::facts::{Host, Unknown};
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check = Check {
+    question: "Has the kernel killed a training for want of memory?",
+    reports: &["memory.killed"],
+    preflight: false,
+    run,
+};
+
+fn run(host: &Host, _: &Intent) -> Answer {
+    if host.os()? != "linux" {
+        return Ok(Vec::new());
+    }
+    let log = kernel_log(host)?;
+    let kills: Vec<(&str, Kill)> = log.lines().filter_map(|line| Some((line, parse(line)?))).collect();
+    let of_a_run =
+        |name: &str| ["yolo", "python", "pt_", "torchrun"].iter().any(|word| name.starts_with(word));
+    let Some((line, last)) = kills.iter().rfind(|(_, kill)| of_a_run(&kill.name)) else {
+        return Ok(Vec::new());
+    };
+    let held = last.held.map_or(String::new(), |bytes| format!(", which held {}", gigabytes(bytes)));
+    let title = format!("the kernel killed {} (process {}){held}, for want of memory", last.name, last.pid);
+    Ok(vec![Finding::new("memory.killed", title).seen(line.trim())])
+}
+
+/// The kernel's messages, from whichever tool this user may ask.
+fn kernel_log(host: &Host) -> Result<String, Unknown> {
+    let mut why = Unknown::because("the kernel's messages are not for this user to read");
+    for words in [&["dmesg"][..], &["journalctl", "-k", "-b", "--no-pager"]] {
+        match host.command(words) {
+            Ok(Some(output)) if !output.text().trim().is_empty() => return Ok(output.text()),
+            Ok(_) => {}
+            Err(unknown) => why = unknown,
+        }
+    }
+    Err(why)
+}
+
+struct Kill {
+    pid: u32,
+    name: String,
+    held: Option<u64>,
+}
+
+/// `Out of memory: Killed process 6154 (python) total-vm:18109076kB, anon-rss:14095848kB, …`, also
+/// `Memory cgroup out of memory: Killed process …` and older kernels' `Kill process`.
+fn parse(line: &str) -> Option<Kill> {
+    let line = line.get(line.to_ascii_lowercase().find("out of memory:")?..)?;
+    let rest = line.split_once("rocess ")?.1;
+    let (pid, rest) = rest.split_once(" (")?;
+    let (name, rest) = rest.split_once(')')?;
+    let held =
+        rest.split_once("anon-rss:").and_then(|(_, rest)| rest.split_once("kB")?.0.parse::<u64>().ok());
+    Some(Kill { pid: pid.trim().parse().ok()?, name: name.to_owned(), held: held.map(|kib| kib * 1024) })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn kills_of_all_kernels_are_read() {
+        let line = "[Sun Mar 24 23:54:53 2024] Out of memory: Killed process 6154 (python) total-vm:18109076kB, anon-rss:14095848kB, file-rss:0kB";
+        let kill = parse(line).unwrap();
+        assert_eq!((kill.pid, kill.name.as_str(), kill.held), (6154, "python", Some(14_095_848 * 1024)));
+        assert!(
+            parse("[1.0] Memory cgroup out of memory: Killed process 7 (yolo-trainer) total-vm:1kB")
+                .is_some()
+        );
+        assert!(
+            parse("[1.0] Out of memory: Kill process 7 (python3) score 900 or sacrifice child").is_some()
+        );
+        assert!(parse("oom-kill:constraint=CONSTRAINT_NONE,task=python").is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_read(line in "(Out of memory: |Killed process |[0-9]{1,12}|\\(|\\)|anon-rss:|kB|\\PC){0,12}") {
+            let _ = parse(&line);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Whether /dev/shm holds what NCCL puts there: ranks on GPUs of one machine hand tensors to each
+//! other through it wherever the cards have no direct path. Containers get 64 MB of it by default.
+
+use crate::checks::{Answer, Check, count};
+use crate::facts::Host;
+use crate::finding::{Finding, Status};
+use crate::intent::Intent;
+
+const PLACE: &str = "/dev/shm";
+/// A rank's segments to each other: NCCL was seen to ask for 9.6 MB a channel, and opens several.
+const A_RANK: u64 = 64 << 20;
+/// NCCL's own advice for containers, and enough for eight ranks.
+const COMFORTABLE: u64 = 1 << 30;
+
+pub(super) static CHECK: Check = Check {
+    question: "Is there shared memory for several ranks?",
+    reports: &["memory.shared", "memory.shared-small"],
+    preflight: true,
+    run,
+};
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    if host.os()? != "linux" {
+        return Ok(Vec::new());
+    }
+    let ranks = match intent.ranks_on_gpus() {
+        0 if !intent.run => host.gpus().map_or(0, |gpus| gpus.len()),
+        ranks => ranks,
+    };
+    // One rank talks to nobody, and gloo's ranks on the processor talk through sockets.
+    if ranks < 2 {
+        return Ok(Vec::new());
+    }
+    let space = host.file_system(PLACE)?;
+    let (Some(total), Some(free)) = (space.total, space.available) else { return Ok(Vec::new()) };
+    let megabytes = |bytes: u64| format!("{} MB", bytes >> 20);
+    let need = A_RANK * ranks as u64;
+    if free >= need.max(COMFORTABLE.min(need * 2)) {
+        return Ok(vec![Finding::ok("memory.shared", format!("{PLACE} has {} free", megabytes(free)))]);
+    }
+    let title = if total < need {
+        format!(
+            "{PLACE} has only {}; {} need about {}",
+            megabytes(total),
+            count(ranks, "rank"),
+            megabytes(need)
+        )
+    } else {
+        format!(
+            "only {} of {PLACE} are free; {} need about {}",
+            megabytes(free),
+            count(ranks, "rank"),
+            megabytes(need)
+        )
+    };
+    let status = if intent.run && free < need { Status::Error } else { Status::Warning };
+    let mut finding = Finding::new("memory.shared-small", title).status(status);
+    let left = host.folder(PLACE).ok().flatten().unwrap_or_default();
+    let left = left.iter().filter(|name| name.starts_with("nccl-")).count();
+    if left > 0 {
+        finding = finding.seen(format!("{} of NCCL lie in it", count(left, "file")));
+    }
+    Ok(vec![if total >= need {
+        let text = format!("remove what an earlier run left in {PLACE}, when none runs any more");
+        finding.remedy(text).command(format!("rm -i {PLACE}/nccl-*"))
+    } else if is_container(host) {
+        finding
+            .remedy("start the container with more shared memory: add this to `docker run`")
+            .command("--shm-size=1g")
+    } else {
+        finding.command(format!("sudo mount -o remount,size=1g {PLACE}"))
+    }])
+}
+
+/// Whether this looks like a container, so that its start is where the size is given.
+fn is_container(host: &Host) -> bool {
+    let marked = ["/.dockerenv", "/run/.containerenv"].iter().any(|mark| host.exists(mark).unwrap_or(false));
+    let groups = host.text("/proc/1/cgroup").ok().flatten().unwrap_or_default();
+    let variable = host.env("KUBERNETES_SERVICE_HOST").ok().flatten().is_some();
+    marked
+        || variable
+        || ["docker", "kubepods", "containerd", "libpod"].iter().any(|word| groups.contains(word))
+}

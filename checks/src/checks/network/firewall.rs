@@ -1,0 +1,67 @@
+//! Whether a firewall stands between the machines of a run. That they reach the port of the first
+//! machine is not enough: ranks listen for each other at ports that the kernel chooses.
+
+use super::leads_out;
+use crate::checks::{Answer, Check};
+use crate::facts::Host;
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check = Check {
+    question: "Does a firewall keep the machines apart?",
+    reports: &["network.firewall"],
+    preflight: false,
+    run,
+};
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    if !intent.has_several_nodes() || host.os()? != "linux" {
+        return Ok(Vec::new());
+    }
+    let net = subnet(host).unwrap_or_else(|| "ADDRESS-OF-THE-OTHER-MACHINE".to_owned());
+    let range = host.text("/proc/sys/net/ipv4/ip_local_port_range").ok().flatten();
+    let range = range.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" to "));
+    let (name, command) = if ufw(host) {
+        ("ufw", format!("sudo ufw allow from {net}"))
+    } else if firewalld(host) {
+        (
+            "firewalld",
+            format!(
+                "sudo firewall-cmd --permanent --zone=trusted --add-source={net} && sudo firewall-cmd --reload"
+            ),
+        )
+    } else {
+        return Ok(Vec::new());
+    };
+    let finding = Finding::new("network.firewall", format!("the firewall {name} is on")).command(command);
+    Ok(vec![match range {
+        Some(range) => finding.seen(format!("ranks listen at ports {range}")),
+        None => finding,
+    }])
+}
+
+fn ufw(host: &Host) -> bool {
+    let file = host.text("/etc/ufw/ufw.conf").ok().flatten().unwrap_or_default();
+    let is_on = |text: &str| text.lines().any(|line| line.trim().eq_ignore_ascii_case("status: active"));
+    file.lines().any(|line| line.trim().eq_ignore_ascii_case("ENABLED=yes"))
+        || host.command(&["ufw", "status"]).ok().flatten().is_some_and(|output| is_on(&output.text()))
+}
+
+fn firewalld(host: &Host) -> bool {
+    let says = |words: &[&str], answer: &str| {
+        host.command(words).ok().flatten().is_some_and(|output| output.text().trim() == answer)
+    };
+    says(&["systemctl", "is-active", "firewalld"], "active") || says(&["firewall-cmd", "--state"], "running")
+}
+
+/// The network of the first interface that is not virtual.
+fn subnet(host: &Host) -> Option<String> {
+    let interfaces = host.interfaces().ok()?;
+    interfaces.iter().filter(|one| leads_out(&one.name)).find_map(|one| {
+        let (address, length) = one.addresses.iter().find_map(|address| address.split_once('/'))?;
+        let length: u32 = length.parse().ok()?;
+        let mask = u32::MAX.checked_shl(32u32.checked_sub(length)?).unwrap_or(0);
+        let net = std::net::Ipv4Addr::from_bits(address.parse::<std::net::Ipv4Addr>().ok()?.to_bits() & mask);
+        Some(format!("{net}/{length}"))
+    })
+}

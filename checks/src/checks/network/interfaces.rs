@@ -1,0 +1,200 @@
+//! Which interface ranks of several machines would take. NCCL passes over docker, lo and virbr by
+//! itself, and takes the first of the rest: a bridge, a veth or a tunnel as well as the right one.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use super::leads_out;
+use crate::checks::{Answer, Check};
+use crate::facts::{Host, Interface, Unknown};
+use crate::finding::{Finding, Status};
+use crate::intent::Intent;
+
+/// Names that NCCL passes over while there are others.
+const PASSED_OVER: [&str; 3] = ["docker", "lo", "virbr"];
+
+pub(super) static CHECK: Check = Check {
+    question: "Do the ranks take the right network interface?",
+    reports: &["network.interface-guess", "network.interface-unknown", "network.interface-loopback"],
+    preflight: true,
+    run,
+};
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    let several = intent.has_several_nodes();
+    let named: Vec<Choice> = ["NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"]
+        .into_iter()
+        .filter_map(|name| choice(host, name))
+        .collect();
+    if named.is_empty() && !several {
+        return Ok(Vec::new());
+    }
+    let interfaces = host.interfaces()?;
+    let up: Vec<&Interface> =
+        interfaces.iter().filter(|one| one.up != Some(false) && !one.addresses.is_empty()).collect();
+    let best = best(&up, intent, host);
+    let mut findings = Vec::new();
+    for choice in &named {
+        let status = if several || intent.ranks_here() > 1 { Status::Error } else { Status::Warning };
+        let taken: Vec<&&Interface> = up.iter().filter(|one| choice.takes(&one.name)).collect();
+        let finding = if taken.is_empty() {
+            let names: Vec<&str> = up.iter().map(|one| one.name.as_str()).collect();
+            let title =
+                format!("{} names {}, and no interface here is called so", choice.place, choice.value);
+            Finding::new("network.interface-unknown", title)
+                .status(status)
+                .seen(format!("here are {}", names.join(", ")))
+        } else if several && taken.iter().all(|one| one.name == "lo") {
+            let title = format!("{} is {}, which leads to no other machine", choice.place, choice.value);
+            Finding::new("network.interface-loopback", title)
+        } else {
+            continue;
+        };
+        findings.push(choice.mend(finding, best));
+    }
+    let is_named = named.iter().any(|choice| choice.name == "NCCL_SOCKET_IFNAME");
+    if several && !is_named && intent.backend.as_deref() != Some("gloo") && !intent.cpu {
+        findings.extend(guess(&up, best));
+    }
+    Ok(findings)
+}
+
+/// What NCCL may take by itself, where that can be wrong.
+fn guess(up: &[&Interface], best: Option<&Interface>) -> Option<Finding> {
+    let of = |kept: bool| {
+        up.iter()
+            .filter(move |one| PASSED_OVER.iter().any(|begin| one.name.starts_with(begin)) != kept)
+            .copied()
+    };
+    let mut candidates: Vec<&Interface> = of(true).collect();
+    if candidates.is_empty() {
+        candidates = of(false).filter(|one| one.name != "lo").collect();
+    }
+    let wrong: Vec<&str> =
+        candidates.iter().filter(|one| !leads_out(&one.name)).map(|one| one.name.as_str()).collect();
+    if wrong.is_empty() {
+        return None;
+    }
+    let title = format!("NCCL may take {} for the way to the other machines", wrong.join(" or "));
+    let finding = Finding::new("network.interface-guess", title);
+    Some(match best {
+        Some(best) => finding
+            .seen(format!("{} has {}", best.name, best.addresses.join(", ")))
+            .command(format!("export NCCL_SOCKET_IFNAME={0} GLOO_SOCKET_IFNAME={0}", best.name)),
+        None => finding,
+    })
+}
+
+/// A variable, or a line of NCCL's configuration files, that names interfaces.
+struct Choice {
+    name: &'static str,
+    place: String,
+    value: String,
+}
+
+impl Choice {
+    /// NCCL's rule: `^a,b` all but these, `=a` exactly this, else beginnings of names. Gloo takes
+    /// names as they are.
+    fn takes(&self, interface: &str) -> bool {
+        let value = self.value.trim();
+        let (negated, rest) = value.strip_prefix('^').map_or((false, value), |rest| (true, rest));
+        let (exact, rest) = rest.strip_prefix('=').map_or((false, rest), |rest| (true, rest));
+        let exact = exact || self.name.starts_with("GLOO");
+        // A port may follow the name.
+        let mut names = rest.split(',').map(|word| word.split(':').next().unwrap_or(word).trim());
+        let hit = names.any(|name| {
+            !name.is_empty() && if exact { interface == name } else { interface.starts_with(name) }
+        });
+        hit != negated
+    }
+
+    fn mend(&self, finding: Finding, best: Option<&Interface>) -> Finding {
+        let is_variable = self.place == self.name;
+        match best {
+            Some(best) if is_variable => finding.command(format!("export {}={}", self.name, best.name)),
+            _ if is_variable => finding.command(format!("unset {}", self.name)),
+            Some(best) => finding.remedy(format!("write {}={} into {}", self.name, best.name, self.place)),
+            None => finding.remedy(format!("remove that line from {}", self.place)),
+        }
+    }
+}
+
+/// The environment wins over the user's file, and that over the system's.
+fn choice(host: &Host, name: &'static str) -> Option<Choice> {
+    if let Some(value) = host.env(name).ok().flatten().filter(|value| !value.is_empty()) {
+        return Some(Choice { name, place: name.to_owned(), value });
+    }
+    let home = host.env("HOME").ok().flatten().map(|home| format!("{home}/.nccl.conf"));
+    home.into_iter().chain(Some("/etc/nccl.conf".to_owned())).find_map(|place| {
+        let text = host.text(&place).ok().flatten()?;
+        let mut lines =
+            text.lines().filter_map(|line| line.trim().strip_prefix(name)?.trim_start().strip_prefix('='));
+        let value = lines.next_back()?.trim().to_owned();
+        Some(Choice { name, place, value })
+    })
+}
+
+/// The interface that leads to the first machine, or the only real one.
+fn best<'a>(up: &[&'a Interface], intent: &Intent, host: &Host) -> Option<&'a Interface> {
+    let real: Vec<&Interface> = up.iter().copied().filter(|one| leads_out(&one.name)).collect();
+    let master = intent.master_addr.as_deref().and_then(|name| master(host, name).ok().flatten());
+    let reaches = |one: &&&Interface| {
+        master.is_some_and(|master| one.addresses.iter().any(|address| contains(address, master)))
+    };
+    up.iter().find(reaches).copied().or_else(|| real.first().copied())
+}
+
+fn master(host: &Host, name: &str) -> Result<Option<IpAddr>, Unknown> {
+    if let Ok(address) = name.parse() {
+        return Ok(Some(address));
+    }
+    Ok(host.addresses(name)?.into_iter().find(|address| address.is_ipv4() && !address.is_loopback()))
+}
+
+/// Whether an address such as `192.168.1.20/24` is of one subnet with another.
+fn contains(with_prefix: &str, other: IpAddr) -> bool {
+    let Some((address, length)) = with_prefix.split_once('/') else {
+        return with_prefix.parse() == Ok(other);
+    };
+    let (Ok(address), Ok(length), IpAddr::V4(other)) =
+        (address.parse::<Ipv4Addr>(), length.parse::<u32>(), other)
+    else {
+        return false;
+    };
+    let mask = u32::MAX.checked_shl(32u32.saturating_sub(length)).unwrap_or(0);
+    address.to_bits() & mask == other.to_bits() & mask
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn takes(name: &'static str, value: &str, interface: &str) -> bool {
+        Choice { name, place: name.to_owned(), value: value.to_owned() }.takes(interface)
+    }
+
+    #[test]
+    fn nccl_reads_beginnings_exact_names_and_exclusions() {
+        let nccl = |value, interface| takes("NCCL_SOCKET_IFNAME", value, interface);
+        assert!(nccl("eth", "eth0") && nccl("ib,eth", "eth1"));
+        assert!(!nccl("=eth", "eth0") && nccl("=eth0", "eth0"));
+        assert!(nccl("^docker,lo", "eth0") && !nccl("^docker,lo", "docker0"));
+        assert!(!takes("GLOO_SOCKET_IFNAME", "eth", "eth0"));
+    }
+
+    #[test]
+    fn a_subnet_holds_its_addresses() {
+        assert!(contains("192.168.1.20/24", "192.168.1.7".parse().unwrap()));
+        assert!(!contains("192.168.1.20/24", "192.168.2.7".parse().unwrap()));
+        assert!(contains("10.0.0.1/0", "1.2.3.4".parse().unwrap()));
+        assert!(!contains("fe80::1/64", "1.2.3.4".parse().unwrap()));
+    }
+
+    proptest! {
+        #[test]
+        fn any_words_are_read(value in "(\\^|=|eth|,|:|\\PC){0,8}", address in "([0-9]{1,3}|\\.|/|:|\\PC){0,10}") {
+            let _ = (takes("NCCL_SOCKET_IFNAME", &value, "eth0"), contains(&address, Ipv4Addr::LOCALHOST.into()));
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Whether names lead where ranks of several machines need them to: gloo gives the others the
+//! address of this machine's name, and all of them ask for the first machine by its name.
+
+use super::leads_out;
+use crate::checks::{Answer, Check};
+use crate::facts::Host;
+use crate::finding::{Finding, Status};
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check = Check {
+    question: "Do the names of the machines lead to them?",
+    reports: &[
+        "network.hostname-loopback",
+        "network.hostname-unknown",
+        "network.hostname-letters",
+        "network.master-unknown",
+        "network.ipv6",
+    ],
+    preflight: true,
+    run,
+};
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    let mut findings = Vec::new();
+    if intent.ranks_in_all() > 1 {
+        findings.extend(letters(host));
+    }
+    if intent.has_several_nodes() {
+        findings.extend(own_name(host, intent)?);
+        findings.extend(master(host, intent)?);
+    }
+    Ok(findings)
+}
+
+/// Gloo on Windows cannot use a name that is empty or has letters beyond ASCII.
+fn letters(host: &Host) -> Option<Finding> {
+    let name = host.hostname().ok()?;
+    let is_windows = host.os().is_ok_and(|os| os == "windows");
+    let is_odd = name.trim().is_empty() || is_windows && !name.is_ascii();
+    is_odd.then(|| {
+        let command =
+            if is_windows { "Rename-Computer NEW-NAME" } else { "sudo hostnamectl set-hostname NEW-NAME" };
+        Finding::new("network.hostname-letters", format!("gloo cannot use this machine's name, \"{name}\""))
+            .command(command)
+    })
+}
+
+/// The name of this machine, which gloo looks up unless it is given an interface.
+fn own_name(host: &Host, intent: &Intent) -> Result<Option<Finding>, crate::facts::Unknown> {
+    let is_given = host.env("GLOO_SOCKET_IFNAME")?.is_some_and(|name| !name.is_empty());
+    // In WSL the name is written by Windows' side, and its finding says how that is changed.
+    if is_given || host.wsl().is_ok_and(|wsl| wsl.is_some()) {
+        return Ok(None);
+    }
+    let name = host.hostname()?;
+    let addresses = host.addresses(&name)?;
+    let ours = host.interfaces().unwrap_or_default();
+    let is_ours = |address: &std::net::IpAddr| {
+        let text = address.to_string();
+        ours.iter().flat_map(|one| &one.addresses).any(|own| own.split('/').next() == Some(&text))
+    };
+    let listed: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+    let finding = if addresses.is_empty() {
+        Finding::new("network.hostname-unknown", format!("this machine's name {name} leads to no address"))
+    } else if addresses.iter().all(std::net::IpAddr::is_loopback) {
+        let title =
+            format!("this machine's name {name} leads to {}, where no other machine finds it", listed[0]);
+        // NCCL looks at interfaces; only gloo gives away the address of the name.
+        let status = match (intent.cpu, intent.backend.as_deref()) {
+            (true, _) | (_, Some("gloo")) => Status::Error,
+            _ => Status::Warning,
+        };
+        Finding::new("network.hostname-loopback", title).status(status)
+    } else if !ours.is_empty() && !addresses.iter().any(|address| address.is_loopback() || is_ours(address)) {
+        let title = format!(
+            "this machine's name {name} leads to {}, which is not one of its own addresses",
+            listed[0]
+        );
+        Finding::new("network.hostname-unknown", title)
+    } else {
+        return Ok(None);
+    };
+    let hosts = host.text("/etc/hosts").ok().flatten().unwrap_or_default();
+    let line = hosts.lines().find(|line| line.split_whitespace().skip(1).any(|word| word == name));
+    let finding =
+        line.map_or(finding.clone(), |line| finding.seen(format!("/etc/hosts says: {}", line.trim())));
+    let real =
+        ours.iter().find(|one| one.up != Some(false) && leads_out(&one.name) && has_ipv4(&one.addresses));
+    Ok(Some(match real {
+        Some(real) => finding.command(format!("export GLOO_SOCKET_IFNAME={}", real.name)),
+        None => finding,
+    }))
+}
+
+fn has_ipv4(addresses: &[String]) -> bool {
+    addresses
+        .iter()
+        .any(|address| address.split('/').next().is_some_and(|one| one.parse::<std::net::Ipv4Addr>().is_ok()))
+}
+
+/// The first machine.
+fn master(host: &Host, intent: &Intent) -> Result<Option<Finding>, crate::facts::Unknown> {
+    let Some(name) = intent.master_addr.as_deref() else {
+        // The first machine is where the others meet it: only they have to be told.
+        let is_another = intent.node_rank.is_some_and(|rank| rank > 0);
+        let title = "--master-addr does not say where the machines meet";
+        return Ok(is_another.then(|| Finding::new("network.master-unknown", title)));
+    };
+    let addresses = match name.parse::<std::net::IpAddr>() {
+        Ok(address) => vec![address],
+        Err(_) => host.addresses(name)?,
+    };
+    let Some(first) = addresses.first() else {
+        let title = format!("--master-addr {name} leads to no address");
+        return Ok(Some(
+            Finding::new("network.master-unknown", title).command(format!("getent hosts {name}")),
+        ));
+    };
+    if addresses.iter().all(std::net::IpAddr::is_loopback) {
+        let title = format!("--master-addr {name} leads to {first}, which each machine takes for itself");
+        return Ok(Some(Finding::new("network.master-unknown", title)));
+    }
+    let off = host.text("/proc/sys/net/ipv6/conf/all/disable_ipv6").ok().flatten();
+    if first.is_ipv6() && off.is_some_and(|text| text.trim() == "1") {
+        let title = format!("--master-addr {name} leads to {first}, and IPv6 is switched off here");
+        let finding = Finding::new("network.ipv6", title);
+        let fourth = addresses.iter().find(|address| address.is_ipv4());
+        return Ok(Some(match fourth {
+            Some(fourth) => finding
+                .remedy(format!("say --master-addr {fourth}"))
+                .command("export NCCL_SOCKET_FAMILY=AF_INET"),
+            None => finding,
+        }));
+    }
+    Ok(None)
+}

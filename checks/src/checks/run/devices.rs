@@ -1,0 +1,42 @@
+//! Whether `--device` names one device a rank. That a device exists is asked among the GPUs.
+
+use crate::checks::{Answer, Check};
+use crate::facts::Host;
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check = Check {
+    question: "Does each rank have a device of its own?",
+    reports: &["run.device-twice", "run.device-words", "run.ranks-without-devices", "run.node-rank"],
+    preflight: true,
+    run,
+};
+
+fn run(_: &Host, intent: &Intent) -> Answer {
+    let mut findings = Vec::new();
+    if let Some(words) = &intent.device_words {
+        findings.push(Finding::new("run.device-words", format!("--device {words} is not a device")));
+    }
+    let mut unique = intent.devices.clone();
+    unique.sort_unstable();
+    unique.dedup();
+    let listed = |devices: &[usize]| devices.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+    if unique.len() < intent.devices.len() {
+        let title = format!("--device {} gives one GPU to two ranks", listed(&intent.devices));
+        findings
+            .push(Finding::new("run.device-twice", title).command(format!("--device {}", listed(&unique))));
+    } else if let Some(ranks) = intent.ranks.filter(|&ranks| !unique.is_empty() && ranks != unique.len()) {
+        let title = format!(
+            "--nproc-per-node {ranks} does not fit --device {}: each GPU has one rank",
+            listed(&unique)
+        );
+        findings.push(Finding::new("run.ranks-without-devices", title));
+    }
+    if let (Some(nodes), Some(rank)) = (intent.nnodes, intent.node_rank)
+        && rank >= nodes
+    {
+        let title = format!("--node-rank {rank} is beyond the {nodes} machines, which count from 0");
+        findings.push(Finding::new("run.node-rank", title));
+    }
+    Ok(findings)
+}

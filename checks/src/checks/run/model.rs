@@ -1,0 +1,23 @@
+//! Whether the weights are those of the model: tensors of another size are left as they are at
+//! random, and the training starts nearly from nothing.
+
+use crate::checks::{Answer, Check};
+use crate::facts::Host;
+use crate::finding::Finding;
+use crate::intent::Intent;
+use crate::needs::Model;
+
+pub(super) static CHECK: Check =
+    Check { question: "Do the weights fit the model?", reports: &["run.other-model"], preflight: true, run };
+
+fn run(_: &Host, intent: &Intent) -> Answer {
+    let named = |word: &Option<String>| word.as_deref().and_then(Model::named);
+    let (Some(model), Some(weights)) = (named(&intent.model), named(&intent.weights)) else {
+        return Ok(Vec::new());
+    };
+    if model == weights {
+        return Ok(Vec::new());
+    }
+    let title = format!("the weights are those of {}, and --cfg asks for {}", weights.name, model.name);
+    Ok(vec![Finding::new("run.other-model", title).command(format!("--weights {}.pt", model.name))])
+}

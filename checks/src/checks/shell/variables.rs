@@ -1,0 +1,199 @@
+//! Whether variables of the shell break or slow the ranks, which inherit them. Those that `yolo`
+//! sets itself for every rank, such as RANK and MASTER_PORT, do no harm and are left alone.
+
+use crate::checks::{Answer, Check, cores};
+use crate::facts::Host;
+use crate::finding::{Finding, Status};
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check = Check {
+    question: "Do variables of the shell break or slow a run?",
+    reports: &["shell.variable-breaks", "shell.variable-slows", "shell.variable-ignored"],
+    preflight: true,
+    run,
+};
+
+/// What a value does to a run.
+struct Effect {
+    /// How much it matters.
+    status: Status,
+    what: &'static str,
+}
+
+/// A variable, and what its value does, if anything.
+type Rule = (&'static str, fn(&str) -> Option<Effect>);
+
+const fn breaks(what: &'static str) -> Option<Effect> {
+    Some(Effect { status: Status::Error, what })
+}
+
+const fn slows(what: &'static str) -> Option<Effect> {
+    Some(Effect { status: Status::Warning, what })
+}
+
+/// What is often set on purpose, or does no harm.
+const fn notable(what: &'static str) -> Option<Effect> {
+    Some(Effect { status: Status::Info, what })
+}
+
+fn on(value: &str) -> bool {
+    !matches!(value.trim().to_ascii_lowercase().as_str(), "" | "0" | "false" | "no" | "off")
+}
+
+/// Variables that matter to one rank as well as to many.
+const ALWAYS: &[Rule] = &[
+    ("CUDA_LAUNCH_BLOCKING", |value| on(value).then_some(()).and(slows("the GPU waits for each operation"))),
+    ("PYTORCH_NO_CUDA_MEMORY_CACHING", |value| {
+        on(value).then_some(()).and(slows("every tensor's memory is asked of the driver anew"))
+    }),
+    ("CUDA_CACHE_DISABLE", |value| on(value).then_some(()).and(slows("kernels are compiled at each start"))),
+    ("NVIDIA_TF32_OVERRIDE", |value| {
+        (value.trim() == "0").then_some(()).and(slows("matrix products may not use the tensor cores' TF32"))
+    }),
+    ("CUDA_DEVICE_WAITS_ON_EXCEPTION", |value| {
+        on(value).then_some(()).and(breaks("a rank that fails hangs and waits for a debugger"))
+    }),
+    ("OMP_NUM_THREADS", |value| match first_number(value) {
+        Some(1..) => None,
+        _ => notable("that is no number of threads, so that yolo shares the cores equally"),
+    }),
+];
+
+/// Variables that matter where several ranks talk.
+const SEVERAL: &[Rule] = &[
+    ("GLOO_DEVICE_TRANSPORT", |value| {
+        let known = ["", "TCP", "TCP_TLS", "UV", "IBVERBS"];
+        (!known.contains(&value.trim())).then_some(()).and(breaks("gloo knows TCP, TCP_TLS and UV only"))
+    }),
+    ("NCCL_SOCKET_FAMILY", |value| {
+        let known = ["", "AF_INET", "AF_INET6"];
+        (!known.contains(&value.trim())).then_some(()).and(breaks("NCCL knows AF_INET and AF_INET6 only"))
+    }),
+    ("NCCL_COMM_ID", |value| {
+        on(value).then_some(()).and(breaks("NCCL asks a place of its own for the ranks instead of yolo's"))
+    }),
+    ("NCCL_SHM_DISABLE", |value| {
+        on(value).then_some(()).and(slows("GPUs without a direct path talk through sockets"))
+    }),
+    ("NCCL_P2P_DISABLE", |value| {
+        on(value).then_some(()).and(notable("GPUs do not reach each other directly"))
+    }),
+    ("NCCL_P2P_LEVEL", |value| {
+        (value.trim() == "LOC" || value.trim() == "0")
+            .then_some(())
+            .and(slows("GPUs do not reach each other directly"))
+    }),
+    ("NCCL_ALGO", |value| {
+        on(value).then_some(()).and(slows("NCCL may not choose the fastest way by itself"))
+    }),
+    ("NCCL_PROTO", |value| {
+        on(value).then_some(()).and(slows("NCCL may not choose the fastest way by itself"))
+    }),
+    ("NCCL_MAX_NCHANNELS", |value| match first_number(value) {
+        Some(0..=2) => slows("so few channels do not fill a link"),
+        _ => None,
+    }),
+    ("NCCL_DEBUG", |value| {
+        matches!(value.trim().to_ascii_uppercase().as_str(), "TRACE")
+            .then_some(())
+            .and(slows("NCCL writes every call down"))
+    }),
+    ("TORCH_DISTRIBUTED_DEBUG", |value| {
+        value
+            .trim()
+            .eq_ignore_ascii_case("DETAIL")
+            .then_some(())
+            .and(slows("every exchange is checked before it is made"))
+    }),
+    ("NCCL_ASYNC_ERROR_HANDLING", never_ends),
+    ("TORCH_NCCL_ASYNC_ERROR_HANDLING", never_ends),
+];
+
+/// Without error handling the others wait for ever for a rank that failed.
+fn never_ends(value: &str) -> Option<Effect> {
+    (value.trim() == "0").then_some(()).and(breaks("when one rank fails, the others wait for ever"))
+}
+
+/// Variables that tie each rank to the same cores.
+const PINS: [&str; 3] = ["GOMP_CPU_AFFINITY", "KMP_AFFINITY", "OMP_PLACES"];
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    host.env("OMP_NUM_THREADS")?;
+    let several = intent.ranks_in_all() > 1;
+    let rules = ALWAYS.iter().chain(SEVERAL.iter().filter(|_| several || !intent.run));
+    let mut findings: Vec<Finding> = rules.filter_map(|(name, rule)| finding(host, name, *rule)).collect();
+    findings.extend(threads(host, intent));
+    findings.extend(ignored(host));
+    if several && intent.ranks_here() > 1 {
+        findings.extend(PINS.iter().filter_map(|name| {
+            let value = set(host, name)?;
+            let pins = !matches!(
+                value.to_ascii_lowercase().as_str(),
+                "disabled" | "none" | "cores" | "threads" | "sockets"
+            );
+            pins.then(|| slow(name, &value, "all ranks share the same cores"))
+        }));
+    }
+    Ok(findings)
+}
+
+/// Variables of a rank that `yolo` sets for each of its own.
+const OF_A_RANK: [&str; 6] =
+    ["RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"];
+
+/// Those that are set already, outside of a batch system, which sets them on purpose.
+fn ignored(host: &Host) -> Option<Finding> {
+    let is_job = ["SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "KUBERNETES_SERVICE_HOST"]
+        .iter()
+        .any(|name| set(host, name).is_some());
+    let listed: Vec<String> =
+        OF_A_RANK.iter().filter_map(|name| Some(format!("{name}={}", set(host, name)?))).collect();
+    let title = format!("{} in this shell: yolo sets its own for each rank", listed.join(" "));
+    (!is_job && !listed.is_empty()).then(|| Finding::new("shell.variable-ignored", title))
+}
+
+fn set(host: &Host, name: &str) -> Option<String> {
+    host.env(name).ok().flatten()
+}
+
+fn finding(host: &Host, name: &'static str, rule: fn(&str) -> Option<Effect>) -> Option<Finding> {
+    let value = set(host, name)?;
+    let effect = rule(&value)?;
+    Some(if effect.status == Status::Error {
+        let title = format!("{name} is \"{value}\": {}", effect.what);
+        Finding::new("shell.variable-breaks", title).command(unset(name))
+    } else {
+        slow(name, &value, effect.what).status(effect.status)
+    })
+}
+
+fn slow(name: &str, value: &str, what: &str) -> Finding {
+    Finding::new("shell.variable-slows", format!("{name} is \"{value}\": {what}")).command(unset(name))
+}
+
+fn unset(name: &str) -> String {
+    format!("unset {name}")
+}
+
+/// Threads of all ranks together, against the cores.
+fn threads(host: &Host, intent: &Intent) -> Option<Finding> {
+    let value = set(host, "OMP_NUM_THREADS")?;
+    let threads = usize::try_from(first_number(&value)?).ok()?;
+    let cores = cores(host)?;
+    let ranks = intent.ranks_here();
+    let fitting = (cores / ranks).max(1);
+    // Twice the cores only share them; more is a slip.
+    (threads > 0 && threads.checked_mul(ranks)? > cores * 2).then(|| {
+        let title = format!("OMP_NUM_THREADS is {threads}: {ranks} ranks share {cores} cores");
+        let mut finding = Finding::new("shell.variable-slows", title).status(Status::Warning);
+        if let Some(remedy) = &mut finding.remedy {
+            remedy.commands = vec![format!("export OMP_NUM_THREADS={fitting}")];
+        }
+        finding
+    })
+}
+
+/// `8`, or `8,4` for nested loops.
+fn first_number(value: &str) -> Option<u32> {
+    value.split(',').next()?.trim().parse().ok()
+}

@@ -1,0 +1,55 @@
+//! Whether the limits of this shell allow what ranks open and lock.
+
+use crate::checks::{Answer, Check, count};
+use crate::facts::Host;
+use crate::finding::{Finding, Status};
+use crate::intent::Intent;
+
+/// Files that a run opens beside its ranks, and those of a rank: sockets to all others, libraries,
+/// images of its loaders.
+const FILES: (u64, u64) = (256, 128);
+/// Cards of InfiniBand register memory with the kernel, which must stay in place.
+const LOCKED: u64 = 1 << 30;
+
+pub(super) static CHECK: Check = Check {
+    question: "Do the limits of this shell suffice?",
+    reports: &["system.open-files", "system.locked-memory", "system.stack"],
+    preflight: true,
+    run,
+};
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    if host.os()? != "linux" {
+        return Ok(Vec::new());
+    }
+    let mut findings = Vec::new();
+    let files = host.soft_limit("Max open files")?;
+    let need = FILES.0 + FILES.1 * intent.ranks_here() as u64;
+    if files < need {
+        let ranks = count(intent.ranks_here(), "rank");
+        let title = format!("this shell may open {files} files; {ranks} and their loaders need about {need}");
+        let status = if intent.run && files < need / 2 { Status::Error } else { Status::Warning };
+        findings.push(
+            Finding::new("system.open-files", title)
+                .status(status)
+                .command(format!("ulimit -n {}", need.max(4096))),
+        );
+    }
+    let has_infiniband =
+        host.folder("/sys/class/infiniband").is_ok_and(|names| names.is_some_and(|names| !names.is_empty()));
+    if let Ok(locked) = host.soft_limit("Max locked memory")
+        && locked < LOCKED
+        && has_infiniband
+    {
+        let title =
+            format!("this shell may lock {} KB of memory, and NCCL locks more for InfiniBand", locked >> 10);
+        let is_container = host.exists("/.dockerenv").unwrap_or(false);
+        let command = if is_container { "docker run --ulimit memlock=-1 …" } else { "ulimit -l unlimited" };
+        let status = if intent.has_several_nodes() { Status::Error } else { Status::Warning };
+        findings.push(Finding::new("system.locked-memory", title).status(status).command(command));
+    }
+    if host.soft_limit("Max stack size") == Ok(u64::MAX) {
+        findings.push(Finding::new("system.stack", "the stack of a thread is without a limit in this shell"));
+    }
+    Ok(findings)
+}

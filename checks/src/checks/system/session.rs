@@ -1,0 +1,48 @@
+//! Whether the system clears shared memory when this session ends: systemd does so by default for
+//! ordinary users whose last session closes, also while their training goes on.
+
+use crate::checks::{Answer, Check};
+use crate::facts::Host;
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+/// Users below this are the system's own, whom systemd leaves alone.
+const FIRST_ORDINARY: u32 = 1000;
+
+pub(super) static CHECK: Check = Check {
+    question: "Does a run outlive this session?",
+    reports: &["system.remove-ipc"],
+    preflight: false,
+    run,
+};
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    if host.os()? != "linux" || intent.ranks_on_gpus() < 2 {
+        return Ok(Vec::new());
+    }
+    let is_remote =
+        ["SSH_CONNECTION", "SSH_CLIENT"].iter().any(|name| host.env(name).is_ok_and(|value| value.is_some()));
+    let user = host.user()?;
+    let has_logind = host.exists("/run/systemd/system").unwrap_or(false);
+    let is_ordinary = user.uid.is_some_and(|uid| uid >= FIRST_ORDINARY);
+    let name = user.name.unwrap_or_default();
+    let lingers = host.exists(&format!("/var/lib/systemd/linger/{name}")).unwrap_or(false);
+    if !is_remote || !has_logind || !is_ordinary || lingers || !removes(host) {
+        return Ok(Vec::new());
+    }
+    let title = "shared memory of this user is cleared when the last session closes";
+    Ok(vec![Finding::new("system.remove-ipc", title).command("loginctl enable-linger")])
+}
+
+/// The last `RemoveIPC=` of logind's files counts; without one it is on.
+fn removes(host: &Host) -> bool {
+    let folder = "/etc/systemd/logind.conf.d";
+    let parts = host.folder(folder).ok().flatten().unwrap_or_default();
+    let files = std::iter::once("/etc/systemd/logind.conf".to_owned());
+    let files = files.chain(parts.iter().map(|name| format!("{folder}/{name}")));
+    let texts: Vec<String> = files.filter_map(|file| host.text(&file).ok().flatten()).collect();
+    let lines = texts.iter().flat_map(|text| text.lines());
+    let mut values =
+        lines.filter_map(|line| line.trim().strip_prefix("RemoveIPC")?.trim_start().strip_prefix('='));
+    values.next_back().is_none_or(|value| !matches!(value.trim(), "no" | "false" | "0" | "off"))
+}

@@ -1,0 +1,331 @@
+//! The data set of a run as far as facts tell without decoding a picture: its yaml, the folders of
+//! its images, and a few label and image files spread over them.
+
+use serde_json::{Map, Value};
+
+use crate::facts::answer::{Fact, Unknown};
+use crate::facts::host::Host;
+
+/// Data sets that have no yaml of the user's: made or fetched under these words of `--data`.
+const NAMED: [&str; 5] = ["shapes", "coco", "coco128", "coco8", "voc"];
+/// Images that are looked at: enough to meet a mistake of an export, which is in every file.
+const SAMPLE: usize = 32;
+/// Folders below one of the yaml's that are listed.
+const MOST_FOLDERS: usize = 24;
+/// Extensions that are read, as YOLOv5 does.
+const IMAGES: [&str; 10] = ["bmp", "dng", "jpeg", "jpg", "mpo", "png", "tif", "tiff", "webp", "pfm"];
+
+/// A data set's description.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct DataSet {
+    /// Its yaml.
+    pub(crate) yaml: String,
+    /// What the yaml holds.
+    pub(crate) keys: Map<String, Value>,
+    /// Where relative paths of train and val may begin, in the order in which they are tried.
+    pub(crate) roots: Vec<String>,
+}
+
+/// What `--data` leads to.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Described {
+    /// A set that the program makes or fetches.
+    Named,
+    /// No file; the places that were tried.
+    Missing(Vec<String>),
+    /// A file that is no table of YAML, and why.
+    Garbled(String, String),
+    /// A description.
+    Yaml(DataSet),
+}
+
+/// The images of a split.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Images {
+    /// Paths, of at most 20 000 a folder.
+    pub(crate) paths: Vec<String>,
+    /// Files with an extension that is not read.
+    pub(crate) others: Vec<String>,
+}
+
+impl Host {
+    /// The data set that a word of `--data` means.
+    pub(crate) fn data_set(&self, word: &str) -> Fact<Described> {
+        let places = self.places()?;
+        let mut tried = Vec::new();
+        for root in [places.working.clone(), places.data.clone().map(|data| join(&data, "datasets"))] {
+            let path = root.map_or_else(|| word.to_owned(), |root| join(&root, word));
+            if tried.contains(&path) {
+                continue;
+            }
+            match self.text(&path) {
+                Ok(Some(text)) => return Ok(self.described(path, &text, &places)),
+                // What cannot be read as a text is no yaml: too large, or a folder.
+                Err(why) if self.stat(&path).is_ok_and(|stat| stat.is_some()) => {
+                    return Ok(Described::Garbled(path, why.0));
+                }
+                Ok(None) => tried.push(path),
+                Err(why) => return if is_named(word) { Ok(Described::Named) } else { Err(why) },
+            }
+        }
+        Ok(if is_named(word) { Described::Named } else { Described::Missing(tried) })
+    }
+
+    fn described(&self, yaml: String, text: &str, places: &crate::facts::Places) -> Described {
+        let keys = match parse(text) {
+            Ok(Value::Object(keys)) => keys,
+            Ok(_) => {
+                return Described::Garbled(yaml, "it is not a table with train, val and names".to_owned());
+            }
+            Err(why) => return Described::Garbled(yaml, why),
+        };
+        let path = keys.get("path").and_then(Value::as_str).map(str::trim).unwrap_or_default();
+        let folder = parent(&yaml).unwrap_or_default();
+        let data = places.data.as_ref().map(|data| join(data, "datasets"));
+        let starts = [Some(folder), places.working.clone(), data];
+        let mut roots: Vec<String> = Vec::new();
+        for root in starts.into_iter().flatten().map(|start| join(&start, path)) {
+            if !roots.contains(&root) {
+                roots.push(root);
+            }
+        }
+        Described::Yaml(DataSet { yaml, keys, roots })
+    }
+
+    /// The images below a folder or of a list file; `None` where the path is neither.
+    pub(crate) fn images_of(&self, path: &str) -> Fact<Option<Images>> {
+        let mut found = Images::default();
+        if path.ends_with(".txt") {
+            let Some(text) = self.text(path)? else { return Ok(None) };
+            let root = parent(path).unwrap_or_default();
+            let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+            found.paths = lines.map(|line| join(&root, line)).collect();
+            return Ok(Some(found));
+        }
+        let mut folders = vec![path.to_owned()];
+        let mut listed = 0;
+        while let Some(folder) = folders.pop().filter(|_| listed < MOST_FOLDERS) {
+            let names = match self.folder(&folder) {
+                Ok(Some(names)) => names,
+                Ok(None) if listed == 0 => return Ok(None),
+                Ok(None) => continue,
+                Err(why) if listed == 0 => return Err(why),
+                Err(_) => continue,
+            };
+            listed += 1;
+            for name in names.iter().filter(|name| !name.starts_with('.')) {
+                let path = join(&folder, name);
+                match name.rsplit_once('.') {
+                    None => folders.push(path),
+                    Some((_, end)) if IMAGES.contains(&end.to_ascii_lowercase().as_str()) => {
+                        found.paths.push(path)
+                    }
+                    Some(_) => found.others.push(path),
+                }
+            }
+        }
+        found.paths.sort();
+        Ok(Some(found))
+    }
+}
+
+impl DataSet {
+    /// The paths of `train`, `val` or `test`, as written.
+    pub(crate) fn entries(&self, split: &str) -> Vec<String> {
+        match self.keys.get(split) {
+            Some(Value::String(path)) if !path.trim().is_empty() => vec![path.trim().to_owned()],
+            Some(Value::Array(paths)) => {
+                paths.iter().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Where a path of a split may lie.
+    pub(crate) fn candidates(&self, entry: &str) -> Vec<String> {
+        let mut candidates: Vec<String> = Vec::new();
+        for path in self.roots.iter().map(|root| join(root, entry)) {
+            if !candidates.contains(&path) {
+                candidates.push(path);
+            }
+        }
+        candidates
+    }
+
+    /// The path of a split that is there; unknown where a recording does not tell.
+    pub(crate) fn place(&self, host: &Host, entry: &str) -> Fact<Option<String>> {
+        let mut unknown = None;
+        for path in self.candidates(entry) {
+            match host.exists(&path) {
+                Ok(true) => return Ok(Some(path)),
+                Ok(false) => {}
+                Err(why) => unknown = unknown.or(Some(why)),
+            }
+        }
+        unknown.map_or(Ok(None), Err)
+    }
+
+    /// The images of a split, all its paths together.
+    pub(crate) fn images(&self, host: &Host, split: &str) -> Fact<Images> {
+        let mut all = Images::default();
+        for entry in self.entries(split) {
+            let place = self.place(host, &entry)?;
+            let place = place.ok_or_else(|| Unknown(format!("the images of {split} are not there")))?;
+            let images = host.images_of(&place)?.unwrap_or_default();
+            all.paths.extend(images.paths);
+            all.others.extend(images.others);
+        }
+        Ok(all)
+    }
+
+    /// The number of class names.
+    pub(crate) fn classes(&self) -> Option<usize> {
+        match self.keys.get("names")? {
+            Value::Array(names) => Some(names.len()),
+            Value::Object(names) => Some(names.len()),
+            _ => None,
+        }
+    }
+}
+
+/// Some of these, spread evenly from the first to the last.
+pub(crate) fn sample<T>(all: &[T]) -> impl Iterator<Item = &T> {
+    let step = all.len().div_ceil(SAMPLE).max(1);
+    all.iter().step_by(step)
+}
+
+/// Where the labels of an image lie: its last `images` folder becomes `labels`, its extension `txt`.
+pub(crate) fn label_of(image: &str) -> String {
+    let slash = if image.contains('\\') && !image.contains('/') { '\\' } else { '/' };
+    let (from, to) = (format!("{slash}images{slash}"), format!("{slash}labels{slash}"));
+    let moved = match image.rfind(&from) {
+        Some(at) => format!("{}{to}{}", &image[..at], &image[at + from.len()..]),
+        None => image.to_owned(),
+    };
+    let name = moved.rfind(slash).map_or(0, |at| at + 1);
+    let stem = moved[name..].rfind('.').map_or(moved.len(), |at| name + at);
+    format!("{}.txt", &moved[..stem])
+}
+
+/// The folder above a path.
+pub(crate) fn parent(path: &str) -> Option<String> {
+    let cut = path.trim_end_matches(['/', '\\']).rfind(['/', '\\'])?;
+    Some(path[..cut.max(1)].to_owned())
+}
+
+/// A path below a folder, unless it is absolute; `.` and `..` are resolved as text.
+pub(crate) fn join(folder: &str, path: &str) -> String {
+    let joined = if is_absolute(path) || folder.is_empty() {
+        path.to_owned()
+    } else if folder.contains('\\') && !folder.contains('/') {
+        format!("{}\\{path}", folder.trim_end_matches('\\'))
+    } else {
+        format!("{}/{path}", folder.trim_end_matches('/'))
+    };
+    if joined.contains('\\') {
+        return joined.trim_end_matches('\\').to_owned();
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in joined.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        if part == ".." && parts.last().is_some_and(|last| *last != "..") {
+            parts.pop();
+        } else {
+            parts.push(part);
+        }
+    }
+    format!("{}{}", if joined.starts_with('/') { "/" } else { "" }, parts.join("/"))
+}
+
+/// Whether a path begins at the root, or on a drive of Windows.
+pub(crate) fn is_absolute(path: &str) -> bool {
+    path.starts_with(['/', '\\']) || drive_path(path).is_some()
+}
+
+/// The letter and rest of a path of Windows, such as `C:\birds`.
+pub(crate) fn drive_path(path: &str) -> Option<(char, &str)> {
+    let mut letters = path.chars();
+    let drive = letters.next().filter(char::is_ascii_alphabetic)?;
+    (letters.next() == Some(':')).then_some(())?;
+    let rest = letters.as_str();
+    rest.starts_with(['\\', '/']).then_some((drive, rest))
+}
+
+/// `voc`, `VOC.yaml` and `data/VOC.yaml` are one data set.
+fn is_named(word: &str) -> bool {
+    let file = word.rsplit(['/', '\\']).next().unwrap_or(word).to_ascii_lowercase();
+    let stem = file.trim_end_matches(".yaml").trim_end_matches(".yml");
+    NAMED.contains(&stem)
+}
+
+/// YAML as a value; the last of two equal keys wins, as in Python's reader.
+fn parse(text: &str) -> Result<Value, String> {
+    let options = serde_saphyr::options! {
+        duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::LastWins,
+        non_finite_float_policy: serde_saphyr::options::NonFiniteFloatPolicy::AsString,
+        with_snippet: false,
+    };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn labels_lie_beside_images() {
+        assert_eq!(label_of("/d/images/train/a.b.jpg"), "/d/labels/train/a.b.txt");
+        assert_eq!(label_of("/images/x/images/1.png"), "/images/x/labels/1.txt");
+        assert_eq!(label_of(r"D:\d\images\1.png"), r"D:\d\labels\1.txt");
+        assert_eq!(label_of("/d.x/1"), "/d.x/1.txt");
+    }
+
+    #[test]
+    fn paths_are_joined_as_text() {
+        assert_eq!(join("/home/mara", "../otto/./d"), "/home/otto/d");
+        assert_eq!(join("/home", "/data"), "/data");
+        assert_eq!(join("/home", r"C:\data\"), r"C:\data");
+        assert_eq!(join("/home/mara", ""), "/home/mara");
+        assert_eq!(drive_path("C:/data"), Some(('C', "/data")));
+    }
+
+    #[test]
+    fn a_relative_path_is_looked_for_in_three_places() {
+        let (host, _) = Host::from_value(json!({
+            "version": 1,
+            "places": { "data": "/y", "working": "/w" },
+            "files": { "/w/sets/d.yaml": "path: birds\ntrain: images\nval: images\nnames: [a, b]\n" },
+        }))
+        .unwrap();
+        let Described::Yaml(set) = host.data_set("sets/d.yaml").unwrap() else { panic!("a data set") };
+        assert_eq!(
+            set.candidates("images"),
+            ["/w/sets/birds/images", "/w/birds/images", "/y/datasets/birds/images"]
+        );
+        assert_eq!(set.classes(), Some(2));
+        assert_eq!(host.data_set("VOC.yaml").unwrap(), Described::Named);
+    }
+
+    #[test]
+    fn a_sample_is_spread_over_all() {
+        let all: Vec<usize> = (0..1000).collect();
+        let some: Vec<&usize> = sample(&all).collect();
+        assert!(some.len() <= SAMPLE && *some[some.len() - 1] > 900);
+        assert_eq!(sample(&all[..3]).count(), 3);
+    }
+
+    proptest! {
+        #[test]
+        fn any_path_has_a_label(path in "(/|\\\\|images|\\.|\\PC){0,20}") {
+            prop_assert!(label_of(&path).ends_with(".txt"));
+            let _ = (join("/a", &path), join(&path, &path), parent(&path), drive_path(&path));
+        }
+
+        #[test]
+        fn any_yaml_is_read(text in "(train: |path:|\\[|\\]|- |\n|\\{|\\}|&a|\\*a|\\PC){0,20}") {
+            let _ = parse(&text);
+        }
+    }
+}
