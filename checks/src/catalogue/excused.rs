@@ -73,4 +73,8 @@ pub const EXCUSED: &[Excused] = &[
         failure: "libgl-missing",
         reason: "yolo reads images by itself and needs neither OpenCV nor libGL",
     },
+    Excused {
+        failure: "libtorch-cuda-not-linked",
+        reason: "the trainer opens libtorch_cuda itself when a rank starts, so only a running rank shows whether it did; `--deep` starts one",
+    },
 ];

@@ -390,6 +390,12 @@ impl Host {
         answers.filter_map(|(question, answer)| Some((question.name, answer::output(&answer)?))).collect()
     }
 
+    /// What a recorded program said, with whatever words it was asked: for outputs that a person has
+    /// at hand and that a live host is asked for in another way.
+    pub(crate) fn recorded_output(&self, program: &str) -> Option<String> {
+        self.recorded_outputs(program).first().map(|(_, output)| output.all_text())
+    }
+
     /// The places where the loader looks for a shared library on behalf of `yolo-trainer` and finds
     /// one, in its order: the first is taken. Empty where it finds none.
     pub fn library(&self, name: &str) -> Fact<Vec<Library>> {

@@ -21,7 +21,7 @@ pub(super) fn reason(host: &Host, state: &NvmlState) -> Option<Finding> {
 }
 
 /// The addresses of NVIDIA's display devices on the PCI bus.
-pub(super) fn cards(host: &Host) -> Vec<String> {
+pub(in crate::checks) fn cards(host: &Host) -> Vec<String> {
     let devices = host.folder(DEVICES).ok().flatten().unwrap_or_default();
     let is_card = |device: &String| {
         let file =

@@ -43,7 +43,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(vec![off.unwrap_or_else(|| healthy(host))]);
     }
     // WSL has its own checks of the driver that Windows brings, containers of what they were given.
-    if host.is_wsl2().unwrap_or(false) || host.is_container() || !lost::of_log(host).is_empty() {
+    let of_container = host.is_container() && !matches!(state, NvmlState::Failed(18 | 4));
+    if host.is_wsl2().unwrap_or(false) || of_container || !lost::of_log(host).is_empty() {
         return Ok(Vec::new());
     }
     let reason = match state {

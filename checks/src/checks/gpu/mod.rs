@@ -14,6 +14,8 @@ mod mode;
 mod peer;
 mod visible;
 
+pub(in crate::checks) use absent::cards;
+
 use super::Check;
 use crate::facts::{Fact, Gpu, Host, NvmlState};
 use crate::finding::Status;

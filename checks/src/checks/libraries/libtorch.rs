@@ -14,6 +14,10 @@ pub(super) static CHECK: Check = Check {
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     let Some(libtorch) = host.libtorch()? else {
+        // What LIBTORCH names and cannot be used is the check of its version's to tell.
+        if host.named_libtorch()?.is_some() {
+            return Ok(Vec::new());
+        }
         // A run fetches it by itself.
         let title = "libtorch is not installed yet; `yolo setup` or the first run fetches it";
         return Ok(vec![Finding::new("libraries.libtorch-missing", title).command("yolo setup")]);

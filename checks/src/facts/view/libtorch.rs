@@ -44,7 +44,24 @@ impl Libtorch {
 impl Host {
     /// The libtorch of a run; `None` where none is installed yet.
     pub fn libtorch(&self) -> Fact<Option<Libtorch>> {
-        let Some(root) = self.places()?.libtorch else { return Ok(None) };
+        self.places()?.libtorch.map(|root| self.libtorch_at(&root)).transpose()
+    }
+
+    /// What the user's variable LIBTORCH names; `None` where it is not set, or holds the link that
+    /// setup keeps in a checkout, which cargo sets for every program that it starts.
+    pub fn named_libtorch(&self) -> Fact<Option<String>> {
+        let of_places = self.places().ok().and_then(|places| places.libtorch_named);
+        let named = match of_places {
+            Some(root) => Some(root),
+            None => self.env("LIBTORCH")?,
+        };
+        let named = named.map(|root| root.trim_end_matches(['/', '\\']).to_owned());
+        Ok(named.filter(|root| !root.is_empty() && !root.ends_with("/.libtorch")))
+    }
+
+    /// A libtorch in this folder.
+    pub fn libtorch_at(&self, root: &str) -> Fact<Libtorch> {
+        let root = root.to_owned();
         let libraries = self
             .folder(&format!("{root}/lib"))?
             .ok_or_else(|| Unknown(format!("{root} has no folder lib")))?;
@@ -56,7 +73,7 @@ impl Host {
         } else {
             Variant::Cpu
         };
-        Ok(Some(Libtorch { root, version: told.as_deref().and_then(Version::find), variant, libraries }))
+        Ok(Libtorch { root, version: told.as_deref().and_then(Version::find), variant, libraries })
     }
 
     /// `2.11.0+cu130`, from whichever file tells it.

@@ -1,0 +1,93 @@
+//! Whether a container has the GPUs that it was meant to have: started without them, started without
+//! the driver's libraries, or robbed of them while it ran. WSL's containers see /dev/dxg instead of
+//! NVIDIA's device files.
+
+use crate::checks::{Answer, Check};
+use crate::facts::{Container, Host, NvmlState, Variant, nvml_words};
+use crate::finding::{Finding, Status};
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check = Check {
+    question: "Was this container given its GPUs?",
+    reports: &["container.gpus-missing", "container.gpus-lost"],
+    preflight: true,
+    run,
+};
+
+/// The device file of the first GPU.
+const DEVICE: &str = "/dev/nvidia0";
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    if host.os()? != "linux" {
+        return Ok(Vec::new());
+    }
+    let Some(container) = host.container()? else { return Ok(Vec::new()) };
+    let state = host.nvml_state()?;
+    let has_device = host.exists(DEVICE).ok();
+    match state {
+        // Versions that differ and closed files are the driver's check to tell.
+        NvmlState::Ready | NvmlState::Failed(18 | 4) => Ok(Vec::new()),
+        NvmlState::Failed(code) if has_device.unwrap_or(code == 999) => Ok(vec![lost(host, container, code)]),
+        _ => Ok(vec![missing(host, intent, container, has_device)]),
+    }
+}
+
+fn lost(host: &Host, container: Container, code: i64) -> Finding {
+    let title = format!("this container lost its GPUs: {}", nvml_words(code));
+    let finding =
+        Finding::new("container.gpus-lost", title).seen(format!("{DEVICE} is there and cannot be used"));
+    let finding = match (container, host.hostname()) {
+        (Container::Docker, Ok(name)) => finding.command(format!("docker restart {name}")),
+        (Container::Podman, Ok(name)) => finding.command(format!("podman restart {name}")),
+        _ => finding,
+    };
+    finding.command("sudo nvidia-ctk system create-dev-char-symlinks --create-all")
+}
+
+fn missing(host: &Host, intent: &Intent, container: Container, has_device: Option<bool>) -> Finding {
+    let wsl = host.is_wsl2().unwrap_or(false);
+    // Apptainer shows the machine's device files to every container; its option brings the rest.
+    let partly = container != Container::Apptainer;
+    if partly && (has_device == Some(true) || wsl && host.exists("/dev/dxg") == Ok(true)) {
+        let title = "this container has a GPU, but not the driver's library that tells of it (libnvidia-ml)";
+        return Finding::new("container.gpus-missing", title)
+            .status(status(host, intent))
+            .remedy("start the container with the driver's parts for computing and for telling of GPUs")
+            .command("docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility …");
+    }
+    let title = format!("this {} container was started without GPUs", container.name());
+    let finding = Finding::new("container.gpus-missing", title).status(status(host, intent));
+    match container {
+        Container::Docker => finding.command("docker run --gpus all --ipc=host …"),
+        Container::Podman => finding.command("podman run --device nvidia.com/gpu=all --ipc=host …"),
+        Container::Apptainer => finding.command("apptainer exec --nv …"),
+        Container::Kubernetes => finding
+            .remedy("ask for GPUs in the pod's container: resources.limits")
+            .command("resources: { limits: { nvidia.com/gpu: 1 } }"),
+        Container::Lxc => {
+            let name = host.hostname().unwrap_or_else(|_| "<container>".to_owned());
+            finding
+                .command(format!("lxc config device add {name} gpu gpu"))
+                .command(format!("lxc config set {name} nvidia.runtime=true"))
+        }
+    }
+}
+
+/// On a machine without GPUs, or for a run on the processor, a container without them is in order.
+fn status(host: &Host, intent: &Intent) -> Status {
+    if intent.cpu {
+        return Status::Info;
+    }
+    let set = |name: &str| {
+        host.env(name).ok().flatten().is_some_and(|value| !matches!(value.as_str(), "" | "void" | "none"))
+    };
+    let image_for_cuda =
+        ["NVIDIA_VISIBLE_DEVICES", "NVIDIA_REQUIRE_CUDA", "CUDA_VERSION"].into_iter().any(set);
+    let for_cuda = || host.libtorch().ok().flatten().is_some_and(|libtorch| libtorch.variant != Variant::Cpu);
+    let has_card = || !crate::checks::gpu::cards(host).is_empty();
+    if !intent.devices.is_empty() || image_for_cuda || for_cuda() || has_card() {
+        Status::Error
+    } else {
+        Status::Info
+    }
+}

@@ -1,0 +1,56 @@
+//! Limits of a container that NCCL meets when several ranks talk: calls that its filter refuses, and
+//! memory that it may not lock.
+
+use crate::checks::{Answer, Check};
+use crate::facts::{Host, NvmlState};
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check = Check {
+    question: "Does this container let NCCL work?",
+    reports: &["container.numa-blocked", "container.memlock"],
+    preflight: false,
+    run,
+};
+
+/// CAP_SYS_NICE of linux/capability.h, with which Docker's filter lets a process ask about NUMA.
+const SYS_NICE: u64 = 1 << 23;
+/// The mode of seccomp in which a filter decides.
+const FILTERED: u64 = 2;
+/// Buffers of a run over InfiniBand fit into this.
+const ENOUGH: u64 = 1 << 30;
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    if host.os()? != "linux" || !host.is_container() || intent.cpu || host.nvml_state()? != NvmlState::Ready {
+        return Ok(Vec::new());
+    }
+    let gpus = host.gpus()?.len();
+    let ranks = if intent.devices.is_empty() { gpus } else { intent.devices.len() };
+    let several = ranks > 1 || intent.has_several_nodes();
+    let mut findings = Vec::new();
+    if several && is_filtered(host).unwrap_or(false) {
+        let title = "this container may not ask about NUMA, so NCCL copies between GPUs over /dev/shm";
+        findings
+            .push(Finding::new("container.numa-blocked", title).command("docker run --cap-add SYS_NICE …"));
+    }
+    let adapters = host.folder("/sys/class/infiniband").ok().flatten().unwrap_or_default();
+    if let (Some(adapter), Ok(limit)) = (adapters.first(), host.soft_limit("Max locked memory"))
+        && limit < ENOUGH
+    {
+        let title = format!(
+            "this container may lock {} KiB of memory, and has the InfiniBand adapter {adapter}",
+            limit >> 10
+        );
+        let finding = Finding::new("container.memlock", title);
+        findings.push(finding.command("docker run --ulimit memlock=-1 --ulimit stack=67108864 …"));
+    }
+    Ok(findings)
+}
+
+/// Whether a filter of system calls stands, and the capability that opens it does not.
+fn is_filtered(host: &Host) -> Option<bool> {
+    let status = host.text("/proc/self/status").ok()??;
+    let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let capabilities = u64::from_str_radix(value("CapEff:")?, 16).ok()?;
+    Some(value("Seccomp:")?.parse::<u64>().ok()? == FILTERED && capabilities & SYS_NICE == 0)
+}

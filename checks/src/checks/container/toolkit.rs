@@ -1,0 +1,55 @@
+//! Whether Docker on this machine can give its GPUs to containers. Nobody needs it who trains outside
+//! of them, so that it is only told.
+
+use crate::checks::{Answer, Check};
+use crate::facts::{Host, NvmlState};
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check = Check {
+    question: "Can Docker give GPUs to containers?",
+    reports: &["container.toolkit-missing"],
+    preflight: false,
+    run,
+};
+
+/// The programs of the toolkit; any of them tells that it is installed.
+const PROGRAMS: [&str; 3] =
+    ["/usr/bin/nvidia-ctk", "/usr/bin/nvidia-container-runtime-hook", "/usr/bin/nvidia-container-cli"];
+
+fn run(host: &Host, _: &Intent) -> Answer {
+    if host.os()? != "linux" || host.is_container() || host.nvml_state()? != NvmlState::Ready {
+        return Ok(Vec::new());
+    }
+    let info = host.recorded_output("docker");
+    let has_docker = info.is_some() || host.exists("/usr/bin/docker").unwrap_or(false);
+    if host.gpus()?.is_empty() || !has_docker {
+        return Ok(Vec::new());
+    }
+    let refused = info.as_ref().is_some_and(|text| text.contains("could not select device driver"));
+    let installed = PROGRAMS.iter().any(|program| host.exists(program).unwrap_or(false));
+    let configured = host.text("/etc/docker/daemon.json").ok().flatten();
+    let known = [info, configured]
+        .into_iter()
+        .flatten()
+        .any(|text| text.contains("nvidia-container-runtime") || text.contains("\"nvidia\""));
+    if !refused && (installed || known) {
+        return Ok(Vec::new());
+    }
+    let title = "Docker is here, but not the NVIDIA Container Toolkit: containers get no GPU";
+    let finding = Finding::new("container.toolkit-missing", title);
+    let install = host.package_command([
+        "sudo apt install nvidia-container-toolkit",
+        "sudo dnf install nvidia-container-toolkit",
+        "sudo zypper install nvidia-container-toolkit",
+        "sudo pacman -S nvidia-container-toolkit",
+    ]);
+    // Installed and refused all the same: Docker was not told, or not started again.
+    let install = install.filter(|_| !installed);
+    let finding = install.into_iter().fold(finding, Finding::command);
+    Ok(vec![
+        finding
+            .command("sudo nvidia-ctk runtime configure --runtime=docker")
+            .command("sudo systemctl restart docker"),
+    ])
+}

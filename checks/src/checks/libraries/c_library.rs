@@ -1,0 +1,90 @@
+//! Whether the system's C library is one that libtorch runs on: glibc of 2018 or later. Alpine and
+//! its kin have musl, which libtorch does not know.
+
+use crate::checks::{Answer, Check};
+use crate::facts::{Host, Unknown, Version};
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check = Check {
+    question: "Does libtorch run on this C library?",
+    reports: &["libraries.glibc", "libraries.glibc-old", "libraries.musl"],
+    preflight: true,
+    run,
+};
+
+/// PyTorch's wheels of 2.11 are manylinux_2_28.
+const LEAST: [u32; 2] = [2, 28];
+
+fn run(host: &Host, _: &Intent) -> Answer {
+    if host.os()? != "linux" {
+        return Ok(Vec::new());
+    }
+    let name = host.system().ok().and_then(|system| system.name).unwrap_or_else(|| "this system".to_owned());
+    if is_musl(host) {
+        let title = format!("{name} has the C library musl, and libtorch needs glibc");
+        return Ok(vec![Finding::new("libraries.musl", title)]);
+    }
+    let version = glibc(host)?;
+    if version.is_below(&LEAST) {
+        let title = format!("{name} has glibc {version}, and libtorch needs 2.28 or later");
+        return Ok(vec![Finding::new("libraries.glibc-old", title)]);
+    }
+    Ok(vec![Finding::ok("libraries.glibc", format!("glibc {version}"))])
+}
+
+fn is_musl(host: &Host) -> bool {
+    let alpine = host.distribution().is_ok_and(|distribution| distribution.id == "alpine");
+    let said = host.recorded_output("ldd").is_some_and(|text| text.contains("musl"));
+    // Some glibc systems have musl's loader too, for programs that were built with it.
+    let only = || {
+        host.exists("/lib/ld-musl-x86_64.so.1") == Ok(true)
+            && host.exists("/lib64/ld-linux-x86-64.so.2") == Ok(false)
+    };
+    alpine || said || only()
+}
+
+/// From the system's own word, else from `ldd`, the file's name, or the distribution's release.
+fn glibc(host: &Host) -> Result<Version, Unknown> {
+    if let Ok(Some(output)) = host.command(&["getconf", "GNU_LIBC_VERSION"])
+        && let Some(version) = Version::find(&output.text())
+    {
+        return Ok(version);
+    }
+    // ldd (Ubuntu GLIBC 2.27-3ubuntu1.6) 2.27
+    if let Some(text) = host.recorded_output("ldd")
+        && let Some(version) =
+            text.lines().next().and_then(|line| Version::find(line.split(')').next_back()?))
+    {
+        return Ok(version);
+    }
+    let library = host.library("libc.so.6").ok().and_then(|found| found.into_iter().next());
+    let real = library.and_then(|library| library.real).unwrap_or_default();
+    if let Some(version) = real.rsplit_once("libc-").and_then(|(_, rest)| Version::find(rest)) {
+        return Ok(version);
+    }
+    let distribution = host.distribution()?;
+    let release = distribution.version.map_or(0, |version| version.major());
+    let of_release = RELEASES.iter().find(|(id, last, _)| *id == distribution.id && release <= *last);
+    of_release
+        .and_then(|(_, _, glibc)| Version::find(glibc))
+        .ok_or_else(|| Unknown::because("nothing tells the version of glibc"))
+}
+
+/// The glibc of each release up to the one that is named, by distribution.
+const RELEASES: [(&str, u32, &str); 14] = [
+    ("centos", 7, "2.17"),
+    ("rhel", 7, "2.17"),
+    ("amzn", 2, "2.26"),
+    ("debian", 8, "2.19"),
+    ("debian", 9, "2.24"),
+    ("debian", 10, "2.28"),
+    ("debian", 11, "2.31"),
+    ("debian", 12, "2.36"),
+    ("ubuntu", 14, "2.19"),
+    ("ubuntu", 16, "2.23"),
+    ("ubuntu", 18, "2.27"),
+    ("ubuntu", 20, "2.31"),
+    ("ubuntu", 22, "2.35"),
+    ("ubuntu", 24, "2.39"),
+];

@@ -1,0 +1,72 @@
+//! Whether the loader finds the driver's own library, libcuda, and the right one: not the stub that
+//! the CUDA toolkit links against, and not a newer one of `cuda-compat` on a card that refuses it.
+//! WSL has its own checks, since its libcuda comes from Windows.
+
+use crate::checks::{Answer, Check};
+use crate::facts::{Host, NvmlState};
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check = Check {
+    question: "Does the loader find the driver's libcuda?",
+    reports: &["libraries.libcuda-missing", "libraries.libcuda-stub"],
+    preflight: true,
+    run,
+};
+
+const NAME: &str = "libcuda.so.1";
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    let native = host.os()? == "linux" && host.wsl()?.is_none();
+    if intent.cpu || !native || host.nvml_state()? != NvmlState::Ready || host.gpus()?.is_empty() {
+        return Ok(Vec::new());
+    }
+    let Some(first) = host.library(NAME)?.into_iter().next() else {
+        return Ok(vec![missing(host)]);
+    };
+    let folder = first.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let real = first.real.as_deref().unwrap_or_default();
+    let is_stub = [folder, real].iter().any(|path| path.split('/').any(|part| part == "stubs"));
+    let is_compat = [folder, real].iter().any(|path| path.split('/').any(|part| part == "compat"));
+    let geforce = host.gpus()?.iter().any(|gpu| gpu.name().is_ok_and(|name| name.contains("GeForce")));
+    let title = if is_stub {
+        format!("the loader takes the toolkit's stub {} for the driver's libcuda", first.path)
+    } else if is_compat && geforce {
+        format!("the loader takes {} of cuda-compat, which GeForce cards refuse", first.path)
+    } else {
+        return Ok(Vec::new());
+    };
+    let finding = Finding::new("libraries.libcuda-stub", title);
+    let variable = host.env("LD_LIBRARY_PATH").ok().flatten().unwrap_or_default();
+    let kept: Vec<&str> = variable.split(':').filter(|entry| entry.trim_end_matches('/') != folder).collect();
+    Ok(vec![if kept.len() < variable.split(':').count() {
+        finding.command(format!("export LD_LIBRARY_PATH={}", kept.join(":")))
+    } else {
+        finding.seen(format!("LD_LIBRARY_PATH is \"{variable}\""))
+    }])
+}
+
+fn missing(host: &Host) -> Finding {
+    let title =
+        "nvidia-smi works, but the loader finds no libcuda.so.1, the part of the driver that CUDA needs";
+    let finding = Finding::new("libraries.libcuda-missing", title);
+    if host.is_container() {
+        return finding
+            .remedy("start the container with the driver's part for computing")
+            .command("docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility …");
+    }
+    let branch = host.driver_version().map_or(0, |version| version.major());
+    let ubuntu = format!("sudo apt install libnvidia-compute-{branch}");
+    let debian = if host.distribution().is_ok_and(|distribution| distribution.id == "ubuntu") {
+        ubuntu.as_str()
+    } else {
+        "sudo apt install libcuda1"
+    };
+    let package = host.package_command([
+        debian,
+        "sudo dnf install xorg-x11-drv-nvidia-cuda-libs",
+        "sudo zypper install nvidia-compute-G06",
+        "sudo pacman -S nvidia-utils",
+    ]);
+    package.into_iter().fold(finding, Finding::command).command("sudo ldconfig")
+}

@@ -1,0 +1,34 @@
+//! Whether a libtorch with CUDA fits on the disk before it is fetched.
+
+use crate::checks::{Answer, Check, gigabytes};
+use crate::facts::Host;
+use crate::finding::{Finding, Status};
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check =
+    Check { question: "Is there room for libtorch?", reports: &["libraries.no-room"], preflight: true, run };
+
+/// The archive of a build with CUDA was measured at 2.7 GB, and takes about twice that unpacked.
+const WITH_CUDA: u64 = 8_000_000_000;
+/// Below this the disk's own check speaks, whatever shall be stored there.
+const NEARLY_FULL: u64 = 5_000_000_000;
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    let places = host.places()?;
+    let has_gpu = host.gpus().is_ok_and(|gpus| !gpus.is_empty());
+    let (None, Some(data)) = (places.libtorch, places.data) else { return Ok(Vec::new()) };
+    if intent.cpu || !has_gpu {
+        return Ok(Vec::new());
+    }
+    let free = host.file_system(&data)?.available.unwrap_or(u64::MAX);
+    if !(NEARLY_FULL..WITH_CUDA).contains(&free) {
+        return Ok(Vec::new());
+    }
+    let title = format!(
+        "{} are free where libtorch will be stored; with CUDA it needs up to {}",
+        gigabytes(free),
+        gigabytes(WITH_CUDA)
+    );
+    let finding = Finding::new("libraries.no-room", title).status(Status::Warning);
+    Ok(vec![finding.seen(data).command("export YOLO_HOME=/a/larger/disk/yolo")])
+}

@@ -1,0 +1,104 @@
+//! Whether the libtorch that LIBTORCH names is there, at the right level of folders, and of the one
+//! version that the trainer was built for.
+
+use super::LIBTORCH;
+use crate::checks::{Answer, Check};
+use crate::facts::{Host, Libtorch};
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check = Check {
+    question: "Is this the libtorch that the trainer needs?",
+    reports: &["libraries.libtorch-version", "libraries.libtorch-named"],
+    preflight: true,
+    run,
+};
+
+/// Before this version PyTorch's builds had two C++ interfaces, and Python's packages the old one.
+const ONE_INTERFACE: [u32; 2] = [2, 7];
+
+fn run(host: &Host, _: &Intent) -> Answer {
+    let named = host.named_libtorch().ok().flatten();
+    if let Some(root) = &named
+        && let Some(finding) = misplaced(host, root)
+    {
+        return Ok(vec![finding]);
+    }
+    let libtorch = match host.libtorch()? {
+        Some(libtorch) => libtorch,
+        // A wrong version is none that a run would use, so that only the variable leads to it.
+        None => match named {
+            Some(root) => host.libtorch_at(&with_package(host, root))?,
+            None => return Ok(Vec::new()),
+        },
+    };
+    Ok(other_version(host, &libtorch).into_iter().collect())
+}
+
+/// LIBTORCH may name the folder that holds Python's `torch`.
+fn with_package(host: &Host, root: String) -> String {
+    let package = format!("{root}/torch");
+    if has_libraries(host, &root) != Some(true) && has_libraries(host, &package) == Some(true) {
+        package
+    } else {
+        root
+    }
+}
+
+/// Whether a folder has libtorch's libraries below `lib`; `None` where that is not known.
+fn has_libraries(host: &Host, root: &str) -> Option<bool> {
+    let names = host.folder(&format!("{root}/lib")).ok()?;
+    let is_libtorch = |name: &String| name.starts_with("libtorch") || name.starts_with("torch");
+    Some(names.is_some_and(|names| names.iter().any(is_libtorch)))
+}
+
+/// LIBTORCH names a folder beside, above or below the right one, or nothing.
+fn misplaced(host: &Host, root: &str) -> Option<Finding> {
+    if has_libraries(host, root)? || has_libraries(host, &format!("{root}/torch")) == Some(true) {
+        return None;
+    }
+    let title = format!("LIBTORCH names {root}, where there is no lib/libtorch_cpu.so");
+    let finding = Finding::new("libraries.libtorch-named", title);
+    let above = root.strip_suffix("/lib").map(ToOwned::to_owned);
+    let near = [Some(format!("{root}/libtorch")), above];
+    let near = near.into_iter().flatten().find(|folder| has_libraries(host, folder) == Some(true));
+    Some(match near {
+        Some(folder) => finding
+            .remedy(format!("libtorch lies in {folder}: name that folder"))
+            .command(format!("export LIBTORCH={folder}")),
+        None => finding.command("unset LIBTORCH").command("yolo setup"),
+    })
+}
+
+fn other_version(host: &Host, libtorch: &Libtorch) -> Option<Finding> {
+    let version = libtorch.version.as_ref()?;
+    let needed = LIBTORCH.map(|number| number.to_string()).join(".");
+    // 2.11.0 is written 2.11 nowhere; all three numbers count.
+    if !version.is_below(&LIBTORCH) && !is_above(version) {
+        return None;
+    }
+    let title = format!("libtorch in {} is {version}, and the trainer needs {needed}", libtorch.root);
+    let mut finding = Finding::new("libraries.libtorch-version", title);
+    if version.is_below(&ONE_INTERFACE) {
+        finding = finding.seen(format!("{version} may have the old C++ interface too (pre-cxx11)"));
+    }
+    let is_package = libtorch.root.contains("site-packages") || libtorch.root.contains("dist-packages");
+    if is_package {
+        finding = finding
+            .remedy(format!("let yolo fetch its own libtorch, or install torch {needed} in that environment"))
+            .command("unset LIBTORCH")
+            .command(format!("pip install torch=={needed}"));
+        return Some(finding);
+    }
+    let is_ours = host.named_libtorch().ok().flatten().is_none();
+    Some(if is_ours {
+        finding.remedy("let yolo fetch it anew").command("yolo setup")
+    } else {
+        finding.command("unset LIBTORCH").command("yolo setup")
+    })
+}
+
+fn is_above(version: &crate::facts::Version) -> bool {
+    let [major, minor, patch] = LIBTORCH;
+    !version.is_below(&[major, minor, patch + 1])
+}

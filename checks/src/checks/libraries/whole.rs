@@ -1,0 +1,103 @@
+//! Whether the folder of libtorch holds what the trainer loads, and nothing that breaks it: the
+//! libraries themselves, the OpenMP runtime, no parts of another system's C library, and on Windows
+//! no debug build.
+
+use crate::checks::{Answer, Check};
+use crate::facts::{Host, Libtorch, Variant};
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check = Check {
+    question: "Is libtorch whole?",
+    reports: &[
+        "libraries.libtorch-incomplete",
+        "libraries.libgomp-missing",
+        "libraries.bundled-glibc",
+        "libraries.debug-build",
+    ],
+    preflight: true,
+    run,
+};
+
+/// What the trainer links, or opens when a GPU is wanted.
+const LINUX: [&str; 2] = ["libc10.so", "libtorch_cpu.so"];
+const LINUX_CUDA: [&str; 2] = ["libc10_cuda.so", "libtorch_cuda.so"];
+const WINDOWS: [&str; 2] = ["c10.dll", "torch_cpu.dll"];
+const WINDOWS_CUDA: [&str; 2] = ["c10_cuda.dll", "torch_cuda.dll"];
+/// Parts of glibc, which must be those of the running system.
+const OF_GLIBC: [&str; 5] = ["libc.so.", "librt.so.", "libpthread.so.", "libm.so.", "libdl.so."];
+
+fn run(host: &Host, _: &Intent) -> Answer {
+    let Some(libtorch) = host.libtorch()? else { return Ok(Vec::new()) };
+    let windows = host.os()? == "windows";
+    let mut findings: Vec<Finding> = incomplete(host, &libtorch, windows).into_iter().collect();
+    if windows {
+        findings.extend(debug(&libtorch));
+        return Ok(findings);
+    }
+    findings.extend(without_openmp(host, &libtorch));
+    findings.extend(with_glibc(&libtorch));
+    Ok(findings)
+}
+
+fn incomplete(host: &Host, libtorch: &Libtorch, windows: bool) -> Option<Finding> {
+    let (all, cuda) = if windows { (WINDOWS, WINDOWS_CUDA) } else { (LINUX, LINUX_CUDA) };
+    let cuda = if libtorch.variant == Variant::Cpu { &[][..] } else { &cuda };
+    let is_missing = |name: &&&str| libtorch.libraries.iter().all(|there| there != **name);
+    let missing: Vec<&str> = all.iter().chain(cuda).filter(is_missing).copied().collect();
+    if missing.is_empty() {
+        return None;
+    }
+    let title = format!("{}/lib has no {}", libtorch.root, missing.join(" and no "));
+    let finding = Finding::new("libraries.libtorch-incomplete", title);
+    // What LIBTORCH names wins over what setup fetches, and is not setup's to mend.
+    let named = host.named_libtorch().ok().flatten().is_some();
+    let unset = if windows { "set LIBTORCH=" } else { "unset LIBTORCH" };
+    Some(named.then_some(unset).into_iter().fold(finding, Finding::command).command("yolo setup"))
+}
+
+/// PyTorch brings OpenMP's runtime under its own name or leaves it to the system.
+fn without_openmp(host: &Host, libtorch: &Libtorch) -> Option<Finding> {
+    let brought =
+        libtorch.libraries.iter().any(|name| name.starts_with("libgomp") || name.starts_with("libiomp5"));
+    if brought || !host.library("libgomp.so.1").ok()?.is_empty() {
+        return None;
+    }
+    let title = "libgomp.so.1, which libtorch loads, is neither on this system nor beside libtorch";
+    let package = host.package_command([
+        "sudo apt install libgomp1",
+        "sudo dnf install libgomp",
+        "sudo zypper install libgomp1",
+        "sudo pacman -S gcc-libs",
+    ]);
+    Some(package.into_iter().fold(Finding::new("libraries.libgomp-missing", title), Finding::command))
+}
+
+fn with_glibc(libtorch: &Libtorch) -> Option<Finding> {
+    let is_part = |name: &&String| OF_GLIBC.iter().any(|part| name.starts_with(part));
+    let parts: Vec<&str> = libtorch.libraries.iter().filter(is_part).map(String::as_str).collect();
+    if parts.is_empty() {
+        return None;
+    }
+    let title =
+        format!("{}/lib holds parts of another system's C library: {}", libtorch.root, parts.join(", "));
+    let finding = Finding::new("libraries.bundled-glibc", title);
+    let lib = &libtorch.root;
+    Some(
+        parts.iter().fold(finding, |finding, part| {
+            finding.command(format!("mv {lib}/lib/{part} {lib}/lib/{part}.off"))
+        }),
+    )
+}
+
+/// PyTorch's zip files of debug builds say so in their names, and bring their symbols along.
+fn debug(libtorch: &Libtorch) -> Option<Finding> {
+    let root = libtorch.root.to_ascii_lowercase();
+    let named = root.split(['\\', '/', '-', '_']).any(|word| word == "debug");
+    let symbols = libtorch.libraries.iter().any(|name| name == "torch_cpu.pdb");
+    if !named && !symbols {
+        return None;
+    }
+    let title = format!("libtorch in {} is a debug build", libtorch.root);
+    Some(Finding::new("libraries.debug-build", title).command("set LIBTORCH=").command("yolo setup"))
+}
