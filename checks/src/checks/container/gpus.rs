@@ -22,8 +22,13 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let Some(container) = host.container()? else { return Ok(Vec::new()) };
-    let state = host.nvml_state()?;
     let has_device = host.exists(DEVICE).ok();
+    let state = match host.nvml_state() {
+        Ok(state) => state,
+        // Without a device file there is nothing that NVML could tell.
+        Err(_) if has_device == Some(false) && host.exists("/dev/dxg") != Ok(true) => NvmlState::NoLibrary,
+        Err(why) => return Err(why),
+    };
     match state {
         // Versions that differ and closed files are the driver's check to tell.
         NvmlState::Ready | NvmlState::Failed(18 | 4) => Ok(Vec::new()),

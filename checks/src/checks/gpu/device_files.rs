@@ -17,8 +17,11 @@ pub(super) static CHECK: Check = Check {
 const DEVICE: &str = "/dev/nvidia-uvm";
 
 fn run(host: &Host, intent: &Intent) -> Answer {
-    let native = host.os()? == "linux" && host.wsl()?.is_none();
-    if intent.cpu || !native || host.nvml_state()? != NvmlState::Ready || host.gpus()?.is_empty() {
+    if intent.cpu
+        || !super::is_native_linux(host)
+        || host.nvml_state()? != NvmlState::Ready
+        || host.gpus()?.is_empty()
+    {
         return Ok(Vec::new());
     }
     // The words of the known issue in the release notes of CUDA 13.2.

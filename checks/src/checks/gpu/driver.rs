@@ -5,7 +5,7 @@
 
 use super::{absent, lost};
 use crate::checks::{Answer, Check};
-use crate::facts::{Host, NvmlState};
+use crate::facts::{Host, NvmlState, Version};
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
 
@@ -37,7 +37,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     };
     // A driver that was installed and fails is a sick one, whatever the bus shows.
     let sick = if intent.cpu { Status::Info } else { Status::Error };
-    let state = host.nvml_state()?;
+    let state = match host.nvml_state() {
+        Ok(state) => state,
+        Err(why) => return without_nvml(host, sick).map(|finding| vec![finding]).ok_or(why),
+    };
     if state == NvmlState::Ready {
         let off = host.gpus().is_ok_and(|gpus| gpus.is_empty()).then(|| absent::switched_off(host)).flatten();
         return Ok(vec![off.unwrap_or_else(|| healthy(host))]);
@@ -111,6 +114,21 @@ fn mismatch(host: &Host) -> Finding {
         _ => "the NVIDIA driver's library and its kernel module are of different versions".to_owned(),
     };
     Finding::new("gpu.driver-mismatch", title).command("sudo reboot")
+}
+
+/// What other facts tell of the driver where NVML's answer is not known.
+fn without_nvml(host: &Host, sick: Status) -> Option<Finding> {
+    if !super::is_native_linux(host) || host.is_container() || !lost::of_log(host).is_empty() {
+        return None;
+    }
+    let finding = match host.driver_module_version().ok()? {
+        None => absent::reason(host, &NvmlState::Failed(9))?,
+        Some(module) => {
+            let library = host.library("libnvidia-ml.so.1").ok()?.into_iter().next()?.version?;
+            (Version::find(&library)? != module).then(|| mismatch(host))?
+        }
+    };
+    Some(finding.status(sick))
 }
 
 /// NVML may not be asked: the device files belong to a group that this user is not in.

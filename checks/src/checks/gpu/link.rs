@@ -22,87 +22,116 @@ const BUSY: [&str; 4] = ["Zero", "One", "Two", "Three"];
 /// A sound link repeats a packet now and then.
 const MANY: u64 = 50;
 
+/// A card in its slot: as the driver tells of it, or where that is not known as the kernel does.
+struct Slot {
+    who: String,
+    /// In the form of the kernel, `0000:01:00.0`.
+    address: Option<String>,
+    gpu: Option<Gpu>,
+}
+
 fn run(host: &Host, intent: &Intent) -> Answer {
-    if host.wsl()?.is_some() || host.os()? != "linux" {
+    if !super::is_native_linux(host) {
         return Ok(Vec::new());
     }
-    let gpus = super::of_run(host, intent)?;
-    let mut findings: Vec<Finding> = gpus.iter().filter_map(|gpu| narrow(host, gpu)).collect();
-    findings.extend(gpus.iter().filter_map(|gpu| repeats(host, gpu)));
-    if findings.iter().all(|finding| finding.id != "gpu.link-errors") && !intent.cpu {
-        findings.extend(logged(host, &gpus));
+    let slots: Vec<Slot> = match super::of_run(host, intent) {
+        Ok(gpus) => gpus.into_iter().map(of_driver).collect(),
+        Err(why) => {
+            let cards = super::cards(host);
+            if cards.is_empty() {
+                return Err(why);
+            }
+            cards.into_iter().map(of_kernel).collect()
+        }
+    };
+    let mut findings: Vec<Finding> = slots.iter().filter_map(|slot| narrow(host, slot)).collect();
+    let errors: Vec<Finding> = slots.iter().filter_map(|slot| repeats(host, slot)).collect();
+    if errors.is_empty() && !intent.cpu {
+        findings.extend(logged(host, &slots));
     }
+    findings.extend(errors);
     Ok(findings)
 }
 
-fn narrow(host: &Host, gpu: &Gpu) -> Option<Finding> {
-    let who = super::label(gpu);
-    let (width, most) = width(host, gpu)?;
-    let busy = gpu.text("performance_state").is_ok_and(|state| BUSY.contains(&state.as_str()));
-    if width > 0 && width * 2 <= most {
-        let title = format!("{who} uses {} of its {most} PCIe lanes", width);
+fn of_driver(gpu: Gpu) -> Slot {
+    let address = gpu.pci_bus_id().ok().and_then(|address| pci_address(&address));
+    Slot { who: super::label(&gpu), address: address.map(|address| format!("{address}.0")), gpu: Some(gpu) }
+}
+
+fn of_kernel(address: String) -> Slot {
+    Slot { who: format!("the NVIDIA card at {address}"), address: Some(address), gpu: None }
+}
+
+impl Slot {
+    fn number(&self, call: &str) -> Option<u64> {
+        self.gpu.as_ref()?.number(call).ok()
+    }
+
+    fn text(&self, host: &Host, file: &str) -> Option<String> {
+        host.text(&format!("{DEVICES}/{}/{file}", self.address.as_ref()?)).ok()?
+    }
+
+    /// Lanes in use and lanes possible.
+    fn width(&self, host: &Host) -> Option<(u64, u64)> {
+        if let (Some(width), Some(most)) = (self.number("pcie_width"), self.number("pcie_width_max")) {
+            return Some((width, most));
+        }
+        let lanes = |file: &str| self.text(host, file)?.trim().parse().ok();
+        Some((lanes("current_link_width")?, lanes("max_link_width")?))
+    }
+
+    /// Whether the card works, so that its link runs at full speed.
+    fn is_busy(&self) -> bool {
+        let state = self.gpu.as_ref().and_then(|gpu| gpu.text("performance_state").ok());
+        state.is_some_and(|state| BUSY.contains(&state.as_str()))
+    }
+}
+
+fn narrow(host: &Host, slot: &Slot) -> Option<Finding> {
+    let who = &slot.who;
+    if let Some((width, most)) = slot.width(host).filter(|(width, most)| *width > 0 && width * 2 <= *most) {
+        let title = format!("{who} uses {width} of its {most} PCIe lanes");
         // Half of the lanes costs little; with a quarter the transfers of images and gradients wait.
         let status = if width * 4 <= most { Status::Warning } else { Status::Info };
         let finding = Finding::new("gpu.link-narrow", title).status(status);
         let idle = "read while the card is idle, which on some laptops lowers the width too";
-        return Some(if busy { finding } else { finding.seen(idle) });
+        return Some(if slot.is_busy() { finding } else { finding.seen(idle) });
     }
-    let (generation, best) = (gpu.number("pcie_generation").ok()?, gpu.number("pcie_generation_max").ok()?);
-    if busy && generation + 1 < best {
+    let (generation, best) = (slot.number("pcie_generation")?, slot.number("pcie_generation_max")?);
+    if slot.is_busy() && generation + 1 < best {
         let title = format!("{who} runs its PCIe link at generation {generation} of {best} under load");
         return Some(Finding::new("gpu.link-narrow", title));
     }
     None
 }
 
-/// Lanes in use and lanes possible, from the driver or else from the kernel.
-fn width(host: &Host, gpu: &Gpu) -> Option<(u64, u64)> {
-    if let (Ok(width), Ok(most)) = (gpu.number("pcie_width"), gpu.number("pcie_width_max")) {
-        return Some((width, most));
-    }
-    let device = format!("{DEVICES}/{}.0", pci_address(&gpu.pci_bus_id().ok()?)?);
-    let number = |file: &str| host.text(&format!("{device}/{file}")).ok()??.trim().parse().ok();
-    Some((number("current_link_width")?, number("max_link_width")?))
-}
-
 /// Packets that had to be sent again, by the driver's count or the kernel's.
-fn repeats(host: &Host, gpu: &Gpu) -> Option<Finding> {
-    let of_driver = gpu.number("pcie_replays").unwrap_or(0);
-    let address = gpu.pci_bus_id().ok().and_then(|address| pci_address(&address));
-    let of_kernel = address.and_then(|address| {
-        let text = host.text(&format!("{DEVICES}/{address}.0/aer_dev_correctable")).ok()??;
-        text.lines().find_map(|line| line.strip_prefix("TOTAL_ERR_COR")?.trim().parse::<u64>().ok())
-    });
-    let errors = of_driver.max(of_kernel.unwrap_or(0));
-    let title = format!("the PCIe link of {} had {errors} errors that were corrected", super::label(gpu));
+fn repeats(host: &Host, slot: &Slot) -> Option<Finding> {
+    let text = slot.text(host, "aer_dev_correctable").unwrap_or_default();
+    let of_kernel = text.lines().find_map(|line| line.strip_prefix("TOTAL_ERR_COR")?.trim().parse().ok());
+    let errors = slot.number("pcie_replays").unwrap_or(0).max(of_kernel.unwrap_or(0));
+    let title = format!("the PCIe link of {} had {errors} errors that were corrected", slot.who);
     (errors >= MANY).then(|| Finding::new("gpu.link-errors", title))
 }
 
 /// Errors in the kernel's log on the way to a card. A port that leads to another device, such as a
 /// network card, is not ours; where the ports are not known, it may be.
-fn logged(host: &Host, gpus: &[Gpu]) -> Option<Finding> {
-    let lines = host.kernel_lines(&["AER: ", "PCIe Bus Error"]);
+fn logged(host: &Host, slots: &[Slot]) -> Option<Finding> {
     let mut by_device: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for line in lines.into_iter().filter(|line| line.contains("rror")) {
-        let address = line
-            .split_whitespace()
-            .find_map(|word| pci_address(word).filter(|_| word.matches(':').count() >= 2));
-        if let Some(address) = address {
+    for line in host.kernel_lines(&["AER: ", "PCIe Bus Error"]) {
+        let is_address = |word: &&str| word.matches(':').count() >= 2;
+        let address = line.split_whitespace().filter(is_address).find_map(pci_address);
+        if let Some(address) = address.filter(|_| line.contains("rror")) {
             by_device.entry(address).or_default().push(line);
         }
     }
-    let ways: Vec<Option<String>> = gpus
-        .iter()
-        .map(|gpu| {
-            let address = pci_address(&gpu.pci_bus_id().ok()?)?;
-            host.link(&format!("{DEVICES}/{address}.0")).ok()?
-        })
-        .collect();
+    let way = |slot: &Slot| host.link(&format!("{DEVICES}/{}", slot.address.as_ref()?)).ok()?;
+    let ways: Vec<Option<String>> = slots.iter().map(way).collect();
     let leads_here =
         |address: &str| ways.iter().any(|way| way.as_ref().is_none_or(|way| way.contains(address)));
     // A driver that does not answer may have lost its card over just such errors.
     let sick = matches!(host.nvml_state(), Ok(NvmlState::Failed(_)))
-        || host.gpus().is_ok_and(|all| all.len() > gpus.len());
+        || host.gpus().is_ok_and(|gpus| gpus.iter().any(|gpu| gpu.lost().is_some()));
     let (address, lines) = by_device.into_iter().find(|(address, _)| sick || leads_here(address))?;
     let title =
         format!("the PCIe device {address} had errors: {} in the kernel's log", count(lines.len(), "line"));

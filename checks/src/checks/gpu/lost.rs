@@ -22,7 +22,12 @@ const STAYING: [(u32, &str); 6] = [
 ];
 
 fn run(host: &Host, _: &Intent) -> Answer {
-    let state = host.nvml_state()?;
+    let state = match host.nvml_state() {
+        Ok(state) => state,
+        // The log alone tells enough of a card that is gone.
+        Err(_) if !of_log(host).is_empty() => NvmlState::Failed(999),
+        Err(why) => return Err(why),
+    };
     // What a GPU that WSL lost needs is Windows', and a check of WSL says so.
     if state == NvmlState::NoLibrary || host.is_wsl2().unwrap_or(false) {
         return Ok(Vec::new());

@@ -47,6 +47,12 @@ fn of_run(host: &Host, intent: &Intent) -> Fact<Vec<Gpu>> {
     Ok(gpus)
 }
 
+/// Whether this is Linux on its own hardware or in a container, as far as anything tells; WSL and
+/// Windows have drivers of another kind.
+pub(in crate::checks) fn is_native_linux(host: &Host) -> bool {
+    host.os().is_ok_and(|os| os == "linux") && host.wsl().ok().flatten().is_none()
+}
+
 /// `GPU 0 (NVIDIA A10)`
 fn label(gpu: &Gpu) -> String {
     match gpu.name() {

@@ -23,7 +23,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         }
     }
     // WSL and Windows keep the driver loaded, a container cannot change it, a desktop holds it open.
-    let native = host.os()? == "linux" && host.wsl()?.is_none() && !host.is_container();
+    let native = super::is_native_linux(host) && !host.is_container();
     let is_off = |gpu: &&Gpu| gpu.flag("persistence") == Ok(false) && gpu.flag("display_active") != Ok(true);
     let off: Vec<String> = gpus.iter().filter(is_off).map(|gpu| gpu.index.to_string()).collect();
     if native && !off.is_empty() {

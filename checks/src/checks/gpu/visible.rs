@@ -26,21 +26,40 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         Ok(NvmlState::Ready) => host.gpus()?,
         // A machine without GPUs has none to hide.
         Ok(_) => return Ok(Vec::new()),
-        Err(why) => return Err(why),
+        // Some values are wrong whatever GPUs there are.
+        Err(why) => return unreadable(&words).map(|finding| vec![finding]).ok_or(why),
     };
-    if matches!(words.trim(), "" | "-1" | "NoDevFiles" | "none" | "void") {
+    if hides_all(&words) {
         let all = if gpus.len() == 1 { "the GPU".to_owned() } else { format!("all {} GPUs", gpus.len()) };
         let title = format!("CUDA_VISIBLE_DEVICES=\"{words}\" hides {all}");
         return Ok(vec![hidden(&words, title).status(Status::Warning)]);
     }
     match seen(&words, &gpus) {
-        Err(token) => {
-            let title = format!("CUDA_VISIBLE_DEVICES=\"{words}\" cannot be read at \"{token}\"");
-            let finding = Finding::new("gpu.visible-unreadable", title);
-            Ok(vec![finding.command("unset CUDA_VISIBLE_DEVICES")])
-        }
+        Err(token) => Ok(vec![stopped_at(&words, &token)]),
         Ok(seen) => Ok(subset(&words, &seen, &gpus, intent).into_iter().collect()),
     }
+}
+
+fn hides_all(words: &str) -> bool {
+    matches!(words.trim(), "" | "-1" | "NoDevFiles" | "none" | "void")
+}
+
+/// What is wrong with a value by itself.
+fn unreadable(words: &str) -> Option<Finding> {
+    if hides_all(words) {
+        let title = format!("CUDA_VISIBLE_DEVICES=\"{words}\" hides every GPU");
+        return Some(hidden(words, title).status(Status::Warning));
+    }
+    let is_word = |token: &str| {
+        token.starts_with("GPU-") || token.starts_with("MIG-") || token.parse::<usize>().is_ok()
+    };
+    let token = words.split(',').find(|token| !is_word(token))?;
+    Some(stopped_at(words, token))
+}
+
+fn stopped_at(words: &str, token: &str) -> Finding {
+    let title = format!("CUDA_VISIBLE_DEVICES=\"{words}\" cannot be read at \"{token}\"");
+    Finding::new("gpu.visible-unreadable", title).command("unset CUDA_VISIBLE_DEVICES")
 }
 
 /// The numbers of the cards that the variable shows, in its order; a number that stands twice, is

@@ -2,6 +2,7 @@
 //! the CUDA toolkit links against, and not a newer one of `cuda-compat` on a card that refuses it.
 //! WSL has its own checks, since its libcuda comes from Windows.
 
+use crate::checks::gpu::is_native_linux;
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, NvmlState};
 use crate::finding::Finding;
@@ -17,8 +18,11 @@ pub(super) static CHECK: Check = Check {
 const NAME: &str = "libcuda.so.1";
 
 fn run(host: &Host, intent: &Intent) -> Answer {
-    let native = host.os()? == "linux" && host.wsl()?.is_none();
-    if intent.cpu || !native || host.nvml_state()? != NvmlState::Ready || host.gpus()?.is_empty() {
+    if intent.cpu
+        || !is_native_linux(host)
+        || host.nvml_state()? != NvmlState::Ready
+        || host.gpus()?.is_empty()
+    {
         return Ok(Vec::new());
     }
     let Some(first) = host.library(NAME)?.into_iter().next() else {
