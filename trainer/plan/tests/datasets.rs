@@ -128,7 +128,9 @@ fn a_download_is_told_but_never_run() {
     let with = |download: &str| Bench::new(&format!("{YAML}{download}")).error();
     let address = with("download: https://example.org/set.zip\n");
     assert!(
-        address.contains("it can be downloaded from https://example.org/set.zip, which setup will fetch"),
+        address.contains(
+            "it can be downloaded from https://example.org/set.zip: run `yolo setup --data /yamls/data.yaml`"
+        ),
         "{address}"
     );
     let script = with("download: |\n  import os\n  download(['https://example.org/a.zip'], dir='x')\n");
@@ -144,10 +146,7 @@ fn names_that_are_not_files() {
     let bench = Bench::new(YAML);
     let error = |data: &str| DataSet::load(data, &bench.places).unwrap_err().to_string();
     for name in ["coco128.yaml", "coco128", "data/coco128.yaml"] {
-        assert_eq!(
-            error(name),
-            "the data set coco128 is not on this machine, and fetching YOLOv5's data sets is not built yet"
-        );
+        assert_eq!(error(name), "the data set coco128 is not on this machine");
     }
     assert!(error("mine.yaml").contains("there is no data set mine.yaml: neither "));
     assert!(error("../yamls").contains("is a folder"));
