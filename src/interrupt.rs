@@ -27,7 +27,7 @@ impl Interrupt {
         std::thread::spawn(move || {
             if signals.forever().next().is_some() {
                 printer.say(format_args!("\ninterrupted; {sentence}"));
-                #[expect(clippy::exit, reason = "a download in another thread cannot be told to stop")]
+                // A download in another thread cannot be told to stop.
                 std::process::exit(INTERRUPTED);
             }
         });

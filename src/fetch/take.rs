@@ -37,6 +37,9 @@ struct Job<'a, 'm, 'p> {
     spans_left: AtomicUsize,
 }
 
+/// Members by the number of their archive, and the first failure.
+type Results = (HashMap<usize, Vec<Unpacked>>, Option<FetchError>);
+
 /// Fetches and unpacks what was selected, below `into`, and gives the members by archive.
 /// With `parts`, what came before an interruption is taken up and what comes now is kept.
 ///
@@ -63,7 +66,7 @@ pub fn take(
     queue.sort_by_key(|(_, span)| span.end - span.start);
     let workers = AT_ONCE.min(queue.len());
     let queue = Mutex::new(queue);
-    let results: Mutex<(HashMap<usize, Vec<Unpacked>>, Option<FetchError>)> = Mutex::default();
+    let results: Mutex<Results> = Mutex::default();
     std::thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {

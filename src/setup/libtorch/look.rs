@@ -64,7 +64,8 @@ pub(super) fn ask(lib: &Path) -> Result<Seen, SetupError> {
     let output = Command::new(exe)
         .arg(WORD)
         .arg(lib)
-        .env("LD_LIBRARY_PATH", lib)
+        // The libraries must find each other by themselves.
+        .env_remove("LD_LIBRARY_PATH")
         .stdin(Stdio::null())
         .output()
         .map_err(|error| wrong(error.to_string()))?;
