@@ -351,8 +351,15 @@ fn a_libtorch_that_does_not_load_is_not_put_in_place() {
     assert!(!machine.home().join("data/libtorch/2.11.0-cu126").exists());
 }
 
-fn kill_after(mut child: Child, pause: Duration) -> bool {
-    std::thread::sleep(pause);
+/// Kills a child once the server has sent so many bytes more, and a little later when it is asked
+/// for more than there are. Whether the child was still at work.
+fn kill_after(mut child: Child, server: &RudeServer, bytes: usize, later: Duration) -> bool {
+    let (before, began) = (server.sent(), Instant::now());
+    while server.sent() - before < bytes && child.try_wait().unwrap().is_none() {
+        assert!(began.elapsed() < Duration::from_secs(60), "the child neither fetched nor ended");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::thread::sleep(later);
     let inside = child.try_wait().unwrap().is_none();
     let _ = child.kill();
     child.wait().unwrap();
@@ -378,8 +385,11 @@ fn killed_at_two_hundred_random_moments_the_next_run_finishes() {
         // Slow enough that most moments lie inside the transfer.
         paths.iter().for_each(|path| server.behave(path, &[Manner::Limit(16 << 20)]));
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let pause = Duration::from_micros((state >> 33) % 400_000);
-        inside += usize::from(kill_after(start("setup --libtorch cu126"), pause));
+        // A moment is a number of bytes; one in four lies behind the last of them.
+        let moment = (state >> 33) as usize % (wheels::BALLAST * 4 / 3);
+        let later = Duration::from_millis(if moment > wheels::BALLAST { (state >> 40) % 100 } else { 0 });
+        let child = start("setup --libtorch cu126");
+        inside += usize::from(kill_after(child, &server, moment.min(wheels::BALLAST), later));
         let root = machine.home().join("data/libtorch/2.11.0-cu126");
         if root.exists() {
             wheels::assert_whole(&root);

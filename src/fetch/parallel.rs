@@ -23,6 +23,8 @@ pub(super) struct Parallel<'p> {
     progress: &'p dyn Progress,
     current: Vec<u8>,
     used: usize,
+    /// What ended the chunk that is being read.
+    failed: Option<FetchError>,
 }
 
 struct Shared {
@@ -40,10 +42,18 @@ struct State {
     untaken: u64,
     /// The next chunk that the reader wants.
     wanted: u64,
-    ready: BTreeMap<u64, Result<Vec<u8>, FetchError>>,
+    ready: BTreeMap<u64, Chunk>,
+    /// The first chunk that failed: those before it still come, so that they can be kept.
+    failed_at: Option<u64>,
     /// What the workers would like to tell; the reader's thread passes it on.
     retries: Vec<(String, std::time::Duration)>,
     cancelled: bool,
+}
+
+/// What came of a chunk, and what ended it early.
+struct Chunk {
+    bytes: Vec<u8>,
+    failed: Option<FetchError>,
 }
 
 impl<'p> Parallel<'p> {
@@ -62,10 +72,13 @@ impl<'p> Parallel<'p> {
             let shared = Arc::clone(&shared);
             thread::spawn(move || shared.work());
         }
-        Self { shared, progress, current: Vec::new(), used: 0 }
+        Self { shared, progress, current: Vec::new(), used: 0, failed: None }
     }
 
     fn next_chunk(&mut self) -> Result<bool, FetchError> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         let mut state = self.shared.lock();
         if state.wanted == self.shared.chunks() {
             return Ok(false);
@@ -76,8 +89,9 @@ impl<'p> Parallel<'p> {
             }
             let wanted = state.wanted;
             if let Some(chunk) = state.ready.remove(&wanted) {
-                self.current = chunk?;
+                self.current = chunk.bytes;
                 self.used = 0;
+                self.failed = chunk.failed;
                 state.wanted += 1;
                 self.shared.changed.notify_all();
                 return Ok(true);
@@ -89,8 +103,11 @@ impl<'p> Parallel<'p> {
 
 impl Read for Parallel<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.used == self.current.len() && !self.next_chunk()? {
-            return Ok(0);
+        // A chunk that failed at once has no bytes.
+        while self.used == self.current.len() {
+            if !self.next_chunk()? {
+                return Ok(0);
+            }
         }
         let count = buffer.len().min(self.current.len() - self.used);
         buffer[..count].copy_from_slice(&self.current[self.used..self.used + count]);
@@ -120,48 +137,50 @@ impl Shared {
     fn work(&self) {
         loop {
             let mut state = self.lock();
-            while !state.cancelled && state.untaken >= state.wanted + self.window {
+            while !state.cancelled && state.failed_at.is_none() && state.untaken >= state.wanted + self.window
+            {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
-            if state.cancelled || state.untaken == self.chunks() {
+            if state.cancelled || state.failed_at.is_some() || state.untaken == self.chunks() {
                 return;
             }
             let chunk = state.untaken;
             state.untaken += 1;
             drop(state);
-            let bytes = self.fetch(chunk);
+            let fetched = self.fetch(chunk);
             let mut state = self.lock();
-            // After a failure the other chunks are of no use.
-            state.cancelled |= bytes.is_err();
-            if bytes.is_err() {
-                // The reader may wait for an earlier chunk that will now not come.
-                let wanted = state.wanted;
-                state.ready.insert(wanted, bytes);
-            } else {
-                state.ready.entry(chunk).or_insert(bytes);
+            if fetched.failed.is_some() {
+                state.failed_at = Some(state.failed_at.map_or(chunk, |before| before.min(chunk)));
             }
+            state.ready.insert(chunk, fetched);
             self.changed.notify_all();
         }
     }
 
-    fn fetch(&self, chunk: u64) -> Result<Vec<u8>, FetchError> {
+    fn fetch(&self, chunk: u64) -> Chunk {
         let from = self.start + chunk * CHUNK;
         let to = self.end.min(from + CHUNK);
         let mut bytes = vec![0; (to - from) as usize];
         let mut body = Body::range(self.remote.clone(), from, to, self);
-        let mut filled = 0;
+        let (mut filled, mut failed) = (0, None);
         while filled < bytes.len() {
-            if self.lock().cancelled {
-                return Ok(Vec::new());
+            let state = self.lock();
+            // Nobody reads behind a chunk that failed.
+            if state.cancelled || state.failed_at.is_some_and(|first| first < chunk) {
+                break;
             }
+            drop(state);
             match body.read(&mut bytes[filled..]) {
                 Ok(0) => break,
                 Ok(count) => filled += count,
-                Err(error) => return Err(FetchError::from_io(error, self.remote.shown.as_str())),
+                Err(error) => {
+                    failed = Some(FetchError::from_io(error, self.remote.shown.as_str()));
+                    break;
+                }
             }
         }
         bytes.truncate(filled);
-        Ok(bytes)
+        Chunk { bytes, failed }
     }
 }
 
