@@ -30,6 +30,7 @@ pub(crate) enum LaunchError {
         source: std::io::Error,
     },
     /// Signals cannot be watched.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "on Windows no ranks are started"))]
     #[error("Ctrl-C could not be handled: {source}")]
     Signals {
         /// Why.
