@@ -50,13 +50,38 @@ pub(crate) enum Command {
 
 /// The options of `yolo doctor`.
 #[derive(Debug, Args)]
+#[command(after_help = "Exit codes: 0 no error was found, 1 an error was found, 2 misuse")]
 pub(crate) struct DoctorArgs {
     /// Print the findings as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Show the evidence and all facts
+    /// Show what is well too, the evidence, the GPUs, the time of each check and all facts
     #[arg(short, long)]
     pub(crate) verbose: bool,
+    /// Look for these findings only: ids or areas, such as gpu or disk.full
+    #[arg(long, value_name = "ID", num_args = 1.., value_delimiter = ',', action = ArgAction::Append)]
+    pub(crate) only: Vec<String>,
+    /// Do not look for these
+    #[arg(long, value_name = "ID", num_args = 1.., value_delimiter = ',', action = ArgAction::Append)]
+    pub(crate) skip: Vec<String>,
+    /// List all that can be found
+    #[arg(long, conflicts_with_all = ["explain", "replay", "record"])]
+    pub(crate) list: bool,
+    /// Tell all about one finding
+    #[arg(long, value_name = "ID", conflicts_with_all = ["replay", "record"])]
+    pub(crate) explain: Option<String>,
+    /// Mend what can be mended: says what it will change, asks, keeps a backup, and looks again
+    #[arg(long, conflicts_with_all = ["replay", "list", "explain"])]
+    pub(crate) fix: bool,
+    /// With --fix: do not ask
+    #[arg(short, long, requires = "fix")]
+    pub(crate) yes: bool,
+    /// With --fix: only say what would be changed
+    #[arg(long, requires = "fix")]
+    pub(crate) dry_run: bool,
+    /// Print checks/REFERENCE.md
+    #[arg(long, hide = true)]
+    pub(crate) reference: bool,
     /// Write what was asked of this machine to a file, without names, addresses and secrets
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(crate) record: Option<PathBuf>,
@@ -264,6 +289,9 @@ pub(crate) struct TrainArgs {
     /// Threads that load images, a rank [default: 8, at most the cores]
     #[arg(long, value_name = "N", help_heading = "Devices")]
     workers: Option<usize>,
+    /// Start without asking first what on this machine would stop the run
+    #[arg(long, help_heading = "Devices")]
+    pub(crate) no_preflight: bool,
     /// Batch normalisation over the images of all ranks
     #[arg(long, help_heading = "Devices")]
     sync_bn: bool,

@@ -29,6 +29,10 @@ pub(crate) enum CommandError {
     File { what: String, source: std::io::Error, hint: Option<String> },
     #[error("{file} is no recording of a host: {source}", file = .file.display())]
     Recording { file: PathBuf, source: RecordingError },
+    #[error("this machine would stop the run:\n{told}")]
+    Preflight { told: String },
+    #[error("{what}")]
+    Misuse { what: String, hint: String },
 }
 
 impl CommandError {
@@ -41,6 +45,10 @@ impl CommandError {
             Self::Data(error) => error.hint(),
             Self::Launch(error) => error.hint(),
             Self::File { hint, .. } => hint.as_deref(),
+            Self::Misuse { hint, .. } => Some(hint),
+            Self::Preflight { .. } => {
+                Some("`yolo doctor --explain ID` tells more; `--no-preflight` starts the run all the same")
+            }
             Self::Recording { .. } => Some(
                 "checks/RECORDING.md says what a recording holds; `yolo doctor --record FILE` writes one",
             ),

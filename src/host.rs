@@ -99,8 +99,7 @@ fn trainer() -> Option<PathBuf> {
 }
 
 /// What a plan may take: cores, GPUs, and whether a libtorch with CUDA is there.
-pub(crate) fn inventory(places: &Places) -> Inventory {
-    let host = this_host(places);
+pub(crate) fn inventory(host: &Host, places: &Places) -> Inventory {
     let (gpus, no_gpu_reason) = match host.gpus() {
         Ok(found) => {
             let reason = found.is_empty().then(|| "the NVIDIA driver shows no GPU".to_owned());

@@ -33,7 +33,7 @@ pub fn run() -> ExitCode {
     let done = match &cli.command {
         Command::Train(args) => train::train(args, cli.offline, &printer),
         Command::Val(args) => val::val(args, cli.offline, &printer),
-        Command::Doctor(args) => doctor::doctor(args, &printer),
+        Command::Doctor(args) => Ok(doctor::doctor(args, &printer)),
         Command::Setup(args) => setup_command::setup(args, cli.offline, &printer),
         Command::LookAtLibtorch { folder } => look_at_libtorch(folder, &printer),
     };

@@ -8,6 +8,7 @@ use yolo_plan::dataset::is_builtin;
 use yolo_plan::run::{self, Planned, plan_resume, plan_train};
 
 use crate::cli::TrainArgs;
+use crate::doctor;
 use crate::error::CommandError;
 use crate::launch::{self, Outcome};
 use crate::places::Places;
@@ -22,11 +23,12 @@ pub(crate) fn train(args: &TrainArgs, offline: bool, printer: &Printer) -> Resul
     let places = Places::from_env()?;
     let plan_places = host::plan_places(&places)?;
     let mut options = args.options();
+    let this_host = host::this_host(&places);
     let planned = match &args.resume {
         Some(path) => plan_resume(Some(Path::new(path)), &plan_places)?,
         None => {
             make_builtin(options.data.as_deref(), &plan_places, printer)?;
-            let inventory = host::inventory(&places);
+            let inventory = host::inventory(&this_host, &places);
             match plan_train(&options, &inventory, &plan_places) {
                 Ok(planned) => planned,
                 // What the plan lacks may be what setup can fetch; anything else is as wrong as before.
@@ -48,6 +50,9 @@ pub(crate) fn train(args: &TrainArgs, offline: bool, printer: &Printer) -> Resul
     warnings.iter().for_each(|warning| printer.warning(warning));
     notes.iter().for_each(|note| printer.say(note));
     plan.ranks.threads = host::threads_of_user().unwrap_or(plan.ranks.threads);
+    if !args.no_preflight {
+        doctor::preflight(&this_host, &options, args.resume.as_deref(), &plan, printer)?;
+    }
     // Everything is in place before the run folder is made: a failed download leaves no empty run.
     let programs = host::programs(&places, offline, printer)?;
     let plan_file = if args.resume.is_some() {

@@ -18,7 +18,7 @@ pub(crate) fn val(args: &ValArgs, offline: bool, printer: &Printer) -> Result<Ex
     let plan_places = host::plan_places(&places)?;
     let mut options = args.options();
     make_builtin(options.data.as_deref(), &plan_places, printer)?;
-    let inventory = host::inventory(&places);
+    let inventory = host::inventory(&host::this_host(&places), &places);
     let planned = match plan_val(&options, &inventory, &plan_places) {
         Ok(planned) => planned,
         // What the plan lacks may be what setup can fetch; anything else is as wrong as before.

@@ -4,6 +4,7 @@
 use serde::Serialize;
 
 use crate::catalogue::{Area, Entry, entry};
+use crate::change::Change;
 
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -28,8 +29,10 @@ pub struct Remedy {
     pub text: String,
     /// The exact commands for this host, where there are some.
     pub commands: Vec<String>,
-    /// Whether `--fix` can apply it.
+    /// Whether `--fix` can apply it: there are changes.
     pub fixable: bool,
+    /// What `--fix` changes on this host.
+    pub changes: Vec<Change>,
     /// How `--fix` is undone.
     pub undo: Option<String>,
 }
@@ -73,8 +76,9 @@ impl Finding {
             remedy: entry.remedy.map(|text| Remedy {
                 text: text.to_owned(),
                 commands: Vec::new(),
-                fixable: entry.fix.is_some(),
-                undo: entry.fix.map(|fix| fix.undo.to_owned()),
+                fixable: false,
+                changes: Vec::new(),
+                undo: None,
             }),
             detects: entry.detects,
             link: entry.link(),
@@ -119,6 +123,21 @@ impl Finding {
     pub(crate) fn command(mut self, command: impl Into<String>) -> Self {
         if let Some(remedy) = &mut self.remedy {
             remedy.commands.push(command.into());
+        }
+        self
+    }
+
+    /// Adds a change that `--fix` can make on this host. The row of the catalogue says in words what
+    /// it does and how it is undone; a row without them is a mistake in the check, as an unknown id is.
+    #[must_use]
+    pub(crate) fn change(mut self, change: Change) -> Self {
+        if let Some(remedy) = &mut self.remedy {
+            let fix = entry(self.id).and_then(|entry| entry.fix);
+            let fix =
+                fix.unwrap_or_else(|| panic!("the catalogue does not say what --fix does about {}", self.id));
+            remedy.fixable = true;
+            remedy.undo = Some(fix.undo.to_owned());
+            remedy.changes.push(change);
         }
         self
     }

@@ -5,6 +5,7 @@
 
 pub mod builds;
 pub mod catalogue;
+mod change;
 pub mod checks;
 pub mod facts;
 mod finding;
@@ -17,6 +18,7 @@ pub mod wsl_values;
 pub mod wslconfig;
 
 pub use catalogue::{Area, Entry, Fix, entries, entry};
+pub use change::{Change, Edit};
 pub use checks::{Check, Verdict, judge, judge_by};
 pub use facts::{Host, Places};
 pub use finding::{Finding, Remedy, Status};

@@ -2,6 +2,8 @@
 
 use clap::Parser as _;
 use yolo_checks::Intent;
+use yolo_plan::RunPlan;
+use yolo_plan::device::{Backend, Device};
 use yolo_plan::options::{Cache, TrainOptions};
 
 use crate::cli::MeantRun;
@@ -9,8 +11,7 @@ use crate::cli::MeantRun;
 /// The run that words after `--` mean. Words that `yolo train` would refuse end the program with
 /// clap's message, as they would there.
 pub(super) fn of_words(words: &[String]) -> Intent {
-    let words = words.iter().enumerate().filter(|(place, word)| *place > 0 || *word != "train");
-    let MeantRun { train, machines } = MeantRun::parse_from(words.map(|(_, word)| word));
+    let MeantRun { train, machines } = run_of_words(words);
     Intent {
         resume: train.resume.clone(),
         nnodes: machines.nnodes,
@@ -20,6 +21,36 @@ pub(super) fn of_words(words: &[String]) -> Intent {
         backend: machines.backend.map(|word| word.to_ascii_lowercase()),
         amp: machines.amp,
         ..of_options(&train.options())
+    }
+}
+
+fn run_of_words(words: &[String]) -> MeantRun {
+    let words = words.iter().enumerate().filter(|(place, word)| *place > 0 || *word != "train");
+    MeantRun::parse_from(words.map(|(_, word)| word))
+}
+
+/// The run that is planned: what the options leave open, the plan has decided.
+pub(super) fn of_plan(options: &TrainOptions, resume: Option<&str>, plan: &RunPlan) -> Intent {
+    let cuda = |device: &Device| match device {
+        Device::Cuda(index) => Some(*index),
+        Device::Cpu => None,
+    };
+    let devices: Vec<usize> = plan.ranks.devices.iter().filter_map(cuda).collect();
+    Intent {
+        device_words: None,
+        cpu: devices.is_empty(),
+        devices,
+        ranks: Some(plan.ranks.devices.len()),
+        batch: i64::try_from(plan.ranks.batch).ok(),
+        image_size: Some(plan.image_size),
+        workers: Some(plan.workers),
+        project: plan.run_dir.parent().map(|folder| folder.to_string_lossy().into_owned()),
+        resume: resume.map(ToOwned::to_owned),
+        backend: plan.ranks.backend.map(|backend| match backend {
+            Backend::Gloo => "gloo".to_owned(),
+            Backend::Nccl => "nccl".to_owned(),
+        }),
+        ..of_options(options)
     }
 }
 

@@ -1,32 +1,95 @@
 //! `yolo doctor`: has the facts of this machine, or of a recorded one, judged, and shows the findings
-//! as text for people or as JSON for programs.
+//! as text for people or as JSON for programs. It ends with 0 when no error was found, with 1 when
+//! one was, and with 2 when it could not look: wrong words, or a file that is no recording.
 
+mod explain;
+mod fix;
 mod intent;
 mod json;
+mod preflight;
+mod reference;
+mod report;
+mod select;
 mod text;
+mod verbose;
+
+pub(crate) use preflight::preflight;
 
 use std::path::Path;
 use std::process::ExitCode;
 
-use yolo_checks::{Host, Intent, Status, judge};
+use yolo_checks::{Host, Intent, Status};
 
+use self::report::Report;
+use self::select::Selection;
 use crate::cli::DoctorArgs;
 use crate::error::CommandError;
 use crate::host;
 use crate::places::Places;
 use crate::printer::Printer;
 
-/// Looks at this machine. The exit code is 1 when an error was found.
-pub(crate) fn doctor(args: &DoctorArgs, printer: &Printer) -> Result<ExitCode, CommandError> {
+/// Exit code of an examination that could not be made.
+const MISUSE: u8 = 2;
+
+/// Examines, and says how it went.
+pub(crate) fn doctor(args: &DoctorArgs, printer: &Printer) -> ExitCode {
+    match answer(args, printer) {
+        Ok(code) => code,
+        Err(error) => {
+            printer.error(&error, error.hint());
+            ExitCode::from(MISUSE)
+        }
+    }
+}
+
+fn answer(args: &DoctorArgs, printer: &Printer) -> Result<ExitCode, CommandError> {
+    if args.list {
+        printer.result(explain::list());
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(name) = &args.explain {
+        printer.result(explain::explain(name)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.reference {
+        printer.result(reference::page().trim_end());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let selection = Selection::of(&args.only, &args.skip)?;
     let (host, intent) = subject(args)?;
-    let findings = judge(&host, &intent);
+    let report = Report::of(&host, &intent, &selection);
     if let Some(file) = &args.record {
         record(&host, &intent, file)?;
         printer.say(format_args!("recorded in {}", file.display()));
     }
-    printer.result(if args.json { json::render(&findings) } else { text::render(&findings, args.verbose) });
-    let failed = findings.iter().any(|finding| finding.status == Status::Error);
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    let show = |report: &Report<'_>, fixed| {
+        let is_json = args.json;
+        printer.result(if is_json {
+            json::render(report, fixed)
+        } else {
+            text::render(report, args.verbose)
+        });
+    };
+    if !args.fix {
+        show(&report, None);
+        return Ok(code_of(&report));
+    }
+    let places = Places::from_env()?;
+    let fixed = fix::fix(&report, args, &places, printer)?;
+    if !fixed.has_changed {
+        show(&report, Some(fixed.steps));
+        return Ok(code_of(&report));
+    }
+    // The machine is asked anew: what was mended must be seen to be so.
+    printer.say("looking again");
+    let host = host::this_host(&places);
+    let report = Report::of(&host, &intent, &selection);
+    show(&report, Some(fixed.steps));
+    Ok(code_of(&report))
+}
+
+fn code_of(report: &Report<'_>) -> ExitCode {
+    if report.count(Status::Error) > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 /// The host to judge and the run that is meant: words after `--` win over those of a recording.

@@ -1,54 +1,155 @@
-//! Findings for people: grouped, one line each, the cause and the remedy under each problem.
+//! Findings for people. An area in which all is well is one line; a problem says why it matters and
+//! what to do, with the commands for this host. Words bear the meaning and colour only helps. With
+//! `-v` everything is shown: what is well, what could not be judged, what was seen, and then the
+//! GPUs, the time of each check and every fact.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use yolo_checks::{Finding, Status};
+use yolo_checks::{Area, Finding, Status};
 
-/// The report as text; with `verbose` also what was seen.
-pub(super) fn render(findings: &[Finding], verbose: bool) -> String {
+use super::report::{Report, is_fixable};
+use super::verbose;
+use crate::printer::{COLUMNS, cut, wrap};
+
+/// The column where the words about an area begin: its longest title is 30 letters.
+const TITLE: usize = 32;
+/// The width of the widest status.
+const WORD: usize = 8;
+
+/// The report as text.
+pub(super) fn render(report: &Report<'_>, is_verbose: bool) -> String {
+    let findings = report.findings();
     let mut text = String::new();
-    let mut area = None;
-    for finding in findings {
-        if area != Some(finding.area) {
-            let gap = if area.is_some() { "\n" } else { "" };
-            line(&mut text, format_args!("{gap}{}", finding.area.title()));
-            area = Some(finding.area);
-        }
-        let (word, style) = mark(finding.status);
-        line(&mut text, format_args!("  {style}{word:<7}{style:#} {}", finding.title));
-        if verbose {
-            finding.evidence.iter().for_each(|seen| line(&mut text, format_args!("          {seen}")));
-        }
-        if finding.status >= Status::Warning {
-            if let Some(cause) = &finding.cause {
-                line(&mut text, format_args!("          why: {cause}"));
-            }
-            if let Some(remedy) = &finding.remedy {
-                line(&mut text, format_args!("          do:  {}", remedy.text));
-                remedy
-                    .commands
-                    .iter()
-                    .for_each(|command| line(&mut text, format_args!("               {command}")));
-            }
+    for area in Area::ALL {
+        let of_area: Vec<&Finding> =
+            findings.iter().copied().filter(|finding| finding.area == area).collect();
+        if !of_area.is_empty() {
+            show_area(&mut text, area, &of_area, is_verbose);
         }
     }
-    let count = |status| findings.iter().filter(|finding| finding.status == status).count();
-    let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
-    line(
-        &mut text,
-        format_args!(
-            "\n{}, {}",
-            plural(count(Status::Error), "error"),
-            plural(count(Status::Warning), "warning")
-        ),
-    );
-    text.trim_end().to_owned()
+    if is_verbose {
+        verbose::append(&mut text, report);
+    }
+    let _ = write!(text, "\n{}", summary(report, is_verbose));
+    text
 }
 
-fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
-    // Writing to a String cannot fail.
-    let _ = writeln!(text, "{arguments}");
+fn show_area(text: &mut String, area: Area, findings: &[&Finding], is_verbose: bool) {
+    let title = area.title();
+    let padding = " ".repeat(TITLE - title.chars().count());
+    let bold = Style::new().bold();
+    let worst = findings.iter().map(|finding| finding.status).max().unwrap_or(Status::Ok);
+    let count = |status| findings.iter().filter(|finding| finding.status == status).count();
+    let (errors, warnings) = (count(Status::Error), count(Status::Warning));
+    let state = match worst {
+        Status::Error | Status::Warning => {
+            let (_, style) = mark(worst);
+            let mut counts = Vec::new();
+            counts.extend((errors > 0).then(|| number(errors, "error")));
+            counts.extend((warnings > 0).then(|| number(warnings, "warning")));
+            format!("{style}{}{style:#}", counts.join(", "))
+        }
+        _ if findings.iter().all(|finding| finding.status == Status::Skipped) => {
+            let (_, style) = mark(Status::Skipped);
+            format!("{style}not known{style:#}")
+        }
+        _ => {
+            let (word, style) = mark(Status::Ok);
+            let seen = if is_verbose { String::new() } else { what_is_well(findings) };
+            format!("{style}{word}{style:#}  {seen}").trim_end().to_owned()
+        }
+    };
+    let _ = writeln!(text, "{bold}{title}{bold:#}{padding}{state}");
+    for finding in findings {
+        if is_verbose || finding.status == Status::Info || finding.status >= Status::Warning {
+            show(text, finding, is_verbose);
+        }
+    }
+}
+
+/// The titles of what is well, as many as fit behind the area's name.
+fn what_is_well(findings: &[&Finding]) -> String {
+    const ROOM: usize = COLUMNS - TITLE - 4;
+    let mut well = findings.iter().filter(|finding| finding.status == Status::Ok);
+    let mut seen = cut(well.next().map_or("", |finding| &finding.title), ROOM);
+    for finding in well {
+        if seen.chars().count() + 2 + finding.title.chars().count() > ROOM {
+            break;
+        }
+        let _ = write!(seen, "; {}", finding.title);
+    }
+    seen
+}
+
+/// One finding, as it also stands in the message of a run that is stopped.
+pub(super) fn show(text: &mut String, finding: &Finding, is_verbose: bool) {
+    let (word, style) = mark(finding.status);
+    let first = format!("  {word:<WORD$} ");
+    let indent = " ".repeat(first.len());
+    // The word before says it already.
+    let title = finding.title.strip_prefix("skipped, ").unwrap_or(&finding.title);
+    let block = wrap(&first, title);
+    // The word is coloured after wrapping, so that codes do not count as letters.
+    let _ = writeln!(text, "  {style}{word}{style:#}{}", &block[2 + word.len()..]);
+    if is_verbose {
+        finding.evidence.iter().for_each(|seen| {
+            let _ = writeln!(text, "{}", wrap(&format!("{indent}seen: "), seen));
+        });
+    }
+    if finding.status >= Status::Warning
+        && let Some(cause) = &finding.cause
+    {
+        let _ = writeln!(text, "{}", wrap(&format!("{indent}why:  "), cause));
+    }
+    if let Some(remedy) = &finding.remedy {
+        let _ = writeln!(text, "{}", wrap(&format!("{indent}do:   "), &remedy.text));
+        let bold = Style::new().bold();
+        for command in remedy.commands.iter().flat_map(|command| command.lines()) {
+            // Never broken: a command is copied.
+            let _ = writeln!(text, "{indent}        {bold}{command}{bold:#}");
+        }
+        if is_fixable(finding) {
+            let _ = writeln!(text, "{indent}      `yolo doctor --fix` can do it");
+        }
+    }
+    if is_verbose || finding.status >= Status::Warning {
+        let dim = Style::new().dimmed();
+        let _ = writeln!(text, "{indent}{dim}[{}]{dim:#}", finding.id);
+    }
+}
+
+fn summary(report: &Report<'_>, is_verbose: bool) -> String {
+    let (errors, warnings) = (report.count(Status::Error), report.count(Status::Warning));
+    let found = match (errors, warnings) {
+        (0, 0) => "no errors, no warnings".to_owned(),
+        _ => format!("{}, {}", number(errors, "error"), number(warnings, "warning")),
+    };
+    let mut text = format!("{found}; {} in {}", number(report.verdicts.len(), "check"), time(report.took));
+    let skipped = report.count(Status::Skipped);
+    if skipped > 0 && !is_verbose {
+        let _ = write!(text, "; {skipped} could not be judged (-v says why)");
+    }
+    let mut lines = vec![wrap("", &text)];
+    let fixable = report.fixable();
+    if fixable > 0 {
+        lines.push(wrap("", &format!("`yolo doctor --fix` can mend {fixable} of them; it asks first")));
+    }
+    if errors + warnings > 0 {
+        lines.push(wrap("", "`yolo doctor --explain ID` tells more about a finding in [brackets]"));
+    }
+    lines.join("\n")
+}
+
+/// `0.12 s`, or milliseconds where a second is much.
+pub(super) fn time(took: Duration) -> String {
+    format!("{:.2} s", took.as_secs_f64())
+}
+
+/// `1 error`, `2 errors`.
+pub(super) fn number(count: usize, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
 fn mark(status: Status) -> (&'static str, Style) {

@@ -6,6 +6,7 @@ mod download;
 mod live;
 pub(crate) mod setup;
 mod table;
+mod wrap;
 
 use std::fmt::Display;
 use std::io::{IsTerminal as _, Write as _};
@@ -16,6 +17,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 pub(crate) use download::SetupView;
 pub(crate) use live::LiveView;
 pub(crate) use table::val_table;
+pub(crate) use wrap::{COLUMNS, cut, wrap};
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();

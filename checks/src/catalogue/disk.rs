@@ -1,6 +1,6 @@
 //! Disk and data set: the rows of the catalogue.
 
-use super::{Area, Entry};
+use super::{Area, Entry, Fix};
 use crate::finding::Status;
 
 pub(super) const ROWS: &[Entry] = &[
@@ -207,5 +207,52 @@ pub(super) const ROWS: &[Entry] = &[
         remedy: Some("fetch the file again"),
         fix: None,
         detects: &["weights-truncated"],
+    },
+    Entry {
+        id: "disk.own-folders",
+        area: Area::Disk,
+        status: Status::Ok,
+        title: "yolo can write its own folders",
+        cause: "libtorch, weights, data sets and settings are kept there",
+        remedy: None,
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "disk.own-folder-missing",
+        area: Area::Disk,
+        status: Status::Warning,
+        title: "YOLO_HOME names a folder that is not there",
+        cause: "a drive that is not mounted, or a slip of the pen: setup would install everything a second \
+                time in a new folder",
+        remedy: Some("mount the drive or correct YOLO_HOME; if the folder is to be new, make it"),
+        fix: Some(Fix { does: "makes the folder", undo: "the folder is removed again while it is empty" }),
+        detects: &[],
+    },
+    Entry {
+        id: "disk.own-folder-locked",
+        area: Area::Disk,
+        status: Status::Error,
+        title: "A folder of yolo cannot be written",
+        cause: "nothing can be installed or kept there",
+        remedy: Some("give yourself the right to write it, or set YOLO_HOME to a folder of your own"),
+        fix: Some(Fix {
+            does: "gives the owner the right to read, write and enter a folder of their own",
+            undo: "the permissions are set back to what they were",
+        }),
+        detects: &[],
+    },
+    Entry {
+        id: "disk.unfinished",
+        area: Area::Disk,
+        status: Status::Info,
+        title: "Half downloads of yolo setup",
+        cause: "a setup that was interrupted goes on with them; when nobody does, they only take room",
+        remedy: Some("run the setup again to go on with it, or remove what is left of it"),
+        fix: Some(Fix {
+            does: "removes half downloads that are days old",
+            undo: "nothing is lost but the time to download again",
+        }),
+        detects: &[],
     },
 ];

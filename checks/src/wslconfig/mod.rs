@@ -33,7 +33,7 @@ pub use scan::Broken;
 use scan::{Line, LineKind};
 
 /// Which of the two files it is: their keys differ, and so does what a broken line does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// `%UserProfile%\.wslconfig`, read by Windows for the virtual machine of all distributions.
     WslConfig,

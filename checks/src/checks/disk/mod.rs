@@ -4,8 +4,10 @@ mod data_set;
 mod images;
 mod kind;
 mod labels;
+mod own_folders;
 mod space;
 mod temporary;
+mod unfinished;
 mod weights;
 
 use super::Check;
@@ -18,4 +20,6 @@ pub(super) const CHECKS: &[&Check] = &[
     &images::CHECK,
     &kind::CHECK,
     &weights::CHECK,
+    &own_folders::CHECK,
+    &unfinished::CHECK,
 ];

@@ -1,0 +1,84 @@
+//! Whether `yolo` can keep its files: the folder that YOLO_HOME names is there, and this user may
+//! write the folders of libtorch, weights and data sets, of settings and of the cache.
+
+use crate::change::Change;
+use crate::checks::{Answer, Check};
+use crate::facts::{Host, Stat};
+use crate::finding::{Finding, Status};
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check = Check {
+    question: "Can yolo write its own folders?",
+    reports: &["disk.own-folders", "disk.own-folder-missing", "disk.own-folder-locked"],
+    preflight: true,
+    run,
+};
+
+/// Read, write and search for the owner.
+const OWNER: u32 = 0o700;
+
+fn run(host: &Host, _: &Intent) -> Answer {
+    let places = host.places()?;
+    let mut findings = Vec::new();
+    if let Some(home) = host.env("YOLO_HOME")?.filter(|home| home.starts_with('/'))
+        && host.stat(&home)?.is_none()
+    {
+        let parent = home.trim_end_matches('/').rsplit_once('/').map_or("/", |(parent, _)| parent);
+        // A new folder is nothing odd; one without a parent is a drive that is not mounted.
+        let is_lost = !parent.is_empty() && host.stat(parent)?.is_none();
+        let status = if is_lost { Status::Warning } else { Status::Info };
+        let title = format!("YOLO_HOME names {home}, which is not there");
+        findings.push(
+            Finding::new("disk.own-folder-missing", title)
+                .status(status)
+                .command(format!("mkdir -p '{home}'"))
+                .change(Change::MakeFolder { path: home }),
+        );
+        return Ok(findings);
+    }
+    let folders = [
+        ("libtorch, weights and data sets", places.data, Status::Error),
+        ("settings", places.config, Status::Warning),
+        ("what can be made again", places.cache, Status::Warning),
+    ];
+    let mut known = 0;
+    for (purpose, folder, status) in folders {
+        let Some(folder) = folder else { continue };
+        // What is not there yet is made when it is needed.
+        let Some(stat) = host.stat(&folder)? else { continue };
+        known += 1;
+        if stat.writable == Some(false) {
+            findings.push(locked(host, &folder, purpose, &stat).status(status));
+        }
+    }
+    if findings.is_empty() && known > 0 {
+        findings.push(Finding::ok("disk.own-folders", "yolo's own folders can be written"));
+    }
+    Ok(findings)
+}
+
+fn locked(host: &Host, folder: &str, purpose: &str, stat: &Stat) -> Finding {
+    let mode = stat.mode.as_deref().unwrap_or("of unknown permissions");
+    let title = format!("{folder} for {purpose} cannot be written");
+    let user = host.user().ok().and_then(|user| user.uid);
+    let read_only =
+        host.file_system(folder).is_ok_and(|disk| disk.options.iter().any(|option| option == "ro"));
+    let finding = Finding::new("disk.own-folder-locked", title).seen(format!(
+        "permissions {mode}, owner {}",
+        stat.uid.map_or("unknown".to_owned(), |uid| uid.to_string())
+    ));
+    if read_only {
+        return finding
+            .because("the disk that holds it is mounted read-only")
+            .remedy("mount the disk for writing, or set YOLO_HOME to a folder on another disk");
+    }
+    match (stat.uid, user) {
+        (Some(owner), Some(user)) if owner == user => finding
+            .command(format!("chmod u+rwx '{folder}'"))
+            .change(Change::Permissions { path: folder.to_owned(), add: OWNER }),
+        (Some(0), Some(user)) => finding
+            .because("it belongs to root, as after `sudo yolo`, and this user may not write it")
+            .command(format!("sudo chown -R {user} '{folder}'")),
+        _ => finding.because("it belongs to another user"),
+    }
+}

@@ -1,0 +1,48 @@
+//! Half a download of `yolo setup`. The next setup of the same thing goes on with it, so that it is
+//! worth a word only when it has lain for days and takes room.
+
+use crate::change::Change;
+use crate::checks::{Answer, Check, count};
+use crate::facts::Host;
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check =
+    Check { question: "Do half downloads lie about?", reports: &["disk.unfinished"], preflight: false, run };
+
+/// Folders of data that setup fills; it names what it is making `.incoming-…`.
+const FILLED: [&str; 3] = ["libtorch", "weights", "datasets"];
+const INCOMING: &str = ".incoming-";
+/// Nobody goes on with what is older, in days.
+const OLD: u64 = 2;
+const DAY: u64 = 86_400;
+
+fn run(host: &Host, _: &Intent) -> Answer {
+    let Some(data) = host.places()?.data else { return Ok(Vec::new()) };
+    let now = host.time()?;
+    let mut old = Vec::new();
+    for folder in FILLED {
+        let folder = format!("{data}/{folder}");
+        for name in host.folder(&folder)?.unwrap_or_default() {
+            let path = format!("{folder}/{name}");
+            if !name.starts_with(INCOMING) {
+                continue;
+            }
+            let modified = host.stat(&path)?.and_then(|stat| stat.modified).unwrap_or(now);
+            let days = now.saturating_sub(modified) / DAY;
+            if days >= OLD {
+                old.push((path, days));
+            }
+        }
+    }
+    if old.is_empty() {
+        return Ok(Vec::new());
+    }
+    let oldest = old.iter().map(|(_, days)| *days).max().unwrap_or(0);
+    let title = format!("{} of yolo setup, up to {oldest} days old", count(old.len(), "half download"));
+    let finding = Finding::new("disk.unfinished", title).command("yolo setup --remove unfinished");
+    let each = |finding: Finding, (path, days): (String, u64)| {
+        finding.seen(format!("{path}, {days} days old")).change(Change::Remove { path })
+    };
+    Ok(vec![old.into_iter().fold(finding, each)])
+}

@@ -1,0 +1,304 @@
+//! One hand for each kind of change. Each keeps what it replaces before it changes anything, writes
+//! a file whole or not at all, and refuses what is not yolo's own where only that may be touched.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use yolo_checks::wslconfig::{Document, Kind};
+use yolo_checks::{Change, Edit};
+
+use super::backup::{Backup, quoted};
+use super::plan::LOADER_CONFIG;
+use super::variables;
+use crate::places::Places;
+
+/// Makes a change, and says what was done; or says why not.
+pub(super) fn apply(change: &Change, places: &Places, backup: &mut Backup) -> Result<String, String> {
+    match change {
+        Change::Settings { file, of, edits } => settings(Path::new(file), *of, edits, backup),
+        Change::Variable { name, value } => variable(name, value.as_deref(), places, backup),
+        Change::LoaderFolder { folder } => loader_folder(folder, backup),
+        Change::MakeFolder { path } => make_folder(Path::new(path), backup),
+        Change::Permissions { path, add } => permissions(&own(path, places)?, *add, backup),
+        Change::Remove { path } => remove(&own(path, places)?),
+        Change::EndProcess { pid, name } => end_process(*pid, name),
+    }
+}
+
+fn settings(file: &Path, kind: Kind, edits: &[Edit], backup: &mut Backup) -> Result<String, String> {
+    let bytes = match fs::read(file) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(error.to_string()),
+    };
+    let mut document = Document::parse(kind, &bytes);
+    for edit in edits {
+        match &edit.value {
+            Some(value) => document.set(&edit.section, &edit.key, value),
+            None => document.remove(&edit.section, &edit.key).map(|_| ()),
+        }
+        .map_err(|error| error.to_string())?;
+    }
+    if edits.is_empty() {
+        document.make_plain();
+    }
+    backup.keep(file).and_then(|()| write(file, &document.bytes())).map_err(|error| error.to_string())?;
+    let next = match kind {
+        Kind::WslConfig => "wsl.exe --shutdown",
+        Kind::WslConf => "wsl.exe --terminate of this distribution",
+    };
+    Ok(format!("{} is written; it counts after `{next}`", file.display()))
+}
+
+fn variable(name: &str, value: Option<&str>, places: &Places, backup: &mut Backup) -> Result<String, String> {
+    let file = variables::file(places);
+    let mut change = || {
+        let text = if file.exists() { fs::read_to_string(&file)? } else { String::new() };
+        backup.keep(&file)?;
+        fs::create_dir_all(places.config())?;
+        write(&file, variables::with(&text, name, value).as_bytes())
+    };
+    change().map_err(|error: std::io::Error| error.to_string())?;
+    Ok(format!(
+        "{name} is in {0}; it counts after `. {0}`, in every new shell after `echo '. {0}' >> ~/.bashrc`",
+        quoted(&file)
+    ))
+}
+
+fn loader_folder(folder: &str, backup: &mut Backup) -> Result<String, String> {
+    let file = Path::new(LOADER_CONFIG);
+    let mut change = || {
+        let text = if file.exists() { fs::read_to_string(file)? } else { String::new() };
+        backup.keep(file)?;
+        if !text.lines().any(|line| line.trim() == folder) {
+            write(file, format!("{text}{folder}\n").as_bytes())?;
+        }
+        backup.way_back("ldconfig")?;
+        std::process::Command::new("ldconfig").status()
+    };
+    match change() {
+        Ok(status) if status.success() => Ok(format!("the loader searches {folder}")),
+        Ok(status) => Err(format!("ldconfig ended with {status}")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn make_folder(path: &Path, backup: &mut Backup) -> Result<String, String> {
+    backup
+        .way_back(&format!("rmdir {}", quoted(path)))
+        .and_then(|()| fs::create_dir_all(path))
+        .map_err(|error| error.to_string())?;
+    Ok(format!("{} is made", path.display()))
+}
+
+#[cfg(unix)]
+fn permissions(path: &Path, add: u32, backup: &mut Backup) -> Result<String, String> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mut change = || {
+        let mut permissions = fs::metadata(path)?.permissions();
+        let before = permissions.mode() & 0o7777;
+        permissions.set_mode(before | add);
+        // The backup may lie in the very folder, so that its own permissions come first.
+        fs::set_permissions(path, permissions)?;
+        backup.way_back(&format!("chmod {before:o} {}", quoted(path)))?;
+        Ok(before | add)
+    };
+    let now = change().map_err(|error: std::io::Error| error.to_string())?;
+    Ok(format!("{} has permissions {now:o}", path.display()))
+}
+
+#[cfg(not(unix))]
+fn permissions(_: &Path, _: u32, _: &mut Backup) -> Result<String, String> {
+    Err("permissions of this kind are those of Linux".to_owned())
+}
+
+fn remove(path: &Path) -> Result<String, String> {
+    let removed =
+        if path.is_dir() && !path.is_symlink() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    removed.map_err(|error| error.to_string())?;
+    Ok(format!("{} is removed", path.display()))
+}
+
+/// The path, if it is below one of yolo's folders and leads nowhere else.
+fn own(path: &str, places: &Places) -> Result<PathBuf, String> {
+    let path = PathBuf::from(path);
+    let plain = path.components().all(|part| !matches!(part, std::path::Component::ParentDir));
+    let inside = [places.data(), places.config(), places.cache()].iter().any(|place| path.starts_with(place));
+    if plain && inside { Ok(path) } else { Err(format!("{} is not yolo's own", path.display())) }
+}
+
+/// Asks a process to end, and kills it when it has not after five seconds.
+#[cfg(target_os = "linux")]
+fn end_process(pid: u32, name: &str) -> Result<String, String> {
+    use std::time::{Duration, Instant};
+
+    use rustix::process::{Pid, Signal, kill_process};
+
+    const GRACE: Duration = Duration::from_secs(5);
+    let is_it = || {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.contains(&format!("({name}) ")) && !stat.contains(&format!("({name}) Z"))
+    };
+    let Some(number) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
+        return Err(format!("{pid} is no number of a process"));
+    };
+    for signal in [Signal::TERM, Signal::KILL] {
+        if !is_it() {
+            break;
+        }
+        kill_process(number, signal).map_err(|error| error.to_string())?;
+        // One that is stopped hears of the signal when it goes on.
+        let _ = kill_process(number, Signal::CONT);
+        let asked = Instant::now();
+        while is_it() && asked.elapsed() < GRACE {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    if is_it() {
+        Err(format!("process {pid} does not end: it hangs in the kernel"))
+    } else {
+        Ok(format!("process {pid} has ended"))
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn end_process(_: u32, _: &str) -> Result<String, String> {
+    Err("processes of a run are ended on Linux only".to_owned())
+}
+
+/// The file whole or not at all, with the permissions that it had.
+fn write(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let real = if file.is_symlink() { fs::canonicalize(file)? } else { file.to_owned() };
+    let mut new = tempfile::NamedTempFile::new_in(real.parent().unwrap_or(folder))?;
+    new.write_all(bytes)?;
+    match fs::metadata(&real) {
+        Ok(data) => fs::set_permissions(new.path(), data.permissions())?,
+        Err(_) => readable_by_all(new.path())?,
+    }
+    new.as_file().sync_all()?;
+    new.persist(&real).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Temporary files are the user's alone; settings that are new are as other files are.
+#[cfg(unix)]
+fn readable_by_all(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(path, std::fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn readable_by_all(_: &Path) -> std::io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Home {
+        _folder: tempfile::TempDir,
+        places: Places,
+        root: PathBuf,
+    }
+
+    fn home() -> Home {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, places) = (folder.path().to_owned(), Places::under(folder.path()));
+        Home { _folder: folder, places, root }
+    }
+
+    fn undo(backup: &Backup) {
+        let script = backup.script().unwrap();
+        assert!(std::process::Command::new("sh").arg(script).status().unwrap().success());
+    }
+
+    #[test]
+    fn wslconfig_keeps_its_comments_and_can_be_put_back() {
+        let home = home();
+        let file = home.root.join(".wslconfig");
+        let before = b"# mine\r\n[wsl2]\r\nmemory=8 # GB\r\n".to_vec();
+        fs::write(&file, &before).unwrap();
+        let change = Change::Settings {
+            file: file.display().to_string(),
+            of: Kind::WslConfig,
+            edits: vec![Edit::set("wsl2", "memory", "8GB"), Edit::set("wsl2", "swap", "8GB")],
+        };
+        let mut backup = Backup::of(&home.places);
+        apply(&change, &home.places, &mut backup).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"# mine\r\n[wsl2]\r\nmemory=8GB # GB\r\nswap=8GB\r\n");
+        undo(&backup);
+        assert_eq!(fs::read(&file).unwrap(), before);
+    }
+
+    #[test]
+    fn a_wslconfig_in_utf_16_becomes_one_that_wsl_reads() {
+        let home = home();
+        let file = home.root.join(".wslconfig");
+        let text = "\u{feff}[wsl2]\r\nmemory=8GB\r\n";
+        fs::write(&file, text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>()).unwrap();
+        let change =
+            Change::Settings { file: file.display().to_string(), of: Kind::WslConfig, edits: Vec::new() };
+        apply(&change, &home.places, &mut Backup::of(&home.places)).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"[wsl2]\r\nmemory=8GB\r\n");
+    }
+
+    #[test]
+    fn variables_go_into_a_file_to_source() {
+        let home = home();
+        let change = Change::Variable { name: "OMP_NUM_THREADS".into(), value: Some("4".into()) };
+        let mut backup = Backup::of(&home.places);
+        apply(&change, &home.places, &mut backup).unwrap();
+        let file = home.places.config().join("env.sh");
+        assert!(fs::read_to_string(&file).unwrap().ends_with("export OMP_NUM_THREADS=\"4\"\n"));
+        undo(&backup);
+        assert!(!file.exists());
+    }
+
+    #[test]
+    fn only_yolos_own_is_removed() {
+        let home = home();
+        let (mine, other) = (home.places.data().join("libtorch/.incoming-x"), home.root.join("thesis"));
+        fs::create_dir_all(mine.join("tree")).unwrap();
+        fs::create_dir_all(&other).unwrap();
+        let remove = |path: &Path| {
+            let change = Change::Remove { path: path.display().to_string() };
+            apply(&change, &home.places, &mut Backup::of(&home.places))
+        };
+        remove(&mine).unwrap();
+        assert!(!mine.exists());
+        assert!(remove(&other).unwrap_err().contains("not yolo's own"));
+        assert!(remove(&home.places.data().join("../../thesis")).is_err());
+        assert!(other.exists());
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn permissions_are_added_and_set_back() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let home = home();
+        let data = home.places.data();
+        fs::create_dir_all(data).unwrap();
+        let mode = || fs::metadata(data).unwrap().permissions().mode() & 0o777;
+        fs::set_permissions(data, std::fs::Permissions::from_mode(0o555)).unwrap();
+        let change = Change::Permissions { path: data.display().to_string(), add: 0o700 };
+        let mut backup = Backup::of(&home.places);
+        apply(&change, &home.places, &mut backup).unwrap();
+        assert_eq!(mode(), 0o755);
+        undo(&backup);
+        assert_eq!(mode(), 0o555);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_process_is_ended_only_under_its_name() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        assert!(end_process(child.id(), "yolo-trainer").is_ok());
+        assert!(child.try_wait().unwrap().is_none(), "another name: the number was used again");
+        // It becomes a zombie that this test reaps.
+        end_process(child.id(), "sleep").unwrap();
+        assert!(!child.wait().unwrap().success());
+    }
+}

@@ -1,0 +1,113 @@
+//! From findings to steps: each change once, in words, with its way back, and as a command to type
+//! where this user has not the right to make it.
+
+use std::path::Path;
+
+use yolo_checks::{Change, Edit};
+
+use super::super::report::Report;
+use super::variables;
+use crate::places::Places;
+
+/// Where the loader looks for folders to search.
+pub(super) const LOADER_CONFIG: &str = "/etc/ld.so.conf.d/yolo.conf";
+
+/// One change that is meant.
+#[derive(Debug)]
+pub(super) struct Step {
+    /// The finding that asks for it.
+    pub(super) id: &'static str,
+    pub(super) change: Change,
+    pub(super) words: String,
+    pub(super) undo: String,
+    /// The command to type where it needs other rights.
+    pub(super) by_hand: Option<String>,
+}
+
+/// The steps that mend what was found.
+pub(super) fn of(report: &Report<'_>, places: &Places) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for finding in report.findings() {
+        let Some(remedy) = &finding.remedy else { continue };
+        for change in &remedy.changes {
+            // Two findings may ask for the same.
+            if steps.iter().all(|step| step.change != *change) {
+                steps.push(Step {
+                    id: finding.id,
+                    change: change.clone(),
+                    words: words(change, places),
+                    undo: remedy.undo.clone().unwrap_or_default(),
+                    by_hand: by_hand(change, finding.id),
+                });
+            }
+        }
+    }
+    steps
+}
+
+fn words(change: &Change, places: &Places) -> String {
+    match change {
+        Change::Settings { file, edits, .. } if edits.is_empty() => {
+            format!("write {file} in an encoding that every WSL reads")
+        }
+        Change::Settings { file, edits, .. } => {
+            let edits: Vec<String> = edits.iter().map(edit).collect();
+            format!("in {file}: {}", edits.join(", "))
+        }
+        Change::Variable { name, value } => {
+            let file = variables::file(places);
+            match value {
+                Some(value) => format!("set {name} to {value} in {}, a file to source", file.display()),
+                None => format!("unset {name} in {}, a file to source", file.display()),
+            }
+        }
+        Change::LoaderFolder { folder } => {
+            format!("let the loader search {folder}: {LOADER_CONFIG}, then ldconfig")
+        }
+        Change::MakeFolder { path } => format!("make the folder {path}"),
+        Change::Permissions { path, add } => format!("add the permissions {add:o} to {path}"),
+        Change::Remove { path } => format!("remove {path}"),
+        Change::EndProcess { pid, name } => format!("end process {pid} ({name})"),
+    }
+}
+
+fn edit(edit: &Edit) -> String {
+    match &edit.value {
+        Some(value) => format!("{} = {value} under [{}]", edit.key, edit.section),
+        None => format!("remove {} from [{}]", edit.key, edit.section),
+    }
+}
+
+/// What to type where the change needs rights that this process has not.
+fn by_hand(change: &Change, id: &str) -> Option<String> {
+    match change {
+        Change::Settings { file, .. } if !can_write(Path::new(file)) => {
+            let program =
+                std::env::current_exe().map_or("yolo".to_owned(), |path| path.display().to_string());
+            Some(format!("sudo '{program}' doctor --fix --yes --only {id}"))
+        }
+        Change::LoaderFolder { folder } if !can_write(Path::new(LOADER_CONFIG)) => {
+            Some(format!("echo '{folder}' | sudo tee -a {LOADER_CONFIG} && sudo ldconfig"))
+        }
+        Change::MakeFolder { path } => {
+            let parent = Path::new(path).ancestors().skip(1).find(|parent| parent.exists());
+            let can = parent.is_some_and(can_write);
+            (!can).then(|| format!("sudo mkdir -p '{path}' && sudo chown \"$(id -u)\" '{path}'"))
+        }
+        _ => None,
+    }
+}
+
+/// Whether this user may write a file, or make it in its folder.
+#[cfg(unix)]
+fn can_write(path: &Path) -> bool {
+    use rustix::fs::{Access, access};
+    let place = if path.exists() { Some(path) } else { path.parent() };
+    place.is_some_and(|place| access(place, Access::WRITE_OK).is_ok())
+}
+
+#[cfg(not(unix))]
+fn can_write(path: &Path) -> bool {
+    let place = if path.exists() { Some(path) } else { path.parent() };
+    place.and_then(|place| place.metadata().ok()).is_some_and(|data| !data.permissions().readonly())
+}

@@ -1,0 +1,53 @@
+//! What an examination found, before it is shown: the verdicts of the checks that were wanted, in
+//! the order of the report. Text and JSON are two renderings of it.
+
+use std::time::{Duration, Instant};
+
+use yolo_checks::{Finding, Host, Intent, Status, Verdict, judge_by};
+
+use super::select::Selection;
+
+/// One examination of one host.
+#[derive(Debug)]
+pub(super) struct Report<'a> {
+    pub(super) host: &'a Host,
+    pub(super) intent: &'a Intent,
+    pub(super) verdicts: Vec<Verdict>,
+    /// All checks together, with the facts that they asked for.
+    pub(super) took: Duration,
+}
+
+impl<'a> Report<'a> {
+    /// Asks the checks that are selected.
+    pub(super) fn of(host: &'a Host, intent: &'a Intent, selection: &Selection) -> Self {
+        let began = Instant::now();
+        let mut verdicts = judge_by(host, intent, |check| selection.wants_check(check));
+        for verdict in &mut verdicts {
+            verdict.findings.retain(|finding| selection.wants(finding.id));
+        }
+        Self { host, intent, verdicts, took: began.elapsed() }
+    }
+
+    /// The findings, grouped by area.
+    pub(super) fn findings(&self) -> Vec<&Finding> {
+        let mut findings: Vec<&Finding> =
+            self.verdicts.iter().flat_map(|verdict| &verdict.findings).collect();
+        findings.sort_by_key(|finding| finding.area);
+        findings
+    }
+
+    /// How many findings have this status.
+    pub(super) fn count(&self, status: Status) -> usize {
+        self.findings().iter().filter(|finding| finding.status == status).count()
+    }
+
+    /// How many findings `--fix` can mend.
+    pub(super) fn fixable(&self) -> usize {
+        self.findings().iter().filter(|finding| is_fixable(finding)).count()
+    }
+}
+
+/// Whether there is something for `--fix` to do.
+pub(super) fn is_fixable(finding: &Finding) -> bool {
+    finding.remedy.as_ref().is_some_and(|remedy| remedy.fixable)
+}

@@ -1,0 +1,71 @@
+//! Lines of at most so many columns, broken between words.
+
+/// What the doctor's text is at most wide, so that it reads well in any window and in a mail.
+pub(crate) const COLUMNS: usize = 80;
+
+/// The text in lines of [`COLUMNS`]: the first after `first`, the others after as many spaces. A
+/// word that is longer than a line, such as a path, stays whole.
+pub(crate) fn wrap(first: &str, text: &str) -> String {
+    let indent = " ".repeat(first.chars().count());
+    let mut wrapped = first.to_owned();
+    let mut column = indent.len();
+    let mut is_line_start = true;
+    for word in text.split_whitespace() {
+        let width = word.chars().count();
+        if !is_line_start && column + 1 + width > COLUMNS {
+            wrapped.push('\n');
+            wrapped.push_str(&indent);
+            column = indent.len();
+            is_line_start = true;
+        }
+        if !is_line_start {
+            wrapped.push(' ');
+            column += 1;
+        }
+        wrapped.push_str(word);
+        column += width;
+        is_line_start = false;
+    }
+    wrapped
+}
+
+/// The text on one line of at most `columns`, with `…` where it was cut.
+pub(crate) fn cut(text: &str, columns: usize) -> String {
+    let one_line: String =
+        text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    if one_line.chars().count() <= columns {
+        return one_line;
+    }
+    let kept: String = one_line.chars().take(columns.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn lines_hang_below_the_first_word() {
+        let text = "word ".repeat(30);
+        let wrapped = wrap("  why: ", &text);
+        assert!(wrapped.starts_with("  why: word word"));
+        assert!(wrapped.lines().skip(1).all(|line| line.starts_with("       word")));
+    }
+
+    #[test]
+    fn a_cut_says_so() {
+        assert_eq!(cut("four words on line", 10), "four word…");
+        assert_eq!(cut("two\nlines", 10), "two lines");
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_is_too_long_and_no_word_is_lost(words in proptest::collection::vec("[a-zäß.]{1,30}", 0..40)) {
+            let wrapped = wrap("   ", &words.join(" "));
+            prop_assert!(wrapped.lines().all(|line| line.chars().count() <= COLUMNS));
+            prop_assert_eq!(wrapped.split_whitespace().collect::<Vec<_>>(), words);
+        }
+    }
+}
