@@ -1,0 +1,75 @@
+//! Whatever happens to a fact, the checks answer: none fails, none waits for ever, and none takes
+//! what is not known for a problem.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/faults.rs"]
+mod faults;
+mod support;
+
+use std::time::{Duration, Instant};
+
+use faults::Fault;
+use yolo_checks::{Finding, Host, Intent, Places, Status, judge};
+
+/// Judges a broken recording twice: as it is, and for a run on two GPUs of two machines.
+fn judged(recording: serde_json::Value) -> Vec<Finding> {
+    let (host, _) = Host::from_value(recording).unwrap();
+    let run = Intent { run: true, devices: vec![0, 1], nnodes: Some(2), ..Intent::default() };
+    let mut findings = judge(&host, &Intent::default());
+    findings.extend(judge(&host, &run).into_iter().filter(|finding| finding.id == "system.check-failed"));
+    findings
+}
+
+#[test]
+fn any_one_fact_may_fail_come_late_lie_or_be_missing() {
+    for base in support::base_names() {
+        let recording = support::base_recording(&base);
+        for fact in faults::facts(&recording) {
+            for fault in faults::all() {
+                for finding in judged(faults::inject(&recording, &fact, &fault)) {
+                    assert_ne!(finding.id, "system.check-failed", "{base}: {fact:?} {fault:?}: {finding:#?}");
+                }
+            }
+        }
+    }
+}
+
+/// A machine in order of which one fact cannot be had is still a machine in order.
+#[test]
+fn what_is_not_known_is_no_problem() {
+    for base in ["linux-gpu", "linux-cpu", "wsl2"] {
+        let recording = support::base_recording(base);
+        // An address that cannot be listened on is no gap in what is known, but the answer itself.
+        for fact in faults::facts(&recording).into_iter().filter(|(section, _)| section != "binds") {
+            for fault in [Fault::TimesOut, Fault::Missing] {
+                for finding in judged(faults::inject(&recording, &fact, &fault)) {
+                    assert!(finding.status < Status::Warning, "{base}: {fact:?} {fault:?}: {finding:#?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn all_facts_may_be_missing_at_once() {
+    for finding in judged(serde_json::json!({ "version": 1 })) {
+        assert_eq!(finding.status, Status::Skipped, "{finding:#?}");
+    }
+}
+
+/// A pipe that nobody writes into hangs whoever opens it, as a network drive that is gone does.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_file_that_hangs_costs_its_budget_and_no_more() {
+    let folder = std::env::temp_dir().join(format!("yolo-checks-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let pipe = folder.join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let host = Host::of_this_machine(&Places::default());
+    let began = Instant::now();
+    let why = host.text(&pipe.display().to_string()).unwrap_err();
+    assert!(why.to_string().contains("no answer within"), "{why}");
+    assert!(began.elapsed() < Duration::from_secs(10));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
