@@ -70,6 +70,18 @@ pub(crate) struct DoctorArgs {
     /// Tell all about one finding
     #[arg(long, value_name = "ID", conflicts_with_all = ["replay", "record"])]
     pub(crate) explain: Option<String>,
+    /// Start real ranks: computation, memory, links, libtorch and disk are tried, in a minute at most
+    #[arg(long, conflicts_with_all = ["replay", "record", "fix", "list", "explain"])]
+    pub(crate) deep: bool,
+    /// With --deep: the devices, as for `yolo train`
+    #[arg(long, value_name = "DEVICE", requires = "deep", conflicts_with = "run")]
+    pub(crate) device: Option<String>,
+    /// With --deep: ranks on the CPU
+    #[arg(long, value_name = "N", requires = "deep", conflicts_with = "run")]
+    pub(crate) nproc_per_node: Option<usize>,
+    /// With --deep: the data set whose images are read and decoded
+    #[arg(long, value_name = "YAML", requires = "deep", conflicts_with = "run")]
+    pub(crate) data: Option<String>,
     /// Mend what can be mended: says what it will change, asks, keeps a backup, and looks again
     #[arg(long, conflicts_with_all = ["replay", "list", "explain"])]
     pub(crate) fix: bool,

@@ -92,7 +92,7 @@ pub(crate) fn this_host(places: &Places) -> Host {
 }
 
 /// The trainer that is there already: what YOLO_TRAINER names, or the one beside this program.
-fn trainer() -> Option<PathBuf> {
+pub(crate) fn trainer() -> Option<PathBuf> {
     let named = std::env::var_os("YOLO_TRAINER").filter(|path| !path.is_empty()).map(PathBuf::from);
     let beside = || Some(std::env::current_exe().ok()?.with_file_name("yolo-trainer"));
     named.or_else(beside).filter(|path| path.is_file())

@@ -24,6 +24,11 @@ pub(super) fn of_words(words: &[String]) -> Intent {
     }
 }
 
+/// The options that words after `--` are.
+pub(super) fn options_of_words(words: &[String]) -> TrainOptions {
+    run_of_words(words).train.options()
+}
+
 fn run_of_words(words: &[String]) -> MeantRun {
     let words = words.iter().enumerate().filter(|(place, word)| *place > 0 || *word != "train");
     MeantRun::parse_from(words.map(|(_, word)| word))

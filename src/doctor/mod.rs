@@ -2,6 +2,7 @@
 //! as text for people or as JSON for programs. It ends with 0 when no error was found, with 1 when
 //! one was, and with 2 when it could not look: wrong words, or a file that is no recording.
 
+mod deep;
 mod explain;
 mod fix;
 mod intent;
@@ -54,6 +55,9 @@ fn answer(args: &DoctorArgs, printer: &Printer) -> Result<ExitCode, CommandError
     if args.reference {
         printer.result(reference::page().trim_end());
         return Ok(ExitCode::SUCCESS);
+    }
+    if args.deep {
+        return deep::deep(args, printer);
     }
     let selection = Selection::of(&args.only, &args.skip)?;
     let (host, intent) = subject(args)?;

@@ -39,6 +39,17 @@ pub(crate) enum LaunchError {
     /// A rank failed.
     #[error(transparent)]
     Rank(Box<RankFailure>),
+    /// The ranks were not done in the time that they had.
+    #[error("{}", late(.doing))]
+    Late {
+        /// What each was doing that had not ended, with its number.
+        doing: Vec<(usize, String)>,
+    },
+}
+
+fn late(doing: &[(usize, String)]) -> String {
+    let each: Vec<String> = doing.iter().map(|(rank, doing)| format!("rank {rank} was {doing}")).collect();
+    format!("the ranks hang, and were ended: {}", each.join(", "))
 }
 
 impl LaunchError {

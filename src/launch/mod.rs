@@ -10,6 +10,7 @@ mod silence;
 mod supervisor;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use yolo_plan::RunPlan;
 use yolo_plan::event::Event;
@@ -51,5 +52,21 @@ pub(crate) fn run(
     listen: &mut dyn FnMut(usize, &Event),
 ) -> Result<Outcome, LaunchError> {
     let group = process::start(plan, plan_file, programs)?;
-    supervisor::watch(group, &plan.run_dir, listen)
+    supervisor::watch(group, &plan.run_dir, None, listen)
+}
+
+/// As [`run`], for so long at most: ranks that are not done then are killed, and the error says what
+/// each was doing.
+///
+/// # Errors
+/// When a rank cannot be started, fails, or is late.
+pub(crate) fn run_within(
+    limit: Duration,
+    plan: &RunPlan,
+    plan_file: &Path,
+    programs: &Programs<'_>,
+    listen: &mut dyn FnMut(usize, &Event),
+) -> Result<(), LaunchError> {
+    let group = process::start(plan, plan_file, programs)?;
+    supervisor::watch(group, &plan.run_dir, Some(limit), listen).map(|_| ())
 }

@@ -59,6 +59,7 @@ struct Failed {
 pub(super) fn watch(
     group: Vec<RankProcess>,
     run_dir: &Path,
+    limit: Option<Duration>,
     listen: &mut dyn FnMut(usize, &Event),
 ) -> Result<Outcome, LaunchError> {
     let (sender, receiver) = channel();
@@ -71,7 +72,9 @@ pub(super) fn watch(
         receiver,
         first_failure: None,
         interrupted: None,
-        deadline: None,
+        deadline: limit.map(|limit| (Instant::now() + limit, Step::Kill)),
+        give_up: limit.map(|limit| Instant::now() + limit + GRACE),
+        late: None,
         resume_from: None,
         run_dir: run_dir.to_owned(),
     };
@@ -112,6 +115,10 @@ struct Watch {
     interrupted: Option<Instant>,
     /// When the next, harder step is taken against ranks that still live.
     deadline: Option<(Instant, Step)>,
+    /// When ranks are left behind that hang in the kernel, where no signal ends them.
+    give_up: Option<Instant>,
+    /// What each rank was doing that had not ended when the time was over.
+    late: Option<Vec<(usize, String)>>,
     resume_from: Option<PathBuf>,
     run_dir: PathBuf,
 }
@@ -125,8 +132,9 @@ enum Step {
 impl Watch {
     fn run(&mut self, listen: &mut dyn FnMut(usize, &Event)) {
         while self.ranks.iter().any(|rank| rank.ended.is_none()) {
-            let until_deadline = self.deadline.map(|(at, _)| at.saturating_duration_since(Instant::now()));
-            let wait = self.silence.next_look().min(until_deadline.unwrap_or(Duration::MAX));
+            let next = self.deadline.map(|(at, _)| at).into_iter().chain(self.give_up).min();
+            let until_next = next.map(|at| at.saturating_duration_since(Instant::now()));
+            let wait = self.silence.next_look().min(until_next.unwrap_or(Duration::MAX));
             match self.receiver.recv_timeout(wait) {
                 Ok(Message::Event(rank, event)) => {
                     self.silence.heard(rank);
@@ -139,6 +147,9 @@ impl Watch {
                 Err(RecvTimeoutError::Timeout) => {}
                 // The senders live as long as a rank does.
                 Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if self.is_stuck() {
+                break;
             }
             if self.deadline.is_some_and(|(at, _)| at <= Instant::now()) {
                 self.escalate();
@@ -222,8 +233,17 @@ impl Watch {
         self.deadline = Some((now + INTERRUPT_GRACE, Step::Kill));
     }
 
+    /// Whether ranks live on that were killed when their time was over.
+    fn is_stuck(&self) -> bool {
+        self.give_up.is_some_and(|at| Instant::now() >= at)
+    }
+
     fn escalate(&mut self) {
         let Some((_, step)) = self.deadline else { return };
+        if self.late.is_none() && self.first_failure.is_none() && self.interrupted.is_none() {
+            let alive = self.ranks.iter().enumerate().filter(|(_, rank)| rank.ended.is_none());
+            self.late = Some(alive.map(|(number, rank)| (number, rank.doing.clone())).collect());
+        }
         self.signal_all(step);
         self.deadline = match step {
             Step::Terminate => Some((Instant::now() + GRACE, Step::Kill)),
@@ -238,6 +258,9 @@ impl Watch {
     }
 
     fn outcome(self) -> Result<Outcome, LaunchError> {
+        if let Some(doing) = self.late {
+            return Err(LaunchError::Late { doing });
+        }
         if self.first_failure.is_none() {
             return Ok(match self.interrupted {
                 Some(_) => Outcome::Interrupted { resume_from: self.resume_from },

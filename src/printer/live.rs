@@ -76,7 +76,11 @@ impl<'a> LiveView<'a> {
                     });
                 }
             }
-            Event::Hello { .. } | Event::Alive | Event::Interrupted { .. } | Event::Failed { .. } => {}
+            Event::Hello { .. }
+            | Event::Alive
+            | Event::Measured { .. }
+            | Event::Interrupted { .. }
+            | Event::Failed { .. } => {}
         }
     }
 

@@ -8,6 +8,7 @@ pub mod error;
 pub mod loss;
 pub mod model;
 pub mod optim;
+mod probe;
 pub mod rank;
 pub mod report;
 pub mod reporter;

@@ -58,6 +58,8 @@ pub enum Event {
     Epoch(EpochSummary),
     /// A validation ended, with its table.
     Validated { title: String, table: ValTable },
+    /// `yolo doctor --deep` has measured something on this rank.
+    Measured { measure: Measure, value: f64 },
     /// The run ended well.
     Finished { files: Vec<OutputFile>, epochs: usize, seconds: f64, stopped_early: bool },
     /// The run was asked to stop and has saved its state.
@@ -71,6 +73,26 @@ pub enum Event {
         #[serde(default)]
         peer_lost: bool,
     },
+}
+
+/// What `yolo doctor --deep` measures, with the unit of its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Measure {
+    /// 10^12 floating-point operations a second of a matrix product whose result was right.
+    MatrixProduct,
+    /// GB/s that a copy reads and writes in the device's memory.
+    MemoryCopy,
+    /// GB/s from pinned memory to the device.
+    PinnedCopy,
+    /// Milliseconds of the first sum over all ranks whose result was right.
+    AllReduce,
+    /// GB/s that each rank sends in a sum of 64 MB over all ranks.
+    AllReduceRate,
+    /// MB/s of images read from the disk.
+    DiskRead,
+    /// Images a second that one thread decodes.
+    Decode,
 }
 
 /// One training step, as rank 0 sees it. Losses are running means over the epoch.

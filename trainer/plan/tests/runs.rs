@@ -76,14 +76,14 @@ fn scratch() -> TrainOptions {
 fn task(planned: &Planned) -> &TrainTask {
     match &planned.plan.task {
         Task::Train(task) => task,
-        Task::Val(_) => panic!("this is a training"),
+        Task::Val(_) | Task::Probe(_) => panic!("this is a training"),
     }
 }
 
 fn val_task(planned: &Planned) -> &ValTask {
     match &planned.plan.task {
         Task::Val(task) => task,
-        Task::Train(_) => panic!("this is a validation"),
+        Task::Train(_) | Task::Probe(_) => panic!("this is a validation"),
     }
 }
 

@@ -18,7 +18,7 @@ use yolo_plan::run::Task;
 
 use crate::error::TrainError;
 use crate::reporter::Reporter;
-use crate::{train, val};
+use crate::{probe, train, val};
 
 /// Exit code of a run that was interrupted and saved its state, as shells report SIGINT.
 pub const INTERRUPTED: u8 = 130;
@@ -91,6 +91,7 @@ fn perform(context: &Rank, plan: &RunPlan) -> Result<Ending, TrainError> {
     match &plan.task {
         Task::Train(task) => train::train(context, plan, task),
         Task::Val(task) => val::run(context, plan, task),
+        Task::Probe(task) => probe::run(context, task),
     }
 }
 
@@ -154,7 +155,11 @@ fn connect(plan: &RunPlan, rank: usize, reporter: &Reporter) -> Result<Connected
         return Ok((device, stop, None, None));
     }
     reporter.phase("waiting for the other ranks");
-    let (store, group) = peers::meet(rank, plan.ranks.world_size)?;
+    let patience = match plan.task {
+        Task::Probe(_) => peers::Patience::PROBE,
+        _ => peers::Patience::RUN,
+    };
+    let (store, group) = peers::meet(rank, plan.ranks.world_size, patience)?;
     Ok((device, stop, Some(store), Some(group)))
 }
 

@@ -12,32 +12,44 @@ use super::number;
 use crate::error::TrainError;
 use crate::reporter::inherited;
 
-/// How long a peer may be late: rank 0 validates while the others wait (spec §11).
-const COLLECTIVE_TIMEOUT: Duration = Duration::from_secs(10_800);
-/// How long a rank waits for the others to start.
-const RENDEZVOUS_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long others are waited for.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// Until all have started.
+    pub rendezvous: Duration,
+    /// In each collective.
+    pub collective: Duration,
+}
+
+impl Patience {
+    /// Of a run: rank 0 validates while the others wait (spec §11).
+    pub const RUN: Self =
+        Self { rendezvous: Duration::from_secs(120), collective: Duration::from_secs(10_800) };
+    /// Of a probe, which is there to find who does not come.
+    pub const PROBE: Self = Self { rendezvous: Duration::from_secs(20), collective: Duration::from_secs(10) };
+}
 
 /// Joins the other ranks of the world as number `rank`. The store must outlive the group.
 ///
 /// # Errors
 /// When the environment does not say where to meet, or a rank does not come.
-pub fn meet(rank: usize, world: usize) -> Result<(TcpStore, ProcessGroup), TrainError> {
+pub fn meet(rank: usize, world: usize, patience: Patience) -> Result<(TcpStore, ProcessGroup), TrainError> {
     let (host, port) = (variable("MASTER_ADDR")?, variable("MASTER_PORT")?);
     let port: u16 = port
         .parse()
         .map_err(|_| TrainError::new(format!("MASTER_PORT is `{port}`, which is no port number")))?;
     let store = if rank == 0 {
         match inherited(RENDEZVOUS_FD) {
-            Some(socket) => TcpStore::master(listener(socket), RENDEZVOUS_TIMEOUT)?,
-            None => TcpStore::bind(address(&host, port)?, RENDEZVOUS_TIMEOUT)?,
+            Some(socket) => TcpStore::master(listener(socket), patience.rendezvous)?,
+            None => TcpStore::bind(address(&host, port)?, patience.rendezvous)?,
         }
     } else {
-        TcpStore::client(&host, port, RENDEZVOUS_TIMEOUT)?
+        TcpStore::client(&host, port, patience.rendezvous)?
     };
     let local = number("LOCAL_WORLD_SIZE").is_none_or(|here| here == world);
     let options = GlooOptions {
         bind: if local { Bind::Loopback } else { Bind::Address(own_address(&host, port)?) },
-        timeout: COLLECTIVE_TIMEOUT,
+        timeout: patience.collective,
         ..GlooOptions::default()
     };
     let group = ProcessGroup::gloo(&store, rank, world, &options)?;

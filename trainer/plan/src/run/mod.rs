@@ -212,6 +212,17 @@ pub enum Task {
     Train(Box<TrainTask>),
     /// Measure a detector.
     Val(Box<ValTask>),
+    /// Try the devices, the links between them and the disk: `yolo doctor --deep`.
+    Probe(ProbeTask),
+}
+
+/// What `yolo doctor --deep` has the ranks do. Each measurement takes about a second.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeTask {
+    /// Only the sum over the ranks: what is asked of a pair, once all together have failed.
+    pub links_only: bool,
+    /// Images to read and decode; none without `--data`.
+    pub images: Vec<PathBuf>,
 }
 
 /// The part of a plan that only training needs.
