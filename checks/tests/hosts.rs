@@ -49,6 +49,23 @@ fn every_case_gives_what_it_expects() {
 }
 
 #[test]
+fn every_entry_that_can_be_fixed_has_a_host_on_which_it_is() {
+    let mut proposed = BTreeSet::new();
+    for case in cases() {
+        for finding in judge(&case.host(), &case.intent) {
+            let remedy = finding.remedy.as_ref();
+            if let Some(remedy) = remedy.filter(|remedy| remedy.fixable) {
+                assert!(!remedy.changes.is_empty() && remedy.undo.is_some(), "{}: {finding:#?}", case.name);
+                proposed.insert(finding.id);
+            }
+        }
+    }
+    let promised: BTreeSet<&str> =
+        entries().filter(|entry| entry.fix.is_some()).map(|entry| entry.id).collect();
+    assert_eq!(promised, proposed);
+}
+
+#[test]
 fn words_of_each_case() {
     for case in cases() {
         let findings = judge(&case.host(), &case.intent);

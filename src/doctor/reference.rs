@@ -38,7 +38,7 @@ pub(super) fn page() -> String {
 }
 
 fn section(text: &mut String, entry: &Entry) {
-    let _ = write!(text, "\n### {}\n{}: {}.\n", entry.id, entry.title, status_words(entry));
+    let _ = write!(text, "\n### {}\n**{}.** Usually {}.\n", entry.id, entry.title, status_words(entry));
     let mut row = |name: &str, words: &str| {
         let _ = write!(text, "\n- **{name}:** {words}");
     };
@@ -51,7 +51,7 @@ fn section(text: &mut String, entry: &Entry) {
         row("Undo", fix.undo);
     }
     if let Some(check) = checks::all().find(|check| check.reports.contains(&entry.id)) {
-        let when = if check.preflight { ", also before each `yolo train`" } else { "" };
+        let when = if check.preflight { " (before each `yolo train` too)" } else { "" };
         row("Asked", &format!("{}{when}", check.question));
     }
     if !entry.detects.is_empty() {

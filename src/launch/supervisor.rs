@@ -45,6 +45,8 @@ struct RankState {
     failed: Option<Failed>,
     /// Why it was given up though its process lives.
     given_up: Option<String>,
+    /// Whether this process killed it, because it did not end when it was asked to.
+    killed: bool,
     ended: Option<ExitStatus>,
 }
 
@@ -104,7 +106,15 @@ fn attach(rank: usize, process: RankProcess, sender: &Sender<Message>) -> RankSt
             let _ = to_end.send(Message::Ended(rank, status));
         }
     });
-    RankState { pid, log, doing: "starting".to_owned(), failed: None, given_up: None, ended: None }
+    RankState {
+        pid,
+        log,
+        doing: "starting".to_owned(),
+        failed: None,
+        given_up: None,
+        killed: false,
+        ended: None,
+    }
 }
 
 struct Watch {
@@ -251,8 +261,9 @@ impl Watch {
         };
     }
 
-    fn signal_all(&self, step: Step) {
-        for rank in self.ranks.iter().filter(|rank| rank.ended.is_none()) {
+    fn signal_all(&mut self, step: Step) {
+        for rank in self.ranks.iter_mut().filter(|rank| rank.ended.is_none()) {
+            rank.killed |= step == Step::Kill;
             signal(rank.pid, step);
         }
     }
@@ -294,7 +305,13 @@ impl Watch {
                 spoke: true,
             },
             (None, None) => {
-                let (why, hint) = state.ended.map_or_else(|| ("ended".to_owned(), None), describe);
+                let (why, hint) = match state.ended {
+                    _ if state.killed => {
+                        ("hung, did not end when it was asked to, and was killed".to_owned(), None)
+                    }
+                    Some(status) => describe(status),
+                    None => ("ended".to_owned(), None),
+                };
                 let hints: Vec<String> = hint.into_iter().chain(resume).collect();
                 RankFailure {
                     rank: culprit,
@@ -313,15 +330,17 @@ impl Watch {
 }
 
 /// The rank to blame: one that was given up, else one that died without a word or failed by itself,
-/// else one that lost a peer. Ranks that this process stopped afterwards come last.
+/// else one that had to be killed, else one that lost a peer. Ranks that this process stopped
+/// afterwards come last.
 fn culprit(ranks: &[RankState]) -> usize {
     let blame = |rank: &RankState| match (&rank.failed, rank.ended) {
         _ if rank.given_up.is_some() => 0,
         (Some(failed), _) if !failed.peer_lost => 1,
+        (None, Some(status)) if rank.killed && !status.success() => 2,
         (None, Some(status)) if !status.success() && !stopped_by_us(status) => 1,
-        (Some(_), _) => 2,
-        (None, Some(status)) if !status.success() => 3,
-        _ => 4,
+        (Some(_), _) => 3,
+        (None, Some(status)) if !status.success() => 4,
+        _ => 5,
     };
     (0..ranks.len()).min_by_key(|&index| blame(&ranks[index])).unwrap_or(0)
 }

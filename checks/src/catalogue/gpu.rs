@@ -1,6 +1,6 @@
 //! Driver and GPUs: the rows of the catalogue.
 
-use super::{Area, Entry};
+use super::{Area, Entry, Fix};
 use crate::finding::Status;
 
 pub(super) const ROWS: &[Entry] = &[
@@ -218,7 +218,10 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "yolo counts GPUs as nvidia-smi does and shows each rank its own, whatever the variable \
                 says; other programs of this shell see only those that it names, and number them from 0",
         remedy: Some("unset the variable, or name GPUs that it shows"),
-        fix: None,
+        fix: Some(Fix {
+            does: "unset the variable in the file to source, when it hides all GPUs",
+            undo: "the script that it names puts back the file of variables",
+        }),
         detects: &["cvd-remap"],
     },
     Entry {
@@ -231,7 +234,10 @@ pub(super) const ROWS: &[Entry] = &[
         remedy: Some(
             "write the numbers of nvidia-smi with commas and without spaces, such as 0,1; or unset it",
         ),
-        fix: None,
+        fix: Some(Fix {
+            does: "unset the variable in the file to source",
+            undo: "the script that it names puts back the file of variables",
+        }),
         detects: &["cvd-bad-token"],
     },
     Entry {
@@ -241,7 +247,10 @@ pub(super) const ROWS: &[Entry] = &[
         title: "CUDA may number these GPUs otherwise",
         cause: "CUDA numbers the fastest card 0, nvidia-smi and yolo go by the place on the bus",
         remedy: Some("nothing for yolo; for other programs set the order"),
-        fix: None,
+        fix: Some(Fix {
+            does: "set the variable in the file to source",
+            undo: "the script that it names puts back the file of variables",
+        }),
         detects: &["cvd-remap"],
     },
     Entry {

@@ -1,6 +1,6 @@
 //! Operating system and processor: the rows of the catalogue.
 
-use super::{Area, Entry};
+use super::{Area, Entry, Fix};
 use crate::finding::Status;
 
 pub(super) const ROWS: &[Entry] = &[
@@ -71,7 +71,10 @@ pub(super) const ROWS: &[Entry] = &[
         title: "Ranks of an earlier run are still there",
         cause: "they hold memory of GPUs, and wait for a run that has ended; one of them may meet the ranks of the next run",
         remedy: Some("end them"),
-        fix: None,
+        fix: Some(Fix {
+            does: "end ranks of your own whose run is over: first asked to, then killed",
+            undo: "none is needed: their run has ended",
+        }),
         detects: &["zombie-ranks", "store-barrier-worker-count"],
     },
     Entry {

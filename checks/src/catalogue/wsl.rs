@@ -265,7 +265,10 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "cuDNN 8 opens the driver by the name `libcuda.so`, which the loader's cache does not list \
                 in WSL; cuDNN 9, that of yolo's libtorch, does not",
         remedy: Some("set the variable before programs with cuDNN 8"),
-        fix: None,
+        fix: Some(Fix {
+            does: "set LD_LIBRARY_PATH in the file to source",
+            undo: "the script that it names puts back the file of variables",
+        }),
         detects: &["wsl-libcuda-so-missing-devname"],
     },
     Entry {

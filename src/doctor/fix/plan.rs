@@ -10,7 +10,7 @@ use super::variables;
 use crate::places::Places;
 
 /// Where the loader looks for folders to search.
-pub(super) const LOADER_CONFIG: &str = "/etc/ld.so.conf.d/yolo.conf";
+pub(super) const LOADER_CONFIG: &str = "/etc/ld.so.conf.d/ld.wsl.conf";
 
 /// One change that is meant.
 #[derive(Debug)]
@@ -31,15 +31,20 @@ pub(super) fn of(report: &Report<'_>, places: &Places) -> Vec<Step> {
         let Some(remedy) = &finding.remedy else { continue };
         for change in &remedy.changes {
             // Two findings may ask for the same.
-            if steps.iter().all(|step| step.change != *change) {
-                steps.push(Step {
-                    id: finding.id,
-                    change: change.clone(),
-                    words: words(change, places),
-                    undo: remedy.undo.clone().unwrap_or_default(),
-                    by_hand: by_hand(change, finding.id),
-                });
+            if steps.iter().any(|step| step.change == *change) {
+                continue;
             }
+            let undo = remedy.undo.clone().unwrap_or_default();
+            let by_hand = by_hand(change, finding.id);
+            // Without root, a variable does for this user what the loader's file does for all.
+            if let (Change::LoaderFolder { folder }, Some(_)) = (change, &by_hand) {
+                let value = Some(format!("{folder}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"));
+                let change = Change::Variable { name: "LD_LIBRARY_PATH".to_owned(), value };
+                let words = words(&change, places);
+                steps.push(Step { id: finding.id, change, words, undo: undo.clone(), by_hand: None });
+            }
+            let words = words(change, places);
+            steps.push(Step { id: finding.id, change: change.clone(), words, undo, by_hand });
         }
     }
     steps

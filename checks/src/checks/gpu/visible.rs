@@ -2,6 +2,7 @@
 //! nvidia-smi does and shows each rank its own card; but a number that the variable hides may be
 //! somebody else's card, and other programs of this shell count differently.
 
+use crate::change::Change;
 use crate::checks::{Answer, Check, count};
 use crate::facts::{Gpu, Host, NvmlState};
 use crate::finding::{Finding, Status};
@@ -59,7 +60,7 @@ fn unreadable(words: &str) -> Option<Finding> {
 
 fn stopped_at(words: &str, token: &str) -> Finding {
     let title = format!("CUDA_VISIBLE_DEVICES=\"{words}\" cannot be read at \"{token}\"");
-    Finding::new("gpu.visible-unreadable", title).command("unset CUDA_VISIBLE_DEVICES")
+    unset(Finding::new("gpu.visible-unreadable", title))
 }
 
 /// The numbers of the cards that the variable shows, in its order; a number that stands twice, is
@@ -114,9 +115,14 @@ fn subset(words: &str, seen: &[usize], gpus: &[Gpu], intent: &Intent) -> Option<
 fn hidden(words: &str, title: String) -> Finding {
     let finding = Finding::new("gpu.hidden", title).seen(format!("CUDA_VISIBLE_DEVICES=\"{words}\""));
     if words.trim().is_empty() || words.trim() == "-1" {
-        return finding.command("unset CUDA_VISIBLE_DEVICES");
+        return unset(finding);
     }
     finding
+}
+
+fn unset(finding: Finding) -> Finding {
+    const NAME: &str = "CUDA_VISIBLE_DEVICES";
+    finding.command(format!("unset {NAME}")).change(Change::Variable { name: NAME.to_owned(), value: None })
 }
 
 /// Cards of several kinds, which CUDA orders by speed and nvidia-smi by their place on the bus.
@@ -131,7 +137,9 @@ fn order(host: &Host) -> Answer {
         return Ok(Vec::new());
     }
     let title = "GPUs of several kinds: other programs may number them otherwise than nvidia-smi and yolo";
-    let finding = Finding::new("gpu.order", title).command("export CUDA_DEVICE_ORDER=PCI_BUS_ID");
+    let finding = Finding::new("gpu.order", title).command("export CUDA_DEVICE_ORDER=PCI_BUS_ID").change(
+        Change::Variable { name: "CUDA_DEVICE_ORDER".to_owned(), value: Some("PCI_BUS_ID".to_owned()) },
+    );
     let numbered = names.iter().enumerate().map(|(index, name)| format!("GPU {index}: {name}"));
     Ok(vec![numbered.fold(finding, Finding::seen)])
 }

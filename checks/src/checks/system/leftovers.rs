@@ -1,6 +1,7 @@
 //! Whether ranks of an earlier run are still there: they hold GPUs, memory and ports, and one that
 //! hangs in the driver cannot even be killed.
 
+use crate::change::Change;
 use crate::checks::{Answer, Check, count};
 use crate::facts::{Host, Process};
 use crate::finding::Finding;
@@ -51,7 +52,16 @@ fn run(host: &Host, _: &Intent) -> Answer {
         let sudo = if others { "sudo " } else { "" };
         let finding =
             Finding::new("system.left-ranks", title).command(format!("{sudo}kill {}", pids.join(" ")));
-        findings.push(left.iter().fold(finding, |finding, one| finding.seen(describe(one))));
+        let user = host.user().ok().and_then(|user| user.uid);
+        findings.push(left.iter().fold(finding, |finding, one| {
+            let finding = finding.seen(describe(one));
+            // Others' processes, and Python's, are for their owner to end.
+            if user.is_some() && one.uid == user && one.name == "yolo-trainer" {
+                finding.change(Change::EndProcess { pid: one.pid, name: one.name.clone() })
+            } else {
+                finding
+            }
+        }));
     }
     if let Some(first) = stuck.first() {
         let title =

@@ -1,8 +1,9 @@
 //! What WSL does not take from its two files without telling: sizes without a unit, encodings that
 //! it may not read, paths with single backslashes, keys in a wrong section, broken lines.
 
+use crate::change::Edit;
 use crate::checks::{Answer, Check};
-use crate::facts::Host;
+use crate::facts::{Host, WslConfig};
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
 use crate::wslconfig::{Broken, Found, Problem, size};
@@ -43,11 +44,12 @@ fn run(host: &Host, _: &Intent) -> Answer {
     for found in config.document.problems() {
         let text = words(&found);
         let finding = match &found.problem {
-            Problem::TooSmall { key, value, .. } => unit(host, key, value),
+            Problem::TooSmall { key, value, .. } => unit(host, &config, key, value),
             Problem::Encoding(encoding) => Finding::new(
                 "wsl.config-encoding",
                 format!(".wslconfig is {encoding}: WSL may ignore all of it"),
-            ),
+            )
+            .change(config.change(Vec::new())),
             Problem::Path { .. } => path(&text),
             Problem::Broken { why: Broken::Escape, .. } => path(&text),
             Problem::Moved { .. } => {
@@ -88,7 +90,7 @@ fn words(found: &Found) -> String {
 }
 
 /// A size without a unit: what was meant is clear from the number.
-fn unit(host: &Host, key: &str, value: &str) -> Finding {
+fn unit(host: &Host, config: &WslConfig, key: &str, value: &str) -> Finding {
     let unit = if value.parse::<u64>().is_ok_and(|number| number >= 512) { "MB" } else { "GB" };
     let is_memory = key.eq_ignore_ascii_case("memory");
     let mut meant = format!("{value}{unit}");
@@ -107,6 +109,7 @@ fn unit(host: &Host, key: &str, value: &str) -> Finding {
     Finding::new("wsl.config-unit", title)
         .status(if is_memory { Status::Error } else { Status::Warning })
         .remedy(format!("write `{key}={meant}` instead, then stop WSL from Windows"))
+        .change(config.change(vec![Edit::set("wsl2", key, meant)]))
 }
 
 fn path(text: &str) -> Finding {

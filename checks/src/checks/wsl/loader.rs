@@ -2,6 +2,7 @@
 //! tells the loader of that folder when it starts, unless /etc/wsl.conf forbids it; a distribution
 //! of an unusual layout may not listen.
 
+use crate::change::Change;
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::{Finding, Status};
@@ -62,7 +63,7 @@ fn missing(host: &Host) -> Finding {
     } else {
         finding
     };
-    finding.command("sudo ldconfig")
+    finding.command("sudo ldconfig").change(Change::LoaderFolder { folder: super::LIBRARIES.to_owned() })
 }
 
 /// cuDNN 8 opens `libcuda.so` without a number, which the loader's cache does not list on WSL.
@@ -84,5 +85,10 @@ fn without_plain_name(host: &Host) -> Option<Finding> {
     let title = "the loader finds libcuda.so.1, but not libcuda.so, the name that cuDNN 8 opens";
     let status = if is_old { Status::Error } else { Status::Info };
     let finding = Finding::new("wsl.libcuda-name", title).status(status);
-    Some(finding.command(format!("export LD_LIBRARY_PATH={}:$LD_LIBRARY_PATH", super::LIBRARIES)))
+    let value = format!("{}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}", super::LIBRARIES);
+    Some(
+        finding
+            .command(format!("export LD_LIBRARY_PATH={}:$LD_LIBRARY_PATH", super::LIBRARIES))
+            .change(Change::Variable { name: "LD_LIBRARY_PATH".to_owned(), value: Some(value) }),
+    )
 }

@@ -1,6 +1,7 @@
 //! Whether the memory that WSL was given suffices for the run. By default it is half of the PC's,
 //! and a rank beyond it is killed without a word.
 
+use crate::change::Edit;
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, WslConfig};
 use crate::finding::Finding;
@@ -48,7 +49,12 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let Some(config) = config else { return Ok(vec![finding.command(super::SHUTDOWN)]) };
     if let Some(pc) = pc {
-        finding = finding.remedy(advice(&propose(&pc, &training, &config.document), host, &config));
+        let proposals = propose(&pc, &training, &config.document);
+        finding = finding.remedy(advice(&proposals, host, &config));
+        let edits = edits(&proposals);
+        if !edits.is_empty() {
+            finding = finding.change(config.change(edits));
+        }
     }
     Ok(vec![finding.command(super::edit(host, &config)).command(super::SHUTDOWN)])
 }
@@ -66,12 +72,17 @@ fn is_explained(config: &WslConfig, need: u64) -> bool {
     enough || config.document.problems().iter().any(|found| is_of_memory(&found.problem))
 }
 
+/// The values that give the run its memory.
+fn edits(proposals: &Proposals) -> Vec<Edit> {
+    let changing =
+        proposals.values.iter().filter(|one| matches!(one.key, "memory" | "swap") && one.changes());
+    changing.map(|one| Edit::set("wsl2", one.key, one.value.clone())).collect()
+}
+
 fn advice(proposals: &Proposals, host: &Host, config: &WslConfig) -> String {
-    let values: Vec<String> = proposals
-        .values
-        .iter()
-        .filter(|one| matches!(one.key, "memory" | "swap") && one.changes())
-        .map(|one| format!("{}={}", one.key, one.value))
+    let values: Vec<String> = edits(proposals)
+        .into_iter()
+        .map(|edit| format!("{}={}", edit.key, edit.value.unwrap_or_default()))
         .collect();
     let file = host.windows_path(&config.path);
     let mut words = if values.is_empty() {

@@ -1,6 +1,7 @@
 //! Whether the values of `.wslconfig` are sensible for this PC: memory that leaves Windows nothing,
 //! a swap file larger than its disk, few processors, a cache that is dropped while a run reads.
 
+use crate::change::Edit;
 use crate::checks::{Answer, Check, gigabytes as of_disk};
 use crate::facts::{Host, WslConfig};
 use crate::finding::{Finding, Status};
@@ -62,7 +63,8 @@ fn greedy(host: &Host, intent: &Intent, config: &WslConfig) -> Option<Finding> {
     let better = proposals.values.iter().find(|one| one.key == "memory")?;
     Some(
         Finding::new("wsl.memory-greedy", title)
-            .remedy(format!("write `memory={}` instead, then stop WSL from Windows", better.value)),
+            .remedy(format!("write `memory={}` instead, then stop WSL from Windows", better.value))
+            .change(config.change(vec![Edit::set("wsl2", "memory", better.value.clone())])),
     )
 }
 
@@ -86,7 +88,9 @@ fn swap(host: &Host, config: &WslConfig) -> Option<Finding> {
         of_disk(free),
         letter.to_ascii_uppercase()
     );
-    Some(Finding::new("wsl.swap-huge", title))
+    // Half of what is free, in whole gigabytes, leaves room for both systems.
+    let fitting = size::format((free / 2) >> 30 << 30);
+    Some(Finding::new("wsl.swap-huge", title).change(config.change(vec![Edit::set("wsl2", "swap", fitting)])))
 }
 
 fn processors(intent: &Intent, config: &WslConfig) -> Option<Finding> {

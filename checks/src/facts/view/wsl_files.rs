@@ -1,6 +1,7 @@
 //! The two files that configure WSL, as WSL reads them, and when the virtual machine last read the
 //! first of them: at its start.
 
+use crate::change::{Change, Edit};
 use crate::facts::answer::{Fact, Unknown};
 use crate::facts::host::Host;
 use crate::wsl_effect::Vm;
@@ -23,6 +24,11 @@ impl WslConfig {
     /// The value that counts for a key of `[wsl2]`.
     pub fn value(&self, key: &str) -> Option<&str> {
         self.document.value("wsl2", key)
+    }
+
+    /// A change of the file; without edits only its encoding changes.
+    pub(crate) fn change(&self, edits: Vec<Edit>) -> Change {
+        Change::Settings { file: self.path.clone(), of: Kind::WslConfig, edits }
     }
 
     /// Whether a key of `[wsl2]` is switched on, or off; `None` where it is not set.
