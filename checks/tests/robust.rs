@@ -21,12 +21,14 @@ fn judged(recording: serde_json::Value) -> Vec<Finding> {
     findings
 }
 
+/// Every fact of every machine fails once, is missing once, and tells one lie, of each shape in turn.
 #[test]
-fn any_one_fact_may_fail_come_late_lie_or_be_missing() {
+fn any_one_fact_may_fail_lie_or_be_missing() {
+    let lies = faults::lies();
     for base in support::base_names() {
         let recording = support::base_recording(&base);
-        for fact in faults::facts(&recording) {
-            for fault in faults::all() {
+        for (place, fact) in faults::facts(&recording).into_iter().enumerate() {
+            for fault in [Fault::Fails, Fault::Missing, lies[place % lies.len()].clone()] {
                 for finding in judged(faults::inject(&recording, &fact, &fault)) {
                     assert_ne!(finding.id, "system.check-failed", "{base}: {fact:?} {fault:?}: {finding:#?}");
                 }
@@ -35,7 +37,7 @@ fn any_one_fact_may_fail_come_late_lie_or_be_missing() {
     }
 }
 
-/// A machine in order of which one fact cannot be had is still a machine in order.
+/// A machine in order of which one fact cannot be had in time is still a machine in order.
 #[test]
 fn what_is_not_known_is_no_problem() {
     for base in ["linux-gpu", "linux-cpu", "wsl2"] {

@@ -16,7 +16,10 @@ pub(super) fn append(text: &mut String, report: &Report<'_>) {
     if let Ok(gpus) = report.host.gpus()
         && !gpus.is_empty()
     {
-        let _ = write!(text, "\nGPUs\n{}\n", gpu_table(&gpus));
+        text.push_str("\nGPUs\n");
+        gpu_table(&gpus).lines().for_each(|line| {
+            let _ = writeln!(text, " {}", line.trim_end());
+        });
     }
     let _ = writeln!(text, "\nTime of each check, with the facts that it was the first to ask for");
     for verdict in &report.verdicts {
