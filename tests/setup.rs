@@ -379,7 +379,7 @@ fn killed_at_two_hundred_random_moments_the_next_run_finishes() {
         let machine = Machine { user: User::new(), server: RudeServer::start(HashMap::new()) };
         let start = |words: &str| {
             let mut command = machine.command(words);
-            command.env("YOLO_MIRROR", server.url("")).stderr(Stdio::null()).stdout(Stdio::null());
+            command.env("YOLO_MIRROR", server.url("")).stderr(Stdio::piped()).stdout(Stdio::null());
             command.spawn().unwrap()
         };
         // Slow enough that most moments lie inside the transfer.
@@ -397,7 +397,7 @@ fn killed_at_two_hundred_random_moments_the_next_run_finishes() {
         let unfinished = machine.home().join("data/libtorch/.incoming-2.11.0-cu126/parts");
         resumed += usize::from(unfinished.is_dir());
         paths.iter().for_each(|path| server.behave(path, &[Manner::Fine]));
-        assert!(start("setup --libtorch cu126").wait().unwrap().success());
+        Answer::from(start("setup --libtorch cu126").wait_with_output().unwrap()).succeeded();
         wheels::assert_whole(&root);
         let left: Vec<_> = fs::read_dir(machine.home().join("data/libtorch"))
             .unwrap()

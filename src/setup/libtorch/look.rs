@@ -4,7 +4,7 @@
 //! run starts.
 
 use std::ffi::c_void;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use libloading::Library;
@@ -60,7 +60,12 @@ impl Seen {
 /// When they cannot be loaded, or compute something wrong.
 pub(super) fn ask(lib: &Path) -> Result<Seen, SetupError> {
     let wrong = |why: String| SetupError::DoesNotLoad { folder: lib.to_owned(), why };
-    let exe = std::env::current_exe().map_err(SetupError::file("find", "this program"))?;
+    // On Linux this names the running program even when its file has just been replaced.
+    let exe = if cfg!(target_os = "linux") {
+        PathBuf::from("/proc/self/exe")
+    } else {
+        std::env::current_exe().map_err(SetupError::file("find", "this program"))?
+    };
     let output = Command::new(exe)
         .arg(WORD)
         .arg(lib)
