@@ -99,7 +99,8 @@ fn nvidia_folders(root: &Path) -> Vec<PathBuf> {
 }
 
 // Windows lets administrators alone make links.
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 

@@ -220,6 +220,7 @@ pub(super) fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 #[path = "inside_tests.rs"]
 mod tests;
