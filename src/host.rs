@@ -115,7 +115,7 @@ pub(crate) fn inventory(host: &Host, places: &Places) -> Inventory {
     // Where nothing is installed yet, setup will bring what fits the machine.
     let cuda_libtorch = match setup::find_libtorch(places).ok().flatten() {
         Some(found) => found.has_cuda,
-        None => chosen_from(&host).variant != Variant::Cpu,
+        None => chosen_from(host).variant != Variant::Cpu,
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     Inventory { cores, gpus, no_gpu_reason, cuda_libtorch }

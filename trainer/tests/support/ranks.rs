@@ -21,7 +21,7 @@ pub fn on_two_ranks(test: &str, body: impl FnOnce(usize, &Rc<ProcessGroup>)) {
     if let Ok(rank) = std::env::var(CHILD) {
         tch_distributed::set_num_threads(1).unwrap();
         let rank = rank.parse().unwrap();
-        let (_store, group) = peers::meet(rank, 2).unwrap();
+        let (_store, group) = peers::meet(rank, 2, peers::Patience::RUN).unwrap();
         let group = Rc::new(group);
         body(rank, &group);
         group.barrier(None).unwrap();

@@ -12,6 +12,9 @@ const COMFORTABLE: u64 = 5_000_000_000;
 /// A disk with fewer free file entries is as good as full.
 const LEAST_FILES: u64 = 1000;
 
+/// What the folder is for in which a run leaves its files.
+const RUNS: &str = "runs";
+
 pub(super) static CHECK: Check = Check {
     question: "Is there room on the disks that a run writes to?",
     reports: &["disk.free", "disk.full", "disk.read-only"],
@@ -22,7 +25,7 @@ pub(super) static CHECK: Check = Check {
 fn run(host: &Host, intent: &Intent) -> Answer {
     let places = host.places()?;
     let runs = intent.project.clone().or(places.working);
-    let folders = [("libtorch, weights and data sets", places.data), ("runs", runs)];
+    let folders = [("libtorch, weights and data sets", places.data), (RUNS, runs)];
     let mut findings = Vec::new();
     for (purpose, folder) in folders {
         let Some(folder) = folder else { continue };
@@ -36,7 +39,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 
 fn judge(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> Option<Finding> {
     let is_read_only = space.options.iter().any(|option| option == "ro");
-    let may_not = || host.stat(folder).ok().flatten().and_then(|stat| stat.writable) == Some(false);
+    // Who may write the folders of yolo itself is the question of another check.
+    let may_not =
+        || purpose == RUNS && host.stat(folder).ok().flatten().and_then(|stat| stat.writable) == Some(false);
     if is_read_only || may_not() {
         let mount = space.mount.as_deref().unwrap_or(folder);
         let why = if is_read_only { "is mounted read-only" } else { "may not be written by this user" };

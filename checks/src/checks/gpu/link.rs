@@ -89,10 +89,10 @@ impl Slot {
 
 fn narrow(host: &Host, slot: &Slot) -> Option<Finding> {
     let who = &slot.who;
-    if let Some((width, most)) = slot.width(host).filter(|(width, most)| *width > 0 && width * 2 <= *most) {
+    if let Some((width, most)) = slot.width(host).filter(|(width, most)| *width > 0 && *width <= *most / 2) {
         let title = format!("{who} uses {width} of its {most} PCIe lanes");
         // Half of the lanes costs little; with a quarter the transfers of images and gradients wait.
-        let status = if width * 4 <= most { Status::Warning } else { Status::Info };
+        let status = if width <= most / 4 { Status::Warning } else { Status::Info };
         let finding = Finding::new("gpu.link-narrow", title).status(status);
         let idle = "read while the card is idle, which on some laptops lowers the width too";
         return Some(if slot.is_busy() { finding } else { finding.seen(idle) });

@@ -31,7 +31,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             continue;
         }
         let found = host.library(name).unwrap_or_default();
-        if let Some(first) = found.first().filter(|first| is_foreign(first, &libtorch)) {
+        let own = [Some(&libtorch), places.data.as_ref()];
+        if let Some(first) = found.first().filter(|first| is_foreign(first, own)) {
             let version = first.version.as_ref().map_or(String::new(), |version| format!(" {version}"));
             let title = format!("{name}{version} is taken from {}, not from libtorch", first.path);
             findings.push(
@@ -61,9 +62,10 @@ fn parts(host: &Host, id: &'static str, whole: Option<&Library>) -> Option<Findi
     })
 }
 
-/// Python's packages lie beside `torch`, not in it.
-fn is_foreign(library: &Library, libtorch: &str) -> bool {
+/// Python's packages lie beside `torch`, not in it, and what yolo installed belongs to its libtorch.
+fn is_foreign(library: &Library, own: [Option<&String>; 2]) -> bool {
     let is_packaged =
         ["/nvidia/nccl/", "/nvidia/cudnn/", "/nvidia/cu1"].iter().any(|part| library.path.contains(part));
-    !library.path.starts_with(libtorch) && !is_packaged
+    let is_own = own.into_iter().flatten().any(|folder| library.path.starts_with(folder.as_str()));
+    !is_own && !is_packaged
 }
