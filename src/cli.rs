@@ -33,8 +33,11 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Train a detector on every device named
+    // The last of two equal options counts, as in YOLOv5: a script appends what it changes.
+    #[command(args_override_self = true)]
     Train(Box<TrainArgs>),
     /// Measure a detector on a data set
+    #[command(args_override_self = true)]
     Val(Box<ValArgs>),
     /// Find what will stop or slow a run on this machine
     Doctor(DoctorArgs),

@@ -93,7 +93,7 @@ fn ctrl_c_saves_and_resume_goes_on() {
     let expected: Vec<String> = (0..rows + 2).map(|epoch| epoch.to_string()).collect();
     assert_eq!(epochs, expected, "every epoch stands once");
 
-    user.types("train --resume runs/train/exp/weights/last.pt").refused(1, &["finished run", "--weights"]);
+    user.types("train --resume runs/train/exp/weights/last.pt").refused(1, &["has done", "--weights"]);
 }
 
 /// The run is cut in the middle of an epoch and of a nominal batch: the gradients that were added
