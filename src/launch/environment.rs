@@ -12,9 +12,9 @@ use crate::setup::trainer_environment;
 
 /// How glibc's malloc shall treat a rank's tensors. By default it gives every large one back to the
 /// kernel and takes fresh, zeroed pages of 4 KiB for the next; a training step on the CPU frees and
-/// takes the same gigabytes again and again. Kept and in huge pages they save a tenth of the time of a
-/// step (README, "Numbers"), for some memory that stays with the process. glibc before 2.35 and other
-/// C libraries ignore the variable.
+/// takes the same gigabytes again and again. Kept and in huge pages, two epochs of BCCD took 5 thousand
+/// page faults instead of 594 thousand and 44 s of processor time instead of 52, for 85 MB of memory
+/// that stays with the process. glibc before 2.35 and other C libraries ignore the variable.
 const MALLOC_TUNABLES: &str = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1073741824\
                                :glibc.malloc.trim_threshold=4294967296:glibc.malloc.top_pad=67108864";
 
