@@ -57,7 +57,7 @@ impl Bench {
     fn install(&self, from: &str) -> Output {
         let path = std::env::var("PATH").unwrap();
         Command::new("sh")
-            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("release/install.sh"))
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(".ci/release/install.sh"))
             .args(["--from", from])
             .env("HOME", self.path("home"))
             .env("PATH", format!("{}:{path}", self.path("bin").display()))

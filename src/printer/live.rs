@@ -93,16 +93,16 @@ impl<'a> LiveView<'a> {
     fn step(&mut self, step: &Step) {
         self.rate = step.images_per_second;
         let text = if step.epochs == 0 {
-            format!("validating  {}/{}  {:.1} images/s", step.batch, step.batches, step.images_per_second)
+            format!("validating  {}/{}  {} images/s", step.batch, step.batches, rate(step.images_per_second))
         } else {
             let [bbox, objectness, class] = step.losses;
             format!(
-                "epoch {}/{}  {}/{}  box {bbox:.4}  obj {objectness:.4}  cls {class:.4}  {:.1} images/s  {}  ETA {}",
+                "epoch {}/{}  {}/{}  box {bbox:.4}  obj {objectness:.4}  cls {class:.4}  {} images/s  {}  ETA {}",
                 step.epoch + 1,
                 step.epochs,
                 step.batch,
                 step.batches,
-                step.images_per_second,
+                rate(step.images_per_second),
                 bytes(step.memory),
                 self.remaining(step),
             )
@@ -143,7 +143,12 @@ impl<'a> LiveView<'a> {
                 .for_each(|figure| text.push_str(&format!(" {figure:>9.3}"))),
             None => (0..4).for_each(|_| text.push_str("         –")),
         }
-        text.push_str(&format!(" {:>9.1}{}", self.rate, if epoch.best { "  best" } else { "" }));
+        text.push_str(&format!(" {:>9}{}", rate(self.rate), if epoch.best { "  best" } else { "" }));
         self.line.suspend(|| self.printer.say(text));
     }
+}
+
+/// Images a second, or a dash before two steps were timed.
+fn rate(images_per_second: f64) -> String {
+    if images_per_second > 0.0 { format!("{images_per_second:.1}") } else { "–".to_owned() }
 }

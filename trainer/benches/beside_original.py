@@ -42,6 +42,9 @@ for epoch in range(4):
 print("RATE", sum(rates[1:]) / 3)
 """
 
+# Seconds after the start from which memory is sampled: both programs are in their first epoch then.
+MEMORY_FROM = 17
+
 
 class Watched:
     """A finished command: its lines with the second in which each came, and its peak memory."""
@@ -64,8 +67,13 @@ class Watched:
             sys.exit(f"{shlex.join(command)} ended with {code}:\n" + "".join(line for _, line in self.lines[-15:]))
 
     def _watch_memory(self, root, done):
-        """The proportional memory of the whole tree, sampled: shared pages count once."""
-        while not done.wait(0.5):
+        """The proportional memory of the whole tree, sampled: shared pages count once.
+
+        Reading it stops the process's page faults, so that it begins after the first step of either.
+        """
+        pause = MEMORY_FROM
+        while not done.wait(pause):
+            pause = 0.5
             tree, total = [root], 0
             while tree:
                 pid = tree.pop()

@@ -57,21 +57,25 @@ impl<'a> Training<'a> {
         task: &'a TrainTask,
     ) -> Result<Self, TrainError> {
         let names = class_names(plan, task);
+        // Files of weights come first: a broken one is told before a large data set is scanned.
         let resume = task.resume.as_deref().map(read_resume).transpose()?;
+        let weights = match &resume {
+            None => task.weights.as_deref().map(weights::read).transpose()?,
+            Some(_) => None,
+        };
         context.reporter.phase("reading labels");
         let samples: Arc<[Sample]> =
             read_split(context, plan, task, "train", &plan.data.train)?.samples.into();
 
         context.reporter.phase("building the model");
-        let model = build_model(context, task, names.len(), resume.as_ref())?;
+        let model = build_model(context, task, names.len(), weights.as_ref(), resume.as_ref())?;
         model.freeze(&task.freeze)?;
         let stride = model.strides().iter().copied().fold(32.0, f64::max) as usize;
-        if resume.is_none() && task.autoanchor {
-            fit_anchors(context, plan, task, &model, &samples)?;
-        }
-
-        let learner = learner(context, plan, task, model, resume.as_ref(), names.len())?;
-        let loader = TrainLoader::new(
+        let progress = resume.as_ref().map_or(
+            Progress { epochs_done: 0, batches_done: 0, last_optimizer_step: -1, best_fitness: 0.0 },
+            |resume| resume.progress,
+        );
+        let mut loader = TrainLoader::new(
             Arc::clone(&samples),
             LoaderSettings {
                 image_size: plan.image_size,
@@ -86,15 +90,18 @@ impl<'a> Training<'a> {
                 augment: (&task.hyp).into(),
             },
         )?;
+        // Its threads work on the first batches while this one prepares the rest.
+        loader.prefetch(progress.epochs_done as u64, progress.batches_done);
+        if resume.is_none() && task.autoanchor {
+            fit_anchors(context, plan, task, &model, &samples)?;
+        }
+
+        let learner = learner(context, plan, task, model, resume.as_ref(), names.len())?;
         loader.take_warnings().into_iter().for_each(|message| context.reporter.warning(message));
         let batches = loader.batches_per_epoch();
         let (batch, nominal) = (plan.ranks.batch, task.nominal_batch);
         let schedule = Schedule::new(&task.hyp, task.epochs, batches, batch, nominal, task.cos_lr);
         let val = if context.is_main() { Some(open_val(context, plan, task, stride)?) } else { None };
-        let progress = resume.as_ref().map_or(
-            Progress { epochs_done: 0, batches_done: 0, last_optimizer_step: -1, best_fitness: 0.0 },
-            |resume| resume.progress,
-        );
         if context.is_main() {
             write_settings(plan, task)?;
             if task.plots {
@@ -272,6 +279,7 @@ fn build_model(
     context: &Rank,
     task: &TrainTask,
     classes: usize,
+    weights: Option<&WeightsFile>,
     resume: Option<&Resume>,
 ) -> Result<Model, TrainError> {
     tch::manual_seed(task.seed as i64 + 1 + context.rank as i64);
@@ -280,8 +288,7 @@ fn build_model(
         expect_all(&model.transfer(&resume.model, false)?)?;
         return Ok(model);
     }
-    let file: Option<WeightsFile> = task.weights.as_deref().map(weights::read).transpose()?;
-    let model = match (&task.model, &file) {
+    let model = match (&task.model, weights) {
         (Some(spec), _) => Model::new(spec, context.device)?,
         (None, Some(file)) => Model::from_weights(file, Some(classes), context.device)?,
         (None, None) => {
@@ -289,7 +296,7 @@ fn build_model(
                 .with_hint("give `--cfg yolov5n` or `--weights FILE`"));
         }
     };
-    if let Some(file) = &file {
+    if let Some(file) = weights {
         let skip_anchors = task.model.is_some() || task.hyp.anchors.is_some();
         let transfer = model.transfer(file, skip_anchors)?;
         if context.is_main() {

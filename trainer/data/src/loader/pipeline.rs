@@ -150,7 +150,15 @@ struct Order {
     from: Position,
     out: Sender<Result<Batch, LoaderError>>,
     stop: Arc<AtomicBool>,
+    /// Closes when the batch before this producer's first one is made: the batch that the
+    /// consumer waits for has all threads.
+    before: Option<Receiver<Nothing>>,
+    /// Closes [`Order::before`] of the next producer.
+    made: Option<Sender<Nothing>>,
 }
+
+/// Never sent: only the closing of its channel counts.
+enum Nothing {}
 
 /// Batches on their way, in turns from each producer.
 struct Stream {
@@ -185,6 +193,7 @@ impl<S: Source> Pipeline<S> {
                 rayon::ThreadPoolBuilder::new()
                     .num_threads(workers)
                     .thread_name(|i| format!("loader-{i}"))
+                    .start_handler(|_| yield_to_training())
                     .build()
                     .map_err(|source| LoaderError::Threads { count: workers, source: source.into() })?,
             ),
@@ -251,10 +260,20 @@ impl<S: Source> Pipeline<S> {
         let stop = Arc::new(AtomicBool::new(false));
         let mut from = position;
         let mut inputs = Vec::new();
+        let mut before = None;
         for (commands, _) in &self.producers {
             let (out, input) = bounded(1);
+            let (made, next) = bounded(0);
             // A producer that ended shows as a closed channel when its batch is asked for.
-            let _ = commands.send(Order { epoch, from, out, stop: Arc::clone(&stop) });
+            let stop = Arc::clone(&stop);
+            let _ = commands.send(Order {
+                epoch,
+                from,
+                out,
+                stop,
+                before: before.replace(next),
+                made: Some(made),
+            });
             inputs.push(input);
             from = from.next(self.maker.source.batches());
         }
@@ -273,9 +292,23 @@ impl<S: Source> Drop for Pipeline<S> {
     }
 }
 
+/// Lets the threads of the model go first where both want a core: a step on the CPU waits for the
+/// slowest of its threads, while batches are made ahead. Elsewhere all threads are equal.
+fn yield_to_training() {
+    #[cfg(target_os = "linux")]
+    {
+        // On Linux the niceness is the calling thread's own. Without it training is only slower.
+        let _ = rustix::process::nice(5);
+    }
+}
+
 /// A producer's life: one order after another until the loader is dropped.
 fn produce<S: Source>(maker: &Maker<S>, orders: &Receiver<Order>) {
-    for Order { epoch, from, out, stop } in orders {
+    for Order { epoch, from, out, stop, before, mut made } in orders {
+        if let Some(before) = before {
+            // Nothing comes: this ends when the other producer drops its end.
+            let _ = before.recv();
+        }
         let batches = maker.source.batches();
         let mut position = from;
         let mut order = (position.epoch, maker.source.order(position.epoch));
@@ -284,6 +317,7 @@ fn produce<S: Source>(maker: &Maker<S>, orders: &Receiver<Order>) {
                 order = (position.epoch, maker.source.order(position.epoch));
             }
             let Some(batch) = maker.batch(position.epoch, &order.1, position.batch, &stop) else { break };
+            drop(made.take());
             let failed = batch.is_err();
             if out.send(batch).is_err() || failed {
                 break;

@@ -89,12 +89,17 @@ impl TrainLoader {
         self.0.source().batches()
     }
 
-    /// The batches of an epoch from `first_batch` on. Threads start at once, and after the last
-    /// batch they prepare the next epoch's first ones.
-    pub fn epoch(&mut self, epoch: u64, first_batch: usize) -> TrainEpoch<'_> {
+    /// Lets the threads make the first batches of an epoch while the caller does something else.
+    pub fn prefetch(&mut self, epoch: u64, first_batch: usize) {
         if first_batch < self.batches_per_epoch() {
             self.0.seek(epoch, first_batch);
         }
+    }
+
+    /// The batches of an epoch from `first_batch` on. Threads start at once, and after the last
+    /// batch they prepare the next epoch's first ones.
+    pub fn epoch(&mut self, epoch: u64, first_batch: usize) -> TrainEpoch<'_> {
+        self.prefetch(epoch, first_batch);
         TrainEpoch { loader: self, epoch, batch: first_batch }
     }
 

@@ -212,8 +212,10 @@ fn verify_one(image: &Path) -> Outcome {
             };
         }
     };
-    let message = (labels.duplicates > 0)
-        .then(|| format!("{}: {} duplicate labels removed", path.display(), labels.duplicates));
+    let message = (labels.duplicates > 0).then(|| {
+        let plural = if labels.duplicates == 1 { "" } else { "s" };
+        format!("{}: {} duplicate label{plural} removed", path.display(), labels.duplicates)
+    });
     let label = if labels.boxes.is_empty() { LabelState::Empty } else { LabelState::Found };
     Outcome::Kept {
         sample: Sample { boxes: labels.boxes, segments: labels.segments, ..sample },

@@ -3,14 +3,14 @@
 # with the Linux archive inside, which `yolo setup --wsl` puts into WSL), the two install scripts,
 # and SHA256SUMS of all of them.
 #
-#   release/build.sh            both archives
-#   release/build.sh linux      the Linux archive alone
+#   .ci/release/build.sh            both archives
+#   .ci/release/build.sh linux      the Linux archive alone
 #
 # It needs Rust, a C++ compiler, binutils, patchelf and, for Windows, what `.ci/windows --install`
 # installs; and libtorch with headers, which `cargo run --release -- setup` leaves at .libtorch.
 # A release runs on Ubuntu 22.04 and newer: no symbol may ask for more than its glibc and libstdc++.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 
 newest_glibc=2.35
 newest_glibcxx=3.4.30
@@ -31,7 +31,7 @@ for tool in cargo objdump patchelf tar sha256sum; do
   command -v $tool >/dev/null || stop "$tool is missing (on Debian: apt-get install binutils patchelf)"
 done
 what=${1:-all}
-[ "$what" = all ] || [ "$what" = linux ] || stop "it is release/build.sh [linux], not $what"
+[ "$what" = all ] || [ "$what" = linux ] || stop "it is .ci/release/build.sh [linux], not $what"
 
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -1)
 linux=yolo-$version-x86_64-unknown-linux-gnu
@@ -88,6 +88,6 @@ if [ "$what" = all ]; then
   archives+=("$windows.zip")
 fi
 
-cp release/install.sh release/install.ps1 dist/
+cp .ci/release/install.sh .ci/release/install.ps1 dist/
 (cd dist && sha256sum "${archives[@]}" install.sh install.ps1 >SHA256SUMS && cat SHA256SUMS)
 ls -l dist
