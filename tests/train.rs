@@ -64,6 +64,16 @@ fn a_run_leaves_its_files_and_val_prints_its_numbers_again() {
 }
 
 #[test]
+fn the_built_in_data_set_trains_and_is_not_made_again() {
+    let user = User::new();
+    let words = "train --data shapes --epochs 1 --imgsz 64 --device cpu";
+    user.types(words).succeeded();
+    let second = user.types(words).succeeded();
+    assert!(!second.stderr.contains("making the data set"), "{}", second.stderr);
+    assert!(user.path().join("runs/train/exp2/weights/best.pt").is_file());
+}
+
+#[test]
 fn ctrl_c_saves_and_resume_goes_on() {
     let user = User::new();
     user.data();

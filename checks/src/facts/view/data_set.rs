@@ -6,8 +6,10 @@ use serde_json::{Map, Value};
 use crate::facts::answer::{Fact, Unknown};
 use crate::facts::host::Host;
 
-/// Data sets that have no yaml of the user's: made or fetched under these words of `--data`.
-const NAMED: [&str; 5] = ["shapes", "coco", "coco128", "coco8", "voc"];
+/// The data set that the program makes: under this very word, whatever else has its name.
+const BUILT_IN: &str = "shapes";
+/// Data sets that have no yaml of the user's: fetched under these words of `--data`.
+const FETCHED: [&str; 4] = ["coco", "coco128", "coco8", "voc"];
 /// Images that are looked at: enough to meet a mistake of an export, which is in every file.
 const SAMPLE: usize = 32;
 /// Folders below one of the yaml's that are listed.
@@ -51,6 +53,9 @@ pub(crate) struct Images {
 impl Host {
     /// The data set that a word of `--data` means.
     pub(crate) fn data_set(&self, word: &str) -> Fact<Described> {
+        if word == BUILT_IN {
+            return Ok(Described::Named);
+        }
         let places = self.places()?;
         let mut tried = Vec::new();
         for root in [places.working.clone(), places.data.clone().map(|data| join(&data, "datasets"))] {
@@ -60,15 +65,17 @@ impl Host {
             }
             match self.text(&path) {
                 Ok(Some(text)) => return Ok(self.described(path, &text, &places)),
+                // The images of a data set that was fetched lie in a folder of its name.
+                Err(_) if is_fetched(word) && self.folder(&path).is_ok_and(|names| names.is_some()) => {}
                 // What cannot be read as a text is no yaml: too large, or a folder.
                 Err(why) if self.stat(&path).is_ok_and(|stat| stat.is_some()) => {
                     return Ok(Described::Garbled(path, why.0));
                 }
                 Ok(None) => tried.push(path),
-                Err(why) => return if is_named(word) { Ok(Described::Named) } else { Err(why) },
+                Err(why) => return if is_fetched(word) { Ok(Described::Named) } else { Err(why) },
             }
         }
-        Ok(if is_named(word) { Described::Named } else { Described::Missing(tried) })
+        Ok(if is_fetched(word) { Described::Named } else { Described::Missing(tried) })
     }
 
     fn described(&self, yaml: String, text: &str, places: &crate::facts::Places) -> Described {
@@ -251,10 +258,10 @@ pub(crate) fn drive_path(path: &str) -> Option<(char, &str)> {
 }
 
 /// `voc`, `VOC.yaml` and `data/VOC.yaml` are one data set.
-fn is_named(word: &str) -> bool {
+fn is_fetched(word: &str) -> bool {
     let file = word.rsplit(['/', '\\']).next().unwrap_or(word).to_ascii_lowercase();
     let stem = file.trim_end_matches(".yaml").trim_end_matches(".yml");
-    NAMED.contains(&stem)
+    FETCHED.contains(&stem)
 }
 
 /// YAML as a value; the last of two equal keys wins, as in Python's reader.
@@ -306,6 +313,20 @@ mod tests {
         );
         assert_eq!(set.classes(), Some(2));
         assert_eq!(host.data_set("VOC.yaml").unwrap(), Described::Named);
+    }
+
+    #[test]
+    fn a_folder_of_its_name_hides_no_data_set_of_the_program() {
+        let unreadable = json!({ "error": "Is a directory" });
+        let (host, _) = Host::from_value(json!({
+            "version": 1,
+            "places": { "data": "/y", "working": "/w" },
+            "files": { "/w/shapes": unreadable, "/w/coco128": unreadable, "/y/datasets/coco128": null },
+            "folders": { "/w/shapes": ["shapes.yaml"], "/w/coco128": ["images"] },
+        }))
+        .unwrap();
+        assert_eq!(host.data_set("shapes").unwrap(), Described::Named);
+        assert_eq!(host.data_set("coco128").unwrap(), Described::Named);
     }
 
     #[test]
