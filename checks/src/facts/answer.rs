@@ -245,6 +245,17 @@ pub struct Places {
     pub libtorch_named: Option<String>,
 }
 
+impl Places {
+    /// An answer; that LIBTORCH names the libtorch may be said with `true` as well.
+    pub(super) fn read(answer: &Value) -> Option<Self> {
+        let mut answer = answer.clone();
+        if let Some(named) = answer["libtorch_named"].as_bool() {
+            answer["libtorch_named"] = if named { answer["libtorch"].clone() } else { Value::Null };
+        }
+        Self::deserialize(answer).ok()
+    }
+}
+
 /// Bytes as an answer: text where they are UTF-8, base64 elsewhere.
 pub(crate) fn of_bytes(bytes: &[u8]) -> Value {
     match std::str::from_utf8(bytes) {

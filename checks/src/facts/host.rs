@@ -215,7 +215,9 @@ impl Host {
 
     /// Where `yolo` keeps its files.
     pub fn places(&self) -> Fact<Places> {
-        self.one(Section::Places)
+        let question = Question::one(Section::Places);
+        let words = question.to_string();
+        self.read(question, Places::read)?.ok_or_else(|| Unknown(format!("the system does not tell {words}")))
     }
 
     /// Name and kernel of the system, processors and memory, as the system's interface tells.

@@ -5,7 +5,7 @@
 
 use crate::builds::{self, BUILDS, Build, Capability, Serves};
 use crate::checks::{Answer, Check};
-use crate::facts::{Gpu, Host, NvmlState};
+use crate::facts::{Fact, Gpu, Host, NvmlState};
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
 
@@ -22,9 +22,9 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-/// A card that the run would use.
-struct Card {
-    index: usize,
+/// Cards of one kind that the run would use: what is wrong with one is wrong with all.
+struct Cards {
+    numbers: Vec<usize>,
     name: String,
     capability: Capability,
 }
@@ -48,13 +48,19 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     {
         findings.push(no_common_build(&cards, intent));
     }
-    let libtorch = host.libtorch()?;
+    let libtorch = match host.libtorch() {
+        Ok(libtorch) => libtorch,
+        // The cards alone told enough.
+        Err(_) if !findings.is_empty() => return Ok(findings),
+        Err(why) => return Err(why),
+    };
     let Some(build) = libtorch.as_ref().and_then(|libtorch| libtorch.build()) else { return Ok(findings) };
     if findings.is_empty() {
-        findings.extend(cards.iter().filter_map(|card| judge(build, card, best)));
+        findings.extend(cards.iter().filter_map(|card| judge(host, build, card, best)));
     }
     if findings.is_empty() {
-        let names: Vec<String> = cards.iter().map(|card| dotted(card.capability)).collect();
+        let mut names: Vec<String> = cards.iter().map(|card| dotted(card.capability)).collect();
+        names.dedup();
         let title = format!(
             "libtorch's {} build has kernels for compute capability {}",
             build.name,
@@ -65,25 +71,41 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(findings)
 }
 
-/// The cards of the run, or all; a capability that the driver does not tell is unknown.
-fn cards(gpus: &[Gpu], intent: &Intent) -> Result<Vec<Card>, crate::facts::Unknown> {
-    gpus.iter()
-        .filter(|gpu| gpu.lost().is_none())
-        .filter(|gpu| intent.devices.is_empty() || intent.devices.contains(&gpu.index))
-        .map(|gpu| {
-            let name = gpu.name().unwrap_or_else(|_| "of unknown name".to_owned());
-            Ok(Card { index: gpu.index, name, capability: gpu.capability()? })
-        })
-        .collect()
+/// The cards of the run, or all, by their kind; a capability that the driver does not tell is unknown.
+fn cards(gpus: &[Gpu], intent: &Intent) -> Fact<Vec<Cards>> {
+    let mut kinds: Vec<Cards> = Vec::new();
+    let is_of_run = |gpu: &&Gpu| intent.devices.is_empty() || intent.devices.contains(&gpu.index);
+    for gpu in gpus.iter().filter(|gpu| gpu.lost().is_none()).filter(is_of_run) {
+        let name = gpu.name().unwrap_or_else(|_| "of unknown name".to_owned());
+        let capability = gpu.capability()?;
+        match kinds.iter_mut().find(|kind| kind.name == name && kind.capability == capability) {
+            Some(kind) => kind.numbers.push(gpu.index),
+            None => kinds.push(Cards { numbers: vec![gpu.index], name, capability }),
+        }
+    }
+    Ok(kinds)
 }
 
-fn serves(build: &Build, card: &Card) -> bool {
+impl Cards {
+    /// `GPU 0 (NVIDIA A10, compute capability 8.6)`, `GPUs 0, 1 (…)`
+    fn label(&self) -> String {
+        let numbers: Vec<String> = self.numbers.iter().map(usize::to_string).collect();
+        let word = if numbers.len() == 1 { "GPU" } else { "GPUs" };
+        format!(
+            "{word} {} ({}, compute capability {})",
+            numbers.join(", "),
+            self.name,
+            dotted(self.capability)
+        )
+    }
+}
+
+fn serves(build: &Build, card: &Cards) -> bool {
     build.serves(card.capability) != Serves::No
 }
 
-fn judge(build: &Build, card: &Card, best: Option<&Build>) -> Option<Finding> {
-    let capability = dotted(card.capability);
-    let who = format!("GPU {} ({}, compute capability {capability})", card.index, card.name);
+fn judge(host: &Host, build: &Build, card: &Cards, best: Option<&Build>) -> Option<Finding> {
+    let who = card.label();
     let compiled: Vec<String> = build.compiled.iter().copied().map(dotted).collect();
     let evidence = format!("{} was compiled for {}", build.name, compiled.join(", "));
     match build.serves(card.capability) {
@@ -96,9 +118,11 @@ fn judge(build: &Build, card: &Card, best: Option<&Build>) -> Option<Finding> {
             let title = format!("libtorch's {} build has no kernels for {who}", build.name);
             let finding = Finding::new("libraries.no-kernels", title).seen(evidence);
             Some(match best {
-                Some(best) => {
-                    finding.remedy(format!("use the {} build of libtorch, which serves it", best.name))
-                }
+                Some(best) => super::install(
+                    host,
+                    best,
+                    finding.remedy(format!("use the {} build of libtorch, which serves it", best.name)),
+                ),
                 // A build would serve it, but not on this driver.
                 None => finding.remedy(for_newer_driver(card)),
             })
@@ -106,7 +130,7 @@ fn judge(build: &Build, card: &Card, best: Option<&Build>) -> Option<Finding> {
     }
 }
 
-fn for_newer_driver(card: &Card) -> String {
+fn for_newer_driver(card: &Cards) -> String {
     let build = BUILDS.iter().find(|build| serves(build, card));
     build.map_or("train on another card".to_owned(), |build| {
         format!(
@@ -118,19 +142,13 @@ fn for_newer_driver(card: &Card) -> String {
 }
 
 /// A card that no build serves at all.
-fn unserved(card: &Card) -> Finding {
-    let title = format!(
-        "no build of libtorch 2.11 serves GPU {} ({}, compute capability {})",
-        card.index,
-        card.name,
-        dotted(card.capability)
-    );
+fn unserved(card: &Cards) -> Finding {
+    let title = format!("no build of libtorch 2.11 serves {}", card.label());
     Finding::new("libraries.gpu-unserved", title)
 }
 
-fn no_common_build(cards: &[Card], intent: &Intent) -> Finding {
-    let names: Vec<String> =
-        cards.iter().map(|card| format!("GPU {} ({})", card.index, dotted(card.capability))).collect();
+fn no_common_build(cards: &[Cards], intent: &Intent) -> Finding {
+    let names: Vec<String> = cards.iter().map(Cards::label).collect();
     let title = format!("no one build of libtorch serves {}", names.join(" and "));
     // Only a run that takes both cards fails.
     let status = if intent.devices.len() > 1 { Status::Error } else { Status::Warning };
@@ -141,7 +159,7 @@ fn no_common_build(cards: &[Card], intent: &Intent) -> Finding {
         .rev()
         .map(|build| {
             let served = cards.iter().filter(|card| serves(build, card));
-            (build, served.map(|card| card.index.to_string()).collect())
+            (build, served.flat_map(|card| card.numbers.iter().map(usize::to_string)).collect())
         })
         .collect();
     for (build, numbers) in served.iter().filter(|(_, numbers)| !numbers.is_empty()) {

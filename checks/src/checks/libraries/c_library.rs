@@ -64,8 +64,9 @@ fn glibc(host: &Host) -> Result<Version, Unknown> {
         return Ok(version);
     }
     let distribution = host.distribution()?;
-    let release = distribution.version.map_or(0, |version| version.major());
-    let of_release = RELEASES.iter().find(|(id, last, _)| *id == distribution.id && release <= *last);
+    let of_release = distribution.version.and_then(|version| {
+        RELEASES.iter().find(|(id, last, _)| *id == distribution.id && version.major() <= *last)
+    });
     of_release
         .and_then(|(_, _, glibc)| Version::find(glibc))
         .ok_or_else(|| Unknown::because("nothing tells the version of glibc"))

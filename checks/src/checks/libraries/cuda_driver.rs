@@ -21,7 +21,14 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let driver = host.driver_version()?;
-    let Some(libtorch) = host.libtorch()? else { return without_libtorch(host, &driver) };
+    let libtorch = match host.libtorch() {
+        Ok(Some(libtorch)) => libtorch,
+        Ok(None) => return without_libtorch(host, &driver),
+        Err(why) => {
+            let findings = without_libtorch(host, &driver)?;
+            return if findings.is_empty() { Err(why) } else { Ok(findings) };
+        }
+    };
     let Variant::Cuda(Some(cuda)) = libtorch.variant else { return Ok(Vec::new()) };
     let (major, minor) = cuda;
     let evidence = |finding: Finding| {
@@ -69,11 +76,15 @@ fn too_old(host: &Host, driver: &Version, title: String) -> Finding {
         "update the NVIDIA driver and restart"
     };
     match other {
-        Some(build) => finding.remedy(format!(
-            "{update}; or use the {} build of libtorch, which runs on driver {} and later",
-            build.name,
-            build.least_driver()
-        )),
+        Some(build) => super::install(
+            host,
+            build,
+            finding.remedy(format!(
+                "{update}; or use the {} build of libtorch, which runs on driver {} and later",
+                build.name,
+                build.least_driver()
+            )),
+        ),
         None => finding.remedy(update),
     }
 }

@@ -2,7 +2,7 @@
 //! LD_PRELOAD lack functions that libtorch asks for, or do not fit their own parts.
 
 use crate::checks::{Answer, Check};
-use crate::facts::{Host, Library};
+use crate::facts::{Host, Library, Variant, Via};
 use crate::finding::Finding;
 use crate::intent::Intent;
 
@@ -16,7 +16,9 @@ pub(super) static CHECK: Check = Check {
 fn run(host: &Host, intent: &Intent) -> Answer {
     let places = host.places()?;
     let Some(libtorch) = places.libtorch else { return Ok(Vec::new()) };
-    if host.os()? != "linux" || intent.cpu || host.library("libtorch_cuda.so")?.is_empty() {
+    let is_for_cpu = host.library("libtorch_cuda.so").is_ok_and(|found| found.is_empty())
+        || host.libtorch().ok().flatten().is_some_and(|libtorch| libtorch.variant == Variant::Cpu);
+    if host.os()? != "linux" || intent.cpu || is_for_cpu {
         return Ok(Vec::new());
     }
     let mut findings = Vec::new();
@@ -32,19 +34,28 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         }
         let found = host.library(name).unwrap_or_default();
         let own = [Some(&libtorch), places.data.as_ref()];
-        if let Some(first) = found.first().filter(|first| is_foreign(first, own)) {
+        // PyTorch's zip files hold NCCL within libtorch, so that the system's is none of theirs.
+        let may_be_unused = |first: &Library| places.libtorch_named.is_some() && is_of_system(first);
+        if let Some(first) = found.first().filter(|first| is_foreign(first, own) && !may_be_unused(first)) {
             let version = first.version.as_ref().map_or(String::new(), |version| format!(" {version}"));
             let title = format!("{name}{version} is taken from {}, not from libtorch", first.path);
-            findings.push(
-                Finding::new(id, title)
-                    .seen(format!("libtorch lies in {libtorch}"))
-                    .command("unset LD_LIBRARY_PATH"),
-            );
+            let finding = Finding::new(id, title).seen(format!("libtorch lies in {libtorch}"));
+            // The system's comes last: libtorch's own folder has none.
+            findings.push(if is_of_system(first) {
+                finding.remedy("libtorch's folder lacks its own: install it anew").command("yolo setup")
+            } else {
+                finding.command("unset LD_LIBRARY_PATH")
+            });
         } else if word == "libcudnn" {
             findings.extend(parts(host, id, found.first()));
         }
     }
     Ok(findings)
+}
+
+/// Whether no variable leads the loader there, only its own folders.
+fn is_of_system(library: &Library) -> bool {
+    matches!(library.via, Some(Via::Cache | Via::Default))
 }
 
 /// cuDNN loads its parts by name; one of another folder is one of another version.

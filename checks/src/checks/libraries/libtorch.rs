@@ -40,7 +40,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         let title =
             format!("this machine has {}, but libtorch is the build for the processor", count(gpus, "GPU"));
         let finding = Finding::new("libraries.libtorch-cpu", title).status(status);
-        findings.push(finding.seen(format!("{}/lib has no libtorch_cuda", libtorch.root)));
+        findings.push(match libtorch.libraries {
+            Ok(_) => finding.seen(format!("{}/lib has no libtorch_cuda", libtorch.root)),
+            Err(_) => finding.seen(format!("{} is a build for the processor", libtorch.root)),
+        });
     }
     Ok(findings)
 }

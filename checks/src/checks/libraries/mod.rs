@@ -12,6 +12,9 @@ mod version;
 mod whole;
 
 use super::Check;
+use crate::builds::Build;
+use crate::facts::Host;
+use crate::finding::Finding;
 
 pub(super) const CHECKS: &[&Check] = &[
     &libtorch::CHECK,
@@ -28,3 +31,12 @@ pub(super) const CHECKS: &[&Check] = &[
 
 /// The only version of libtorch that the trainer works with: tch is made for one.
 const LIBTORCH: [u32; 3] = [2, 11, 0];
+
+/// The commands that put another build of libtorch in the place of the one in use.
+fn install(host: &Host, build: &Build, finding: Finding) -> Finding {
+    // What LIBTORCH names wins over what setup fetches.
+    let named = host.named_libtorch().ok().flatten().is_some();
+    let unset = if host.is_windows().unwrap_or(false) { "set LIBTORCH=" } else { "unset LIBTORCH" };
+    let finding = named.then_some(unset).into_iter().fold(finding, Finding::command);
+    finding.command(format!("yolo setup --libtorch {}", build.name))
+}

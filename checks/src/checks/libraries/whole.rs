@@ -30,20 +30,21 @@ const OF_GLIBC: [&str; 5] = ["libc.so.", "librt.so.", "libpthread.so.", "libm.so
 fn run(host: &Host, _: &Intent) -> Answer {
     let Some(libtorch) = host.libtorch()? else { return Ok(Vec::new()) };
     let windows = host.os()? == "windows";
-    let mut findings: Vec<Finding> = incomplete(host, &libtorch, windows).into_iter().collect();
+    let names = libtorch.libraries.as_ref().map_err(Clone::clone)?;
+    let mut findings: Vec<Finding> = incomplete(host, &libtorch, names, windows).into_iter().collect();
     if windows {
-        findings.extend(debug(&libtorch));
+        findings.extend(debug(&libtorch, names));
         return Ok(findings);
     }
-    findings.extend(without_openmp(host, &libtorch));
-    findings.extend(with_glibc(&libtorch));
+    findings.extend(without_openmp(host, names));
+    findings.extend(with_glibc(&libtorch, names));
     Ok(findings)
 }
 
-fn incomplete(host: &Host, libtorch: &Libtorch, windows: bool) -> Option<Finding> {
+fn incomplete(host: &Host, libtorch: &Libtorch, names: &[String], windows: bool) -> Option<Finding> {
     let (all, cuda) = if windows { (WINDOWS, WINDOWS_CUDA) } else { (LINUX, LINUX_CUDA) };
     let cuda = if libtorch.variant == Variant::Cpu { &[][..] } else { &cuda };
-    let is_missing = |name: &&&str| libtorch.libraries.iter().all(|there| there != **name);
+    let is_missing = |name: &&&str| names.iter().all(|there| there != **name);
     let missing: Vec<&str> = all.iter().chain(cuda).filter(is_missing).copied().collect();
     if missing.is_empty() {
         return None;
@@ -57,9 +58,8 @@ fn incomplete(host: &Host, libtorch: &Libtorch, windows: bool) -> Option<Finding
 }
 
 /// PyTorch brings OpenMP's runtime under its own name or leaves it to the system.
-fn without_openmp(host: &Host, libtorch: &Libtorch) -> Option<Finding> {
-    let brought =
-        libtorch.libraries.iter().any(|name| name.starts_with("libgomp") || name.starts_with("libiomp5"));
+fn without_openmp(host: &Host, names: &[String]) -> Option<Finding> {
+    let brought = names.iter().any(|name| name.starts_with("libgomp") || name.starts_with("libiomp5"));
     if brought || !host.library("libgomp.so.1").ok()?.is_empty() {
         return None;
     }
@@ -73,9 +73,9 @@ fn without_openmp(host: &Host, libtorch: &Libtorch) -> Option<Finding> {
     Some(package.into_iter().fold(Finding::new("libraries.libgomp-missing", title), Finding::command))
 }
 
-fn with_glibc(libtorch: &Libtorch) -> Option<Finding> {
+fn with_glibc(libtorch: &Libtorch, names: &[String]) -> Option<Finding> {
     let is_part = |name: &&String| OF_GLIBC.iter().any(|part| name.starts_with(part));
-    let parts: Vec<&str> = libtorch.libraries.iter().filter(is_part).map(String::as_str).collect();
+    let parts: Vec<&str> = names.iter().filter(is_part).map(String::as_str).collect();
     if parts.is_empty() {
         return None;
     }
@@ -91,10 +91,10 @@ fn with_glibc(libtorch: &Libtorch) -> Option<Finding> {
 }
 
 /// PyTorch's zip files of debug builds say so in their names, and bring their symbols along.
-fn debug(libtorch: &Libtorch) -> Option<Finding> {
+fn debug(libtorch: &Libtorch, names: &[String]) -> Option<Finding> {
     let root = libtorch.root.to_ascii_lowercase();
     let named = root.split(['\\', '/', '-', '_']).any(|word| word == "debug");
-    let symbols = libtorch.libraries.iter().any(|name| name == "torch_cpu.pdb");
+    let symbols = names.iter().any(|name| name == "torch_cpu.pdb");
     if !named && !symbols {
         return None;
     }

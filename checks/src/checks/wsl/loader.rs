@@ -72,9 +72,8 @@ fn without_plain_name(host: &Host) -> Option<Finding> {
         return None;
     }
     let libtorch = host.libtorch().ok().flatten();
-    let has = |name: &str| {
-        libtorch.as_ref().is_some_and(|libtorch| libtorch.libraries.iter().any(|file| file.contains(name)))
-    };
+    let names = libtorch.and_then(|libtorch| libtorch.libraries.ok()).unwrap_or_default();
+    let has = |name: &str| names.iter().any(|file| file.contains(name));
     let is_old = has("cudnn") && has(".so.8")
         || ["libcudnn.so.8", "libcudnn_cnn_infer.so.8"]
             .iter()

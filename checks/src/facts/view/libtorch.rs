@@ -18,8 +18,8 @@ pub struct Libtorch {
     pub version: Option<Version>,
     /// What it was built for.
     pub variant: Variant,
-    /// The names in its `lib`.
-    pub libraries: Vec<String>,
+    /// The names in its `lib`; a recording may tell the version and leave these out.
+    pub libraries: Fact<Vec<String>>,
 }
 
 /// What a libtorch was built for.
@@ -62,16 +62,20 @@ impl Host {
     /// A libtorch in this folder.
     pub fn libtorch_at(&self, root: &str) -> Fact<Libtorch> {
         let root = root.to_owned();
-        let libraries = self
-            .folder(&format!("{root}/lib"))?
-            .ok_or_else(|| Unknown(format!("{root} has no folder lib")))?;
+        let libraries = match self.folder(&format!("{root}/lib")) {
+            Ok(None) => return Err(Unknown(format!("{root} has no folder lib"))),
+            Ok(Some(names)) => Ok(names),
+            Err(why) => Err(why),
+        };
         let told = self.version_of(&root);
-        let has_cuda =
-            libraries.iter().any(|name| name.starts_with("libtorch_cuda.") || name == "torch_cuda.dll");
-        let variant = if has_cuda {
-            Variant::Cuda(told.as_deref().and_then(cuda_of).or_else(|| cuda_of_libraries(&libraries)))
-        } else {
-            Variant::Cpu
+        let variant = match (&libraries, &told) {
+            (Ok(names), _) if !has_cuda(names) => Variant::Cpu,
+            (Ok(names), _) => {
+                Variant::Cuda(told.as_deref().and_then(cuda_of).or_else(|| cuda_of_libraries(names)))
+            }
+            (Err(_), Some(told)) if told.contains("+cpu") => Variant::Cpu,
+            (Err(_), Some(told)) if told.contains("+cu") => Variant::Cuda(cuda_of(told)),
+            (Err(why), _) => return Err(why.clone()),
         };
         Ok(Libtorch { root, version: told.as_deref().and_then(Version::find), variant, libraries })
     }
@@ -84,10 +88,24 @@ impl Host {
         if let Ok(Some(text)) = self.text(&format!("{root}/version.py")) {
             return of_python(&text);
         }
-        let stamp = self.text(&format!("{root}/yolo-setup.json")).ok().flatten()?;
-        let stamp: Value = serde_json::from_str(&stamp).ok()?;
-        Some(format!("{}+{}", stamp["version"].as_str()?, stamp["variant"].as_str()?))
+        if let Ok(Some(stamp)) = self.text(&format!("{root}/yolo-setup.json")) {
+            let stamp: Value = serde_json::from_str(&stamp).ok()?;
+            return Some(format!("{}+{}", stamp["version"].as_str()?, stamp["variant"].as_str()?));
+        }
+        of_folder(root)
     }
+}
+
+/// `yolo setup` names the folder by what it puts there: `2.11.0-cu130`.
+fn of_folder(root: &str) -> Option<String> {
+    let (version, variant) = root.rsplit(['/', '\\']).next()?.split_once('-')?;
+    let is_variant = variant == "cpu" || cuda_of(&format!("+{variant}")).is_some();
+    (is_variant && Version::find(version).is_some_and(|found| found.to_string() == version))
+        .then(|| format!("{version}+{variant}"))
+}
+
+fn has_cuda(names: &[String]) -> bool {
+    names.iter().any(|name| name.starts_with("libtorch_cuda.") || name == "torch_cuda.dll")
 }
 
 /// `__version__ = '2.11.0+cu130'`, or without the part after `+` as on the package index; then
@@ -161,10 +179,27 @@ mod tests {
         );
     }
 
+    #[test]
+    fn the_version_is_enough_where_the_libraries_were_not_listed() {
+        let found = |recording: Value| Host::from_value(recording).unwrap().0.libtorch().map(Option::unwrap);
+        let told = |version: &str| {
+            found(
+                json!({ "version": 1, "places": { "libtorch": "/t" }, "files": { "/t/build-version": version } }),
+            )
+        };
+        assert_eq!(told("2.11.0+cu126\n").unwrap().variant, Variant::Cuda(Some((12, 6))));
+        assert_eq!(told("2.11.0+cpu").unwrap().variant, Variant::Cpu);
+        assert!(told("2.11.0").is_err());
+        let named =
+            found(json!({ "version": 1, "places": { "libtorch": "/d/libtorch/2.11.0-cu130" } })).unwrap();
+        assert_eq!(named.variant, Variant::Cuda(Some((13, 0))));
+        assert!(found(json!({ "version": 1, "places": { "libtorch": "/opt/my-cuda" } })).is_err());
+    }
+
     proptest! {
         #[test]
         fn any_words_are_a_version_or_none(text in "\\PC*") {
-            let _ = (cuda_of(&text), of_python(&text), cuda_of_libraries(&[format!("libcudart{text}")]));
+            let _ = (cuda_of(&text), of_python(&text), of_folder(&text), cuda_of_libraries(&[format!("libcudart{text}")]));
         }
     }
 }
