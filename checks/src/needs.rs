@@ -99,6 +99,18 @@ pub(crate) fn on_gpu(intent: &Intent) -> Option<Need> {
     })
 }
 
+/// The largest batch of half, a quarter, … of this run's of which each rank's share fits into so
+/// many bytes of its GPU.
+pub(crate) fn fitting_batch(intent: &Intent, bytes: u64) -> Option<usize> {
+    let (batch, ranks) = (intent.images_a_step()?, intent.ranks_in_all());
+    std::iter::successors(Some(batch / 2), |half| (*half > ranks).then_some(half / 2))
+        .map(|batch| batch / ranks * ranks)
+        .find(|&batch| {
+            let smaller = Intent { batch: i64::try_from(batch).ok(), ..intent.clone() };
+            batch > 0 && on_gpu(&smaller).is_some_and(|need| need.bytes <= bytes)
+        })
+}
+
 /// What all ranks here need of the machine's memory, beside what the system holds already.
 pub(crate) fn in_memory(intent: &Intent, workers: usize) -> Need {
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);

@@ -89,8 +89,10 @@ fn status(host: &Host, intent: &Intent) -> Status {
     let image_for_cuda =
         ["NVIDIA_VISIBLE_DEVICES", "NVIDIA_REQUIRE_CUDA", "CUDA_VERSION"].into_iter().any(set);
     let for_cuda = || host.libtorch().ok().flatten().is_some_and(|libtorch| libtorch.variant != Variant::Cpu);
+    // The machine's cards and the driver's module show through into every container.
     let has_card = || !crate::checks::gpu::cards(host).is_empty();
-    if !intent.devices.is_empty() || image_for_cuda || for_cuda() || has_card() {
+    let has_driver = || matches!(host.driver_module_version(), Ok(Some(_)));
+    if !intent.devices.is_empty() || image_for_cuda || for_cuda() || has_card() || has_driver() {
         Status::Error
     } else {
         Status::Info

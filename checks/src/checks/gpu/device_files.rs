@@ -29,11 +29,15 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if let Some(line) = failed.into_iter().next() {
         return Ok(vec![kaslr(line)]);
     }
-    if !host.exists(DEVICE)? {
+    let is_there = host.exists(DEVICE);
+    if is_there == Ok(false) {
         return Ok(missing(host).into_iter().collect());
     }
-    let suspended = host.kernel_lines(&["PM: suspend exit"]);
-    Ok(suspended.last().map(|line| after_suspend(line)).into_iter().collect())
+    match (host.kernel_lines(&["PM: suspend exit"]).last(), is_there) {
+        (Some(line), _) => Ok(vec![after_suspend(line)]),
+        (None, Err(why)) => Err(why),
+        (None, Ok(_)) => Ok(Vec::new()),
+    }
 }
 
 fn kaslr(line: String) -> Finding {

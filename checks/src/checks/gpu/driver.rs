@@ -103,7 +103,10 @@ fn healthy(host: &Host) -> Finding {
 fn mismatch(host: &Host) -> Finding {
     let module = host.driver_module_version().ok().flatten();
     let library = host.library("libnvidia-ml.so.1").ok().and_then(|found| found.into_iter().next());
-    let library = library.and_then(|library| library.version);
+    let (client, of_log) = refused_client(host).unzip();
+    // NVML's own word leaves out the last of the three numbers, which a library's name has.
+    let library = library.and_then(|library| library.version).or(client).or_else(|| told_by_smi(host));
+    let module = module.map(|module| module.to_string()).or(of_log);
     let title = match (&module, &library) {
         (Some(module), Some(library)) => {
             format!("the NVIDIA driver's library is {library}, its loaded kernel module {module}")
@@ -114,6 +117,22 @@ fn mismatch(host: &Host) -> Finding {
         _ => "the NVIDIA driver's library and its kernel module are of different versions".to_owned(),
     };
     Finding::new("gpu.driver-mismatch", title).command("sudo reboot")
+}
+
+/// `NVML library version: 550.144`, below nvidia-smi's complaint.
+fn told_by_smi(host: &Host) -> Option<String> {
+    let said = host.recorded_texts("nvidia-smi").join("\n");
+    Version::find(said.split_once("NVML library version:")?.1).map(|version| version.to_string())
+}
+
+/// The versions of library and module by the kernel's log: `API mismatch: the client has the version
+/// 515.48.07, but this kernel module has the version 510.73.05`, over several lines that each begin
+/// with `NVRM:`.
+fn refused_client(host: &Host) -> Option<(String, String)> {
+    let log = host.kernel_log().ok()?;
+    let mut versions = log.rsplit_once("API mismatch:")?.1.split("the version ").skip(1);
+    let mut version = || Version::find(versions.next()?).map(|version| version.to_string());
+    Some((version()?, version()?))
 }
 
 /// What other facts tell of the driver where NVML's answer is not known.

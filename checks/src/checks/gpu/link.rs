@@ -39,7 +39,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         Err(why) => {
             let cards = super::cards(host);
             if cards.is_empty() {
-                return Err(why);
+                // The kernel's log may still tell of a device that NVIDIA's driver runs.
+                return of_log_alone(host).map(|finding| vec![finding]).ok_or(why);
             }
             cards.into_iter().map(of_kernel).collect()
         }
@@ -117,14 +118,6 @@ fn repeats(host: &Host, slot: &Slot) -> Option<Finding> {
 /// Errors in the kernel's log on the way to a card. A port that leads to another device, such as a
 /// network card, is not ours; where the ports are not known, it may be.
 fn logged(host: &Host, slots: &[Slot]) -> Option<Finding> {
-    let mut by_device: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for line in host.kernel_lines(&["AER: ", "PCIe Bus Error"]) {
-        let is_address = |word: &&str| word.matches(':').count() >= 2;
-        let address = line.split_whitespace().filter(is_address).find_map(pci_address);
-        if let Some(address) = address.filter(|_| line.contains("rror")) {
-            by_device.entry(address).or_default().push(line);
-        }
-    }
     let way = |slot: &Slot| host.link(&format!("{DEVICES}/{}", slot.address.as_ref()?)).ok()?;
     let ways: Vec<Option<String>> = slots.iter().map(way).collect();
     let leads_here =
@@ -132,8 +125,37 @@ fn logged(host: &Host, slots: &[Slot]) -> Option<Finding> {
     // A driver that does not answer may have lost its card over just such errors.
     let sick = matches!(host.nvml_state(), Ok(NvmlState::Failed(_)))
         || host.gpus().is_ok_and(|gpus| gpus.iter().any(|gpu| gpu.lost().is_some()));
-    let (address, lines) = by_device.into_iter().find(|(address, _)| sick || leads_here(address))?;
+    let (address, lines) = errors_by_device(host).into_iter().find(|(at, _)| sick || leads_here(at))?;
+    Some(in_log(&address, lines))
+}
+
+/// Where neither driver nor bus is known: errors of a device that the kernel names by NVIDIA's driver
+/// or by NVIDIA's number, 10de.
+fn of_log_alone(host: &Host) -> Option<Finding> {
+    let is_nvidia = |line: &String| line.contains("nvidia ") || line.contains("[10de:");
+    let found = errors_by_device(host).into_iter().find(|(_, lines)| lines.iter().any(is_nvidia));
+    found.map(|(address, lines)| in_log(&address, lines))
+}
+
+/// The lines of PCIe errors in the kernel's log, by the device that reports them.
+fn errors_by_device(host: &Host) -> BTreeMap<String, Vec<String>> {
+    let mut by_device: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for line in host.kernel_lines(&["AER: ", "PCIe Bus Error"]) {
+        // With its function, `0000:02:00.0:`, so that the journal's time of day is none.
+        let is_address = |word: &&str| {
+            let function = word.trim_end_matches(':').rsplit_once('.').map(|(_, function)| function.len());
+            word.matches(':').count() >= 2 && function == Some(1)
+        };
+        let address = line.split_whitespace().filter(is_address).find_map(pci_address);
+        if let Some(address) = address.filter(|_| line.contains("rror")) {
+            by_device.entry(address).or_default().push(line);
+        }
+    }
+    by_device
+}
+
+fn in_log(address: &str, lines: Vec<String>) -> Finding {
     let title =
         format!("the PCIe device {address} had errors: {} in the kernel's log", count(lines.len(), "line"));
-    Some(lines.into_iter().take(3).fold(Finding::new("gpu.link-errors", title), Finding::seen))
+    lines.into_iter().take(3).fold(Finding::new("gpu.link-errors", title), Finding::seen)
 }

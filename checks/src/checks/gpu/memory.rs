@@ -1,9 +1,10 @@
 //! Whether other processes hold memory of the GPUs. In WSL the driver does not tell which.
 
 use crate::checks::{Answer, Check, gigabytes};
-use crate::facts::{Host, NvmlState};
+use crate::facts::{Gpu, GpuMemory, Host, NvmlState};
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
+use crate::needs;
 
 /// Memory that others may hold before it is worth a word: a desktop takes this much.
 const NOTEWORTHY: f64 = 0.1;
@@ -31,21 +32,65 @@ fn run(host: &Host, intent: &Intent) -> Answer {
                 continue;
             }
         };
-        let used = memory.total.saturating_sub(memory.free);
-        if used as f64 <= memory.total as f64 * NOTEWORTHY {
-            continue;
+        if is_taken(&memory) {
+            findings.push(taken(host, &gpu, &memory, intent));
         }
-        let title =
-            format!("GPU {}: {} of its {} are taken", gpu.index, gigabytes(used), gigabytes(memory.total));
-        // A few hundred megabytes free do not even hold CUDA's own context and libraries.
-        let status = if memory.free < 600_000_000 { Status::Error } else { Status::Warning };
-        let mut finding = Finding::new("gpu.memory-taken", title).status(status);
-        for process in gpu.processes().unwrap_or_default() {
-            let name = process.name.unwrap_or_else(|| "a process of another user".to_owned());
-            let held = process.memory.map_or(String::new(), |bytes| format!(" holds {}", gigabytes(bytes)));
-            finding = finding.seen(format!("process {}, {name}{held}", process.pid));
-        }
-        findings.push(finding.command("nvidia-smi"));
     }
     Ok(findings)
+}
+
+/// Whether others hold a part of a card that is worth a word.
+pub(in crate::checks) fn is_taken(memory: &GpuMemory) -> bool {
+    memory.total.saturating_sub(memory.free) as f64 > memory.total as f64 * NOTEWORTHY
+}
+
+fn taken(host: &Host, gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> Finding {
+    let used = memory.total.saturating_sub(memory.free);
+    let processes = gpu.processes().unwrap_or_default();
+    let largest = processes.iter().max_by_key(|process| process.memory);
+    let by = largest.map_or(String::new(), |process| {
+        let name = process.name.as_deref().map_or(String::new(), |name| format!("{}, ", short(name)));
+        let most = process.memory.filter(|_| processes.len() > 1);
+        let most = most.map_or(String::new(), |bytes| format!(", {}", gigabytes(bytes)));
+        format!("{most} by {name}process {}", process.pid)
+    });
+    let need = needs::on_gpu(intent).filter(|need| intent.run && need.bytes > memory.free);
+    let wanted = need.as_ref().map_or(String::new(), |need| {
+        format!("; a rank needs about {}, and {} are free", gigabytes(need.bytes), gigabytes(memory.free))
+    });
+    let title = format!(
+        "GPU {}: {} of its {} are taken{by}{wanted}",
+        gpu.index,
+        gigabytes(used),
+        gigabytes(memory.total)
+    );
+    // A few hundred megabytes free do not even hold CUDA's own context and libraries.
+    let status = if memory.free < 600_000_000 { Status::Error } else { Status::Warning };
+    let finding = Finding::new("gpu.memory-taken", title).status(status);
+    let finding = processes.iter().fold(finding, |finding, process| {
+        let name = process.name.as_deref().unwrap_or("a process of another user");
+        let held = process.memory.map_or(String::new(), |bytes| format!(" holds {}", gigabytes(bytes)));
+        finding.seen(format!("process {}, {name}{held}", process.pid))
+    });
+    let finding =
+        need.iter().fold(finding, |finding, need| finding.seen(format!("a rank needs {}", need.from)));
+    let finding = finding.command(match largest {
+        Some(process) if is_ours(host, process.pid) => format!("kill {}", process.pid),
+        Some(process) => format!("ps -o pid,user,args -p {}", process.pid),
+        None => "nvidia-smi".to_owned(),
+    });
+    let fitting = need.and_then(|_| needs::fitting_batch(intent, memory.free));
+    fitting.into_iter().fold(finding, |finding, batch| finding.command(format!("--batch {batch}")))
+}
+
+/// Whether a process is known to be this user's to end.
+fn is_ours(host: &Host, pid: u64) -> bool {
+    let user = host.user().ok().and_then(|user| user.uid);
+    let known = host.processes().unwrap_or_default();
+    user.is_some() && known.iter().any(|one| u64::from(one.pid) == pid && one.uid == user)
+}
+
+/// A program by its name without folders.
+fn short(name: &str) -> &str {
+    name.rsplit(['/', '\\']).next().unwrap_or(name)
 }

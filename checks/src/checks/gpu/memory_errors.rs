@@ -1,6 +1,8 @@
 //! Whether the memory of a card is failing: errors that its error correction could not mend, and rows
 //! that wait to be replaced or could not be. GeForce cards do not tell.
 
+use std::collections::BTreeMap;
+
 use crate::checks::{Answer, Check, count};
 use crate::facts::{Gpu, Host, Xid, pci_address};
 use crate::finding::{Finding, Status};
@@ -21,7 +23,35 @@ const CONTAINED: [u32; 2] = [63, 94];
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     let xids = host.xids().unwrap_or_default();
-    Ok(super::of_run(host, intent)?.iter().filter_map(|gpu| judge(gpu, &xids)).collect())
+    match super::of_run(host, intent) {
+        Ok(gpus) => Ok(gpus.iter().filter_map(|gpu| judge(gpu, &xids)).collect()),
+        // The kernel's log alone tells enough of a card whose driver was not asked.
+        Err(why) => {
+            let findings = of_log(&xids);
+            if findings.is_empty() || intent.cpu { Err(why) } else { Ok(findings) }
+        }
+    }
+}
+
+/// One finding for each card of the log, by its address.
+fn of_log(xids: &[Xid]) -> Vec<Finding> {
+    let mut by_card: BTreeMap<&str, Vec<&Xid>> = BTreeMap::new();
+    for xid in xids.iter().filter(|xid| OF_MEMORY.contains(&xid.number)) {
+        by_card.entry(xid.address.as_deref().unwrap_or("of unknown address")).or_default().push(xid);
+    }
+    let finding = |(address, logged): (&str, Vec<&Xid>)| {
+        of_xids(&format!("the GPU at {address}"), &logged, "sudo reboot".to_owned())
+    };
+    by_card.into_iter().filter_map(finding).collect()
+}
+
+/// What the driver wrote to the kernel's log about the memory of one card.
+fn of_xids(who: &str, logged: &[&Xid], reset: String) -> Option<Finding> {
+    let severe = logged.iter().any(|xid| !CONTAINED.contains(&xid.number));
+    let title = format!("{who}: the driver logged memory error Xid {}", logged.last()?.number);
+    let status = if severe { Status::Error } else { Status::Warning };
+    let finding = Finding::new("gpu.memory-errors", title).status(status).command(reset);
+    Some(logged.iter().take(2).fold(finding, |finding, xid| finding.seen(xid.line.clone())))
 }
 
 fn judge(gpu: &Gpu, xids: &[Xid]) -> Option<Finding> {
@@ -45,10 +75,7 @@ fn judge(gpu: &Gpu, xids: &[Xid]) -> Option<Finding> {
         let title = format!("{who}: {} of memory could not be corrected", count(errors as usize, "error"));
         Finding::new("gpu.memory-errors", title).command(reset)
     } else {
-        let severe = logged.iter().any(|xid| !CONTAINED.contains(&xid.number));
-        let title = format!("{who}: the driver logged memory error Xid {}", logged.last()?.number);
-        let status = if severe { Status::Error } else { Status::Warning };
-        Finding::new("gpu.memory-errors", title).status(status).command(reset)
+        return of_xids(&who, &logged, reset);
     };
     Some(logged.iter().take(2).fold(finding, |finding, xid| finding.seen(xid.line.clone())))
 }

@@ -15,6 +15,7 @@ mod peer;
 mod visible;
 
 pub(in crate::checks) use absent::cards;
+pub(in crate::checks) use memory::is_taken;
 
 use super::Check;
 use crate::facts::{Fact, Gpu, Host, NvmlState};

@@ -2,7 +2,7 @@
 //! says "Killed", or that a rank is gone.
 
 use crate::checks::{Answer, Check, gigabytes};
-use crate::facts::{Host, Unknown};
+use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
 
@@ -17,7 +17,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     if host.os()? != "linux" {
         return Ok(Vec::new());
     }
-    let log = kernel_log(host)?;
+    let log = host.kernel_log()?;
     let kills: Vec<(&str, Kill)> = log.lines().filter_map(|line| Some((line, parse(line)?))).collect();
     let of_a_run =
         |name: &str| ["yolo", "python", "pt_", "torchrun"].iter().any(|word| name.starts_with(word));
@@ -27,19 +27,6 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let held = last.held.map_or(String::new(), |bytes| format!(", which held {}", gigabytes(bytes)));
     let title = format!("the kernel killed {} (process {}){held}, for want of memory", last.name, last.pid);
     Ok(vec![Finding::new("memory.killed", title).seen(line.trim())])
-}
-
-/// The kernel's messages, from whichever tool this user may ask.
-fn kernel_log(host: &Host) -> Result<String, Unknown> {
-    let mut why = Unknown::because("the kernel's messages are not for this user to read");
-    for words in [&["dmesg"][..], &["journalctl", "-k", "-b", "--no-pager"]] {
-        match host.command(words) {
-            Ok(Some(output)) if !output.text().trim().is_empty() => return Ok(output.text()),
-            Ok(_) => {}
-            Err(unknown) => why = unknown,
-        }
-    }
-    Err(why)
 }
 
 struct Kill {

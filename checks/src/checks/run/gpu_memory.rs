@@ -1,6 +1,6 @@
 //! Whether a rank's share of the batch fits into the memory of its GPU.
 
-use crate::checks::{Answer, Check, gigabytes};
+use crate::checks::{Answer, Check, gigabytes, gpu};
 use crate::facts::Host;
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
@@ -28,14 +28,16 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let Some((index, memory)) = smallest.filter(|(_, memory)| need.bytes > memory.free) else {
         return Ok(Vec::new());
     };
-    let batch = intent.images_a_step().unwrap_or_default();
+    // What other programs hold is their finding, as long as the batch fits into an empty card.
+    if gpu::is_taken(&memory) && need.bytes <= memory.total {
+        return Ok(Vec::new());
+    }
     let title = format!(
         "a rank needs about {} of GPU {index}, which has {} free of {}",
         gigabytes(need.bytes),
         gigabytes(memory.free),
         gigabytes(memory.total)
     );
-    // What other programs hold is their finding; here the batch is too large for an empty card.
     let status = if need.bytes > memory.total { Status::Error } else { Status::Warning };
     let finding = Finding::new("run.gpu-memory", title).status(status).seen(need.from.clone());
     let is_shared = host.is_wsl2().unwrap_or(false) || host.os().is_ok_and(|os| os == "windows");
@@ -47,14 +49,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     } else {
         finding
     };
-    let ranks = intent.ranks_in_all();
-    let fitting = std::iter::successors(Some(batch / 2), |half| (*half > ranks).then_some(half / 2))
-        .map(|batch| batch / ranks * ranks)
-        .find(|&batch| {
-            let smaller = Intent { batch: i64::try_from(batch).ok(), ..intent.clone() };
-            batch > 0 && needs::on_gpu(&smaller).is_some_and(|need| need.bytes <= memory.free)
-        });
-    Ok(vec![match fitting {
+    Ok(vec![match needs::fitting_batch(intent, memory.free) {
         Some(batch) => finding.command(format!("--batch {batch}")),
         None => finding.remedy("choose a smaller model or --imgsz: not even one image fits"),
     }])

@@ -43,8 +43,13 @@ impl Host {
         // What the kernel answered to someone who loaded a module by hand.
         logs.extend(self.recorded_outputs("modprobe").iter().map(|(_, output)| output.error_text()));
         logs.extend(FILES.iter().filter_map(|file| self.text(file).ok().flatten()));
+        let is_told = !logs.is_empty();
         logs.retain(|log| !log.trim().is_empty());
-        if logs.is_empty() { Err(unreadable()) } else { Ok(logs.join("\n")) }
+        match logs.is_empty() {
+            false => Ok(logs.join("\n")),
+            true if is_told => Err(unreadable()),
+            true => Err(Unknown::because("the recording does not tell the kernel's log")),
+        }
     }
 
     /// The lines of the kernel's log that hold one of these words; empty where it cannot be read.
