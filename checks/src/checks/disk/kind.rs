@@ -8,7 +8,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 
 /// File systems that other machines serve, as /proc/mounts names them.
-const NETWORK: [&str; 12] = [
+const NETWORK: [&str; 15] = [
     "nfs",
     "nfs4",
     "cifs",
@@ -20,6 +20,9 @@ const NETWORK: [&str; 12] = [
     "fuse.gcsfuse",
     "ceph",
     "lustre",
+    "beegfs",
+    "gpfs",
+    "fuse.glusterfs",
     "afs",
 ];
 
@@ -37,7 +40,13 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         _ => None,
     };
     let images = set.as_ref().and_then(|set| folder_of_images(host, set));
-    let place = images.clone().or(host.places()?.working);
+    let places = host.places();
+    // Where the yaml could not be read, the data set lies about it.
+    let beside = || intent.data.as_deref().filter(|word| word.starts_with('/')).and_then(parent);
+    let place = match images.clone().or_else(beside) {
+        Some(place) => Some(place),
+        None => places.clone()?.working,
+    };
     if let Some(folder) = place
         && let Ok(space) = host.file_system(&folder)
         && let Some(kind) = space.kind.filter(|kind| NETWORK.contains(&kind.as_str()))
@@ -46,7 +55,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         let finding = Finding::new("disk.network", title);
         // Images and labels are copied together: the folder that holds both.
         let whole = folder.rfind("/images").map(|at| folder[..at].to_owned());
-        findings.push(match (host.places()?.data, whole) {
+        findings.push(match (places.ok().and_then(|places| places.data), whole) {
             (Some(data), Some(whole)) => finding.command(format!("cp -r '{whole}' '{data}/datasets/'")),
             _ => finding,
         });

@@ -1,6 +1,6 @@
 //! Whether there is room for what a run writes, and whether the disk takes new files at all.
 
-use crate::checks::{Answer, Check, gigabytes};
+use crate::checks::{Answer, Check, gigabytes, wsl};
 use crate::facts::{FileSystem, Host};
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
@@ -27,12 +27,30 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let runs = intent.project.clone().or(places.working);
     let folders = [("libtorch, weights and data sets", places.data), (RUNS, runs)];
     let mut findings = Vec::new();
+    let mut told: Vec<String> = Vec::new();
     for (purpose, folder) in folders {
         let Some(folder) = folder else { continue };
-        match host.file_system(&folder) {
-            Ok(space) => findings.extend(judge(host, purpose, &folder, &space)),
-            Err(why) => findings.push(Finding::skipped("disk.free", &why)),
+        let space = match host.file_system(&folder) {
+            Ok(space) => space,
+            Err(why) => {
+                findings.push(Finding::skipped("disk.free", &why));
+                continue;
+            }
+        };
+        // One disk that is full is one finding, whatever lies on it.
+        let mount = space.mount.clone().unwrap_or_else(|| folder.clone());
+        if told.contains(&mount) {
+            continue;
         }
+        let Some(finding) = judge(host, purpose, &folder, &space) else { continue };
+        if finding.id == "disk.full" {
+            // Why WSL's own disk is full is told where its size is known.
+            if wsl::limits_disk(host, &mount) {
+                continue;
+            }
+            told.push(mount);
+        }
+        findings.push(finding);
     }
     Ok(findings)
 }
@@ -57,7 +75,8 @@ fn judge(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> Option
     if let Some(files) = space.inodes_free.filter(|&files| files < LEAST_FILES && free >= LEAST) {
         // File systems without a fixed number of files, such as btrfs and 9p, answer 0.
         if files > 0 || space.kind.as_deref().is_some_and(|kind| kind.starts_with("ext") || kind == "xfs") {
-            let title = format!("only {files} more files fit on the disk for {purpose}");
+            let place = place(space, folder);
+            let title = format!("only {files} more files fit on the disk for {purpose}{place}");
             return Some(
                 Finding::new("disk.full", title)
                     .seen(folder)
@@ -66,10 +85,16 @@ fn judge(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> Option
         }
     }
     let title = format!("{} free for {purpose}", gigabytes(free));
+    let full = || Finding::new("disk.full", format!("only {title}{}", place(space, folder)));
     let finding = match free {
-        bytes if bytes < LEAST => Finding::new("disk.full", title),
-        bytes if bytes < COMFORTABLE => Finding::new("disk.full", title).status(Status::Warning),
+        bytes if bytes < LEAST => full(),
+        bytes if bytes < COMFORTABLE => full().status(Status::Warning),
         _ => Finding::ok("disk.free", title),
     };
     Some(finding.seen(folder))
+}
+
+/// The disk by where it is mounted, as `df` names it.
+fn place(space: &FileSystem, folder: &str) -> String {
+    format!(" ({})", space.mount.as_deref().unwrap_or(folder))
 }

@@ -33,16 +33,25 @@ fn run(host: &Host, _: &Intent) -> Answer {
             file.problems().iter().filter(|found| found.problem.loses()).map(words).collect();
         findings.extend(ignored("wsl.conf-ignored", "/etc/wsl.conf", &lost));
     }
-    let config = host.wslconfig()?;
-    if !config.is_there {
-        return Ok(findings);
-    }
+    let config = match host.wslconfig() {
+        Ok(config) if config.is_there => config,
+        Ok(_) => return Ok(findings),
+        // What the other file loses stands.
+        Err(_) if !findings.is_empty() => return Ok(findings),
+        Err(why) => return Err(why),
+    };
     let edit = super::edit(host, &config);
     let mut others = Vec::new();
     let mut is_certain = false;
     let mut moved = Vec::new();
-    for found in config.document.problems() {
-        let text = words(&found);
+    let problems = config.document.problems();
+    let is_lost = |section: &str| {
+        let unknown =
+            |found: &Found| matches!(&found.problem, Problem::UnknownSection { name, .. } if name == section);
+        problems.iter().any(unknown)
+    };
+    for found in &problems {
+        let text = words(found);
         let finding = match &found.problem {
             Problem::TooSmall { key, value, .. } => unit(host, &config, key, value),
             Problem::Encoding(encoding) => Finding::new(
@@ -56,6 +65,8 @@ fn run(host: &Host, _: &Intent) -> Answer {
                 moved.push(text);
                 continue;
             }
+            // The keys of an unknown section are lost with it, which its own line says.
+            Problem::WrongSection { section, .. } if is_lost(section) => continue,
             problem => {
                 // A key that resembles none may be of a newer WSL than this table.
                 is_certain |= problem.loses() && !matches!(problem, Problem::UnknownKey { like: None, .. });

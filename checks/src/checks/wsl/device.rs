@@ -3,6 +3,7 @@
 //! missing device before a silent driver. The kernel's lines `dxgk … Ioctl failed` appear on healthy
 //! machines too and are told only where the driver does not answer.
 
+use super::linux_driver;
 use crate::checks::{Answer, Check};
 use crate::facts::{Fact, Host, NvmlState, nvml_words};
 use crate::finding::{Finding, Status};
@@ -38,7 +39,14 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(answering(host));
     }
 
-    if host.exists(DEVICE) == Ok(false) {
+    let is_there = host.exists(DEVICE);
+    // A setting tells enough where the device was not looked at; one that is there is of before it.
+    if is_there != Ok(true)
+        && let Some(finding) = switched_off(host)
+    {
+        return Ok(vec![finding]);
+    }
+    if is_there == Ok(false) {
         return Ok(vec![no_device(host)]);
     }
     // A driver that answers with an error tells enough where the device was not looked at.
@@ -57,18 +65,13 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             }
             Ok(vec![no_driver(host, intent)])
         }
+        // A Linux driver explains every error, and its own check tells.
+        NvmlState::Failed(_) if !host.is_container() && linux_driver::is_installed(host) => Ok(Vec::new()),
         NvmlState::Failed(17) => {
             let title = "Windows blocks access to the GPU from WSL (NVML error 17)";
             Ok(vec![Finding::new("wsl.gpu-blocked", title).command("nvidia-smi.exe -g 0 -dm 0")])
         }
         NvmlState::Failed(code) => {
-            // A Linux driver explains it all, and its own check tells.
-            let foreign = host.library("libnvidia-ml.so.1").unwrap_or_default();
-            if foreign.first().is_some_and(|library| !library.path.starts_with("/usr/lib/wsl/"))
-                && !host.is_container()
-            {
-                return Ok(Vec::new());
-            }
             let title = format!("Windows' NVIDIA driver does not answer in WSL: {}", nvml_words(code));
             let said =
                 host.kernel_lines(&["dxgk"]).into_iter().filter(|line| line.contains("failed")).take(3);
@@ -139,28 +142,31 @@ fn closed(mode: Option<&str>) -> Finding {
         .command(format!("sudo chmod 666 {DEVICE}"))
 }
 
-/// Why there is no device: a setting that switches it off, else an old Windows, driver or kernel.
-fn no_device(host: &Host) -> Finding {
+/// A setting that keeps the GPU from WSL.
+fn switched_off(host: &Host) -> Option<Finding> {
     let config = host.wslconfig().ok();
     let set = |key: &str, off: bool| config.as_ref().and_then(|config| config.flag(key)) == Some(off);
     let file = config.as_ref().map_or(".wslconfig".to_owned(), |config| host.windows_path(&config.path));
-    let setting = if host.wsl_conf_flag("gpu", "enabled") == Some(false) {
-        Some(("[gpu] enabled=false", "/etc/wsl.conf".to_owned()))
+    let (setting, file) = if host.wsl_conf_flag("gpu", "enabled") == Some(false) {
+        ("[gpu] enabled=false", "/etc/wsl.conf".to_owned())
     } else if set("gpuSupport", false) {
-        Some(("gpuSupport=false", file))
+        ("gpuSupport=false", file)
     } else if set("safeMode", true) {
-        Some(("safeMode=true", file))
+        ("safeMode=true", file)
     } else {
-        None
+        return None;
     };
-    if let Some((setting, file)) = setting {
-        let title = format!("`{setting}` in {file} keeps the GPU from WSL");
-        return Finding::new("wsl.gpu-switched-off", title)
-            .remedy(format!("remove that line, then stop WSL from Windows, so that it reads {file} again"))
-            .command(super::SHUTDOWN);
-    }
+    let title = format!("`{setting}` in {file} keeps the GPU from WSL");
+    let finding = Finding::new("wsl.gpu-switched-off", title)
+        .remedy(format!("remove that line, then stop WSL from Windows, so that it reads {file} again"));
+    Some(finding.command(super::SHUTDOWN))
+}
+
+/// There is no device, and no setting that explains it: an old Windows, driver or kernel.
+fn no_device(host: &Host) -> Finding {
     let finding =
         Finding::new("wsl.gpu-device-missing", format!("{DEVICE} is not there: no GPU reaches WSL"));
+    let config = host.wslconfig().ok();
     let kernel = config.as_ref().and_then(|config| config.value("kernel"));
     let finding = match kernel {
         Some(kernel) => finding

@@ -12,6 +12,8 @@ const COMFORTABLE: u64 = 10_000_000_000;
 const LEAST: u64 = 1_000_000_000;
 /// Below this WSL's own disk is full.
 const LEFT: u64 = 5_000_000_000;
+/// Below this a checkpoint may not fit into it any more.
+const FULL: u64 = 500_000_000;
 
 pub(super) static CHECK: Check = Check {
     question: "Has the Windows drive room for WSL's disk to grow?",
@@ -19,6 +21,12 @@ pub(super) static CHECK: Check = Check {
     preflight: true,
     run,
 };
+
+/// Whether the size of WSL's own disk, mounted here, is why it is full.
+pub(in crate::checks) fn limits_disk(host: &Host, mount: &str) -> bool {
+    let findings = run(host, &Intent::default()).unwrap_or_default();
+    mount == "/" && findings.iter().any(|finding| finding.id == "wsl.disk-limit")
+}
 
 fn run(host: &Host, _: &Intent) -> Answer {
     if !host.is_wsl2()? || host.is_container() {
@@ -54,8 +62,10 @@ fn run(host: &Host, _: &Intent) -> Answer {
         );
         let name = host.env("WSL_DISTRO_NAME").ok().flatten().unwrap_or_else(|| "<distribution>".to_owned());
         let gigabytes = (total + free / 2) >> 30;
+        let status = if inside < FULL { Status::Error } else { Status::Warning };
         return Ok(vec![
             Finding::new("wsl.disk-limit", title)
+                .status(status)
                 .command(super::SHUTDOWN)
                 .command(format!("wsl.exe --manage {name} --resize {gigabytes}GB")),
         ]);

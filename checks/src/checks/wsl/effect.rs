@@ -3,10 +3,10 @@
 //! was not taken.
 
 use crate::checks::{Answer, Check};
-use crate::facts::Host;
+use crate::facts::{Fact, Host, WslConfig};
 use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::wsl_effect::{Difference, differences};
+use crate::wsl_effect::{Difference, Vm, differences};
 use crate::wsl_values::Pc;
 
 /// The values that the running machine tells of itself.
@@ -27,7 +27,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     if !config.is_there {
         return Ok(Vec::new());
     }
-    let vm = host.wsl_vm()?;
+    let vm = vm(host, &config)?;
     // A PC that does not tell its memory is taken to have what was asked of it; processors beyond
     // those of the machine may not be there, and are left alone.
     let pc = super::pc(host).unwrap_or(Pc {
@@ -80,6 +80,16 @@ fn run(host: &Host, _: &Intent) -> Answer {
     };
     let finding = words.fold(finding.seen(config.path), Finding::seen);
     Ok(vec![finding.command(super::SHUTDOWN)])
+}
+
+/// The running machine. Where nothing tells its processors, those of the file are taken, so that
+/// only its memory is compared.
+fn vm(host: &Host, config: &WslConfig) -> Fact<Vm> {
+    host.wsl_vm().or_else(|_| {
+        let memory = host.memory()?;
+        let processors = config.value("processors").and_then(|value| value.parse().ok()).unwrap_or(1);
+        Ok(Vm { memory: memory.total, swap: memory.swap_total, processors })
+    })
 }
 
 /// `7.8 GB of memory where the file says 24 GB`.

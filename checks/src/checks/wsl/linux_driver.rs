@@ -32,23 +32,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if !host.is_wsl2()? || host.is_container() || intent.cpu {
         return Ok(Vec::new());
     }
-    let found: Vec<Library> = ["libcuda.so.1", "libnvidia-ml.so.1"]
-        .iter()
-        .flat_map(|name| host.library(name).unwrap_or_default())
-        .filter(is_foreign)
-        .collect();
-    let files: Vec<&str> = [
-        "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
-        "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
-        "/usr/lib64/libcuda.so.1",
-        "/usr/bin/nvidia-smi",
-    ]
-    .into_iter()
-    .filter(|path| host.exists(path) == Ok(true) && !leads_to_windows(host, path))
-    .collect();
-    // The question to the packages takes a while: a live machine is asked only where files tell.
-    let packages =
-        if found.is_empty() && files.is_empty() && !host.is_recorded() { Vec::new() } else { packages(host) };
+    let Traces { libraries: found, files, packages } = traces(host);
     let named = match (found.first(), packages.first(), files.first()) {
         (Some(library), _, _) => library.real.clone().unwrap_or_else(|| library.path.clone()),
         (None, Some(package), _) => format!("the package {package}"),
@@ -67,6 +51,40 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         finding = finding.seen(format!("package {package}"));
     }
     Ok(vec![finding.command(removal(host, &packages)).command("sudo ldconfig").command(super::SHUTDOWN)])
+}
+
+/// What a Linux driver leaves behind.
+struct Traces {
+    libraries: Vec<Library>,
+    files: Vec<&'static str>,
+    packages: Vec<String>,
+}
+
+fn traces(host: &Host) -> Traces {
+    let libraries: Vec<Library> = ["libcuda.so.1", "libnvidia-ml.so.1"]
+        .iter()
+        .flat_map(|name| host.library(name).unwrap_or_default())
+        .filter(is_foreign)
+        .collect();
+    let files: Vec<&str> = [
+        "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
+        "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
+        "/usr/lib64/libcuda.so.1",
+        "/usr/bin/nvidia-smi",
+    ]
+    .into_iter()
+    .filter(|path| host.exists(path) == Ok(true) && !leads_to_windows(host, path))
+    .collect();
+    // The question to the packages takes a while: a live machine is asked only where files tell.
+    let is_traceless = libraries.is_empty() && files.is_empty() && !host.is_recorded();
+    let packages = if is_traceless { Vec::new() } else { packages(host) };
+    Traces { libraries, files, packages }
+}
+
+/// Whether there is a Linux driver, which explains why the driver of Windows does not answer.
+pub(super) fn is_installed(host: &Host) -> bool {
+    let traces = traces(host);
+    !(traces.libraries.is_empty() && traces.files.is_empty() && traces.packages.is_empty())
 }
 
 /// Whether a library of the driver is not the one that Windows brings.

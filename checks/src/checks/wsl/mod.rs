@@ -22,6 +22,8 @@ mod several_gpus;
 mod values;
 mod version;
 
+pub(in crate::checks) use disk::limits_disk;
+
 use super::Check;
 use crate::facts::{Fact, Host, WslConfig};
 use crate::intent::Intent;

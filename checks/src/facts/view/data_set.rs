@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::facts::answer::{Fact, Unknown};
+use crate::facts::answer::{Fact, Places, Unknown};
 use crate::facts::host::Host;
 
 /// The data set that the program makes: under this very word, whatever else has its name.
@@ -56,7 +56,12 @@ impl Host {
         if word == BUILT_IN {
             return Ok(Described::Named);
         }
-        let places = self.places()?;
+        let places = match self.places() {
+            Ok(places) => places,
+            // A whole path needs no folder to begin in.
+            Err(_) if word.starts_with('/') || drive_path(word).is_some() => Places::default(),
+            Err(why) => return Err(why),
+        };
         let mut tried = Vec::new();
         for root in [places.working.clone(), places.data.clone().map(|data| join(&data, "datasets"))] {
             let path = root.map_or_else(|| word.to_owned(), |root| join(&root, word));
@@ -78,7 +83,7 @@ impl Host {
         Ok(if is_fetched(word) { Described::Named } else { Described::Missing(tried) })
     }
 
-    fn described(&self, yaml: String, text: &str, places: &crate::facts::Places) -> Described {
+    fn described(&self, yaml: String, text: &str, places: &Places) -> Described {
         let keys = match parse(text) {
             Ok(Value::Object(keys)) => keys,
             Ok(_) => {
