@@ -46,6 +46,13 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         } else if several && taken.iter().all(|one| one.name == "lo") {
             let title = format!("{} is {}, which leads to no other machine", choice.place, choice.value);
             Finding::new("network.interface-loopback", title)
+        } else if several && choice.is_exclusion() && taken.iter().any(|one| one.name == "lo") {
+            // NCCL takes the first that is not excluded, and lo stands first on every machine.
+            let title = format!(
+                "{} is {}, which leaves lo to NCCL: it leads to no other machine",
+                choice.place, choice.value
+            );
+            Finding::new("network.interface-loopback", title)
         } else {
             continue;
         };
@@ -107,13 +114,18 @@ impl Choice {
         hit != negated
     }
 
+    /// Whether NCCL reads it as all interfaces but some; lo is then passed over only by its name.
+    fn is_exclusion(&self) -> bool {
+        self.name.starts_with("NCCL") && self.value.trim().starts_with('^')
+    }
+
     fn mend(&self, finding: Finding, best: Option<&Interface>) -> Finding {
         let is_variable = self.place == self.name;
         match best {
             Some(best) if is_variable => finding.command(format!("export {}={}", self.name, best.name)),
             _ if is_variable => finding.command(format!("unset {}", self.name)),
-            Some(best) => finding.remedy(format!("write {}={} into {}", self.name, best.name, self.place)),
-            None => finding.remedy(format!("remove that line from {}", self.place)),
+            Some(best) => finding.remedy(format!("write {}={} there", self.name, best.name)),
+            None => finding.remedy("remove that line"),
         }
     }
 }
@@ -124,12 +136,12 @@ fn choice(host: &Host, name: &'static str) -> Option<Choice> {
         return Some(Choice { name, place: name.to_owned(), value });
     }
     let home = host.env("HOME").ok().flatten().map(|home| format!("{home}/.nccl.conf"));
-    home.into_iter().chain(Some("/etc/nccl.conf".to_owned())).find_map(|place| {
-        let text = host.text(&place).ok().flatten()?;
+    home.into_iter().chain(Some("/etc/nccl.conf".to_owned())).find_map(|file| {
+        let text = host.text(&file).ok().flatten()?;
         let mut lines =
             text.lines().filter_map(|line| line.trim().strip_prefix(name)?.trim_start().strip_prefix('='));
         let value = lines.next_back()?.trim().to_owned();
-        Some(Choice { name, place, value })
+        Some(Choice { name, place: format!("{name} in {file}"), value })
     })
 }
 

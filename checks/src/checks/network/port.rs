@@ -3,7 +3,7 @@
 //! which picks a free one.
 
 use crate::checks::{Answer, Check};
-use crate::facts::Host;
+use crate::facts::{Host, Listener};
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
 
@@ -26,9 +26,12 @@ pub(super) static CHECK: Check = Check {
 };
 
 fn run(host: &Host, intent: &Intent) -> Answer {
-    let mut findings = vec![match host.can_listen("127.0.0.1:0")? {
-        Ok(()) => Finding::ok("network.loopback", "ranks can meet on 127.0.0.1"),
-        Err(why) => Finding::new("network.no-loopback", format!("127.0.0.1 cannot be listened on: {why}")),
+    let mut findings = vec![match host.can_listen("127.0.0.1:0") {
+        Ok(Ok(())) => Finding::ok("network.loopback", "ranks can meet on 127.0.0.1"),
+        Ok(Err(why)) => {
+            Finding::new("network.no-loopback", format!("127.0.0.1 cannot be listened on: {why}"))
+        }
+        Err(why) => Finding::skipped("network.loopback", &why),
     }];
     // Only the first machine listens at the port that is named.
     let listens = intent.has_several_nodes() && intent.node_rank.unwrap_or(0) == 0;
@@ -36,23 +39,32 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         let port = intent.master_port.unwrap_or(DEFAULT_PORT);
         match privileged(host, port) {
             Some(finding) => findings.push(finding),
-            None => findings.extend(taken(host, port)?.or_else(|| ephemeral(host, port))),
+            None => match taken(host, port) {
+                Ok(taken) => findings.extend(taken.or_else(|| ephemeral(host, port))),
+                Err(why) => findings.push(Finding::skipped("network.port-taken", &why)),
+            },
         }
     }
     Ok(findings)
 }
 
 fn taken(host: &Host, port: u16) -> Result<Option<Finding>, crate::facts::Unknown> {
-    let listeners = host.listening().unwrap_or_default();
+    let known = host.listening();
+    let listeners = known.as_deref().unwrap_or_default();
     let owner = listeners.iter().find(|listener| listener.port == port);
-    let bound = host.can_listen(&format!("0.0.0.0:{port}"));
-    if owner.is_none() && bound? == Ok(()) {
-        return Ok(None);
+    if owner.is_none() {
+        match host.can_listen(&format!("0.0.0.0:{port}")) {
+            Ok(Ok(())) => return Ok(None),
+            Ok(Err(_)) => {}
+            // That nobody is seen to listen there is enough.
+            Err(_) if known.is_ok() => return Ok(None),
+            Err(why) => return Err(why),
+        }
     }
     // A mirrored WSL shares its ports with Windows, whose programs it does not see: a check of WSL
     // says so.
     if owner.is_none()
-        && host.listening().is_ok()
+        && known.is_ok()
         && host.is_wsl2().unwrap_or(false)
         && host.wsl_network().as_deref() == Ok("mirrored")
     {
@@ -60,6 +72,9 @@ fn taken(host: &Host, port: u16) -> Result<Option<Finding>, crate::facts::Unknow
     }
     let who = owner.map_or("an unknown process".to_owned(), |owner| {
         match (&owner.process, owner.pid, &owner.user) {
+            (Some(name), Some(pid), Some(user)) if !is_ours(host, owner) => {
+                format!("{name} (process {pid}) of user {user}")
+            }
             (Some(name), Some(pid), _) => format!("{name} (process {pid})"),
             (_, Some(pid), _) => format!("process {pid}"),
             (_, None, Some(user)) => format!("a process of user {user}"),
@@ -71,10 +86,24 @@ fn taken(host: &Host, port: u16) -> Result<Option<Finding>, crate::facts::Unknow
         Some(owner) => finding.seen(format!("it listens on {}:{port}", owner.address)),
         None => finding,
     };
-    Ok(Some(match owner.and_then(|owner| owner.pid) {
-        Some(pid) => finding.command(format!("kill {pid}")),
-        None => finding,
+    Ok(Some(match owner {
+        Some(Listener { pid: Some(pid), .. }) if owner.is_some_and(|owner| is_ours(host, owner)) => {
+            finding.command(format!("kill {pid}"))
+        }
+        _ => {
+            let is_free = |port: &u16| listeners.iter().all(|listener| listener.port != *port);
+            let other = (port.saturating_add(1)..=u16::MAX).find(is_free).unwrap_or(DEFAULT_PORT);
+            finding
+                .remedy("choose another port, the same on all machines")
+                .command(format!("--master-port {other}"))
+        }
     }))
+}
+
+/// Whether this user may end the process behind a socket; one that tells no owner is taken for ours.
+fn is_ours(host: &Host, owner: &Listener) -> bool {
+    let user = host.user().ok().and_then(|user| user.uid);
+    user == Some(0) || owner.uid.is_none() || owner.uid == user
 }
 
 /// Ports that only root may listen on.
