@@ -28,6 +28,9 @@ if (-not [Environment]::Is64BitOperatingSystem -or $env:PROCESSOR_ARCHITECTURE -
   Stop-Install 'there is no yolo for this processor: it needs 64-bit Windows on an Intel or AMD processor'
 }
 
+# A path that is not whole would mean another folder in PATH.
+$To = $ExecutionContext.SessionState.Path.GetUnresolvedProviderPathFromPSPath($To)
+
 $work = Join-Path ([IO.Path]::GetTempPath()) ("yolo-install-" + [Guid]::NewGuid())
 New-Item -ItemType Directory -Path $work | Out-Null
 try {
@@ -58,24 +61,45 @@ try {
     Stop-Install "$name is damaged: its SHA-256 is $found, and SHA256SUMS says $expected; nothing was changed"
   }
 
-  $new = Join-Path $work 'new'
+  # Beside the target: a folder moves in one step only on one drive.
+  $new = "$To.new"
+  $old = "$To.old"
+  New-Item -ItemType Directory -Force -Path (Split-Path -Parent $To) | Out-Null
+  foreach ($left in $new, $old) {
+    if (Test-Path -LiteralPath $left) { Remove-Item -Recurse -Force -LiteralPath $left }
+  }
   Expand-Archive -LiteralPath $archive -DestinationPath $new
   $folder = Get-ChildItem -LiteralPath $new -Directory | Select-Object -First 1
-  $version = & (Join-Path $folder.FullName 'yolo.exe') --version
-  if ($LASTEXITCODE -ne 0) { Stop-Install "the yolo.exe of $name does not run here; nothing was changed" }
+  $version, $why = $null, ''
+  try { $version = & (Join-Path $folder.FullName 'yolo.exe') --version } catch { $why = $_.Exception.Message }
+  if (-not $version -or $LASTEXITCODE -ne 0) {
+    Remove-Item -Recurse -Force -LiteralPath $new
+    Stop-Install "the yolo.exe of $name does not run here; nothing was changed. $why"
+  }
 
-  New-Item -ItemType Directory -Force -Path (Split-Path -Parent $To) | Out-Null
-  $old = "$To.old"
-  if (Test-Path -LiteralPath $old) { Remove-Item -Recurse -Force -LiteralPath $old }
-  if (Test-Path -LiteralPath $To) { Move-Item -LiteralPath $To -Destination $old }
+  try {
+    if (Test-Path -LiteralPath $To) { Move-Item -LiteralPath $To -Destination $old }
+  } catch {
+    Remove-Item -Recurse -Force -LiteralPath $new
+    Stop-Install "$To cannot be replaced: $($_.Exception.Message) End every yolo that runs, and try again; nothing was changed."
+  }
   Move-Item -LiteralPath $folder.FullName -Destination $To
-  if (Test-Path -LiteralPath $old) { Remove-Item -Recurse -Force -LiteralPath $old }
+  foreach ($left in $new, $old) {
+    if (Test-Path -LiteralPath $left) { Remove-Item -Recurse -Force -LiteralPath $left }
+  }
 
-  $path = [Environment]::GetEnvironmentVariable('Path', 'User')
+  # As it is written: [Environment] would replace %USERPROFILE% and the like by their values.
+  $variables = [Microsoft.Win32.Registry]::CurrentUser.CreateSubKey('Environment')
+  $path = [string]$variables.GetValue('Path', '', 'DoNotExpandEnvironmentNames')
   if (-not (($path -split ';') -contains $To)) {
-    [Environment]::SetEnvironmentVariable('Path', ($path.TrimEnd(';') + ';' + $To).TrimStart(';'), 'User')
+    $variables.SetValue('Path', ($path.TrimEnd(';') + ';' + $To).TrimStart(';'), 'ExpandString')
+    # Setting a variable in the usual way tells the programs that run; this one is gone at once.
+    $unique = 'yolo-' + [Guid]::NewGuid()
+    [Environment]::SetEnvironmentVariable($unique, 'yolo', 'User')
+    [Environment]::SetEnvironmentVariable($unique, [NullString]::Value, 'User')
     Write-Output "$To is in PATH from the next terminal on."
   }
+  $variables.Close()
   Write-Output "$version is installed. Type in a new terminal: yolo setup --wsl"
 } finally {
   Remove-Item -Recurse -Force -LiteralPath $work -ErrorAction SilentlyContinue
