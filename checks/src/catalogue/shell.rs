@@ -1,6 +1,6 @@
 //! The environment of the shell: the rows of the catalogue.
 
-use super::{Area, Entry};
+use super::{Area, Entry, Fix};
 use crate::finding::Status;
 
 pub(super) const ROWS: &[Entry] = &[
@@ -11,7 +11,10 @@ pub(super) const ROWS: &[Entry] = &[
         title: "A variable of the shell breaks a run",
         cause: "the ranks inherit the variables of the shell",
         remedy: Some("unset it"),
-        fix: None,
+        fix: Some(Fix {
+            does: "unset the variable in the file to source",
+            undo: "the script that it names puts back the file of variables",
+        }),
         detects: &[],
     },
     Entry {
@@ -21,7 +24,10 @@ pub(super) const ROWS: &[Entry] = &[
         title: "A variable of the shell slows a run",
         cause: "the ranks inherit the variables of the shell",
         remedy: Some("unset it, unless you set it for a reason"),
-        fix: None,
+        fix: Some(Fix {
+            does: "unset the variable, or set a better number, in the file to source",
+            undo: "the script that it names puts back the file of variables",
+        }),
         detects: &["omp-threads"],
     },
     Entry {

@@ -1,6 +1,7 @@
 //! Whether variables of the shell break or slow the ranks, which inherit them. Those that `yolo`
 //! sets itself for every rank, such as RANK and MASTER_PORT, do no harm and are left alone.
 
+use crate::change::Change;
 use crate::checks::{Answer, Check, cores};
 use crate::facts::Host;
 use crate::finding::{Finding, Status};
@@ -159,20 +160,22 @@ fn set(host: &Host, name: &str) -> Option<String> {
 fn finding(host: &Host, name: &'static str, rule: fn(&str) -> Option<Effect>) -> Option<Finding> {
     let value = set(host, name)?;
     let effect = rule(&value)?;
-    Some(if effect.status == Status::Error {
-        let title = format!("{name} is \"{value}\": {}", effect.what);
-        Finding::new("shell.variable-breaks", title).command(unset(name))
-    } else {
-        slow(name, &value, effect.what).status(effect.status)
+    let title = format!("{name} is \"{value}\": {}", effect.what);
+    Some(match effect.status {
+        Status::Error => unsetting(Finding::new("shell.variable-breaks", title), name),
+        Status::Warning => slow(name, &value, effect.what),
+        // What may be meant is left to the user.
+        other => Finding::new("shell.variable-slows", title).status(other).command(format!("unset {name}")),
     })
 }
 
 fn slow(name: &str, value: &str, what: &str) -> Finding {
-    Finding::new("shell.variable-slows", format!("{name} is \"{value}\": {what}")).command(unset(name))
+    unsetting(Finding::new("shell.variable-slows", format!("{name} is \"{value}\": {what}")), name)
 }
 
-fn unset(name: &str) -> String {
-    format!("unset {name}")
+/// With the remedy of a variable that should not be there.
+fn unsetting(finding: Finding, name: &str) -> Finding {
+    finding.command(format!("unset {name}")).change(Change::Variable { name: name.to_owned(), value: None })
 }
 
 /// Threads of all ranks together, against the cores.
@@ -184,12 +187,13 @@ fn threads(host: &Host, intent: &Intent) -> Option<Finding> {
     let fitting = (cores / ranks).max(1);
     // Twice the cores only share them; more is a slip.
     (threads > 0 && threads.checked_mul(ranks)? > cores * 2).then(|| {
-        let title = format!("OMP_NUM_THREADS is {threads}: {ranks} ranks share {cores} cores");
-        let mut finding = Finding::new("shell.variable-slows", title).status(Status::Warning);
-        if let Some(remedy) = &mut finding.remedy {
-            remedy.commands = vec![format!("export OMP_NUM_THREADS={fitting}")];
-        }
-        finding
+        let share = if ranks == 1 { "1 rank has".to_owned() } else { format!("{ranks} ranks share") };
+        let title = format!("OMP_NUM_THREADS is {threads}: {share} {cores} cores");
+        Finding::new("shell.variable-slows", title)
+            .status(Status::Warning)
+            .remedy("give each rank its share of the cores, or unset it: yolo then does so itself")
+            .command(format!("export OMP_NUM_THREADS={fitting}"))
+            .change(Change::Variable { name: "OMP_NUM_THREADS".to_owned(), value: Some(fitting.to_string()) })
     })
 }
 
