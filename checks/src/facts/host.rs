@@ -30,7 +30,7 @@ pub struct Host {
     /// Answers questions that are not in `asked`; a recorded host has none.
     live: Option<Live>,
     /// Variables that a recorded environment leaves out are unset, if it has one.
-    has_environment: bool,
+    pub(super) has_environment: bool,
 }
 
 impl Host {

@@ -102,7 +102,10 @@ impl Host {
         file.insert("intent".into(), serde_json::to_value(intent).unwrap_or(Value::Null));
         // What a run needs to be judged is always there, asked or not.
         let _ = (self.os(), self.arch(), self.hostname(), self.user());
-        file.insert(Section::Env.name().into(), json!({}));
+        // A recording that was written without variables does not know them afterwards either.
+        if self.has_environment {
+            file.insert(Section::Env.name().into(), json!({}));
+        }
         for (question, answer) in self.answers() {
             let name = question.section.name();
             if !question.section.is_table() {
