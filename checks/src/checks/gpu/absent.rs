@@ -22,13 +22,27 @@ pub(super) fn reason(host: &Host, state: &NvmlState) -> Option<Finding> {
 
 /// The addresses of NVIDIA's display devices on the PCI bus.
 pub(in crate::checks) fn cards(host: &Host) -> Vec<String> {
-    let devices = host.folder(DEVICES).ok().flatten().unwrap_or_default();
+    let Ok(devices) = host.folder(DEVICES) else { return listed(host) };
+    let devices = devices.unwrap_or_default();
     let is_card = |device: &String| {
         let file =
             |name: &str| host.text(&format!("{DEVICES}/{device}/{name}")).ok().flatten().unwrap_or_default();
         file("vendor").trim() == "0x10de" && file("class").trim().starts_with("0x03")
     };
     devices.into_iter().filter(is_card).collect()
+}
+
+/// The same as a recorded `lspci` lists them: `01:00.0 VGA compatible controller: NVIDIA …`.
+fn listed(host: &Host) -> Vec<String> {
+    const KINDS: [&str; 3] = ["VGA compatible controller", "3D controller", "Display controller"];
+    let list = host.recorded_output("lspci").unwrap_or_default();
+    let cards =
+        list.lines().filter(|line| line.contains("NVIDIA") && KINDS.iter().any(|kind| line.contains(kind)));
+    let address = |line: &str| {
+        let word = line.split_whitespace().next()?;
+        Some(if word.matches(':').count() == 1 { format!("0000:{word}") } else { word.to_owned() })
+    };
+    cards.filter_map(address).collect()
 }
 
 /// A card that a laptop's profile turned off, or that was given to a virtual machine.

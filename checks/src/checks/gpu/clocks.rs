@@ -22,7 +22,7 @@ const POWER_BRAKE: u64 = 0x80;
 const NOTABLE_LIMIT: f64 = 0.8;
 
 fn run(host: &Host, intent: &Intent) -> Answer {
-    Ok(super::of_run(host, intent)?.iter().flat_map(judge).collect())
+    Ok(super::together(super::of_run(host, intent)?.iter().flat_map(judge).collect()))
 }
 
 fn judge(gpu: &Gpu) -> Vec<Finding> {
@@ -32,10 +32,12 @@ fn judge(gpu: &Gpu) -> Vec<Finding> {
     let mut findings = Vec::new();
     let heat = reasons & HEAT != 0;
     if heat {
-        let degrees = gpu.number("temperature").map_or(String::new(), |degrees| format!(" at {degrees} °C"));
-        let limit = gpu.number("temperature_slowdown");
-        let limit = limit.map_or(String::new(), |limit| format!(", and slows at {limit} °C"));
-        findings.push(Finding::new("gpu.hot", format!("{who} is slowed by heat: it is{degrees}{limit}")));
+        let degrees = match (gpu.number("temperature"), gpu.number("temperature_slowdown")) {
+            (Ok(degrees), Ok(limit)) => format!(": it is at {degrees} °C, and slows at {limit} °C"),
+            (Ok(degrees), Err(_)) => format!(": it is at {degrees} °C"),
+            (Err(_), _) => String::new(),
+        };
+        findings.push(Finding::new("gpu.hot", format!("{who} is slowed by heat{degrees}")));
     }
     if reasons & POWER_BRAKE != 0 || reasons & HARDWARE != 0 && !heat {
         let title = match reasons & POWER_BRAKE {

@@ -67,6 +67,12 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             let finding = Finding::new("gpu.driver-missing", title).status(status);
             match card {
                 Some(_) => install(host).into_iter().fold(finding, Finding::command).command("sudo reboot"),
+                None if needed => {
+                    let finding = finding.remedy(
+                        "install the NVIDIA driver and restart, or train on the processor with --device cpu",
+                    );
+                    install(host).into_iter().fold(finding, Finding::command)
+                }
                 None => {
                     finding.because("training runs on the processor, many times slower than on a GPU").remedy(
                         "nothing on a machine without an NVIDIA card; else install its driver and restart",

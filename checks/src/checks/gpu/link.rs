@@ -51,7 +51,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         findings.extend(logged(host, &slots));
     }
     findings.extend(errors);
-    Ok(findings)
+    Ok(super::together(findings))
 }
 
 fn of_driver(gpu: Gpu) -> Slot {

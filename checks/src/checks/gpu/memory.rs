@@ -36,7 +36,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             findings.push(taken(host, &gpu, &memory, intent));
         }
     }
-    Ok(findings)
+    Ok(super::together(findings))
 }
 
 /// Whether others hold a part of a card that is worth a word.

@@ -24,7 +24,7 @@ const CONTAINED: [u32; 2] = [63, 94];
 fn run(host: &Host, intent: &Intent) -> Answer {
     let xids = host.xids().unwrap_or_default();
     match super::of_run(host, intent) {
-        Ok(gpus) => Ok(gpus.iter().filter_map(|gpu| judge(gpu, &xids)).collect()),
+        Ok(gpus) => Ok(super::together(gpus.iter().filter_map(|gpu| judge(gpu, &xids)).collect())),
         // The kernel's log alone tells enough of a card whose driver was not asked.
         Err(why) => {
             let findings = of_log(&xids);

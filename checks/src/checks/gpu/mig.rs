@@ -11,11 +11,9 @@ pub(super) static CHECK: Check =
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     let gpus = super::of_run(host, intent)?;
-    Ok(gpus
-        .iter()
-        .filter(|gpu| gpu.mig() == Ok(true))
-        .map(|gpu| divided(host, intent, gpu, gpus.len()))
-        .collect())
+    let divided =
+        gpus.iter().filter(|gpu| gpu.mig() == Ok(true)).map(|gpu| divided(host, intent, gpu, gpus.len()));
+    Ok(super::together(divided.collect()))
 }
 
 fn divided(host: &Host, intent: &Intent, gpu: &Gpu, cards: usize) -> Finding {

@@ -12,10 +12,13 @@ mod memory_errors;
 mod mig;
 mod mode;
 mod peer;
+mod together;
 mod visible;
 
 pub(in crate::checks) use absent::cards;
 pub(in crate::checks) use memory::is_taken;
+
+use together::together;
 
 use super::Check;
 use crate::facts::{Fact, Gpu, Host, NvmlState};

@@ -22,6 +22,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             Err(why) => findings.push(Finding::skipped("gpu.exclusive", &why)),
         }
     }
+    let mut findings = super::together(findings);
     // WSL and Windows keep the driver loaded, a container cannot change it, a desktop holds it open.
     let native = super::is_native_linux(host) && !host.is_container();
     let is_off = |gpu: &&Gpu| gpu.flag("persistence") == Ok(false) && gpu.flag("display_active") != Ok(true);

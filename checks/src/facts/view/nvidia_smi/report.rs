@@ -1,7 +1,7 @@
 //! `nvidia-smi -q`: indented lines of `name : value` under headings. A value means what it means
 //! below its heading, so `Current` counts only together with the headings above it.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Told, compute_mode, flag, mebibytes, milliwatts, number, performance_state};
 
@@ -101,6 +101,7 @@ fn answer(card: usize, path: &[&str], name: &str, value: &str, told: &mut Told) 
                 memory.entry(name.to_ascii_lowercase()).or_insert(bytes.into());
             }
         }
+        _ if path.last() == Some(&"Processes") => process(card, name, value, told),
         _ if under("Volatile") && name.contains("Uncorrectable") => {
             add(card, "ecc_uncorrected", number(value).unwrap_or(0), told, |old, new| {
                 old.saturating_add(new)
@@ -114,6 +115,35 @@ fn answer(card: usize, path: &[&str], name: &str, value: &str, told: &mut Told) 
             }
         }
     }
+}
+
+/// `Process ID : 21034` begins a process, and what is further in tells of it: `Type : G` is one that
+/// only draws.
+fn process(card: usize, name: &str, value: &str, told: &mut Told) {
+    let answers = told.devices.entry(card).or_default();
+    let mut list = |kind: &str| answers.entry(kind.to_owned()).or_insert_with(|| json!([])).take();
+    let (mut computing, mut drawing) = (list("processes"), list("graphics_processes"));
+    if let (Some(computing), Some(drawing)) = (computing.as_array_mut(), drawing.as_array_mut()) {
+        // The process that began last: it has no name yet.
+        let is_open = |list: &Vec<Value>| list.last().is_some_and(|last| last["name"].is_null());
+        match name {
+            "Process ID" => computing.extend(number(value).map(|pid| json!({ "pid": pid }))),
+            "Type" if value == "G" => drawing.extend(computing.pop()),
+            "Name" => {
+                let list = if is_open(computing) { &mut *computing } else { &mut *drawing };
+                list.last_mut().into_iter().for_each(|last| last["name"] = value.into());
+            }
+            "Used GPU Memory" => {
+                let bytes = mebibytes(value);
+                let named = computing.iter_mut().chain(drawing.iter_mut());
+                let open = named.filter(|one| !one["name"].is_null() && one["memory"].is_null()).last();
+                open.into_iter().for_each(|one| one["memory"] = bytes.map_or(Value::Null, Value::from));
+            }
+            _ => {}
+        }
+    }
+    answers.insert("processes".to_owned(), computing);
+    answers.insert("graphics_processes".to_owned(), drawing);
 }
 
 fn add(card: usize, name: &str, number: u64, told: &mut Told, join: impl Fn(u64, u64) -> u64) {
