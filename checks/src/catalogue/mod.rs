@@ -1,4 +1,4 @@
-//! The catalogue: everything that can be found, one row each, one file an area. A row holds the
+//! The catalogue: everything that can be found, one row each, one file or folder an area. A row holds the
 //! words that are the same on every host; checks add the numbers, names and commands of this one.
 //! Text, JSON, `--explain` and the reference page are made from these rows.
 
@@ -102,20 +102,20 @@ impl Area {
         }
     }
 
-    /// Its rows.
-    fn rows(self) -> &'static [Entry] {
+    /// Its rows, in one table or several.
+    fn rows(self) -> &'static [&'static [Entry]] {
         match self {
-            Self::System => system::ROWS,
-            Self::Gpu => gpu::ROWS,
-            Self::Libraries => libraries::ROWS,
-            Self::Memory => memory::ROWS,
-            Self::Disk => disk::ROWS,
-            Self::Network => network::ROWS,
+            Self::System => &[system::ROWS],
+            Self::Gpu => &[gpu::ROWS],
+            Self::Libraries => &[libraries::ROWS],
+            Self::Memory => &[memory::ROWS],
+            Self::Disk => &[disk::ROWS],
+            Self::Network => &[network::ROWS],
             Self::Wsl => wsl::ROWS,
-            Self::Windows => windows::ROWS,
-            Self::Container => container::ROWS,
-            Self::Shell => shell::ROWS,
-            Self::Run => run::ROWS,
+            Self::Windows => &[windows::ROWS],
+            Self::Container => &[container::ROWS],
+            Self::Shell => &[shell::ROWS],
+            Self::Run => &[run::ROWS],
         }
     }
 }
@@ -159,7 +159,7 @@ impl Entry {
 
 /// All rows, in the order of their areas.
 pub fn entries() -> impl Iterator<Item = &'static Entry> {
-    Area::ALL.into_iter().flat_map(|area| area.rows().iter())
+    Area::ALL.into_iter().flat_map(|area| area.rows().iter().copied().flatten())
 }
 
 /// The row of an id.
