@@ -265,12 +265,12 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// The version of WSL, 1 or 2, from the release of the running kernel; Microsoft names its kernels,
-/// that of WSL 1 with a capital letter.
+/// The version of WSL, 1 or 2, from the release of the running kernel or /proc/version; Microsoft
+/// names its kernels, that of WSL 1 with a capital letter: `4.4.0-22621-Microsoft`.
 pub fn generation_of_kernel(release: &str) -> Option<u8> {
     if release.contains("WSL2") || release.contains("microsoft-standard") {
         Some(2)
-    } else if release.contains("Microsoft") {
+    } else if release.contains("-Microsoft") {
         Some(1)
     } else {
         None

@@ -107,12 +107,14 @@ fn subject(args: &DoctorArgs) -> Result<(Host, Intent), CommandError> {
 }
 
 fn replay(file: &Path) -> Result<(Host, Option<Intent>), CommandError> {
-    let text = std::fs::read_to_string(file).map_err(|source| CommandError::File {
+    let bytes = std::fs::read(file).map_err(|source| CommandError::File {
         what: format!("the recording {} cannot be read", file.display()),
         source,
         hint: Some("name a file that `yolo doctor --record FILE` wrote".to_owned()),
     })?;
-    Host::replay(&text).map_err(|source| CommandError::Recording { file: file.to_owned(), source })
+    // Editors of Windows save it as UTF-16.
+    Host::replay(&yolo_checks::facts::decode(&bytes))
+        .map_err(|source| CommandError::Recording { file: file.to_owned(), source })
 }
 
 fn record(host: &Host, intent: &Intent, file: &Path) -> Result<(), CommandError> {

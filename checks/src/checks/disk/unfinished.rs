@@ -1,5 +1,6 @@
 //! Half a download of `yolo setup`. The next setup of the same thing goes on with it, so that it is
-//! worth a word only when it has lain for days and takes room.
+//! worth a word only when it has lain for days and takes room. The lock beside it needs no mending: the
+//! kernel lets go of it with the process that held it.
 
 use crate::change::Change;
 use crate::checks::{Answer, Check, count};

@@ -45,13 +45,16 @@ fn ufw(host: &Host) -> bool {
     let is_on = |text: &str| text.lines().any(|line| line.trim().eq_ignore_ascii_case("status: active"));
     file.lines().any(|line| line.trim().eq_ignore_ascii_case("ENABLED=yes"))
         || host.command(&["ufw", "status"]).ok().flatten().is_some_and(|output| is_on(&output.text()))
+        || host.recorded_output("ufw").is_some_and(|text| is_on(&text))
 }
 
 fn firewalld(host: &Host) -> bool {
     let says = |words: &[&str], answer: &str| {
         host.command(words).ok().flatten().is_some_and(|output| output.text().trim() == answer)
     };
-    says(&["systemctl", "is-active", "firewalld"], "active") || says(&["firewall-cmd", "--state"], "running")
+    says(&["systemctl", "is-active", "firewalld"], "active")
+        || says(&["firewall-cmd", "--state"], "running")
+        || host.recorded_output("firewall-cmd").is_some_and(|text| text.trim() == "running")
 }
 
 /// The network of the first interface that is not virtual.

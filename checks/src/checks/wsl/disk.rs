@@ -29,7 +29,7 @@ pub(in crate::checks) fn limits_disk(host: &Host, mount: &str) -> bool {
 }
 
 fn run(host: &Host, _: &Intent) -> Answer {
-    if !host.is_wsl2()? || host.is_container() {
+    if !super::is_wsl_itself(host)? {
         return Ok(Vec::new());
     }
     let drive = host.windows_drive();

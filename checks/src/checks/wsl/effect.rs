@@ -20,7 +20,7 @@ pub(super) static CHECK: Check = Check {
 };
 
 fn run(host: &Host, _: &Intent) -> Answer {
-    if !host.is_wsl2()? || host.is_container() {
+    if !super::is_wsl_itself(host)? {
         return Ok(Vec::new());
     }
     let config = host.wslconfig()?;

@@ -14,12 +14,15 @@ pub(super) static CHECK: Check = Check {
 };
 
 fn run(host: &Host, _: &Intent) -> Answer {
-    if !host.is_wsl2()? || host.is_container() {
+    if !super::is_wsl_itself(host)? {
         return Ok(Vec::new());
     }
     let mut findings = Vec::new();
     let forbidden = host.wsl_conf_flag("interop", "enabled") == Some(false);
-    if forbidden || !host.interop()? {
+    let interop = host.interop();
+    if let (false, Err(why)) = (forbidden, &interop) {
+        findings.push(Finding::skipped("wsl.interop-off", why));
+    } else if forbidden || interop == Ok(false) {
         let finding = Finding::new(
             "wsl.interop-off",
             "Windows programs cannot be started from this WSL (interop is off)",

@@ -58,6 +58,11 @@ const LIBRARIES: &str = "/usr/lib/wsl/lib";
 /// How WSL is stopped, so that it reads its settings when it next starts.
 const SHUTDOWN: &str = "wsl.exe --shutdown";
 
+/// Whether this is WSL 2 itself, and not a container in it.
+fn is_wsl_itself(host: &Host) -> Fact<bool> {
+    Ok(host.is_wsl2()? && !host.is_container())
+}
+
 /// Whether this is Windows or WSL 2: then `.wslconfig` matters.
 fn has_wslconfig(host: &Host) -> Fact<bool> {
     Ok((host.is_windows()? || host.is_wsl2()?) && !host.is_container())

@@ -9,6 +9,8 @@ use crate::intent::Intent;
 
 /// Where the first run fetches libtorch from.
 const DOWNLOADS: &str = "download.pytorch.org";
+/// The name server of WSL's DNS tunnel (Microsoft, "Advanced settings configuration in WSL").
+const TUNNEL: &str = "10.255.255.254";
 const INTERNET_SETTINGS: &str = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Internet Settings";
 const IPV6: &str = r"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip6\Parameters\DisabledComponents";
 /// The service of Microsoft's Global Secure Access client.
@@ -22,7 +24,7 @@ pub(super) static CHECK: Check = Check {
 };
 
 fn run(host: &Host, _: &Intent) -> Answer {
-    if !host.is_wsl2()? || host.is_container() {
+    if !super::is_wsl_itself(host)? {
         return Ok(Vec::new());
     }
     let fetches = host.is_recorded() || host.places().is_ok_and(|places| places.libtorch.is_none());
@@ -98,6 +100,18 @@ fn dns(host: &Host, fetches: bool) -> Option<Finding> {
                 .command(super::SHUTDOWN),
         );
     }
+    // WSL writes this address where it passes questions on to Windows already.
+    let is_tunnel = servers.is_some_and(|servers| servers.iter().any(|server| server == TUNNEL));
+    let finding = if is_tunnel {
+        finding
+            .remedy(
+                "see whether Windows finds the name; if it does, set `dnsTunneling=false` below [wsl2] in \
+                 .wslconfig, then stop WSL from Windows; if not, Windows' own network or VPN is the cause",
+            )
+            .command(format!("nslookup.exe {DOWNLOADS}"))
+    } else {
+        finding
+    };
     let finding = match host.wslconfig() {
         Ok(config) => finding.command(super::edit(host, &config)),
         Err(_) => finding,

@@ -14,7 +14,7 @@ pub(super) static CHECK: Check = Check {
 };
 
 fn run(host: &Host, _: &Intent) -> Answer {
-    if !host.is_wsl2()? || host.is_container() {
+    if !super::is_wsl_itself(host)? {
         return Ok(Vec::new());
     }
     let mut findings = Vec::new();
@@ -31,8 +31,9 @@ fn run(host: &Host, _: &Intent) -> Answer {
             format!("this is {what}: WSL stops a training in it soon after its last Windows terminal closes");
         findings.push(Finding::new("wsl.idle", title));
     }
-    match host.text("/proc/1/comm")? {
-        Some(name) if name.trim() != "systemd" => {
+    match host.text("/proc/1/comm") {
+        Err(why) if findings.is_empty() => return Err(why),
+        Ok(Some(name)) if name.trim() != "systemd" => {
             let title = format!("services do not run: the first process is {}, not systemd", name.trim());
             findings.push(
                 Finding::new("wsl.no-systemd", title)

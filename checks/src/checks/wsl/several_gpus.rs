@@ -76,5 +76,5 @@ fn of_container(host: &Host, there: usize) -> Option<Finding> {
         count(there, "GPU")
     );
     let devices = numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-    Some(Finding::new("wsl.container-gpus", title).command(format!("export CUDA_VISIBLE_DEVICES={devices}")))
+    Some(Finding::new("wsl.container-gpus", title).command(format!("yolo train --device {devices} …")))
 }

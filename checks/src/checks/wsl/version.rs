@@ -4,12 +4,13 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Host, Wsl};
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
+use crate::wsl_output;
 
 pub(super) static CHECK: Check =
     Check { question: "Is this WSL 2?", reports: &["wsl.two", "wsl.one"], preflight: true, run };
 
 fn run(host: &Host, intent: &Intent) -> Answer {
-    let Some(wsl) = host.wsl()? else { return Ok(Vec::new()) };
+    let Some(wsl) = host.wsl()? else { return Ok(of_windows(host).into_iter().collect()) };
     let kernel = host.kernel_release()?;
     if wsl == Wsl::Two {
         return Ok(vec![Finding::ok("wsl.two", format!("WSL 2 with kernel {kernel}"))]);
@@ -22,4 +23,16 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             .seen(format!("kernel {kernel}"))
             .command(format!("wsl.exe --set-version {name} 2")),
     ])
+}
+
+/// On Windows the list of distributions tells of the one that `wsl` starts.
+fn of_windows(host: &Host) -> Option<Finding> {
+    if host.is_windows() != Ok(true) {
+        return None;
+    }
+    let all = wsl_output::distributions(&host.wsl_list().ok()??);
+    let one = all.iter().find(|one| one.default && one.version == 1 && one.is_usable())?;
+    let title = format!("{}, which `wsl` starts, is WSL 1, which has no GPU", one.name);
+    let finding = Finding::new("wsl.one", title).status(Status::Warning);
+    Some(finding.command(format!("wsl.exe --set-version {} 2", one.name)))
 }

@@ -5,6 +5,7 @@
 use super::version::Version;
 use crate::facts::answer::{Fact, Unknown};
 use crate::facts::host::Host;
+use crate::wsl_output::generation_of_kernel;
 
 /// The generations of WSL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,13 +65,7 @@ impl Host {
 }
 
 fn of_kernel(text: &str) -> Option<Wsl> {
-    if text.contains("WSL2") || text.contains("microsoft-standard") {
-        Some(Wsl::Two)
-    } else if text.contains("-Microsoft") {
-        Some(Wsl::One)
-    } else {
-        None
-    }
+    Some(if generation_of_kernel(text)? == 1 { Wsl::One } else { Wsl::Two })
 }
 
 #[cfg(test)]
