@@ -254,6 +254,20 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &["cvd-remap"],
     },
     Entry {
+        id: "gpu.mixed",
+        area: Area::Gpu,
+        status: Status::Warning,
+        title: "The GPUs of a run differ",
+        cause: "ranks have equal shares of the batch and wait for each other at every step: the slowest card \
+                sets the pace, and the smallest how large the batch can be",
+        remedy: Some(
+            "choose the batch by the smallest card; see with a short run whether the stronger cards alone \
+             are faster",
+        ),
+        fix: None,
+        detects: &["multi-gpu-mixed-arch"],
+    },
+    Entry {
         id: "gpu.exclusive",
         area: Area::Gpu,
         status: Status::Error,

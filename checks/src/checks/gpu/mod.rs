@@ -10,6 +10,7 @@ mod lost;
 mod memory;
 mod memory_errors;
 mod mig;
+mod mixed;
 mod mode;
 mod peer;
 mod together;
@@ -31,6 +32,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &devices::CHECK,
     &lost::CHECK,
     &visible::CHECK,
+    &mixed::CHECK,
     &mode::CHECK,
     &mig::CHECK,
     &memory::CHECK,

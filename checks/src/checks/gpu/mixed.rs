@@ -1,0 +1,72 @@
+//! Whether the GPUs of a run are of one kind: ranks wait for each other at every step, and each has
+//! an equal share of the batch, so that the slowest card sets the pace and the smallest the batch.
+
+use crate::builds::{self, Capability};
+use crate::checks::{Answer, Check, gigabytes};
+use crate::facts::{Gpu, Host};
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check =
+    Check { question: "Are the GPUs of this run alike?", reports: &["gpu.mixed"], preflight: true, run };
+
+/// Cards whose memory differs by less hold the same batch.
+const NOTABLE: f64 = 1.3;
+
+/// A card as far as it matters to the others.
+struct Card {
+    number: usize,
+    name: String,
+    memory: u64,
+    capability: Capability,
+}
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    if intent.devices.len() < 2 {
+        return Ok(Vec::new());
+    }
+    let gpus = super::of_run(host, intent)?;
+    let Some(cards) = gpus.iter().map(card).collect::<Option<Vec<Card>>>() else { return Ok(Vec::new()) };
+    let smallest = cards.iter().min_by_key(|card| card.memory);
+    let largest = cards.iter().max_by_key(|card| card.memory);
+    let (Some(smallest), Some(largest)) = (smallest, largest) else { return Ok(Vec::new()) };
+    let differs = largest.memory as f64 > smallest.memory as f64 * NOTABLE;
+    let others = cards.iter().find(|card| card.capability != smallest.capability);
+    let other = if differs { Some(largest) } else { others };
+    // Cards that no build of libtorch serves together are told as that.
+    let capabilities: Vec<Capability> = cards.iter().map(|card| card.capability).collect();
+    let Some(other) = other.filter(|_| builds::best_for(&capabilities, u32::MAX).is_some()) else {
+        return Ok(Vec::new());
+    };
+    let title = format!(
+        "GPU {} ({}, {}) and GPU {} ({}, {}) share the work equally, so that the smaller or slower holds up the other",
+        smallest.number,
+        smallest.name,
+        gigabytes(smallest.memory),
+        other.number,
+        other.name,
+        gigabytes(other.memory)
+    );
+    let finding = cards.iter().fold(Finding::new("gpu.mixed", title), |finding, card| {
+        let (major, minor) = card.capability;
+        finding.seen(format!(
+            "GPU {}: {}, {}, compute capability {major}.{minor}",
+            card.number,
+            card.name,
+            gigabytes(card.memory)
+        ))
+    });
+    let alike: Vec<String> =
+        cards.iter().filter(|card| card.name == largest.name).map(|card| card.number.to_string()).collect();
+    Ok(vec![finding.command(format!("yolo train --device {} …", alike.join(",")))])
+}
+
+fn card(gpu: &Gpu) -> Option<Card> {
+    let name = gpu.name().ok()?;
+    Some(Card {
+        number: gpu.index,
+        name,
+        memory: gpu.memory().ok()?.total,
+        capability: gpu.capability().ok()?,
+    })
+}
