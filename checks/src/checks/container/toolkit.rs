@@ -21,7 +21,9 @@ fn run(host: &Host, _: &Intent) -> Answer {
     if host.os()? != "linux" || host.is_container() || host.nvml_state()? != NvmlState::Ready {
         return Ok(Vec::new());
     }
-    let info = host.recorded_output("docker");
+    // Docker's own answer names the runtime `runc` at least; what a proxy or a shell said does not.
+    let is_dockers = |text: &String| text.contains("runc") || text.contains("docker:");
+    let info = host.recorded_output("docker").filter(is_dockers);
     let has_docker = info.is_some() || host.exists("/usr/bin/docker").unwrap_or(false);
     if host.gpus()?.is_empty() || !has_docker {
         return Ok(Vec::new());

@@ -55,6 +55,19 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(findings)
 }
 
+/// Whether the disk of a file system is one that is told to be full.
+pub(super) fn is_told(host: &Host, space: &FileSystem) -> bool {
+    let places = host.places().unwrap_or_default();
+    let holds = |folder: &String| {
+        host.file_system(folder).is_ok_and(|other| {
+            other.mount.is_some()
+                && other.mount == space.mount
+                && other.available.is_some_and(|free| free < COMFORTABLE)
+        })
+    };
+    [places.data, places.working].iter().flatten().any(holds)
+}
+
 fn judge(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> Option<Finding> {
     let is_read_only = space.options.iter().any(|option| option == "ro");
     // Who may write the folders of yolo itself is the question of another check.

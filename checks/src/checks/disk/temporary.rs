@@ -27,12 +27,15 @@ fn run(host: &Host, _: &Intent) -> Answer {
         "lets no programs run (noexec)".to_owned()
     } else {
         match space.available {
-            Some(free) if free < COMFORTABLE => format!("has only {} free", gigabytes(free)),
+            // A full disk that other folders share is told once, by them.
+            Some(free) if free < COMFORTABLE && !super::space::is_told(host, &space) => {
+                format!("has only {} free", gigabytes(free))
+            }
             _ => return Ok(Vec::new()),
         }
     };
     let finding = Finding::new("disk.temporary", format!("{folder}, for temporary files, {what}"));
-    Ok(vec![match host.places()?.cache {
+    Ok(vec![match host.places().ok().and_then(|places| places.cache) {
         Some(cache) => {
             finding.command(format!("mkdir -p '{cache}/tmp'")).command(format!("export TMPDIR='{cache}/tmp'"))
         }
