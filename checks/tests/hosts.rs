@@ -115,3 +115,10 @@ fn every_entry_has_a_host_that_produces_it_and_one_that_does_not() {
         assert!(hosts.iter().any(|(_, findings)| !produces(findings)), "every host produces {}", entry.id);
     }
 }
+
+#[test]
+fn the_readme_tells_how_many_findings_and_hosts_there_are() {
+    let (findings, hosts) = (entries().count(), base_names().len() + cases().len());
+    let words = format!("{findings} findings, tried on {hosts} recorded hosts");
+    assert!(include_str!("../../README.md").contains(&words), "the README does not say: {words}");
+}
