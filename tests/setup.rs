@@ -153,6 +153,9 @@ fn what_is_installed_is_listed_and_removed() {
     machine.types("setup --remove nothing").refused(1, &["nothing is not installed", "coco8", "--list"]);
     let gone = machine.types("setup --remove coco8").succeeded();
     assert!(gone.stderr.contains("removed data coco8"), "{}", gone.stderr);
+    machine.types("setup --remove coco8").refused(1, &["coco8 is not installed; nothing is"]);
+    // There may be nothing of it: what is meant is that nothing shall be.
+    machine.types("setup --remove unfinished").succeeded();
     assert_eq!(machine.installed(), Vec::<String>::new());
 }
 

@@ -85,7 +85,7 @@ pub enum SetupError {
         folder: PathBuf,
     },
     /// `--remove` names nothing that is installed.
-    #[error("{what} is not installed; installed are {installed}")]
+    #[error("{what} is not installed; {installed}")]
     NothingToRemove {
         /// The word.
         what: String,

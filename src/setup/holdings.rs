@@ -85,10 +85,14 @@ pub fn remove(context: &Context<'_>, what: &str) -> Result<Vec<Holding>, SetupEr
             || format!("{}-{}", holding.kind, holding.name) == what
     };
     let found: Vec<Holding> = all.iter().filter(is_it).cloned().collect();
-    if found.is_empty() {
+    // Rubbish that is not there is as good as removed.
+    if found.is_empty() && what != UNFINISHED {
         let mut names: Vec<&str> = all.iter().map(|holding| holding.name.as_str()).collect();
         names.dedup();
-        let installed = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+        let installed = match names.as_slice() {
+            [] => "nothing is".to_owned(),
+            names => format!("installed: {}", names.join(", ")),
+        };
         return Err(SetupError::NothingToRemove { what: what.to_owned(), installed });
     }
     for holding in &found {
