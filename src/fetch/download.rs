@@ -7,10 +7,9 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest, Sha256};
-
 use super::archive::{BUFFER, file_path};
 use super::body::Body;
+use super::hash::Sha256;
 use super::http::Redacted;
 use super::meter::{Announcing, Counting, FileMeter, Meter};
 use super::parallel::{self, Parallel};
@@ -235,7 +234,7 @@ fn copy(
     let (mut size, mut sha, mut buffer) = (0, Sha256::new(), vec![0; BUFFER]);
     loop {
         let count = match reader.read(&mut buffer) {
-            Ok(0) => return Ok((size, hex::encode(sha.finalize()))),
+            Ok(0) => return Ok((size, hex::encode(sha.finish()))),
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(broken(error)),

@@ -3,9 +3,8 @@
 use std::io::{self, BufRead, Read};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use sha2::{Digest, Sha256};
-
 use super::body::Body;
+use super::hash::Sha256;
 use super::{Event, Progress};
 
 /// Sums the bytes of several downloads into one progress.

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
+use super::hash::Sha256;
 use super::meter::Hashing;
 use super::remote::Identity;
 use super::spool::{Label, Spool};
@@ -61,7 +61,7 @@ impl Parts {
         }
         let mut hashing = Hashing { inner: file, sha: Sha256::new() };
         std::io::copy(&mut hashing, &mut std::io::sink()).ok()?;
-        let sha256: [u8; 32] = hashing.sha.finalize().into();
+        let sha256: [u8; 32] = hashing.sha.finish();
         (hex::encode(sha256) == listed.sha256).then(|| Unpacked {
             name: listed.name.clone(),
             path: listed.path.clone(),

@@ -6,11 +6,10 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest, Sha256};
-
 use super::archive::{Archive, BUFFER, Source, Unpacked, find, not_a_zip};
 use super::body::Body;
 use super::directory::{self, LOCAL, LocalHeader, Method};
+use super::hash::Sha256;
 use super::meter::{Announcing, Counting, Hashing, Meter};
 use super::unpack::{self, Sums, Trouble};
 use super::{FetchError, Pick};
@@ -46,7 +45,7 @@ impl Archive {
         );
         let unpacked = self.stream_members(&mut reader, picks, into)?;
         io::copy(&mut reader, &mut io::sink()).map_err(|error| FetchError::from_io(error, &self.shown()))?;
-        Ok((unpacked, reader.into_inner().sha.finalize().into()))
+        Ok((unpacked, reader.into_inner().sha.finish()))
     }
 
     fn stream_members(

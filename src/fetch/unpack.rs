@@ -7,10 +7,10 @@ use std::path::Path;
 
 use flate2::Crc;
 use flate2::bufread::DeflateDecoder;
-use sha2::{Digest, Sha256};
 
 use super::FetchError;
 use super::directory::Method;
+use super::hash::Sha256;
 
 /// Bytes that are inflated, hashed and written at a time; they stay in the cache of a core.
 const STEP: usize = 128 << 10;
@@ -99,5 +99,5 @@ fn copy(
         sha.update(&buffer[..count]);
         sink(&buffer[..count])?;
     }
-    Ok(Sums { size, crc: crc.sum(), sha256: sha.finalize().into() })
+    Ok(Sums { size, crc: crc.sum(), sha256: sha.finish() })
 }

@@ -4,9 +4,8 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest as _, Sha256};
-
 use super::WslError;
+use crate::fetch::Sha256;
 
 /// The list of sums in a release, as `sha256sum` writes it.
 const SUMS: &str = "SHA256SUMS";
@@ -37,7 +36,7 @@ pub(super) fn archive_beside(program: &Path) -> Result<PathBuf, WslError> {
             count => hasher.update(&buffer[..count]),
         }
     }
-    if hex::encode(hasher.finalize()) != expected {
+    if hex::encode(hasher.finish()) != expected {
         return Err(bad(&format!("its SHA-256 is not the one that {SUMS} lists")));
     }
     Ok(path)
@@ -53,6 +52,8 @@ fn sum_of(list: &str, name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use sha2::Digest as _;
+
     use super::*;
 
     /// A release folder with an archive of these bytes, and its list of sums.
@@ -65,7 +66,7 @@ mod tests {
 
     #[test]
     fn an_archive_with_the_right_sum_is_taken() {
-        let sum = hex::encode(Sha256::digest(b"archive"));
+        let sum = hex::encode(sha2::Sha256::digest(b"archive"));
         for line in [
             format!("{sum}  {}\n", archive_name()),
             format!("{} *{}\r\n", sum.to_uppercase(), archive_name()),
@@ -80,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_damaged_a_missing_and_an_unlisted_archive_are_refused() {
-        let sum = hex::encode(Sha256::digest(b"archive"));
+        let sum = hex::encode(sha2::Sha256::digest(b"archive"));
         let line = format!("{sum}  {}\n", archive_name());
         let refuse = |folder: &Path| archive_beside(&folder.join("yolo.exe")).unwrap_err().to_string();
         assert!(refuse(release(b"archi", &line).path()).contains("is damaged: its SHA-256"));
