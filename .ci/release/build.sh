@@ -70,7 +70,8 @@ for program in yolo yolo-trainer; do
   echo "$program asks for glibc $glibc${glibcxx:+ and GLIBCXX $glibcxx}"
   [ -n "$glibc" ] && at_most "$glibc" $newest_glibc || stop "$program needs glibc $glibc, and Ubuntu 22.04 has $newest_glibc"
   at_most "$glibcxx" $newest_glibcxx || stop "$program needs GLIBCXX $glibcxx, and Ubuntu 22.04 has $newest_glibcxx"
-  objdump -p "$work/$linux/$program" | grep -q 'NEEDED *libc\.so\.6' ||
+  # Not `grep -q`: it would leave objdump with a broken pipe, which counts as a failure.
+  objdump -p "$work/$linux/$program" | grep 'NEEDED *libc\.so\.6' >/dev/null ||
     stop "$program is static, and a static program cannot open the NVIDIA driver"
 done
 pack "$linux"
