@@ -135,6 +135,20 @@ fn a_dry_run_says_everything_and_changes_nothing() {
     assert!(plan["disks"][0]["free"].as_u64().unwrap() > 0 && plan.get("done").is_none());
 }
 
+/// An empty Debian has no certificates.
+#[cfg(target_os = "linux")]
+#[test]
+fn without_certificates_a_mirror_by_http_serves_and_https_is_told_what_it_lacks() {
+    let machine = coco8();
+    let types = |words: &str| {
+        let mut command = machine.command(words);
+        command.env("SSL_CERT_FILE", "/nothing").env("SSL_CERT_DIR", "/nothing");
+        Answer::from(command.output().unwrap())
+    };
+    types("setup --data coco8").succeeded();
+    types("setup --weights https://host.invalid/a.pt").refused(1, &["certificates", "ca-certificates"]);
+}
+
 #[test]
 fn what_was_done_is_told_as_json() {
     let machine = coco8();

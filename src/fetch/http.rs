@@ -84,24 +84,35 @@ impl fmt::Display for Redacted {
 pub struct Client {
     pub(super) http: Http,
     pub(super) policy: Policy,
+    /// Why no `https` address can be asked, where none can.
+    pub(super) without_https: Option<String>,
 }
 
 impl Client {
-    /// A client with the system's certificates and proxies.
+    /// A client with the system's certificates and proxies. An empty system has no certificates: a
+    /// mirror by `http` serves it all the same, and an `https` address fails when it is asked.
     ///
     /// # Errors
-    /// When no certificate store can be read or a proxy variable is malformed.
+    /// When a proxy variable is malformed.
     pub fn new(policy: Policy) -> Result<Self, FetchError> {
         // A second installation is refused and harmless: the first one serves.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = Http::builder()
-            .user_agent(concat!("yolo/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(policy.stall)
-            // In the blocking client this bounds the wait for the headers and each single read.
-            .timeout(policy.stall)
-            .build()
-            .map_err(|error| FetchError::Client { why: chain(&error) })?;
-        Ok(Self { http, policy })
+        let builder = || {
+            Http::builder()
+                .user_agent(concat!("yolo/", env!("CARGO_PKG_VERSION")))
+                .connect_timeout(policy.stall)
+                // In the blocking client this bounds the wait for the headers and each single read.
+                .timeout(policy.stall)
+        };
+        let (http, without_https) = match builder().build() {
+            Ok(http) => (http, None),
+            Err(error) => {
+                let why = chain(&error);
+                let plain = builder().tls_certs_only([]).build();
+                (plain.map_err(|_| FetchError::Client { why: why.clone() })?, Some(why))
+            }
+        };
+        Ok(Self { http, policy, without_https })
     }
 
     /// Whether it was told to fetch nothing.

@@ -68,6 +68,9 @@ impl Remote {
         if !matches!(parsed.scheme(), "http" | "https") {
             return Err(bad(format!("{} is not http or https", parsed.scheme())));
         }
+        if let (Some(why), "https") = (&client.without_https, parsed.scheme()) {
+            return Err(FetchError::Client { why: why.clone() });
+        }
         Ok(Self { client, url: parsed, shown, identity: Arc::default() })
     }
 
@@ -263,7 +266,8 @@ fn status_hint(status: StatusCode) -> &'static str {
 }
 
 /// How the client's layers begin when the reason lies below them.
-const LAYERS: [&str; 6] = [
+const LAYERS: [&str; 7] = [
+    "builder error",
     "error sending request",
     "client error",
     "error trying to connect",
@@ -282,6 +286,8 @@ pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
             Some(error) => without_address(&error.to_string()),
             None => error.to_string(),
         };
+        // rustls' word for whatever has no word of its own.
+        let text = text.strip_prefix("unexpected error: ").map_or(text.clone(), str::to_owned);
         let last = error.source().is_none();
         // The layers in between say only that they are there.
         let says_nothing = LAYERS.iter().any(|layer| text.starts_with(layer));
