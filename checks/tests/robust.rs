@@ -7,10 +7,8 @@
 mod faults;
 mod support;
 
-use std::time::{Duration, Instant};
-
 use faults::Fault;
-use yolo_checks::{Finding, Host, Intent, Places, Status, judge};
+use yolo_checks::{Finding, Host, Intent, Status, judge};
 
 /// Judges a broken recording twice: as it is, and for a run on two GPUs of two machines.
 fn judged(recording: serde_json::Value) -> Vec<Finding> {
@@ -64,11 +62,13 @@ fn all_facts_may_be_missing_at_once() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_file_that_hangs_costs_its_budget_and_no_more() {
+    use std::time::{Duration, Instant};
+
     let folder = std::env::temp_dir().join(format!("yolo-checks-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let pipe = folder.join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let host = Host::of_this_machine(&Places::default());
+    let host = Host::of_this_machine(&yolo_checks::Places::default());
     let began = Instant::now();
     let why = host.text(&pipe.display().to_string()).unwrap_err();
     assert!(why.to_string().contains("no answer within"), "{why}");

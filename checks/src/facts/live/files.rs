@@ -162,7 +162,30 @@ fn space(real: &Path) -> Value {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+/// Windows calls a canonical path `\\?\C:\…`, and its drives `C:\`.
+#[cfg(windows)]
+fn space(real: &Path) -> Value {
+    let text = real.to_string_lossy();
+    let plain = Path::new(text.strip_prefix(r"\\?\").unwrap_or(&text));
+    let disks = sysinfo::Disks::new_with_refreshed_list();
+    let holds = |disk: &&sysinfo::Disk| plain.starts_with(disk.mount_point());
+    let depth = |disk: &&sysinfo::Disk| disk.mount_point().components().count();
+    let mut answer = Map::new();
+    if let Some(disk) = disks.iter().filter(holds).max_by_key(depth) {
+        answer.insert("type".into(), json!(disk.file_system().to_string_lossy()));
+        answer.insert("mount".into(), json!(disk.mount_point().to_string_lossy()));
+    }
+    match fs4::statvfs(real) {
+        Ok(space) => {
+            answer.insert("total".into(), json!(space.total_space()));
+            answer.insert("available".into(), json!(space.available_space()));
+            Value::Object(answer)
+        }
+        Err(error) => of_error(error),
+    }
+}
+
+#[cfg(not(any(target_os = "linux", windows)))]
 fn space(real: &Path) -> Value {
     let disks = sysinfo::Disks::new_with_refreshed_list();
     let holds = |disk: &&sysinfo::Disk| real.starts_with(disk.mount_point());

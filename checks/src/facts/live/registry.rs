@@ -26,3 +26,30 @@ pub(super) fn ask(name: &str) -> Value {
         .or_else(|_| key.get_string(value).map(|text| json!(text)))
         .unwrap_or(Value::Null)
 }
+
+#[cfg(all(test, windows))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_read_by_its_path_and_what_is_not_there_is_null() {
+        let windows = r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion";
+        let build = ask(&format!(r"{windows}\CurrentBuildNumber"));
+        assert!(build.as_str().is_some_and(|build| build.parse::<u32>().is_ok()), "{build}");
+        for name in ["no-such-value", r"no such key\value"] {
+            assert_eq!(ask(&format!(r"{windows}\{name}")), Value::Null);
+        }
+        assert_eq!(ask(r"HKXX\a\b"), Value::Null);
+    }
+
+    #[test]
+    fn numbers_and_texts_are_told_apart() {
+        let key = windows_registry::CURRENT_USER.create(r"Software\yolo tests").unwrap();
+        key.set_u32("number", 7).unwrap();
+        key.set_string("text", "città").unwrap();
+        assert_eq!(ask(r"HKCU\Software\yolo tests\number"), 7);
+        assert_eq!(ask(r"HKCU\Software\yolo tests\text"), "città");
+        windows_registry::CURRENT_USER.remove_tree(r"Software\yolo tests").unwrap();
+        assert_eq!(ask(r"HKCU\Software\yolo tests\text"), Value::Null);
+    }
+}
