@@ -174,12 +174,29 @@ fn list_names_what_explain_explains() {
     assert!(list.lines().chain(page.lines()).all(|line| line.chars().count() <= 80), "{list}\n{page}");
 }
 
+#[cfg(not(windows))]
+fn folder_to_touch(path: &Path) -> std::fs::File {
+    std::fs::File::open(path).unwrap()
+}
+
+/// Windows opens folders only for those who say that they mean one.
+#[cfg(windows)]
+fn folder_to_touch(path: &Path) -> std::fs::File {
+    use std::os::windows::fs::OpenOptionsExt as _;
+    const FILE_WRITE_ATTRIBUTES: u32 = 0x100;
+    const FILE_FLAG_BACKUP_SEMANTICS: u32 = 0x0200_0000;
+    let mut options = std::fs::OpenOptions::new();
+    options.access_mode(FILE_WRITE_ATTRIBUTES).custom_flags(FILE_FLAG_BACKUP_SEMANTICS);
+    options.open(path).unwrap()
+}
+
 /// A home of a user in which half a download has lain since 2024.
 fn home_with_half_a_download(user: &User) -> PathBuf {
     let half = user.path().join("home/data/weights/.incoming-yolov5s.pt");
     std::fs::create_dir_all(half.join("parts")).unwrap();
-    let touched = std::process::Command::new("touch").args(["-d", "2024-05-01"]).arg(&half).status().unwrap();
-    assert!(touched.success());
+    // 1 May 2024.
+    let then = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_714_521_600);
+    folder_to_touch(&half).set_modified(then).unwrap();
     half
 }
 
@@ -222,7 +239,8 @@ fn a_home_that_is_not_there_is_made_with_a_way_back() {
     let mut command = user.command("doctor --only disk.own-folder-missing --fix --yes");
     let answer = user::Answer::from(command.env("YOLO_HOME", &home).output().unwrap()).succeeded();
     assert!(home.is_dir(), "{}", answer.stderr);
-    assert!(answer.stderr.contains("the way back: sh '"), "{}", answer.stderr);
+    let shell = if cfg!(windows) { "the way back: cmd /c \"" } else { "the way back: sh '" };
+    assert!(answer.stderr.contains(shell), "{}", answer.stderr);
 }
 
 /// `YOLO_UPDATE_REFERENCE=1 cargo test -p yolo --test doctor reference` writes the page anew.

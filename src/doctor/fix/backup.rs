@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use fs_err as fs;
 
+use super::shell;
 use crate::places::Places;
 
 /// The backup of one repair.
@@ -28,14 +29,14 @@ impl Backup {
     /// Keeps a file as it is now, or that there was none.
     pub(super) fn keep(&mut self, file: &Path) -> std::io::Result<()> {
         if !file.exists() {
-            return self.way_back(&format!("rm -f {}", quoted(file)));
+            return self.way_back(&shell::remove(file));
         }
         self.kept += 1;
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let copy = self.folder.join(format!("{}-{name}", self.kept));
         fs::create_dir_all(&self.folder)?;
         fs::copy(file, &copy)?;
-        self.way_back(&format!("cp {} {}", quoted(&copy), quoted(file)))
+        self.way_back(&shell::copy(&copy, file))
     }
 
     /// Adds a line to the script.
@@ -43,25 +44,20 @@ impl Backup {
         fs::create_dir_all(&self.folder)?;
         let mut script = fs::OpenOptions::new().create(true).append(true).open(self.path())?;
         if !self.made {
-            writeln!(script, "#!/bin/sh\n# Puts back what `yolo doctor --fix` changed.\nset -e")?;
+            script.write_all(shell::HEAD.as_bytes())?;
         }
         self.made = true;
-        writeln!(script, "{command}")
+        script.write_all(shell::line(command).as_bytes())
     }
 
     fn path(&self) -> PathBuf {
-        self.folder.join("undo.sh")
+        self.folder.join(shell::SCRIPT)
     }
 
     /// The script, if there is a way back.
     pub(super) fn script(&self) -> Option<PathBuf> {
         self.made.then(|| self.path())
     }
-}
-
-/// A path as one word of a shell.
-pub(super) fn quoted(path: &Path) -> String {
-    format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
 }
 
 #[cfg(test)]
@@ -79,8 +75,7 @@ mod tests {
         backup.keep(&new).unwrap();
         fs::write(&old, "after").unwrap();
         fs::write(&new, "made").unwrap();
-        let script = backup.script().unwrap();
-        assert!(std::process::Command::new("sh").arg(script).status().unwrap().success());
+        assert!(shell::run(&backup.script().unwrap()));
         assert_eq!(fs::read_to_string(&old).unwrap(), "before");
         assert!(!new.exists());
     }

@@ -8,8 +8,9 @@ use fs_err as fs;
 use yolo_checks::wslconfig::{Document, Kind};
 use yolo_checks::{Change, Edit};
 
-use super::backup::{Backup, quoted};
+use super::backup::Backup;
 use super::plan::LOADER_CONFIG;
+use super::shell::{self, quoted};
 use super::variables;
 use crate::places::Places;
 
@@ -86,7 +87,7 @@ fn loader_folder(folder: &str, backup: &mut Backup) -> Result<String, String> {
 
 fn make_folder(path: &Path, backup: &mut Backup) -> Result<String, String> {
     backup
-        .way_back(&format!("rmdir {}", quoted(path)))
+        .way_back(&shell::remove_folder(path))
         .and_then(|()| fs::create_dir_all(path))
         .map_err(|error| error.to_string())?;
     Ok(format!("{} is made", path.display()))
@@ -211,8 +212,7 @@ mod tests {
     }
 
     fn undo(backup: &Backup) {
-        let script = backup.script().unwrap();
-        assert!(std::process::Command::new("sh").arg(script).status().unwrap().success());
+        assert!(shell::run(&backup.script().unwrap()));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 mod backup;
 mod change;
 mod plan;
+mod shell;
 mod variables;
 
 use std::io::{BufRead as _, IsTerminal as _};
@@ -96,7 +97,7 @@ pub(super) fn fix(
         }));
     }
     if let Some(script) = backup.script() {
-        printer.say(wrap("", &format!("the way back: sh '{}'", script.display())));
+        printer.say(wrap("", &format!("the way back: {}", shell::call(&script))));
     }
     Ok(Fixed { steps: Value::Array(results), has_changed: agreed })
 }

@@ -3,6 +3,7 @@
 
 use crate::change::Change;
 use crate::checks::{Answer, Check};
+use crate::facts::view::data_set::{is_absolute, parent};
 use crate::facts::{Host, Stat};
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
@@ -20,18 +21,25 @@ const OWNER: u32 = 0o700;
 fn run(host: &Host, _: &Intent) -> Answer {
     let places = host.places()?;
     let mut findings = Vec::new();
-    if let Some(home) = host.env("YOLO_HOME")?.filter(|home| home.starts_with('/'))
+    if let Some(home) = host.env("YOLO_HOME")?.filter(|home| is_absolute(home))
         && host.stat(&home)?.is_none()
     {
-        let parent = home.trim_end_matches('/').rsplit_once('/').map_or("/", |(parent, _)| parent);
         // A new folder is nothing odd; one without a parent is a drive that is not mounted.
-        let is_lost = !parent.is_empty() && host.stat(parent)?.is_none();
+        let is_lost = match parent(&home).filter(|parent| parent != "/") {
+            Some(parent) => host.stat(&parent)?.is_none(),
+            None => false,
+        };
         let status = if is_lost { Status::Warning } else { Status::Info };
+        let command = if host.is_windows().unwrap_or(false) {
+            format!("mkdir \"{home}\"")
+        } else {
+            format!("mkdir -p '{home}'")
+        };
         let title = format!("YOLO_HOME names {home}, which is not there");
         findings.push(
             Finding::new("disk.own-folder-missing", title)
                 .status(status)
-                .command(format!("mkdir -p '{home}'"))
+                .command(command)
                 .change(Change::MakeFolder { path: home }),
         );
         return Ok(findings);

@@ -1,0 +1,71 @@
+//! The words of the shell that a way back is written for: `sh`, and on Windows `cmd`, which every
+//! Windows has and which runs a script without asking for rights.
+
+use std::path::Path;
+
+/// The script's name.
+#[cfg(not(windows))]
+pub(super) const SCRIPT: &str = "undo.sh";
+#[cfg(windows)]
+pub(super) const SCRIPT: &str = "undo.cmd";
+
+/// How a script begins.
+#[cfg(not(windows))]
+pub(super) const HEAD: &str = "#!/bin/sh\n# Puts back what `yolo doctor --fix` changed.\nset -e\n";
+/// The paths in it are UTF-8. Without a console there is no code page to change, and that failure
+/// must not count for the next command.
+#[cfg(windows)]
+pub(super) const HEAD: &str = "@echo off\r\nrem Puts back what `yolo doctor --fix` changed.\r\n\
+     chcp 65001 >nul\r\ncmd /c exit 0\r\n";
+
+/// A path as one word.
+#[cfg(not(windows))]
+pub(super) fn quoted(path: &Path) -> String {
+    format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
+}
+
+/// A path as one word. No name on Windows holds a quotation mark.
+#[cfg(windows)]
+pub(super) fn quoted(path: &Path) -> String {
+    format!("\"{}\"", path.to_string_lossy().replace('/', r"\").replace('%', "%%"))
+}
+
+/// Removes a file, if it is there.
+pub(super) fn remove(file: &Path) -> String {
+    let file = quoted(file);
+    if cfg!(windows) { format!("if exist {file} del /f {file}") } else { format!("rm -f {file}") }
+}
+
+/// Copies a file over another one.
+pub(super) fn copy(from: &Path, to: &Path) -> String {
+    let (from, to) = (quoted(from), quoted(to));
+    if cfg!(windows) { format!("copy /y {from} {to} >nul") } else { format!("cp {from} {to}") }
+}
+
+/// Removes an empty folder.
+pub(super) fn remove_folder(folder: &Path) -> String {
+    format!("rmdir {}", quoted(folder))
+}
+
+/// The command as a line of a script, which ends where one fails.
+pub(super) fn line(command: &str) -> String {
+    if cfg!(windows) { format!("{command}\r\nif errorlevel 1 exit /b 1\r\n") } else { format!("{command}\n") }
+}
+
+/// What to type to run a script.
+pub(super) fn call(script: &Path) -> String {
+    if cfg!(windows) { format!("cmd /c \"{}\"", script.display()) } else { format!("sh {}", quoted(script)) }
+}
+
+/// Runs a script, and says whether it did its work.
+#[cfg(test)]
+pub(super) fn run(script: &Path) -> bool {
+    let mut command = if cfg!(windows) {
+        let mut cmd = std::process::Command::new("cmd");
+        cmd.arg("/c");
+        cmd
+    } else {
+        std::process::Command::new("sh")
+    };
+    command.arg(script).status().unwrap().success()
+}
