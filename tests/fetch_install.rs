@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, Cursor, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use yolo::fetch::{
     Archive, Client, Event, FetchError, Incoming, Lock, Meter, Parts, Pick, Policy, Progress, Silent, Take,
@@ -163,40 +163,45 @@ fn two_at_once_install_once_and_the_second_says_for_whom_it_waits() {
     assert_eq!(directories, 1, "the second fetched again: {:?}", server.asked());
 }
 
-/// A small file system of its own, unmounted when dropped.
-struct SmallDisk(tempfile::TempDir);
+#[cfg(target_os = "linux")]
+mod full_disk {
+    use super::*;
 
-impl SmallDisk {
-    fn new(kilobytes: usize) -> Option<Self> {
-        let folder = tempfile::tempdir().unwrap();
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("size={kilobytes}k"), "tmpfs"])
-            .arg(folder.path())
-            .stderr(Stdio::null())
-            .status();
-        mounted.is_ok_and(|status| status.success()).then_some(Self(folder))
+    /// A small file system of its own, unmounted when dropped.
+    struct SmallDisk(tempfile::TempDir);
+
+    impl SmallDisk {
+        fn new(kilobytes: usize) -> Option<Self> {
+            let folder = tempfile::tempdir().unwrap();
+            let mounted = Command::new("mount")
+                .args(["-t", "tmpfs", "-o", &format!("size={kilobytes}k"), "tmpfs"])
+                .arg(folder.path())
+                .stderr(Stdio::null())
+                .status();
+            mounted.is_ok_and(|status| status.success()).then_some(Self(folder))
+        }
     }
-}
 
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
+    impl Drop for SmallDisk {
+        fn drop(&mut self) {
+            let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
+        }
     }
-}
 
-#[test]
-fn a_full_disk_is_one_message_and_leaves_nothing() {
-    let Some(disk) = SmallDisk::new(1000) else {
-        println!("skipped: mounting a small tmpfs needs root and the right to mount");
-        return;
-    };
-    let folder = disk.0.path().join("data");
-    let server = slow_server();
-    let began = Instant::now();
-    let error = install(&server.url(WHEEL), &folder, &Silent).unwrap_err();
-    let message = error.to_string();
-    assert!(message.contains("No space left") && message.contains("YOLO_HOME"), "{message}");
-    assert!(began.elapsed() < Duration::from_secs(20));
-    let left: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left, [".lock"]);
+    #[test]
+    fn a_full_disk_is_one_message_and_leaves_nothing() {
+        let Some(disk) = SmallDisk::new(1000) else {
+            println!("skipped: mounting a small tmpfs needs root and the right to mount");
+            return;
+        };
+        let folder = disk.0.path().join("data");
+        let server = slow_server();
+        let began = std::time::Instant::now();
+        let error = install(&server.url(WHEEL), &folder, &Silent).unwrap_err();
+        let message = error.to_string();
+        assert!(message.contains("No space left") && message.contains("YOLO_HOME"), "{message}");
+        assert!(began.elapsed() < Duration::from_secs(20));
+        let left: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, [".lock"]);
+    }
 }

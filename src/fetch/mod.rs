@@ -35,6 +35,7 @@ pub use meter::Meter;
 pub use netrc::credentials_in_netrc;
 pub use parts::Parts;
 pub use pick::Pick;
+pub(crate) use place::sync;
 pub use place::{Incoming, Lock, free_bytes, mount_of, unfinished, unfinished_in};
 pub use progress::{Event, Progress, Silent};
 pub use record::{Mismatch, Record};

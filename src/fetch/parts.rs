@@ -27,7 +27,8 @@ const WORTH_KEEPING: u64 = 1 << 20;
 pub struct Parts {
     folder: PathBuf,
     whole: HashMap<(String, String), Listed>,
-    list: Mutex<Option<File>>,
+    /// One thread at a time adds to the list.
+    list: Mutex<()>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -46,7 +47,7 @@ impl Parts {
         // The last line of a killed run may be cut; its member is fetched again.
         let lines = text.lines().filter_map(|line| serde_json::from_str::<Listed>(line).ok());
         let whole = lines.map(|line| ((line.archive.clone(), line.name.clone()), line)).collect();
-        Self { folder: folder.to_owned(), whole, list: Mutex::new(None) }
+        Self { folder: folder.to_owned(), whole, list: Mutex::default() }
     }
 
     /// The member, when an earlier run unpacked it below `into` and its bytes are still the same.
@@ -86,14 +87,13 @@ impl Parts {
             text.push_str(&line.map_err(FetchError::disk("write", &path))?);
             text.push('\n');
         }
-        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = match &mut *list {
-            Some(file) => file,
-            none => {
-                let opened = OpenOptions::new().create(true).append(true).open(&path);
-                none.insert(opened.map_err(FetchError::disk("open", &path))?)
-            }
-        };
+        let _one = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        // It is not kept open: on Windows a folder with an open file in it cannot be removed.
+        let mut file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .map_err(FetchError::disk("open", &path))?;
         file.write_all(text.as_bytes()).map_err(FetchError::disk("write", path))
     }
 

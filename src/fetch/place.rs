@@ -2,10 +2,15 @@
 //! outlives an interruption and is published by one rename, and the room that is left.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use super::{Event, FetchError, Progress};
+
+/// The file that is locked.
+const LOCK: &str = ".lock";
+
+/// The file that names the owner. On Windows nobody else can read a file that is locked.
+const OWNER: &str = if cfg!(windows) { ".lock-owner" } else { LOCK };
 
 /// Folders whose names begin so are in the making.
 const INCOMING: &str = ".incoming-";
@@ -27,8 +32,8 @@ impl Lock {
     /// When the folder cannot be made or written.
     pub fn acquire(folder: &Path, progress: &dyn Progress) -> Result<Self, FetchError> {
         fs::create_dir_all(folder).map_err(FetchError::disk("create", folder))?;
-        let path = folder.join(".lock");
-        let mut file = OpenOptions::new()
+        let path = folder.join(LOCK);
+        let file = OpenOptions::new()
             .create(true)
             .read(true)
             .write(true)
@@ -38,9 +43,8 @@ impl Lock {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let mut owner = String::new();
                 // An owner that has not written its name yet is waited for all the same.
-                let _ = file.read_to_string(&mut owner);
+                let owner = fs::read_to_string(folder.join(OWNER)).unwrap_or_default();
                 let owner = if owner.is_empty() { "another yolo" } else { owner.trim() };
                 let text = format!("{owner} is setting up {}; waiting for it", folder.display());
                 progress.event(Event::Note { text: &text });
@@ -51,10 +55,8 @@ impl Lock {
             }
         }
         let owner = format!("process {} ({})\n", std::process::id(), program());
-        file.set_len(0)
-            .and_then(|()| file.rewind())
-            .and_then(|()| file.write_all(owner.as_bytes()))
-            .map_err(FetchError::disk("write", &path))?;
+        let named = folder.join(OWNER);
+        fs::write(&named, owner).map_err(FetchError::disk("write", named))?;
         Ok(Self { _file: file, folder: folder.to_owned() })
     }
 
@@ -67,6 +69,14 @@ impl Lock {
                 let _ = fs::remove_dir_all(folder);
             }
         }
+    }
+}
+
+#[cfg(windows)]
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // A name that stays is overwritten by the next owner.
+        let _ = fs::remove_file(self.folder.join(OWNER));
     }
 }
 
@@ -159,12 +169,17 @@ impl Incoming {
     pub fn publish_path(self, from: &Path, target: &Path) -> Result<(), FetchError> {
         if from.is_file() {
             // A power cut after the rename must not find an empty file under the right name.
-            File::open(from).and_then(|file| file.sync_data()).map_err(FetchError::disk("write", from))?;
+            sync(from).map_err(FetchError::disk("write", from))?;
         }
         replace(from, target)?;
         self.discard();
         Ok(())
     }
+}
+
+/// Waits until the bytes of a file are on the disk. Windows does so only for those who may write it.
+pub(crate) fn sync(path: &Path) -> std::io::Result<()> {
+    OpenOptions::new().write(true).open(path)?.sync_data()
 }
 
 /// Where `name` is in the making below `folder`.
@@ -224,7 +239,9 @@ fn rename(from: &Path, to: &Path) -> std::io::Result<()> {
 /// Where the file system begins that `path`, which need not exist yet, is or will be on.
 pub fn mount_of(path: &Path) -> PathBuf {
     let existing = path.ancestors().find(|folder| folder.exists()).unwrap_or(path);
-    let existing = existing.canonicalize().unwrap_or_else(|_| existing.to_owned());
+    // Windows' canonical paths begin with `\\?\`, which nobody knows as the name of a drive.
+    let real = if cfg!(windows) { std::path::absolute(existing) } else { existing.canonicalize() };
+    let existing = real.unwrap_or_else(|_| existing.to_owned());
     let device = device(&existing);
     let same = existing.ancestors().take_while(|folder| self::device(folder) == device);
     same.last().unwrap_or(&existing).to_owned()
@@ -280,8 +297,8 @@ mod tests {
         }
         let mut names: Vec<_> =
             fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        names.sort();
-        assert_eq!(names, [".lock", "it"]);
+        names.retain(|name| name != LOCK && name != OWNER);
+        assert_eq!(names, ["it"]);
     }
 
     #[test]
