@@ -173,12 +173,15 @@ fn find_yaml(data: &str, places: &Places) -> Result<PathBuf, PlanError> {
         ))
         .with_hint("name its data yaml once you have its images, or fetch one that yolo knows: coco128, coco8, VOC, coco"));
     }
-    Err(PlanError::new(format!(
-        "there is no data set {data}: neither {} nor {} exists",
-        clean(&candidates[0]).display(),
-        clean(&candidates[1]).display()
-    ))
-    .with_hint("name a data yaml, or use --data shapes"))
+    let [here, among] = candidates.map(|path| clean(&path));
+    // An absolute path is the same in both places.
+    let why = if here == among {
+        format!("{} does not exist", here.display())
+    } else {
+        format!("neither {} nor {} exists", here.display(), among.display())
+    };
+    Err(PlanError::new(format!("there is no data set {data}: {why}"))
+        .with_hint("name a data yaml, or use --data shapes"))
 }
 
 fn yamls_in(folder: &Path) -> Vec<String> {
@@ -342,7 +345,8 @@ impl Search {
                 return Err(PlanError::new(format!("{source}: path is {}, not a path", show(other))));
             }
         };
-        if Path::new(path).is_absolute() {
+        // On Windows a path from the root of a drive is absolute enough, though it does not name the drive.
+        if Path::new(path).has_root() {
             return Ok(Self { roots: vec![clean(Path::new(path))], absolute: true });
         }
         let beside = yaml.parent().unwrap_or(&places.working_dir);

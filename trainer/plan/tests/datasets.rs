@@ -40,7 +40,7 @@ impl Bench {
     fn error(&self) -> String {
         let error = self.load().unwrap_err();
         let text = format!("{error}\nhint: {}", error.hint().unwrap_or("none"));
-        text.replace(self.root.path().to_str().unwrap(), "")
+        text.replace(self.root.path().to_str().unwrap(), "").replace('\\', "/")
     }
 }
 
@@ -85,7 +85,8 @@ fn splits_may_be_lists_and_start_with_dots() {
     assert_eq!(data.names, ["cat", "dog"]);
     assert!(data.test.is_empty());
     assert!(warnings[0].ends_with("nc is 3, but there are 2 names; the names count"), "{warnings:?}");
-    assert!(warnings[1].ends_with("yamls/gone do not exist"), "{warnings:?}");
+    let gone = Path::new("yamls").join("gone").display().to_string();
+    assert!(warnings[1].ends_with(&format!("{gone} do not exist")), "{warnings:?}");
 }
 
 #[test]
@@ -149,6 +150,8 @@ fn names_that_are_not_files() {
         assert_eq!(error(name), "the data set coco128 is not on this machine");
     }
     assert!(error("mine.yaml").contains("there is no data set mine.yaml: neither "));
+    let absolute = bench.root.path().join("no.yaml").display().to_string();
+    assert_eq!(error(&absolute), format!("there is no data set {absolute}: {absolute} does not exist"));
     assert!(error("../yamls").contains("is a folder"));
     assert!(error("").contains("--data is empty"));
     assert!(error("shapes").contains("has not been made"));
@@ -165,7 +168,8 @@ fn bytes_that_are_not_text_are_refused() {
 /// The real set that lies beside some checkouts.
 #[test]
 fn a_real_data_set_where_there_is_one() {
-    let yaml = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/bccd/bccd.yaml");
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/bccd/bccd.yaml");
+    let yaml = std::path::absolute(beside).unwrap();
     if !yaml.is_file() {
         println!("skipped: {} is not here", yaml.display());
         return;
