@@ -6,6 +6,8 @@
 #[path = "support/user.rs"]
 mod user;
 
+use std::path::Path;
+
 use user::User;
 
 const WORDS: &str = "--cfg yolov5n --weights= --imgsz 64 --batch 8 --epochs 1 --device cpu --workers 1";
@@ -14,11 +16,16 @@ const WORDS: &str = "--cfg yolov5n --weights= --imgsz 64 --batch 8 --epochs 1 --
 fn data_yamls() {
     let user = User::new();
     user.data();
+    let nowhere = Path::new("not").join("here");
     let cases: [(&str, &str, &[&str]); 6] = [
         ("broken.yaml", "train: [unclosed", &["broken.yaml"]),
         ("noname.yaml", "path: squares\ntrain: images/train\nval: images/val\n", &["noname.yaml", "names"]),
         ("notrain.yaml", "path: squares\nval: images/val\nnames: [a]\n", &["notrain.yaml", "train"]),
-        ("nowhere.yaml", "path: not/here\ntrain: t\nval: v\nnames: [a]\n", &["nowhere.yaml", "not/here"]),
+        (
+            "nowhere.yaml",
+            "path: not/here\ntrain: t\nval: v\nnames: [a]\n",
+            &["nowhere.yaml", nowhere.to_str().unwrap()],
+        ),
         ("empty.yaml", "", &["empty.yaml"]),
         (
             "script.yaml",
@@ -52,59 +59,75 @@ fn options() {
     }
 }
 
-#[test]
-fn an_image_size_off_the_stride_is_rounded_up_with_a_warning() {
-    let user = User::new();
-    user.data();
-    let answer = user
-        .types("train --data squares/squares.yaml --cfg yolov5n --weights= --imgsz 65 --batch 8 --epochs 1 --device cpu --workers 1")
-        .succeeded();
-    assert!(answer.stderr.contains("warning: ") && answer.stderr.contains("96"), "{}", answer.stderr);
-}
+/// What is told once the run begins, which on Windows it does inside WSL.
+#[cfg(unix)]
+mod where_training_runs {
+    use super::*;
 
-#[test]
-fn weights_files() {
-    let user = User::new();
-    user.data();
-    let train =
-        "train --data squares/squares.yaml --imgsz 64 --batch 8 --epochs 1 --device cpu --cfg yolov5n";
-    let cases: [(&str, &[u8]); 3] = [
-        ("page.pt", b"<!DOCTYPE html><html>Not found</html>"),
-        ("cut.pt", b"PK\x03\x04\x14\0\0\0"),
-        ("empty.pt", b""),
-    ];
-    for (name, bytes) in cases {
-        std::fs::write(user.path().join(name), bytes).unwrap();
-        user.types(&format!("{train} --weights {name}")).refused(1, &[name]);
-    }
-    user.types(&format!("{train} --weights nothing.pt")).refused(1, &["nothing.pt"]);
-}
-
-#[test]
-fn labels_and_images_that_are_wrong_are_named_and_left_out() {
-    let user = User::new();
-    user.data();
-    let labels = user.path().join("squares/labels/train");
-    let images = user.path().join("squares/images/train");
-    std::fs::write(labels.join("00.txt"), "0 0.5 0.5 0.2\n").unwrap();
-    std::fs::write(labels.join("01.txt"), "0 0.5 0.5 1.5 0.2\n").unwrap();
-    std::fs::write(labels.join("02.txt"), "0 nan 0.5 0.5 0.2\n").unwrap();
-    std::fs::write(images.join("03.jpg"), "this is text").unwrap();
-    std::fs::write(images.join("04.jpg"), "").unwrap();
-    let answer = user.types(&format!("train --data squares/squares.yaml {WORDS}")).succeeded();
-    for word in ["00.bmp", "01.bmp", "02.bmp", "03.jpg", "04.jpg", "5 corrupt"] {
-        assert!(answer.stderr.contains(word), "{word} is not in:\n{}", answer.stderr);
+    #[test]
+    fn an_image_size_off_the_stride_is_rounded_up_with_a_warning() {
+        let user = User::new();
+        user.data();
+        let answer = user
+            .types("train --data squares/squares.yaml --cfg yolov5n --weights= --imgsz 65 --batch 8 --epochs 1 --device cpu --workers 1")
+            .succeeded();
+        assert!(answer.stderr.contains("warning: ") && answer.stderr.contains("96"), "{}", answer.stderr);
     }
 
-    std::fs::write(labels.join("05.txt"), "7 0.5 0.5 0.2 0.2\n").unwrap();
-    user.types(&format!("train --data squares/squares.yaml {WORDS}")).refused(1, &["05.txt", "7"]);
+    #[test]
+    fn weights_files() {
+        let user = User::new();
+        user.data();
+        let train =
+            "train --data squares/squares.yaml --imgsz 64 --batch 8 --epochs 1 --device cpu --cfg yolov5n";
+        let cases: [(&str, &[u8]); 3] = [
+            ("page.pt", b"<!DOCTYPE html><html>Not found</html>"),
+            ("cut.pt", b"PK\x03\x04\x14\0\0\0"),
+            ("empty.pt", b""),
+        ];
+        for (name, bytes) in cases {
+            std::fs::write(user.path().join(name), bytes).unwrap();
+            user.types(&format!("{train} --weights {name}")).refused(1, &[name]);
+        }
+        user.types(&format!("{train} --weights nothing.pt")).refused(1, &["nothing.pt"]);
+    }
+
+    #[test]
+    fn labels_and_images_that_are_wrong_are_named_and_left_out() {
+        let user = User::new();
+        user.data();
+        let labels = user.path().join("squares/labels/train");
+        let images = user.path().join("squares/images/train");
+        std::fs::write(labels.join("00.txt"), "0 0.5 0.5 0.2\n").unwrap();
+        std::fs::write(labels.join("01.txt"), "0 0.5 0.5 1.5 0.2\n").unwrap();
+        std::fs::write(labels.join("02.txt"), "0 nan 0.5 0.5 0.2\n").unwrap();
+        std::fs::write(images.join("03.jpg"), "this is text").unwrap();
+        std::fs::write(images.join("04.jpg"), "").unwrap();
+        let answer = user.types(&format!("train --data squares/squares.yaml {WORDS}")).succeeded();
+        for word in ["00.bmp", "01.bmp", "02.bmp", "03.jpg", "04.jpg", "5 corrupt"] {
+            assert!(answer.stderr.contains(word), "{word} is not in:\n{}", answer.stderr);
+        }
+
+        std::fs::write(labels.join("05.txt"), "7 0.5 0.5 0.2 0.2\n").unwrap();
+        user.types(&format!("train --data squares/squares.yaml {WORDS}")).refused(1, &["05.txt", "7"]);
+    }
+
+    #[test]
+    fn a_run_folder_that_cannot_be_written() {
+        let user = User::new();
+        user.data();
+        std::fs::write(user.path().join("file"), "").unwrap();
+        user.types(&format!("train --data squares/squares.yaml {WORDS} --project file/runs"))
+            .refused(1, &["file"]);
+    }
 }
 
+#[cfg(windows)]
 #[test]
-fn a_run_folder_that_cannot_be_written() {
+fn a_plan_without_fault_is_sent_to_wsl() {
     let user = User::new();
     user.data();
-    std::fs::write(user.path().join("file"), "").unwrap();
-    user.types(&format!("train --data squares/squares.yaml {WORDS} --project file/runs"))
-        .refused(1, &["file"]);
+    user.types(&format!("train --data squares/squares.yaml {WORDS}"))
+        .refused(1, &["x86-64 Linux", "`yolo setup --wsl`"]);
+    assert!(!user.path().join("runs").exists());
 }

@@ -1,6 +1,8 @@
 //! `yolo doctor --deep` on the processor, with the libtorch and the trainer that `yolo setup` has
 //! installed.
 
+// Ranks run on Linux, and in WSL.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "support/user.rs"]

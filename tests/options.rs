@@ -2,6 +2,8 @@
 //! differs in that option alone. Runs of one seed are the same to the last bit, so a difference is
 //! the option's.
 
+// Ranks run on Linux, and in WSL.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "support/user.rs"]

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::io::{Cursor, Write};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use yolo_data::weights::{DType, TensorData, Value, write_pt};
@@ -18,6 +18,7 @@ use zip::write::SimpleFileOptions;
 mod rude_server;
 #[path = "support/user.rs"]
 mod user;
+#[cfg(target_os = "linux")]
 #[path = "support/wheels.rs"]
 mod wheels;
 
@@ -47,7 +48,7 @@ impl Machine {
             .env_remove("LIBTORCH")
             .env_remove("YOLO_OFFLINE");
         // The trainer itself is not what these tests are about.
-        command.env("YOLO_TRAINER", "/bin/true").stdin(Stdio::null());
+        command.env("YOLO_TRAINER", std::env::current_exe().unwrap()).stdin(Stdio::null());
         command
     }
 
@@ -65,7 +66,7 @@ impl Machine {
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
                 if entry.path().is_dir() {
                     walk(&entry.path(), found);
-                } else if entry.file_name() != ".lock" {
+                } else if !entry.file_name().to_string_lossy().starts_with(".lock") {
                     found.push(entry.path().display().to_string());
                 }
             }
@@ -309,153 +310,193 @@ fn a_training_run_says_what_it_lacks_when_it_may_not_fetch() {
     machine.types("train --offline --data coco8").refused(1, &["coco8.zip", "offline"]);
     machine.types("setup --data coco8").succeeded();
     machine.types("train --offline --data coco8").refused(1, &["yolov5s.pt", "offline"]);
+    #[cfg(target_os = "linux")]
     machine.types("setup --offline --libtorch cu126").refused(1, &["libtorch 2.11.0 (cu126)", "offline"]);
 }
 
+#[cfg(windows)]
 #[test]
-fn a_cuda_variant_comes_with_all_its_wheels_and_is_loaded() {
-    let Some(files) = wheels::cu126() else {
-        println!("skipped: there is no C compiler for the libraries of this test");
-        return;
-    };
-    let machine = Machine::with(files);
-    let plan = machine.json("setup --libtorch cu126 --dry-run --json");
-    assert!(plan["steps"][0]["transfer"].as_u64().unwrap() > wheels::BALLAST as u64, "{plan}");
-    let answer = machine.types("setup --libtorch cu126").succeeded();
-    for words in ["it loads and computes on the CPU", "CUDA 12.6", "0 GPUs", "rests on the mirror"] {
-        assert!(answer.stderr.contains(words), "{words} is not in:\n{}", answer.stderr);
-    }
-    let root = machine.home().join("data/libtorch/2.11.0-cu126");
-    wheels::assert_whole(&root);
-    let asked = machine.server.asked().len();
-    machine.types("setup").succeeded();
-    machine.types("setup --libtorch cu126 --offline").succeeded();
-    assert_eq!(machine.server.asked().len(), asked, "a repeated run asked the server");
-    let list = machine.types("setup --list").succeeded().stdout;
-    assert!(list.contains("cu126") && list.contains("runs use it"), "{list}");
-    // A library that is gone is noticed, and fetched again.
-    fs::remove_file(root.join("lib/libcudart.so.12")).unwrap();
-    machine.types("setup").succeeded();
-    wheels::assert_whole(&root);
-    machine.types("setup --remove cu126").succeeded();
-    assert!(!root.exists());
+fn on_windows_libtorch_is_for_wsl() {
+    coco8().types("setup").refused(1, &["there is no libtorch for windows", "`yolo setup --wsl`"]);
 }
 
-#[test]
-fn a_libtorch_that_does_not_load_is_not_put_in_place() {
-    let Some(mut files) = wheels::cu126() else {
-        println!("skipped: there is no C compiler for the libraries of this test");
-        return;
-    };
-    // Without the runtime wheel's library, libtorch_cuda cannot be loaded.
-    let torch = files.keys().find(|name| name.contains("torch-2.11.0")).unwrap().clone();
-    let text = String::from_utf8(files.remove("/").unwrap()).unwrap();
-    files.insert("/".into(), text.into_bytes());
-    let bytes = files.get_mut(&torch).unwrap();
-    let name = b"libcudart.so.12";
-    let broken = b"libcudarx.so.12";
-    let at: Vec<usize> =
-        bytes.windows(name.len()).enumerate().filter(|(_, part)| part == name).map(|(at, _)| at).collect();
-    // The libraries are compressed; where the name is not seen, the checksum tells instead.
-    for at in &at {
-        bytes[*at..at + name.len()].copy_from_slice(broken);
-    }
-    let half = bytes.len() / 2;
-    bytes[half] ^= 1;
-    let machine = Machine::with(files);
-    let answer = machine.types("setup --libtorch cu126");
-    assert_eq!(answer.code, Some(1), "{}", answer.stderr);
-    assert!(!machine.home().join("data/libtorch/2.11.0-cu126").exists());
-}
+/// Libtorch exists for Linux, and kills and Ctrl-C are signals there.
+#[cfg(target_os = "linux")]
+mod on_linux {
+    use super::*;
 
-/// Kills a child once the server has sent so many bytes more, and a little later when it is asked
-/// for more than there are. Whether the child was still at work.
-fn kill_after(mut child: Child, server: &RudeServer, bytes: usize, later: Duration) -> bool {
-    let (before, began) = (server.sent(), Instant::now());
-    while server.sent() - before < bytes && child.try_wait().unwrap().is_none() {
-        assert!(began.elapsed() < Duration::from_secs(60), "the child neither fetched nor ended");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    std::thread::sleep(later);
-    let inside = child.try_wait().unwrap().is_none();
-    let _ = child.kill();
-    child.wait().unwrap();
-    inside
-}
-
-#[test]
-fn killed_at_two_hundred_random_moments_the_next_run_finishes() {
-    let Some(files) = wheels::cu126() else {
-        println!("skipped: there is no C compiler for the libraries of this test");
-        return;
-    };
-    let paths: Vec<String> = files.keys().filter(|path| path.ends_with(".whl")).cloned().collect();
-    let server = RudeServer::start(files);
-    let (mut inside, mut resumed, mut state) = (0, 0, 0x9e37_79b9_u64);
-    for _ in 0..200 {
-        let machine = Machine { user: User::new(), server: RudeServer::start(HashMap::new()) };
-        let start = |words: &str| {
-            let mut command = machine.command(words);
-            command.env("YOLO_MIRROR", server.url("")).stderr(Stdio::piped()).stdout(Stdio::null());
-            command.spawn().unwrap()
+    #[test]
+    fn a_cuda_variant_comes_with_all_its_wheels_and_is_loaded() {
+        let Some(files) = wheels::cu126() else {
+            println!("skipped: there is no C compiler for the libraries of this test");
+            return;
         };
-        // Slow enough that most moments lie inside the transfer.
-        paths.iter().for_each(|path| server.behave(path, &[Manner::Limit(16 << 20)]));
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        // A moment is a number of bytes; one in four lies behind the last of them.
-        let moment = (state >> 33) as usize % (wheels::BALLAST * 4 / 3);
-        let later = Duration::from_millis(if moment > wheels::BALLAST { (state >> 40) % 100 } else { 0 });
-        let child = start("setup --libtorch cu126");
-        inside += usize::from(kill_after(child, &server, moment.min(wheels::BALLAST), later));
-        let root = machine.home().join("data/libtorch/2.11.0-cu126");
-        if root.exists() {
-            wheels::assert_whole(&root);
+        let machine = Machine::with(files);
+        let plan = machine.json("setup --libtorch cu126 --dry-run --json");
+        assert!(plan["steps"][0]["transfer"].as_u64().unwrap() > wheels::BALLAST as u64, "{plan}");
+        let answer = machine.types("setup --libtorch cu126").succeeded();
+        for words in ["it loads and computes on the CPU", "CUDA 12.6", "0 GPUs", "rests on the mirror"] {
+            assert!(answer.stderr.contains(words), "{words} is not in:\n{}", answer.stderr);
         }
-        let unfinished = machine.home().join("data/libtorch/.incoming-2.11.0-cu126/parts");
-        resumed += usize::from(unfinished.is_dir());
-        paths.iter().for_each(|path| server.behave(path, &[Manner::Fine]));
-        Answer::from(start("setup --libtorch cu126").wait_with_output().unwrap()).succeeded();
+        let root = machine.home().join("data/libtorch/2.11.0-cu126");
         wheels::assert_whole(&root);
-        let left: Vec<_> = fs::read_dir(machine.home().join("data/libtorch"))
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .filter(|name| name.starts_with(".incoming"))
-            .collect();
-        assert!(left.is_empty(), "{left:?}");
+        let asked = machine.server.asked().len();
+        machine.types("setup").succeeded();
+        machine.types("setup --libtorch cu126 --offline").succeeded();
+        assert_eq!(machine.server.asked().len(), asked, "a repeated run asked the server");
+        let list = machine.types("setup --list").succeeded().stdout;
+        assert!(list.contains("cu126") && list.contains("runs use it"), "{list}");
+        // A library that is gone is noticed, and fetched again.
+        fs::remove_file(root.join("lib/libcudart.so.12")).unwrap();
+        machine.types("setup").succeeded();
+        wheels::assert_whole(&root);
+        machine.types("setup --remove cu126").succeeded();
+        assert!(!root.exists());
     }
-    assert!(
-        inside > 50 && resumed > 20,
-        "{inside} kills inside a run, {resumed} with something to go on with"
-    );
-}
 
-#[test]
-fn what_came_before_a_kill_does_not_come_again() {
-    let Some(files) = wheels::cu126() else {
-        println!("skipped: there is no C compiler for the libraries of this test");
-        return;
-    };
-    let machine = Machine::with(files.clone());
-    for path in files.keys().filter(|path| path.contains("torch-2.11.0")) {
-        machine.server.behave(path, &[Manner::Limit(1 << 20)]);
+    #[test]
+    fn a_libtorch_that_does_not_load_is_not_put_in_place() {
+        let Some(mut files) = wheels::cu126() else {
+            println!("skipped: there is no C compiler for the libraries of this test");
+            return;
+        };
+        // Without the runtime wheel's library, libtorch_cuda cannot be loaded.
+        let torch = files.keys().find(|name| name.contains("torch-2.11.0")).unwrap().clone();
+        let text = String::from_utf8(files.remove("/").unwrap()).unwrap();
+        files.insert("/".into(), text.into_bytes());
+        let bytes = files.get_mut(&torch).unwrap();
+        let name = b"libcudart.so.12";
+        let broken = b"libcudarx.so.12";
+        let at: Vec<usize> = bytes
+            .windows(name.len())
+            .enumerate()
+            .filter(|(_, part)| part == name)
+            .map(|(at, _)| at)
+            .collect();
+        // The libraries are compressed; where the name is not seen, the checksum tells instead.
+        for at in &at {
+            bytes[*at..at + name.len()].copy_from_slice(broken);
+        }
+        let half = bytes.len() / 2;
+        bytes[half] ^= 1;
+        let machine = Machine::with(files);
+        let answer = machine.types("setup --libtorch cu126");
+        assert_eq!(answer.code, Some(1), "{}", answer.stderr);
+        assert!(!machine.home().join("data/libtorch/2.11.0-cu126").exists());
     }
-    let parts = machine.home().join("data/libtorch/.incoming-2.11.0-cu126/parts");
-    let mut child = machine.command("setup --libtorch cu126").stderr(Stdio::null()).spawn().unwrap();
-    let size = |extension: &str| -> u64 {
-        let entries = fs::read_dir(&parts).into_iter().flatten().flatten();
-        let of_kind =
-            entries.filter(|entry| entry.path().extension().is_some_and(|found| found == extension));
-        of_kind.map(|entry| entry.metadata().map_or(0, |data| data.len())).sum()
-    };
-    user::until("half of the wheel", || (size("part") > wheels::BALLAST as u64 / 2).then_some(()));
-    child.kill().unwrap();
-    child.wait().unwrap();
-    let (kept, before) = (size("part"), machine.server.sent());
-    files.keys().for_each(|path| machine.server.behave(path, &[Manner::Fine]));
-    machine.types("setup --libtorch cu126").succeeded();
-    let again = (machine.server.sent() - before) as u64;
-    // Directories and METADATA are read again; they have some kilobytes.
-    assert!(again < wheels::BALLAST as u64 - kept + 300_000, "{again} bytes came again, {kept} were kept");
+
+    /// Kills a child once the server has sent so many bytes more, and a little later when it is asked
+    /// for more than there are. Whether the child was still at work.
+    fn kill_after(
+        mut child: std::process::Child,
+        server: &RudeServer,
+        bytes: usize,
+        later: Duration,
+    ) -> bool {
+        let (before, began) = (server.sent(), Instant::now());
+        while server.sent() - before < bytes && child.try_wait().unwrap().is_none() {
+            assert!(began.elapsed() < Duration::from_secs(60), "the child neither fetched nor ended");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(later);
+        let inside = child.try_wait().unwrap().is_none();
+        let _ = child.kill();
+        child.wait().unwrap();
+        inside
+    }
+
+    #[test]
+    fn killed_at_two_hundred_random_moments_the_next_run_finishes() {
+        let Some(files) = wheels::cu126() else {
+            println!("skipped: there is no C compiler for the libraries of this test");
+            return;
+        };
+        let paths: Vec<String> = files.keys().filter(|path| path.ends_with(".whl")).cloned().collect();
+        let server = RudeServer::start(files);
+        let (mut inside, mut resumed, mut state) = (0, 0, 0x9e37_79b9_u64);
+        for _ in 0..200 {
+            let machine = Machine { user: User::new(), server: RudeServer::start(HashMap::new()) };
+            let start = |words: &str| {
+                let mut command = machine.command(words);
+                command.env("YOLO_MIRROR", server.url("")).stderr(Stdio::piped()).stdout(Stdio::null());
+                command.spawn().unwrap()
+            };
+            // Slow enough that most moments lie inside the transfer.
+            paths.iter().for_each(|path| server.behave(path, &[Manner::Limit(16 << 20)]));
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            // A moment is a number of bytes; one in four lies behind the last of them.
+            let moment = (state >> 33) as usize % (wheels::BALLAST * 4 / 3);
+            let later = Duration::from_millis(if moment > wheels::BALLAST { (state >> 40) % 100 } else { 0 });
+            let child = start("setup --libtorch cu126");
+            inside += usize::from(kill_after(child, &server, moment.min(wheels::BALLAST), later));
+            let root = machine.home().join("data/libtorch/2.11.0-cu126");
+            if root.exists() {
+                wheels::assert_whole(&root);
+            }
+            let unfinished = machine.home().join("data/libtorch/.incoming-2.11.0-cu126/parts");
+            resumed += usize::from(unfinished.is_dir());
+            paths.iter().for_each(|path| server.behave(path, &[Manner::Fine]));
+            Answer::from(start("setup --libtorch cu126").wait_with_output().unwrap()).succeeded();
+            wheels::assert_whole(&root);
+            let left: Vec<_> = fs::read_dir(machine.home().join("data/libtorch"))
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .filter(|name| name.starts_with(".incoming"))
+                .collect();
+            assert!(left.is_empty(), "{left:?}");
+        }
+        assert!(
+            inside > 50 && resumed > 20,
+            "{inside} kills inside a run, {resumed} with something to go on with"
+        );
+    }
+
+    #[test]
+    fn what_came_before_a_kill_does_not_come_again() {
+        let Some(files) = wheels::cu126() else {
+            println!("skipped: there is no C compiler for the libraries of this test");
+            return;
+        };
+        let machine = Machine::with(files.clone());
+        for path in files.keys().filter(|path| path.contains("torch-2.11.0")) {
+            machine.server.behave(path, &[Manner::Limit(1 << 20)]);
+        }
+        let parts = machine.home().join("data/libtorch/.incoming-2.11.0-cu126/parts");
+        let mut child = machine.command("setup --libtorch cu126").stderr(Stdio::null()).spawn().unwrap();
+        let size = |extension: &str| -> u64 {
+            let entries = fs::read_dir(&parts).into_iter().flatten().flatten();
+            let of_kind =
+                entries.filter(|entry| entry.path().extension().is_some_and(|found| found == extension));
+            of_kind.map(|entry| entry.metadata().map_or(0, |data| data.len())).sum()
+        };
+        user::until("half of the wheel", || (size("part") > wheels::BALLAST as u64 / 2).then_some(()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let (kept, before) = (size("part"), machine.server.sent());
+        files.keys().for_each(|path| machine.server.behave(path, &[Manner::Fine]));
+        machine.types("setup --libtorch cu126").succeeded();
+        let again = (machine.server.sent() - before) as u64;
+        // Directories and METADATA are read again; they have some kilobytes.
+        assert!(
+            again < wheels::BALLAST as u64 - kept + 300_000,
+            "{again} bytes came again, {kept} were kept"
+        );
+    }
+
+    #[test]
+    fn an_interrupted_setup_says_that_what_came_is_kept() {
+        let machine = coco8();
+        machine.server.behave("/coco8.zip", &[Manner::Fine, Manner::Fine, Manner::Fine, Manner::Stall(10)]);
+        let child = machine.command("setup --data coco8").stderr(Stdio::piped()).spawn().unwrap();
+        user::until("the download", || {
+            machine.home().join("data/datasets/.incoming-coco8/parts").is_dir().then_some(())
+        });
+        std::thread::sleep(Duration::from_millis(200));
+        user::send(child.id(), 2);
+        let answer = Answer::from(child.wait_with_output().unwrap());
+        assert_eq!(answer.code, Some(130), "{}", answer.stderr);
+        assert!(answer.stderr.contains("what came is kept"), "{}", answer.stderr);
+    }
 }
 
 #[test]
@@ -478,19 +519,4 @@ fn two_setups_at_once_install_once() {
         Answer::from(child.wait_with_output().unwrap()).succeeded();
     }
     assert!(machine.home().join("data/datasets/coco8/images/train/0.bmp").is_file());
-}
-
-#[test]
-fn an_interrupted_setup_says_that_what_came_is_kept() {
-    let machine = coco8();
-    machine.server.behave("/coco8.zip", &[Manner::Fine, Manner::Fine, Manner::Fine, Manner::Stall(10)]);
-    let child = machine.command("setup --data coco8").stderr(Stdio::piped()).spawn().unwrap();
-    user::until("the download", || {
-        machine.home().join("data/datasets/.incoming-coco8/parts").is_dir().then_some(())
-    });
-    std::thread::sleep(Duration::from_millis(200));
-    user::send(child.id(), 2);
-    let answer = Answer::from(child.wait_with_output().unwrap());
-    assert_eq!(answer.code, Some(130), "{}", answer.stderr);
-    assert!(answer.stderr.contains("what came is kept"), "{}", answer.stderr);
 }

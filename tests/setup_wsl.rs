@@ -27,9 +27,16 @@ mod windows {
     use super::user::{Answer, User};
     use serde_json::json;
 
-    /// A user's folder on a PC whose WSL answers with these.
+    /// The Windows user's folder, whose name is one of a person.
+    fn profile(user: &User) -> std::path::PathBuf {
+        let profile = user.path().join("Zoë Müller");
+        std::fs::create_dir_all(&profile).unwrap();
+        profile
+    }
+
+    /// A user on a PC whose WSL answers with these.
     fn types(user: &User, answers: &[serde_json::Value], words: &str) -> Answer {
-        let folder = user.path().join("answers");
+        let folder = profile(user).join("answers");
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("answers.json"), json!(answers).to_string()).unwrap();
         let yolo = std::path::Path::new(env!("CARGO_BIN_EXE_yolo"));
@@ -38,8 +45,8 @@ mod windows {
         command
             .env("YOLO_WSL", stand_in)
             .env("STAND_IN_WSL", &folder)
-            .env("USERPROFILE", user.path())
-            .env("YOLO_HOME", user.path().join("yolo home"));
+            .env("USERPROFILE", profile(user))
+            .env("YOLO_HOME", profile(user).join("yolo home"));
         Answer::from(command.stdin(std::process::Stdio::null()).output().unwrap())
     }
 
@@ -60,20 +67,20 @@ mod windows {
     fn a_pc_is_set_up_and_its_file_keeps_what_was_not_asked() {
         let user = User::new();
         let before = "# città\r\n[wsl2]\r\nmemory = 8   # GB!\r\n\r\n[experimental]\r\nsparseVhd=true\r\n";
-        std::fs::write(user.path().join(".wslconfig"), before).unwrap();
+        std::fs::write(profile(&user).join(".wslconfig"), before).unwrap();
         let answer = types(&user, &italian(), "setup --wsl").succeeded();
         assert!(answer.stdout.contains("wsl.exe -d Ubuntu"), "{}", answer.stdout);
         assert!(answer.stderr.contains("`memory=8` means 8 bytes"), "{}", answer.stderr);
-        let after = std::fs::read_to_string(user.path().join(".wslconfig")).unwrap();
+        let after = std::fs::read_to_string(profile(&user).join(".wslconfig")).unwrap();
         assert!(
             after.starts_with("# città\r\n[wsl2]\r\nmemory = ") && after.contains("B   # GB!\r\n"),
             "{after}"
         );
         assert!(after.ends_with("\r\n\r\n[experimental]\r\nsparseVhd=true\r\n"), "{after}");
-        assert_eq!(std::fs::read_to_string(user.path().join(".wslconfig.before-yolo")).unwrap(), before);
+        assert_eq!(std::fs::read_to_string(profile(&user).join(".wslconfig.before-yolo")).unwrap(), before);
         // A second time there is nothing to write.
         types(&user, &italian(), "setup --wsl").succeeded();
-        assert!(!user.path().join(".wslconfig.before-yolo-2").exists());
+        assert!(!profile(&user).join(".wslconfig.before-yolo-2").exists());
     }
 
     #[test]
@@ -83,7 +90,7 @@ mod windows {
         let plan: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
         let ids: Vec<_> = plan["steps"].as_array().unwrap().iter().map(|step| step["id"].clone()).collect();
         assert_eq!(ids, ["write-config", "setup-inside"]);
-        assert!(!user.path().join(".wslconfig").exists());
+        assert!(!profile(&user).join(".wslconfig").exists());
     }
 
     #[test]

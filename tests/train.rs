@@ -1,6 +1,8 @@
 //! `yolo train` and `yolo val` as a user runs them: a run to its files, the same numbers again,
 //! an interruption and its continuation, and runs on two ranks.
 
+// Ranks run on Linux, and in WSL.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "support/user.rs"]

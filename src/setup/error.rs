@@ -196,7 +196,11 @@ impl SetupError {
                 "it needs glibc 2.28 or newer and, for CUDA, zlib (Debian, Ubuntu: `sudo apt install zlib1g`); \
                  what came is kept: run the same command again, or take another variant with --libtorch",
             ),
-            Self::Platform(_) => Some("on Windows use WSL2; elsewhere an x86-64 Linux machine is needed"),
+            Self::Platform(_) => Some(if cfg!(windows) {
+                "on Windows training runs inside WSL2: type `yolo setup --wsl`"
+            } else {
+                "an x86-64 Linux machine is needed, or Windows with WSL2"
+            }),
             Self::Named { .. } | Self::NoHeaders { .. } => Some(
                 "name a folder of libtorch 2.11.0 that holds lib/libtorch_cpu.so and include, or unset LIBTORCH \
                  and yolo fetches its own",

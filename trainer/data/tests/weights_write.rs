@@ -1,7 +1,8 @@
 //! Checkpoints that are written: our own reader and PyTorch read back what was given, and a kill
 //! or a full disk at any moment leaves a whole file, the old or the new.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -159,7 +160,7 @@ fn a_folder_that_is_not_there_is_said_to_be_missing() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_leaves_the_old_checkpoint() {
-    struct Mounted(PathBuf);
+    struct Mounted(std::path::PathBuf);
     impl Drop for Mounted {
         fn drop(&mut self) {
             let _ = Command::new("umount").arg(&self.0).status();
@@ -207,15 +208,26 @@ fn a_kill_at_any_moment_leaves_the_old_file_or_the_new() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("last.pt");
     weights::write_pt(&path, &large_state(0)).unwrap();
+    let names = || {
+        let entries = std::fs::read_dir(folder.path()).unwrap();
+        entries.map(|entry| entry.unwrap().file_name()).collect::<BTreeSet<_>>()
+    };
     let mut unfinished = 0;
     for turn in 0..25u64 {
+        let before = names();
         let mut victim = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "writes_forever_when_asked_to"])
             .env(VICTIM, &path)
             .stdout(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_millis(20 + turn * 37 % 61));
+        // A moment counts from the first unfinished file that comes or goes, however slowly it starts.
+        // The old file is not looked at: Windows replaces none that another process has open.
+        let start = std::time::Instant::now();
+        while names() == before && start.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_millis(turn * 37 % 61));
         victim.kill().unwrap();
         victim.wait().unwrap();
         let root = weights::read(&path).unwrap().root;
