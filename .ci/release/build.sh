@@ -42,8 +42,8 @@ rm -rf "$work"
 mkdir -p "$work/$linux" dist
 
 # Files, owners and times of an archive depend on the commit alone.
+# SOURCE_DATE_EPOCH is not set: cc would compile all C and C++ anew for it, torch-sys among them.
 when=$(git log -1 --format=%ct 2>/dev/null || echo 0)
-export SOURCE_DATE_EPOCH=$when
 pack() { # folder, in $work, into dist/
   tar -C "$work" --sort=name --mtime="@$when" --owner=0 --group=0 --numeric-owner -cf - "$1" | gzip -n -9 >"dist/$1.tar.gz"
 }
