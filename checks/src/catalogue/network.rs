@@ -1,6 +1,6 @@
 //! Network and ports: the rows of the catalogue.
 
-use super::{Area, Entry};
+use super::{Area, Entry, Fix};
 use crate::finding::Status;
 
 pub(super) const ROWS: &[Entry] = &[
@@ -71,7 +71,10 @@ pub(super) const ROWS: &[Entry] = &[
         title: "A variable names an interface that is not there",
         cause: "ranks may use the interfaces of this variable only; with none, NCCL ends with \"no socket interface found\"",
         remedy: Some("name an interface that is there, or unset the variable"),
-        fix: None,
+        fix: Some(Fix {
+            does: "name a better interface, or unset the variable, in the file to source",
+            undo: "the script that it names puts back the file of variables",
+        }),
         detects: &["nccl-ifname-wrong"],
     },
     Entry {
@@ -81,7 +84,10 @@ pub(super) const ROWS: &[Entry] = &[
         title: "A variable allows only the loopback interface",
         cause: "over lo a machine reaches itself alone",
         remedy: Some("name the interface that leads to the other machines"),
-        fix: None,
+        fix: Some(Fix {
+            does: "name a better interface, or unset the variable, in the file to source",
+            undo: "the script that it names puts back the file of variables",
+        }),
         detects: &["nccl-ifname-lo-multinode"],
     },
     Entry {

@@ -4,6 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::leads_out;
+use crate::change::Change;
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, Interface, Unknown};
 use crate::finding::{Finding, Status};
@@ -120,11 +121,16 @@ impl Choice {
     }
 
     fn mend(&self, finding: Finding, best: Option<&Interface>) -> Finding {
-        let is_variable = self.place == self.name;
-        match best {
-            Some(best) if is_variable => finding.command(format!("export {}={}", self.name, best.name)),
-            _ if is_variable => finding.command(format!("unset {}", self.name)),
-            Some(best) => finding.remedy(format!("write {}={} there", self.name, best.name)),
+        let value = best.map(|best| best.name.clone());
+        if self.place == self.name {
+            let command = match &value {
+                Some(value) => format!("export {}={value}", self.name),
+                None => format!("unset {}", self.name),
+            };
+            return finding.command(command).change(Change::Variable { name: self.name.to_owned(), value });
+        }
+        match value {
+            Some(value) => finding.remedy(format!("write {}={value} there", self.name)),
             None => finding.remedy("remove that line"),
         }
     }
