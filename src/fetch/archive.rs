@@ -34,7 +34,7 @@ pub struct Archive {
 
 #[derive(Debug, Clone)]
 pub(super) enum Source {
-    Http(Remote),
+    Http(Box<Remote>),
     File(PathBuf),
 }
 
@@ -105,7 +105,7 @@ impl Archive {
         let source = if let Some(path) = file_path(address)? {
             Source::File(path)
         } else {
-            Source::Http(Remote::new(client.clone(), address)?)
+            Source::Http(Box::new(Remote::new(client.clone(), address)?))
         };
         Ok(Self { source })
     }
@@ -176,9 +176,9 @@ impl Archive {
     ) -> Result<Box<dyn Read + 'a>, FetchError> {
         Ok(match &self.source {
             Source::Http(remote) if end - start >= parallel::WORTH_IT => {
-                Box::new(Parallel::range(remote.clone(), start, end, progress))
+                Box::new(Parallel::range(Remote::clone(remote), start, end, progress))
             }
-            Source::Http(remote) => Box::new(Body::range(remote.clone(), start, end, progress)),
+            Source::Http(remote) => Box::new(Body::range(Remote::clone(remote), start, end, progress)),
             Source::File(path) => {
                 let mut file = File::open(path).map_err(FetchError::disk("open", path))?;
                 file.seek(SeekFrom::Start(start)).map_err(FetchError::disk("read", path))?;

@@ -11,6 +11,7 @@ use super::body::Body;
 use super::directory::{self, LOCAL, LocalHeader, Method};
 use super::hash::Sha256;
 use super::meter::{Announcing, Counting, Hashing, Meter};
+use super::remote::Remote;
 use super::unpack::{self, Sums, Trouble};
 use super::{FetchError, Pick};
 
@@ -29,7 +30,7 @@ impl Archive {
         let file_meter = meter.file(&self.name(), None);
         let reader: Box<dyn Read + '_> = match &self.source {
             Source::Http(remote) => Box::new(Announcing {
-                body: Body::whole(remote.clone(), file_meter.progress()),
+                body: Body::whole(Remote::clone(remote), file_meter.progress()),
                 file: &file_meter,
                 announced: false,
             }),
