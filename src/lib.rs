@@ -38,6 +38,11 @@ pub fn run() -> ExitCode {
         Command::LookAtLibtorch { folder } => look_at_libtorch(folder, &printer),
     };
     match done {
+        Ok(_) if printer.lost().is_some() => {
+            let why = printer.lost().unwrap_or_default();
+            printer.error(format!("what was asked for cannot be written to stdout: {why}"), None);
+            ExitCode::FAILURE
+        }
         Ok(code) => code,
         Err(error) => {
             printer.error(&error, error.hint());

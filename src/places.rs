@@ -21,6 +21,12 @@ pub enum PlacesError {
     /// Neither a home folder nor `YOLO_HOME`.
     #[error("the home folder of this user is not known; set HOME, or YOLO_HOME to a folder for yolo's files")]
     NoHome,
+    /// `YOLO_HOME` is a file, or lies below one.
+    #[error("YOLO_HOME is {}, which is no folder and cannot become one; set it to a folder for yolo's files", path.display())]
+    NoFolder {
+        /// Its value.
+        path: PathBuf,
+    },
     /// `YOLO_HOME` is relative and the working folder cannot be read.
     #[error("YOLO_HOME is {path}, which cannot be made absolute; set it to an absolute path")]
     Relative {
@@ -45,7 +51,11 @@ impl Places {
         if let Some(home) = home.filter(|home| !home.is_empty()) {
             let path = PathBuf::from(home);
             let path = std::path::absolute(&path).map_err(|source| PlacesError::Relative { path, source })?;
-            return Ok(Self::under(&path));
+            // A folder that is not there yet is made when something is put into it.
+            return match path.ancestors().find(|part| part.exists()) {
+                Some(part) if !part.is_dir() => Err(PlacesError::NoFolder { path }),
+                _ => Ok(Self::under(&path)),
+            };
         }
         let base = etcetera::choose_base_strategy().map_err(|_| PlacesError::NoHome)?;
         Ok(Self {

@@ -276,6 +276,72 @@ fn weights() -> Vec<u8> {
     fs::read(path).unwrap()
 }
 
+/// Weights that differ from [`weights`] in the value of their first byte.
+fn other_weights() -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("w.pt");
+    let mut bytes = vec![0; 24];
+    bytes[0] = 1;
+    let tensor = TensorData { dtype: DType::F32, shape: vec![2, 3], bytes };
+    let state = Value::Dict(vec![(Value::Str("model.0.weight".into()), Value::Tensor(tensor))]);
+    write_pt(&path, &Value::Dict(vec![(Value::Str("model".into()), state)])).unwrap();
+    fs::read(path).unwrap()
+}
+
+#[test]
+fn other_weights_of_the_same_name_are_not_replaced() {
+    let files = HashMap::from([
+        ("/one/best.pt".to_owned(), weights()),
+        ("/two/best.pt".to_owned(), other_weights()),
+        ("/one/yolov5n.pt".to_owned(), weights()),
+    ]);
+    let machine = Machine::with(files);
+    let (one, two) = (machine.server.url("/one/best.pt"), machine.server.url("/two/best.pt"));
+    machine
+        .types(&format!("setup --weights {one} {two}"))
+        .refused(1, &["holds other weights", "/one/best.pt"]);
+    assert_eq!(fs::read(machine.home().join("data/weights/best.pt")).unwrap(), weights());
+    // The same bytes from elsewhere are the same weights.
+    fs::write(machine.user.path().join("best.pt"), weights()).unwrap();
+    machine.types("setup --weights best.pt").succeeded();
+    // A published name means the published file.
+    machine.types(&format!("setup --weights {}", machine.server.url("/one/yolov5n.pt"))).succeeded();
+    machine.types("setup --weights yolov5n").refused(1, &["holds other weights", "yolo setup --remove"]);
+    machine.types("setup --remove yolov5n").succeeded();
+    // Nor is a file replaced that somebody has put there by hand.
+    fs::write(machine.home().join("data/weights/mine.pt"), "precious").unwrap();
+    fs::write(machine.user.path().join("mine.pt"), weights()).unwrap();
+    machine.types("setup --weights mine.pt").refused(1, &["mine.pt", "was not put there by setup"]);
+    assert_eq!(fs::read(machine.home().join("data/weights/mine.pt")).unwrap(), b"precious");
+}
+
+#[test]
+fn a_mirror_or_a_home_that_cannot_be_is_named() {
+    let machine = coco8();
+    for mirror in ["/no/such/folder", "ftp://host/x", "somewhere"] {
+        let mut command = machine.command("setup --data coco8");
+        let answer = Answer::from(command.env("YOLO_MIRROR", mirror).output().unwrap());
+        answer.refused(1, &["YOLO_MIRROR is", mirror]);
+    }
+    let file = machine.user.path().join("a file");
+    fs::write(&file, "").unwrap();
+    for words in ["setup --list", "setup --data coco8"] {
+        let mut command = machine.command(words);
+        let answer = Answer::from(command.env("YOLO_HOME", &file).output().unwrap());
+        answer.refused(1, &["YOLO_HOME is", "a file", "no folder"]);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_result_that_cannot_be_written_is_an_error() {
+    let machine = coco8();
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = machine.command("setup --data coco8 --dry-run --json");
+    let answer = Answer::from(command.stdout(full).output().unwrap());
+    answer.refused(1, &["cannot be written to stdout"]);
+}
+
 #[test]
 fn weights_of_an_address_or_path_are_opened_and_counted() {
     let machine = Machine::with(HashMap::from([("/best.pt".to_owned(), weights())]));

@@ -15,10 +15,10 @@ use super::meter::{Announcing, Counting, FileMeter, Meter};
 use super::parallel::{self, Parallel};
 use super::remote::Remote;
 use super::spool::{Label, Spool};
-use super::{Client, Event, FetchError, free_bytes};
+use super::{Client, Event, FetchError, Policy, Progress, free_bytes};
 
 /// Room that must be left beside a file.
-const MARGIN: u64 = 16 << 20;
+pub(crate) const MARGIN: u64 = 16 << 20;
 
 /// A file that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +72,12 @@ pub fn download(
         }
     }
     Err(FetchError::NoSource { name: wanted.name.clone(), refusals })
+}
+
+/// The length of a file on a server, asked once; `None` where it does not tell.
+pub fn length_of(client: &Client, source: &str, progress: &dyn Progress) -> Option<u64> {
+    let once = Client { policy: Policy { attempts: 1, ..client.policy.clone() }, ..client.clone() };
+    Remote::new(once, source).ok()?.probe(progress).ok()?.map(|identity| identity.length)
 }
 
 fn from_source(

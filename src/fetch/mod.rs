@@ -26,7 +26,8 @@ mod take;
 mod unpack;
 
 pub use archive::{Archive, Selection, Unpacked};
-pub use download::{Downloaded, Wanted, download};
+pub(crate) use download::MARGIN;
+pub use download::{Downloaded, Wanted, download, length_of};
 pub use error::FetchError;
 pub use extract::{Contents, Measure, extract, measure};
 pub(crate) use hash::Sha256;

@@ -187,6 +187,8 @@ impl Remote {
             refused(format!("{why}; check the address, and HTTPS_PROXY if this network needs a proxy"))
         } else if error.is_builder() || error.is_request() && why.contains("invalid") {
             refused(why)
+        } else if let (true, Some(proxy)) = (error.is_connect(), proxy_of(self.url.scheme())) {
+            Attempt::transient(format!("{why}; {proxy}"))
         } else {
             Attempt::transient(why)
         }
@@ -263,6 +265,15 @@ fn status_hint(status: StatusCode) -> &'static str {
         StatusCode::NOT_FOUND | StatusCode::GONE => "; the file is not there",
         _ => "",
     }
+}
+
+/// The proxy through which addresses of a scheme are asked, and the variable that names it.
+fn proxy_of(scheme: &str) -> Option<String> {
+    let own = if scheme == "https" { ["HTTPS_PROXY", "https_proxy"] } else { ["HTTP_PROXY", "http_proxy"] };
+    own.into_iter().chain(["ALL_PROXY", "all_proxy"]).find_map(|name| {
+        let proxy = std::env::var(name).ok().filter(|proxy| !proxy.is_empty())?;
+        Some(format!("{name} sends it through the proxy {}", Redacted::new(&proxy)))
+    })
 }
 
 /// How the client's layers begin when the reason lies below them.

@@ -10,6 +10,7 @@ mod wrap;
 
 use std::fmt::Display;
 use std::io::{IsTerminal as _, Write as _};
+use std::sync::{Arc, OnceLock};
 
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -28,13 +29,15 @@ const HINT: Style = AnsiColor::Cyan.on_default().bold();
 pub(crate) struct Printer {
     quiet: bool,
     terminal: bool,
+    /// Why a result did not reach stdout.
+    lost: Arc<OnceLock<String>>,
 }
 
 impl Printer {
     /// A printer that keeps talk to itself when `quiet` is set. Errors, warnings and results are
     /// always said.
     pub(crate) fn new(quiet: bool) -> Self {
-        Self { quiet, terminal: std::io::stderr().is_terminal() }
+        Self { quiet, terminal: std::io::stderr().is_terminal(), lost: Arc::default() }
     }
 
     /// Whether stderr is a terminal, where a progress line can be drawn.
@@ -44,8 +47,18 @@ impl Printer {
 
     /// A result, to stdout.
     pub(crate) fn result(&self, text: impl Display) {
-        // A reader that has gone away, such as `head`, wants no more results.
-        let _ = writeln!(anstream::stdout(), "{text}");
+        match writeln!(anstream::stdout(), "{text}") {
+            // A reader that has gone away, such as `head`, wants no more results.
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                self.lost.get_or_init(|| error.to_string());
+            }
+            _ => {}
+        }
+    }
+
+    /// Why results were lost, for example on a full disk.
+    pub(crate) fn lost(&self) -> Option<&str> {
+        self.lost.get().map(String::as_str)
     }
 
     /// Talk, to stderr.

@@ -22,7 +22,7 @@ pub(crate) fn plan(steps: &[Step], disks: &[Disk]) -> String {
                     }
                     (Some(transfer), None) => format!("{} to fetch", bytes(transfer)),
                     (None, Some(size)) => format!("about {} on the disk", bytes(size)),
-                    (None, None) => "its server does not tell the size".to_owned(),
+                    (None, None) => "of a size that is not told before".to_owned(),
                 };
                 format!("  fetch   {}: {size}, into {}", step.what, step.place.display())
             }

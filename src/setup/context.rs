@@ -1,8 +1,10 @@
 //! What every step of the setup needs: where things go, whether it may fetch, and who listens.
 
+use std::path::Path;
 use std::sync::OnceLock;
 
-use crate::fetch::{Client, FetchError, Policy, Progress};
+use super::SetupError;
+use crate::fetch::{Client, FetchError, Policy, Progress, Redacted};
 use crate::places::Places;
 
 /// The surroundings of a setup.
@@ -40,7 +42,26 @@ impl<'a> Context<'a> {
     }
 
     /// The address or folder that `YOLO_MIRROR` names.
-    pub fn mirror(&self) -> Option<String> {
-        std::env::var("YOLO_MIRROR").ok().filter(|mirror| !mirror.trim().is_empty())
+    ///
+    /// # Errors
+    /// When it names neither: a user who sets it does not want to be served by somebody else.
+    pub fn mirror(&self) -> Result<Option<String>, SetupError> {
+        let Some(mirror) = std::env::var("YOLO_MIRROR").ok().filter(|mirror| !mirror.trim().is_empty())
+        else {
+            return Ok(None);
+        };
+        let wrong =
+            |why: &'static str| Err(SetupError::Mirror { mirror: Redacted::new(&mirror).to_string(), why });
+        match mirror.split_once("://") {
+            Some(("http" | "https", host)) if !host.is_empty() => Ok(Some(mirror)),
+            Some(("file", folder)) if Path::new(folder).is_dir() => Ok(Some(mirror)),
+            Some(("file", _)) => wrong("there is no such folder"),
+            Some(_) => wrong("only http, https and file are understood"),
+            None if Path::new(&mirror).is_dir() => {
+                let absolute = std::path::absolute(&mirror).map_err(SetupError::file("find", &mirror))?;
+                Ok(Some(absolute.display().to_string()))
+            }
+            None => wrong("there is no such folder, and it is no address"),
+        }
     }
 }

@@ -84,6 +84,22 @@ pub enum SetupError {
         /// The folder.
         folder: PathBuf,
     },
+    /// `YOLO_MIRROR` names nothing that can serve.
+    #[error("YOLO_MIRROR is {mirror}: {why}")]
+    Mirror {
+        /// Its value, without credentials.
+        mirror: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Another file has the name that weights would get.
+    #[error("{} {by}, and setup does not replace it", path.display())]
+    Taken {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        by: String,
+    },
     /// `--remove` names nothing that is installed.
     #[error("{what} is not installed; {installed}")]
     NothingToRemove {
@@ -187,11 +203,25 @@ impl SetupError {
                 Some("correct path, train and val in the yaml so that they name folders of the archive")
             }
             Self::Occupied { .. } => Some("move that folder away, or correct path in the data yaml"),
-            Self::NothingToRemove { .. } => Some("`yolo setup --list` shows what is installed"),
-            Self::NoSource { .. } => Some(
-                "install pip (python3-pip) or uv if neither is there, check HTTPS_PROXY, or set YOLO_MIRROR to an \
-                 address or folder with the wheels, or LIBTORCH to a libtorch of this version",
+            Self::Mirror { .. } => Some("set it to an address or folder that holds the files, or unset it"),
+            Self::Taken { .. } => Some(
+                "give the other weights another file name, remove these with `yolo setup --remove NAME`, or \
+                 train with --weights and the path of your file, which needs no setup",
             ),
+            Self::NothingToRemove { .. } => Some("`yolo setup --list` shows what is installed"),
+            Self::NoSource { refusals, .. } => {
+                let lacks = |what: &str| refusals.iter().any(|refusal| refusal.why.starts_with(what));
+                Some(if lacks("yolo was told to stay offline") {
+                    "leave out --offline, or set YOLO_MIRROR to a folder with the wheels, or LIBTORCH to a \
+                     libtorch of this version"
+                } else if lacks("no pip") && lacks("no uv") {
+                    "install pip (python3-pip) or uv, or set YOLO_MIRROR to an address or folder with the \
+                     wheels, or LIBTORCH to a libtorch of this version"
+                } else {
+                    "check the index in the settings of pip or uv, and HTTPS_PROXY, or set YOLO_MIRROR to an \
+                     address or folder with the wheels, or LIBTORCH to a libtorch of this version"
+                })
+            }
             Self::DoesNotLoad { .. } => Some(
                 "it needs glibc 2.28 or newer and, for CUDA, zlib (Debian, Ubuntu: `sudo apt install zlib1g`); \
                  what came is kept: run the same command again, or take another variant with --libtorch",
@@ -216,7 +246,7 @@ impl SetupError {
 
     /// Whether this is about a file that could not be fetched, and not about the words that name it.
     pub(crate) fn is_about_fetching(&self) -> bool {
-        matches!(self, Self::Fetch(_) | Self::Occupied { .. })
+        matches!(self, Self::Fetch(_) | Self::Occupied { .. } | Self::Taken { .. })
     }
 
     pub(super) fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {

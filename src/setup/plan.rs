@@ -14,7 +14,7 @@ use super::{
     Chosen, Context, LIBTORCH_VERSION, Libtorch, Pending, Prospect, SetupError, checkout_needs_headers,
     megabytes, prospect, select,
 };
-use crate::fetch::{FetchError, Incoming, Lock, Redacted, free_bytes, mount_of, unfinished};
+use crate::fetch::{FetchError, Incoming, Lock, MARGIN, Redacted, free_bytes, mount_of, unfinished};
 use crate::setup::Variant;
 
 /// What the user wants to have.
@@ -183,6 +183,10 @@ impl Plan {
                 Some(disk) => disk.need += need,
                 None => disks.push(Disk { free: free_bytes(&step.place)?, mount, need }),
             }
+        }
+        // Downloads leave some room, without which a system does not work.
+        for disk in disks.iter_mut().filter(|disk| disk.need > 0) {
+            disk.need += MARGIN;
         }
         Ok(disks)
     }

@@ -3,6 +3,7 @@
 //! page, a cut file or another model never gets there.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ use yolo_data::weights::WeightsFile;
 use yolo_plan::model::{ModelSpec, builtin};
 
 use super::{Context, SetupError};
-use crate::fetch::{Event, FetchError, Incoming, Lock, Meter, Redacted, Wanted, download};
+use crate::fetch::{Event, FetchError, Incoming, Lock, Meter, Redacted, Sha256, Wanted, download, length_of};
 use crate::places::Places;
 
 /// Where the release lies.
@@ -79,6 +80,9 @@ pub struct Weights {
     pub classes: Option<usize>,
     /// Where they came from, without credentials.
     pub source: String,
+    /// Whether they are those that are published under this name.
+    #[serde(default)]
+    pub published: bool,
 }
 
 /// Weights that have to be fetched.
@@ -86,6 +90,7 @@ pub struct Weights {
 pub struct PendingWeights {
     word: Word,
     wanted: Wanted,
+    size: Option<u64>,
     target: PathBuf,
 }
 
@@ -114,21 +119,14 @@ pub fn weights_prospect(context: &Context<'_>, word: &str) -> Result<WeightsPros
     let file =
         parsed.file().ok_or_else(|| unusable("names no file; end the address with one, such as best.pt"))?;
     let target = folder(context.places).join(&file);
-    if let Some(weights) = in_place(&target) {
-        let same = match &parsed {
-            Word::Published(_) => true,
-            Word::Address(address) => weights.source == Redacted::new(address).as_str(),
-            Word::Path(path) => fs::metadata(path).is_ok_and(|data| data.len() == weights.size),
-        };
-        if same {
-            return Ok(WeightsProspect::There(weights));
-        }
+    if let Some(weights) = standing(&parsed, &target)? {
+        return Ok(WeightsProspect::There(weights));
     }
     let mut sources = Vec::new();
     let (mut length, mut sha256) = (None, None);
     match &parsed {
         Word::Published(name) => {
-            let mirror = context.mirror().map(|mirror| format!("{}/{file}", mirror.trim_end_matches('/')));
+            let mirror = context.mirror()?.map(|mirror| format!("{}/{file}", mirror.trim_end_matches('/')));
             sources.extend(mirror);
             sources.push(format!("{RELEASE}{file}"));
             if let Some((_, size, hash)) = SEEN.iter().find(|(known, ..)| known == name) {
@@ -140,12 +138,18 @@ pub fn weights_prospect(context: &Context<'_>, word: &str) -> Result<WeightsPros
             if !path.is_file() {
                 return Err(unusable("is not there, and is no name of published weights"));
             }
-            let absolute = std::path::absolute(path).map_err(SetupError::file("find", path))?;
-            sources.push(absolute.display().to_string());
+            sources.push(absolute(path)?.display().to_string());
         }
     }
+    let size = match (length, sources.first(), &parsed) {
+        (None, Some(source), Word::Path(_)) => fs::metadata(source).ok().map(|data| data.len()),
+        (None, Some(source), _) if !context.is_offline() => {
+            length_of(context.client()?, source, context.progress)
+        }
+        _ => length,
+    };
     let wanted = Wanted { name: file, sources, length, sha256 };
-    Ok(WeightsProspect::Fetch(PendingWeights { word: parsed, wanted, target }))
+    Ok(WeightsProspect::Fetch(PendingWeights { word: parsed, wanted, size, target }))
 }
 
 impl PendingWeights {
@@ -156,7 +160,7 @@ impl PendingWeights {
 
     /// Bytes, where they are known before.
     pub fn length(&self) -> Option<u64> {
-        self.wanted.length
+        self.size
     }
 
     /// Where they go.
@@ -172,8 +176,8 @@ impl PendingWeights {
         let folder = folder(context.places);
         let lock = Lock::acquire(&folder, context.progress)?;
         lock.sweep();
-        // Another setup may have finished while this one waited for the lock.
-        if let (Word::Published(_), Some(weights)) = (&self.word, in_place(&self.target)) {
+        // Another setup, or a step of this one, may have put something there in the meantime.
+        if let Some(weights) = standing(&self.word, &self.target)? {
             return Ok(weights);
         }
         let name = &self.wanted.name;
@@ -202,6 +206,7 @@ impl PendingWeights {
                                 parameters,
                                 classes,
                                 source: done.source,
+                                published: matches!(self.word, Word::Published(_)),
                             };
                             publish(incoming, &done.path, &part, &weights)?;
                             return Ok(weights);
@@ -255,11 +260,63 @@ fn record(target: &Path) -> PathBuf {
     target.with_file_name(format!(".{name}.json"))
 }
 
+/// The weights that a word means, where they are in place. `None`: there is nothing, or a damaged
+/// file of the same source, which may be replaced.
+///
+/// # Errors
+/// When other weights, or a file that setup did not put there, have that name.
+fn standing(word: &Word, target: &Path) -> Result<Option<Weights>, SetupError> {
+    let taken = |by: String| SetupError::Taken { path: target.to_owned(), by };
+    if fs::symlink_metadata(target).is_err() {
+        return Ok(None);
+    }
+    let Some(recorded) = recorded(target) else {
+        return Err(taken("was not put there by setup".to_owned()));
+    };
+    let is_whole = fs::metadata(target).is_ok_and(|data| data.len() == recorded.size);
+    let same = match word {
+        Word::Published(name) => match SEEN.iter().find(|(known, ..)| known == name) {
+            Some((_, _, hash)) => recorded.sha256 == *hash,
+            None => recorded.published,
+        },
+        Word::Address(address) => recorded.source == Redacted::new(address).as_str(),
+        Word::Path(path) => {
+            recorded.source == absolute(path)?.display().to_string() && !is_whole
+                || sha256_of(path)? == recorded.sha256
+        }
+    };
+    match (same, is_whole) {
+        (true, true) => Ok(Some(recorded)),
+        (true, false) => Ok(None),
+        (false, _) => Err(taken(format!("holds other weights, from {}", recorded.source))),
+    }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, SetupError> {
+    std::path::absolute(path).map_err(SetupError::file("find", path))
+}
+
+fn sha256_of(path: &Path) -> Result<String, SetupError> {
+    let (mut file, mut sum) = (fs::File::open(path).map_err(SetupError::file("open", path))?, Sha256::new());
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut buffer).map_err(SetupError::file("read", path))? {
+            0 => return Ok(hex::encode(sum.finish())),
+            count => sum.update(&buffer[..count]),
+        }
+    }
+}
+
+/// What the record beside a file says.
+fn recorded(target: &Path) -> Option<Weights> {
+    let weights: Weights = serde_json::from_slice(&fs::read(record(target)).ok()?).ok()?;
+    Some(Weights { path: target.to_owned(), ..weights })
+}
+
 /// Weights that were put in place and have not changed since.
 pub(super) fn in_place(target: &Path) -> Option<Weights> {
     let size = fs::metadata(target).ok()?.len();
-    let weights: Weights = serde_json::from_slice(&fs::read(record(target)).ok()?).ok()?;
-    (weights.size == size).then(|| Weights { path: target.to_owned(), ..weights })
+    recorded(target).filter(|weights| weights.size == size)
 }
 
 fn publish(incoming: Incoming, from: &Path, part: &Path, weights: &Weights) -> Result<(), SetupError> {

@@ -148,7 +148,7 @@ fn known_prospect(
         return Ok(DataProspect::There { yaml, installed: Installed::read(&target) });
     }
     refuse_others_files(&target)?;
-    let mirror = context.mirror();
+    let mirror = context.mirror()?;
     let pieces = known.pieces.iter().map(|one| {
         let on_mirror = mirror.iter().map(|mirror| format!("{}/{}", mirror.trim_end_matches('/'), one.file));
         let sources = on_mirror.chain([format!("{}{}", one.site, one.file)]).collect();

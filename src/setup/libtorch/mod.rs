@@ -125,7 +125,7 @@ pub fn prospect(
     let target = place_of(context.places, chosen.variant);
     // Headers that are there once are kept by a repair, so that a checkout goes on building.
     let headers = headers || target.join(A_HEADER).exists();
-    let mut sources = Source::of(chosen.variant, context.mirror());
+    let mut sources = Source::of(chosen.variant, context.mirror()?);
     sources.reverse();
     let mut refusals = Vec::new();
     let (source, offer) = next_offer(context, chosen.variant, headers, &mut sources, &mut refusals)?;
@@ -159,7 +159,14 @@ fn next_offer(
         });
         match offer {
             Ok(offer) => return Ok((source.shown(), offer)),
-            Err(why) => refusals.push(Refusal { source: source.shown().to_owned(), why }),
+            Err(why) => {
+                if let (Source::Mirror(_), false) = (&source, sources.is_empty()) {
+                    let text =
+                        format!("warning: YOLO_MIRROR does not serve: {why}; going on to the next source");
+                    context.progress.event(Event::Note { text: &text });
+                }
+                refusals.push(Refusal { source: source.shown().to_owned(), why });
+            }
         }
     }
     Err(SetupError::NoSource { variant: variant.name(), refusals: std::mem::take(refusals) })

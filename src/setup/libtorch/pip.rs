@@ -5,8 +5,10 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::panic::resume_unwind;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
+use std::time::Duration;
 
 use reqwest::Url;
 use serde::Deserialize;
@@ -23,6 +25,10 @@ pub(super) struct Located {
 
 /// Runs of pip at the same time: each takes a core for a second or two.
 const AT_ONCE: usize = 5;
+
+/// pip and uv give up a server that does not answer, and try again, within a minute or two. One that
+/// says nothing for longer hangs.
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A way to run pip.
 struct Pip {
@@ -132,34 +138,42 @@ impl Pip {
         command.arg(wheel.requirement());
         // What a stopped pip leaves goes away with the folder.
         command.env("TMPDIR", folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
-        let stderr = child.stderr.take().map(|mut stderr| {
+        let mut child = Ending(command.spawn().map_err(|error| failed(error.to_string()))?);
+        let (says, said) = mpsc::channel();
+        for (stream, is_log) in [
+            (child.0.stdout.take().map(|stream| Box::new(stream) as Box<dyn Read + Send>), true),
+            (child.0.stderr.take().map(|stream| Box::new(stream) as Box<dyn Read + Send>), false),
+        ] {
+            let says = says.clone();
             thread::spawn(move || {
-                let mut text = Vec::new();
-                // What could be read before an error is the best there is.
-                let _ = stderr.read_to_end(&mut text);
-                text
-            })
-        });
-        let lines = child.stdout.take().map(|stdout| BufReader::new(stdout).lines().map_while(Result::ok));
-        let found = lines.and_then(|mut lines| lines.find_map(|line| parse_found_link(&line, wheel)));
-        if let Some(found) = found {
-            // It may have ended by itself in the meantime.
-            let _ = child.kill();
-            let _ = child.wait();
-            return Ok(found);
+                let lines = stream.map(BufReader::new).into_iter().flat_map(|reader| reader.lines());
+                // The receiver goes away when the wheel is found.
+                lines.map_while(Result::ok).try_for_each(|line| says.send((is_log, line)))
+            });
         }
-        let status = child.wait().map_err(|error| failed(error.to_string()))?;
-        let stderr = stderr.and_then(|thread| thread.join().ok()).unwrap_or_default();
+        drop(says);
+        let mut errors = String::new();
+        loop {
+            match said.recv_timeout(PATIENCE) {
+                Ok((true, line)) => {
+                    if let Some(found) = parse_found_link(&line, wheel) {
+                        return Ok(found);
+                    }
+                }
+                Ok((false, line)) => errors = errors + &line + "\n",
+                Err(RecvTimeoutError::Timeout) => return Err(failed(hangs())),
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        let status = child.0.wait().map_err(|error| failed(error.to_string()))?;
         if !status.success() {
-            return Err(self.explain(&stderr));
+            return Err(self.explain(&errors));
         }
         let report = std::fs::read(&report).map_err(|error| failed(error.to_string()))?;
         parse_report(&report, wheel).map_err(failed)
     }
 
-    fn explain(&self, stderr: &[u8]) -> Failed {
-        let text = String::from_utf8_lossy(stderr);
+    fn explain(&self, text: &str) -> Failed {
         if text.contains("No module named pip") {
             return Failed { why: format!("{} has no pip", self.shown), other_may_work: true };
         }
@@ -171,7 +185,7 @@ impl Pip {
             );
             return Failed { why, other_may_work: true };
         }
-        Failed { why: format!("{}: {}", self.shown, last_error(&text)), other_may_work: false }
+        Failed { why: format!("{}: {}", self.shown, last_error(text)), other_may_work: false }
     }
 
     /// The addresses of indexes in pip's configuration, which may hold credentials.
@@ -228,18 +242,55 @@ pub(super) fn ask_uv(wheels: &[Wheel]) -> Result<Vec<Located>, String> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
+        .map(Ending)
         .map_err(|error| format!("uv: {error}"))?;
     let requirements: String = wheels.iter().map(|wheel| wheel.requirement() + "\n").collect();
-    if let Some(mut stdin) = child.stdin.take() {
+    if let Some(mut stdin) = child.0.stdin.take() {
         stdin.write_all(requirements.as_bytes()).map_err(|error| format!("uv: {error}"))?;
     }
-    let output = child.wait_with_output().map_err(|error| format!("uv: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("uv: {}", last_error(&String::from_utf8_lossy(&output.stderr))));
+    let lock = read_whole(child.0.stdout.take());
+    let errors = read_whole(child.0.stderr.take());
+    // It is quiet: both streams end when it does.
+    let (lock, errors) = match (lock.recv_timeout(PATIENCE), errors.recv_timeout(PATIENCE)) {
+        (Ok(lock), Ok(errors)) => (lock, errors),
+        _ => return Err(format!("uv: {}", hangs())),
+    };
+    let status = child.0.wait().map_err(|error| format!("uv: {error}"))?;
+    if !status.success() {
+        return Err(format!("uv: {}", last_error(&errors)));
     }
-    let mut located = parse_pylock(&String::from_utf8_lossy(&output.stdout), wheels)?;
+    let mut located = parse_pylock(&lock, wheels)?;
     add_credentials(&mut located, &[]);
     Ok(located)
+}
+
+/// A child that does not outlive the question.
+struct Ending(Child);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        // It may have ended by itself in the meantime.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn hangs() -> String {
+    format!("it said nothing for {} s and was ended; try it by hand", PATIENCE.as_secs())
+}
+
+/// All that a stream holds, once it ends.
+fn read_whole(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
+    let (says, said) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut stream) = stream {
+            // What could be read before an error is the best there is.
+            let _ = stream.read_to_end(&mut bytes);
+        }
+        says.send(String::from_utf8_lossy(&bytes).into_owned())
+    });
+    said
 }
 
 /// Finds each wheel's line in a pylock.toml: `{ url = "…", …, hashes = { sha256 = "…" } }`.
@@ -308,14 +359,40 @@ fn add_credentials(located: &mut [Located], configured: &[String]) {
     }
 }
 
-/// The line that tells most, without credentials.
+/// What pip warns of when an index refuses or cannot be reached, before it says that it found nothing.
+const CAUSES: [&str; 9] = [
+    "401 ",
+    "403 ",
+    "407 ",
+    "404 Client",
+    "Credentials",
+    "ConnectionError",
+    "ProxyError",
+    "SSLError",
+    "timed out",
+];
+
+/// The line that tells most, without credentials, and the cause where pip tells it in an earlier one.
 fn last_error(text: &str) -> String {
+    let cause = text.lines().rev().find(|line| CAUSES.iter().any(|cause| line.contains(cause)));
+    let error = error_line(text);
+    match cause.map(redacted) {
+        Some(cause) if cause != error => format!("{error} ({cause})"),
+        _ => error,
+    }
+}
+
+fn error_line(text: &str) -> String {
     let line = text
         .lines()
         .rev()
         .find(|line| line.to_lowercase().contains("error"))
         .or_else(|| text.lines().rev().find(|line| !line.trim().is_empty()))
         .unwrap_or("it failed and said nothing");
+    redacted(line)
+}
+
+fn redacted(line: &str) -> String {
     let words = line
         .split_whitespace()
         .map(|word| if word.contains("://") { Redacted::new(word).to_string() } else { word.to_owned() });
@@ -407,6 +484,17 @@ mod tests {
         add_credentials(&mut located, &["https://me:secret@index.example/simple".into()]);
         assert_eq!(located[0].address, "https://me:secret@index.example/t.whl");
         assert_eq!(located[1].address, "https://other.example/t.whl");
+    }
+
+    #[test]
+    fn what_an_index_said_stands_beside_what_pip_made_of_it() {
+        let text = "WARNING: 401 Error, Credentials not correct for https://me:secret@h/simple/torch/\n\
+                    ERROR: No matching distribution found for torch==2.11.0\n";
+        assert_eq!(
+            last_error(text),
+            "ERROR: No matching distribution found for torch==2.11.0 \
+             (WARNING: 401 Error, Credentials not correct for https://h/simple/torch/)"
+        );
     }
 
     #[test]
