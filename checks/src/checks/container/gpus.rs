@@ -89,10 +89,12 @@ fn status(host: &Host, intent: &Intent) -> Status {
     let image_for_cuda =
         ["NVIDIA_VISIBLE_DEVICES", "NVIDIA_REQUIRE_CUDA", "CUDA_VERSION"].into_iter().any(set);
     let for_cuda = || host.libtorch().ok().flatten().is_some_and(|libtorch| libtorch.variant != Variant::Cpu);
+    // Inside WSL a run's container is meant to have what Windows has.
+    let in_wsl = || host.is_wsl2() == Ok(true);
     // The machine's cards and the driver's module show through into every container.
     let has_card = || !crate::checks::gpu::cards(host).is_empty();
     let has_driver = || matches!(host.driver_module_version(), Ok(Some(_)));
-    if !intent.devices.is_empty() || image_for_cuda || for_cuda() || has_card() || has_driver() {
+    if !intent.devices.is_empty() || image_for_cuda || for_cuda() || in_wsl() || has_card() || has_driver() {
         Status::Error
     } else {
         Status::Info

@@ -27,16 +27,25 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let mut findings: Vec<Finding> = gpus.iter().filter(|gpu| gpu.lost().is_none()).map(describe).collect();
     // Who counts the instances of a divided card is told so by the check of instances.
     let divided = gpus.iter().any(|gpu| gpu.mig() == Ok(true));
-    for &wanted in intent.devices.iter().filter(|&&wanted| wanted >= gpus.len() && !divided) {
-        let numbers = match gpus.len() {
-            1 => "only 0".to_owned(),
-            there => format!("0 to {}", there - 1),
-        };
-        let title =
-            format!("GPU {wanted} is not there: this machine has {} ({numbers})", count(gpus.len(), "GPU"));
-        findings.push(Finding::new("gpu.not-there", title));
+    // Where a lost card's number is not known, neither is how many there are.
+    let counted = gpus.iter().enumerate().all(|(place, gpu)| gpu.is_numbered() && gpu.index == place);
+    let missing = intent.devices.iter().filter(|&&wanted| wanted >= gpus.len() && counted && !divided);
+    let missing: Vec<String> = missing.map(usize::to_string).collect();
+    if !missing.is_empty() {
+        findings.push(not_there(&missing, gpus.len()));
     }
     Ok(findings)
+}
+
+fn not_there(missing: &[String], there: usize) -> Finding {
+    let (word, verb) = if missing.len() == 1 { ("GPU", "is") } else { ("GPUs", "are") };
+    let numbers = if there == 1 { "only 0".to_owned() } else { format!("0 to {}", there - 1) };
+    let title = format!(
+        "{word} {} {verb} not there: this machine has {} ({numbers})",
+        missing.join(", "),
+        count(there, "GPU")
+    );
+    Finding::new("gpu.not-there", title)
 }
 
 fn describe(gpu: &Gpu) -> Finding {

@@ -21,6 +21,11 @@ const STAYING: [(u32, &str); 6] = [
     (120, "the card's system processor (GSP) failed"),
 ];
 
+/// What to do about a card whose number is not known, and so cannot be left out by it.
+const UNNUMBERED: &str = "restart the machine; if the card is lost again, reseat it, check its power cables \
+                          and cooling, and try it in another slot; until then train on the GPUs that \
+                          `nvidia-smi -L` still lists";
+
 fn run(host: &Host, _: &Intent) -> Answer {
     let state = match host.nvml_state() {
         Ok(state) => state,
@@ -72,16 +77,29 @@ fn address(gpu: &Gpu) -> Option<String> {
 }
 
 fn unanswering(gpu: &Gpu, code: i64, xids: &[Xid]) -> Finding {
-    let title = format!("GPU {} does not answer: {}", gpu.index, nvml_words(code));
+    let title = format!("{} does not answer: {}", gpu.place(), nvml_words(code));
     let finding = Finding::new("gpu.lost", title);
+    let own = address(gpu);
+    let is_own = |xid: &&Xid| own.is_none() || xid.address.is_none() || xid.address == own;
     let lines = xids.iter().filter(|xid| STAYING.iter().any(|(number, _)| *number == xid.number));
+    let lines = lines.filter(is_own);
     let finding = lines.take(2).fold(finding, |finding, xid| finding.seen(xid.line.clone()));
     match code {
         8 => finding.remedy("switch the machine off and connect every power cable of the card"),
         16 => finding
+            .because("after an earlier fault the card takes no more work until it is reset")
             .remedy("end the programs that use the card and reset it, or restart the machine")
-            .command(format!("sudo nvidia-smi --gpu-reset -i {}", gpu.index)),
+            .command(format!("sudo nvidia-smi --gpu-reset -i {}", reset_name(gpu))),
+        _ if !gpu.is_numbered() => finding.remedy(UNNUMBERED).command("sudo reboot"),
         _ => finding.command("sudo reboot"),
+    }
+}
+
+/// What `nvidia-smi -i` takes: a number or an address.
+fn reset_name(gpu: &Gpu) -> String {
+    match (gpu.is_numbered(), gpu.pci_bus_id()) {
+        (false, Ok(address)) => address,
+        _ => gpu.index.to_string(),
     }
 }
 

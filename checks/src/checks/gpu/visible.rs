@@ -35,6 +35,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         let title = format!("CUDA_VISIBLE_DEVICES=\"{words}\" hides {all}");
         return Ok(vec![hidden(&words, title).status(Status::Warning)]);
     }
+    // Where a lost card's number is not known, neither are the others'.
+    if gpus.iter().any(|gpu| !gpu.is_numbered()) {
+        return Ok(Vec::new());
+    }
     match seen(&words, &gpus) {
         Err(token) => Ok(vec![stopped_at(&words, &token)]),
         Ok(seen) => Ok(subset(&words, &seen, &gpus, intent).into_iter().collect()),

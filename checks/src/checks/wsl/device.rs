@@ -40,6 +40,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
 
     let is_there = host.exists(DEVICE);
+    // A container has the device where it was started with GPUs, and its own check tells.
+    if is_there == Ok(false) && host.is_container() {
+        return Ok(Vec::new());
+    }
     // A setting tells enough where the device was not looked at; one that is there is of before it.
     if is_there != Ok(true)
         && let Some(finding) = switched_off(host)

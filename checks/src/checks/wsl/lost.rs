@@ -17,10 +17,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let is_sign = |line: &&str| line.contains("make_resident") && line.contains("-12");
     let log = host.kernel_log();
     let signs: Vec<&str> = log.as_deref().unwrap_or_default().lines().filter(is_sign).collect();
-    let lost = host.gpus().unwrap_or_default().into_iter().find_map(|gpu| Some((gpu.index, gpu.lost()?)));
+    let lost = host.gpus().unwrap_or_default().into_iter().find_map(|gpu| Some((gpu.place(), gpu.lost()?)));
     let finding = match (lost, signs.last()) {
-        (Some((index, code)), _) => {
-            Finding::new("wsl.gpu-lost", format!("GPU {index} does not answer: {}", nvml_words(code)))
+        (Some((place, code)), _) => {
+            Finding::new("wsl.gpu-lost", format!("{place} does not answer: {}", nvml_words(code)))
         }
         (None, Some(_)) => {
             let times = count(signs.len(), "time");

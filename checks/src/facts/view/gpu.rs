@@ -75,7 +75,10 @@ impl Host {
                     Value::Object(_) => return Err(unknown(&answers, "devices")),
                     _ => return Err(Unknown::because("the driver did not tell its GPUs")),
                 };
-                let number = |(index, answers)| Gpu { index, answers };
+                let number = |(place, answers): (usize, Value)| {
+                    let told = answers.get("index").and_then(Value::as_u64);
+                    Gpu { index: told.and_then(|index| index.try_into().ok()).unwrap_or(place), answers }
+                };
                 Ok(devices.into_iter().enumerate().map(number).collect())
             }
         }
@@ -116,6 +119,22 @@ impl Gpu {
     /// The number of NVML's error when the card itself could not be opened, such as 15 for a lost one.
     pub fn lost(&self) -> Option<i64> {
         self.answers.get("error").map(|code| code.as_i64().unwrap_or(999))
+    }
+
+    /// Whether its number is known: what nvidia-smi says of a card that it cannot open mostly names its
+    /// address alone.
+    pub fn is_numbered(&self) -> bool {
+        self.answers.get("index").is_none_or(Value::is_u64)
+    }
+
+    /// `GPU 3`, `GPU 3 (0000:C1:00.0)` or, where the number is not known, `the GPU at 0000:C1:00.0`.
+    pub fn place(&self) -> String {
+        match (self.is_numbered(), self.pci_bus_id()) {
+            (true, Ok(address)) => format!("GPU {} ({address})", self.index),
+            (true, Err(_)) => format!("GPU {}", self.index),
+            (false, Ok(address)) => format!("the GPU at {address}"),
+            (false, Err(_)) => "a GPU".to_owned(),
+        }
     }
 
     /// The number of NVML's error of one call.

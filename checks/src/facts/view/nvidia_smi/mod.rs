@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::facts::host::Host;
+use crate::facts::view::kernel_log::pci_address;
 
 /// The answers of one card by their names in a recording.
 type Answers = Map<String, Value>;
@@ -71,11 +72,10 @@ impl Host {
         let count = told.devices.keys().next_back().map_or(0, |last| last + 1);
         let device = |index: usize| Value::from(told.devices.get(&index).cloned().unwrap_or_default());
         let mut answers = json!({ "devices": (0..count.min(64)).map(device).collect::<Vec<_>>() });
-        // A card that cannot be opened ends the table, so that it stands after those that can.
         if let Some(Value::Array(lost)) = failure.as_ref().map(|failure| failure["devices"].clone())
             && let Some(devices) = answers["devices"].as_array_mut()
         {
-            devices.extend(lost);
+            place(devices, lost);
         }
         if let Some(version) = told.driver_version {
             answers["driver_version"] = version.into();
@@ -99,21 +99,49 @@ fn failed(text: &str) -> Option<Value> {
         ("NVML: Unknown Error", 999),
         ("NVML: Not Found", 12),
     ];
+    // The tool that loses its only card goes on to say that no devices were found.
+    let lost: Vec<Value> = text.lines().filter_map(unopened).collect();
+    if !lost.is_empty() {
+        return Some(json!({ "devices": lost }));
+    }
     if text.contains("No devices were found") {
         return Some(json!({ "devices": [] }));
     }
     if ["couldn't find libnvidia-ml.so", "command not found"].iter().any(|words| text.contains(words)) {
         return Some(Value::Null);
     }
-    let lost: Vec<Value> = text
-        .lines()
-        .filter(|line| line.contains("Unable to determine the device handle"))
-        .map(|line| json!({ "error": if line.contains("reset") { 16 } else { 15 } }))
-        .collect();
-    if !lost.is_empty() {
-        return Some(json!({ "devices": lost }));
-    }
     CAUSES.iter().find(|(words, _)| text.contains(words)).map(|(_, code)| json!({ "error": code }))
+}
+
+/// `Unable to determine the device handle for GPU3: 0000:C1:00.0: Unknown Error`. Most versions of the
+/// tool leave the number out, and then `index` is null: the card's place in the list is not its number.
+fn unopened(line: &str) -> Option<Value> {
+    let (_, rest) = line.split_once("Unable to determine the device handle for GPU")?;
+    let mut words = rest.split_whitespace().map(|word| word.trim_end_matches(':')).peekable();
+    let index = words.next_if(|word| !word.contains(':')).and_then(|word| word.parse::<u64>().ok());
+    let mut card = json!({ "error": if line.contains("reset") { 16 } else { 15 }, "index": index });
+    if let Some(address) = words.next().filter(|word| pci_address(word).is_some()) {
+        card["pci_bus_id"] = address.into();
+    }
+    Some(card)
+}
+
+/// Puts cards that cannot be opened where their numbers are: one that names its own, and those that are
+/// as many as the gaps of the list. The others stand after those that answer.
+fn place(devices: &mut Vec<Value>, lost: Vec<Value>) {
+    let is_gap = |device: &Value| device.as_object().is_some_and(Map::is_empty);
+    let fills = devices.iter().filter(|device| is_gap(device)).count() == lost.len();
+    for mut card in lost {
+        let named = card["index"].as_u64().and_then(|index| usize::try_from(index).ok());
+        let gap = named.or_else(|| devices.iter().position(is_gap).filter(|_| fills));
+        match gap.and_then(|gap| devices.get_mut(gap)).filter(|device| is_gap(device)) {
+            Some(device) => {
+                card["index"] = gap.into();
+                *device = card;
+            }
+            None => devices.push(card),
+        }
+    }
 }
 
 /// `24564 MiB`, or `24564` where the question asked for no units, in bytes.
@@ -185,9 +213,23 @@ mod tests {
         assert_eq!(of("Failed to initialize NVML: Unknown Error")["error"], 999);
         assert_eq!(of("No devices were found\n"), json!({ "devices": [] }));
         let lost = "Unable to determine the device handle for GPU0000:03:00.0: Unknown Error\n";
-        assert_eq!(of(lost), json!({ "devices": [{ "error": 15 }] }));
+        let card = json!({ "error": 15, "index": null, "pci_bus_id": "0000:03:00.0" });
+        assert_eq!(of(lost), json!({ "devices": [card] }));
+        assert_eq!(of(&format!("{lost}No devices were found\n")), json!({ "devices": [card] }));
+        let numbered = "Unable to determine the device handle for GPU3: 0000:C1:00.0: Unknown Error\n";
+        let card = json!({ "error": 15, "index": 3, "pci_bus_id": "0000:C1:00.0" });
+        assert_eq!(of(numbered), json!({ "devices": [card] }));
         assert_eq!(nvml(json!({ "nvidia-smi": null })), Some(Value::Null));
         assert_eq!(nvml(json!({})), None);
+    }
+
+    #[test]
+    fn a_card_that_cannot_be_opened_stands_in_the_gap_of_the_list() {
+        let list = "GPU 0: NVIDIA A10 (UUID: GPU-0)\nGPU 2: NVIDIA A10 (UUID: GPU-2)\n";
+        let lost = "Unable to determine the device handle for GPU 0000:C1:00.0: GPU is lost.\n";
+        let told = nvml(json!({ "nvidia-smi": lost, "nvidia-smi -L": list })).unwrap();
+        assert_eq!(told["devices"][1], json!({ "error": 15, "index": 1, "pci_bus_id": "0000:C1:00.0" }));
+        assert_eq!(told["devices"].as_array().unwrap().len(), 3);
     }
 
     #[test]
