@@ -1,5 +1,6 @@
 //! Whether other processes hold memory of the GPUs. In WSL the driver does not tell which.
 
+use crate::checks::system::leftovers;
 use crate::checks::{Answer, Check, gigabytes};
 use crate::facts::{Gpu, GpuMemory, Host, NvmlState};
 use crate::finding::{Finding, Status};
@@ -32,16 +33,32 @@ fn run(host: &Host, intent: &Intent) -> Answer {
                 continue;
             }
         };
-        if is_taken(&memory) {
+        if is_taken(&memory) && !is_told(host, &gpu, &memory, intent) {
             findings.push(taken(host, &gpu, &memory, intent));
         }
     }
     Ok(super::together(findings))
 }
 
+/// Whether all processes of a card are told by another check: ranks of an earlier run, those that
+/// hang, and the one that has a card in exclusive mode and leaves a rank enough of it.
+fn is_told(host: &Host, gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> bool {
+    let processes = gpu.processes().unwrap_or_default();
+    let is_exclusive = gpu.compute_mode().is_ok_and(|mode| mode.starts_with("exclusive"));
+    let is_enough = || needs::on_gpu(intent).is_some_and(|need| need.bytes <= memory.free);
+    let told = leftovers::told(host);
+    let all_told = processes.iter().all(|one| told.contains(&one.pid));
+    !processes.is_empty() && (all_told || is_exclusive && !intent.cpu && is_enough())
+}
+
 /// Whether others hold a part of a card that is worth a word.
 pub(in crate::checks) fn is_taken(memory: &GpuMemory) -> bool {
     memory.total.saturating_sub(memory.free) as f64 > memory.total as f64 * NOTEWORTHY
+}
+
+/// A few hundred megabytes free do not even hold CUDA's own context and libraries.
+pub(in crate::checks) fn is_full(memory: &GpuMemory) -> bool {
+    memory.free < 600_000_000
 }
 
 fn taken(host: &Host, gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> Finding {
@@ -64,8 +81,7 @@ fn taken(host: &Host, gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> Finding
         gigabytes(used),
         gigabytes(memory.total)
     );
-    // A few hundred megabytes free do not even hold CUDA's own context and libraries.
-    let status = if memory.free < 600_000_000 { Status::Error } else { Status::Warning };
+    let status = if is_full(memory) { Status::Error } else { Status::Warning };
     let finding = Finding::new("gpu.memory-taken", title).status(status);
     let finding = processes.iter().fold(finding, |finding, process| {
         let name = process.name.as_deref().unwrap_or("a process of another user");
@@ -83,11 +99,12 @@ fn taken(host: &Host, gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> Finding
     fitting.into_iter().fold(finding, |finding, batch| finding.command(format!("--batch {batch}")))
 }
 
-/// Whether a process is known to be this user's to end.
+/// Whether a process is known to be this user's to end, and can be ended.
 fn is_ours(host: &Host, pid: u64) -> bool {
     let user = host.user().ok().and_then(|user| user.uid);
     let known = host.processes().unwrap_or_default();
-    user.is_some() && known.iter().any(|one| u64::from(one.pid) == pid && one.uid == user)
+    user.is_some()
+        && known.iter().any(|one| u64::from(one.pid) == pid && one.uid == user && leftovers::hears(one))
 }
 
 /// A program by its name without folders.

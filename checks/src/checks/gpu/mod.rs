@@ -17,7 +17,7 @@ mod together;
 mod visible;
 
 pub(in crate::checks) use absent::cards;
-pub(in crate::checks) use memory::is_taken;
+pub(in crate::checks) use memory::{is_full, is_taken};
 
 use together::together;
 

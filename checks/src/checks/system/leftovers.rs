@@ -2,9 +2,9 @@
 //! hangs in the driver cannot even be killed.
 
 use crate::change::Change;
-use crate::checks::{Answer, Check, count};
-use crate::facts::{Host, Process};
-use crate::finding::Finding;
+use crate::checks::{Answer, Check, count, gpu};
+use crate::facts::{Gpu, Host, Process};
+use crate::finding::{Finding, Status};
 use crate::intent::Intent;
 
 /// The name of a rank's program, as the kernel shows it.
@@ -22,24 +22,8 @@ fn run(host: &Host, _: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let processes = host.processes()?;
-    // Under a batch system another program than `yolo` is the parent of each rank.
-    let is_job = ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "TORCHELASTIC_RUN_ID"]
-        .iter()
-        .any(|name| host.env(name).is_ok_and(|value| value.is_some()));
-    let stuck: Vec<&Process> = processes.iter().filter(|one| is_stuck(one)).collect();
+    let (left, stuck) = (left(host, &processes), stuck(host, &processes));
     let uid = host.user().ok().and_then(|user| user.uid);
-    let has_parent = |one: &&Process| match one.parent {
-        Some(parent) => {
-            let known = processes.iter().find(|other| other.pid == parent);
-            known.map_or(parent != 1 && is_job, |known| known.state.as_deref() != Some("Z"))
-        }
-        None => true,
-    };
-    let left: Vec<&Process> = processes
-        .iter()
-        .filter(|one| one.name == RANK && !matches!(one.state.as_deref(), Some("Z" | "D")))
-        .filter(|one| !has_parent(one))
-        .collect();
     let mut findings = Vec::new();
     if let Some(first) = left.first() {
         let title = format!(
@@ -52,11 +36,11 @@ fn run(host: &Host, _: &Intent) -> Answer {
         let sudo = if others { "sudo " } else { "" };
         let finding =
             Finding::new("system.left-ranks", title).command(format!("{sudo}kill {}", pids.join(" ")));
-        let user = host.user().ok().and_then(|user| user.uid);
+        let finding = if fill_a_gpu(host, &left) { finding.status(Status::Error) } else { finding };
         findings.push(left.iter().fold(finding, |finding, one| {
-            let finding = finding.seen(describe(one));
+            let finding = finding.seen(describe(host, one));
             // Others' processes, and Python's, are for their owner to end.
-            if user.is_some() && one.uid == user && one.name == "yolo-trainer" {
+            if uid.is_some() && one.uid == uid && one.name == RANK {
                 finding.change(Change::EndProcess { pid: one.pid, name: one.name.clone() })
             } else {
                 finding
@@ -67,21 +51,95 @@ fn run(host: &Host, _: &Intent) -> Answer {
         let title =
             format!("{} (process {}) hangs in the kernel and cannot be killed", first.name, first.pid);
         let finding = Finding::new("system.stuck-process", title).command("sudo reboot");
-        findings.push(stuck.iter().fold(finding, |finding, one| finding.seen(describe(one))));
+        let finding = if fill_a_gpu(host, &stuck) { finding.status(Status::Error) } else { finding };
+        findings.push(stuck.iter().fold(finding, |finding, one| finding.seen(describe(host, one))));
     }
     Ok(findings)
 }
 
-/// A process that waits for a disk is in state D for moments; one that was killed and stays so has
-/// lost its words, or is shown as defunct.
-fn is_stuck(process: &Process) -> bool {
-    let of_a_run = ["yolo", "python", "torchrun", "pt_"].iter().any(|begin| process.name.starts_with(begin));
-    let command = process.command.as_deref().unwrap_or_default().trim();
-    let has_died = command.is_empty() || command.ends_with("<defunct>") || command.ends_with("[defunct]");
-    of_a_run && process.state.as_deref().is_some_and(|state| state.starts_with('D')) && has_died
+/// The numbers of the processes that this check tells of, so that what they hold is not told twice.
+pub(in crate::checks) fn told(host: &Host) -> Vec<u64> {
+    let processes = host.processes().unwrap_or_default();
+    let told = left(host, &processes).into_iter().chain(stuck(host, &processes));
+    told.map(|one| u64::from(one.pid)).collect()
 }
 
-fn describe(process: &Process) -> String {
+/// Whether a process can be ended: one that died, or waits in the kernel, hears no signal.
+pub(in crate::checks) fn hears(process: &Process) -> bool {
+    !in_state(process, "D") && !in_state(process, "Z")
+}
+
+/// Ranks that run without a supervisor.
+fn left<'a>(host: &Host, processes: &'a [Process]) -> Vec<&'a Process> {
+    // Under a batch system another program than `yolo` is the parent of each rank.
+    let is_job = ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "TORCHELASTIC_RUN_ID"]
+        .iter()
+        .any(|name| host.env(name).is_ok_and(|value| value.is_some()));
+    let has_parent = |one: &&Process| match one.parent {
+        Some(parent) => {
+            let known = processes.iter().find(|other| other.pid == parent);
+            known.map_or(parent != 1 && is_job, |known| !in_state(known, "Z"))
+        }
+        None => true,
+    };
+    let ranks = processes.iter().filter(|one| one.name == RANK && hears(one));
+    ranks.filter(|one| !has_parent(one)).collect()
+}
+
+/// Processes that nothing but a restart ends. One that waits for a disk is in state D for moments,
+/// and one that died is in state Z until its parent asks for it; so something else must tell that it
+/// stays: its parent is gone, its words are lost, it holds memory of a GPU, or the kernel says so.
+fn stuck<'a>(host: &Host, processes: &'a [Process]) -> Vec<&'a Process> {
+    let holders: Vec<u64> = host.gpus().unwrap_or_default().iter().flat_map(holders).collect();
+    let blocked = host.kernel_lines(&["blocked for more than"]);
+    let is_stuck = |one: &&Process| {
+        if !["yolo", "python", "torchrun", "pt_"].iter().any(|begin| one.name.starts_with(begin)) {
+            return false;
+        }
+        let parent = processes.iter().find(|other| Some(other.pid) == one.parent);
+        // The first process of a container is no keeper of orphans.
+        let is_orphan = one.parent == Some(1) && parent.is_none() && !host.is_container();
+        // Of init are the system's own services too, many of which are Python's.
+        let is_orphan = is_orphan && (one.uid != Some(0) || one.name == RANK);
+        let lost_parent = is_orphan || parent.is_some_and(|parent| in_state(parent, "Z"));
+        let holds = holders.contains(&u64::from(one.pid));
+        if in_state(one, "D") {
+            let command = one.command.as_deref().unwrap_or_default().trim();
+            let has_died =
+                command.is_empty() || command.ends_with("<defunct>") || command.ends_with("[defunct]");
+            let named = format!(":{} blocked", one.pid);
+            let of_a_run = parent.is_some_and(|parent| !in_state(parent, "Z"));
+            has_died || lost_parent || holds && !of_a_run || blocked.iter().any(|line| line.contains(&named))
+        } else {
+            // Init asks at once for those that died, unless a thread of theirs hangs.
+            in_state(one, "Z") && (lost_parent || holds && matches!(one.parent, None | Some(1)))
+        }
+    };
+    processes.iter().filter(is_stuck).collect()
+}
+
+/// Whether they leave a GPU no memory to start with.
+fn fill_a_gpu(host: &Host, processes: &[&Process]) -> bool {
+    let gpus = host.gpus().unwrap_or_default();
+    let mut full = gpus.iter().filter(|gpu| gpu.memory().is_ok_and(|memory| gpu::is_full(&memory)));
+    full.any(|gpu| {
+        let holders = holders(gpu);
+        processes.iter().any(|one| holders.contains(&u64::from(one.pid)))
+    })
+}
+
+fn holders(gpu: &Gpu) -> Vec<u64> {
+    gpu.processes().unwrap_or_default().into_iter().map(|process| process.pid).collect()
+}
+
+fn in_state(process: &Process, letter: &str) -> bool {
+    process.state.as_deref().is_some_and(|state| state.starts_with(letter))
+}
+
+fn describe(host: &Host, process: &Process) -> String {
     let state = process.state.as_deref().map_or(String::new(), |state| format!(", state {state}"));
-    format!("process {}, {}{state}", process.pid, process.name)
+    let gpus = host.gpus().unwrap_or_default();
+    let held = gpus.iter().filter(|gpu| holders(gpu).contains(&u64::from(process.pid)));
+    let held: String = held.map(|gpu| format!(", holds memory of GPU {}", gpu.index)).collect();
+    format!("process {}, {}{state}{held}", process.pid, process.name)
 }

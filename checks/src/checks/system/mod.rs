@@ -1,6 +1,6 @@
 //! Operating system and processor.
 
-mod leftovers;
+pub(super) mod leftovers;
 mod limits;
 mod numa;
 mod platform;
