@@ -7,8 +7,15 @@ use crate::finding::Finding;
 
 const DEVICES: &str = "/sys/bus/pci/devices";
 /// What the kernel writes when Secure Boot refuses a module.
-const REFUSED: [&str; 3] =
-    ["Key was rejected by service", "Loading of unsigned module is rejected", "Required key not available"];
+const REFUSED: [&str; 4] = [
+    "Key was rejected by service",
+    "Loading of unsigned module is rejected",
+    "Loading of module with unavailable key is rejected",
+    "Required key not available",
+];
+/// Where dkms, akmods and Ubuntu's own packages leave the key that they sign modules with.
+const KEYS: [&str; 3] =
+    ["/var/lib/dkms/mok.pub", "/etc/pki/akmods/certs/public_key.der", "/var/lib/shim-signed/mok/MOK.der"];
 /// UEFI's variable of Secure Boot, which ends with a byte of 1 where it is on.
 const SECURE_BOOT: &str = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
 
@@ -99,11 +106,26 @@ fn unsigned(host: &Host) -> Option<Finding> {
     let finding =
         Finding::new("gpu.driver-unsigned", "Secure Boot refuses the NVIDIA driver's kernel module");
     let finding = refused.into_iter().take(2).fold(finding, Finding::seen);
-    let key = match host.distribution().ok().map(|distribution| distribution.id).as_deref() {
-        Some("ubuntu") => "/var/lib/shim-signed/mok/MOK.der",
-        _ => "/var/lib/dkms/mok.pub",
+    let Some(key) = key(host) else {
+        return Some(finding.remedy(
+            "install your distribution's own package of the driver, which comes signed; or turn Secure Boot \
+             off in the firmware",
+        ));
     };
     Some(finding.command(format!("sudo mokutil --import {key}")).command("sudo reboot"))
+}
+
+/// The key that is there; where nothing tells, that of the distribution's usual packages. `None` where
+/// all are known not to be there.
+fn key(host: &Host) -> Option<&'static str> {
+    let mut keys = KEYS;
+    match host.distribution().ok().map(|distribution| distribution.id).as_deref() {
+        Some("ubuntu") => keys.swap(0, 2),
+        Some("fedora") => keys.swap(0, 1),
+        _ => {}
+    }
+    let seen = |wanted| keys.into_iter().find(|key| host.exists(key).ok() == wanted);
+    seen(Some(true)).or_else(|| seen(None))
 }
 
 fn secure_boot(host: &Host) -> bool {
