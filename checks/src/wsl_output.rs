@@ -177,6 +177,8 @@ pub enum Trouble {
     VirtualizationOff,
     /// The Windows features that WSL 2 needs are off, or wait for a restart.
     FeatureOff,
+    /// WSL is not installed: `wsl.exe` is the stub of Windows that can install it.
+    NotInstalled,
     /// WSL 2 has no kernel yet.
     KernelMissing,
     /// No distribution is installed, or none of that name.
@@ -232,7 +234,19 @@ const CODES: &[(&str, Trouble)] = &[
 /// The trouble that a message of `wsl.exe` tells of, if it is a known one.
 pub fn trouble(answer: &str) -> Option<Trouble> {
     let answer = answer.to_ascii_lowercase();
-    CODES.iter().find(|(code, _)| answer.contains(&code.to_ascii_lowercase())).map(|&(_, trouble)| trouble)
+    let of_code = CODES.iter().find(|(code, _)| answer.contains(&code.to_ascii_lowercase()));
+    of_code.map(|&(_, trouble)| trouble).or_else(|| offers_itself(&answer).then_some(Trouble::NotInstalled))
+}
+
+/// The stub of Windows asks to run `wsl.exe --install` as it is, or links to how WSL is installed; with
+/// more words behind it the command installs a distribution or a part.
+fn offers_itself(answer: &str) -> bool {
+    const OFFER: &str = "wsl.exe --install";
+    let is_alone = |(at, _): (usize, &str)| {
+        let rest = answer[at + OFFER.len()..].trim_start();
+        !rest.starts_with(['-', '<', '[', '–'])
+    };
+    answer.contains("aka.ms/wslinstall") || answer.match_indices(OFFER).any(is_alone)
 }
 
 /// The error code of a message, to be shown: `Wsl/Service/…` or `0x80370102`.
@@ -254,6 +268,7 @@ impl fmt::Display for Trouble {
         f.write_str(match self {
             Self::VirtualizationOff => "virtualization is off, so that no virtual machine can start",
             Self::FeatureOff => "a Windows feature that WSL 2 needs is off, or waits for a restart",
+            Self::NotInstalled => "it is not installed on this PC",
             Self::KernelMissing => "WSL 2 has no Linux kernel yet",
             Self::NoDistribution => "there is no such Linux distribution",
             Self::NeedsRights => "it needs administrator's rights",

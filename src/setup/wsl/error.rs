@@ -156,7 +156,7 @@ pub(super) fn remedy(trouble: Trouble) -> &'static str {
             "enable virtualization in the PC's firmware (Intel VT-x, AMD SVM) and, in an administrator's \
              terminal, `bcdedit /set hypervisorlaunchtype auto`; then restart"
         }
-        Trouble::FeatureOff => {
+        Trouble::FeatureOff | Trouble::NotInstalled => {
             "in an administrator's terminal, `wsl.exe --install --no-distribution`; then restart Windows"
         }
         Trouble::KernelMissing => "`wsl.exe --update` installs it; then run this again",

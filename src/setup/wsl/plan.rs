@@ -207,7 +207,8 @@ fn blocked(facts: &PcFacts) -> Option<(String, String)> {
 /// WSL itself.
 fn install(facts: &PcFacts, plan: &mut Plan) {
     let wsl = &facts.wsl;
-    let features_off = matches!(wsl.trouble, Some(Trouble::FeatureOff | Trouble::NeedsRestart));
+    let features_off =
+        matches!(wsl.trouble, Some(Trouble::FeatureOff | Trouble::NotInstalled | Trouble::NeedsRestart));
     if !wsl.exe || !wsl.status || features_off {
         // Installed already, and Windows has not started since.
         if !facts.restart_due {

@@ -36,8 +36,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
         if inside {
             return Ok(Vec::new());
         }
-        let title = "there is no wsl.exe: WSL is not installed on this PC";
-        return Ok(vec![Finding::new("wsl.feature-off", title).command("wsl --install")]);
+        return Ok(vec![not_installed("there is no wsl.exe: WSL is not installed on this PC")]);
     }
     // One of the two is enough to judge by.
     if let (Err(why), Err(_)) = (&status, &list) {
@@ -64,6 +63,13 @@ fn run(host: &Host, _: &Intent) -> Answer {
     Ok(findings)
 }
 
+fn not_installed(title: &str) -> Finding {
+    Finding::new("wsl.feature-off", title)
+        .because("Windows has WSL only once it was installed")
+        .remedy("install it in a Windows terminal as administrator, then restart Windows")
+        .command("wsl.exe --install")
+}
+
 fn trouble(answer: &str) -> Option<Finding> {
     let trouble = wsl_output::trouble(answer)?;
     let (id, commands): (_, &[&str]) = match trouble {
@@ -72,6 +78,7 @@ fn trouble(answer: &str) -> Option<Finding> {
             &["bcdedit /set hypervisorlaunchtype Auto", "wsl.exe --install --no-distribution"],
         ),
         Trouble::FeatureOff => ("wsl.feature-off", &["wsl.exe --install --no-distribution"]),
+        Trouble::NotInstalled => return Some(not_installed("WSL is not installed on this PC")),
         Trouble::KernelMissing => ("wsl.kernel-missing", &["wsl.exe --update"]),
         Trouble::NoDistribution => ("wsl.no-distribution", &["wsl.exe --install -d Ubuntu"]),
         Trouble::NeedsRestart => ("wsl.feature-off", &["shutdown /r /t 0"]),

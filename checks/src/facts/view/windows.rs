@@ -160,14 +160,27 @@ impl Host {
     }
 
     /// `wsl --version`: `Some(None)` where WSL came with Windows and does not know the question,
-    /// `None` where there is no `wsl.exe`.
+    /// `None` where there is no `wsl.exe`, or only the stub that installs WSL. An answer that holds neither
+    /// versions nor a word of the program is none.
     pub fn wsl_versions(&self) -> Fact<Option<Option<Versions>>> {
-        let output = self.wsl_exe(&[&["--version"], &["-v"]])?;
-        Ok(output.map(|output| {
-            // An answer in the language of Windows, or in UTF-16, is one all the same.
-            wsl_output::versions(&wsl_output::decode(&output.stdout))
-                .or_else(|| wsl_output::versions(&wsl_output::decode(&output.stderr)))
-        }))
+        let Some(output) = self.wsl_exe(&[&["--version"], &["-v"]])? else { return Ok(None) };
+        // An answer in the language of Windows, or in UTF-16, is one all the same.
+        let texts = [&output.stdout, &output.stderr].map(|bytes| wsl_output::decode(bytes));
+        if let Some(versions) = texts.iter().find_map(|text| wsl_output::versions(text)) {
+            return Ok(Some(Some(versions)));
+        }
+        let said = texts.join("\n");
+        if wsl_output::trouble(&said) == Some(wsl_output::Trouble::NotInstalled) {
+            return Ok(None);
+        }
+        // Help and complaint name the program or the option in every language.
+        let is_readable = wsl_output::trouble(&said).is_some()
+            || said.to_ascii_lowercase().contains("wsl")
+            || said.contains("--");
+        if is_readable || said.trim().is_empty() && !output.succeeded() {
+            return Ok(Some(None));
+        }
+        Err(Unknown::because("`wsl.exe --version` answered with nothing that can be read"))
     }
 
     /// The answer to `wsl --status` as text; `None` where there is no `wsl.exe`.
