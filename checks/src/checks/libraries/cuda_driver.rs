@@ -3,9 +3,9 @@
 //! or later runs every minor version, though without what came later. So 12.8 runs on driver 525,
 //! and only a driver older than the whole generation stops it.
 
-use crate::builds::{self, least_driver};
+use crate::builds::{self, Serves, least_driver};
 use crate::checks::{Answer, Check};
-use crate::facts::{Host, NvmlState, Variant, Version};
+use crate::facts::{Gpu, Host, NvmlState, Variant, Version};
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
 
@@ -21,9 +21,13 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let driver = host.driver_version()?;
+    // Where no build serves the cards, a newer driver helps none; their own check tells.
+    let is_told = are_unserved(host, intent);
     let libtorch = match host.libtorch() {
         Ok(Some(libtorch)) => libtorch,
+        Ok(None) if is_told => return Ok(Vec::new()),
         Ok(None) => return without_libtorch(host, &driver),
+        Err(why) if is_told => return Err(why),
         Err(why) => {
             let findings = without_libtorch(host, &driver)?;
             return if findings.is_empty() { Err(why) } else { Ok(findings) };
@@ -36,6 +40,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         told.into_iter().fold(finding.seen(format!("driver {driver}")), Finding::seen)
     };
     let least = least_driver(major);
+    if driver.major() < least && is_told {
+        return Ok(Vec::new());
+    }
     if driver.major() < least {
         let title =
             format!("libtorch needs CUDA {major}, so driver {least} or later, and this is driver {driver}");
@@ -51,6 +58,18 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(vec![evidence(Finding::new("libraries.driver-minor", title))]);
     }
     Ok(vec![Finding::ok("libraries.cuda", format!("driver {driver} runs libtorch's CUDA {major}.{minor}"))])
+}
+
+/// Whether no build of libtorch has kernels for any card of the run.
+fn are_unserved(host: &Host, intent: &Intent) -> bool {
+    let mut cards = host.gpus().unwrap_or_default();
+    cards.retain(|gpu| gpu.lost().is_none());
+    cards.retain(|gpu| intent.devices.is_empty() || intent.devices.contains(&gpu.index));
+    let is_unserved = |gpu: &Gpu| {
+        let served = |card| builds::BUILDS.iter().any(|build| build.serves(card) != Serves::No);
+        gpu.capability().is_ok_and(|card| !served(card))
+    };
+    !cards.is_empty() && cards.iter().all(is_unserved)
 }
 
 /// Before libtorch is there: whether any build would run.
