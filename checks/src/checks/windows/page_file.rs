@@ -2,12 +2,16 @@
 //! page file together can hold, and CUDA's libraries ask for gigabytes in each rank.
 
 use crate::checks::{Answer, Check, count, gigabytes};
-use crate::facts::Host;
+use crate::facts::{Host, Memory};
 use crate::finding::Finding;
 use crate::intent::Intent;
 
 /// What a rank asks to be promised: libtorch's and CUDA's libraries, and its images.
 const RANK: u64 = 3_000_000_000;
+
+/// What a process asks to be promised that loads images and, with Python's trainers, CUDA's libraries
+/// (reported as 2 to 3 GB in ultralytics/yolov5#7657).
+const PROCESS: u64 = 2_000_000_000;
 
 pub(super) static CHECK: Check = Check {
     question: "Can Windows promise the memory of a run?",
@@ -25,7 +29,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let need = RANK.saturating_mul(ranks as u64);
     let promised = memory.available.saturating_add(memory.swap_free);
     if promised >= need {
-        return Ok(Vec::new());
+        return Ok(without(&memory, ranks, intent).into_iter().collect());
     }
     let title = format!(
         "Windows can promise {} more, and {} asks for about {}",
@@ -43,4 +47,23 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             ))
             .command("SystemPropertiesPerformance.exe"),
     ])
+}
+
+/// A PC without a page file, on which workers do not fit that are processes, as Python's trainers have
+/// them: a run of ours starts there, but next to nothing may run beside it.
+fn without(memory: &Memory, ranks: usize, intent: &Intent) -> Option<Finding> {
+    let workers = intent.workers.filter(|_| intent.run && memory.swap_total == 0)?;
+    let need = PROCESS.saturating_mul((workers * ranks) as u64);
+    if memory.available >= need {
+        return None;
+    }
+    let title = format!(
+        "Windows has no page file and can promise {} more: {} of CUDA as processes ask for about {}",
+        gigabytes(memory.available),
+        count(workers * ranks, "worker"),
+        gigabytes(need)
+    );
+    let cause = "each worker that is a process loads CUDA's libraries, and Windows refuses what memory and \
+                 page file cannot hold with error 1455; the workers of yolo are threads and ask for less";
+    Some(Finding::new("windows.page-file", title).because(cause).command("SystemPropertiesPerformance.exe"))
 }
