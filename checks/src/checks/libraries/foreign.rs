@@ -36,7 +36,12 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         let own = [Some(&libtorch), places.data.as_ref()];
         // PyTorch's zip files hold NCCL within libtorch, so that the system's is none of theirs.
         let may_be_unused = |first: &Library| places.libtorch_named.is_some() && is_of_system(first);
-        if let Some(first) = found.first().filter(|first| is_foreign(first, own) && !may_be_unused(first)) {
+        // The check of WSL tells of one that is too old for it, with the same remedy.
+        let is_told = |first: &Library| {
+            word == "libnccl" && is_of_system(first) && crate::checks::wsl::is_nccl_old(host)
+        };
+        let is_wrong = |first: &&Library| is_foreign(first, own) && !may_be_unused(first) && !is_told(first);
+        if let Some(first) = found.first().filter(is_wrong) {
             let version = first.version.as_ref().map_or(String::new(), |version| format!(" {version}"));
             let title = format!("{name}{version} is taken from {}, not from libtorch", first.path);
             let finding = Finding::new(id, title).seen(format!("libtorch lies in {libtorch}"));
@@ -51,6 +56,11 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         }
     }
     Ok(findings)
+}
+
+/// Whether this check tells of the NCCL that is taken.
+pub(in crate::checks) fn is_nccl(host: &Host, intent: &Intent) -> bool {
+    run(host, intent).is_ok_and(|found| found.iter().any(|one| one.id == "libraries.foreign-nccl"))
 }
 
 /// Whether no variable leads the loader there, only its own folders.

@@ -11,6 +11,8 @@ mod room;
 mod version;
 mod whole;
 
+pub(in crate::checks) use foreign::is_nccl as is_nccl_foreign;
+
 use super::Check;
 use crate::builds::Build;
 use crate::facts::Host;

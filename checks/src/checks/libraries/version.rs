@@ -17,7 +17,7 @@ pub(super) static CHECK: Check = Check {
 /// Before this version PyTorch's builds had two C++ interfaces, and Python's packages the old one.
 const ONE_INTERFACE: [u32; 2] = [2, 7];
 
-fn run(host: &Host, _: &Intent) -> Answer {
+fn run(host: &Host, intent: &Intent) -> Answer {
     let named = host.named_libtorch().ok().flatten();
     if let Some(root) = &named
         && let Some(finding) = misplaced(host, root)
@@ -32,6 +32,10 @@ fn run(host: &Host, _: &Intent) -> Answer {
             None => return Ok(Vec::new()),
         },
     };
+    // The same remedy is told with what fails first.
+    if crate::checks::windows::broken_gloo(host, intent).is_some() {
+        return Ok(Vec::new());
+    }
     Ok(other_version(host, &libtorch).into_iter().collect())
 }
 

@@ -2,7 +2,7 @@
 //! for some releases of libtorch, and none has libuv.
 
 use crate::checks::{Answer, Check};
-use crate::facts::Host;
+use crate::facts::{Host, Version};
 use crate::finding::Finding;
 use crate::intent::Intent;
 
@@ -25,18 +25,27 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         let title = "the run asks for NCCL, which Windows does not have";
         findings.push(Finding::new("windows.backend", title).command("yolo train --backend gloo"));
     }
-    let several = intent.ranks_here() > 1 || intent.has_several_nodes();
-    let version = host.libtorch().ok().flatten().and_then(|libtorch| libtorch.version);
-    if let Some(version) =
-        version.filter(|version| !version.is_below(&BROKEN.0) && version.is_below(&BROKEN.1))
-        && several
-    {
+    if let Some(version) = broken_gloo(host, intent) {
         let title = format!("gloo of libtorch {version} does not work on Windows");
-        findings.push(Finding::new("windows.gloo-broken", title).command("yolo setup"));
+        let finding = Finding::new("windows.gloo-broken", title);
+        // What LIBTORCH names wins over what setup fetches.
+        let is_named = host.named_libtorch().ok().flatten().is_some();
+        let unset = is_named.then_some("set LIBTORCH=");
+        findings.push(unset.into_iter().fold(finding, Finding::command).command("yolo setup"));
     }
     if host.env("USE_LIBUV").is_ok_and(|value| value.as_deref() == Some("1")) {
         let title = "USE_LIBUV=1 asks for libuv, which libtorch for Windows does not have";
         findings.push(Finding::new("windows.libuv", title).command("set USE_LIBUV=0"));
     }
     Ok(findings)
+}
+
+/// The version of libtorch whose gloo fails this run.
+pub(in crate::checks) fn broken_gloo(host: &Host, intent: &Intent) -> Option<Version> {
+    let several = intent.ranks_here() > 1 || intent.has_several_nodes();
+    if !several || !host.is_windows().unwrap_or(false) {
+        return None;
+    }
+    let version = host.libtorch().ok().flatten()?.version?;
+    (!version.is_below(&BROKEN.0) && version.is_below(&BROKEN.1)).then_some(version)
 }

@@ -50,10 +50,12 @@ fn run(host: &Host, _: &Intent) -> Answer {
             |found: &Found| matches!(&found.problem, Problem::UnknownSection { name, .. } if name == section);
         problems.iter().any(unknown)
     };
+    let was_read = was_read(host, &config);
     for found in &problems {
         let text = words(found);
         let finding = match &found.problem {
             Problem::TooSmall { key, value, .. } => unit(host, &config, key, value),
+            Problem::Encoding(_) if was_read => continue,
             Problem::Encoding(encoding) => Finding::new(
                 "wsl.config-encoding",
                 format!(".wslconfig is {encoding}: WSL may ignore all of it"),
@@ -91,6 +93,17 @@ fn run(host: &Host, _: &Intent) -> Answer {
         findings.push(Finding::ok("wsl.config", title).seen(config.path));
     }
     Ok(findings)
+}
+
+/// Whether the running machine has the memory that the file asks for, and would have another without
+/// the file: then WSL read it, however it is encoded.
+fn was_read(host: &Host, config: &WslConfig) -> bool {
+    let asked = config.value("memory").and_then(size::parse).filter(|&asked| asked > 0);
+    let (Some(asked), Ok(memory), Ok(pc)) = (asked, host.memory(), super::pc(host)) else { return false };
+    let has = memory.total as f64;
+    // The kernel keeps a part for itself.
+    let fits = |given: u64| has <= given as f64 && has >= given as f64 * 0.9;
+    host.is_wsl2().unwrap_or(false) && fits(asked.max(size::LEAST_MEMORY)) && !fits(pc.memory / 2)
 }
 
 fn words(found: &Found) -> String {

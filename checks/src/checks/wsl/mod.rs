@@ -24,6 +24,8 @@ mod version;
 
 pub(in crate::checks) use disk::limits_disk;
 
+pub(in crate::checks) use several_gpus::is_nccl_old;
+
 use super::Check;
 use crate::facts::{Fact, Host, WslConfig};
 use crate::intent::Intent;
