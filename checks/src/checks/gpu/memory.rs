@@ -47,8 +47,13 @@ fn is_told(host: &Host, gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> bool 
     let is_exclusive = gpu.compute_mode().is_ok_and(|mode| mode.starts_with("exclusive"));
     let is_enough = || needs::on_gpu(intent).is_some_and(|need| need.bytes <= memory.free);
     let told = leftovers::told(host);
+    // The driver lists no process that died, and in WSL none at all: then one that hangs is the likely
+    // holder, as long as a run could start beside it.
+    if processes.is_empty() {
+        return !told.is_empty() && !is_full(memory);
+    }
     let all_told = processes.iter().all(|one| told.contains(&one.pid));
-    !processes.is_empty() && (all_told || is_exclusive && !intent.cpu && is_enough())
+    all_told || is_exclusive && !intent.cpu && is_enough()
 }
 
 /// Whether others hold a part of a card that is worth a word.
