@@ -139,6 +139,12 @@ fn failures_are_known_by_their_code() {
         ),
         ("Error: 0x800701bc WSL 2 requires an update\n", Some(Trouble::KernelMissing), Some("0x800701bc")),
         (
+            "Sie können es installieren, indem Sie „wsl.exe --install“ ausführen.\n",
+            Some(Trouble::NotInstalled),
+            None,
+        ),
+        ("Use 'wsl.exe --install <Distro>' to install a distribution.\n", None, None),
+        (
             "Codice errore: Wsl/WSL_E_WSL_OPTIONAL_COMPONENT_REQUIRED",
             Some(Trouble::FeatureOff),
             Some("Wsl/WSL_E_WSL_OPTIONAL_COMPONENT_REQUIRED"),
