@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::checks::{Answer, Check, count};
 use crate::facts::{Gpu, Host, NvmlState, pci_address};
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
 
 pub(super) static CHECK: Check = Check {
@@ -90,12 +90,15 @@ impl Slot {
 
 fn narrow(host: &Host, slot: &Slot) -> Option<Finding> {
     let who = &slot.who;
-    if let Some((width, most)) = slot.width(host).filter(|(width, most)| *width > 0 && *width <= *most / 2) {
-        let title = format!("{who} uses {width} of its {most} PCIe lanes");
-        // Half of the lanes costs little; with a quarter the transfers of images and gradients wait.
-        let status = if width <= most / 4 { Status::Warning } else { Status::Info };
-        let finding = Finding::new("gpu.link-narrow", title).status(status);
-        let idle = "read while the card is idle, which on some laptops lowers the width too";
+    // A laptop's card is wired with the lanes that it has, and lowers their number to save power.
+    if super::is_of_laptop(host, slot.gpu.as_ref()) {
+        return None;
+    }
+    // Half of the lanes costs little, and many boards share them so; with a quarter the transfers of
+    // images and gradients wait.
+    if let Some((width, most)) = slot.width(host).filter(|(width, most)| *width > 0 && *width <= *most / 4) {
+        let finding = Finding::new("gpu.link-narrow", format!("{who} uses {width} of its {most} PCIe lanes"));
+        let idle = "read while the card is idle, which may lower the width too";
         return Some(if slot.is_busy() { finding } else { finding.seen(idle) });
     }
     let (generation, best) = (slot.number("pcie_generation")?, slot.number("pcie_generation_max")?);

@@ -1,14 +1,12 @@
 //! Whether other processes hold memory of the GPUs. In WSL the driver does not tell which.
 
+use super::holders;
 use crate::checks::system::leftovers;
 use crate::checks::{Answer, Check, gigabytes};
 use crate::facts::{Gpu, GpuMemory, Host, NvmlState};
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
 use crate::needs;
-
-/// Memory that others may hold before it is worth a word: a desktop takes this much.
-const NOTEWORTHY: f64 = 0.1;
 
 pub(super) static CHECK: Check = Check {
     question: "Is the memory of the GPUs free?",
@@ -33,7 +31,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
                 continue;
             }
         };
-        if is_taken(&memory) && !is_told(host, &gpu, &memory, intent) {
+        if holders::is_taken(&gpu, &memory) && !is_told(host, &gpu, &memory, intent) {
             findings.push(taken(host, &gpu, &memory, intent));
         }
     }
@@ -43,7 +41,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 /// Whether all processes of a card are told by another check: ranks of an earlier run, those that
 /// hang, and the one that has a card in exclusive mode and leaves a rank enough of it.
 fn is_told(host: &Host, gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> bool {
-    let processes = gpu.processes().unwrap_or_default();
+    let processes = holders::computing(gpu);
     let is_exclusive = gpu.compute_mode().is_ok_and(|mode| mode.starts_with("exclusive"));
     let is_enough = || needs::on_gpu(intent).is_some_and(|need| need.bytes <= memory.free);
     let told = leftovers::told(host);
@@ -56,11 +54,6 @@ fn is_told(host: &Host, gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> bool 
     all_told || is_exclusive && !intent.cpu && is_enough()
 }
 
-/// Whether others hold a part of a card that is worth a word.
-pub(in crate::checks) fn is_taken(memory: &GpuMemory) -> bool {
-    memory.total.saturating_sub(memory.free) as f64 > memory.total as f64 * NOTEWORTHY
-}
-
 /// A few hundred megabytes free do not even hold CUDA's own context and libraries.
 pub(in crate::checks) fn is_full(memory: &GpuMemory) -> bool {
     memory.free < 600_000_000
@@ -68,10 +61,11 @@ pub(in crate::checks) fn is_full(memory: &GpuMemory) -> bool {
 
 fn taken(host: &Host, gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> Finding {
     let used = memory.total.saturating_sub(memory.free);
-    let processes = gpu.processes().unwrap_or_default();
+    let processes = holders::computing(gpu);
     let largest = processes.iter().max_by_key(|process| process.memory);
     let by = largest.map_or(String::new(), |process| {
-        let name = process.name.as_deref().map_or(String::new(), |name| format!("{}, ", short(name)));
+        let name =
+            process.name.as_deref().map_or(String::new(), |name| format!("{}, ", holders::short(name)));
         let most = process.memory.filter(|_| processes.len() > 1);
         let most = most.map_or(String::new(), |bytes| format!(", {}", gigabytes(bytes)));
         format!("{most} by {name}process {}", process.pid)
@@ -110,9 +104,4 @@ fn is_ours(host: &Host, pid: u64) -> bool {
     let known = host.processes().unwrap_or_default();
     user.is_some()
         && known.iter().any(|one| u64::from(one.pid) == pid && one.uid == user && leftovers::hears(one))
-}
-
-/// A program by its name without folders.
-fn short(name: &str) -> &str {
-    name.rsplit(['/', '\\']).next().unwrap_or(name)
 }

@@ -5,6 +5,7 @@ mod clocks;
 mod device_files;
 mod devices;
 mod driver;
+mod holders;
 mod link;
 mod lost;
 mod memory;
@@ -17,7 +18,8 @@ mod together;
 mod visible;
 
 pub(in crate::checks) use absent::cards;
-pub(in crate::checks) use memory::{is_full, is_taken};
+pub(in crate::checks) use holders::is_taken;
+pub(in crate::checks) use memory::is_full;
 
 use together::together;
 
@@ -57,6 +59,15 @@ fn of_run(host: &Host, intent: &Intent) -> Fact<Vec<Gpu>> {
 /// Windows have drivers of another kind.
 pub(in crate::checks) fn is_native_linux(host: &Host) -> bool {
     host.os().is_ok_and(|os| os == "linux") && host.wsl().ok().flatten().is_none()
+}
+
+/// Whether a card is a laptop's: its name says so, or the machine does. Such a card is wired with
+/// fewer lanes than its chip has, and sleeps to spare the battery.
+fn is_of_laptop(host: &Host, gpu: Option<&Gpu>) -> bool {
+    let name = gpu.and_then(|gpu| gpu.name().ok()).unwrap_or_default();
+    // A workstation has cards named Max-Q too.
+    let is_named = ["Laptop", "Mobile", "Max-Q"].iter().any(|word| name.contains(word));
+    is_named && !name.contains("Workstation") || host.is_laptop()
 }
 
 /// `GPU 0 (NVIDIA A10)`

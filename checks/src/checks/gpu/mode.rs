@@ -2,7 +2,7 @@
 //! and persistence, which keeps the driver ready between programs.
 
 use crate::checks::{Answer, Check};
-use crate::facts::{Gpu, Host};
+use crate::facts::{Gpu, Host, pci_address};
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
 
@@ -23,9 +23,15 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         }
     }
     let mut findings = super::together(findings);
-    // WSL and Windows keep the driver loaded, a container cannot change it, a desktop holds it open.
+    // WSL and Windows keep the driver loaded, a container cannot change it, a desktop holds it open,
+    // and a laptop's card shall sleep.
     let native = super::is_native_linux(host) && !host.is_container();
-    let is_off = |gpu: &&Gpu| gpu.flag("persistence") == Ok(false) && gpu.flag("display_active") != Ok(true);
+    let is_off = |gpu: &&Gpu| {
+        gpu.flag("persistence") == Ok(false)
+            && gpu.flag("display_active") != Ok(true)
+            && !super::is_of_laptop(host, Some(gpu))
+            && !sleeps(host, gpu)
+    };
     let off: Vec<String> = gpus.iter().filter(is_off).map(|gpu| gpu.index.to_string()).collect();
     if native && !off.is_empty() {
         let title =
@@ -33,6 +39,15 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         findings.push(Finding::new("gpu.persistence-off", title).command("sudo nvidia-smi -pm 1"));
     }
     Ok(findings)
+}
+
+/// Whether the kernel may put a card to sleep while nobody uses it, and has done so.
+fn sleeps(host: &Host, gpu: &Gpu) -> bool {
+    let address = gpu.pci_bus_id().ok().and_then(|address| pci_address(&address));
+    let status = address.and_then(|address| {
+        host.text(&format!("/sys/bus/pci/devices/{address}.0/power/runtime_status")).ok()?
+    });
+    status.is_some_and(|status| status.trim() == "suspended")
 }
 
 fn exclusive(host: &Host, intent: &Intent, gpu: &Gpu, mode: &str) -> Option<Finding> {

@@ -1,6 +1,7 @@
 //! Whether a rank's share of the batch fits into the memory of its GPU.
 
-use crate::checks::{Answer, Check, gigabytes, gpu};
+use crate::checks::gpu::is_taken;
+use crate::checks::{Answer, Check, gigabytes};
 use crate::facts::Host;
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
@@ -23,18 +24,19 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         .iter()
         .filter_map(|&index| gpus.get(index))
         .filter(|gpu| gpu.lost().is_none())
-        .filter_map(|gpu| Some((gpu.index, gpu.memory().ok()?)))
+        .filter_map(|gpu| Some((gpu, gpu.memory().ok()?)))
         .min_by_key(|(_, memory)| memory.free);
-    let Some((index, memory)) = smallest.filter(|(_, memory)| need.bytes > memory.free) else {
+    let Some((gpu, memory)) = smallest.filter(|(_, memory)| need.bytes > memory.free) else {
         return Ok(Vec::new());
     };
     // What other programs hold is their finding, as long as the batch fits into an empty card.
-    if gpu::is_taken(&memory) && need.bytes <= memory.total {
+    if is_taken(gpu, &memory) && need.bytes <= memory.total {
         return Ok(Vec::new());
     }
     let title = format!(
-        "a rank needs about {} of GPU {index}, which has {} free of {}",
+        "a rank needs about {} of GPU {}, which has {} free of {}",
         gigabytes(need.bytes),
+        gpu.index,
         gigabytes(memory.free),
         gigabytes(memory.total)
     );

@@ -195,8 +195,17 @@ impl Gpu {
 
     /// Processes that compute on it.
     pub fn processes(&self) -> Fact<Vec<GpuProcess>> {
-        let found = self.answers.get("processes").and_then(Value::as_array);
-        let found = found.ok_or_else(|| self.unknown("processes"))?;
+        self.processes_of("processes")
+    }
+
+    /// Processes that draw on it.
+    pub fn graphics_processes(&self) -> Fact<Vec<GpuProcess>> {
+        self.processes_of("graphics_processes")
+    }
+
+    fn processes_of(&self, call: &str) -> Fact<Vec<GpuProcess>> {
+        let found = self.answers.get(call).and_then(Value::as_array);
+        let found = found.ok_or_else(|| self.unknown(call))?;
         let process = |one: &Value| {
             Some(GpuProcess {
                 pid: one["pid"].as_u64()?,

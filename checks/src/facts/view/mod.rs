@@ -3,6 +3,7 @@
 //! judged by the parsers of the program that reads it.
 
 pub(super) mod cgroup;
+pub(super) mod chassis;
 pub(super) mod container;
 pub(crate) mod data_set;
 pub(super) mod distribution;
