@@ -8,6 +8,11 @@ const DEFAULT_BATCH: i64 = 16;
 /// Pixels unless the run says otherwise, as in YOLOv5.
 const DEFAULT_IMAGE_SIZE: usize = 640;
 
+/// Options of runs that a later release has: the doctor understands them after `--`, and `yolo train`
+/// of this one refuses them. A remedy may name them to who said them already; others could not use it.
+pub const NOT_YET_OF_TRAIN: [&str; 6] =
+    ["--nnodes", "--node-rank", "--master-addr", "--master-port", "--backend", "--amp"];
+
 /// A run that is meant. What is `None` was not said: defaults are the plan's to choose.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -57,6 +62,19 @@ pub struct Intent {
 }
 
 impl Intent {
+    /// Whether a remedy may name an option of this run: `yolo train` has it, or it was said.
+    pub fn may_name(&self, option: &str) -> bool {
+        match option {
+            "--nnodes" => self.nnodes.is_some(),
+            "--node-rank" => self.node_rank.is_some(),
+            "--master-addr" => self.master_addr.is_some(),
+            "--master-port" => self.master_port.is_some(),
+            "--backend" => self.backend.is_some(),
+            "--amp" => self.amp.is_some(),
+            _ => true,
+        }
+    }
+
     /// Ranks on this machine, as far as the options tell: one a device, at least one.
     pub fn ranks_here(&self) -> usize {
         self.ranks.unwrap_or(self.devices.len()).max(1)

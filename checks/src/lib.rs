@@ -22,4 +22,4 @@ pub use change::{Change, Edit};
 pub use checks::{Check, Verdict, judge, judge_by};
 pub use facts::{Host, Places};
 pub use finding::{Finding, Remedy, Status};
-pub use intent::Intent;
+pub use intent::{Intent, NOT_YET_OF_TRAIN};

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use support::{Case, base_names, cases, is_produced};
-use yolo_checks::{Finding, Intent, Status, entries, judge};
+use yolo_checks::{Finding, Intent, NOT_YET_OF_TRAIN, Status, entries, judge};
 
 /// Bases of machines on which nothing is wrong.
 const HEALTHY: [&str; 7] = ["linux-gpu", "linux-cpu", "wsl2", "linux-8-gpus", "mig", "docker", "windows"];
@@ -46,6 +46,21 @@ fn every_case_gives_what_it_expects() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn no_remedy_names_an_option_that_train_refuses_unless_the_run_did() {
+    for case in cases() {
+        for finding in judge(&case.host(), &case.intent) {
+            let Some(remedy) = &finding.remedy else { continue };
+            for text in remedy.commands.iter().chain([&remedy.text]) {
+                for option in NOT_YET_OF_TRAIN {
+                    let is_named = text.contains(option) && !case.intent.may_name(option);
+                    assert!(!is_named, "{}: {}: {text}", case.name, finding.id);
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -115,6 +115,18 @@ mod tests {
     }
 
     #[test]
+    fn remedies_know_which_options_train_refuses() {
+        let command = |words: &[&str]| crate::cli::Cli::try_parse_from([&["yolo", "train"], words].concat());
+        for option in yolo_checks::NOT_YET_OF_TRAIN {
+            assert!(command(&[option, "1"]).is_err(), "`yolo train` has {option}");
+            assert!(
+                MeantRun::try_parse_from([option, "true"]).is_ok()
+                    || MeantRun::try_parse_from([option, "1"]).is_ok()
+            );
+        }
+    }
+
+    #[test]
     fn options_of_several_machines_are_understood_before_train_has_them() {
         let meant =
             intent("--nnodes 2 --node-rank 1 --master-addr 10.0.0.7 --master-port 29400 --backend NCCL");

@@ -97,7 +97,7 @@ pub(super) const ROWS: &[Entry] = &[
         status: Status::Error,
         title: "A Windows program has the port of this run",
         cause: "with mirrored networking Linux and Windows share one set of ports",
-        remedy: Some("choose another --master-port on all machines, or end the program in Windows"),
+        remedy: Some("end the program in Windows, or meet at another port"),
         fix: None,
         detects: &["wsl-mirrored-port-clash"],
     },

@@ -5,6 +5,8 @@ mod interfaces;
 mod names;
 mod port;
 
+pub(in crate::checks) use port::elsewhere;
+
 use super::Check;
 
 pub(super) const CHECKS: &[&Check] = &[&port::CHECK, &names::CHECK, &interfaces::CHECK, &firewall::CHECK];

@@ -109,7 +109,7 @@ fn master(host: &Host, intent: &Intent) -> Result<Option<Finding>, crate::facts:
     let Some(name) = intent.master_addr.as_deref() else {
         // The first machine is where the others meet it: only they have to be told.
         let is_another = intent.node_rank.is_some_and(|rank| rank > 0);
-        let title = "--master-addr does not say where the machines meet";
+        let title = "nothing says where the machines meet";
         return Ok(is_another.then(|| Finding::new("network.master-unknown", title)));
     };
     let addresses = match name.parse::<std::net::IpAddr>() {
@@ -133,7 +133,7 @@ fn master(host: &Host, intent: &Intent) -> Result<Option<Finding>, crate::facts:
         let fourth = addresses.iter().find(|address| address.is_ipv4());
         return Ok(Some(match fourth {
             Some(fourth) => finding
-                .remedy(format!("say --master-addr {fourth}"))
+                .remedy(format!("use its IPv4 address on all machines: --master-addr {fourth}"))
                 .command("export NCCL_SOCKET_FAMILY=AF_INET"),
             None => finding,
         }));

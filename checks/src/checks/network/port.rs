@@ -37,9 +37,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let listens = intent.has_several_nodes() && intent.node_rank.unwrap_or(0) == 0;
     if intent.master_port.is_some() && !intent.has_several_nodes() || listens {
         let port = intent.master_port.unwrap_or(DEFAULT_PORT);
-        match privileged(host, port) {
+        match privileged(host, intent, port) {
             Some(finding) => findings.push(finding),
-            None => match taken(host, port) {
+            None => match taken(host, intent, port) {
                 Ok(taken) => findings.extend(taken.or_else(|| ephemeral(host, port))),
                 Err(why) => findings.push(Finding::skipped("network.port-taken", &why)),
             },
@@ -48,7 +48,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(findings)
 }
 
-fn taken(host: &Host, port: u16) -> Result<Option<Finding>, crate::facts::Unknown> {
+fn taken(host: &Host, intent: &Intent, port: u16) -> Result<Option<Finding>, crate::facts::Unknown> {
     let known = host.listening();
     let listeners = known.as_deref().unwrap_or_default();
     let owner = listeners.iter().find(|listener| listener.port == port);
@@ -94,10 +94,23 @@ fn taken(host: &Host, port: u16) -> Result<Option<Finding>, crate::facts::Unknow
             let is_free = |port: &u16| listeners.iter().all(|listener| listener.port != *port);
             let other = (port.saturating_add(1)..=u16::MAX).find(is_free).unwrap_or(DEFAULT_PORT);
             finding
-                .remedy("choose another port, the same on all machines")
-                .command(format!("--master-port {other}"))
+                .remedy(format!(
+                    "have that process ended, or meet at another port{}",
+                    elsewhere(intent, other)
+                ))
+                .command(format!("sudo ss -ltnp 'sport = :{port}'"))
         }
     }))
+}
+
+/// How the machines of a run are told another port: by the option, where it was said, else by the
+/// variable that `torchrun` and its like read.
+pub(in crate::checks) fn elsewhere(intent: &Intent, port: u16) -> String {
+    if intent.may_name("--master-port") {
+        format!(", with `--master-port {port}` on all machines")
+    } else {
+        format!(", with MASTER_PORT={port} on all machines")
+    }
 }
 
 /// Whether this user may end the process behind a socket; one that tells no owner is taken for ours.
@@ -107,7 +120,7 @@ fn is_ours(host: &Host, owner: &Listener) -> bool {
 }
 
 /// Ports that only root may listen on.
-fn privileged(host: &Host, port: u16) -> Option<Finding> {
+fn privileged(host: &Host, intent: &Intent, port: u16) -> Option<Finding> {
     let first = host.text("/proc/sys/net/ipv4/ip_unprivileged_port_start").ok().flatten();
     let first = first.and_then(|text| text.trim().parse().ok()).unwrap_or(PRIVILEGED);
     let is_root = host.user().is_ok_and(|user| user.uid == Some(0));
@@ -115,7 +128,7 @@ fn privileged(host: &Host, port: u16) -> Option<Finding> {
     (port < first && !is_root && !is_windows).then(|| {
         let title = format!("port {port} of this run is for root: others may listen from {first} on");
         Finding::new("network.port-privileged", title)
-            .remedy(format!("choose another, such as --master-port {DEFAULT_PORT}"))
+            .remedy(format!("meet at another port{}", elsewhere(intent, DEFAULT_PORT)))
     })
 }
 

@@ -9,6 +9,10 @@ use crate::intent::Intent;
 /// Cards with the chips TU116 and TU117.
 const AFFECTED: [&str; 8] = ["GTX 1650", "GTX 1660", "GTX 1630", "T400", "T600", "T1000", "MX450", "MX550"];
 
+/// What to do where nothing asks for half precision.
+const HARMLESS: &str =
+    "nothing for `yolo train`, which computes in single precision; other programs have to be told to";
+
 pub(super) static CHECK: Check = Check {
     question: "Does mixed precision work on these GPUs?",
     reports: &["run.half-precision"],
@@ -25,12 +29,17 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let used = |index: &usize| intent.devices.is_empty() || intent.devices.contains(index);
     let gpus = host.gpus()?;
-    let affected = gpus.iter().filter(|gpu| used(&gpu.index)).find_map(|gpu| {
-        let name = gpu.name().ok()?;
-        AFFECTED.iter().any(|word| name.contains(word)).then_some((gpu.index, name))
-    });
-    let Some((index, name)) = affected else { return Ok(Vec::new()) };
-    let title = format!("GPU {index}, {name}, computes NaN in half precision");
-    let status = if intent.amp == Some(true) { Status::Warning } else { Status::Info };
-    Ok(vec![Finding::new("run.half-precision", title).status(status)])
+    let affected: Vec<String> = gpus
+        .iter()
+        .filter(|gpu| used(&gpu.index))
+        .filter_map(|gpu| Some(format!("GPU {} ({})", gpu.index, gpu.name().ok()?)))
+        .filter(|shown| AFFECTED.iter().any(|word| shown.contains(word)))
+        .collect();
+    if affected.is_empty() {
+        return Ok(Vec::new());
+    }
+    let verb = if affected.len() == 1 { "computes" } else { "compute" };
+    let title = format!("{} {verb} NaN in half precision", affected.join(" and "));
+    let finding = Finding::new("run.half-precision", title);
+    Ok(vec![if intent.amp == Some(true) { finding } else { finding.status(Status::Info).remedy(HARMLESS) }])
 }

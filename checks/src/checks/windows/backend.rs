@@ -1,5 +1,5 @@
-//! Whether the ranks of a run can talk to each other on Windows: there is no NCCL, gloo was broken
-//! for some releases of libtorch, and none has libuv.
+//! Whether a run can be one of Windows, and its ranks talk to each other there: `yolo train` trains in
+//! WSL, there is no NCCL, gloo was broken for some releases of libtorch, and none has libuv.
 
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, Version};
@@ -10,8 +10,8 @@ use crate::intent::Intent;
 const BROKEN: ([u32; 2], [u32; 2]) = ([2, 8], [2, 11]);
 
 pub(super) static CHECK: Check = Check {
-    question: "Can ranks talk to each other on Windows?",
-    reports: &["windows.backend", "windows.gloo-broken", "windows.libuv"],
+    question: "Can a run be one of Windows?",
+    reports: &["windows.trains-in-wsl", "windows.backend", "windows.gloo-broken", "windows.libuv"],
     preflight: true,
     run,
 };
@@ -23,7 +23,11 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let mut findings = Vec::new();
     if intent.backend.as_deref().is_some_and(|name| name.eq_ignore_ascii_case("nccl")) {
         let title = "the run asks for NCCL, which Windows does not have";
-        findings.push(Finding::new("windows.backend", title).command("yolo train --backend gloo"));
+        findings.push(Finding::new("windows.backend", title).command("yolo setup --wsl"));
+    }
+    if intent.run {
+        let title = "this run is meant for Windows, and `yolo train` trains inside WSL 2";
+        findings.push(Finding::new("windows.trains-in-wsl", title).command("yolo setup --wsl"));
     }
     if let Some(version) = broken_gloo(host, intent) {
         let title = format!("gloo of libtorch {version} does not work on Windows");

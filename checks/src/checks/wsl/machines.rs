@@ -1,6 +1,7 @@
 //! Whether the ranks of other machines reach this WSL: by default it hides behind an address of its
 //! own, and in mirrored mode behind a firewall of its own.
 
+use crate::checks::network::elsewhere;
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
@@ -108,12 +109,13 @@ fn port(host: &Host, intent: &Intent) -> Option<Finding> {
     if !refused || listeners.iter().any(|listener| listener.port == port) {
         return None;
     }
+    let other = elsewhere(intent, port.saturating_add(1));
     let title =
         format!("port {port} is taken by a program of Windows, which shares its ports with a mirrored WSL");
     Some(
         Finding::new("wsl.port-of-windows", title)
             .command(format!("netstat.exe -ano | grep :{port}"))
-            .command(format!("yolo train --master-port {}", port.saturating_add(1))),
+            .remedy(format!("end that program in Windows, or meet at another port{other}")),
     )
 }
 
