@@ -76,7 +76,7 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "by default WSL is behind NAT; forwarding one port does not do, since ranks meet at many",
         remedy: Some(
             "set `networkingMode=mirrored` below [wsl2] in .wslconfig (Windows 11 22H2), stop WSL from \
-             Windows, and open the Hyper-V firewall",
+             Windows, and open the Hyper-V firewall in a PowerShell of Windows as administrator",
         ),
         fix: None,
         detects: &["wsl-nat-multinode"],

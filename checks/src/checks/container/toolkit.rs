@@ -2,7 +2,7 @@
 //! of them, so that it is only told.
 
 use crate::checks::{Answer, Check};
-use crate::facts::{Host, NvmlState};
+use crate::facts::{Host, NvmlState, Packages};
 use crate::finding::Finding;
 use crate::intent::Intent;
 
@@ -40,15 +40,31 @@ fn run(host: &Host, _: &Intent) -> Answer {
     }
     let title = "Docker is here, but not the NVIDIA Container Toolkit: containers get no GPU";
     let finding = Finding::new("container.toolkit-missing", title);
-    let install = host.package_command([
-        "sudo apt install nvidia-container-toolkit",
-        "sudo dnf install nvidia-container-toolkit",
-        "sudo zypper install nvidia-container-toolkit",
-        "sudo pacman -S nvidia-container-toolkit",
-    ]);
+    let install = match host.distribution().ok().and_then(|distribution| distribution.packages()) {
+        Some(Packages::Apt) => &[
+            "curl -fsSL https://nvidia.github.io/libnvidia-container/gpgkey | sudo gpg --dearmor \
+             -o /usr/share/keyrings/nvidia-container-toolkit-keyring.gpg",
+            "curl -fsSL https://nvidia.github.io/libnvidia-container/stable/deb/nvidia-container-toolkit.list | sed \
+             's#deb https://#deb [signed-by=/usr/share/keyrings/nvidia-container-toolkit-keyring.gpg] https://#' | sudo \
+             tee /etc/apt/sources.list.d/nvidia-container-toolkit.list",
+            "sudo apt update",
+            "sudo apt install nvidia-container-toolkit",
+        ][..],
+        Some(Packages::Dnf) => &[
+            "curl -fsSL https://nvidia.github.io/libnvidia-container/stable/rpm/nvidia-container-toolkit.repo | sudo \
+             tee /etc/yum.repos.d/nvidia-container-toolkit.repo",
+            "sudo dnf install nvidia-container-toolkit",
+        ],
+        Some(Packages::Zypper) => &[
+            "sudo zypper addrepo https://nvidia.github.io/libnvidia-container/stable/rpm/nvidia-container-toolkit.repo",
+            "sudo zypper install nvidia-container-toolkit",
+        ],
+        Some(Packages::Pacman) => &["sudo pacman -S nvidia-container-toolkit"],
+        None => &[],
+    };
     // Installed and refused all the same: Docker was not told, or not started again.
-    let install = install.filter(|_| !installed);
-    let finding = install.into_iter().fold(finding, Finding::command);
+    let install = if installed { &[] } else { install };
+    let finding = install.iter().copied().fold(finding, Finding::command);
     Ok(vec![
         finding
             .command("sudo nvidia-ctk runtime configure --runtime=docker")

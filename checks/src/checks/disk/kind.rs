@@ -55,8 +55,17 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         let finding = Finding::new("disk.network", title);
         // Images and labels are copied together: the folder that holds both.
         let whole = folder.rfind("/images").map(|at| folder[..at].to_owned());
+        let working = places.as_ref().ok().and_then(|places| places.working.clone());
         findings.push(match (places.ok().and_then(|places| places.data), whole) {
-            (Some(data), Some(whole)) => finding.command(format!("cp -r '{whole}' '{data}/datasets/'")),
+            (Some(data), Some(whole)) => {
+                let name = whole.rsplit('/').next().unwrap_or(&whole);
+                let copy = format!("{data}/datasets/{name}");
+                finding.command(format!("cp -r '{whole}' '{data}/datasets/'")).remedy(moved(
+                    &whole_path(intent, working.as_deref()),
+                    &whole,
+                    &copy,
+                ))
+            }
             _ => finding,
         });
     }
@@ -71,6 +80,26 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         }
     }
     Ok(findings)
+}
+
+/// Where the yaml lies; a name without a folder lies in the one that `yolo` was started in.
+fn whole_path(intent: &Intent, working: Option<&str>) -> String {
+    let yaml = intent.data.as_deref().unwrap_or_default();
+    match working {
+        Some(working) if !yaml.starts_with('/') => format!("{}/{yaml}", working.trim_end_matches('/')),
+        _ => yaml.to_owned(),
+    }
+}
+
+/// What to do with the yaml, which may lie in the folder that is copied and may name it.
+fn moved(yaml: &str, whole: &str, copy: &str) -> String {
+    let inside = yaml.strip_prefix(whole).filter(|rest| rest.starts_with('/'));
+    let copied = inside.map(|rest| format!("{copy}{rest}"));
+    let then = copied.as_ref().map_or(String::new(), |yaml| format!(", and train with --data {yaml}"));
+    format!(
+        "copy the data set to a disk of this machine, set `path: {copy}` in {}{then}",
+        copied.as_deref().unwrap_or(yaml)
+    )
 }
 
 /// The first folder of training images.

@@ -3,6 +3,7 @@
 //! refuses because of the versions, and a driver that was never installed. Why a module does not
 //! run the card is [`absent`]'s to find; WSL, containers and lost cards have checks of their own.
 
+pub(super) use super::install::install;
 use super::{absent, lost};
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, NvmlState, Version};
@@ -168,17 +169,4 @@ fn forbidden(host: &Host) -> Finding {
     finding
         .remedy("join the group that owns /dev/nvidiactl, then log in again")
         .command("sudo usermod -aG $(stat -c %G /dev/nvidiactl) $USER")
-}
-
-/// The command that installs the driver on this distribution.
-pub(super) fn install(host: &Host) -> Option<String> {
-    if host.distribution().is_ok_and(|distribution| distribution.id == "ubuntu") {
-        return Some("sudo ubuntu-drivers install".to_owned());
-    }
-    host.package_command([
-        "sudo apt install nvidia-driver",
-        "sudo dnf install akmod-nvidia",
-        "sudo zypper install nvidia-driver-G06-kmp-default nvidia-compute-utils-G06",
-        "sudo pacman -S nvidia",
-    ])
 }

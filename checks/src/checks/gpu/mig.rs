@@ -38,5 +38,8 @@ fn divided(host: &Host, intent: &Intent, gpu: &Gpu, cards: usize) -> Finding {
         (false, false) if cards > 1 => finding.status(Status::Warning),
         (false, _) => finding.status(Status::Info),
     };
+    if finding.status == Status::Info && intent.run {
+        return finding.remedy("nothing: this run has one rank");
+    }
     finding.command(whole)
 }

@@ -6,6 +6,7 @@ mod device_files;
 mod devices;
 mod driver;
 mod holders;
+mod install;
 mod link;
 mod lost;
 mod memory;
@@ -19,6 +20,7 @@ mod visible;
 
 pub(in crate::checks) use absent::cards;
 pub(in crate::checks) use holders::is_taken;
+pub(in crate::checks) use install::install;
 pub(in crate::checks) use memory::is_full;
 
 use together::together;

@@ -87,6 +87,11 @@ fn cards(gpus: &[Gpu], intent: &Intent) -> Fact<Vec<Cards>> {
 }
 
 impl Cards {
+    /// How they are called once they were named.
+    fn them(&self) -> &'static str {
+        if self.numbers.len() == 1 { "it" } else { "them" }
+    }
+
     /// `GPU 0 (NVIDIA A10, compute capability 8.6)`, `GPUs 0, 1 (…)`
     fn label(&self) -> String {
         let numbers: Vec<String> = self.numbers.iter().map(usize::to_string).collect();
@@ -121,10 +126,17 @@ fn judge(host: &Host, build: &Build, card: &Cards, best: Option<&Build>) -> Opti
                 Some(best) => super::install(
                     host,
                     best,
-                    finding.remedy(format!("use the {} build of libtorch, which serves it", best.name)),
+                    finding.remedy(format!(
+                        "use the {} build of libtorch, which serves {}",
+                        best.name,
+                        card.them()
+                    )),
                 ),
                 // A build would serve it, but not on this driver.
-                None => finding.remedy(for_newer_driver(card)),
+                None => {
+                    let (_, commands) = super::newer_driver(host);
+                    commands.into_iter().fold(finding.remedy(for_newer_driver(card)), Finding::command)
+                }
             })
         }
     }
@@ -134,9 +146,10 @@ fn for_newer_driver(card: &Cards) -> String {
     let build = BUILDS.iter().find(|build| serves(build, card));
     build.map_or("train on another card".to_owned(), |build| {
         format!(
-            "update the NVIDIA driver to {} or later, then use the {} build of libtorch, which serves it",
+            "update the NVIDIA driver to {} or later, then use the {} build of libtorch, which serves {}",
             build.least_driver(),
-            build.name
+            build.name,
+            card.them()
         )
     })
 }

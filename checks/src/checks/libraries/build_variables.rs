@@ -1,6 +1,7 @@
 //! Whether variables that choose a libtorch for a build say what was meant. They count only where
 //! Rust programs with libtorch are built on this machine.
 
+use crate::builds::BUILDS;
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
@@ -13,29 +14,31 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-fn run(host: &Host, _: &Intent) -> Answer {
+fn run(host: &Host, intent: &Intent) -> Answer {
     let Some(variant) = host.env("TORCH_CUDA_VERSION")? else { return Ok(Vec::new()) };
-    let is_variant = |word: &str| {
-        word == "cpu"
-            || word.strip_prefix("cu").is_some_and(|digits| {
-                !digits.is_empty() && digits.chars().all(|digit| digit.is_ascii_digit())
-            })
-    };
+    let is_variant = |word: &str| word == "cpu" || BUILDS.iter().any(|build| build.name == word);
     if variant.is_empty() || is_variant(&variant) {
         return Ok(Vec::new());
     }
-    let title = format!("TORCH_CUDA_VERSION is \"{variant}\", which names no build of libtorch");
-    let finding = Finding::new("libraries.build-variables", title);
-    let swapped = host.env("TORCH_VERSION").ok().flatten().filter(|version| is_variant(version));
-    if let Some(other) = swapped {
-        let finding = finding.seen(format!("TORCH_VERSION is \"{other}\": the two look swapped"));
-        return Ok(vec![
-            finding.command(format!("export TORCH_CUDA_VERSION={other}")).command("unset TORCH_VERSION"),
-        ]);
-    }
+    let names: Vec<&str> = BUILDS.iter().map(|build| build.name).collect();
+    let title = format!("TORCH_CUDA_VERSION is \"{variant}\", which names no build of libtorch 2.11");
+    let finding = Finding::new("libraries.build-variables", title)
+        .seen(format!("the builds are cpu, {}", names.join(", ")));
+    let other = host.env("TORCH_VERSION").ok().flatten();
+    // A build's name, though perhaps that of another release.
+    let is_swapped = other.as_ref().is_some_and(|other| is_variant(other) || other.starts_with("cu"));
+    let finding = match other.as_ref().filter(|_| is_swapped) {
+        Some(other) => finding
+            .seen(format!("TORCH_VERSION is \"{other}\": the two look swapped"))
+            .command("unset TORCH_VERSION"),
+        None => finding,
+    };
     let digits: String = variant.chars().filter(char::is_ascii_digit).collect();
-    Ok(vec![match digits.len() {
-        2..=3 => finding.command(format!("export TORCH_CUDA_VERSION=cu{digits}")),
-        _ => finding.command("unset TORCH_CUDA_VERSION"),
+    let meant = [other.filter(|_| is_swapped), Some(format!("cu{digits}"))];
+    let meant = meant.into_iter().flatten().find(|word| is_variant(word));
+    let right = meant.or_else(|| super::fitting(host, intent).map(|build| build.name.to_owned()));
+    Ok(vec![match right {
+        Some(right) => finding.command(format!("export TORCH_CUDA_VERSION={right}")),
+        None => finding.command("unset TORCH_CUDA_VERSION"),
     }])
 }

@@ -88,12 +88,14 @@ fn too_old(host: &Host, driver: &Version, title: String) -> Finding {
     let cards: Vec<_> =
         host.gpus().unwrap_or_default().iter().filter_map(|gpu| gpu.capability().ok()).collect();
     let other = builds::best_for(&cards, driver.major());
-    let wsl = host.is_wsl2().unwrap_or(false);
-    let update = if wsl {
-        "update the NVIDIA driver on Windows, then run `wsl --shutdown` there; install none inside WSL"
-    } else {
-        "update the NVIDIA driver and restart"
+    let is_served = |card: &builds::Capability| {
+        builds::BUILDS.iter().any(|build| build.serves(*card) != builds::Serves::No)
     };
+    if !cards.is_empty() && !cards.iter().any(is_served) {
+        // Their last driver is an old one, and a newer libtorch would not help.
+        return finding.remedy("nothing about the driver: no build of libtorch serves these cards with any");
+    }
+    let (update, commands) = super::newer_driver(host);
     match other {
         Some(build) => super::install(
             host,
@@ -104,6 +106,6 @@ fn too_old(host: &Host, driver: &Version, title: String) -> Finding {
                 build.least_driver()
             )),
         ),
-        None => finding.remedy(update),
+        None => commands.into_iter().fold(finding.remedy(update), Finding::command),
     }
 }

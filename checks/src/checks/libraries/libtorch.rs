@@ -40,9 +40,20 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         let title =
             format!("this machine has {}, but libtorch is the build for the processor", count(gpus, "GPU"));
         let finding = Finding::new("libraries.libtorch-cpu", title).status(status);
-        findings.push(match libtorch.libraries {
+        let finding = match libtorch.libraries {
             Ok(_) => finding.seen(format!("{}/lib has no libtorch_cuda", libtorch.root)),
             Err(_) => finding.seen(format!("{} is a build for the processor", libtorch.root)),
+        };
+        findings.push(match super::fitting(host, intent) {
+            Some(build) => super::install(
+                host,
+                build,
+                finding.remedy(format!(
+                    "use the {} build of libtorch, which serves the driver and the GPUs",
+                    build.name
+                )),
+            ),
+            None => finding,
         });
     }
     Ok(findings)

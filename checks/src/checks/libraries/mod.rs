@@ -13,10 +13,11 @@ mod whole;
 
 pub(in crate::checks) use foreign::is_nccl as is_nccl_foreign;
 
-use super::Check;
-use crate::builds::Build;
+use super::{Check, gpu};
+use crate::builds::{self, Build};
 use crate::facts::Host;
 use crate::finding::Finding;
+use crate::intent::Intent;
 
 pub(super) const CHECKS: &[&Check] = &[
     &libtorch::CHECK,
@@ -33,6 +34,42 @@ pub(super) const CHECKS: &[&Check] = &[
 
 /// The only version of libtorch that the trainer works with: tch is made for one.
 const LIBTORCH: [u32; 3] = [2, 11, 0];
+
+/// How this machine comes to a newer driver, in words and commands.
+fn newer_driver(host: &Host) -> (&'static str, Vec<String>) {
+    if host.is_wsl2().unwrap_or(false) {
+        let text = "update the NVIDIA driver on Windows, from https://www.nvidia.com/drivers, then run \
+                    `wsl --shutdown` there; install none inside WSL";
+        return (text, vec!["wsl.exe --shutdown".to_owned()]);
+    }
+    if host.is_windows().unwrap_or(false) {
+        return ("update the NVIDIA driver, from https://www.nvidia.com/drivers, and restart", Vec::new());
+    }
+    if host.is_container() {
+        return (
+            "update the NVIDIA driver on the machine that runs this container, and restart it",
+            Vec::new(),
+        );
+    }
+    let mut commands = gpu::install(host);
+    if !commands.is_empty() {
+        commands.push("sudo reboot".to_owned());
+    }
+    ("update the NVIDIA driver and restart", commands)
+}
+
+/// The build for the driver and the GPUs of the run, where they are known and one serves them.
+fn fitting(host: &Host, intent: &Intent) -> Option<&'static Build> {
+    // There are builds with CUDA for Linux on this processor alone.
+    if host.os().ok()? != "linux" || host.arch().is_ok_and(|arch| arch != "x86_64") {
+        return None;
+    }
+    let is_of_run = |index| intent.devices.is_empty() || intent.devices.contains(&index);
+    let gpus = host.gpus().ok()?.into_iter().filter(|gpu| gpu.lost().is_none() && is_of_run(gpu.index));
+    let cards: Vec<_> = gpus.map(|gpu| gpu.capability().ok()).collect::<Option<_>>()?;
+    let driver = host.driver_version().ok()?.major();
+    builds::best_for(&cards, driver).filter(|_| !cards.is_empty())
+}
 
 /// The commands that put another build of libtorch in the place of the one in use.
 fn install(host: &Host, build: &Build, finding: Finding) -> Finding {

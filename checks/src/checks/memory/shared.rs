@@ -2,7 +2,7 @@
 //! other through it wherever the cards have no direct path. Containers get 64 MB of it by default.
 
 use crate::checks::{Answer, Check, count};
-use crate::facts::Host;
+use crate::facts::{Container, Host};
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
 
@@ -63,13 +63,26 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(vec![if total >= need {
         let text = format!("remove what an earlier run left in {PLACE}, when none runs any more");
         finding.remedy(text).command(format!("rm -i {PLACE}/nccl-*"))
-    } else if is_container(host) {
+    } else if is_pod(host) {
         finding
-            .remedy("start the container with more shared memory: add this to `docker run`")
+            .remedy("mount memory at /dev/shm: the first line below the pod's `spec:`, the second in its container")
+            .command("volumes: [{ name: shm, emptyDir: { medium: Memory, sizeLimit: 1Gi } }]")
+            .command("volumeMounts: [{ name: shm, mountPath: /dev/shm }]")
+    } else if is_container(host) {
+        let program = if host.container() == Ok(Some(Container::Podman)) { "podman" } else { "docker" };
+        finding
+            .remedy(format!("start the container with more shared memory: add this to `{program} run`"))
             .command("--shm-size=1g")
     } else {
         finding.command(format!("sudo mount -o remount,size=1g {PLACE}"))
     }])
+}
+
+/// Whether Kubernetes started this, which has no option for the size.
+fn is_pod(host: &Host) -> bool {
+    let groups = ["/proc/1/cgroup", "/proc/self/cgroup"].map(|file| host.text(file).ok().flatten());
+    host.container() == Ok(Some(Container::Kubernetes))
+        || groups.iter().flatten().any(|groups| groups.contains("kubepods"))
 }
 
 /// Whether this looks like a container, so that its start is where the size is given.

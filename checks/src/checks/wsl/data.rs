@@ -65,8 +65,17 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         for (what, path, _) in &slow[1..] {
             finding = finding.seen(format!("so is {what}: {path}"));
         }
-        findings.push(finding.command(format!("cp -r '{}' ~/", folder_of(path))));
-        findings.extend(permissions(system, path));
+        let folder = folder_of(path);
+        let finding = finding.command(format!("cp -r '{folder}' ~/"));
+        let copy = path.get(folder.rfind('/').map_or(0, |at| at + 1)..).filter(|_| folder != path);
+        findings.push(match copy.filter(|_| Some(path) == data.as_ref()) {
+            Some(copy) => finding.remedy(format!(
+                "copy it to the Linux side, such as below your home folder; where `path:` in the copied yaml \
+                     names the Windows drive, change it to the copy; and train with --data ~/{copy}"
+            )),
+            None => finding,
+        });
+        findings.extend(permissions(host, system, path));
     }
     if let Some(data) = data.filter(|data| windows || slow.iter().any(|(_, path, _)| path == data)) {
         findings.extend(case_clash(host, &data));
@@ -86,16 +95,30 @@ fn folder_of(path: &str) -> &str {
     }
 }
 
-fn permissions(system: &FileSystem, path: &str) -> Option<Finding> {
+fn permissions(host: &Host, system: &FileSystem, path: &str) -> Option<Finding> {
     if system.options.is_empty() || system.options.iter().any(|option| option == "metadata") {
         return None;
     }
     let title = format!("the drive of {path} keeps no Linux permissions: chmod does nothing there");
-    Some(
-        Finding::new("wsl.drive-permissions", title)
-            .command("printf '[automount]\\noptions=\"metadata\"\\n' | sudo tee -a /etc/wsl.conf")
-            .command(super::SHUTDOWN),
-    )
+    let finding = Finding::new("wsl.drive-permissions", title);
+    let conf = host.text("/etc/wsl.conf").ok().flatten().unwrap_or_default();
+    let has_section = conf.lines().any(|line| line.trim().eq_ignore_ascii_case("[automount]"));
+    let options =
+        host.wsl_conf().ok().and_then(|conf| conf.value("automount", "options").map(ToOwned::to_owned));
+    let finding = match options {
+        Some(options) => finding
+            .remedy(format!(
+                "add metadata to the options below [automount] in /etc/wsl.conf: options=\"{},metadata\"",
+                options.trim_matches('"')
+            ))
+            .command("sudo nano /etc/wsl.conf"),
+        // A second section of the name would be read by nobody.
+        None if has_section => {
+            finding.command("sudo sed -i '/^\\s*\\[automount\\]/Ia options=\"metadata\"' /etc/wsl.conf")
+        }
+        None => finding.command("printf '[automount]\\noptions=\"metadata\"\\n' | sudo tee -a /etc/wsl.conf"),
+    };
+    Some(finding.command(super::SHUTDOWN))
 }
 
 /// Two images whose names differ by case alone: Windows takes them for one, and their labels too.

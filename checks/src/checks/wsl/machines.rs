@@ -38,9 +38,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         },
     };
     if hidden {
-        findings.push(nat(host, address.as_deref()));
+        findings.push(nat(host, intent, address.as_deref()));
     } else if mirrored {
-        findings.extend(firewall(host));
+        findings.extend(firewall(host, intent));
         findings.extend(port(host, intent));
     }
     findings.extend(own_name(host));
@@ -60,7 +60,7 @@ fn is_of_nat(address: &str) -> bool {
     parts.next() == Some(172) && parts.next().is_some_and(|part| (16..32).contains(&part))
 }
 
-fn nat(host: &Host, address: Option<&str>) -> Finding {
+fn nat(host: &Host, intent: &Intent, address: Option<&str>) -> Finding {
     let at = address.map_or(String::new(), |address| format!(" ({address})"));
     let title = format!("other machines cannot reach this WSL: it hides behind an address of its own{at}");
     let finding = Finding::new("wsl.nat", title);
@@ -74,12 +74,12 @@ fn nat(host: &Host, address: Option<&str>) -> Finding {
                 Ok(config) => finding.command(super::edit(host, &config)),
                 Err(_) => finding,
             };
-            finding.command(super::SHUTDOWN)
+            finding.command(super::SHUTDOWN).command(open_firewall(intent))
         }
     }
 }
 
-fn firewall(host: &Host) -> Option<Finding> {
+fn firewall(host: &Host, intent: &Intent) -> Option<Finding> {
     let script = format!(
         "(Get-NetFirewallHyperVVMSetting -PolicyStore ActiveStore -Name '{CREATOR}').DefaultInboundAction"
     );
@@ -92,10 +92,17 @@ fn firewall(host: &Host) -> Option<Finding> {
         return None;
     }
     let title = "the Hyper-V firewall of Windows blocks what other machines send to WSL";
-    Some(Finding::new("wsl.firewall", title).seen(format!("DefaultInboundAction {}", answer.trim())).command(format!(
+    let seen = format!("DefaultInboundAction {}", answer.trim());
+    Some(Finding::new("wsl.firewall", title).seen(seen).command(open_firewall(intent)))
+}
+
+/// The command of PowerShell that lets other machines reach the ranks.
+fn open_firewall(intent: &Intent) -> String {
+    let port = intent.master_port.unwrap_or(DEFAULT_PORT);
+    format!(
         "New-NetFirewallHyperVRule -Name yolo -DisplayName \"yolo ranks\" -Direction Inbound -VMCreatorId '{CREATOR}' \
-         -Protocol TCP -LocalPorts 29500,32768-60999"
-    )))
+         -Protocol TCP -LocalPorts {port},32768-60999"
+    )
 }
 
 /// A port that no program of Linux has, and that cannot be listened on: Windows has it.
