@@ -2,7 +2,7 @@
 //! for the backward pass was measured, and grows with the area of the images; the rest is counted.
 
 use crate::intent::Intent;
-use crate::wsl_values::{self, Training};
+use crate::wsl_values::{self, Training, gigabytes};
 
 /// What CUDA's context and libraries take of a GPU before the first tensor; no less was seen.
 const CUDA: u64 = 600_000_000;
@@ -90,11 +90,11 @@ pub(crate) fn on_gpu(intent: &Intent) -> Option<Need> {
         bytes: CUDA + fixed + saved,
         from: format!(
             "{} for the backward pass of {images} images of {} px, {} for {} and its optimizer, {} for CUDA",
-            giga(saved),
+            gigabytes(saved),
             intent.pixels(),
-            giga(fixed),
+            gigabytes(fixed),
             model.name,
-            giga(CUDA)
+            gigabytes(CUDA)
         ),
     })
 }
@@ -124,7 +124,7 @@ pub(crate) fn in_memory(intent: &Intent, workers: usize) -> Need {
             cached_images: 0,
         };
         let bytes = training.memory() - wsl_values::LINUX;
-        let each = giga(bytes / ranks as u64);
+        let each = gigabytes(bytes / ranks as u64);
         let from = format!("{each} a rank: libtorch with CUDA's libraries, and the images of its loaders");
         return Need { bytes, from };
     }
@@ -136,11 +136,11 @@ pub(crate) fn in_memory(intent: &Intent, workers: usize) -> Need {
         from: format!(
             "for each of {ranks} ranks {} for the backward pass of {images} images of {} px, {} for {} and its \
              optimizer, {} for libtorch and loaders",
-            giga(saved),
+            gigabytes(saved),
             intent.pixels(),
-            giga(fixed),
+            gigabytes(fixed),
             model.name,
-            giga(LIBTORCH)
+            gigabytes(LIBTORCH)
         ),
     }
 }
@@ -148,10 +148,6 @@ pub(crate) fn in_memory(intent: &Intent, workers: usize) -> Need {
 /// libtorch, an image of each loader and the batches that wait: yolov5n at 320 px and batch 8 was
 /// measured at 1.4 GB in all with the original, of which its saved tensors and weights are 0.3 GB.
 const LIBTORCH: u64 = 1_100_000_000;
-
-fn giga(bytes: u64) -> String {
-    format!("{:.1} GB", bytes as f64 / 1e9)
-}
 
 #[cfg(test)]
 mod tests {

@@ -270,7 +270,7 @@ impl fmt::Display for Trouble {
             Self::FeatureOff => "a Windows feature that WSL 2 needs is off, or waits for a restart",
             Self::NotInstalled => "it is not installed on this PC",
             Self::KernelMissing => "WSL 2 has no Linux kernel yet",
-            Self::NoDistribution => "there is no such Linux distribution",
+            Self::NoDistribution => "no Linux distribution is installed",
             Self::NeedsRights => "it needs administrator's rights",
             Self::NeedsRestart => "Windows must be restarted first",
             Self::Network => "the download did not come through",

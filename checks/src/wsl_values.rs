@@ -251,6 +251,9 @@ fn networking(pc: &Pc, file: &Document, proposals: &mut Proposals) {
 
 /// Bytes as people say them of memory: in units of 1024, as Windows and `.wslconfig` count.
 pub fn gigabytes(bytes: u64) -> String {
+    if (1..GIB / 2).contains(&bytes) {
+        return format!("{} MB", (bytes >> 20).max(1));
+    }
     let value = bytes as f64 / GIB as f64;
     if (value - value.round()).abs() < 0.05 { format!("{value:.0} GB") } else { format!("{value:.1} GB") }
 }

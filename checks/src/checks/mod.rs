@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 use crate::facts::{Host, Unknown};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::wsl_values::gigabytes;
 
 /// Checks that wait for different commands wait together.
 const THREADS: usize = 8;
@@ -146,8 +147,8 @@ fn keep_quiet_about_checks() {
     });
 }
 
-/// Bytes as gigabytes of 1000, as disks are sold.
-fn gigabytes(bytes: u64) -> String {
+/// Bytes of a disk in units of 1000, as disks are sold; memory is said by [`gigabytes`].
+fn of_disk(bytes: u64) -> String {
     format!("{:.1} GB", bytes as f64 / 1e9)
 }
 

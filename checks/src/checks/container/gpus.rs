@@ -42,11 +42,11 @@ fn lost(host: &Host, container: Container, code: i64) -> Finding {
     let finding =
         Finding::new("container.gpus-lost", title).seen(format!("{DEVICE} is there and cannot be used"));
     let finding = match (container, host.hostname()) {
-        (Container::Docker, Ok(name)) => finding.command(format!("docker restart {name}")),
-        (Container::Podman, Ok(name)) => finding.command(format!("podman restart {name}")),
+        (Container::Docker, Ok(name)) => finding.command(format!("docker restart {name}  # on the host")),
+        (Container::Podman, Ok(name)) => finding.command(format!("podman restart {name}  # on the host")),
         _ => finding,
     };
-    finding.command("sudo nvidia-ctk system create-dev-char-symlinks --create-all")
+    finding.command("sudo nvidia-ctk system create-dev-char-symlinks --create-all  # on the host")
 }
 
 fn missing(host: &Host, intent: &Intent, container: Container, has_device: Option<bool>) -> Finding {

@@ -39,6 +39,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         Some(Ok(Described::Yaml(set))) => Some(set),
         _ => None,
     };
+    // A data set that has a name only is fetched into yolo's own folder.
+    if set.is_none() && intent.data.as_deref().is_some_and(|word| !word.contains(['/', '\\', '.'])) {
+        return Ok(findings);
+    }
     let images = set.as_ref().and_then(|set| folder_of_images(host, set));
     let places = host.places();
     // Where the yaml could not be read, the data set lies about it.

@@ -1,6 +1,6 @@
 //! Whether there is room for what a run writes, and whether the disk takes new files at all.
 
-use crate::checks::{Answer, Check, gigabytes, wsl};
+use crate::checks::{Answer, Check, of_disk, wsl};
 use crate::facts::{FileSystem, Host};
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
@@ -97,7 +97,7 @@ fn judge(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> Option
             );
         }
     }
-    let title = format!("{} free for {purpose}", gigabytes(free));
+    let title = format!("{} free for {purpose}", of_disk(free));
     let full = || Finding::new("disk.full", format!("only {title}{}", place(space, folder)));
     let finding = match free {
         bytes if bytes < LEAST => full(),

@@ -1,7 +1,7 @@
 //! Whether the folder for temporary files has room and lets programs run: building the trainer and
 //! unpacking use it.
 
-use crate::checks::{Answer, Check, gigabytes};
+use crate::checks::{Answer, Check, of_disk};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
@@ -29,7 +29,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
         match space.available {
             // A full disk that other folders share is told once, by them.
             Some(free) if free < COMFORTABLE && !super::space::is_told(host, &space) => {
-                format!("has only {} free", gigabytes(free))
+                format!("has only {} free", of_disk(free))
             }
             _ => return Ok(Vec::new()),
         }

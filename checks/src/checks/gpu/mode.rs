@@ -34,8 +34,11 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     };
     let off: Vec<String> = gpus.iter().filter(is_off).map(|gpu| gpu.index.to_string()).collect();
     if native && !off.is_empty() {
-        let title =
-            format!("persistence mode is off for GPU {}: each run starts some seconds later", off.join(", "));
+        let word = if off.len() == 1 { "GPU" } else { "GPUs" };
+        let title = format!(
+            "persistence mode is off for {word} {}: each run starts some seconds later",
+            off.join(", ")
+        );
         findings.push(Finding::new("gpu.persistence-off", title).command("sudo nvidia-smi -pm 1"));
     }
     Ok(findings)

@@ -102,8 +102,11 @@ fn subset(words: &str, seen: &[usize], gpus: &[Gpu], intent: &Intent) -> Option<
     let taken: Vec<String> =
         intent.devices.iter().filter(|index| !seen.contains(index)).map(usize::to_string).collect();
     if !taken.is_empty() {
-        let title =
-            format!("the run names GPU {}, which CUDA_VISIBLE_DEVICES={words} hides", taken.join(" and "));
+        let title = format!(
+            "the run names GPU{} {}, which CUDA_VISIBLE_DEVICES={words} hides",
+            if taken.len() == 1 { "" } else { "s" },
+            taken.join(" and ")
+        );
         let finding = hidden(words, title).status(Status::Warning);
         return Some(finding.command(format!("yolo train --device {} …", numbers.join(","))));
     }

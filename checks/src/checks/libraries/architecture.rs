@@ -176,7 +176,12 @@ fn no_common_build(cards: &[Cards], intent: &Intent) -> Finding {
         })
         .collect();
     for (build, numbers) in served.iter().filter(|(_, numbers)| !numbers.is_empty()) {
-        finding = finding.seen(format!("{} serves GPU {}", build.name, numbers.join(", ")));
+        finding = finding.seen(format!(
+            "{} serves GPU{} {}",
+            build.name,
+            if numbers.len() == 1 { "" } else { "s" },
+            numbers.join(", ")
+        ));
         // The newest build that serves the most cards.
         if numbers.len() > most.len() {
             most = numbers;

@@ -1,6 +1,6 @@
 //! Whether a libtorch with CUDA fits on the disk before it is fetched.
 
-use crate::checks::{Answer, Check, gigabytes};
+use crate::checks::{Answer, Check, of_disk};
 use crate::facts::Host;
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
@@ -26,8 +26,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let title = format!(
         "{} are free where libtorch will be stored; with CUDA it needs up to {}",
-        gigabytes(free),
-        gigabytes(WITH_CUDA)
+        of_disk(free),
+        of_disk(WITH_CUDA)
     );
     let finding = Finding::new("libraries.no-room", title).status(Status::Warning);
     Ok(vec![finding.seen(data).command("export YOLO_HOME=/a/larger/disk/yolo")])

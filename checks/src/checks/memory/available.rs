@@ -2,7 +2,7 @@
 //! container or a batch job allows, against what this run needs.
 
 use crate::checks::{Answer, Check, gigabytes};
-use crate::facts::Host;
+use crate::facts::{Host, Unknown};
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
 use crate::needs::{self, Need};
@@ -39,25 +39,28 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     };
     let mut findings = Vec::new();
     let is_limit = limit.as_ref().is_some_and(|limit| limit.bytes <= memory.available);
-    if let Some(limit) = &limit {
+    if let Some(limit) = limit.as_ref().filter(|_| is_limit && status > Status::Ok) {
         let title = format!(
-            "a control group allows {} of this machine's {}",
+            "a control group allows {} of this machine's {}{wanted}",
             gigabytes(limit.bytes),
             gigabytes(memory.total)
         );
-        let (title, status) = if is_limit {
-            (format!("{title}{wanted}"), status.max(Status::Info))
-        } else {
-            (title, Status::Info)
-        };
         let finding = Finding::new("memory.limited", title).status(status).seen(limit.file.clone());
-        let finding = match need.as_ref().filter(|_| is_limit && status > Status::Info) {
+        let finding = match &need {
             Some(need) => raise(host, finding, need.bytes),
             None => finding,
         };
-        findings.push(if is_limit { explain(finding) } else { finding });
+        findings.push(explain(finding));
+    }
+    if given && memory.total < LEAST {
+        let why = format!("WSL has {} in all, which its own check judges", gigabytes(memory.total));
+        return Ok(vec![Finding::skipped("memory.available", &Unknown::because(&why))]);
     }
     let title = format!("{} of {} are free", gigabytes(memory.available), gigabytes(memory.total));
+    let title = match limit.as_ref().filter(|_| is_limit) {
+        Some(limit) => format!("{title}, of which a control group allows {}", gigabytes(limit.bytes)),
+        None => title,
+    };
     // In WSL the machine is a part of the PC: that it was given too little is WSL's finding.
     let is_wsl_share = host.is_wsl2().unwrap_or(false)
         && need.as_ref().is_some_and(|need| memory.total < need.bytes)
@@ -84,7 +87,7 @@ fn judge(usable: u64, need: Option<&Need>) -> Status {
 
 /// Where the limit comes from is where it is raised.
 fn raise(host: &Host, finding: Finding, bytes: u64) -> Finding {
-    let wanted = bytes.div_ceil(1_000_000_000);
+    let wanted = bytes.div_ceil(1 << 30);
     let groups = host.text("/proc/self/cgroup").ok().flatten().unwrap_or_default();
     let is_job = groups.contains("slurm") || host.env("SLURM_JOB_ID").is_ok_and(|id| id.is_some());
     let is_container = groups.contains("docker") || host.exists("/.dockerenv").unwrap_or(false);

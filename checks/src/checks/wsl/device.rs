@@ -14,6 +14,9 @@ const DEVICE: &str = "/dev/dxg";
 /// Calls that NVML does not answer in WSL (NVIDIA, CUDA on WSL User Guide, section 5.2).
 const UNANSWERED: [&str; 2] = ["processes", "power_limit"];
 
+/// The build of Windows Server 2022; no other Windows has it.
+const SERVER_2022: u32 = 20348;
+
 pub(super) static CHECK: Check = Check {
     question: "Does the GPU of Windows reach WSL?",
     reports: &[
@@ -73,7 +76,20 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         NvmlState::Failed(_) if !host.is_container() && linux_driver::is_installed(host) => Ok(Vec::new()),
         NvmlState::Failed(17) => {
             let title = "Windows blocks access to the GPU from WSL (NVML error 17)";
-            Ok(vec![Finding::new("wsl.gpu-blocked", title).command("nvidia-smi.exe -g 0 -dm 0")])
+            let finding = Finding::new("wsl.gpu-blocked", title);
+            let finding = match host.windows_build() {
+                Ok(SERVER_2022) => finding
+                    .because(
+                        "this is Windows Server 2022 (build 20348), where GPUs in WSL are not supported; a card in TCC \
+                         mode, as data-centre cards are, is kept from WSL too",
+                    )
+                    .remedy(
+                        "use Windows Server 2025, Windows 11 or Linux; or try the card in WDDM mode: in a Windows \
+                         terminal as administrator, then restart Windows",
+                    ),
+                _ => finding,
+            };
+            Ok(vec![finding.command("nvidia-smi.exe -g 0 -dm 0")])
         }
         NvmlState::Failed(code) => {
             let title = format!("Windows' NVIDIA driver does not answer in WSL: {}", nvml_words(code));

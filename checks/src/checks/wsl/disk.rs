@@ -1,7 +1,7 @@
 //! Whether the disk behind WSL's disk has room. WSL keeps Linux in one file on a Windows drive,
 //! which grows as it is filled: Linux sees a terabyte although the drive may be full.
 
-use crate::checks::{Answer, Check, gigabytes};
+use crate::checks::{Answer, Check, of_disk};
 use crate::facts::Host;
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
@@ -44,9 +44,8 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let inside = linux.as_ref().and_then(|system| system.available);
     let Some(free) = windows else { return Ok(Vec::new()) };
     if free < COMFORTABLE && inside.is_none_or(|inside| inside > free) {
-        let but =
-            inside.map_or(String::new(), |inside| format!(", though Linux shows {}", gigabytes(inside)));
-        let title = format!("{} are free on the Windows drive that holds WSL's disk{but}", gigabytes(free));
+        let but = inside.map_or(String::new(), |inside| format!(", though Linux shows {}", of_disk(inside)));
+        let title = format!("{} are free on the Windows drive that holds WSL's disk{but}", of_disk(free));
         let status = if free < LEAST { Status::Error } else { Status::Warning };
         return Ok(vec![Finding::new("wsl.windows-disk-full", title).status(status).seen(drive)]);
     }
@@ -56,9 +55,9 @@ fn run(host: &Host, _: &Intent) -> Answer {
     if inside < LEFT && free > inside.saturating_mul(2).max(COMFORTABLE) {
         let title = format!(
             "WSL's disk of {} is nearly full ({} left), while Windows has {} free",
-            gigabytes(total),
-            gigabytes(inside),
-            gigabytes(free)
+            of_disk(total),
+            of_disk(inside),
+            of_disk(free)
         );
         let name = host.env("WSL_DISTRO_NAME").ok().flatten().unwrap_or_else(|| "<distribution>".to_owned());
         let gigabytes = (total + free / 2) >> 30;

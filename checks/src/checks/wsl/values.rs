@@ -2,7 +2,7 @@
 //! a swap file larger than its disk, few processors, a cache that is dropped while a run reads.
 
 use crate::change::Edit;
-use crate::checks::{Answer, Check, gigabytes as of_disk};
+use crate::checks::{Answer, Check, of_disk};
 use crate::facts::{Host, WslConfig};
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;

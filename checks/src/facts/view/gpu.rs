@@ -272,7 +272,7 @@ pub(crate) fn words(code: i64) -> String {
         17 => "the operating system blocks access to the GPU",
         18 => "its library and its kernel module are of different versions",
         19 => "the GPU is in use",
-        999 => "an error without a name",
+        999 => return "unknown error (NVML 999)".to_owned(),
         _ => return format!("NVML error {code}"),
     };
     format!("{words}, NVML error {code}")
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(gpus[0].capability(), Ok((8, 6)));
         assert_eq!(
             gpus[0].processes().unwrap_err().0,
-            "GPU 0: the driver does not tell processes (an error without a name, NVML error 999)"
+            "GPU 0: the driver does not tell processes (unknown error (NVML 999))"
         );
         assert_eq!(gpus[1].lost(), Some(15));
         assert_eq!(gpus[1].name().unwrap_err().0, "GPU 1: the GPU is lost, NVML error 15");

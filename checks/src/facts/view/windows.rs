@@ -59,9 +59,12 @@ impl Host {
     pub fn windows_profile(&self) -> Fact<String> {
         let told = self.env("USERPROFILE").ok().flatten().filter(|folder| !folder.trim().is_empty());
         if self.is_windows()? {
-            return told
-                .or_else(|| self.profile_of_recording('\\'))
-                .ok_or_else(|| Unknown::because("USERPROFILE is not set"));
+            return told.or_else(|| self.profile_of_recording('\\')).ok_or_else(|| {
+                match self.env("USERPROFILE") {
+                    Ok(_) => Unknown::because("USERPROFILE is not set"),
+                    Err(why) => why,
+                }
+            });
         }
         let drive = self.windows_drive();
         if let Some(folder) = told {
