@@ -126,12 +126,12 @@ fn summary(report: &Report<'_>, is_verbose: bool) -> String {
         (0, 0) => "no errors, no warnings".to_owned(),
         _ => format!("{}, {}", number(errors, "error"), number(warnings, "warning")),
     };
-    // Nothing found is no good news where nothing is known.
-    let is_known = report.findings().iter().any(|finding| finding.status != Status::Skipped);
-    let found = if is_known {
-        found
+    // Nothing found is no good news where nothing could be judged.
+    let all = report.findings().len();
+    let found = if all > 0 && report.count(Status::Skipped) == all {
+        "what the checks ask is not known, so that nothing was judged".to_owned()
     } else {
-        "nothing is known of this machine, so that nothing was judged".to_owned()
+        found
     };
     let mut text = format!("{found}; {} in {}", number(report.verdicts.len(), "check"), time(report.took));
     let skipped = report.count(Status::Skipped);
