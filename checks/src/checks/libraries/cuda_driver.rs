@@ -88,13 +88,6 @@ fn too_old(host: &Host, driver: &Version, title: String) -> Finding {
     let cards: Vec<_> =
         host.gpus().unwrap_or_default().iter().filter_map(|gpu| gpu.capability().ok()).collect();
     let other = builds::best_for(&cards, driver.major());
-    let is_served = |card: &builds::Capability| {
-        builds::BUILDS.iter().any(|build| build.serves(*card) != builds::Serves::No)
-    };
-    if !cards.is_empty() && !cards.iter().any(is_served) {
-        // Their last driver is an old one, and a newer libtorch would not help.
-        return finding.remedy("nothing about the driver: no build of libtorch serves these cards with any");
-    }
     let (update, commands) = super::newer_driver(host);
     match other {
         Some(build) => super::install(

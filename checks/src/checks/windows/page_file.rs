@@ -11,7 +11,7 @@ const RANK: u64 = 3_000_000_000;
 
 /// What a process asks to be promised that loads images and, with Python's trainers, CUDA's libraries
 /// (reported as 2 to 3 GB in ultralytics/yolov5#7657).
-const PROCESS: u64 = 2_000_000_000;
+const PROCESS: u64 = 2 << 30;
 
 pub(super) static CHECK: Check = Check {
     question: "Can Windows promise the memory of a run?",
