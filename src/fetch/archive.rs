@@ -200,7 +200,15 @@ impl Archive {
                 }
                 found => found,
             };
-            let Tail::Directory(place) = found else { continue };
+            let Tail::Directory(mut place) = found else { continue };
+            if place.shift > 0 {
+                let at = place.offset + place.shift;
+                if directory::is_directory(&self.bytes(at, (at + 4).min(length), meter)?) {
+                    place.offset = at;
+                } else {
+                    place.shift = 0;
+                }
+            }
             if place.length > LONGEST_DIRECTORY {
                 return Err(self.unusable(format!("its directory has {} bytes", place.length)));
             }
@@ -214,8 +222,8 @@ impl Archive {
             if to_tail > from_tail {
                 bytes.extend(&tail[(from_tail - start) as usize..(to_tail - start) as usize]);
             }
-            let entries =
-                directory::read_directory(&bytes, place.offset).map_err(|why| self.unusable(why))?;
+            let entries = directory::read_directory(&bytes, place.offset, place.shift)
+                .map_err(|why| self.unusable(why))?;
             return Ok((entries, place.offset));
         }
         let start = self.bytes(0, 64, meter).unwrap_or_default();
@@ -292,11 +300,25 @@ pub(super) fn find(picks: &[Pick], name: &str) -> Option<(usize, PathBuf)> {
     picks.iter().enumerate().find_map(|(index, pick)| Some((index, pick.place(name)?)))
 }
 
+/// Archives that are not read, by their first bytes.
+const OTHERS: [(&[u8], &str); 5] = [
+    (b"BZh", "bz2"),
+    (b"\xfd7zXZ\0", "xz"),
+    (b"\x28\xb5\x2f\xfd", "zst"),
+    (b"7z\xbc\xaf\x27\x1c", "7z"),
+    (b"Rar!\x1a\x07", "rar"),
+];
+
 pub(super) fn not_a_zip(start: &[u8]) -> String {
     let text = String::from_utf8_lossy(&start[..start.len().min(40)]);
     let text = text.trim();
+    if let Some((_, kind)) = OTHERS.iter().find(|(magic, _)| start.starts_with(magic)) {
+        return format!("it is {kind}, and bz2, xz, zst, 7z and rar are not read; give zip, tar or tar.gz");
+    }
     if start.is_empty() {
         "it is empty".into()
+    } else if text.contains(['\u{fffd}', '\0']) {
+        "it begins with bytes of no kind that yolo knows".into()
     } else if text.starts_with('<') {
         format!(
             "it is a web page or XML (it begins with {text:?}); a proxy or a login page may stand in between"

@@ -45,6 +45,9 @@ pub(super) struct Entry {
 pub(super) struct DirectoryPlace {
     pub(super) offset: u64,
     pub(super) length: u64,
+    /// Bytes that were put before the archive after it was made, if its directory is where it would
+    /// then be; `offset` and all offsets in the directory are smaller by so many.
+    pub(super) shift: u64,
 }
 
 /// What the tail of an archive says.
@@ -59,44 +62,68 @@ pub(super) enum Tail {
 /// Finds the central directory from the last bytes of an archive of `length` bytes.
 pub(super) fn read_tail(tail: &[u8], length: u64) -> Result<Tail, String> {
     let tail_start = length - tail.len() as u64;
-    // The comment may hold the signature by chance: the record must end where the file ends.
-    let end = (0..tail.len().saturating_sub(21)).rev().find(|&at| {
-        u32_at(tail, at) == Some(END)
-            && u16_at(tail, at + 20).is_some_and(|comment| at + 22 + usize::from(comment) == tail.len())
+    let record = |at: usize| u32_at(tail, at) == Some(END) && u16_at(tail, at + 20).is_some();
+    let comment = |at: usize| at + 22 + usize::from(u16_at(tail, at + 20).unwrap_or_default());
+    let mut places = (0..tail.len().saturating_sub(21)).rev().filter(|&at| record(at));
+    // The comment may hold the signature by chance: the record must end where the file ends. Only where
+    // none does, bytes were put behind the archive, and the last record counts that a directory fits before.
+    let end = places.clone().find(|&at| comment(at) == tail.len()).or_else(|| {
+        let all = tail.len() as u64 >= TAIL.min(length);
+        let fits = |at: usize| {
+            let directory = u64::from(u32_at(tail, at + 12).unwrap_or_default());
+            comment(at) <= tail.len()
+                && (directory == u64::from(u32::MAX) || directory <= tail_start + at as u64)
+        };
+        places.find(|&at| all && fits(at))
     });
     let Some(end) = end else { return Ok(Tail::Nothing) };
     let place = DirectoryPlace {
         length: u64::from(u32_at(tail, end + 12).unwrap_or_default()),
         offset: u64::from(u32_at(tail, end + 16).unwrap_or_default()),
+        shift: 0,
     };
+    let mut behind = tail_start + end as u64;
     let place = match end.checked_sub(20).filter(|&at| u32_at(tail, at) == Some(LOCATOR64)) {
         None => place,
         Some(locator) => {
-            let record = u64_at(tail, locator + 8).unwrap_or_default();
+            let mut record = u64_at(tail, locator + 8).unwrap_or_default();
+            // The shortest record, right before the locator, is where it is after bytes were put before.
+            if let Some(before) = locator.checked_sub(56).filter(|&at| u32_at(tail, at) == Some(END64)) {
+                record = tail_start + before as u64;
+            }
+            behind = record;
             let Some(at) = record.checked_sub(tail_start) else { return Ok(Tail::Earlier(record)) };
             let at = usize::try_from(at).map_err(|_| "the zip64 end record lies outside the file")?;
             if u32_at(tail, at) != Some(END64) {
                 return Err("the zip64 end record is not where the locator says".into());
             }
             match (u64_at(tail, at + 40), u64_at(tail, at + 48)) {
-                (Some(length), Some(offset)) => DirectoryPlace { offset, length },
+                (Some(length), Some(offset)) => DirectoryPlace { offset, length, shift: 0 },
                 _ => return Err("the zip64 end record is cut off".into()),
             }
         }
     };
     match place.offset.checked_add(place.length) {
+        Some(end) if end <= behind => Ok(Tail::Directory(DirectoryPlace { shift: behind - end, ..place })),
         Some(end) if end <= length => Ok(Tail::Directory(place)),
         _ => Err("the central directory lies outside the file".into()),
     }
 }
 
-/// All members, by offset. `directory_offset` bounds where members may lie.
-pub(super) fn read_directory(bytes: &[u8], directory_offset: u64) -> Result<Vec<Entry>, String> {
+/// Whether a central directory begins with these bytes.
+pub(super) fn is_directory(bytes: &[u8]) -> bool {
+    u32_at(bytes, 0) == Some(CENTRAL)
+}
+
+/// All members, by offset. `directory_offset` bounds where members may lie; they lie `shift` bytes
+/// behind the place that the directory names.
+pub(super) fn read_directory(bytes: &[u8], directory_offset: u64, shift: u64) -> Result<Vec<Entry>, String> {
     let mut entries = Vec::new();
     let mut names = HashSet::new();
     let mut at = 0;
     while u32_at(bytes, at) == Some(CENTRAL) {
-        let (entry, next) = central_header(bytes, at).ok_or("the central directory is damaged")??;
+        let (mut entry, next) = central_header(bytes, at).ok_or("the central directory is damaged")??;
+        entry.offset = entry.offset.saturating_add(shift);
         if entry.offset.saturating_add(entry.compressed) > directory_offset {
             return Err(format!("{} lies outside the file", entry.name));
         }
@@ -109,6 +136,11 @@ pub(super) fn read_directory(bytes: &[u8], directory_offset: u64) -> Result<Vec<
     if at == 0 {
         return Err("it has no members".into());
     }
+    if let Some(both) =
+        entries.iter().find_map(|entry| file_and_folder(&entry.name, |name| names.contains(name)))
+    {
+        return Err(format!("it holds {both} both as a file and as a folder"));
+    }
     entries.sort_by_key(|entry| entry.offset);
     // Members that share their bytes are how a small file unpacks to a huge one.
     for pair in entries.windows(2) {
@@ -117,6 +149,11 @@ pub(super) fn read_directory(bytes: &[u8], directory_offset: u64) -> Result<Vec<
         }
     }
     Ok(entries)
+}
+
+/// The file that must be a folder too, so that `name` has a place.
+pub(super) fn file_and_folder(name: &str, is_file: impl Fn(&str) -> bool) -> Option<&str> {
+    name.match_indices('/').map(|(at, _)| &name[..at]).find(|parent| is_file(parent))
 }
 
 /// `None`: cut off. `Some(Err)`: there, and not usable.
@@ -293,7 +330,7 @@ mod tests {
         #[test]
         fn no_bytes_make_it_panic(bytes: Vec<u8>) {
             let _ = read_tail(&bytes, bytes.len() as u64);
-            let _ = read_directory(&bytes, u64::MAX);
+            let _ = read_directory(&bytes, u64::MAX, 7);
             let _ = LocalHeader::read(&mut bytes.as_slice());
         }
 
@@ -303,7 +340,7 @@ mod tests {
             let mut bytes = signature.to_le_bytes().to_vec();
             bytes.extend(rest);
             let _ = read_tail(&bytes, bytes.len() as u64);
-            let _ = read_directory(&bytes, u64::MAX);
+            let _ = read_directory(&bytes, u64::MAX, 7);
         }
     }
 }

@@ -4,6 +4,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::names::printable;
+
 /// A failure of a download, an archive or the disk that receives it.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
@@ -79,8 +81,8 @@ pub enum FetchError {
         /// What differs.
         what: String,
     },
-    /// The bytes are not a zip archive, or a damaged one.
-    #[error("{archive} is not a usable zip archive: {why}")]
+    /// The bytes are no archive, or a damaged one.
+    #[error("{archive} is not a usable archive: {}", printable(why))]
     Archive {
         /// The address or path of the archive.
         archive: String,
@@ -88,7 +90,7 @@ pub enum FetchError {
         why: String,
     },
     /// A member that must be there is not.
-    #[error("{archive} lacks {member}")]
+    #[error("{archive} lacks {}", printable(member))]
     Missing {
         /// The address or path of the archive.
         archive: String,
@@ -97,7 +99,8 @@ pub enum FetchError {
     },
     /// A member's bytes are not those that were promised.
     #[error(
-        "{member} of {archive} has a wrong {what}: expected {expected}, got {actual}; nothing was installed"
+        "{} of {archive} has a wrong {what}: expected {expected}, got {actual}; nothing was installed",
+        printable(member)
     )]
     Wrong {
         /// The address or path of the archive.
@@ -112,7 +115,7 @@ pub enum FetchError {
         actual: String,
     },
     /// Two folders or files of one name, or a kind of entry that is never unpacked.
-    #[error("{archive} is not unpacked: {why}; nothing was installed")]
+    #[error("{archive} is not unpacked: {}; nothing was installed", printable(why))]
     Hostile {
         /// The archive.
         archive: String,
@@ -120,7 +123,7 @@ pub enum FetchError {
         why: String,
     },
     /// The disk refused.
-    #[error("cannot {action} {}: {source}{}", path.display(), disk_hint(source))]
+    #[error("cannot {action} {}: {source}{}", printable(&path.display().to_string()), disk_hint(source))]
     Disk {
         /// The verb: "create", "write", "rename".
         action: &'static str,

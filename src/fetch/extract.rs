@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use flate2::bufread::MultiGzDecoder;
 
 use super::archive::{Archive, BUFFER, not_a_zip};
+use super::directory::file_and_folder;
 use super::meter::{Counting, FileMeter, Meter};
 use super::names::safe_name;
 use super::{Client, FetchError, Pick, Wanted, free_bytes};
@@ -59,24 +60,54 @@ pub fn extract(
     let packed = file.metadata().map_err(FetchError::disk("read", path))?.len();
     fs::create_dir_all(into).map_err(FetchError::disk("create", into))?;
     let limit = Limit::of(packed, into)?;
-    if start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06") {
+    let is_gzip = start.starts_with(&[0x1f, 0x8b]);
+    let is_tar = start.get(257..262) == Some(b"ustar");
+    if !is_gzip && !is_tar {
         let archive = Archive::open(client, &path.display().to_string())?;
-        return unzip(&archive, shown, into, limit, meter).map_err(|error| rename(error, path, shown));
+        // A zip that has become a program has bytes before it.
+        let is_zip = start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06");
+        if !is_zip && archive.select(&[Pick::all()], meter).is_err() {
+            return Err(unusable(not_a_zip(start)));
+        }
+        return unzip(&archive, shown, into, limit, meter)
+            .map_err(|error| blame_name(rename(error, path, shown), shown, into));
     }
     let file_meter = meter.file(&format!("unpacking {shown}"), None);
     file_meter.expect(packed);
     let counted = BufReader::with_capacity(BUFFER, Counting { inner: file, tally: &file_meter });
-    let unpacker = Untar { shown, into, limit, file: &file_meter };
-    if start.starts_with(&[0x1f, 0x8b]) {
+    let kind = if is_gzip { "tar.gz" } else { "tar" };
+    let unpacker = Untar { shown, kind, into, limit, file: &file_meter };
+    let contents = if is_gzip {
         let mut reader = MultiGzDecoder::new(counted);
-        let contents = unpacker.run(&mut reader)?;
         // The checksum of the stream comes behind the archive's end.
-        io::copy(&mut reader, &mut io::sink()).map_err(|error| unusable(error.to_string()))?;
-        Ok(contents)
-    } else if start.get(257..262) == Some(b"ustar") {
-        unpacker.run(&mut { counted })
+        unpacker.run(&mut reader).and_then(|contents| {
+            io::copy(&mut reader, &mut io::sink()).map_err(|error| unpacker.broken(error))?;
+            Ok(contents)
+        })
     } else {
-        Err(unusable(format!("it is neither zip nor tar nor tar.gz; {}", not_a_zip(start))))
+        unpacker.run(&mut { counted })
+    };
+    contents.map_err(|error| blame_name(error, shown, into))
+}
+
+/// A member whose name no file can have is the archive's fault and not the disk's.
+fn blame_name(error: FetchError, shown: &str, into: &Path) -> FetchError {
+    match error {
+        FetchError::Disk { path, source, .. }
+            if matches!(
+                source.kind(),
+                io::ErrorKind::InvalidFilename
+                    | io::ErrorKind::NotADirectory
+                    | io::ErrorKind::IsADirectory
+                    | io::ErrorKind::AlreadyExists
+            ) =>
+        {
+            let member = path.strip_prefix(into).unwrap_or(&path).display().to_string();
+            let start: String = member.chars().take(120).collect();
+            let why = format!("it holds {start:?}, which cannot be a file here ({source})");
+            FetchError::Hostile { archive: shown.to_owned(), why }
+        }
+        other => other,
     }
 }
 
@@ -178,6 +209,8 @@ fn rename(error: FetchError, path: &Path, shown: &str) -> FetchError {
 
 struct Untar<'a> {
     shown: &'a str,
+    /// "tar" or "tar.gz".
+    kind: &'static str,
     into: &'a Path,
     limit: Limit,
     file: &'a FileMeter<'a, 'a>,
@@ -185,7 +218,7 @@ struct Untar<'a> {
 
 impl Untar<'_> {
     fn run(&self, reader: &mut dyn Read) -> Result<Contents, FetchError> {
-        let broken = |error| FetchError::from_io(error, self.shown);
+        let broken = |error| self.broken(error);
         let mut archive = tar::Archive::new(reader);
         let (mut contents, mut seen) = (Contents::default(), HashSet::new());
         for entry in archive.entries().map_err(broken)? {
@@ -196,6 +229,13 @@ impl Untar<'_> {
                 continue;
             }
             let name = safe_name(&raw).map_err(|why| self.hostile(why))?;
+            let both = file_and_folder(&name, |parent| seen.contains(parent)).or_else(|| {
+                // A file's own name may have come as a folder before.
+                (!name.ends_with('/') && self.into.join(&name).is_dir()).then_some(name.as_str())
+            });
+            if let Some(both) = both {
+                return Err(self.hostile(format!("it holds {both} both as a file and as a folder")));
+            }
             if kind.is_dir() || name.ends_with('/') {
                 let folder = self.into.join(&name);
                 fs::create_dir_all(&folder).map_err(FetchError::disk("create", folder))?;
@@ -235,9 +275,24 @@ impl Untar<'_> {
             let count = match entry.read(&mut buffer) {
                 Ok(0) => return Ok(()),
                 Ok(count) => count,
-                Err(error) => return Err(FetchError::from_io(error, self.shown)),
+                Err(error) => return Err(self.broken(error)),
             };
             io::Write::write_all(&mut file, &buffer[..count]).map_err(FetchError::disk("write", &path))?;
+        }
+    }
+
+    /// What the reader of the archive said.
+    fn broken(&self, error: io::Error) -> FetchError {
+        let early = error.kind() == io::ErrorKind::UnexpectedEof;
+        match FetchError::from_io(error, self.shown) {
+            FetchError::Archive { archive, .. } if early => {
+                let why = format!("this {} ends early; the file is incomplete", self.kind);
+                FetchError::Archive { archive, why }
+            }
+            FetchError::Archive { archive, why } => {
+                FetchError::Archive { archive, why: format!("this {} is damaged: {why}", self.kind) }
+            }
+            other => other,
         }
     }
 

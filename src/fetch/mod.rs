@@ -33,6 +33,7 @@ pub use extract::{Contents, Measure, extract, measure};
 pub(crate) use hash::Sha256;
 pub use http::{Client, Policy, Redacted};
 pub use meter::Meter;
+pub(crate) use names::printable;
 pub use netrc::credentials_in_netrc;
 pub use parts::Parts;
 pub use pick::Pick;

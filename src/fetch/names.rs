@@ -2,8 +2,29 @@
 //! below the folder that it is unpacked into. Backslashes are separators, since some programs on
 //! Windows write them.
 
+/// Bytes that the file systems of Linux allow for one part of a path.
+const LONGEST: usize = 255;
+
 /// Device names that Windows knows in every folder, whatever their extension.
 const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
+
+/// A name of somebody else's as a message may show it: no line break in it begins a line of its own,
+/// and no control character moves the cursor or turns the text around.
+pub(crate) fn printable(name: &str) -> String {
+    let moves = |letter: char| {
+        letter.is_control()
+            || matches!(letter, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+    };
+    let mut shown = String::with_capacity(name.len());
+    for letter in name.chars() {
+        if moves(letter) {
+            shown.extend(letter.escape_default());
+        } else {
+            shown.push(letter);
+        }
+    }
+    shown
+}
 
 /// The name with `/` between its parts and nothing superfluous, or why it is refused. Folders keep
 /// their `/` at the end.
@@ -28,6 +49,13 @@ fn safe(raw: &str, windows: bool) -> Result<String, String> {
     for part in slashes.split('/').filter(|part| !part.is_empty() && *part != ".") {
         if part == ".." {
             return refused("which leaves the folder that it is unpacked into");
+        }
+        if part.len() > LONGEST {
+            let start: String = part.chars().take(40).collect();
+            return Err(format!(
+                "it holds {start:?}…, a name of {} bytes; {LONGEST} are possible",
+                part.len()
+            ));
         }
         if windows && !fits_windows(part) {
             return refused("a name that Windows cannot have");
@@ -75,6 +103,18 @@ mod tests {
             assert_eq!(safe(raw, false).as_deref(), Ok(name));
         }
         assert_eq!(safe("at 12:30.jpg", false).as_deref(), Ok("at 12:30.jpg"));
+    }
+
+    #[test]
+    fn a_name_that_no_file_system_takes_is_refused() {
+        let why = safe(&format!("ds/{}.txt", "a".repeat(300)), false).unwrap_err();
+        assert!(why.contains("aaa\"…") && why.contains("304 bytes"), "{why}");
+        assert!(safe(&format!("ds/{}", "a".repeat(255)), false).is_ok());
+    }
+
+    #[test]
+    fn a_name_cannot_forge_a_line() {
+        assert_eq!(printable("a\nERROR: b\u{1b}[31m\u{202e}ü b"), "a\\nERROR: b\\u{1b}[31m\\u{202e}ü b");
     }
 
     #[test]

@@ -78,8 +78,35 @@ pub enum SetupError {
         /// Folders that were found.
         holds: String,
     },
+    /// A mirror's file has the name of a known archive, and holds something else.
+    #[error("{sources}: not the archive of {name}: no {wanted} in it, but {holds}; nothing was installed")]
+    WrongArchive {
+        /// The data set.
+        name: String,
+        /// Where the archives came from.
+        sources: String,
+        /// What should be in them.
+        wanted: String,
+        /// Folders that were found.
+        holds: String,
+    },
+    /// Two data sets for one folder.
+    #[error("{} is for one data set only: {there} is not what {wanted} would bring; nothing was changed", folder.display())]
+    AnotherSet {
+        /// The folder.
+        folder: PathBuf,
+        /// Where the first came from.
+        there: String,
+        /// Where the other would come from.
+        wanted: String,
+    },
     /// Somebody else's files are in the way.
-    #[error("{} holds files that setup did not put there, and it does not replace them", folder.display())]
+    #[error(
+        "{} {} that setup did not put there, and it does not replace {}",
+        folder.display(),
+        if folder.is_dir() { "holds files" } else { "is a file" },
+        if folder.is_dir() { "them" } else { "it" },
+    )]
     Occupied {
         /// The folder.
         folder: PathBuf,
@@ -202,6 +229,13 @@ impl SetupError {
             Self::NotInArchive { .. } => {
                 Some("correct path, train and val in the yaml so that they name folders of the archive")
             }
+            Self::WrongArchive { .. } => {
+                Some("put the right archive there, or unset YOLO_MIRROR, and run the same command again")
+            }
+            Self::AnotherSet { .. } => Some(
+                "give one of the two yamls another path:, or remove the one that is installed with \
+                 `yolo setup --remove NAME`",
+            ),
             Self::Occupied { .. } => Some("move that folder away, or correct path in the data yaml"),
             Self::Mirror { .. } => Some("set it to an address or folder that holds the files, or unset it"),
             Self::Taken { .. } => Some(
@@ -246,7 +280,7 @@ impl SetupError {
 
     /// Whether this is about a file that could not be fetched, and not about the words that name it.
     pub(crate) fn is_about_fetching(&self) -> bool {
-        matches!(self, Self::Fetch(_) | Self::Occupied { .. } | Self::Taken { .. })
+        matches!(self, Self::Fetch(_) | Self::Occupied { .. } | Self::Taken { .. } | Self::AnotherSet { .. })
     }
 
     pub(super) fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {

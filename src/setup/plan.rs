@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use yolo_plan::dataset;
 
-use super::data::{DataProspect, PendingData, Summary, data_prospect, look_through};
+use super::data::{DataProspect, PendingData, Summary, data_prospects, look_through};
 use super::libtorch::folder_size;
 use super::trainer::{TrainerProspect, ensure_trainer, trainer_prospect};
 use super::weights::{PendingWeights, Weights, WeightsProspect, weights_prospect};
@@ -149,8 +149,8 @@ impl Plan {
         for word in &wish.weights {
             steps.push(weights_step(word, weights_prospect(context, word)?));
         }
-        for word in &wish.data {
-            steps.push(data_step(word, data_prospect(context, word, places)?, places));
+        for (word, prospect) in data_prospects(context, &wish.data, places)? {
+            steps.push(data_step(word, prospect, places));
         }
         Ok(Self { steps })
     }
@@ -377,6 +377,7 @@ fn data_step(word: &str, prospect: DataProspect, places: &dataset::Places) -> (S
                 from: pending.sources(),
                 transfer: pending.transfer(),
                 size: pending.unpacked(),
+                reasons: pending.reasons(),
                 ..there("data", what, pending.target())
             };
             (step, Action::Data(pending))

@@ -216,6 +216,11 @@ impl Known {
         ALL.iter().find(|known| known.name == name)
     }
 
+    /// Where its archives are published.
+    pub(super) fn addresses(&self) -> Vec<String> {
+        self.pieces.iter().map(|piece| format!("{}{}", piece.site, piece.file)).collect()
+    }
+
     /// The yaml, for the root folder of the set.
     pub(super) fn yaml(&self) -> String {
         let list = |paths: &[&str]| match paths {

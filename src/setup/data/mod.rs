@@ -3,45 +3,28 @@
 //! put in place only when the folders that its yaml names are there; then it is looked through.
 
 mod known;
+mod pending;
+mod stamp;
 mod verify;
 mod voc;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
-use serde::{Deserialize, Serialize};
+use yolo_plan::PlanError;
 use yolo_plan::dataset::{self, DataSet, Description, Download};
 
+pub use pending::PendingData;
+pub use stamp::Installed;
 pub use verify::{SplitSummary, Summary};
 
 use super::{Context, SetupError};
-use crate::fetch::{Event, Incoming, Lock, Measure, Meter, Redacted, Wanted, download, extract, measure};
-use known::{Form, Known};
+use crate::fetch::{Event, Measure, Meter, Redacted, Wanted, measure, printable};
+use known::Known;
+use pending::Piece;
+use stamp::{STAMP, folders_of, state};
 use verify::verify;
-
-/// Archives that are fetched at once.
-const AT_ONCE: usize = 3;
-
-/// What an installed data set says of itself, in its folder.
-const STAMP: &str = ".yolo-setup.json";
-
-/// A data set that is in place.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Installed {
-    /// Its name.
-    pub name: String,
-    /// Its folder.
-    pub root: PathBuf,
-    /// Where it came from, without credentials.
-    pub sources: Vec<String>,
-    /// Files that were unpacked, and their bytes.
-    pub files: usize,
-    /// Bytes of those files.
-    pub bytes: u64,
-    /// What lies in it; absent when the run that installed it ended before it had looked.
-    pub summary: Option<Summary>,
-}
+use voc::LeftOut;
 
 /// What is there, or what would have to be done.
 #[derive(Debug)]
@@ -57,26 +40,6 @@ pub enum DataProspect {
     Make(PathBuf),
     /// It can be fetched.
     Fetch(Box<PendingData>),
-}
-
-/// A data set that has to be fetched.
-#[derive(Debug)]
-pub struct PendingData {
-    /// The word of `--data`.
-    word: String,
-    name: String,
-    pieces: Vec<Piece>,
-    target: PathBuf,
-    known: Option<&'static Known>,
-    places: dataset::Places,
-}
-
-/// An archive of it.
-#[derive(Debug, Clone)]
-struct Piece {
-    wanted: Wanted,
-    into: &'static str,
-    size: Measure,
 }
 
 /// Looks whether a data set is there, and where it would come from.
@@ -100,9 +63,24 @@ pub fn data_prospect(
     }
     let description = Description::read(word, places)?;
     let target = description.target(places);
-    if description.is_there() {
-        let installed = Installed::read(&target);
-        return Ok(DataProspect::There { yaml: description.yaml, installed });
+    let installed = Installed::read(&target);
+    let addresses = match &description.download {
+        Download::Archives(addresses) => addresses.as_slice(),
+        _ => &[],
+    };
+    if let Some(root) = description.root() {
+        let is_installed = installed.as_ref().filter(|_| same_folder(root, &target));
+        let Some(installed) = is_installed else {
+            return Ok(DataProspect::There { yaml: description.yaml, installed: None });
+        };
+        if !addresses.is_empty() {
+            refuse_another(installed, &redacted(addresses), false)?;
+        }
+        if addresses.is_empty() || is_kept(installed, context)? {
+            return Ok(DataProspect::There { yaml: description.yaml, installed: Some(installed.clone()) });
+        }
+    } else if let Some(installed) = &installed {
+        refuse_another(installed, &redacted(addresses), false)?;
     }
     let shown = description.yaml.display().to_string();
     let pieces = match &description.download {
@@ -110,10 +88,14 @@ pub fn data_prospect(
             .iter()
             .map(|address| {
                 let redacted = Redacted::new(address).to_string();
-                let name = redacted.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("archive");
+                let name = redacted.rsplit(['/', '\\']).next();
+                let name = name.filter(|name| !name.is_empty()).unwrap_or("archive");
                 piece(context, name, vec![address.clone()], "", None)
             })
             .collect::<Result<_, _>>()?,
+        Download::Refused { why, hint } => {
+            return Err(PlanError::new(format!("the data set {shown}: {why}")).with_hint(*hint).into());
+        }
         Download::Code { kind, would } => {
             return Err(SetupError::DownloadIsCode { yaml: shown, kind, would: would.clone() });
         }
@@ -126,6 +108,7 @@ pub fn data_prospect(
     };
     refuse_others_files(&target)?;
     let (word, name) = (word.to_owned(), description.name);
+    let missing = installed.map_or(0, |installed| installed.missing(&folders_of(&target)));
     Ok(DataProspect::Fetch(Box::new(PendingData {
         word,
         name,
@@ -133,6 +116,7 @@ pub fn data_prospect(
         target,
         known: None,
         places: places.clone(),
+        missing,
     })))
 }
 
@@ -144,10 +128,18 @@ fn known_prospect(
 ) -> Result<DataProspect, SetupError> {
     let yaml = places.builtin_yaml(known.name);
     let target = places.data_sets.join(known.name);
+    let installed = Installed::read(&target);
+    if let Some(installed) = &installed {
+        refuse_another(installed, &known.addresses(), true)?;
+    }
     if yaml.is_file() && Description::read(word, places).is_ok_and(|description| description.is_there()) {
-        return Ok(DataProspect::There { yaml, installed: Installed::read(&target) });
+        match &installed {
+            Some(installed) if !is_kept(installed, context)? => {}
+            _ => return Ok(DataProspect::There { yaml, installed }),
+        }
     }
     refuse_others_files(&target)?;
+    let missing = installed.map_or(0, |installed| installed.missing(&folders_of(&target)));
     let mirror = context.mirror()?;
     let pieces = known.pieces.iter().map(|one| {
         let on_mirror = mirror.iter().map(|mirror| format!("{}/{}", mirror.trim_end_matches('/'), one.file));
@@ -163,6 +155,7 @@ fn known_prospect(
         target,
         known: Some(known),
         places: places.clone(),
+        missing,
     })))
 }
 
@@ -189,24 +182,87 @@ fn piece(
 
 /// Files that setup did not put there are not replaced.
 fn refuse_others_files(target: &Path) -> Result<(), SetupError> {
+    let is_file = target.symlink_metadata().is_ok_and(|data| !data.is_dir());
     let holds_something = fs::read_dir(target).is_ok_and(|mut entries| entries.next().is_some());
-    if holds_something && !target.join(STAMP).is_file() {
+    let others = match Installed::read(target) {
+        Some(installed) => installed.has_others_files(&folders_of(target)),
+        None => holds_something && !target.join(STAMP).is_file(),
+    };
+    if is_file || others {
         return Err(SetupError::Occupied { folder: target.to_owned() });
     }
     Ok(())
 }
 
-impl Installed {
-    fn read(root: &Path) -> Option<Self> {
-        let installed: Self = serde_json::from_slice(&fs::read(root.join(STAMP)).ok()?).ok()?;
-        Some(Self { root: root.to_owned(), ..installed })
+/// One folder cannot be two data sets: refuses `wanted` where another is installed.
+fn refuse_another(installed: &Installed, wanted: &[String], known: bool) -> Result<(), SetupError> {
+    let of_name = Known::named(&installed.name).filter(|_| installed.known);
+    // A set that is known by name is the same wherever its archives came from.
+    let same = match of_name {
+        Some(of_name) => known || wanted == of_name.addresses(),
+        None => !known && wanted == installed.sources,
+    };
+    if same || wanted.is_empty() || installed.sources == wanted {
+        return Ok(());
     }
+    Err(SetupError::AnotherSet {
+        folder: installed.root.clone(),
+        there: installed.sources.join(", "),
+        wanted: wanted.join(", "),
+    })
+}
 
-    fn write(&self, root: &Path) -> Result<(), SetupError> {
-        let path = root.join(STAMP);
-        let text = serde_json::to_vec_pretty(self).unwrap_or_default();
-        fs::write(&path, text).map_err(SetupError::file("write", path))
+fn redacted(addresses: &[String]) -> Vec<String> {
+    addresses.iter().map(|address| Redacted::new(address).to_string()).collect()
+}
+
+/// Whether two paths, of which both are there, are one folder.
+fn same_folder(one: &Path, other: &Path) -> bool {
+    one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+}
+
+/// Whether what is installed can stay. Where files of it are missing it is fetched again, if anything
+/// may be fetched.
+fn is_kept(installed: &Installed, context: &Context<'_>) -> Result<bool, SetupError> {
+    if installed.missing(&folders_of(&installed.root)) == 0 {
+        return Ok(true);
     }
+    let text = format!("files of {} are missing in {}", installed.name, installed.root.display());
+    let then = if context.is_offline() { "and nothing may be fetched" } else { "it is fetched again" };
+    context.progress.event(Event::Note { text: &format!("{text}; {then}") });
+    Ok(context.is_offline())
+}
+
+/// What is there of several data sets, and where they would come from.
+///
+/// # Errors
+/// As [`data_prospect`], and when two of them would be one folder.
+pub(super) fn data_prospects<'w>(
+    context: &Context<'_>,
+    words: &'w [String],
+    places: &dataset::Places,
+) -> Result<Vec<(&'w String, DataProspect)>, SetupError> {
+    let mut prospects: Vec<(&String, DataProspect)> = Vec::new();
+    for (index, word) in words.iter().enumerate() {
+        if words[..index].contains(word) {
+            continue;
+        }
+        let prospect = data_prospect(context, word, places)?;
+        for (_, earlier) in &prospects {
+            if let (DataProspect::Fetch(earlier), DataProspect::Fetch(later)) = (earlier, &prospect)
+                && earlier.target == later.target
+                && earlier.addresses() != later.addresses()
+            {
+                return Err(SetupError::AnotherSet {
+                    folder: later.target.clone(),
+                    there: earlier.addresses().join(", "),
+                    wanted: later.addresses().join(", "),
+                });
+            }
+        }
+        prospects.push((word, prospect));
+    }
+    Ok(prospects)
 }
 
 /// The data sets that setup has put below this folder.
@@ -224,204 +280,20 @@ pub fn look_through(
     places: &dataset::Places,
     installed: Option<Installed>,
 ) -> Result<Summary, SetupError> {
-    if let Some(summary) = installed.as_ref().and_then(|installed| installed.summary.clone()) {
+    let Some(installed) = installed else { return Ok(verify(&DataSet::load(word, places)?)?) };
+    let data = DataSet::load(word, places)?;
+    let seen = state(&data.yaml, &folders_of(&installed.root));
+    if let Some(summary) = installed.summary.clone().filter(|_| installed.seen == seen) {
         return Ok(summary);
     }
-    let summary = verify(&DataSet::load(word, places)?)?;
-    if let Some(installed) = installed {
-        let root = installed.root.clone();
-        Installed { summary: Some(summary.clone()), ..installed }.write(&root)?;
+    let mut summary = verify(&data)?;
+    for LeftOut { split, why } in &installed.left_out {
+        if let Some(split) = summary.splits.iter_mut().find(|of| Some(&of.name) == split.as_ref()) {
+            split.corrupt += 1;
+        }
+        summary.wrong.push(printable(why));
     }
+    let root = installed.root.clone();
+    Installed { summary: Some(summary.clone()), seen, ..installed }.write(&root)?;
     Ok(summary)
-}
-
-impl PendingData {
-    /// Its name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Where its archives come from, without credentials.
-    pub fn sources(&self) -> Vec<String> {
-        let first =
-            |piece: &Piece| piece.wanted.sources.first().map(|source| Redacted::new(source).to_string());
-        self.pieces.iter().filter_map(first).collect()
-    }
-
-    /// Bytes that will travel; `None` where a server does not tell before.
-    pub fn transfer(&self) -> Option<u64> {
-        self.pieces.iter().map(|piece| piece.size.packed).sum()
-    }
-
-    /// Bytes on the disk afterwards, where they are known.
-    pub fn unpacked(&self) -> Option<u64> {
-        self.pieces.iter().map(|piece| piece.size.unpacked).sum()
-    }
-
-    /// Where it goes.
-    pub fn target(&self) -> &Path {
-        &self.target
-    }
-
-    /// Fetches, unpacks, puts in place and looks through.
-    ///
-    /// # Errors
-    /// When a source, an archive or the disk refuses, or the archives do not hold what the yaml names.
-    pub fn run(&self, context: &Context<'_>) -> Result<Summary, SetupError> {
-        // On the disk of the target, so that it is published by a rename.
-        let folder = self.target.parent().unwrap_or(&self.target);
-        let lock = Lock::acquire(folder, context.progress)?;
-        lock.sweep();
-        if let Some(installed) = Installed::read(&self.target)
-            && Description::read(&self.word, &self.places).is_ok_and(|description| description.is_there())
-        {
-            // Another setup has finished while this one waited for the lock.
-            return look_through(&self.word, &self.places, Some(installed));
-        }
-        context.progress.event(Event::Step { text: &format!("fetching the data set {}", self.name) });
-        let incoming = Incoming::open(&lock, &self.name)?;
-        let result = self.fill(&incoming, context);
-        let installed = match result {
-            Ok(root) => {
-                let (files, bytes) = folder_count(&root);
-                let (name, sources) = (self.name.clone(), self.sources());
-                let root_now = self.target.clone();
-                let installed = Installed { name, root: root_now, sources, files, bytes, summary: None };
-                installed.write(&root)?;
-                incoming.publish_path(&root, &self.target)?;
-                installed
-            }
-            Err(error) => {
-                let keep = match &error {
-                    // Other archives of the set may have come whole.
-                    SetupError::Fetch(error) => {
-                        !error.is_full_disk() && (!error.is_bad_archive() || self.pieces.len() > 1)
-                    }
-                    _ => false,
-                };
-                if !keep {
-                    incoming.discard();
-                }
-                return Err(error);
-            }
-        };
-        let text = format!("looking through {} files of {}", installed.files, self.name);
-        context.progress.event(Event::Step { text: &text });
-        look_through(&self.word, &self.places, Some(installed))
-    }
-
-    /// Brings all archives and unpacks them; the folder that is the data set.
-    fn fill(&self, incoming: &Incoming, context: &Context<'_>) -> Result<PathBuf, SetupError> {
-        let meter = Meter::new(context.progress);
-        let queue: Mutex<Vec<(usize, &Piece)>> = Mutex::new(self.pieces.iter().enumerate().rev().collect());
-        let failed: Mutex<Option<SetupError>> = Mutex::new(None);
-        let client = context.client()?;
-        std::thread::scope(|scope| {
-            for _ in 0..AT_ONCE.min(self.pieces.len()) {
-                scope.spawn(|| {
-                    loop {
-                        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
-                        let Some((index, piece)) = next else { return };
-                        if let Err(error) = piece.bring(index, client, incoming, &meter) {
-                            queue.lock().unwrap_or_else(PoisonError::into_inner).clear();
-                            // The first failure is the one to tell.
-                            failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                        }
-                    }
-                });
-            }
-        });
-        if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            return Err(error);
-        }
-        self.arrange(incoming)
-    }
-
-    /// Gives the unpacked files the form that the yaml describes, and finds their root.
-    fn arrange(&self, incoming: &Incoming) -> Result<PathBuf, SetupError> {
-        let tree = incoming.path();
-        let Some(known) = self.known else {
-            let description = Description::read(&self.word, &self.places)?;
-            return self.root(tree, &description);
-        };
-        if known.form == Form::Voc {
-            let root = tree.join(known.name);
-            voc::convert(tree, &root)?;
-            let kit = tree.join("VOCdevkit");
-            fs::remove_dir_all(&kit).map_err(SetupError::file("remove", kit))?;
-        }
-        // The description is read where it will not be published, and written where it will.
-        let yaml = incoming.parts().join(format!("{}.yaml", known.name));
-        fs::write(&yaml, known.yaml()).map_err(SetupError::file("write", &yaml))?;
-        let description = Description::read(&yaml.display().to_string(), &self.places)?;
-        let root = self.root(tree, &description)?;
-        let yaml = root.join(format!("{}.yaml", known.name));
-        fs::write(&yaml, known.yaml()).map_err(SetupError::file("write", yaml))?;
-        Ok(root)
-    }
-
-    /// The folder in `tree` below which train and val are: itself, the folder of the set's name, or
-    /// the only folder there is.
-    fn root(&self, tree: &Path, description: &Description) -> Result<PathBuf, SetupError> {
-        let mut folders: Vec<PathBuf> = fs::read_dir(tree)
-            .map_err(SetupError::file("read", tree))?
-            .flatten()
-            .map(|entry| entry.path())
-            .filter(|path| path.is_dir())
-            .collect();
-        folders.sort();
-        let mut candidates = vec![tree.join(&self.name), tree.to_owned()];
-        candidates.extend(folders.iter().filter(|_| folders.len() == 1).cloned());
-        let found = candidates.iter().find(|root| description.fits(root));
-        found.cloned().ok_or_else(|| {
-            let shown = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            SetupError::NotInArchive {
-                name: self.name.clone(),
-                wanted: description.wanted().join(", "),
-                holds: folders.iter().take(8).map(shown).collect::<Vec<_>>().join(", "),
-            }
-        })
-    }
-}
-
-impl Piece {
-    /// Fetches and unpacks it, unless an earlier run has done so.
-    fn bring(
-        &self,
-        index: usize,
-        client: &crate::fetch::Client,
-        incoming: &Incoming,
-        meter: &Meter<'_>,
-    ) -> Result<(), SetupError> {
-        let done = incoming.parts().join(format!("{index}.done"));
-        if done.exists() {
-            return Ok(());
-        }
-        let part = incoming.parts().join(format!("{index}-{}", self.wanted.name));
-        let fetched = download(client, &self.wanted, &part, meter)?;
-        let into = incoming.path().join(self.into);
-        if let Err(error) = extract(client, &fetched.path, &fetched.source, &into, meter) {
-            if error.is_bad_archive() {
-                // It is fetched anew the next time.
-                let _ = fs::remove_file(&part);
-            }
-            return Err(error.into());
-        }
-        fs::write(&done, "").map_err(SetupError::file("write", done))?;
-        // What is unpacked is not needed twice.
-        let _ = fs::remove_file(&part);
-        Ok(())
-    }
-}
-
-fn folder_count(folder: &Path) -> (usize, u64) {
-    let Ok(entries) = fs::read_dir(folder) else { return (0, 0) };
-    entries.flatten().fold((0, 0), |(files, bytes), entry| match entry.metadata() {
-        Ok(data) if data.is_dir() => {
-            let (more, larger) = folder_count(&entry.path());
-            (files + more, bytes + larger)
-        }
-        Ok(data) => (files + 1, bytes + data.len()),
-        Err(_) => (files, bytes),
-    })
 }

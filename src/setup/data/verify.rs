@@ -6,6 +6,8 @@ use yolo_data::error::DataError;
 use yolo_data::scan::{ScanOptions, scan};
 use yolo_plan::dataset::DataSet;
 
+use crate::fetch::printable;
+
 /// What lies in a data set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
@@ -59,7 +61,7 @@ pub(super) fn verify(data: &DataSet) -> Result<Summary, DataError> {
             background: scan.samples.iter().filter(|sample| sample.boxes.is_empty()).count(),
             corrupt: scan.corrupt,
         });
-        summary.wrong.extend(scan.messages);
+        summary.wrong.extend(scan.messages.iter().map(|message| printable(message)));
     }
     summary.classes = data.names.iter().cloned().zip(counts).collect();
     Ok(summary)

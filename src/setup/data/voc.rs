@@ -1,9 +1,13 @@
 //! Pascal VOC's folders and XML turned into images and labels as YOLOv5 takes them (spec §7): the
-//! centre one pixel nearer to the corner, objects marked difficult left out.
+//! centre one pixel nearer to the corner, objects marked difficult left out. An annotation that cannot
+//! be read costs its image, and no more; it is told with all else that is wrong in the set.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+
+use serde::{Deserialize, Serialize};
 
 use super::known::VOC_CLASSES;
 use crate::setup::SetupError;
@@ -12,8 +16,24 @@ use crate::setup::SetupError;
 const SETS: [(&str, &str); 5] =
     [("2012", "train"), ("2012", "val"), ("2007", "train"), ("2007", "val"), ("2007", "test")];
 
-/// Turns `VOCdevkit` below `root` into `images` and `labels` below `target`.
-pub(super) fn convert(root: &Path, target: &Path) -> Result<(), SetupError> {
+/// An image or objects that the data set does not have, since they could not be converted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct LeftOut {
+    /// "train" or "val", for an image.
+    pub(super) split: Option<String>,
+    /// What it is and why.
+    pub(super) why: String,
+}
+
+/// The first list of images that is not below `root`, by its path in the archives.
+pub(super) fn lacking(root: &Path) -> Option<String> {
+    let list = |(year, set)| format!("VOCdevkit/VOC{year}/ImageSets/Main/{set}.txt");
+    SETS.into_iter().map(list).find(|list| !root.join(list).is_file())
+}
+
+/// Turns `VOCdevkit` below `root` into `images` and `labels` below `target`; what is not among them.
+pub(super) fn convert(root: &Path, target: &Path) -> Result<Vec<LeftOut>, SetupError> {
+    let (mut left_out, mut others) = (Vec::new(), Others::new());
     for (year, set) in SETS {
         let voc = root.join(format!("VOCdevkit/VOC{year}"));
         let list = voc.join(format!("ImageSets/Main/{set}.txt"));
@@ -23,31 +43,57 @@ pub(super) fn convert(root: &Path, target: &Path) -> Result<(), SetupError> {
             fs::create_dir_all(&folder).map_err(SetupError::file("create", folder))?;
         }
         for name in names.split_whitespace() {
+            let mut leave_out = |file: &str, why: String| {
+                let split = Some(if set == "test" { "val" } else { "train" }.to_owned());
+                left_out.push(LeftOut { split, why: format!("VOC{year}/{file}: image left out: {why}") });
+            };
             if name.contains(['/', '\\']) {
-                let why = std::io::Error::other(format!("it names the image {name:?}, which is a path"));
-                return Err(SetupError::File { action: "use", path: list, source: why });
+                leave_out(&format!("ImageSets/Main/{set}.txt"), format!("its name {name:?} is a path"));
+                continue;
             }
-            let xml = voc.join(format!("Annotations/{name}.xml"));
-            let text = fs::read_to_string(&xml).map_err(SetupError::file("read", &xml))?;
-            let labels = labels(&text).map_err(|why| {
-                let source = std::io::Error::other(why);
-                SetupError::File { action: "use", path: xml.clone(), source }
-            })?;
-            let label = place("labels").join(format!("{name}.txt"));
-            fs::write(&label, labels).map_err(SetupError::file("write", label))?;
+            let xml = format!("Annotations/{name}.xml");
+            let read = fs::read(voc.join(&xml)).map_err(|error| format!("it cannot be read: {error}"));
+            let text = read
+                .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is no text in UTF-8".to_owned()));
+            let labels = match text.and_then(|text| labels(&text, &mut others)) {
+                Ok(labels) => labels,
+                Err(why) => {
+                    leave_out(&xml, why);
+                    continue;
+                }
+            };
             let image = voc.join(format!("JPEGImages/{name}.jpg"));
             let moved = place("images").join(format!("{name}.jpg"));
+            if !image.exists() && !moved.exists() {
+                leave_out(&format!("JPEGImages/{name}.jpg"), "it is not in the archive".to_owned());
+                continue;
+            }
+            let label = place("labels").join(format!("{name}.txt"));
+            fs::write(&label, labels).map_err(SetupError::file("write", label))?;
             // An interrupted run has moved some already.
-            if image.exists() || !moved.exists() {
+            if image.exists() {
                 fs::rename(&image, &moved).map_err(SetupError::file("move", image))?;
             }
         }
     }
-    Ok(())
+    if !others.is_empty() {
+        let objects: usize = others.values().sum();
+        let named: Vec<String> = others.iter().map(|(name, count)| format!("{name} {count}")).collect();
+        let why = format!(
+            "{objects} objects left out, of classes that are not among VOC's {}: {}",
+            VOC_CLASSES.len(),
+            named.join(", ")
+        );
+        left_out.insert(0, LeftOut { split: None, why });
+    }
+    Ok(left_out)
 }
 
-/// The lines of a label file, from one annotation.
-fn labels(xml: &str) -> Result<String, String> {
+/// Objects of classes that the data set does not have.
+type Others = BTreeMap<String, usize>;
+
+/// The lines of a label file, from one annotation; objects of other classes are counted.
+fn labels(xml: &str, others: &mut Others) -> Result<String, String> {
     let document = roxmltree::Document::parse(xml).map_err(|error| format!("it is no XML: {error}"))?;
     let root = document.root_element();
     let child = |node: roxmltree::Node<'_, '_>, name: &str| -> Result<String, String> {
@@ -69,7 +115,10 @@ fn labels(xml: &str) -> Result<String, String> {
     let mut text = String::new();
     for object in root.children().filter(|node| node.has_tag_name("object")) {
         let name = child(object, "name")?;
-        let Some(class) = VOC_CLASSES.iter().position(|class| *class == name) else { continue };
+        let Some(class) = VOC_CLASSES.iter().position(|class| *class == name) else {
+            *others.entry(name).or_default() += 1;
+            continue;
+        };
         if child(object, "difficult").is_ok_and(|difficult| difficult == "1") {
             continue;
         }
@@ -77,6 +126,9 @@ fn labels(xml: &str) -> Result<String, String> {
             object.children().find(|node| node.has_tag_name("bndbox")).ok_or("an object lacks <bndbox>")?;
         let (left, right) = (number(corners, "xmin")?, number(corners, "xmax")?);
         let (top, bottom) = (number(corners, "ymin")?, number(corners, "ymax")?);
+        if [left, right, top, bottom].iter().any(|number| !number.is_finite()) {
+            return Err("a corner of its <bndbox> is not a finite number".to_owned());
+        }
         let (x, y) = ((left + right) / 2.0 - 1.0, (top + bottom) / 2.0 - 1.0);
         // Writing to a string cannot fail.
         let _ = writeln!(
@@ -94,6 +146,10 @@ fn labels(xml: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn labels(xml: &str) -> Result<String, String> {
+        super::labels(xml, &mut Others::new())
+    }
 
     fn annotation(name: &str, difficult: u8) -> String {
         format!(
@@ -136,7 +192,19 @@ mod tests {
             fs::write(voc.join(format!("JPEGImages/{name}.jpg")), "image").unwrap();
         }
         let target = folder.path().join("VOC");
-        convert(folder.path(), &target).unwrap();
+        let damaged = folder.path().join("VOCdevkit/VOC2007/Annotations/2007_val.xml");
+        fs::write(damaged, "<annotation>").unwrap();
+        let unicorns = folder.path().join("VOCdevkit/VOC2012/Annotations/2012_val.xml");
+        fs::write(unicorns, annotation("unicorn", 0)).unwrap();
+        assert_eq!(lacking(folder.path()), None);
+        let left_out = convert(folder.path(), &target).unwrap();
+        assert!(left_out[0].why.contains("1 objects left out") && left_out[0].why.contains("unicorn 1"));
+        assert_eq!(left_out[1].split.as_deref(), Some("train"));
+        assert!(
+            left_out[1].why.starts_with("VOC2007/Annotations/2007_val.xml: image left out: it is no XML")
+        );
+        assert!(!target.join("images/val2007/2007_val.jpg").exists());
+        assert_eq!(convert(folder.path(), &target).unwrap(), left_out, "after an interruption");
         assert!(target.join("images/test2007/2007_test.jpg").is_file());
         let label = fs::read_to_string(target.join("labels/train2012/2012_train.txt")).unwrap();
         assert!(label.starts_with("11 0.15 0.4"), "{label}");

@@ -15,11 +15,18 @@ use crate::yaml;
 pub enum Download {
     /// There is none.
     Nothing,
-    /// Archives to unpack, by address.
+    /// Archives to unpack, each an `http`, `https` or `file` address or a path of this machine.
     Archives(Vec<String>),
+    /// An address of a kind that is not fetched, or no address at all.
+    Refused {
+        /// What it is.
+        why: String,
+        /// What to write instead.
+        hint: &'static str,
+    },
     /// A program, which is not run.
     Code {
-        /// "Python script" or "shell command".
+        /// "Python script", "shell command" or "script".
         kind: &'static str,
         /// What it would have done, in words: "would fetch …".
         would: String,
@@ -61,7 +68,7 @@ impl Description {
         let name = folder.and_then(Path::file_name).map_or(stem, |name| name.to_string_lossy().into_owned());
         Ok(Self {
             names: names(given, &source)?,
-            download: download(given.get("download"), &source)?,
+            download: download(given.get("download"), path.parent().unwrap_or(Path::new(""))),
             splits: Splits::read(given, &source)?,
             search: Search::new(given, &path, places, &source)?,
             yaml: path,
@@ -71,7 +78,12 @@ impl Description {
 
     /// Whether train and val lie in one of the places where they are looked for.
     pub fn is_there(&self) -> bool {
-        self.search.roots.iter().any(|root| self.fits(root))
+        self.root().is_some()
+    }
+
+    /// The first folder below which train and val lie.
+    pub fn root(&self) -> Option<&Path> {
+        self.search.roots.iter().find(|root| self.fits(root)).map(PathBuf::as_path)
     }
 
     /// Whether train and val lie below `root`.
@@ -79,9 +91,15 @@ impl Description {
         self.splits.resolve(root).is_some()
     }
 
-    /// The entries of train and val, for a message.
-    pub fn wanted(&self) -> Vec<String> {
-        self.splits.train.iter().chain(&self.splits.val).cloned().collect()
+    /// The entries of train and val that are not below `root`, each once, for a message.
+    pub fn lacking(&self, root: &Path) -> Vec<String> {
+        let mut lacking: Vec<String> = Vec::new();
+        for path in self.splits.train.iter().chain(&self.splits.val) {
+            if super::existing(root, path).is_none() && !lacking.contains(path) {
+                lacking.push(path.clone());
+            }
+        }
+        lacking
     }
 
     /// Where the images go: the absolute `path` of the yaml, or a folder of its name among the data
@@ -94,32 +112,88 @@ impl Description {
     }
 }
 
-fn download(value: Option<&Value>, source: &str) -> Result<Download, PlanError> {
-    let is_address = |text: &str| text.starts_with("http://") || text.starts_with("https://");
+/// Ends of the names of archives, whether they can be unpacked or not.
+const ARCHIVES: [&str; 9] = [".zip", ".tar", ".tgz", ".gz", ".bz2", ".xz", ".zst", ".7z", ".rar"];
+
+/// Ends of the names of programs.
+const SCRIPTS: [&str; 5] = [".sh", ".bash", ".py", ".bat", ".ps1"];
+
+/// Words that a shell command begins with.
+const COMMANDS: [&str; 8] = ["bash", "sh", "curl", "wget", "python", "python3", "unzip", "tar"];
+
+/// `folder` is the yaml's own.
+fn download(value: Option<&Value>, folder: &Path) -> Download {
+    let refused =
+        |why: String| Download::Refused { why, hint: "write an address, https://…, or a list of them" };
     match value {
-        None | Some(Value::Null) => Ok(Download::Nothing),
-        Some(Value::String(text)) if text.trim().is_empty() => Ok(Download::Nothing),
-        Some(Value::String(text)) => {
-            let text = text.trim();
-            if is_address(text) && !text.contains(char::is_whitespace) {
-                return Ok(Download::Archives(vec![text.to_owned()]));
-            }
-            let kind = if text.starts_with("bash ") { "shell command" } else { "Python script" };
-            Ok(Download::Code { kind, would: what_it_does(text) })
-        }
+        None | Some(Value::Null) => Download::Nothing,
+        Some(Value::String(text)) if text.trim().is_empty() => Download::Nothing,
+        Some(Value::String(text)) => one_download(text.trim(), folder),
         Some(Value::Array(list)) => {
-            let addresses = list.iter().map(|one| one.as_str().filter(|text| is_address(text)));
-            let addresses: Option<Vec<String>> = addresses.map(|one| one.map(str::to_owned)).collect();
-            addresses.filter(|list| !list.is_empty()).map(Download::Archives).ok_or_else(|| {
-                PlanError::new(format!("{source}: download is a list, but not one of addresses"))
-                    .with_hint("write each as https://…")
-            })
+            let mut all = Vec::new();
+            for one in list {
+                match one.as_str().map(|text| one_download(text.trim(), folder)) {
+                    Some(Download::Archives(addresses)) => all.extend(addresses),
+                    Some(other @ (Download::Refused { .. } | Download::Code { .. })) => return other,
+                    _ => return refused("download is a list, but not one of addresses".to_owned()),
+                }
+            }
+            if all.is_empty() {
+                refused("download is an empty list".to_owned())
+            } else {
+                Download::Archives(all)
+            }
         }
-        Some(other) => Err(PlanError::new(format!(
-            "{source}: download is {}, not an address or a list of them",
-            yaml::show(other)
-        ))),
+        Some(other) => {
+            refused(format!("download is {}, not an address or a list of them", yaml::show(other)))
+        }
     }
+}
+
+fn one_download(text: &str, folder: &Path) -> Download {
+    let ends_with = |ends: &[&str]| ends.iter().any(|end| text.to_ascii_lowercase().ends_with(end));
+    let one_word = !text.contains(char::is_whitespace);
+    let one_line = !text.contains('\n');
+    let for_a_shell = [" -", "&&", "||", ";", "|", ">", "$"].iter().any(|part| text.contains(part));
+    // Letters before "://" are the kind of an address; a program has something else there.
+    let scheme = text
+        .split_once("://")
+        .map(|(scheme, _)| scheme)
+        .filter(|scheme| !scheme.is_empty() && scheme.chars().all(|letter| letter.is_ascii_alphanumeric()));
+    match scheme {
+        Some("http" | "https") if one_word => return Download::Archives(vec![text.to_owned()]),
+        Some("file") if one_line => return Download::Archives(vec![text.to_owned()]),
+        Some("http" | "https") if one_line && !for_a_shell => {
+            return Download::Refused {
+                why: "download is an address with a space in it".to_owned(),
+                hint: "write each space as %20, and several addresses as a list: [https://…, https://…]",
+            };
+        }
+        Some(other) if one_line && !matches!(other, "http" | "https") => {
+            return Download::Refused {
+                why: format!("download is an address of the kind {other}://, which is not fetched"),
+                hint: "yolo fetches http:// and https://, and takes an archive of this machine by its path",
+            };
+        }
+        _ => {}
+    }
+    let here = folder.join(text);
+    if one_line && ends_with(&ARCHIVES) && (one_word || here.is_file()) {
+        return Download::Archives(vec![super::clean(&here).display().to_string()]);
+    }
+    if one_word && ends_with(&SCRIPTS) {
+        return Download::Code { kind: "script", would: format!("is {text}") };
+    }
+    let is_call = text.contains(['(', '=']);
+    if one_word && !is_call {
+        return Download::Refused {
+            why: format!("download is {text:?}, which is neither an address nor an archive"),
+            hint: "write an address, https://…, or the path of a zip, tar or tar.gz",
+        };
+    }
+    let command = text.split_whitespace().next().is_some_and(|word| COMMANDS.contains(&word));
+    let kind = if command { "shell command" } else { "Python script" };
+    Download::Code { kind, would: what_it_does(text) }
 }
 
 #[cfg(test)]
@@ -127,21 +201,57 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn read(value: Value) -> Download {
+        download(Some(&value), Path::new("/yamls"))
+    }
+
     #[test]
     fn addresses_are_told_from_code() {
-        let read = |value: Value| download(Some(&value), "x").unwrap();
         assert_eq!(read(json!("https://h/a.zip")), Download::Archives(vec!["https://h/a.zip".into()]));
         assert_eq!(read(json!(["https://h/a.zip", "http://h/b.tar.gz"])), {
             Download::Archives(vec!["https://h/a.zip".into(), "http://h/b.tar.gz".into()])
         });
         assert_eq!(read(json!("")), Download::Nothing);
-        let Download::Code { kind, .. } = read(json!("bash data/get.sh")) else { panic!("code") };
-        assert_eq!(kind, "shell command");
-        let script = "import os\nos.system('curl https://h/a.zip')";
-        let Download::Code { kind, would } = read(json!(script)) else { panic!("code") };
-        assert!(kind == "Python script" && would.contains("https://h/a.zip"), "{would}");
+        for command in ["bash data/get.sh", "curl -L https://h/a.zip -o a.zip"] {
+            let Download::Code { kind, .. } = read(json!(command)) else { panic!("code") };
+            assert_eq!(kind, "shell command");
+        }
+        for script in [
+            "import os\nos.system('curl https://h/a.zip')",
+            "from os import system; system('https://h/a.zip')",
+        ] {
+            let Download::Code { kind, would } = read(json!(script)) else { panic!("code") };
+            assert!(kind == "Python script" && would.contains("https://h/a.zip"), "{would}");
+        }
         assert!(matches!(read(json!("https://h/a.zip && rm -rf /")), Download::Code { .. }));
-        assert!(download(Some(&json!(7)), "x").is_err());
-        assert!(download(Some(&json!(["rm"])), "x").is_err());
+        let Download::Code { kind, would } = read(json!("scripts/get.sh")) else { panic!("code") };
+        assert_eq!((kind, would.as_str()), ("script", "is scripts/get.sh"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn an_archive_of_this_machine_is_an_address_too() {
+        let archives = |text: &str| match read(json!(text)) {
+            Download::Archives(list) => list.join(" "),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(archives("file:///sets/ds.zip"), "file:///sets/ds.zip");
+        assert_eq!(archives("/sets/ds.tar.gz"), "/sets/ds.tar.gz");
+        assert_eq!(archives("../sets/ds.ZIP"), "/sets/ds.ZIP");
+    }
+
+    #[test]
+    fn what_is_not_fetched_is_named() {
+        let why = |value: Value| match read(value) {
+            Download::Refused { why, .. } => why,
+            other => panic!("{other:?}"),
+        };
+        let ftp = why(json!("ftp://joe:secret@h/x.zip"));
+        assert!(ftp.contains("ftp://,") && !ftp.contains("secret"), "{ftp}");
+        assert!(why(json!("https://h/my ds.zip")).contains("a space"));
+        assert!(why(json!("roboflow")).contains("neither an address nor an archive"));
+        assert!(why(json!(7)).contains('7'));
+        assert!(why(json!([7])).contains("not one of addresses"));
+        assert!(why(json!([])).contains("empty"));
     }
 }

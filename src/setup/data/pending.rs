@@ -1,0 +1,284 @@
+//! A data set on its way: its archives come side by side, are unpacked beside the place where it will be,
+//! and the folder in them that is what its yaml describes is put in place by one rename.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use yolo_plan::dataset::{self, Description};
+
+use super::known::{Form, Known};
+use super::stamp::{Installed, folders_of};
+use super::voc::{self, LeftOut};
+use super::{Summary, look_through, refuse_another, refuse_others_files};
+use crate::fetch::{
+    Client, Event, Incoming, Lock, Measure, Meter, Redacted, Wanted, download, extract, printable,
+};
+use crate::setup::{Context, SetupError};
+
+/// Archives that are fetched at once.
+const AT_ONCE: usize = 3;
+
+/// A data set that has to be fetched.
+#[derive(Debug)]
+pub struct PendingData {
+    /// The word of `--data`.
+    pub(super) word: String,
+    pub(super) name: String,
+    pub(super) pieces: Vec<Piece>,
+    pub(super) target: PathBuf,
+    pub(super) known: Option<&'static Known>,
+    pub(super) places: dataset::Places,
+    /// Files of an earlier fetch that are not there any more.
+    pub(super) missing: usize,
+}
+
+/// An archive of it.
+#[derive(Debug, Clone)]
+pub(super) struct Piece {
+    pub(super) wanted: Wanted,
+    pub(super) into: &'static str,
+    pub(super) size: Measure,
+}
+
+impl PendingData {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where its archives come from, without credentials.
+    pub fn sources(&self) -> Vec<String> {
+        let first =
+            |piece: &Piece| piece.wanted.sources.first().map(|source| Redacted::new(source).to_string());
+        self.pieces.iter().filter_map(first).collect()
+    }
+
+    /// Where its archives are published, without credentials: whatever mirror serves them.
+    pub(super) fn addresses(&self) -> Vec<String> {
+        let last =
+            |piece: &Piece| piece.wanted.sources.last().map(|source| Redacted::new(source).to_string());
+        self.known.map_or_else(|| self.pieces.iter().filter_map(last).collect(), Known::addresses)
+    }
+
+    /// Why it is fetched although it was there once.
+    pub(in crate::setup) fn reasons(&self) -> Vec<String> {
+        match self.missing {
+            0 => Vec::new(),
+            missing => vec![format!("{missing} files of an earlier fetch are missing")],
+        }
+    }
+
+    /// Bytes that will travel; `None` where a server does not tell before.
+    pub fn transfer(&self) -> Option<u64> {
+        self.pieces.iter().map(|piece| piece.size.packed).sum()
+    }
+
+    /// Bytes on the disk afterwards, where they are known.
+    pub fn unpacked(&self) -> Option<u64> {
+        self.pieces.iter().map(|piece| piece.size.unpacked).sum()
+    }
+
+    /// Where it goes.
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Fetches, unpacks, puts in place and looks through.
+    ///
+    /// # Errors
+    /// When a source, an archive or the disk refuses, or the archives do not hold what the yaml names.
+    pub fn run(&self, context: &Context<'_>) -> Result<Summary, SetupError> {
+        // On the disk of the target, so that it is published by a rename.
+        let folder = self.target.parent().unwrap_or(&self.target);
+        let lock = Lock::acquire(folder, context.progress)?;
+        lock.sweep();
+        if let Some(installed) = Installed::read(&self.target)
+            && Description::read(&self.word, &self.places).is_ok_and(|description| description.is_there())
+            && installed.missing(&folders_of(&self.target)) == 0
+        {
+            refuse_another(&installed, &self.addresses(), self.known.is_some())?;
+            // Another setup has finished while this one waited for the lock.
+            return look_through(&self.word, &self.places, Some(installed));
+        }
+        refuse_others_files(&self.target)?;
+        context.progress.event(Event::Step { text: &format!("fetching the data set {}", self.name) });
+        let mut incoming = Incoming::open(&lock, &self.name)?;
+        let (of, addresses) = (incoming.parts().join("of"), self.addresses().join("\n"));
+        if incoming.resumed() && fs::read_to_string(&of).ok().as_ref() != Some(&addresses) {
+            // Another data set of this name was interrupted.
+            incoming.clear()?;
+        }
+        fs::write(&of, addresses).map_err(SetupError::file("write", of))?;
+        let result = self.fill(&incoming, context);
+        let installed = match result {
+            Ok((root, left_out)) => {
+                let folders = folders_of(&root);
+                let installed = Installed {
+                    name: self.name.clone(),
+                    root: self.target.clone(),
+                    sources: self.sources(),
+                    files: folders.values().map(|files| files.count).sum(),
+                    bytes: folders.values().map(|files| files.bytes).sum(),
+                    summary: None,
+                    seen: String::new(),
+                    known: self.known.is_some(),
+                    folders,
+                    left_out,
+                };
+                installed.write(&root)?;
+                incoming.publish_path(&root, &self.target)?;
+                installed
+            }
+            Err(error) => {
+                let keep = match &error {
+                    // Other archives of the set may have come whole.
+                    SetupError::Fetch(error) => {
+                        !error.is_full_disk() && (!error.is_bad_archive() || self.pieces.len() > 1)
+                    }
+                    _ => false,
+                };
+                if !keep {
+                    incoming.discard();
+                }
+                return Err(error);
+            }
+        };
+        let text = format!("looking through {} files of {}", installed.files, self.name);
+        context.progress.event(Event::Step { text: &text });
+        look_through(&self.word, &self.places, Some(installed))
+    }
+
+    /// Brings all archives and unpacks them; the folder that is the data set, and what is not in it.
+    fn fill(
+        &self,
+        incoming: &Incoming,
+        context: &Context<'_>,
+    ) -> Result<(PathBuf, Vec<LeftOut>), SetupError> {
+        let meter = Meter::new(context.progress);
+        let queue: Mutex<Vec<(usize, &Piece)>> = Mutex::new(self.pieces.iter().enumerate().rev().collect());
+        let failed: Mutex<Option<SetupError>> = Mutex::new(None);
+        let client = context.client()?;
+        std::thread::scope(|scope| {
+            for _ in 0..AT_ONCE.min(self.pieces.len()) {
+                scope.spawn(|| {
+                    loop {
+                        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
+                        let Some((index, piece)) = next else { return };
+                        if let Err(error) = piece.bring(index, client, incoming, &meter) {
+                            queue.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                            // The first failure is the one to tell.
+                            failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                        }
+                    }
+                });
+            }
+        });
+        if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(error);
+        }
+        self.arrange(incoming)
+    }
+
+    /// Gives the unpacked files the form that the yaml describes, and finds their root.
+    fn arrange(&self, incoming: &Incoming) -> Result<(PathBuf, Vec<LeftOut>), SetupError> {
+        let tree = incoming.path();
+        let Some(known) = self.known else {
+            let description = Description::read(&self.word, &self.places)?;
+            return Ok((self.root(incoming, &description)?, Vec::new()));
+        };
+        let mut left_out = Vec::new();
+        if known.form == Form::Voc {
+            let root = tree.join(known.name);
+            if let Some(wanted) = voc::lacking(tree) {
+                return Err(self.not_in_archive(incoming, vec![wanted]));
+            }
+            // What is left of the development kit goes with all that is not published.
+            left_out = voc::convert(tree, &root)?;
+        }
+        // The description is read where it will not be published, and written where it will.
+        let yaml = incoming.parts().join(format!("{}.yaml", known.name));
+        fs::write(&yaml, known.yaml()).map_err(SetupError::file("write", &yaml))?;
+        let description = Description::read(&yaml.display().to_string(), &self.places)?;
+        let root = self.root(incoming, &description)?;
+        let yaml = root.join(format!("{}.yaml", known.name));
+        fs::write(&yaml, known.yaml()).map_err(SetupError::file("write", yaml))?;
+        Ok((root, left_out))
+    }
+
+    /// The folder in `tree` below which train and val are: itself, the folder of the set's name, or
+    /// the only folder there is.
+    fn root(&self, incoming: &Incoming, description: &Description) -> Result<PathBuf, SetupError> {
+        let tree = incoming.path();
+        let folders = folders_in(tree);
+        let mut candidates = vec![tree.join(&self.name), tree.to_owned()];
+        candidates.extend(folders.iter().filter(|_| folders.len() == 1).cloned());
+        let found = candidates.iter().find(|root| description.fits(root));
+        found.cloned().ok_or_else(|| {
+            // The candidate with the most of it is the one that was meant.
+            let lacking = candidates.iter().map(|root| description.lacking(root));
+            self.not_in_archive(incoming, lacking.min_by_key(Vec::len).unwrap_or_default())
+        })
+    }
+
+    /// The archives are there, and hold something else.
+    fn not_in_archive(&self, incoming: &Incoming, wanted: Vec<String>) -> SetupError {
+        let shown = |path: &PathBuf| printable(&path.file_name().unwrap_or_default().to_string_lossy());
+        let mut holds: Vec<String> = folders_in(incoming.path()).iter().take(8).map(shown).collect();
+        if holds.is_empty() {
+            holds.push("files without a folder".to_owned());
+        }
+        let (wanted, holds) = (wanted.join(", "), holds.join(", "));
+        if self.known.is_none() {
+            return SetupError::NotInArchive { name: self.name.clone(), wanted, holds };
+        }
+        let came = |(index, piece): (usize, &Piece)| {
+            let source = fs::read_to_string(piece.done(index, incoming)).unwrap_or_default();
+            if source.is_empty() { piece.wanted.name.clone() } else { source }
+        };
+        let sources: Vec<String> = self.pieces.iter().enumerate().map(came).collect();
+        SetupError::WrongArchive { name: self.name.clone(), sources: sources.join(", "), wanted, holds }
+    }
+}
+
+fn folders_in(tree: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(tree).into_iter().flatten().flatten();
+    let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    folders.sort();
+    folders
+}
+
+impl Piece {
+    /// The file that says that it is unpacked, and where it came from.
+    fn done(&self, index: usize, incoming: &Incoming) -> PathBuf {
+        incoming.parts().join(format!("{index}.done"))
+    }
+
+    /// Fetches and unpacks it, unless an earlier run has done so.
+    fn bring(
+        &self,
+        index: usize,
+        client: &Client,
+        incoming: &Incoming,
+        meter: &Meter<'_>,
+    ) -> Result<(), SetupError> {
+        let done = self.done(index, incoming);
+        if done.exists() {
+            return Ok(());
+        }
+        let part = incoming.parts().join(format!("{index}-{}", self.wanted.name));
+        let fetched = download(client, &self.wanted, &part, meter)?;
+        let into = incoming.path().join(self.into);
+        if let Err(error) = extract(client, &fetched.path, &fetched.source, &into, meter) {
+            if error.is_bad_archive() {
+                // It is fetched anew the next time.
+                let _ = fs::remove_file(&part);
+            }
+            return Err(error.into());
+        }
+        fs::write(&done, &fetched.source).map_err(SetupError::file("write", done))?;
+        // What is unpacked is not needed twice.
+        let _ = fs::remove_file(&part);
+        Ok(())
+    }
+}
