@@ -364,7 +364,7 @@ fn data_step(word: &str, prospect: DataProspect, places: &dataset::Places) -> (S
         DataProspect::There { yaml, installed } => {
             let size = installed.as_ref().map(|installed| installed.bytes);
             let step = Step { size, ..there("data", what, &yaml) };
-            (step, Action::LookThrough(word.to_owned(), installed))
+            (step, Action::LookThrough(word.to_owned(), installed.map(|installed| *installed)))
         }
         DataProspect::Make(folder) => {
             let from = vec!["made by yolo".to_owned()];

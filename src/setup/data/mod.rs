@@ -34,7 +34,7 @@ pub enum DataProspect {
         /// The yaml.
         yaml: PathBuf,
         /// What was found.
-        installed: Option<Installed>,
+        installed: Option<Box<Installed>>,
     },
     /// The program makes it itself, in this folder.
     Make(PathBuf),
@@ -77,7 +77,10 @@ pub fn data_prospect(
             refuse_another(installed, &redacted(addresses), false)?;
         }
         if addresses.is_empty() || is_kept(installed, context)? {
-            return Ok(DataProspect::There { yaml: description.yaml, installed: Some(installed.clone()) });
+            return Ok(DataProspect::There {
+                yaml: description.yaml,
+                installed: Some(Box::new(installed.clone())),
+            });
         }
     } else if let Some(installed) = &installed {
         refuse_another(installed, &redacted(addresses), false)?;
@@ -135,7 +138,7 @@ fn known_prospect(
     if yaml.is_file() && Description::read(word, places).is_ok_and(|description| description.is_there()) {
         match &installed {
             Some(installed) if !is_kept(installed, context)? => {}
-            _ => return Ok(DataProspect::There { yaml, installed }),
+            _ => return Ok(DataProspect::There { yaml, installed: installed.map(Box::new) }),
         }
     }
     refuse_others_files(&target)?;
