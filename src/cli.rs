@@ -173,7 +173,7 @@ pub(crate) struct SetupArgs {
     #[arg(long, value_name = "NAME", requires = "wsl")]
     pub(crate) distribution: Option<String>,
     /// Machines of the training that is meant [default: 1]
-    #[arg(long, value_name = "N", requires = "wsl")]
+    #[arg(long, value_name = "N", requires = "wsl", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) nnodes: Option<u32>,
     /// Agree beforehand to every step that would ask
     #[arg(short, long, requires = "wsl")]

@@ -37,10 +37,8 @@ pub(crate) fn setup(args: &SetupArgs, offline: bool, printer: &Printer) -> Resul
         return Ok(ExitCode::SUCCESS);
     }
     if !args.remove.is_empty() {
-        for word in &args.remove {
-            for gone in setup::remove(&context, word)? {
-                printer.say(show::removed(&gone));
-            }
+        for gone in setup::remove(&context, &args.remove)? {
+            printer.say(show::removed(&gone));
         }
         return Ok(ExitCode::SUCCESS);
     }

@@ -177,13 +177,15 @@ fn a_server_without_ranges_says_so_and_is_streamed() {
     let bytes = wheel(false);
     let hash = Sha256::digest(&bytes);
     let server = server(bytes);
-    server.behave(WHEEL, &[Manner::NoRanges]);
-    let into = tempfile::tempdir().unwrap();
-    let error = take(&server.url(WHEEL), into.path()).unwrap_err();
-    assert!(matches!(error, FetchError::NoRanges { .. }), "{error}");
-    let (unpacked, whole) = stream(&server.url(WHEEL), into.path()).unwrap();
-    assert_right(into.path(), &unpacked);
-    assert_eq!(whole[..], hash[..]);
+    for manner in [Manner::NoRanges, Manner::RefusesRanges(416), Manner::RefusesRanges(400)] {
+        server.behave(WHEEL, &[manner]);
+        let into = tempfile::tempdir().unwrap();
+        let error = take(&server.url(WHEEL), into.path()).unwrap_err();
+        assert!(matches!(error, FetchError::NoRanges { .. }), "{error}");
+        let (unpacked, whole) = stream(&server.url(WHEEL), into.path()).unwrap();
+        assert_right(into.path(), &unpacked);
+        assert_eq!(whole[..], hash[..]);
+    }
 }
 
 #[test]

@@ -166,6 +166,7 @@ fn what_is_installed_is_listed_and_removed() {
     assert!(list.contains("data") && list.contains("coco8") && list.contains("in all"), "{list}");
     assert_eq!(machine.json("setup --list --json")[0]["name"], "coco8");
     machine.types("setup --remove nothing").refused(1, &["nothing is not installed", "coco8", "--list"]);
+    machine.types("setup --remove coco8 nothing").refused(1, &["nothing is not installed"]);
     let gone = machine.types("setup --remove coco8").succeeded();
     assert!(gone.stderr.contains("removed data coco8"), "{}", gone.stderr);
     machine.types("setup --remove coco8").refused(1, &["coco8 is not installed; nothing is"]);
@@ -283,7 +284,10 @@ fn a_data_set_that_lost_files_is_fetched_again() {
         } else {
             fs::remove_file(&lost).unwrap()
         }
-        let offline = machine.types("setup --data coco8 --offline").succeeded();
+        let offline = machine.types("setup --data coco8 --offline");
+        // Without one label nothing can be learnt; without one image the others can.
+        let expected = if lost.ends_with("labels") { 1 } else { 0 };
+        assert_eq!(offline.code, Some(expected), "{}", offline.stderr);
         assert!(offline.stderr.contains("files of coco8 are missing"), "{}", offline.stderr);
         assert!(!offline.stderr.contains("train: 4 images, 4 boxes"), "{}", offline.stderr);
         let plan = machine.types("setup --data coco8 --dry-run").succeeded();
@@ -510,6 +514,25 @@ fn a_result_that_cannot_be_written_is_an_error() {
     let mut command = machine.command("setup --data coco8 --dry-run --json");
     let answer = Answer::from(command.stdout(full).output().unwrap());
     answer.refused(1, &["cannot be written to stdout"]);
+}
+
+#[test]
+fn words_that_can_be_no_weights_are_refused_before_a_plan() {
+    let machine = Machine::with(HashMap::new());
+    fs::create_dir(machine.user.path().join("folder")).unwrap();
+    let cases = [
+        ("folder", "is a folder"),
+        ("nowhere.pt", "is not there"),
+        ("/", "names no file"),
+        ("ftp://host.example/best.pt", "is not http or https"),
+        ("https://host.example/", "names no file"),
+        #[cfg(unix)]
+        ("/dev/zero", "is no file but a device"),
+    ];
+    for (word, why) in cases {
+        let answer = machine.types(&format!("setup --dry-run --weights {word}"));
+        answer.refused(1, &[why]);
+    }
 }
 
 #[test]

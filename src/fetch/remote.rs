@@ -122,7 +122,13 @@ impl Remote {
             tries.failed(attempt, progress)?;
         }
         let broken = |error: io::Error| FetchError::from_io(error, self.shown.as_str());
-        Body::range(self.clone(), 0, 1, progress).read_to_end(&mut Vec::new()).map_err(broken)?;
+        Body::range(self.clone(), 0, 1, progress).read_to_end(&mut Vec::new()).map_err(|error| {
+            match broken(error) {
+                // It refuses ranges of any kind, and may still give the whole file.
+                FetchError::Status { status: 400 | 416 | 501, .. } => self.no_ranges(),
+                error => error,
+            }
+        })?;
         let length = self.identity().ok_or_else(|| self.no_ranges())?.length;
         let mut bytes = Vec::new();
         Body::range(self.clone(), length.saturating_sub(count), length, progress)

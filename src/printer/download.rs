@@ -62,8 +62,10 @@ impl<'a> SetupView<'a> {
 
     /// The bar of one file, above the total.
     fn bar(&self, name: &str) -> ProgressBar {
-        let style = ProgressStyle::with_template("  {wide_msg} {bytes:>11} / {total_bytes:<11} [{bar:24}]")
-            .unwrap_or_else(|_| ProgressStyle::default_bar());
+        let style = ProgressStyle::with_template(
+            "  {wide_msg} {decimal_bytes:>11} / {decimal_total_bytes:<11} [{bar:24}]",
+        )
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = self.bars.insert_before(&self.line, ProgressBar::new(0).with_style(style));
         bar.set_message(name.to_owned());
         bar
@@ -122,7 +124,9 @@ impl Progress for SetupView<'_> {
                 self.draw(&mut state, text);
             }
             Event::Retry { why, after } => self.above(|| {
-                self.printer.warning(format_args!("{why}; trying again in {:.0} s", after.as_secs_f64()));
+                let seconds = after.as_secs_f64();
+                let digits = usize::from(seconds < 10.0);
+                self.printer.warning(format_args!("{why}; trying again in {seconds:.digits$} s"));
             }),
             Event::Note { text } => self.above(|| self.printer.say(text)),
             Event::Done { text } => {

@@ -24,7 +24,12 @@ pub(crate) fn plan(steps: &[Step], disks: &[Disk]) -> String {
                     (None, Some(size)) => format!("about {} on the disk", bytes(size)),
                     (None, None) => "of a size that is not told before".to_owned(),
                 };
-                format!("  fetch   {}: {size}, into {}", step.what, step.place.display())
+                let left = if step.begun > 0 {
+                    format!(", of which {} are there from a run that was interrupted", bytes(step.begun))
+                } else {
+                    String::new()
+                };
+                format!("  fetch   {}: {size}{left}, into {}", step.what, step.place.display())
             }
         });
         if !step.from.is_empty() && step.state == State::Fetch {
@@ -149,6 +154,7 @@ mod tests {
             from: vec!["https://h.example/ultralytics/yolov5s.pt".into()],
             transfer: Some(14_800_000),
             size: Some(14_800_000),
+            begun: 0,
             place: "/y/yolov5s.pt".into(),
             reasons: vec![],
             unserved: vec!["GPU 1 (K80) is not served".into()],

@@ -73,12 +73,28 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Removes what goes by this word, and gives what was removed.
+/// Removes what goes by these words, and gives what was removed.
 ///
 /// # Errors
-/// When nothing does, or the disk refuses.
-pub fn remove(context: &Context<'_>, what: &str) -> Result<Vec<Holding>, SetupError> {
+/// When nothing goes by one of them, before anything is removed; or when the disk refuses.
+pub fn remove(context: &Context<'_>, words: &[String]) -> Result<Vec<Holding>, SetupError> {
     let all = holdings(context.places);
+    let mut found: Vec<Holding> = Vec::new();
+    for word in words {
+        for holding in named(&all, word)? {
+            if !found.contains(&holding) {
+                found.push(holding);
+            }
+        }
+    }
+    for holding in &found {
+        take_away(context, holding)?;
+    }
+    Ok(found)
+}
+
+/// What goes by a word.
+fn named(all: &[Holding], what: &str) -> Result<Vec<Holding>, SetupError> {
     let is_it = |holding: &&Holding| {
         holding.name == what
             || holding.name.strip_suffix(".pt") == Some(what)
@@ -95,22 +111,25 @@ pub fn remove(context: &Context<'_>, what: &str) -> Result<Vec<Holding>, SetupEr
         };
         return Err(SetupError::NothingToRemove { what: what.to_owned(), installed });
     }
-    for holding in &found {
-        let folder = holding.place.parent().unwrap_or(&holding.place);
-        // Nobody removes what another setup is working on.
-        let lock = Lock::acquire(folder, context.progress)?;
-        match holding.kind {
-            "weights" => weights::remove(&holding.place)?,
-            _ => {
-                let aside = folder.join(format!(".incoming-removed-{}", std::process::id()));
-                fs::rename(&holding.place, &aside).map_err(SetupError::file("remove", &holding.place))?;
-                if holding.in_use {
-                    unselect(context.places)?;
-                }
-                fs::remove_dir_all(&aside).map_err(FetchError::disk("remove", &aside))?;
-            }
-        }
-        drop(lock);
-    }
     Ok(found)
+}
+
+fn take_away(context: &Context<'_>, holding: &Holding) -> Result<(), SetupError> {
+    let folder = holding.place.parent().unwrap_or(&holding.place);
+    // Nobody removes what another setup is working on.
+    let _lock = Lock::acquire(folder, context.progress)?;
+    if holding.kind == "weights" {
+        return weights::remove(&holding.place);
+    }
+    // What was left unfinished may be finished by now.
+    if !holding.place.exists() {
+        return Ok(());
+    }
+    let aside = folder.join(format!(".incoming-removed-{}", std::process::id()));
+    fs::rename(&holding.place, &aside).map_err(SetupError::file("remove", &holding.place))?;
+    if holding.in_use {
+        unselect(context.places)?;
+    }
+    fs::remove_dir_all(&aside).map_err(FetchError::disk("remove", &aside))?;
+    Ok(())
 }

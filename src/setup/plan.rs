@@ -59,6 +59,8 @@ pub struct Step {
     pub transfer: Option<u64>,
     /// Bytes on the disk afterwards; absent where nobody knows.
     pub size: Option<u64>,
+    /// Bytes on the disk that an interrupted run has left, and from which this one goes on.
+    pub begun: u64,
     /// Where it is or goes.
     pub place: PathBuf,
     /// Why it is this and not another, and what it cannot serve.
@@ -152,6 +154,10 @@ impl Plan {
         for (word, prospect) in data_prospects(context, &wish.data, places)? {
             steps.push(data_step(word, prospect, places));
         }
+        for (step, _) in steps.iter_mut().filter(|(step, _)| step.state == State::Fetch) {
+            let name = step.place.file_name().unwrap_or_default().to_string_lossy();
+            step.begun = folder_size(&unfinished(step.place.parent().unwrap_or(&step.place), &name));
+        }
         Ok(Self { steps })
     }
 
@@ -175,9 +181,7 @@ impl Plan {
             // Archives are on the disk beside what comes out of them; libtorch's are only in part.
             let archive = if step.kind == "data" { step.transfer.unwrap_or(0) } else { 0 };
             // What an interrupted run has left is there already.
-            let name = step.place.file_name().unwrap_or_default().to_string_lossy();
-            let begun = folder_size(&unfinished(step.place.parent().unwrap_or(&step.place), &name));
-            let need = (step.size.unwrap_or(0) + archive).saturating_sub(begun);
+            let need = (step.size.unwrap_or(0) + archive).saturating_sub(step.begun);
             let mount = mount_of(&step.place);
             match disks.iter_mut().find(|disk| disk.mount == mount) {
                 Some(disk) => disk.need += need,
@@ -289,6 +293,7 @@ fn there(kind: &'static str, what: String, place: &Path) -> Step {
         from: Vec::new(),
         transfer: Some(0),
         size: None,
+        begun: 0,
         place: place.to_owned(),
         reasons: Vec::new(),
         unserved: Vec::new(),
@@ -368,7 +373,8 @@ fn data_step(word: &str, prospect: DataProspect, places: &dataset::Places) -> (S
         }
         DataProspect::Make(folder) => {
             let from = vec!["made by yolo".to_owned()];
-            let step = Step { state: State::Make, from, ..there("data", what, &folder) };
+            let size = Some(yolo_data::shapes::BYTES);
+            let step = Step { state: State::Make, from, size, ..there("data", what, &folder) };
             (step, Action::MakeData(places.builtin_yaml(word).with_file_name(""), word.to_owned()))
         }
         DataProspect::Fetch(pending) => {

@@ -3,9 +3,10 @@
 //! page, a cut file or another model never gets there.
 
 use std::fs;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 use yolo_data::weights::WeightsFile;
 use yolo_plan::model::{ModelSpec, builtin};
@@ -57,8 +58,11 @@ impl Word {
             Self::Published(name) => Some(format!("{name}.pt")),
             Self::Address(address) => {
                 let shown = Redacted::new(address).to_string();
-                let file = shown.rsplit('/').next().unwrap_or_default().replace("%20", " ");
-                (!file.is_empty() && !file.starts_with('.')).then_some(file)
+                let last = shown.rsplit('/').next().unwrap_or_default();
+                let file =
+                    percent_decode_str(last).decode_utf8().map_or_else(|_| last.to_owned(), Into::into);
+                let is_name = !file.is_empty() && !file.starts_with('.') && !file.contains(['/', '\\', '\0']);
+                is_name.then_some(file)
             }
             Self::Path(path) => Some(path.file_name()?.to_string_lossy().into_owned()),
         }
@@ -116,8 +120,12 @@ pub fn weights_prospect(context: &Context<'_>, word: &str) -> Result<WeightsPros
     let parsed = Word::parse(word);
     let unusable =
         |why: &str| SetupError::Weights { word: Redacted::new(word).to_string(), why: why.to_owned() };
-    let file =
-        parsed.file().ok_or_else(|| unusable("names no file; end the address with one, such as best.pt"))?;
+    let file = parsed.file().ok_or_else(|| match &parsed {
+        Word::Path(path) if path.as_os_str().is_empty() => {
+            unusable("is no word: give a name, address or path")
+        }
+        _ => unusable("names no file; end it with one, such as best.pt"),
+    })?;
     let target = folder(context.places).join(&file);
     if let Some(weights) = standing(&parsed, &target)? {
         return Ok(WeightsProspect::There(weights));
@@ -133,10 +141,21 @@ pub fn weights_prospect(context: &Context<'_>, word: &str) -> Result<WeightsPros
                 (length, sha256) = (Some(*size), Some((*hash).to_owned()));
             }
         }
-        Word::Address(address) => sources.push(address.clone()),
+        Word::Address(address) => {
+            if !address.starts_with("http://") && !address.starts_with("https://") {
+                return Err(unusable("is not http or https; fetch the file yourself and give its path"));
+            }
+            sources.push(address.clone());
+        }
         Word::Path(path) => {
-            if !path.is_file() {
-                return Err(unusable("is not there, and is no name of published weights"));
+            match fs::metadata(path) {
+                Ok(data) if data.is_file() => {}
+                Ok(data) if data.is_dir() => return Err(unusable("is a folder; name the file in it")),
+                Ok(_) => return Err(unusable("is no file but a device or a pipe")),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    return Err(unusable("is not there, and is no name of published weights"));
+                }
+                Err(error) => return Err(unusable(&format!("cannot be read: {error}"))),
             }
             sources.push(absolute(path)?.display().to_string());
         }
@@ -220,7 +239,8 @@ impl PendingWeights {
                 }
             }
         }
-        if !part.exists() {
+        // An answer that was refused at its first bytes leaves an empty file.
+        if fs::metadata(&part).map_or(0, |data| data.len()) == 0 {
             incoming.discard();
         }
         Err(FetchError::NoSource { name: name.clone(), refusals }.into())
@@ -349,6 +369,8 @@ mod tests {
         assert_eq!(Word::parse("https://h/best.pt"), Word::Address("https://h/best.pt".into()));
         assert_eq!(Word::parse("runs/best.pt"), Word::Path("runs/best.pt".into()));
         assert_eq!(Word::parse("https://me:secret@h/a/best.pt?token=x").file().as_deref(), Some("best.pt"));
+        assert_eq!(Word::parse("https://h/caf%C3%A9%20one.pt").file().as_deref(), Some("café one.pt"));
         assert_eq!(Word::parse("https://h/").file(), None);
+        assert_eq!(Word::parse("https://h/..%2Fup.pt").file(), None);
     }
 }

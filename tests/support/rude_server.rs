@@ -18,6 +18,8 @@ pub(crate) enum Manner {
     NoRanges,
     /// Ranges, but no suffix ranges: those get this status.
     NoSuffix(u16),
+    /// Every request for a range gets this status, and one for the whole file the file.
+    RefusesRanges(u16),
     /// Closes the connection after so many bytes of the body.
     Cut(usize),
     /// Sends so many bytes of the body, then nothing, and keeps the connection open.
@@ -153,7 +155,10 @@ impl Shared {
                 );
                 return stream.write_all(head.as_bytes());
             }
-            Manner::NoSuffix(status) if range.starts_with("bytes=-") => {
+            Manner::RefusesRanges(status) | Manner::NoSuffix(status)
+                if range.starts_with("bytes=-")
+                    || matches!(manner, Manner::RefusesRanges(_)) && !range.is_empty() =>
+            {
                 let head =
                     format!("HTTP/1.1 {status} Rude\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
                 return stream.write_all(head.as_bytes());

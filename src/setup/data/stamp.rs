@@ -110,7 +110,7 @@ fn walk(folder: &Path, name: &str, folders: &mut Folders) {
         if data.is_dir() {
             let below = if name.is_empty() { own.into_owned() } else { format!("{name}/{own}") };
             walk(&entry.path(), &below, folders);
-        } else if own != STAMP && !own.ends_with(".cache") {
+        } else if own != STAMP && !own.ends_with(".cache") && !own.ends_with(".yolo-cache") {
             let changed = data.modified().ok().and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
             files.count += 1;
             files.bytes += data.len();
@@ -169,6 +169,7 @@ mod tests {
         };
         assert_eq!(judged(), (0, false));
         write("labels.cache", "what a trainer keeps");
+        write("labels/train.yolo-cache", "what yolo's keeps");
         write(STAMP, "{}");
         assert_eq!(judged(), (0, false));
         fs::remove_file(folder.path().join("images/b")).unwrap();

@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use sha2::{Digest, Sha256};
 use yolo_data::error::DataError;
 use yolo_data::scan::{ScanOptions, scan};
-use yolo_data::shapes::{NAMES, generate};
+use yolo_data::shapes::{BYTES, NAMES, generate};
 
 /// SHA-256 over path and content of every file, in the order of the paths.
 const SHA256: &str = "4bb0118e3289942242f169dbfa47ce2d3b12351ba135c5d16a9de955eb673890";
 
-fn hash(dir: &Path) -> String {
+/// A hash of all files, and how many bytes they have.
+fn hash(dir: &Path) -> (String, u64) {
     fn files(dir: &Path, found: &mut Vec<std::path::PathBuf>) {
         for entry in std::fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
@@ -23,13 +24,15 @@ fn hash(dir: &Path) -> String {
     let mut paths = Vec::new();
     files(dir, &mut paths);
     paths.sort();
-    let mut hash = Sha256::new();
+    let (mut hash, mut size) = (Sha256::new(), 0);
     for path in paths {
         let name = path.strip_prefix(dir).unwrap().to_str().unwrap().replace('\\', "/");
         hash.update(format!("{name}\0"));
-        hash.update(std::fs::read(&path).unwrap());
+        let bytes = std::fs::read(&path).unwrap();
+        size += bytes.len() as u64;
+        hash.update(bytes);
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    (hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect(), size)
 }
 
 #[test]
@@ -38,7 +41,7 @@ fn the_set_is_the_same_to_the_byte_and_rich_enough() {
     let set = dir.path().join("shapes");
     let yaml = generate(&set, &|_| {}).unwrap();
     assert_eq!(yaml, set.join("shapes.yaml"));
-    assert_eq!(hash(&set), SHA256);
+    assert_eq!(hash(&set), (SHA256.to_owned(), BYTES));
 
     let mut classes = vec![0; NAMES.len()];
     let (mut least, mut most) = (f32::MAX, 0_f32);
