@@ -39,6 +39,15 @@ pub const BALLAST: usize = 3 << 20;
 
 /// The wheels by their paths on a server, with the page that lists them; `None` without a C compiler.
 pub fn cu126() -> Option<HashMap<String, Vec<u8>>> {
+    cu126_of("int of_no_use;\n")
+}
+
+/// The same wheels, of which `libtorch_cuda` asks for a symbol that no library has.
+pub fn cu126_that_does_not_load() -> Option<HashMap<String, Vec<u8>>> {
+    cu126_of("extern int is_nowhere;\nint *of_no_use = &is_nowhere;\n")
+}
+
+fn cu126_of(libtorch_cuda: &str) -> Option<HashMap<String, Vec<u8>>> {
     let folder = tempfile::tempdir().unwrap();
     let build = |name: &str, code: &str, needs: &[&str]| {
         let (source, library) = (folder.path().join("x.c"), folder.path().join(name));
@@ -51,7 +60,7 @@ pub fn cu126() -> Option<HashMap<String, Vec<u8>>> {
     };
     let cudart = build("libcudart.so.12", CUDART, &[])?;
     let cpu = build("libtorch_cpu.so", CPU, &[])?;
-    let cuda = build("libtorch_cuda.so", "int of_no_use;\n", &["libtorch_cpu.so", "libcudart.so.12"])?;
+    let cuda = build("libtorch_cuda.so", libtorch_cuda, &["libtorch_cpu.so", "libcudart.so.12"])?;
     let mut state = 1_u64;
     let ballast: Vec<u8> = std::iter::repeat_with(|| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

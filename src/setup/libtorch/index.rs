@@ -3,7 +3,7 @@
 
 use reqwest::Url;
 
-use super::pip::{Located, file_of};
+use super::asked::{Located, file_of};
 use super::variant::Variant;
 use super::wheel::Wheel;
 use crate::fetch::{Client, FetchError, Progress, Redacted};

@@ -189,7 +189,7 @@ mod tests {
     use sha2::{Digest, Sha256};
     use zip::write::SimpleFileOptions;
 
-    use super::super::pip::Located;
+    use super::super::asked::Located;
     use super::super::sources::Found;
     use super::super::wheel::Wheel;
     use super::*;

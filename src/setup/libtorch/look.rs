@@ -3,6 +3,7 @@
 //! A library that is missing, or that this machine cannot load, is found out here and not when a
 //! run starts.
 
+use std::error::Error as _;
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -119,10 +120,15 @@ fn see_cuda(lib: &Path) -> Result<SeenCuda, String> {
 
 use ffi::Loaded;
 
+/// What the system's loader said, where the error itself says only that it failed.
+fn reason(error: &libloading::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), ToString::to_string)
+}
+
 mod ffi {
     #![expect(unsafe_code, reason = "libraries are loaded and their C functions called")]
 
-    use super::{Library, Path, c_void};
+    use super::{Library, Path, c_void, reason};
 
     /// A tensor of libtorch's C interface, freed when dropped.
     struct Tensor<'a> {
@@ -155,7 +161,8 @@ mod ffi {
             let path = lib.join(name);
             // SAFETY: these are the libraries whose hashes were compared; their initialisers are what
             // every program that uses libtorch runs. They are never unloaded, as they do not expect it.
-            let library = unsafe { open_global(&path) }.map_err(|error| format!("{name}: {error}"))?;
+            let library =
+                unsafe { open_global(&path) }.map_err(|error| format!("{name}: {}", reason(&error)))?;
             Ok(Self { library: std::mem::ManuallyDrop::new(library), name: name.to_owned() })
         }
 
@@ -165,7 +172,7 @@ mod ffi {
             // SAFETY: the functions that are asked for have this type in CUDA's and NCCL's headers.
             let call =
                 unsafe { self.library.get::<unsafe extern "C" fn(*mut i32) -> i32>(symbol.as_bytes()) }
-                    .map_err(|error| format!("{}: {error}", self.name))?;
+                    .map_err(|error| format!("{}: {}", self.name, reason(&error)))?;
             let mut number = 0;
             // SAFETY: the pointer is valid for one int.
             let status = unsafe { call(&raw mut number) };
@@ -177,7 +184,7 @@ mod ffi {
             let symbol = format!("{function}\0");
             // SAFETY: cudnnGetVersion has this type.
             let call = unsafe { self.library.get::<unsafe extern "C" fn() -> usize>(symbol.as_bytes()) }
-                .map_err(|error| format!("{}: {error}", self.name))?;
+                .map_err(|error| format!("{}: {}", self.name, reason(&error)))?;
             // SAFETY: it takes nothing and only reads a constant.
             Ok(unsafe { call() })
         }
@@ -185,7 +192,7 @@ mod ffi {
         /// Multiplies two 3×3 matrices, checks the product, and gives the number of threads.
         pub(super) fn multiply(&self) -> Result<u32, String> {
             let library: &Library = &self.library;
-            let named = |error: libloading::Error| format!("{}: {error}", self.name);
+            let named = |error: libloading::Error| format!("{}: {}", self.name, reason(&error));
             let failed = |what: &str| format!("{}: {what} failed", self.name);
             type Constant = unsafe extern "C" fn() -> i32;
             type Empty =

@@ -2,6 +2,7 @@
 //! or a new one from the first source that answers (DESIGN.md, "Where libtorch comes from").
 //! Variants lie side by side; a small file says which of them runs use.
 
+mod asked;
 mod index;
 mod install;
 pub mod look;
@@ -11,6 +12,7 @@ mod pip;
 mod sources;
 mod stamp;
 mod user;
+mod uv;
 mod variant;
 mod wheel;
 

@@ -1,34 +1,22 @@
-//! Asking the user's own pip or uv where a wheel lies.
-//! So their mirrors, proxies and certificates are honoured, and no index address is written into
-//! this program. Credentials of their configuration are used for the download and never shown.
+//! Asking the user's own pip where a wheel lies.
+//! So its mirrors, proxies and certificates are honoured, and no index address is written into
+//! this program.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read};
 use std::panic::resume_unwind;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
 
 use reqwest::Url;
 use serde::Deserialize;
 
+use super::asked::{Ending, Located, PATIENCE, add_credentials, file_of, hangs, last_error};
 use super::wheel::Wheel;
-use crate::fetch::{Redacted, credentials_in_netrc};
-
-/// Where a wheel lies. The address may hold credentials.
-#[derive(Clone, PartialEq, Eq)]
-pub(super) struct Located {
-    pub(super) address: String,
-    pub(super) sha256: Option<String>,
-}
 
 /// Runs of pip at the same time: each takes a core for a second or two.
 const AT_ONCE: usize = 5;
-
-/// pip and uv give up a server that does not answer, and try again, within a minute or two. One that
-/// says nothing for longer hangs.
-const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A way to run pip.
 struct Pip {
@@ -232,173 +220,6 @@ fn parse_report(bytes: &[u8], wheel: &Wheel) -> Result<Located, String> {
     Ok(Located { address: item.download_info.url.clone(), sha256 })
 }
 
-/// Asks uv for all wheels at once.
-pub(super) fn ask_uv(wheels: &[Wheel]) -> Result<Vec<Located>, String> {
-    let program = which::which("uv").map_err(|_| "no uv on this machine".to_owned())?;
-    let mut child = Command::new(program)
-        .args(["pip", "compile", "--no-deps", "--no-header", "--quiet", "--format", "pylock.toml"])
-        .args(["--python-platform", "x86_64-manylinux_2_28", "--python-version", "3.12", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map(Ending)
-        .map_err(|error| format!("uv: {error}"))?;
-    let requirements: String = wheels.iter().map(|wheel| wheel.requirement() + "\n").collect();
-    if let Some(mut stdin) = child.0.stdin.take() {
-        stdin.write_all(requirements.as_bytes()).map_err(|error| format!("uv: {error}"))?;
-    }
-    let lock = read_whole(child.0.stdout.take());
-    let errors = read_whole(child.0.stderr.take());
-    // It is quiet: both streams end when it does.
-    let (lock, errors) = match (lock.recv_timeout(PATIENCE), errors.recv_timeout(PATIENCE)) {
-        (Ok(lock), Ok(errors)) => (lock, errors),
-        _ => return Err(format!("uv: {}", hangs())),
-    };
-    let status = child.0.wait().map_err(|error| format!("uv: {error}"))?;
-    if !status.success() {
-        return Err(format!("uv: {}", last_error(&errors)));
-    }
-    let mut located = parse_pylock(&lock, wheels)?;
-    add_credentials(&mut located, &[]);
-    Ok(located)
-}
-
-/// A child that does not outlive the question.
-struct Ending(Child);
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        // It may have ended by itself in the meantime.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn hangs() -> String {
-    format!("it said nothing for {} s and was ended; try it by hand", PATIENCE.as_secs())
-}
-
-/// All that a stream holds, once it ends.
-fn read_whole(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
-    let (says, said) = mpsc::channel();
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        if let Some(mut stream) = stream {
-            // What could be read before an error is the best there is.
-            let _ = stream.read_to_end(&mut bytes);
-        }
-        says.send(String::from_utf8_lossy(&bytes).into_owned())
-    });
-    said
-}
-
-/// Finds each wheel's line in a pylock.toml: `{ url = "…", …, hashes = { sha256 = "…" } }`.
-fn parse_pylock(text: &str, wheels: &[Wheel]) -> Result<Vec<Located>, String> {
-    let quoted = |from: &str, key: &str| {
-        let rest = &from[from.find(key)? + key.len()..];
-        let rest = rest.trim_start().strip_prefix('=')?.trim_start();
-        rest.split('"').nth(1).map(str::to_owned)
-    };
-    wheels
-        .iter()
-        .map(|wheel| {
-            text.split("{ ")
-                .enumerate()
-                .find_map(|(index, part)| {
-                    let address = quoted(part, "url").or_else(|| quoted(part, "path"))?;
-                    if !wheel.is_named(&file_of(&address)) {
-                        return None;
-                    }
-                    // The hashes are the next table, inside this one.
-                    let sha256 = text.split("{ ").nth(index + 1).and_then(|next| quoted(next, "sha256"));
-                    Some(Located { address, sha256 })
-                })
-                .ok_or_else(|| format!("uv's lock does not name {}", wheel.shown()))
-        })
-        .collect()
-}
-
-/// The file's name in an address: `+` may be written as `%2B`.
-pub(super) fn file_of(address: &str) -> String {
-    let path = address.split(['#', '?']).next().unwrap_or_default();
-    path.rsplit('/').next().unwrap_or_default().replace("%2B", "+").replace("%2b", "+")
-}
-
-/// pip leaves user and password out of its report: they are taken from where pip had them.
-fn add_credentials(located: &mut [Located], configured: &[String]) {
-    let variables = ["PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL"];
-    let variables = variables.into_iter().chain(["UV_DEFAULT_INDEX", "UV_INDEX"]);
-    let mut known: Vec<Url> = Vec::new();
-    for text in variables.filter_map(|name| std::env::var(name).ok()).chain(configured.iter().cloned()) {
-        known.extend(
-            text.split_whitespace()
-                // uv writes `name=https://…`.
-                .filter_map(|word| Url::parse(word).ok().or_else(|| Url::parse(word.split_once('=')?.1).ok()))
-                .filter(|url| !url.username().is_empty() || url.password().is_some()),
-        );
-    }
-    for located in located {
-        let Ok(mut url) = Url::parse(&located.address) else { continue };
-        if !url.username().is_empty() || !matches!(url.scheme(), "http" | "https") {
-            continue;
-        }
-        // Both setters fail only for addresses without a host, which have been left out.
-        if let Some(index) = known.iter().find(|index| {
-            index.host() == url.host()
-                && index.port_or_known_default() == url.port_or_known_default()
-                && index.scheme() == url.scheme()
-        }) {
-            let _ = url.set_username(index.username());
-            let _ = url.set_password(index.password());
-        } else if let Some((login, password)) = url.host_str().and_then(credentials_in_netrc) {
-            let _ = url.set_username(&login);
-            let _ = url.set_password(Some(&password));
-        }
-        located.address = url.into();
-    }
-}
-
-/// What pip warns of when an index refuses or cannot be reached, before it says that it found nothing.
-const CAUSES: [&str; 9] = [
-    "401 ",
-    "403 ",
-    "407 ",
-    "404 Client",
-    "Credentials",
-    "ConnectionError",
-    "ProxyError",
-    "SSLError",
-    "timed out",
-];
-
-/// The line that tells most, without credentials, and the cause where pip tells it in an earlier one.
-fn last_error(text: &str) -> String {
-    let cause = text.lines().rev().find(|line| CAUSES.iter().any(|cause| line.contains(cause)));
-    let error = error_line(text);
-    match cause.map(redacted) {
-        Some(cause) if cause != error => format!("{error} ({cause})"),
-        _ => error,
-    }
-}
-
-fn error_line(text: &str) -> String {
-    let line = text
-        .lines()
-        .rev()
-        .find(|line| line.to_lowercase().contains("error"))
-        .or_else(|| text.lines().rev().find(|line| !line.trim().is_empty()))
-        .unwrap_or("it failed and said nothing");
-    redacted(line)
-}
-
-fn redacted(line: &str) -> String {
-    let words = line
-        .split_whitespace()
-        .map(|word| if word.contains("://") { Redacted::new(word).to_string() } else { word.to_owned() });
-    words.collect::<Vec<_>>().join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::pins;
@@ -461,45 +282,5 @@ mod tests {
     fn a_report_without_a_package_names_it() {
         let error = parse_report(br#"{"install":[]}"#, &cpu()[0]).err();
         assert_eq!(error.as_deref(), Some("its report lacks torch"));
-    }
-
-    #[test]
-    fn a_lock_of_uv_is_read() {
-        let wheels = cpu();
-        let file = file(&wheels[0]);
-        let text = format!(
-            "[[packages]]\nname = \"torch\"\nwheels = [\n    {{ url = \"https://h/other.whl\", hashes = {{ sha256 = \"00\" }} }},\n    \
-             {{ url = \"https://h/{file}\", upload-time = 2026-03-23T00:00:00Z, size = 1, hashes = {{ sha256 = \"ff\" }} }},\n]\n"
-        );
-        let located = parse_pylock(&text, &wheels[..1]).unwrap();
-        assert_eq!(located[0].address, format!("https://h/{file}"));
-        assert_eq!(located[0].sha256.as_deref(), Some("ff"));
-        assert!(parse_pylock(&text, &wheels).is_err());
-    }
-
-    #[test]
-    fn credentials_of_an_index_go_to_its_own_host_only() {
-        let place = |address: &str| Located { address: address.into(), sha256: None };
-        let mut located = [place("https://index.example/t.whl"), place("https://other.example/t.whl")];
-        add_credentials(&mut located, &["https://me:secret@index.example/simple".into()]);
-        assert_eq!(located[0].address, "https://me:secret@index.example/t.whl");
-        assert_eq!(located[1].address, "https://other.example/t.whl");
-    }
-
-    #[test]
-    fn what_an_index_said_stands_beside_what_pip_made_of_it() {
-        let text = "WARNING: 401 Error, Credentials not correct for https://me:secret@h/simple/torch/\n\
-                    ERROR: No matching distribution found for torch==2.11.0\n";
-        assert_eq!(
-            last_error(text),
-            "ERROR: No matching distribution found for torch==2.11.0 \
-             (WARNING: 401 Error, Credentials not correct for https://h/simple/torch/)"
-        );
-    }
-
-    #[test]
-    fn the_reason_of_pip_is_shown_without_secrets() {
-        let text = "WARNING: x\nERROR: cannot reach https://me:secret@index.example/simple now\n\n";
-        assert_eq!(last_error(text), "ERROR: cannot reach https://index.example/simple now");
     }
 }

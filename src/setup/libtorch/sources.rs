@@ -4,10 +4,10 @@
 
 use std::fs;
 
-use super::pip::Located;
+use super::asked::Located;
 use super::variant::Variant;
 use super::wheel::{METADATA, Wheel, requirements};
-use super::{index, pins, pip};
+use super::{index, pins, pip, uv};
 use crate::fetch::{Archive, Client, Event, FetchError, Meter, Progress};
 
 /// A wheel, and where it lies.
@@ -79,7 +79,7 @@ impl Source {
                 found.collect::<Result<_, _>>().map_err(|error| error.to_string())
             }
             (Self::Pip, Some(wheels)) => pip::ask_pip(&wheels).map(|located| join(wheels, located)),
-            (Self::Uv, Some(wheels)) => pip::ask_uv(&wheels).map(|located| join(wheels, located)),
+            (Self::Uv, Some(wheels)) => uv::ask_uv(&wheels).map(|located| join(wheels, located)),
             (Self::Pip | Self::Uv, None) => Err("package indexes do not have this variant".into()),
             (Self::Mirror(mirror), None) => {
                 ask.with_others(|wheel| ask.mirror(mirror, wheel).map_err(|error| error.to_string()))

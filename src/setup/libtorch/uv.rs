@@ -1,0 +1,101 @@
+//! Asking the user's own uv where wheels lie: it writes a lock that names their addresses.
+
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+
+use super::asked::{Ending, Located, PATIENCE, add_credentials, file_of, hangs, last_error};
+use super::wheel::Wheel;
+
+/// Asks uv for all wheels at once.
+pub(super) fn ask_uv(wheels: &[Wheel]) -> Result<Vec<Located>, String> {
+    let program = which::which("uv").map_err(|_| "no uv on this machine".to_owned())?;
+    let mut child = Command::new(program)
+        .args(["pip", "compile", "--no-deps", "--no-header", "--quiet", "--format", "pylock.toml"])
+        .args(["--python-platform", "x86_64-manylinux_2_28", "--python-version", "3.12", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map(Ending)
+        .map_err(|error| format!("uv: {error}"))?;
+    let requirements: String = wheels.iter().map(|wheel| wheel.requirement() + "\n").collect();
+    if let Some(mut stdin) = child.0.stdin.take() {
+        stdin.write_all(requirements.as_bytes()).map_err(|error| format!("uv: {error}"))?;
+    }
+    let lock = read_whole(child.0.stdout.take());
+    let errors = read_whole(child.0.stderr.take());
+    // It is quiet: both streams end when it does.
+    let (lock, errors) = match (lock.recv_timeout(PATIENCE), errors.recv_timeout(PATIENCE)) {
+        (Ok(lock), Ok(errors)) => (lock, errors),
+        _ => return Err(format!("uv: {}", hangs())),
+    };
+    let status = child.0.wait().map_err(|error| format!("uv: {error}"))?;
+    if !status.success() {
+        return Err(format!("uv: {}", last_error(&errors)));
+    }
+    let mut located = parse_pylock(&lock, wheels)?;
+    add_credentials(&mut located, &[]);
+    Ok(located)
+}
+
+/// All that a stream holds, once it ends.
+fn read_whole(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
+    let (says, said) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut stream) = stream {
+            // What could be read before an error is the best there is.
+            let _ = stream.read_to_end(&mut bytes);
+        }
+        says.send(String::from_utf8_lossy(&bytes).into_owned())
+    });
+    said
+}
+
+/// Finds each wheel's line in a pylock.toml: `{ url = "…", …, hashes = { sha256 = "…" } }`.
+fn parse_pylock(text: &str, wheels: &[Wheel]) -> Result<Vec<Located>, String> {
+    let quoted = |from: &str, key: &str| {
+        let rest = &from[from.find(key)? + key.len()..];
+        let rest = rest.trim_start().strip_prefix('=')?.trim_start();
+        rest.split('"').nth(1).map(str::to_owned)
+    };
+    wheels
+        .iter()
+        .map(|wheel| {
+            text.split("{ ")
+                .enumerate()
+                .find_map(|(index, part)| {
+                    let address = quoted(part, "url").or_else(|| quoted(part, "path"))?;
+                    if !wheel.is_named(&file_of(&address)) {
+                        return None;
+                    }
+                    // The hashes are the next table, inside this one.
+                    let sha256 = text.split("{ ").nth(index + 1).and_then(|next| quoted(next, "sha256"));
+                    Some(Located { address, sha256 })
+                })
+                .ok_or_else(|| format!("uv's lock does not name {}", wheel.shown()))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pins;
+    use super::*;
+
+    #[test]
+    fn a_lock_of_uv_is_read() {
+        let wheels = pins::CPU.map(Wheel::from);
+        let file = wheels[0].file.clone().unwrap();
+        let text = format!(
+            "[[packages]]\nname = \"torch\"\nwheels = [\n    {{ url = \"https://h/other.whl\", hashes = {{ sha256 = \"00\" }} }},\n    \
+             {{ url = \"https://h/{file}\", upload-time = 2026-03-23T00:00:00Z, size = 1, hashes = {{ sha256 = \"ff\" }} }},\n]\n"
+        );
+        let located = parse_pylock(&text, &wheels[..1]).unwrap();
+        assert_eq!(located[0].address, format!("https://h/{file}"));
+        assert_eq!(located[0].sha256.as_deref(), Some("ff"));
+        assert!(parse_pylock(&text, &wheels).is_err());
+    }
+}

@@ -1,0 +1,159 @@
+//! A CUDA variant of libtorch, whole and loaded or not there, however often its setup is killed.
+//! Libtorch exists for Linux, and kills are signals there.
+
+use std::collections::HashMap;
+use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::machine::Machine;
+use crate::rude_server::{Manner, RudeServer};
+use crate::user::{self, Answer, User};
+use crate::wheels;
+
+#[test]
+fn a_cuda_variant_comes_with_all_its_wheels_and_is_loaded() {
+    let Some(files) = wheels::cu126() else {
+        println!("skipped: there is no C compiler for the libraries of this test");
+        return;
+    };
+    let machine = Machine::with(files);
+    let plan = machine.json("setup --libtorch cu126 --dry-run --json");
+    assert!(plan["steps"][0]["transfer"].as_u64().unwrap() > wheels::BALLAST as u64, "{plan}");
+    let answer = machine.types("setup --libtorch cu126").succeeded();
+    for words in ["it loads and computes on the CPU", "CUDA 12.6", "0 GPUs", "rests on the mirror"] {
+        assert!(answer.stderr.contains(words), "{words} is not in:\n{}", answer.stderr);
+    }
+    let root = machine.home().join("data/libtorch/2.11.0-cu126");
+    wheels::assert_whole(&root);
+    let asked = machine.server.asked().len();
+    machine.types("setup").succeeded();
+    machine.types("setup --libtorch cu126 --offline").succeeded();
+    assert_eq!(machine.server.asked().len(), asked, "a repeated run asked the server");
+    let list = machine.types("setup --list").succeeded().stdout;
+    assert!(list.contains("cu126") && list.contains("runs use it"), "{list}");
+    // A library that is gone is noticed, and fetched again.
+    fs::remove_file(root.join("lib/libcudart.so.12")).unwrap();
+    machine.types("setup").succeeded();
+    wheels::assert_whole(&root);
+    machine.types("setup --remove cu126").succeeded();
+    assert!(!root.exists());
+}
+
+#[test]
+fn a_libtorch_that_does_not_load_is_not_put_in_place() {
+    let Some(files) = wheels::cu126_that_does_not_load() else {
+        println!("skipped: there is no C compiler for the libraries of this test");
+        return;
+    };
+    let machine = Machine::with(files);
+    let why = ["does not work on this machine", "libtorch_cuda.so", "is_nowhere", "what came is kept"];
+    machine.types("setup --libtorch cu126").refused(1, &why);
+    assert!(!machine.home().join("data/libtorch/2.11.0-cu126").exists());
+}
+
+#[test]
+fn a_libtorch_with_a_wrong_bit_is_not_put_in_place() {
+    let Some(mut files) = wheels::cu126() else {
+        println!("skipped: there is no C compiler for the libraries of this test");
+        return;
+    };
+    let torch = files.keys().find(|name| name.contains("torch-2.11.0")).unwrap().clone();
+    // Within the bytes that do not compress.
+    let bytes = files.get_mut(&torch).unwrap();
+    let half = bytes.len() / 2;
+    bytes[half] ^= 1;
+    let machine = Machine::with(files);
+    machine.types("setup --libtorch cu126").refused(1, &["libc10.so", "wrong CRC-32"]);
+    assert!(!machine.home().join("data/libtorch/2.11.0-cu126").exists());
+}
+
+/// Kills a child once the server has sent so many bytes more, and a little later when it is asked
+/// for more than there are. Whether the child was still at work.
+fn kill_after(mut child: std::process::Child, server: &RudeServer, bytes: usize, later: Duration) -> bool {
+    let (before, began) = (server.sent(), Instant::now());
+    while server.sent() - before < bytes && child.try_wait().unwrap().is_none() {
+        assert!(began.elapsed() < Duration::from_secs(60), "the child neither fetched nor ended");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::thread::sleep(later);
+    let inside = child.try_wait().unwrap().is_none();
+    let _ = child.kill();
+    child.wait().unwrap();
+    inside
+}
+
+#[test]
+fn killed_at_two_hundred_random_moments_the_next_run_finishes() {
+    let Some(files) = wheels::cu126() else {
+        println!("skipped: there is no C compiler for the libraries of this test");
+        return;
+    };
+    let paths: Vec<String> = files.keys().filter(|path| path.ends_with(".whl")).cloned().collect();
+    let server = RudeServer::start(files);
+    let (mut inside, mut resumed, mut state) = (0, 0, 0x9e37_79b9_u64);
+    for _ in 0..200 {
+        let machine = Machine { user: User::new(), server: RudeServer::start(HashMap::new()) };
+        let start = |words: &str| {
+            let mut command = machine.command(words);
+            command.env("YOLO_MIRROR", server.url("")).stderr(Stdio::piped()).stdout(Stdio::null());
+            command.spawn().unwrap()
+        };
+        // Slow enough that most moments lie inside the transfer.
+        paths.iter().for_each(|path| server.behave(path, &[Manner::Limit(16 << 20)]));
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        // A moment is a number of bytes; one in four lies behind the last of them.
+        let moment = (state >> 33) as usize % (wheels::BALLAST * 4 / 3);
+        let later = Duration::from_millis(if moment > wheels::BALLAST { (state >> 40) % 100 } else { 0 });
+        let child = start("setup --libtorch cu126");
+        inside += usize::from(kill_after(child, &server, moment.min(wheels::BALLAST), later));
+        let root = machine.home().join("data/libtorch/2.11.0-cu126");
+        if root.exists() {
+            wheels::assert_whole(&root);
+        }
+        let unfinished = machine.home().join("data/libtorch/.incoming-2.11.0-cu126/parts");
+        resumed += usize::from(unfinished.is_dir());
+        paths.iter().for_each(|path| server.behave(path, &[Manner::Fine]));
+        Answer::from(start("setup --libtorch cu126").wait_with_output().unwrap()).succeeded();
+        wheels::assert_whole(&root);
+        let left: Vec<_> = fs::read_dir(machine.home().join("data/libtorch"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name.starts_with(".incoming"))
+            .collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+    assert!(
+        inside > 50 && resumed > 20,
+        "{inside} kills inside a run, {resumed} with something to go on with"
+    );
+}
+
+#[test]
+fn what_came_before_a_kill_does_not_come_again() {
+    let Some(files) = wheels::cu126() else {
+        println!("skipped: there is no C compiler for the libraries of this test");
+        return;
+    };
+    let machine = Machine::with(files.clone());
+    for path in files.keys().filter(|path| path.contains("torch-2.11.0")) {
+        machine.server.behave(path, &[Manner::Limit(1 << 20)]);
+    }
+    let parts = machine.home().join("data/libtorch/.incoming-2.11.0-cu126/parts");
+    let mut child = machine.command("setup --libtorch cu126").stderr(Stdio::null()).spawn().unwrap();
+    let size = |extension: &str| -> u64 {
+        let entries = fs::read_dir(&parts).into_iter().flatten().flatten();
+        let of_kind =
+            entries.filter(|entry| entry.path().extension().is_some_and(|found| found == extension));
+        of_kind.map(|entry| entry.metadata().map_or(0, |data| data.len())).sum()
+    };
+    user::until("half of the wheel", || (size("part") > wheels::BALLAST as u64 / 2).then_some(()));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let (kept, before) = (size("part"), machine.server.sent());
+    files.keys().for_each(|path| machine.server.behave(path, &[Manner::Fine]));
+    machine.types("setup --libtorch cu126").succeeded();
+    let again = (machine.server.sent() - before) as u64;
+    // Directories and METADATA are read again; they have some kilobytes.
+    assert!(again < wheels::BALLAST as u64 - kept + 300_000, "{again} bytes came again, {kept} were kept");
+}

@@ -1,0 +1,164 @@
+//! `yolo setup` as a user types it, against a server of the test's own: plans, what is listed and
+//! removed, mirrors and proxies, and what the messages say when it is refused. Data sets, weights and
+//! libtorch have files of their own beside this one.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking")]
+
+use std::collections::HashMap;
+use std::fs;
+use std::process::Stdio;
+use std::time::Duration;
+
+mod data;
+#[cfg(target_os = "linux")]
+mod libtorch;
+mod machine;
+#[allow(dead_code, reason = "each test program uses its own part of the server")]
+#[path = "../support/rude_server.rs"]
+mod rude_server;
+#[path = "../support/user.rs"]
+mod user;
+mod weights;
+#[cfg(target_os = "linux")]
+#[path = "../support/wheels.rs"]
+mod wheels;
+
+use machine::{Machine, coco8, squares, zip};
+use rude_server::Manner;
+use user::Answer;
+
+#[test]
+fn a_dry_run_says_everything_and_changes_nothing() {
+    let machine = coco8();
+    let plan = machine.types("setup --data coco8 --dry-run").succeeded();
+    for words in ["fetch   data set coco8", "to fetch", "on the disk", "the disk of", "free", "coco8.zip"] {
+        assert!(plan.stdout.contains(words), "{words} is not in:\n{}", plan.stdout);
+    }
+    assert_eq!(machine.installed(), Vec::<String>::new());
+    let plan = machine.json("setup --data coco8 --dry-run --json");
+    let archive = zip(&squares("coco8/")).len();
+    assert_eq!(plan["steps"][0]["state"], "fetch");
+    assert_eq!(plan["steps"][0]["transfer"], archive);
+    assert!(plan["steps"][0]["size"].as_u64().unwrap() > 6 * 64 * 64 * 3);
+    assert!(plan["disks"][0]["free"].as_u64().unwrap() > 0 && plan.get("done").is_none());
+}
+
+/// An empty Debian has no certificates.
+#[cfg(target_os = "linux")]
+#[test]
+fn without_certificates_a_mirror_by_http_serves_and_https_is_told_what_it_lacks() {
+    let machine = coco8();
+    let types = |words: &str| {
+        let mut command = machine.command(words);
+        command.env("SSL_CERT_FILE", "/nothing").env("SSL_CERT_DIR", "/nothing");
+        Answer::from(command.output().unwrap())
+    };
+    types("setup --data coco8").succeeded();
+    types("setup --weights https://host.invalid/a.pt").refused(1, &["certificates", "ca-certificates"]);
+}
+
+#[test]
+fn what_was_done_is_told_as_json() {
+    let machine = coco8();
+    let report = machine.json("setup --data coco8 shapes --json");
+    assert_eq!(report["done"][0]["data"]["summary"]["splits"][0]["images"], 4);
+    assert_eq!(report["done"][1]["data"]["name"], "shapes");
+}
+
+#[test]
+fn what_is_installed_is_listed_and_removed() {
+    let machine = coco8();
+    machine.types("setup --data coco8").succeeded();
+    let list = machine.types("setup --list").succeeded().stdout;
+    assert!(list.contains("data") && list.contains("coco8") && list.contains("in all"), "{list}");
+    assert_eq!(machine.json("setup --list --json")[0]["name"], "coco8");
+    machine.types("setup --remove nothing").refused(1, &["nothing is not installed", "coco8", "--list"]);
+    machine.types("setup --remove coco8 nothing").refused(1, &["nothing is not installed"]);
+    let gone = machine.types("setup --remove coco8").succeeded();
+    assert!(gone.stderr.contains("removed data coco8"), "{}", gone.stderr);
+    machine.types("setup --remove coco8").refused(1, &["coco8 is not installed; nothing is"]);
+    // There may be nothing of it: what is meant is that nothing shall be.
+    machine.types("setup --remove unfinished").succeeded();
+    assert_eq!(machine.installed(), Vec::<String>::new());
+}
+
+#[test]
+fn a_mirror_or_a_home_that_cannot_be_is_named() {
+    let machine = coco8();
+    for mirror in ["/no/such/folder", "ftp://host/x", "somewhere"] {
+        let mut command = machine.command("setup --data coco8");
+        let answer = Answer::from(command.env("YOLO_MIRROR", mirror).output().unwrap());
+        answer.refused(1, &["YOLO_MIRROR is", mirror]);
+    }
+    let file = machine.user.path().join("a file");
+    fs::write(&file, "").unwrap();
+    for words in ["setup --list", "setup --data coco8"] {
+        let mut command = machine.command(words);
+        let answer = Answer::from(command.env("YOLO_HOME", &file).output().unwrap());
+        answer.refused(1, &["YOLO_HOME is", "a file", "no folder"]);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_result_that_cannot_be_written_is_an_error() {
+    let machine = coco8();
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = machine.command("setup --data coco8 --dry-run --json");
+    let answer = Answer::from(command.stdout(full).output().unwrap());
+    answer.refused(1, &["cannot be written to stdout"]);
+}
+
+#[test]
+fn a_training_run_says_what_it_lacks_when_it_may_not_fetch() {
+    let machine = coco8();
+    machine.types("train --offline --data coco8").refused(1, &["coco8.zip", "offline"]);
+    machine.types("setup --data coco8").succeeded();
+    machine.types("train --offline --data coco8").refused(1, &["yolov5s.pt", "offline"]);
+    #[cfg(target_os = "linux")]
+    machine.types("setup --offline --libtorch cu126").refused(1, &["libtorch 2.11.0 (cu126)", "offline"]);
+}
+
+#[cfg(windows)]
+#[test]
+fn on_windows_libtorch_is_for_wsl() {
+    coco8().types("setup").refused(1, &["there is no libtorch for windows", "`yolo setup --wsl`"]);
+}
+
+#[test]
+fn a_proxy_is_asked_for_every_address() {
+    let files = HashMap::from([("http://nowhere.example/coco8.zip".to_owned(), zip(&squares("coco8/")))]);
+    let machine = Machine::with(files);
+    let mut command = machine.command("setup --data coco8");
+    command.env("YOLO_MIRROR", "http://nowhere.example").env("http_proxy", machine.server.url(""));
+    Answer::from(command.output().unwrap()).succeeded();
+    assert!(machine.server.asked().len() > 1);
+}
+
+#[test]
+fn two_setups_at_once_install_once() {
+    let machine = coco8();
+    machine.server.behave("/coco8.zip", &[Manner::Fine, Manner::Limit(100_000)]);
+    let piped = || machine.command("setup --data coco8").stderr(Stdio::piped()).spawn().unwrap();
+    let (one, other) = (piped(), piped());
+    for child in [one, other] {
+        Answer::from(child.wait_with_output().unwrap()).succeeded();
+    }
+    assert!(machine.home().join("data/datasets/coco8/images/train/0.bmp").is_file());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupted_setup_says_that_what_came_is_kept() {
+    let machine = coco8();
+    machine.server.behave("/coco8.zip", &[Manner::Fine, Manner::Fine, Manner::Fine, Manner::Stall(10)]);
+    let child = machine.command("setup --data coco8").stderr(Stdio::piped()).spawn().unwrap();
+    user::until("the download", || {
+        machine.home().join("data/datasets/.incoming-coco8/parts").is_dir().then_some(())
+    });
+    std::thread::sleep(Duration::from_millis(200));
+    user::send(child.id(), 2);
+    let answer = Answer::from(child.wait_with_output().unwrap());
+    assert_eq!(answer.code, Some(130), "{}", answer.stderr);
+    assert!(answer.stderr.contains("what came is kept"), "{}", answer.stderr);
+}

@@ -1,0 +1,105 @@
+//! Weights by name, address and path: opened and counted before they are put in place, and never put
+//! in the place of others.
+
+use std::collections::HashMap;
+use std::fs;
+
+use yolo_data::weights::{DType, TensorData, Value, write_pt};
+
+use crate::machine::Machine;
+
+/// A checkpoint with one small tensor.
+fn weights() -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("w.pt");
+    let tensor = TensorData { dtype: DType::F32, shape: vec![2, 3], bytes: vec![0; 24] };
+    let state = Value::Dict(vec![(Value::Str("model.0.weight".into()), Value::Tensor(tensor))]);
+    write_pt(&path, &Value::Dict(vec![(Value::Str("model".into()), state)])).unwrap();
+    fs::read(path).unwrap()
+}
+
+/// Weights that differ from [`weights`] in the value of their first byte.
+fn other_weights() -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("w.pt");
+    let mut bytes = vec![0; 24];
+    bytes[0] = 1;
+    let tensor = TensorData { dtype: DType::F32, shape: vec![2, 3], bytes };
+    let state = Value::Dict(vec![(Value::Str("model.0.weight".into()), Value::Tensor(tensor))]);
+    write_pt(&path, &Value::Dict(vec![(Value::Str("model".into()), state)])).unwrap();
+    fs::read(path).unwrap()
+}
+
+#[test]
+fn other_weights_of_the_same_name_are_not_replaced() {
+    let files = HashMap::from([
+        ("/one/best.pt".to_owned(), weights()),
+        ("/two/best.pt".to_owned(), other_weights()),
+        ("/one/yolov5n.pt".to_owned(), weights()),
+    ]);
+    let machine = Machine::with(files);
+    let (one, two) = (machine.server.url("/one/best.pt"), machine.server.url("/two/best.pt"));
+    machine
+        .types(&format!("setup --weights {one} {two}"))
+        .refused(1, &["holds other weights", "/one/best.pt"]);
+    assert_eq!(fs::read(machine.home().join("data/weights/best.pt")).unwrap(), weights());
+    // The same bytes from elsewhere are the same weights.
+    fs::write(machine.user.path().join("best.pt"), weights()).unwrap();
+    machine.types("setup --weights best.pt").succeeded();
+    // A published name means the published file.
+    machine.types(&format!("setup --weights {}", machine.server.url("/one/yolov5n.pt"))).succeeded();
+    machine.types("setup --weights yolov5n").refused(1, &["holds other weights", "yolo setup --remove"]);
+    machine.types("setup --remove yolov5n").succeeded();
+    // Nor is a file replaced that somebody has put there by hand.
+    fs::write(machine.home().join("data/weights/mine.pt"), "precious").unwrap();
+    fs::write(machine.user.path().join("mine.pt"), weights()).unwrap();
+    machine.types("setup --weights mine.pt").refused(1, &["mine.pt", "was not put there by setup"]);
+    assert_eq!(fs::read(machine.home().join("data/weights/mine.pt")).unwrap(), b"precious");
+}
+
+#[test]
+fn words_that_can_be_no_weights_are_refused_before_a_plan() {
+    let machine = Machine::with(HashMap::new());
+    fs::create_dir(machine.user.path().join("folder")).unwrap();
+    let cases = [
+        ("folder", "is a folder"),
+        ("nowhere.pt", "is not there"),
+        ("/", "names no file"),
+        ("ftp://host.example/best.pt", "is not http or https"),
+        ("https://host.example/", "names no file"),
+        #[cfg(unix)]
+        ("/dev/zero", "is no file but a device"),
+    ];
+    for (word, why) in cases {
+        let answer = machine.types(&format!("setup --dry-run --weights {word}"));
+        answer.refused(1, &[why]);
+    }
+}
+
+#[test]
+fn weights_of_an_address_or_path_are_opened_and_counted() {
+    let machine = Machine::with(HashMap::from([("/best.pt".to_owned(), weights())]));
+    let address = machine.server.url("/best.pt");
+    let answer = machine.types(&format!("setup --weights {address}")).succeeded();
+    assert!(answer.stderr.contains("6 parameters"), "{}", answer.stderr);
+    assert!(machine.home().join("data/weights/best.pt").is_file());
+    machine.types(&format!("setup --weights {address} --offline")).succeeded();
+    fs::write(machine.user.path().join("mine.pt"), weights()).unwrap();
+    machine.types("setup --weights mine.pt").succeeded();
+    let list = machine.types("setup --list").succeeded().stdout;
+    assert!(list.contains("best.pt") && list.contains("mine.pt"), "{list}");
+    machine.types("setup --remove best").succeeded();
+    assert!(!machine.home().join("data/weights/best.pt").exists());
+}
+
+#[test]
+fn a_file_that_is_not_the_named_model_is_never_put_in_place() {
+    let page = b"<!DOCTYPE html><html>Please log in</html>".to_vec();
+    let files = HashMap::from([("/yolov5s.pt".to_owned(), weights()), ("/yolov5m.pt".to_owned(), page)]);
+    let machine = Machine::with(files);
+    let answer = machine.types("setup --weights yolov5s.pt");
+    answer.refused(1, &["yolov5s.pt cannot be fetched", "it is not yolov5s: it has 6 parameters"]);
+    machine.types("setup --weights yolov5m").refused(1, &["web page"]);
+    machine.types("setup --weights nothing.pt").refused(1, &["nothing.pt", "is not there"]);
+    assert!(!machine.home().join("data/weights/yolov5s.pt").exists());
+}
