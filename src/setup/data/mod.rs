@@ -22,7 +22,7 @@ use super::{Context, SetupError};
 use crate::fetch::{Event, Measure, Meter, Redacted, Wanted, measure, printable};
 use known::Known;
 use pending::Piece;
-use stamp::{STAMP, folders_of, state};
+use stamp::STAMP;
 use verify::verify;
 use voc::LeftOut;
 
@@ -111,7 +111,7 @@ pub fn data_prospect(
     };
     refuse_others_files(&target)?;
     let (word, name) = (word.to_owned(), description.name);
-    let missing = installed.map_or(0, |installed| installed.missing(&folders_of(&target)));
+    let missing = installed.map_or(0, |installed| installed.missing());
     Ok(DataProspect::Fetch(Box::new(PendingData {
         word,
         name,
@@ -142,7 +142,7 @@ fn known_prospect(
         }
     }
     refuse_others_files(&target)?;
-    let missing = installed.map_or(0, |installed| installed.missing(&folders_of(&target)));
+    let missing = installed.map_or(0, |installed| installed.missing());
     let mirror = context.mirror()?;
     let pieces = known.pieces.iter().map(|one| {
         let on_mirror = mirror.iter().map(|mirror| format!("{}/{}", mirror.trim_end_matches('/'), one.file));
@@ -188,7 +188,7 @@ fn refuse_others_files(target: &Path) -> Result<(), SetupError> {
     let is_file = target.symlink_metadata().is_ok_and(|data| !data.is_dir());
     let holds_something = fs::read_dir(target).is_ok_and(|mut entries| entries.next().is_some());
     let others = match Installed::read(target) {
-        Some(installed) => installed.has_others_files(&folders_of(target)),
+        Some(installed) => installed.has_others_files(),
         None => holds_something && !target.join(STAMP).is_file(),
     };
     if is_file || others {
@@ -227,7 +227,7 @@ fn same_folder(one: &Path, other: &Path) -> bool {
 /// Whether what is installed can stay. Where files of it are missing it is fetched again, if anything
 /// may be fetched.
 fn is_kept(installed: &Installed, context: &Context<'_>) -> Result<bool, SetupError> {
-    if installed.missing(&folders_of(&installed.root)) == 0 {
+    if installed.missing() == 0 {
         return Ok(true);
     }
     let text = format!("files of {} are missing in {}", installed.name, installed.root.display());
@@ -285,7 +285,7 @@ pub fn look_through(
 ) -> Result<Summary, SetupError> {
     let Some(installed) = installed else { return Ok(verify(&DataSet::load(word, places)?)?) };
     let data = DataSet::load(word, places)?;
-    let seen = state(&data.yaml, &folders_of(&installed.root));
+    let seen = installed.state(&data.yaml);
     if let Some(summary) = installed.summary.clone().filter(|_| installed.seen == seen) {
         return Ok(summary);
     }

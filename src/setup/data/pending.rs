@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use yolo_plan::dataset::{self, Description};
 
@@ -95,7 +95,7 @@ impl PendingData {
         lock.sweep();
         if let Some(installed) = Installed::read(&self.target)
             && Description::read(&self.word, &self.places).is_ok_and(|description| description.is_there())
-            && installed.missing(&folders_of(&self.target)) == 0
+            && installed.missing() == 0
         {
             refuse_another(&installed, &self.addresses(), self.known.is_some())?;
             // Another setup has finished while this one waited for the lock.
@@ -125,6 +125,7 @@ impl PendingData {
                     known: self.known.is_some(),
                     folders,
                     left_out,
+                    now: OnceLock::new(),
                 };
                 installed.write(&root)?;
                 incoming.publish_path(&root, &self.target)?;

@@ -3,10 +3,12 @@
 //! all of it is still there, and whether what was found still holds.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::SystemTime;
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::Summary;
@@ -32,7 +34,7 @@ pub struct Installed {
     pub bytes: u64,
     /// What lies in it; absent when the run that installed it ended before it had looked.
     pub summary: Option<Summary>,
-    /// The description and the files that the summary is of, as [`state`] gives them.
+    /// The description and the files that the summary is of, as [`Installed::state`] gives them.
     #[serde(default)]
     pub(super) seen: String,
     /// Whether it is a set that yolo knows by name, and not one of a yaml.
@@ -44,6 +46,9 @@ pub struct Installed {
     /// Objects and images that are not in it, since they could not be converted.
     #[serde(default)]
     pub(super) left_out: Vec<LeftOut>,
+    /// What [`Installed::now`] has found.
+    #[serde(skip)]
+    pub(super) now: OnceLock<Folders>,
 }
 
 /// Folders below a root, by their path, with `/` between its parts.
@@ -73,17 +78,23 @@ impl Installed {
         fs::write(&path, text).map_err(SetupError::file("write", path))
     }
 
+    /// The files of each folder as they are. They are looked at once: a large set has hundreds of
+    /// thousands.
+    pub(super) fn now(&self) -> &Folders {
+        self.now.get_or_init(|| folders_of(&self.root))
+    }
+
     /// How many of the files that were unpacked are not there any more.
-    pub(super) fn missing(&self, now: &Folders) -> usize {
+    pub(super) fn missing(&self) -> usize {
         let lost = |(folder, then): (&String, &Files)| {
-            then.count.saturating_sub(now.get(folder).map_or(0, |files| files.count))
+            then.count.saturating_sub(self.now().get(folder).map_or(0, |files| files.count))
         };
         self.folders.iter().map(lost).sum()
     }
 
     /// Whether somebody has added or changed files, which a new fetch would take away.
-    pub(super) fn has_others_files(&self, now: &Folders) -> bool {
-        now.iter().any(|(folder, now)| {
+    pub(super) fn has_others_files(&self) -> bool {
+        self.now().iter().any(|(folder, now)| {
             self.folders.get(folder).is_none_or(|then| {
                 now.count > then.count
                     || now.bytes > then.bytes
@@ -91,45 +102,61 @@ impl Installed {
             })
         })
     }
+
+    /// What a summary depends on, as one hash: the description and all files.
+    pub(super) fn state(&self, yaml: &Path) -> String {
+        let mut sha = Sha256::new();
+        sha.update(&fs::read(yaml).unwrap_or_default());
+        sha.update(&serde_json::to_vec(self.now()).unwrap_or_default());
+        hex::encode(sha.finish())
+    }
 }
 
 /// The files of all folders below `root`, without what programs write beside data: this stamp and the
 /// caches of trainers.
 pub(super) fn folders_of(root: &Path) -> Folders {
-    let mut folders = Folders::new();
-    walk(root, "", &mut folders);
-    folders
+    walk(root, "")
 }
 
-fn walk(folder: &Path, name: &str, folders: &mut Folders) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    let mut files = Files::default();
-    for entry in entries.flatten() {
-        let (Ok(data), own) = (entry.metadata(), entry.file_name()) else { continue };
+fn walk(folder: &Path, name: &str) -> Folders {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let (below, files): (Vec<DirEntry>, Vec<DirEntry>) =
+        entries.partition(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let below = below.par_iter().flat_map_iter(|entry| {
+        let own = entry.file_name();
         let own = own.to_string_lossy();
-        if data.is_dir() {
-            let below = if name.is_empty() { own.into_owned() } else { format!("{name}/{own}") };
-            walk(&entry.path(), &below, folders);
-        } else if own != STAMP && !own.ends_with(".cache") && !own.ends_with(".yolo-cache") {
-            let changed = data.modified().ok().and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
-            files.count += 1;
-            files.bytes += data.len();
-            files.newest =
-                files.newest.max(changed.map_or(0, |at| u64::try_from(at.as_nanos()).unwrap_or(u64::MAX)));
-        }
-    }
+        walk(&entry.path(), &if name.is_empty() { own.into_owned() } else { format!("{name}/{own}") })
+    });
+    let mut folders: Folders = below.collect();
+    let files = files.par_iter().filter_map(Files::of).reduce(Files::default, Files::and);
     // Empty folders say nothing.
     if files.count > 0 {
         folders.insert(name.to_owned(), files);
     }
+    folders
 }
 
-/// What a summary depends on, as one hash: the description and all files.
-pub(super) fn state(yaml: &Path, folders: &Folders) -> String {
-    let mut sha = Sha256::new();
-    sha.update(&fs::read(yaml).unwrap_or_default());
-    sha.update(&serde_json::to_vec(folders).unwrap_or_default());
-    hex::encode(sha.finish())
+impl Files {
+    /// One file; `None` for what programs write beside data.
+    fn of(entry: &DirEntry) -> Option<Self> {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name == STAMP || name.ends_with(".cache") || name.ends_with(".yolo-cache") {
+            return None;
+        }
+        let data = entry.metadata().ok()?;
+        let changed = data.modified().ok().and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+        let newest = changed.map_or(0, |at| u64::try_from(at.as_nanos()).unwrap_or(u64::MAX));
+        Some(Self { count: 1, bytes: data.len(), newest })
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            count: self.count + other.count,
+            bytes: self.bytes + other.bytes,
+            newest: self.newest.max(other.newest),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -148,6 +175,7 @@ mod tests {
             known: false,
             folders: folders_of(root),
             left_out: Vec::new(),
+            now: OnceLock::new(),
         }
     }
 
@@ -164,8 +192,8 @@ mod tests {
         write("labels/a", "0 1");
         let it = installed(folder.path());
         let judged = || {
-            let now = folders_of(folder.path());
-            (it.missing(&now), it.has_others_files(&now))
+            let it = it.clone();
+            (it.missing(), it.has_others_files())
         };
         assert_eq!(judged(), (0, false));
         write("labels.cache", "what a trainer keeps");
@@ -185,9 +213,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.txt");
         fs::write(&path, "0").unwrap();
-        let before = state(Path::new("none"), &folders_of(folder.path()));
-        assert_eq!(before, state(Path::new("none"), &folders_of(folder.path())));
+        let state = || installed(folder.path()).state(Path::new("none"));
+        let before = state();
+        assert_eq!(before, state());
         fs::write(&path, "01").unwrap();
-        assert_ne!(before, state(Path::new("none"), &folders_of(folder.path())));
+        assert_ne!(before, state());
     }
 }
