@@ -10,7 +10,7 @@ use crate::places::Places;
 use crate::printer::{Printer, SetupView, setup as show};
 use crate::setup::data::{DataProspect, data_prospect};
 use crate::setup::weights::{WeightsProspect, Word, weights_prospect};
-use crate::setup::{Context, Outcome, Plan, Wish};
+use crate::setup::{Context, Outcome, Plan, SetupError, Wish};
 
 /// Words of the options.
 pub(crate) struct Needs<'a> {
@@ -66,10 +66,14 @@ impl Needs<'_> {
         view.clear();
         printer.say(show::plan(&steps, &plan.disks()?));
         plan.check_room()?;
-        plan.run(&context, plan_places, |step, outcome: &Outcome| {
+        let result = plan.run(&context, plan_places, &mut Vec::new(), |step, outcome: &Outcome| {
             view.above(|| printer.say(show::outcome(step, outcome)));
-        })?;
-        Ok(Some(words))
+        });
+        match result {
+            // The run judges by its own options: with --single-cls every class will do.
+            Ok(()) | Err(SetupError::Untrainable { .. }) => Ok(Some(words)),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

@@ -27,6 +27,15 @@ pub enum PlacesError {
         /// Its value.
         path: PathBuf,
     },
+    /// A name in the path is no Unicode text, which stamps and records of files cannot hold.
+    #[error(
+        "yolo's folder would be {}, whose name is not valid UTF-8; set YOLO_HOME to a folder whose name is",
+        path.display()
+    )]
+    NotUnicode {
+        /// The folder.
+        path: PathBuf,
+    },
     /// `YOLO_HOME` is relative and the working folder cannot be read.
     #[error("YOLO_HOME is {path}, which cannot be made absolute; set it to an absolute path")]
     Relative {
@@ -44,7 +53,14 @@ impl Places {
     /// # Errors
     /// When there is neither `YOLO_HOME` nor a home folder.
     pub fn from_env() -> Result<Self, PlacesError> {
-        Self::resolve(std::env::var_os("YOLO_HOME"))
+        let places = Self::resolve(std::env::var_os("YOLO_HOME"))?;
+        let is_text = |path: &&PathBuf| path.to_str().is_some();
+        if let Some(path) =
+            [&places.config, &places.data, &places.cache].into_iter().find(|path| !is_text(path))
+        {
+            return Err(PlacesError::NotUnicode { path: path.clone() });
+        }
+        Ok(places)
     }
 
     fn resolve(home: Option<OsString>) -> Result<Self, PlacesError> {

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use serde::Serialize;
+use yolo_plan::dataset;
 
 use crate::cli::{MeantRun, SetupArgs, VariantName};
 use crate::error::CommandError;
@@ -12,16 +13,19 @@ use crate::host;
 use crate::interrupt::Interrupt;
 use crate::places::Places;
 use crate::printer::{Printer, SetupView, setup as show};
-use crate::setup::{self, Chosen, Context, Disk, Holding, Outcome, Plan, Step, Wish};
+use crate::setup::{self, Chosen, Context, Disk, Holding, Outcome, Plan, SetupError, Step, Wish};
 
 /// What `--json` prints.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Report {
     steps: Vec<Step>,
     disks: Vec<Disk>,
     /// What each step came to; absent after `--dry-run`.
     #[serde(skip_serializing_if = "Option::is_none")]
     done: Option<Vec<Outcome>>,
+    /// Why it ended early; absent when it did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
 }
 
 /// Sets up as the words say.
@@ -37,9 +41,13 @@ pub(crate) fn setup(args: &SetupArgs, offline: bool, printer: &Printer) -> Resul
         return Ok(ExitCode::SUCCESS);
     }
     if !args.remove.is_empty() {
-        for gone in setup::remove(&context, &args.remove)? {
-            printer.say(show::removed(&gone));
+        let removed = setup::remove(&context, &args.remove)?;
+        if args.json {
+            printer.result(json(&removed));
+        } else if removed.is_empty() {
+            printer.say("nothing was left to remove");
         }
+        removed.iter().for_each(|gone| printer.say(show::removed(gone)));
         return Ok(ExitCode::SUCCESS);
     }
     let plan_places = host::plan_places(&places)?;
@@ -56,12 +64,34 @@ pub(crate) fn setup(args: &SetupArgs, offline: bool, printer: &Printer) -> Resul
         data: args.data.clone(),
     };
     let _interrupt = Interrupt::says("what came is kept: run the same command again to go on", printer);
-    let plan = Plan::make(&wish, &context, &plan_places, choose)?;
-    let steps: Vec<Step> = plan.steps().cloned().collect();
-    let disks = plan.disks()?;
+    let mut report = Report::default();
+    let result = carry_out(&wish, &context, &plan_places, choose, args, (&view, printer), &mut report);
+    view.clear();
+    drop(view);
+    if args.json {
+        report.error = result.as_ref().err().map(ToString::to_string);
+        printer.result(json(&report));
+    }
+    result?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Plans, and does it; `report` has what was found and done before an error too.
+fn carry_out(
+    wish: &Wish,
+    context: &Context<'_>,
+    plan_places: &dataset::Places,
+    choose: impl FnOnce() -> Chosen,
+    args: &SetupArgs,
+    (view, printer): (&SetupView<'_>, &Printer),
+    report: &mut Report,
+) -> Result<(), SetupError> {
+    let plan = Plan::make(wish, context, plan_places, choose)?;
+    report.steps = plan.steps().cloned().collect();
+    report.disks = plan.disks()?;
     view.clear();
     if args.dry_run || !plan.is_done() {
-        let text = show::plan(&steps, &disks);
+        let text = show::plan(&report.steps, &report.disks);
         match (args.dry_run, args.json) {
             (true, true) => {}
             (true, false) => printer.result(text),
@@ -69,20 +99,12 @@ pub(crate) fn setup(args: &SetupArgs, offline: bool, printer: &Printer) -> Resul
         }
     }
     if args.dry_run {
-        if args.json {
-            printer.result(json(&Report { steps, disks, done: None }));
-        }
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     plan.check_room()?;
-    let done = plan.run(&context, &plan_places, |step, outcome| {
+    plan.run(context, plan_places, report.done.insert(Vec::new()), |step, outcome| {
         view.above(|| printer.say(show::outcome(step, outcome)));
-    })?;
-    drop(view);
-    if args.json {
-        printer.result(json(&Report { steps, disks, done: Some(done) }));
-    }
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// `--wsl`: the steps of a Windows PC, or of the WSL that this runs in.

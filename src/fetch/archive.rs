@@ -134,6 +134,11 @@ impl Archive {
         }
     }
 
+    /// Whether it lies on this machine.
+    pub(crate) fn is_here(&self) -> bool {
+        matches!(self.source, Source::File(_))
+    }
+
     /// What is known of the version of a file on a server.
     pub(super) fn identity(&self) -> Option<Identity> {
         match &self.source {

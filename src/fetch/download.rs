@@ -13,12 +13,10 @@ use super::hash::Sha256;
 use super::http::Redacted;
 use super::meter::{Announcing, Counting, FileMeter, Meter};
 use super::parallel::{self, Parallel};
+use super::place::MARGIN;
 use super::remote::Remote;
 use super::spool::{Label, Spool};
 use super::{Client, Event, FetchError, Policy, Progress, free_bytes};
-
-/// Room that must be left beside a file.
-pub(crate) const MARGIN: u64 = 16 << 20;
 
 /// A file that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! Addresses in messages have lost their credentials before they come here.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::names::printable;
 
@@ -123,7 +123,7 @@ pub enum FetchError {
         why: String,
     },
     /// The disk refused.
-    #[error("cannot {action} {}: {source}{}", printable(&path.display().to_string()), disk_hint(source))]
+    #[error("cannot {action} {}: {source}{}", printable(&path.display().to_string()), disk_hint(path, source))]
     Disk {
         /// The verb: "create", "write", "rename".
         action: &'static str,
@@ -152,15 +152,28 @@ fn lines(refusals: &[String]) -> String {
     refusals.iter().map(|why| format!("\n  - {why}")).collect()
 }
 
-fn disk_hint(source: &io::Error) -> &'static str {
+/// What to do about a failure at `path`.
+pub(crate) fn disk_hint(path: &Path, source: &io::Error) -> String {
+    // What stands in the way of a folder may be above the path that was asked for.
+    let is_in_the_way = |part: &&Path| part.symlink_metadata().is_ok() && !part.is_dir();
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "; free some space, or set YOLO_HOME to a folder on another disk"
+            "; free some space, or set YOLO_HOME to a folder on another disk".to_owned()
         }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            "; set YOLO_HOME to a folder that you can write"
+            "; set YOLO_HOME to a folder that you can write".to_owned()
         }
-        _ => "",
+        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
+            path.ancestors().find(is_in_the_way).map_or_else(String::new, |part| {
+                let what = if part.is_symlink() { "a link to nothing that is a folder" } else { "a file" };
+                format!("; {} is {what} where a folder must be: move it away", part.display())
+            })
+        }
+        io::ErrorKind::IsADirectory => "; a folder is where a file must be: move it away".to_owned(),
+        io::ErrorKind::InvalidFilename => {
+            "; the name is longer than this file system allows: give a shorter one".to_owned()
+        }
+        _ => String::new(),
     }
 }
 
@@ -178,6 +191,28 @@ impl FetchError {
     ) -> impl FnOnce(io::Error) -> Self {
         let url = path.display().to_string();
         move |error| Self::Refused { url, why: format!("cannot {action} it: {error}") }
+    }
+
+    /// What the user can do next, where the message itself does not say it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Status { .. }
+            | Self::Refused { .. }
+            | Self::Transport { .. }
+            | Self::NoRanges { .. }
+            | Self::Address { .. }
+            | Self::NoSource { .. } => Some(
+                "look at the address in a browser; what you fetch by other means can be given by its path, or \
+                 laid into a folder that YOLO_MIRROR names",
+            ),
+            Self::Changed { .. } => {
+                Some("run the same command again, which fetches the new file from its start")
+            }
+            Self::Archive { .. } | Self::Wrong { .. } | Self::Missing { .. } => Some(
+                "run the same command again; if it ends the same way, the file at that address is at fault",
+            ),
+            _ => None,
+        }
     }
 
     /// Whether the bytes were wrong, and not the way that they took: fetching them once more may mend it.

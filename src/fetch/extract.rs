@@ -7,16 +7,13 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
-use flate2::bufread::MultiGzDecoder;
-
 use super::archive::{Archive, BUFFER, not_a_zip};
 use super::directory::file_and_folder;
+use super::gzip::Members;
 use super::meter::{Counting, FileMeter, Meter};
 use super::names::safe_name;
+use super::place::MARGIN;
 use super::{Client, FetchError, Pick, Wanted, free_bytes};
-
-/// Room that must be left beside what is unpacked.
-const MARGIN: u64 = 64 << 20;
 
 /// An archive that grows by more than this, and to more than [`LARGE`], is a trap: deflate alone can
 /// do 1032, and images do not shrink.
@@ -78,7 +75,7 @@ pub fn extract(
     let kind = if is_gzip { "tar.gz" } else { "tar" };
     let unpacker = Untar { shown, kind, into, limit, file: &file_meter };
     let contents = if is_gzip {
-        let mut reader = MultiGzDecoder::new(counted);
+        let mut reader = Members::new(counted);
         // The checksum of the stream comes behind the archive's end.
         unpacker.run(&mut reader).and_then(|contents| {
             io::copy(&mut reader, &mut io::sink()).map_err(|error| unpacker.broken(error))?;

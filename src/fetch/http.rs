@@ -47,6 +47,11 @@ impl Default for Policy {
     }
 }
 
+/// Whether this is an address that a client can ask.
+pub fn is_http(address: &str) -> bool {
+    Url::parse(address).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
+}
+
 /// An address as it may be shown: without user name, password and query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redacted(String);

@@ -71,6 +71,14 @@ impl Parts {
         })
     }
 
+    /// Whether an earlier run unpacked the member below `into`, as far as its length tells.
+    pub(super) fn lists(&self, archive: &str, name: &str, path: &Path, into: &Path) -> bool {
+        self.whole.get(&(archive.to_owned(), name.to_owned())).is_some_and(|listed| {
+            let length = fs::metadata(into.join(path)).ok().map(|data| data.len());
+            listed.path == path && length == Some(listed.size)
+        })
+    }
+
     /// Lists members that are whole now.
     pub(super) fn list(&self, archive: &str, members: &[Unpacked]) -> Result<(), FetchError> {
         let path = self.folder.join(LIST);
@@ -108,12 +116,27 @@ impl Parts {
         if part.1 - part.0 < WORTH_KEEPING {
             return Ok(None);
         }
-        // The place depends on the name and the part alone; the label tells versions apart.
+        let path = self.spool_path(address, part.0);
+        let spool = Spool::open(&path, &Label::new(address, identity, sha256, part))?;
+        Ok(Some((spool, path)))
+    }
+
+    /// Bytes of a range that an earlier run has kept.
+    pub(super) fn spooled(
+        &self,
+        address: &str,
+        identity: &Identity,
+        sha256: Option<&str>,
+        part: (u64, u64),
+    ) -> u64 {
+        Spool::look(&self.spool_path(address, part.0), &Label::new(address, identity, sha256, part))
+    }
+
+    /// The place depends on the name and the part alone; the label tells versions apart.
+    fn spool_path(&self, address: &str, start: u64) -> PathBuf {
         let name = address.rsplit('/').next().unwrap_or_default();
         let name: String =
             name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();
-        let path = self.folder.join(format!("{name}.{}.part", part.0));
-        let spool = Spool::open(&path, &Label::new(address, identity, sha256, part))?;
-        Ok(Some((spool, path)))
+        self.folder.join(format!("{name}.{start}.part"))
     }
 }

@@ -12,6 +12,9 @@ const LOCK: &str = ".lock";
 /// The file that names the owner. On Windows nobody else can read a file that is locked.
 const OWNER: &str = if cfg!(windows) { ".lock-owner" } else { LOCK };
 
+/// Room that is left on a disk whatever is put on it: a system without any does not work.
+pub(crate) const MARGIN: u64 = 16 << 20;
+
 /// Folders whose names begin so are in the making.
 const INCOMING: &str = ".incoming-";
 
@@ -111,7 +114,7 @@ impl Incoming {
     /// When it cannot be made.
     pub fn open(lock: &Lock, name: &str) -> Result<Self, FetchError> {
         let base = unfinished(&lock.folder, name);
-        let (tree, parts) = (base.join(TREE), base.join("parts"));
+        let (tree, parts) = tree_and_parts(&base);
         let resumed = parts.is_dir();
         for folder in [&tree, &parts] {
             fs::create_dir_all(folder).map_err(FetchError::disk("create", folder))?;
@@ -132,6 +135,11 @@ impl Incoming {
     /// Whether an earlier run has left something here.
     pub fn resumed(&self) -> bool {
         self.resumed
+    }
+
+    /// Bytes that it holds.
+    pub(crate) fn size(&self) -> u64 {
+        folder_size(&self.base)
     }
 
     /// Empties it, because what came was wrong.
@@ -185,6 +193,22 @@ pub(crate) fn sync(path: &Path) -> std::io::Result<()> {
 /// Where `name` is in the making below `folder`.
 pub fn unfinished(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{INCOMING}{name}"))
+}
+
+/// What of a folder in the making will be published, and what lies beside it until then.
+pub fn tree_and_parts(base: &Path) -> (PathBuf, PathBuf) {
+    (base.join(TREE), base.join("parts"))
+}
+
+/// Bytes of all files below a folder.
+pub(crate) fn folder_size(folder: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(folder) else { return 0 };
+    let size = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(data) if data.is_dir() => folder_size(&entry.path()),
+        Ok(data) => data.len(),
+        Err(_) => 0,
+    };
+    entries.flatten().map(size).sum()
 }
 
 /// Renames `from` to `to`; what was there before is at `from` afterwards, or gone.

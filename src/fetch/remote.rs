@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 
 use reqwest::blocking::Response;
 use reqwest::header::{
-    ACCEPT_ENCODING, CONTENT_RANGE, DATE, ETAG, HeaderMap, HeaderName, IF_RANGE, LAST_MODIFIED, RANGE,
-    RETRY_AFTER,
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_RANGE, DATE, ETAG, HeaderMap, HeaderName, IF_RANGE,
+    LAST_MODIFIED, RANGE, RETRY_AFTER,
 };
 use reqwest::{StatusCode, Url};
 
@@ -88,10 +88,10 @@ impl Remote {
         let mut tries = Tries::new(self);
         loop {
             match self.request("bytes=0-0") {
-                Ok(Answer::Part(response)) => {
-                    self.placed(&response)?;
-                    return Ok(self.identity());
-                }
+                Ok(Answer::Part(response)) => match self.placed(&response) {
+                    Err(FetchError::NoRanges { .. }) => return Ok(None),
+                    placed => return placed.map(|_| self.identity()),
+                },
                 Ok(Answer::Whole(_)) => return Ok(None),
                 // A file without bytes has no first one.
                 Err(Attempt::Final(FetchError::Status { status: 400 | 416 | 501, .. })) => return Ok(None),
@@ -154,6 +154,14 @@ impl Remote {
         }
         let response = request.send().map_err(|error| self.classify(&error))?;
         let status = response.status();
+        // Some servers say that an archive is compressed because it is one; its bytes are right.
+        let is_compressed = [".gz", ".tgz"].iter().any(|end| self.url.path().ends_with(end));
+        if let Some(how) = header(response.headers(), CONTENT_ENCODING).filter(|how| *how != "identity")
+            && !is_compressed
+        {
+            let why = format!("the server sent it compressed ({how}), which it was asked not to do");
+            return Err(Attempt::Final(FetchError::Refused { url: self.shown.to_string(), why }));
+        }
         match status {
             StatusCode::PARTIAL_CONTENT => Ok(Answer::Part(response)),
             StatusCode::OK => {
@@ -182,16 +190,28 @@ impl Remote {
     }
 
     fn classify(&self, error: &reqwest::Error) -> Attempt {
-        let why = chain(error);
+        let mut why = chain(error);
+        // A redirect may have led to another host, which is the one that fails.
+        if let Some(asked) =
+            error.url().filter(|asked| asked.host() != self.url.host() && !error.is_redirect())
+        {
+            why = format!("{why}, at {} to which it was redirected", Redacted::new(asked.as_str()));
+        }
         let refused = |why: String| Attempt::Final(FetchError::Refused { url: self.shown.to_string(), why });
         if error.is_redirect() {
             refused(format!("too many redirects: {why}"))
+        } else if why.contains("CaUsedAsEndEntity") {
+            refused(
+                "its certificate is that of an authority and not of a server; its owner must make one for the server"
+                    .to_owned(),
+            )
         } else if why.contains("certificate") {
             refused(format!("{why}; if a proxy signs its own certificates, name them in SSL_CERT_FILE"))
         } else if why.contains("Name or service not known") || why.contains("No address associated") {
             // The name service has answered: there is no such host. Its being away is another error.
             refused(format!("{why}; check the address, and HTTPS_PROXY if this network needs a proxy"))
-        } else if error.is_builder() || error.is_request() && why.contains("invalid") {
+        } else if error.is_builder() || error.is_request() && PERMANENT.iter().any(|part| why.contains(part))
+        {
             refused(why)
         } else if let (true, Some(proxy)) = (error.is_connect(), proxy_of(self.url.scheme())) {
             Attempt::transient(format!("{why}; {proxy}"))
@@ -203,10 +223,8 @@ impl Remote {
     /// Start and total length out of `Content-Range`, compared with earlier answers.
     pub(super) fn placed(&self, response: &Response) -> Result<(u64, u64), FetchError> {
         let text = header(response.headers(), CONTENT_RANGE);
-        let parsed = text.and_then(parse_content_range).ok_or_else(|| FetchError::Refused {
-            url: self.shown.to_string(),
-            why: format!("the server sent a part without a usable Content-Range ({text:?})"),
-        })?;
+        // A part that does not say of how many bytes it is serves nobody.
+        let parsed = text.and_then(parse_content_range).ok_or_else(|| self.no_ranges())?;
         self.same_file(Identity { length: parsed.1, validator: validator(response.headers()) })?;
         Ok(parsed)
     }
@@ -282,10 +300,17 @@ fn proxy_of(scheme: &str) -> Option<String> {
     })
 }
 
+/// Words of failures that stay, however often one asks.
+const PERMANENT: [&str; 4] =
+    ["invalid", "unsupported scheme", "message head is too large", "InvalidContentType"];
+
 /// How the client's layers begin when the reason lies below them.
-const LAYERS: [&str; 7] = [
+const LAYERS: [&str; 10] = [
     "builder error",
     "error sending request",
+    "request or response body error",
+    "error decoding response body",
+    "error reading a body",
     "client error",
     "error trying to connect",
     "dns error",
@@ -302,6 +327,11 @@ pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
             Some(error) if error.is_timeout() => "nothing came for too long (stalled)".to_owned(),
             Some(error) => without_address(&error.to_string()),
             None => error.to_string(),
+        };
+        let text = match text.as_str() {
+            "operation timed out" => "nothing came for too long (stalled)".to_owned(),
+            "end of file before message length reached" => "the connection was cut".to_owned(),
+            _ => text,
         };
         // rustls' word for whatever has no word of its own.
         let text = text.strip_prefix("unexpected error: ").map_or(text.clone(), str::to_owned);

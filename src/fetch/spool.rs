@@ -77,9 +77,7 @@ impl Spool {
             fs::create_dir_all(parent).map_err(FetchError::disk("create", parent))?;
         }
         let label_path = label_path(path);
-        let before: Option<Label> =
-            fs::read(&label_path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let serves = before.is_some_and(|before| before.serves(label));
+        let serves = read_label(path).is_some_and(|before| before.serves(label));
         if !serves {
             // The label goes first: without one, bytes count for nothing.
             let _ = fs::remove_file(&label_path);
@@ -100,6 +98,12 @@ impl Spool {
         let kept = end.min(label.end - label.start);
         file.rewind().map_err(FetchError::disk("read", path))?;
         Ok(Self { file, path: path.to_owned(), kept })
+    }
+
+    /// Bytes at `path` that serve under this label; nothing is changed.
+    pub(super) fn look(path: &Path, label: &Label) -> u64 {
+        let serves = read_label(path).is_some_and(|before| before.serves(label));
+        if serves { kept_in(path).min(label.end - label.start) } else { 0 }
     }
 
     /// Bytes that an earlier run left.
@@ -125,6 +129,16 @@ pub(super) fn label_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".json");
     name.into()
+}
+
+fn read_label(path: &Path) -> Option<Label> {
+    serde_json::from_slice(&fs::read(label_path(path)).ok()?).ok()
+}
+
+/// Bytes of a file that an earlier run has begun to fetch. Whether they serve is seen when it goes on.
+pub fn kept_in(part: &Path) -> u64 {
+    let labelled = label_path(part).is_file();
+    fs::metadata(part).map_or(0, |data| if labelled { data.len() } else { 0 })
 }
 
 /// Delivers the bytes of a spool and what follows them.

@@ -3,13 +3,13 @@
 
 use std::collections::HashMap;
 use std::io::{self, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::FetchError;
 use super::archive::{Archive, BUFFER, Selection, Span, Unpacked};
-use super::directory::{self, LOCAL, LocalHeader};
+use super::directory::{self, Entry, LOCAL, LocalHeader};
 use super::meter::{Counting, CountingBuf, FileMeter, Meter, Tally};
 use super::parts::Parts;
 use super::spool::Spool;
@@ -95,6 +95,40 @@ pub fn take(
     }
 }
 
+/// Bytes of these that an earlier run has brought and that need not travel again, as far as can be told
+/// without reading them.
+pub fn kept(takes: &[Take<'_>], into: &Path, parts: &Parts) -> u64 {
+    let of_span = |take: &Take<'_>, span: &Span| {
+        let key = take.key();
+        let is_there = |(entry, path): &(Entry, PathBuf)| parts.lists(&key, &entry.name, path, into);
+        if span.members.iter().all(is_there) {
+            return span.end - span.start;
+        }
+        take.archive.identity().map_or(0, |identity| {
+            parts.spooled(&take.archive.shown(), &identity, take.sha256, (span.start, span.end))
+        })
+    };
+    takes
+        .iter()
+        .flat_map(|take| take.selection.spans.iter().map(move |span| (take, span)))
+        .map(|(take, span)| of_span(take, span))
+        .sum()
+}
+
+impl Take<'_> {
+    /// What stands for the archive in the list of whole members.
+    fn key(&self) -> String {
+        match (self.sha256, self.archive.identity()) {
+            (Some(sha256), _) => sha256.to_owned(),
+            (None, Some(identity)) => {
+                let validator = identity.validator.unwrap_or_default();
+                format!("{} {} {validator}", self.archive.shown(), identity.length)
+            }
+            (None, None) => self.archive.shown(),
+        }
+    }
+}
+
 impl Archive {
     /// Takes a selection of this archive alone, keeping nothing for a next run.
     ///
@@ -135,21 +169,9 @@ impl<'m, 'p> Job<'_, 'm, 'p> {
         Ok(unpacked)
     }
 
-    /// What stands for this archive in the list of whole members.
-    fn key(&self) -> String {
-        match (self.take.sha256, self.take.archive.identity()) {
-            (Some(sha256), _) => sha256.to_owned(),
-            (None, Some(identity)) => {
-                let validator = identity.validator.unwrap_or_default();
-                format!("{} {} {validator}", self.take.archive.shown(), identity.length)
-            }
-            (None, None) => self.take.archive.shown(),
-        }
-    }
-
     /// All members of the span from an earlier run, if they are all there.
     fn take_up(&self, span: &Span, into: &Path, parts: &Parts) -> Option<Vec<Unpacked>> {
-        let key = self.key();
+        let key = self.take.key();
         span.members.iter().map(|(entry, path)| parts.take_up(&key, &entry.name, path, into)).collect()
     }
 
@@ -177,7 +199,7 @@ impl<'m, 'p> Job<'_, 'm, 'p> {
         };
         let unpacked = self.unpack(span, into, Counting { inner, tally: file })?;
         if let Some(parts) = parts {
-            parts.list(&self.key(), &unpacked)?;
+            parts.list(&self.take.key(), &unpacked)?;
         }
         if let Some(path) = path {
             Spool::remove(&path);

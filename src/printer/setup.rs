@@ -24,11 +24,7 @@ pub(crate) fn plan(steps: &[Step], disks: &[Disk]) -> String {
                     (None, Some(size)) => format!("about {} on the disk", bytes(size)),
                     (None, None) => "of a size that is not told before".to_owned(),
                 };
-                let left = if step.begun > 0 {
-                    format!(", of which {} are there from a run that was interrupted", bytes(step.begun))
-                } else {
-                    String::new()
-                };
+                let left = if step.begun > 0 { ", going on with what has come" } else { "" };
                 format!("  fetch   {}: {size}{left}, into {}", step.what, step.place.display())
             }
         });
@@ -154,6 +150,7 @@ mod tests {
             from: vec!["https://h.example/ultralytics/yolov5s.pt".into()],
             transfer: Some(14_800_000),
             size: Some(14_800_000),
+            beside: 0,
             begun: 0,
             place: "/y/yolov5s.pt".into(),
             reasons: vec![],
@@ -183,6 +180,7 @@ mod tests {
             splits: vec![split],
             classes: vec![("cat".into(), 2), ("dog".into(), 5), ("cow".into(), 0)],
             wrong: vec!["a.jpg: image ignored: too small".into()],
+            refused: None,
         };
         insta::assert_snapshot!(data(&summary), @r"
           train: 3 images, 7 boxes, 1 without an object, 1 corrupt

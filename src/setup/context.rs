@@ -46,14 +46,19 @@ impl<'a> Context<'a> {
     /// # Errors
     /// When it names neither: a user who sets it does not want to be served by somebody else.
     pub fn mirror(&self) -> Result<Option<String>, SetupError> {
-        let Some(mirror) = std::env::var("YOLO_MIRROR").ok().filter(|mirror| !mirror.trim().is_empty())
-        else {
+        let mirror = std::env::var("YOLO_MIRROR").unwrap_or_default().trim().to_owned();
+        if mirror.is_empty() {
             return Ok(None);
-        };
+        }
         let wrong =
             |why: &'static str| Err(SetupError::Mirror { mirror: Redacted::new(&mirror).to_string(), why });
-        match mirror.split_once("://") {
-            Some(("http" | "https", host)) if !host.is_empty() => Ok(Some(mirror)),
+        // The kind of an address is the same in small and in large letters.
+        let kind = mirror.split_once("://").map(|(kind, rest)| (kind.to_ascii_lowercase(), rest));
+        match kind.as_ref().map(|(kind, rest)| (kind.as_str(), *rest)) {
+            Some(("http" | "https", rest)) if rest.contains(['?', '#']) => {
+                wrong("behind a `?` or `#` no file name can follow")
+            }
+            Some(("http" | "https", rest)) if !rest.is_empty() => Ok(Some(mirror)),
             Some(("file", folder)) if Path::new(folder).is_dir() => Ok(Some(mirror)),
             Some(("file", _)) => wrong("there is no such folder"),
             Some(_) => wrong("only http, https and file are understood"),

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::fetch::FetchError;
+use crate::fetch::{FetchError, disk_hint};
 
 /// A source that could not serve, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +48,14 @@ pub enum SetupError {
         /// The word, without credentials.
         word: String,
         /// What is wrong with it.
+        why: String,
+    },
+    /// A data set that is in place and that a training would refuse.
+    #[error("the data set {name} is in place, and cannot be trained on: {why}")]
+    Untrainable {
+        /// Its name.
+        name: String,
+        /// What is wrong.
         why: String,
     },
     /// A `download:` that is a program.
@@ -198,7 +206,7 @@ pub enum SetupError {
         remedy: String,
     },
     /// A file of the setup itself.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {source}{}", path.display(), disk_hint(path, source))]
     File {
         /// The verb.
         action: &'static str,
@@ -215,11 +223,15 @@ impl SetupError {
     pub fn hint(&self) -> Option<&str> {
         match self {
             // Messages of downloads and of the disk name their own remedy.
-            Self::Fetch(_) | Self::File { .. } => None,
+            Self::Fetch(error) => error.hint(),
+            Self::File { .. } => None,
             Self::Plan(error) => error.hint(),
             Self::Data(error) => error.hint(),
             Self::Weights { .. } => Some(
                 "name a file, an address, or published weights: yolov5n, s, m, l, x and their 6-variants",
+            ),
+            Self::Untrainable { .. } => Some(
+                "correct the label, or add the missing class to `names` in the data yaml, and run the same command again",
             ),
             Self::DownloadIsCode { .. } => Some(
                 "fetch the data yourself to where the yaml's path says, write the archives' addresses as \

@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::libtorch::folder_size;
 use super::{Context, SetupError, data, in_use, installed_variants, unselect, weights};
-use crate::fetch::{FetchError, Lock, unfinished_in};
+use crate::fetch::{FetchError, Lock, folder_size, unfinished_in};
 use crate::places::Places;
 
 /// The word that stands for all that interrupted runs have left.
@@ -80,50 +79,57 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 pub fn remove(context: &Context<'_>, words: &[String]) -> Result<Vec<Holding>, SetupError> {
     let all = holdings(context.places);
     let mut found: Vec<Holding> = Vec::new();
-    for word in words {
-        for holding in named(&all, word)? {
-            if !found.contains(&holding) {
-                found.push(holding);
-            }
-        }
-    }
-    for holding in &found {
-        take_away(context, holding)?;
-    }
-    Ok(found)
-}
-
-/// What goes by a word.
-fn named(all: &[Holding], what: &str) -> Result<Vec<Holding>, SetupError> {
-    let is_it = |holding: &&Holding| {
-        holding.name == what
-            || holding.name.strip_suffix(".pt") == Some(what)
-            || format!("{}-{}", holding.kind, holding.name) == what
-    };
-    let found: Vec<Holding> = all.iter().filter(is_it).cloned().collect();
-    // Rubbish that is not there is as good as removed.
-    if found.is_empty() && what != UNFINISHED {
+    let unknown: Vec<&str> = words
+        .iter()
+        .map(String::as_str)
+        .filter(|word| named(&all, word).is_empty() && *word != UNFINISHED)
+        .collect();
+    if !unknown.is_empty() {
+        let what = unknown.iter().map(|word| if word.is_empty() { "\"\"" } else { word });
+        let what = what.collect::<Vec<_>>().join(", ");
         let mut names: Vec<&str> = all.iter().map(|holding| holding.name.as_str()).collect();
         names.dedup();
         let installed = match names.as_slice() {
             [] => "nothing is".to_owned(),
             names => format!("installed: {}", names.join(", ")),
         };
-        return Err(SetupError::NothingToRemove { what: what.to_owned(), installed });
+        return Err(SetupError::NothingToRemove { what, installed });
     }
-    Ok(found)
+    for holding in words.iter().flat_map(|word| named(&all, word)) {
+        if !found.contains(holding) {
+            found.push(holding.clone());
+        }
+    }
+    let mut removed = Vec::new();
+    for holding in found {
+        if take_away(context, &holding)? {
+            removed.push(holding);
+        }
+    }
+    Ok(removed)
 }
 
-fn take_away(context: &Context<'_>, holding: &Holding) -> Result<(), SetupError> {
+/// What goes by a word.
+fn named<'a>(all: &'a [Holding], what: &str) -> Vec<&'a Holding> {
+    let is_it = |holding: &&Holding| {
+        holding.name == what
+            || holding.name.strip_suffix(".pt") == Some(what)
+            || format!("{}-{}", holding.kind, holding.name) == what
+    };
+    all.iter().filter(is_it).collect()
+}
+
+/// Whether it was still there: what was unfinished may be in its place when its setup has ended.
+fn take_away(context: &Context<'_>, holding: &Holding) -> Result<bool, SetupError> {
     let folder = holding.place.parent().unwrap_or(&holding.place);
     // Nobody removes what another setup is working on.
     let _lock = Lock::acquire(folder, context.progress)?;
     if holding.kind == "weights" {
-        return weights::remove(&holding.place);
+        weights::remove(&holding.place)?;
+        return Ok(true);
     }
-    // What was left unfinished may be finished by now.
-    if !holding.place.exists() {
-        return Ok(());
+    if holding.place.symlink_metadata().is_err() {
+        return Ok(false);
     }
     let aside = folder.join(format!(".incoming-removed-{}", std::process::id()));
     fs::rename(&holding.place, &aside).map_err(SetupError::file("remove", &holding.place))?;
@@ -131,5 +137,5 @@ fn take_away(context: &Context<'_>, holding: &Holding) -> Result<(), SetupError>
         unselect(context.places)?;
     }
     fs::remove_dir_all(&aside).map_err(FetchError::disk("remove", &aside))?;
-    Ok(())
+    Ok(true)
 }

@@ -7,14 +7,15 @@ use serde::Serialize;
 use yolo_plan::dataset;
 
 use super::data::{DataProspect, PendingData, Summary, data_prospects, look_through};
-use super::libtorch::folder_size;
 use super::trainer::{TrainerProspect, ensure_trainer, trainer_prospect};
 use super::weights::{PendingWeights, Weights, WeightsProspect, weights_prospect};
 use super::{
     Chosen, Context, LIBTORCH_VERSION, Libtorch, Pending, Prospect, SetupError, checkout_needs_headers,
     megabytes, prospect, select,
 };
-use crate::fetch::{FetchError, Incoming, Lock, MARGIN, Redacted, free_bytes, mount_of, unfinished};
+use crate::fetch::{
+    FetchError, Incoming, Lock, MARGIN, Redacted, folder_size, free_bytes, mount_of, unfinished,
+};
 use crate::setup::Variant;
 
 /// What the user wants to have.
@@ -55,11 +56,14 @@ pub struct Step {
     pub state: State,
     /// Who serves it, and the addresses, without credentials.
     pub from: Vec<String>,
-    /// Bytes that travel; absent where a server does not tell before.
+    /// Bytes that travel, without those that an interrupted run has brought; absent where a server does
+    /// not tell before.
     pub transfer: Option<u64>,
     /// Bytes on the disk afterwards; absent where nobody knows.
     pub size: Option<u64>,
-    /// Bytes on the disk that an interrupted run has left, and from which this one goes on.
+    /// Bytes of archives that are on the disk beside those, while the step runs.
+    pub beside: u64,
+    /// Bytes of both that are on the disk already, since an earlier run has begun.
     pub begun: u64,
     /// Where it is or goes.
     pub place: PathBuf,
@@ -156,7 +160,9 @@ impl Plan {
         }
         for (step, _) in steps.iter_mut().filter(|(step, _)| step.state == State::Fetch) {
             let name = step.place.file_name().unwrap_or_default().to_string_lossy();
-            step.begun = folder_size(&unfinished(step.place.parent().unwrap_or(&step.place), &name));
+            let begun = folder_size(&unfinished(step.place.parent().unwrap_or(&step.place), &name));
+            // A part that was unpacked a moment ago may lie there still beside its contents.
+            step.begun = begun.min(step.size.unwrap_or(0) + step.beside);
         }
         Ok(Self { steps })
     }
@@ -178,10 +184,7 @@ impl Plan {
     pub fn disks(&self) -> Result<Vec<Disk>, SetupError> {
         let mut disks: Vec<Disk> = Vec::new();
         for step in self.steps().filter(|step| step.state != State::There) {
-            // Archives are on the disk beside what comes out of them; libtorch's are only in part.
-            let archive = if step.kind == "data" { step.transfer.unwrap_or(0) } else { 0 };
-            // What an interrupted run has left is there already.
-            let need = (step.size.unwrap_or(0) + archive).saturating_sub(step.begun);
+            let need = step.size.unwrap_or(0) + step.beside - step.begun;
             let mount = mount_of(&step.place);
             match disks.iter_mut().find(|disk| disk.mount == mount) {
                 Some(disk) => disk.need += need,
@@ -209,7 +212,7 @@ impl Plan {
         }
     }
 
-    /// Takes the steps in their order and tells what each came to.
+    /// Takes the steps in their order and tells what each came to, in `outcomes` too.
     ///
     /// # Errors
     /// The first failure; what the steps before it did stays.
@@ -217,9 +220,9 @@ impl Plan {
         self,
         context: &Context<'_>,
         places: &dataset::Places,
+        outcomes: &mut Vec<Outcome>,
         mut tell: impl FnMut(&Step, &Outcome),
-    ) -> Result<Vec<Outcome>, SetupError> {
-        let mut outcomes = Vec::new();
+    ) -> Result<(), SetupError> {
         let mut libtorch = None;
         for (step, action) in self.steps {
             if step.state == State::There && step.kind != "trainer" {
@@ -256,9 +259,16 @@ impl Plan {
                 }
             };
             tell(&step, &outcome);
+            let refused = match &outcome {
+                Outcome::Data { name, summary } => summary.refused.clone().map(|why| (name.clone(), why)),
+                _ => None,
+            };
             outcomes.push(outcome);
+            if let Some((name, why)) = refused {
+                return Err(SetupError::Untrainable { name, why });
+            }
         }
-        Ok(outcomes)
+        Ok(())
     }
 }
 
@@ -293,6 +303,7 @@ fn there(kind: &'static str, what: String, place: &Path) -> Step {
         from: Vec::new(),
         transfer: Some(0),
         size: None,
+        beside: 0,
         begun: 0,
         place: place.to_owned(),
         reasons: Vec::new(),
@@ -323,6 +334,7 @@ fn libtorch_step(prospect: Prospect, chosen: Option<&Chosen>) -> (Step, Action) 
                 from: [pending.source().to_owned()].into_iter().chain(pending.addresses()).collect(),
                 transfer: pending.transfer(),
                 size: Some(pending.unpacked()),
+                beside: pending.beside(),
                 reasons: pending.chosen().reasons.clone(),
                 unserved: pending.chosen().unserved.clone(),
                 ..there("libtorch", String::new(), pending.target())
@@ -354,7 +366,7 @@ fn weights_step(word: &str, prospect: WeightsProspect) -> (Step, Action) {
             let step = Step {
                 state: State::Fetch,
                 from: pending.sources(),
-                transfer: pending.length(),
+                transfer: pending.transfer(),
                 size: pending.length(),
                 ..there("weights", what, pending.target())
             };
@@ -383,6 +395,7 @@ fn data_step(word: &str, prospect: DataProspect, places: &dataset::Places) -> (S
                 from: pending.sources(),
                 transfer: pending.transfer(),
                 size: pending.unpacked(),
+                beside: pending.archives().unwrap_or(0),
                 reasons: pending.reasons(),
                 ..there("data", what, pending.target())
             };

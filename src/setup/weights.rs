@@ -12,7 +12,10 @@ use yolo_data::weights::WeightsFile;
 use yolo_plan::model::{ModelSpec, builtin};
 
 use super::{Context, SetupError};
-use crate::fetch::{Event, FetchError, Incoming, Lock, Meter, Redacted, Sha256, Wanted, download, length_of};
+use crate::fetch::{
+    Event, FetchError, Incoming, Lock, Meter, Redacted, Sha256, Wanted, download, is_http, kept_in,
+    length_of, tree_and_parts, unfinished,
+};
 use crate::places::Places;
 
 /// Where the release lies.
@@ -142,7 +145,7 @@ pub fn weights_prospect(context: &Context<'_>, word: &str) -> Result<WeightsPros
             }
         }
         Word::Address(address) => {
-            if !address.starts_with("http://") && !address.starts_with("https://") {
+            if !is_http(address) {
                 return Err(unusable("is not http or https; fetch the file yourself and give its path"));
             }
             sources.push(address.clone());
@@ -163,6 +166,7 @@ pub fn weights_prospect(context: &Context<'_>, word: &str) -> Result<WeightsPros
     let size = match (length, sources.first(), &parsed) {
         (None, Some(source), Word::Path(_)) => fs::metadata(source).ok().map(|data| data.len()),
         (None, Some(source), _) if !context.is_offline() => {
+            context.progress.event(Event::Step { text: &format!("looking for {file}") });
             length_of(context.client()?, source, context.progress)
         }
         _ => length,
@@ -180,6 +184,13 @@ impl PendingWeights {
     /// Bytes, where they are known before.
     pub fn length(&self) -> Option<u64> {
         self.size
+    }
+
+    /// Bytes that will travel, without those that an earlier run has brought.
+    pub fn transfer(&self) -> Option<u64> {
+        let name = &self.wanted.name;
+        let base = unfinished(self.target.parent().unwrap_or(&self.target), name);
+        Some(self.size?.saturating_sub(kept_in(&tree_and_parts(&base).1.join(name))))
     }
 
     /// Where they go.

@@ -224,6 +224,28 @@ fn images_and_labels_that_are_wrong_are_named() {
 }
 
 #[test]
+fn a_class_beyond_the_names_is_told_with_all_else_that_is_wrong() {
+    let mut members = squares("");
+    let label = |name: &str, text: &str| (format!("labels/train/{name}.txt"), text.as_bytes().to_vec());
+    members.retain(|(name, _)| !["labels/train/0.txt", "labels/train/1.txt"].contains(&name.as_str()));
+    members.extend([label("0", "9 0.5 0.5 0.25 0.25\n"), label("1", "0 nan 0.5 0.25 0.25\n")]);
+    let machine = Machine::with(HashMap::from([("/ds.zip".to_owned(), zip(&members))]));
+    machine.yaml("ds.yaml", "ds", &machine.server.url("/ds.zip"));
+    let answer = machine.types("setup --data ds.yaml");
+    answer.refused(
+        1,
+        &[
+            "train: 3 images, 3 boxes, 0 without an object, 1 corrupt",
+            "wrong: ",
+            "1.txt:1",
+            "the data set ds is in place, and cannot be trained on",
+            "0.txt:1: class 9, but the data set names 2 classes",
+            "add the missing class",
+        ],
+    );
+}
+
+#[test]
 fn voc_becomes_images_and_labels() {
     let mut archives: HashMap<String, Vec<(String, Vec<u8>)>> = HashMap::new();
     for (archive, year, sets) in [

@@ -150,6 +150,11 @@ fn what_came_before_a_kill_does_not_come_again() {
     user::until("half of the wheel", || (size("part") > wheels::BALLAST as u64 / 2).then_some(()));
     child.kill().unwrap();
     child.wait().unwrap();
+    let plan = machine.json("setup --libtorch cu126 --dry-run --json");
+    let number = |name: &str| plan["steps"][0][name].as_u64().unwrap();
+    assert!(number("transfer") < wheels::BALLAST as u64 * 6 / 10, "{plan}");
+    assert!(number("begun") > 0 && number("begun") <= number("size") + number("beside"), "{plan}");
+    assert!(plan["disks"][0]["need"].as_u64().unwrap() > 0, "{plan}");
     let (kept, before) = (size("part"), machine.server.sent());
     files.keys().for_each(|path| machine.server.behave(path, &[Manner::Fine]));
     machine.types("setup --libtorch cu126").succeeded();

@@ -63,6 +63,33 @@ fn what_was_done_is_told_as_json() {
     let report = machine.json("setup --data coco8 shapes --json");
     assert_eq!(report["done"][0]["data"]["summary"]["splits"][0]["images"], 4);
     assert_eq!(report["done"][1]["data"]["name"], "shapes");
+    // A failure too: what was done before it, and why it ended.
+    let mut command = machine.command("setup --weights yolov5s --data coco8 --json");
+    let answer = Answer::from(command.output().unwrap());
+    assert_eq!(answer.code, Some(1), "{}", answer.stderr);
+    let report: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    assert_eq!(report["steps"].as_array().unwrap().len(), 2);
+    assert!(report["error"].as_str().unwrap().contains("yolov5s.pt cannot be fetched"), "{report}");
+}
+
+#[test]
+fn the_kind_of_an_address_is_the_same_in_large_letters() {
+    let machine = coco8();
+    let large = machine.server.url("").replace("http", "HTTP");
+    let mut command = machine.command("setup --data coco8");
+    Answer::from(command.env("YOLO_MIRROR", format!(" {large} ")).output().unwrap()).succeeded();
+    let word = format!("setup --weights {large}/best.pt");
+    machine.types(&word).refused(1, &["/best.pt", "404", "give"]);
+}
+
+#[test]
+fn what_is_in_the_way_of_a_folder_is_named() {
+    let machine = coco8();
+    let data_sets = machine.data_sets();
+    fs::create_dir_all(data_sets.parent().unwrap()).unwrap();
+    fs::write(&data_sets, "a file").unwrap();
+    let why = ["datasets is a file where a folder must be", "move it away"];
+    machine.types("setup --data coco8").refused(1, &why);
 }
 
 #[test]
@@ -73,22 +100,23 @@ fn what_is_installed_is_listed_and_removed() {
     assert!(list.contains("data") && list.contains("coco8") && list.contains("in all"), "{list}");
     assert_eq!(machine.json("setup --list --json")[0]["name"], "coco8");
     machine.types("setup --remove nothing").refused(1, &["nothing is not installed", "coco8", "--list"]);
-    machine.types("setup --remove coco8 nothing").refused(1, &["nothing is not installed"]);
-    let gone = machine.types("setup --remove coco8").succeeded();
-    assert!(gone.stderr.contains("removed data coco8"), "{}", gone.stderr);
+    machine.types("setup --remove coco8 nothing none").refused(1, &["nothing, none is not installed"]);
+    let gone = machine.json("setup --remove coco8 --json");
+    assert_eq!((&gone[0]["kind"], &gone[0]["name"]), (&"data".into(), &"coco8".into()));
     machine.types("setup --remove coco8").refused(1, &["coco8 is not installed; nothing is"]);
     // There may be nothing of it: what is meant is that nothing shall be.
-    machine.types("setup --remove unfinished").succeeded();
+    let nothing = machine.types("setup --remove unfinished").succeeded();
+    assert!(nothing.stderr.contains("nothing was left"), "{}", nothing.stderr);
     assert_eq!(machine.installed(), Vec::<String>::new());
 }
 
 #[test]
 fn a_mirror_or_a_home_that_cannot_be_is_named() {
     let machine = coco8();
-    for mirror in ["/no/such/folder", "ftp://host/x", "somewhere"] {
+    for mirror in ["/no/such/folder", "ftp://host/x", "somewhere", "https://host/x?key="] {
         let mut command = machine.command("setup --data coco8");
         let answer = Answer::from(command.env("YOLO_MIRROR", mirror).output().unwrap());
-        answer.refused(1, &["YOLO_MIRROR is", mirror]);
+        answer.refused(1, &["YOLO_MIRROR is", mirror.trim_end_matches("?key=")]);
     }
     let file = machine.user.path().join("a file");
     fs::write(&file, "").unwrap();
@@ -96,6 +124,14 @@ fn a_mirror_or_a_home_that_cannot_be_is_named() {
         let mut command = machine.command(words);
         let answer = Answer::from(command.env("YOLO_HOME", &file).output().unwrap());
         answer.refused(1, &["YOLO_HOME is", "a file", "no folder"]);
+    }
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::unix::ffi::OsStrExt as _;
+        let latin = machine.user.path().join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+        let mut command = machine.command("setup --list");
+        let answer = Answer::from(command.env("YOLO_HOME", &latin).output().unwrap());
+        answer.refused(1, &["not valid UTF-8", "YOLO_HOME"]);
     }
 }
 

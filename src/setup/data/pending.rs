@@ -12,7 +12,8 @@ use super::stamp::{Installed, folders_of};
 use super::voc::{self, LeftOut};
 use super::{Summary, look_through, refuse_another, refuse_others_files};
 use crate::fetch::{
-    Client, Event, Incoming, Lock, Measure, Meter, Redacted, Wanted, download, extract, printable,
+    Client, Event, Incoming, Lock, Measure, Meter, Redacted, Wanted, download, extract, kept_in, printable,
+    tree_and_parts, unfinished,
 };
 use crate::setup::{Context, SetupError};
 
@@ -69,9 +70,21 @@ impl PendingData {
         }
     }
 
-    /// Bytes that will travel; `None` where a server does not tell before.
-    pub fn transfer(&self) -> Option<u64> {
+    /// Bytes of all archives; `None` where a server does not tell before.
+    pub fn archives(&self) -> Option<u64> {
         self.pieces.iter().map(|piece| piece.size.packed).sum()
+    }
+
+    /// Bytes that will travel, without those that an earlier run has brought; `None` where a server does
+    /// not tell before.
+    pub fn transfer(&self) -> Option<u64> {
+        let parts = tree_and_parts(&unfinished(self.target.parent().unwrap_or(&self.target), &self.name)).1;
+        let left = |(index, piece): (usize, &Piece)| {
+            let is_done = piece.done(index, &parts).exists();
+            let left = piece.size.packed?.saturating_sub(kept_in(&piece.part(index, &parts)));
+            Some(if is_done { 0 } else { left })
+        };
+        self.pieces.iter().enumerate().map(left).sum()
     }
 
     /// Bytes on the disk afterwards, where they are known.
@@ -234,7 +247,7 @@ impl PendingData {
             return SetupError::NotInArchive { name: self.name.clone(), wanted, holds };
         }
         let came = |(index, piece): (usize, &Piece)| {
-            let source = fs::read_to_string(piece.done(index, incoming)).unwrap_or_default();
+            let source = fs::read_to_string(piece.done(index, incoming.parts())).unwrap_or_default();
             if source.is_empty() { piece.wanted.name.clone() } else { source }
         };
         let sources: Vec<String> = self.pieces.iter().enumerate().map(came).collect();
@@ -251,8 +264,13 @@ fn folders_in(tree: &Path) -> Vec<PathBuf> {
 
 impl Piece {
     /// The file that says that it is unpacked, and where it came from.
-    fn done(&self, index: usize, incoming: &Incoming) -> PathBuf {
-        incoming.parts().join(format!("{index}.done"))
+    fn done(&self, index: usize, parts: &Path) -> PathBuf {
+        parts.join(format!("{index}.done"))
+    }
+
+    /// The archive as it comes.
+    fn part(&self, index: usize, parts: &Path) -> PathBuf {
+        parts.join(format!("{index}-{}", self.wanted.name))
     }
 
     /// Fetches and unpacks it, unless an earlier run has done so.
@@ -263,11 +281,11 @@ impl Piece {
         incoming: &Incoming,
         meter: &Meter<'_>,
     ) -> Result<(), SetupError> {
-        let done = self.done(index, incoming);
+        let done = self.done(index, incoming.parts());
         if done.exists() {
             return Ok(());
         }
-        let part = incoming.parts().join(format!("{index}-{}", self.wanted.name));
+        let part = self.part(index, incoming.parts());
         let fetched = download(client, &self.wanted, &part, meter)?;
         let into = incoming.path().join(self.into);
         if let Err(error) = extract(client, &fetched.path, &fetched.source, &into, meter) {

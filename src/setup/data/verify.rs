@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use yolo_data::error::DataError;
-use yolo_data::scan::{ScanOptions, scan};
+use yolo_data::scan::{ScanOptions, check_classes, scan};
 use yolo_plan::dataset::DataSet;
 
 use crate::fetch::printable;
@@ -17,6 +17,9 @@ pub struct Summary {
     pub classes: Vec<(String, usize)>,
     /// What is wrong, one message a file.
     pub wrong: Vec<String>,
+    /// Why a training would refuse the whole set: its first label of a class beyond the names.
+    #[serde(default)]
+    pub refused: Option<String>,
 }
 
 /// What lies in one split.
@@ -36,7 +39,7 @@ pub struct SplitSummary {
 
 /// Looks through all splits.
 pub(super) fn verify(data: &DataSet) -> Result<Summary, DataError> {
-    let mut summary = Summary { splits: Vec::new(), classes: Vec::new(), wrong: Vec::new() };
+    let mut summary = Summary { splits: Vec::new(), classes: Vec::new(), wrong: Vec::new(), refused: None };
     let mut counts = vec![0; data.names.len()];
     for (name, roots) in [("train", &data.train), ("val", &data.val), ("test", &data.test)] {
         // Several names for the same images are looked through once.
@@ -46,10 +49,13 @@ pub(super) fn verify(data: &DataSet) -> Result<Summary, DataError> {
         if roots.is_empty() || again {
             continue;
         }
-        let scan = scan(roots, &ScanOptions::new(name, data.names.len()))?;
+        // A class beyond the names is told with all else that is wrong.
+        let scan = scan(roots, &ScanOptions::new(name, usize::MAX))?;
+        if let (None, Err(error)) = (&summary.refused, check_classes(&scan.samples, data.names.len())) {
+            summary.refused = Some(printable(&error.to_string()));
+        }
         let boxes = scan.samples.iter().map(|sample| sample.boxes.len()).sum();
         for row in scan.samples.iter().flat_map(|sample| &sample.boxes) {
-            // The scan has refused classes beyond the names.
             if let Some(count) = counts.get_mut(row[0] as usize) {
                 *count += 1;
             }

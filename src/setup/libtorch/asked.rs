@@ -88,9 +88,14 @@ const CAUSES: [&str; 9] = [
     "timed out",
 ];
 
+/// Whether a line of pip's tells why an index did not serve.
+pub(super) fn tells_cause(line: &str) -> bool {
+    CAUSES.iter().any(|cause| line.contains(cause))
+}
+
 /// The line that tells most, without credentials, and the cause where pip tells it in an earlier one.
 pub(super) fn last_error(text: &str) -> String {
-    let cause = text.lines().rev().find(|line| CAUSES.iter().any(|cause| line.contains(cause)));
+    let cause = text.lines().find(|line| tells_cause(line));
     let error = error_line(text);
     match cause.map(redacted) {
         Some(cause) if cause != error => format!("{error} ({cause})"),

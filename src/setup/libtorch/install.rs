@@ -10,12 +10,10 @@ use super::stamp::{A_HEADER, Stamp, StampedFile, Trust};
 use super::variant::Variant;
 use super::wheel::RECORDS;
 use crate::fetch::{
-    FetchError, Incoming, Meter, Parts, Progress, Record, Selection, Take, Unpacked, free_bytes, sync, take,
+    FetchError, Incoming, MARGIN, Meter, Parts, Progress, Record, Selection, Take, Unpacked, free_bytes,
+    sync, take,
 };
 use crate::setup::{LIBTORCH_VERSION, SetupError, megabytes};
-
-/// Room that must be left beside the libraries.
-const MARGIN: u64 = 64 << 20;
 
 /// An offer that is taken up.
 pub(super) struct Job<'a> {
@@ -76,7 +74,7 @@ impl Job<'_> {
     }
 
     fn check_room(&self, incoming: &Incoming) -> Result<(), FetchError> {
-        let there = folder_size(incoming.path());
+        let there = incoming.size();
         let need = self.offer.unpacked() + self.offer.kept_meanwhile() + MARGIN;
         let need = need.saturating_sub(there);
         let free = free_bytes(incoming.path())?;
@@ -135,7 +133,7 @@ impl Job<'_> {
 }
 
 impl Prepared {
-    fn take(&self) -> Option<Take<'_>> {
+    pub(super) fn take(&self) -> Option<Take<'_>> {
         let selection: &Selection = self.selection.as_ref()?;
         Some(Take { archive: &self.archive, selection, sha256: self.whole.as_deref() })
     }
@@ -162,17 +160,6 @@ fn check_record(
             .map_err(|mismatch| one.wrong(&mismatch.member, mismatch.expected, mismatch.actual))?;
     }
     Ok(trust)
-}
-
-/// Bytes of all files below a folder.
-pub(crate) fn folder_size(folder: &Path) -> u64 {
-    let Ok(entries) = fs::read_dir(folder) else { return 0 };
-    let size = |entry: fs::DirEntry| match entry.metadata() {
-        Ok(data) if data.is_dir() => folder_size(&entry.path()),
-        Ok(data) => data.len(),
-        Err(_) => 0,
-    };
-    entries.flatten().map(size).sum()
 }
 
 #[cfg(test)]

@@ -20,11 +20,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-pub(super) use install::folder_size;
 pub use variant::{Chosen, Variant};
 
 use super::{Context, LIBTORCH_VERSION, Refusal, SetupError, megabytes};
-use crate::fetch::{Event, Incoming, Lock, Meter};
+use crate::fetch::{Event, Incoming, Lock, Meter, tree_and_parts, unfinished};
 use crate::places::Places;
 use install::Job;
 use look::Seen;
@@ -195,9 +194,17 @@ impl Pending {
         self.headers
     }
 
-    /// Bytes that will travel; `None` where a server does not tell before.
+    /// Bytes that will travel, without those that an earlier run has brought; `None` where a server
+    /// does not tell before.
     pub fn transfer(&self) -> Option<u64> {
-        self.offer.transfer()
+        let name = self.target.file_name().unwrap_or_default().to_string_lossy();
+        let (tree, parts) = tree_and_parts(&unfinished(self.target.parent().unwrap_or(&self.target), &name));
+        Some(self.offer.transfer()?.saturating_sub(self.offer.kept((&tree, &parts))))
+    }
+
+    /// Bytes on the disk beside those of the libraries, while it runs.
+    pub fn beside(&self) -> u64 {
+        self.offer.kept_meanwhile()
     }
 
     /// Bytes on the disk afterwards.

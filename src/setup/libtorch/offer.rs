@@ -8,7 +8,7 @@ use std::thread;
 use super::sources::Found;
 use super::stamp::Trust;
 use super::wheel::{HEADERS_SIZE, UNKNOWN_CPU, UNKNOWN_CUDA};
-use crate::fetch::{Archive, Client, Event, FetchError, Meter, Pick, Selection, Unpacked};
+use crate::fetch::{Archive, Client, Event, FetchError, Meter, Parts, Pick, Selection, Take, Unpacked, kept};
 
 /// Directories of wheels that are read at once.
 const AT_ONCE: usize = 5;
@@ -68,9 +68,16 @@ impl Offer {
         self.prepared.iter().map(Prepared::unpacked).sum()
     }
 
-    /// Bytes on the disk beside those, while it runs.
+    /// Bytes of it that an earlier run has brought, in `tree` and `parts`.
+    pub(super) fn kept(&self, (tree, parts): (&Path, &Path)) -> u64 {
+        let takes: Vec<Take<'_>> = self.prepared.iter().filter_map(Prepared::take).collect();
+        kept(&takes, tree, &Parts::open(parts))
+    }
+
+    /// Bytes on the disk beside those, while it runs: ranges of files that are here already are not kept.
     pub(super) fn kept_meanwhile(&self) -> u64 {
-        let selections = self.prepared.iter().filter_map(|one| one.selection.as_ref());
+        let travel = self.prepared.iter().filter(|one| !one.archive.is_here());
+        let selections = travel.filter_map(|one| one.selection.as_ref());
         let mut ranges: Vec<u64> = selections.flat_map(Selection::ranges).collect();
         ranges.sort_unstable_by(|one, other| other.cmp(one));
         ranges.iter().take(KEPT).sum()

@@ -12,7 +12,7 @@ use std::thread;
 use reqwest::Url;
 use serde::Deserialize;
 
-use super::asked::{Ending, Located, PATIENCE, add_credentials, file_of, hangs, last_error};
+use super::asked::{Ending, Located, PATIENCE, add_credentials, file_of, hangs, last_error, tells_cause};
 use super::wheel::Wheel;
 
 /// Runs of pip at the same time: each takes a core for a second or two.
@@ -88,6 +88,8 @@ impl Pip {
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(self.arguments).stdin(Stdio::null());
+        // Settings for installing, which nobody does here.
+        command.env("PIP_USER", "0").env("PIP_REQUIRE_VIRTUALENV", "0");
         command
     }
 
@@ -146,6 +148,10 @@ impl Pip {
                 Ok((true, line)) => {
                     if let Some(found) = parse_found_link(&line, wheel) {
                         return Ok(found);
+                    }
+                    // Told this much, pip writes its warnings into the log.
+                    if tells_cause(&line) {
+                        errors.insert_str(0, &(line + "\n"));
                     }
                 }
                 Ok((false, line)) => errors = errors + &line + "\n",

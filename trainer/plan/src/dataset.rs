@@ -180,8 +180,9 @@ fn find_yaml(data: &str, places: &Places) -> Result<PathBuf, PlanError> {
     } else {
         format!("neither {} nor {} exists", here.display(), among.display())
     };
-    Err(PlanError::new(format!("there is no data set {data}: {why}"))
-        .with_hint("name a data yaml, or use --data shapes"))
+    Err(PlanError::new(format!("there is no data set {data}: {why}")).with_hint(
+        "name a data yaml, use --data shapes, or fetch one that yolo knows: coco128, coco8, VOC, coco",
+    ))
 }
 
 fn yamls_in(folder: &Path) -> Vec<String> {
@@ -396,40 +397,22 @@ impl Search {
             ),
         };
         let error = PlanError::new(format!("{source}: {what}"));
-        match given.get("download") {
-            Some(Value::String(address)) if address.starts_with("http://") || address.starts_with("https://") => error
-                .with_hint(format!(
-                    "it can be downloaded from {address}: run `yolo setup --data {}`, or unpack it into {}",
-                    yaml.display(),
-                    places.data_sets.display()
-                )),
-            Some(Value::String(script)) if !script.trim().is_empty() => error.with_hint(format!(
-                "its download is a {}, which is not run, since data sets are never code; it {}: fetch the data yourself into {}",
-                if script.trim_start().starts_with("bash ") { "shell command" } else { "Python script" },
-                what_it_does(script),
+        match source::download(given.get("download"), yaml.parent().unwrap_or(Path::new(""))) {
+            Download::Archives(addresses) => error.with_hint(format!(
+                "it can be downloaded from {}: run `yolo setup --data {}`, or unpack it into {}",
+                addresses.join(", "),
+                yaml.display(),
                 places.data_sets.display()
             )),
-            _ => error.with_hint("correct path, train and val in the yaml, or move the images there"),
+            Download::Code { kind, would } => error.with_hint(format!(
+                "its download is a {kind}, which is not run, since data sets are never code; it {would}: fetch \
+                 the data yourself into {}",
+                places.data_sets.display()
+            )),
+            Download::Refused { why, hint } => error.with_hint(format!("{why}; {hint}")),
+            Download::Nothing => error.with_hint("correct path, train and val in the yaml, or move the images there"),
         }
     }
-}
-
-/// What a download script would have done, in words: its addresses, or how it begins.
-fn what_it_does(script: &str) -> String {
-    let addresses: Vec<&str> = script
-        .split(|c: char| c.is_whitespace() || matches!(c, '\'' | '"' | '(' | ')' | '[' | ']' | ',' | '`'))
-        .filter(|word| word.starts_with("http://") || word.starts_with("https://"))
-        .take(6)
-        .collect();
-    if !addresses.is_empty() {
-        return format!("would have downloaded {}", addresses.join(", "));
-    }
-    let mut first = script.trim().lines().next().unwrap_or_default().to_owned();
-    if let Some((end, _)) = first.char_indices().nth(80) {
-        first.truncate(end);
-        first.push('…');
-    }
-    format!("would have run `{first}`")
 }
 
 /// The path without `.` and with `..` taken against the folder before it, for messages and plans.

@@ -231,9 +231,11 @@ fn read_labels(path: &Path) -> Result<Labels, String> {
     parse_labels(text).map_err(|error| format!("{}:{}: {}", path.display(), error.line, error.reason))
 }
 
-/// Refuses a class beyond the names. Rows are sorted when duplicates were removed, so the line is looked
-/// up in the file again.
-fn check_classes(samples: &[Sample], classes: usize) -> Result<(), DataError> {
+/// Refuses a class beyond the names, as [`scan`] does.
+///
+/// # Errors
+/// With the first label that names one.
+pub fn check_classes(samples: &[Sample], classes: usize) -> Result<(), DataError> {
     let beyond = |class: f32| class >= classes as f32;
     let Some((sample, row)) =
         samples.iter().find_map(|sample| Some((sample, sample.boxes.iter().find(|row| beyond(row[0]))?)))
@@ -241,6 +243,7 @@ fn check_classes(samples: &[Sample], classes: usize) -> Result<(), DataError> {
         return Ok(());
     };
     let file = label_path(&sample.image);
+    // Rows are sorted when duplicates were removed, so the line is looked up in the file again.
     let line = fs_err::read_to_string(&file)
         .ok()
         .and_then(|text| labels::line_with_class(&text, beyond))

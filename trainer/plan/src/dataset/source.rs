@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Places, Search, Splits, find_yaml, names, what_it_does};
+use super::{Places, Search, Splits, find_yaml, names};
 use crate::error::PlanError;
 use crate::yaml;
 
@@ -119,10 +119,13 @@ const ARCHIVES: [&str; 9] = [".zip", ".tar", ".tgz", ".gz", ".bz2", ".xz", ".zst
 const SCRIPTS: [&str; 5] = [".sh", ".bash", ".py", ".bat", ".ps1"];
 
 /// Words that a shell command begins with.
-const COMMANDS: [&str; 8] = ["bash", "sh", "curl", "wget", "python", "python3", "unzip", "tar"];
+const COMMANDS: [&str; 22] = [
+    "bash", "sh", "curl", "wget", "python", "python3", "pip", "unzip", "tar", "mkdir", "cd", "rm", "mv",
+    "cp", "ln", "touch", "echo", "export", "set", "gdown", "kaggle", "aws",
+];
 
 /// `folder` is the yaml's own.
-fn download(value: Option<&Value>, folder: &Path) -> Download {
+pub(super) fn download(value: Option<&Value>, folder: &Path) -> Download {
     let refused =
         |why: String| Download::Refused { why, hint: "write an address, https://…, or a list of them" };
     match value {
@@ -160,7 +163,8 @@ fn one_download(text: &str, folder: &Path) -> Download {
         .split_once("://")
         .map(|(scheme, _)| scheme)
         .filter(|scheme| !scheme.is_empty() && scheme.chars().all(|letter| letter.is_ascii_alphanumeric()));
-    match scheme {
+    let scheme = scheme.map(str::to_ascii_lowercase);
+    match scheme.as_deref() {
         Some("http" | "https") if one_word => return Download::Archives(vec![text.to_owned()]),
         Some("file") if one_line => return Download::Archives(vec![text.to_owned()]),
         Some("http" | "https") if one_line && !for_a_shell => {
@@ -191,9 +195,56 @@ fn one_download(text: &str, folder: &Path) -> Download {
             hint: "write an address, https://…, or the path of a zip, tar or tar.gz",
         };
     }
-    let command = text.split_whitespace().next().is_some_and(|word| COMMANDS.contains(&word));
-    let kind = if command { "shell command" } else { "Python script" };
+    let first = text.split_whitespace().next().unwrap_or_default();
+    let is_command = COMMANDS.contains(&first) || first.starts_with("#!/bin/") || scheme.is_some();
+    let kind = if is_command { "shell command" } else { "Python script" };
     Download::Code { kind, would: what_it_does(text) }
+}
+
+/// What a program would have done, in words: the addresses in it and its other lines, as they begin.
+fn what_it_does(text: &str) -> String {
+    let is_import = |line: &str| ["import ", "from "].iter().any(|start| line.starts_with(start));
+    let is_work = |line: &&str| {
+        let says_something = !line.is_empty() && !line.starts_with('#') && !line.starts_with("\"\"\"");
+        says_something && (line.contains(';') || !is_import(line))
+    };
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(is_work).collect();
+    let quoted = |line: &str, longest: usize| match line.char_indices().nth(longest) {
+        Some((end, _)) => format!("`{}…`", &line[..end]),
+        None => format!("`{line}`"),
+    };
+    let has_address = |line: &&&str| line.contains("http://") || line.contains("https://");
+    let addresses: Vec<&str> = lines
+        .iter()
+        .flat_map(|line| {
+            line.split(|c: char| {
+                c.is_whitespace() || matches!(c, '\'' | '"' | '(' | ')' | '[' | ']' | ',' | '`')
+            })
+        })
+        .filter(|word| word.starts_with("http://") || word.starts_with("https://"))
+        .take(6)
+        .collect();
+    if lines.len() < 2 {
+        let line = quoted(lines.first().unwrap_or(&text.trim()), 200);
+        return match addresses.as_slice() {
+            [] => format!("would have run {line}"),
+            addresses => format!("would have downloaded {} by {line}", addresses.join(", ")),
+        };
+    }
+    let others: Vec<&&str> = lines.iter().filter(|line| !has_address(line)).collect();
+    let mut parts = Vec::new();
+    if !addresses.is_empty() {
+        parts.push(format!("downloaded {}", addresses.join(", ")));
+    }
+    if !others.is_empty() {
+        let shown: Vec<String> = others.iter().take(3).map(|line| quoted(line, 80)).collect();
+        let more = match others.len().saturating_sub(3) {
+            0 => String::new(),
+            more => format!(" and {more} more lines"),
+        };
+        parts.push(format!("run {}{more}", shown.join(", ")));
+    }
+    format!("would have {}", parts.join(", and "))
 }
 
 #[cfg(test)]
@@ -223,7 +274,24 @@ mod tests {
             let Download::Code { kind, would } = read(json!(script)) else { panic!("code") };
             assert!(kind == "Python script" && would.contains("https://h/a.zip"), "{would}");
         }
-        assert!(matches!(read(json!("https://h/a.zip && rm -rf /")), Download::Code { .. }));
+        let Download::Code { kind, would } = read(json!("https://h/a.zip && rm -rf /")) else {
+            panic!("code")
+        };
+        assert_eq!(
+            (kind, would.as_str()),
+            ("shell command", "would have downloaded https://h/a.zip by `https://h/a.zip && rm -rf /`")
+        );
+        let lines = "mkdir -p ds\ncurl -L http://h/a.zip | tar xz\nrm -rf /";
+        let Download::Code { kind, would } = read(json!(lines)) else { panic!("code") };
+        assert_eq!(kind, "shell command");
+        assert_eq!(would, "would have downloaded http://h/a.zip, and run `mkdir -p ds`, `rm -rf /`");
+        let python = "import os\n\nurls = ['https://h/a.zip']\ndownload(urls)\nos.system('touch x')";
+        let Download::Code { kind, would } = read(json!(python)) else { panic!("code") };
+        assert_eq!(kind, "Python script");
+        assert_eq!(
+            would,
+            "would have downloaded https://h/a.zip, and run `download(urls)`, `os.system('touch x')`"
+        );
         let Download::Code { kind, would } = read(json!("scripts/get.sh")) else { panic!("code") };
         assert_eq!((kind, would.as_str()), ("script", "is scripts/get.sh"));
     }
