@@ -73,7 +73,10 @@ pub(super) const ROWS: &[Entry] = &[
         status: Status::Warning,
         title: "The driver shows no GPU",
         cause: "a driver without a GPU trains nothing",
-        remedy: Some("see that the card is seated and powered, and that the container was given its GPUs"),
+        remedy: Some(
+            "see that the card is seated and powered, and that the container was given its GPUs; until then \
+             train on the processor",
+        ),
         fix: None,
         detects: &[],
     },
@@ -121,6 +124,44 @@ pub(super) const ROWS: &[Entry] = &[
         remedy: Some("install the headers of the running kernel, and build and load the module"),
         fix: None,
         detects: &["driver-kernel-updated-dkms"],
+    },
+    Entry {
+        id: "gpu.driver-unsuited",
+        area: Area::Gpu,
+        status: Status::Error,
+        title: "The driver's module does not run this card",
+        cause: "a driver serves the cards of some years: new ones need the open kind of its kernel module, \
+                cards before the RTX 20 and GTX 16 series the proprietary kind, and old ones an old branch",
+        remedy: Some("install the driver that the kernel's log asks for, then restart"),
+        fix: None,
+        detects: &["driver-missing"],
+    },
+    Entry {
+        id: "gpu.no-address-space",
+        area: Area::Gpu,
+        status: Status::Error,
+        title: "The firmware gave the card no address space",
+        cause: "the driver reaches a card's memory through a range of addresses that the firmware gives out \
+                at the start; without one it cannot use the card, and loading the module again does not help",
+        remedy: Some(
+            "in the firmware's settings turn on \"Above 4G Decoding\" (and \"Resizable BAR\", where it is \
+                there) and turn off CSM; if that is so already, or there is no such setting, start Linux \
+                with `pci=realloc`; in a virtual machine give it a larger 64-bit PCI window",
+        ),
+        fix: None,
+        detects: &["driver-missing"],
+    },
+    Entry {
+        id: "gpu.fabric-manager",
+        area: Area::Gpu,
+        status: Status::Error,
+        title: "NVIDIA's Fabric Manager does not run",
+        cause: "the GPUs of this machine are joined by NVSwitch, and until Fabric Manager has set the switches \
+                up every CUDA program fails with `system not yet initialized` (error 802), while nvidia-smi \
+                looks healthy",
+        remedy: Some("start the service; it must be of the driver's own version"),
+        fix: None,
+        detects: &[],
     },
     Entry {
         id: "gpu.driver-unsigned",

@@ -66,9 +66,12 @@ fn missing(host: &Host, intent: &Intent, container: Container, has_device: Optio
         Container::Docker => finding.command("docker run --gpus all --ipc=host …"),
         Container::Podman => finding.command("podman run --device nvidia.com/gpu=all --ipc=host …"),
         Container::Apptainer => finding.command("apptainer exec --nv …"),
-        Container::Kubernetes => finding
-            .remedy("ask for GPUs in the pod's container: resources.limits")
-            .command("resources: { limits: { nvidia.com/gpu: 1 } }"),
+        Container::Kubernetes => {
+            finding.remedy("ask for GPUs in the pod's container: resources.limits").command(format!(
+                "resources: {{ limits: {{ nvidia.com/gpu: {} }} }}",
+                intent.devices.len().max(1)
+            ))
+        }
         Container::Lxc => {
             let name = host.hostname().unwrap_or_else(|_| "<container>".to_owned());
             finding

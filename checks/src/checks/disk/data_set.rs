@@ -6,6 +6,7 @@ use crate::facts::Host;
 use crate::facts::view::data_set::{DataSet, Described, drive_path};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::quoted::quoted;
 
 pub(super) static CHECK: Check = Check {
     question: "Is the data set of this run there?",
@@ -25,6 +26,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             });
             return Ok(vec![windows_path(host, word).map_or(finding.clone(), |text| finding.remedy(text))]);
         }
+        Described::Forbidden(yaml) => return Ok(vec![forbidden(host, &yaml)]),
         Described::Garbled(yaml, why) => {
             let title = format!("the data set {yaml} cannot be read as YAML: {why}");
             return Ok(vec![Finding::new("disk.data-yaml", title)]);
@@ -60,6 +62,29 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         findings.push(Finding::ok("disk.data-set", format!("the data set {word} is there{images}")));
     }
     Ok(findings)
+}
+
+/// A yaml that is closed to this user, by its own permissions or by those of a folder above it.
+fn forbidden(host: &Host, yaml: &str) -> Finding {
+    let title = format!("this user may not read the data set {yaml}");
+    let finding = Finding::new("disk.data-yaml", title).because("its permissions keep this user out");
+    if host.is_windows().unwrap_or(false) {
+        return finding.remedy("give yourself the right to read it: Properties, Security");
+    }
+    let path = quoted(yaml);
+    let Some(stat) = host.stat(yaml).ok().flatten() else {
+        return finding
+            .remedy("open the folder above it that is closed: the first without r and x for you")
+            .command(format!("namei -l {path}"));
+    };
+    let mode = stat.mode.as_deref().unwrap_or("of unknown permissions");
+    let finding = finding.seen(format!(
+        "permissions {mode}, owner {}",
+        stat.uid.map_or("unknown".to_owned(), |uid| uid.to_string())
+    ));
+    let is_ours = stat.uid.is_some() && stat.uid == host.user().ok().and_then(|user| user.uid);
+    let command = if is_ours { format!("chmod u+r {path}") } else { format!("sudo chmod a+r {path}") };
+    finding.remedy("let this user read it").command(command)
 }
 
 /// What a yaml lacks.

@@ -8,6 +8,7 @@ use crate::facts::Host;
 use crate::facts::view::data_set::{DataSet, Described, label_of, parent, sample};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::quoted::quoted;
 
 pub(super) static CHECK: Check = Check {
     question: "Are the labels of this run's data set readable?",
@@ -46,7 +47,15 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if seen.files == 0 {
         return Ok(vec![no_labels(host, &set, &seen.missing[0], seen.missing.len())]);
     }
-    let findings = seen.findings(set.classes());
+    // Whether class 0 occurs decides what is wrong, and it may be in the other split alone.
+    if !seen.class.is_empty() {
+        let others = set.images(host, "val").map_or(Vec::new(), |images| images.paths);
+        for image in sample(&others) {
+            seen.classes
+                .extend(host.text(&label_of(image)).ok().flatten().iter().flat_map(|text| classes_of(text)));
+        }
+    }
+    let findings = seen.findings(&set);
     Ok(if findings.is_empty() {
         vec![Finding::ok("disk.labels", format!("{} read as they should", count(seen.files, "label file")))]
     } else {
@@ -78,7 +87,7 @@ fn no_labels(host: &Host, set: &DataSet, first: &str, looked: usize) -> Finding 
         .any(|place| is_text(host.folder(place).ok().flatten()))
     {
         let text = format!("the folder of labels must be called `labels`, beside `images`: rename {name}");
-        finding.remedy(text).command(format!("mv '{other}' '{above}/labels'"))
+        finding.remedy(text).command(format!("mv {} {}", quoted(&other), quoted(&format!("{above}/labels"))))
     } else {
         finding.remedy(format!(
             "export the labels in the format \"YOLO\" (text files) into {above}/labels; {name} holds none"
@@ -129,7 +138,8 @@ impl Seen {
         }
     }
 
-    fn findings(&self, classes: Option<usize>) -> Vec<Finding> {
+    fn findings(&self, set: &DataSet) -> Vec<Finding> {
+        let classes = set.classes();
         let mut findings = Vec::new();
         let mut add = |id: &'static str, places: &[String], what: String| {
             let Some(first) = places.first() else { return };
@@ -143,14 +153,43 @@ impl Seen {
         add("disk.labels-range", &self.range, "a box outside of 0 to 1".to_owned());
         add("disk.labels-flat", &self.flat, "a box without width or height".to_owned());
         add("disk.labels-twice", &self.twice, "written twice".to_owned());
-        // Exports that count from 1 name every class but 0, and one too many.
-        let from_one = !self.classes.contains(&0) && classes.is_some_and(|all| self.classes.contains(&all));
-        if from_one
-            && let Some(finding) = findings.iter_mut().find(|finding| finding.id == "disk.labels-class")
+        if let (Some(names), Some(finding)) =
+            (classes, findings.iter_mut().find(|finding| finding.id == "disk.labels-class"))
+            && let Some(text) = self.remedy(names, set)
         {
-            *finding =
-                finding.clone().remedy("the labels count classes from 1: subtract 1 from the first column");
+            *finding = finding.clone().remedy(text);
         }
         findings
     }
+
+    /// What to do about classes that have no name.
+    fn remedy(&self, names: usize, set: &DataSet) -> Option<String> {
+        let highest = *self.classes.last()?;
+        let nc =
+            set.keys.get("nc").and_then(serde_json::Value::as_u64).and_then(|nc| usize::try_from(nc).ok());
+        let missing = |all: usize| match all - names {
+            1 => format!("names: in {} lacks the name of class {names}", set.yaml),
+            _ => format!("names: in {} lacks the names of classes {names} to {}", set.yaml, all - 1),
+        };
+        // Where nc: and the labels agree, the names are what is wrong.
+        if let Some(nc) = nc.filter(|&nc| nc > names && highest < nc) {
+            return Some(format!("{}: add what is missing, since nc: says {nc}", missing(nc)));
+        }
+        // Exports that count from 1 name every class but 0, and one too many.
+        if !self.classes.contains(&0) && highest == names {
+            return Some(
+                "the labels seem to count classes from 1: if no label file has class 0, subtract 1 from the \
+                 first column"
+                    .to_owned(),
+            );
+        }
+        // One stray number, such as an identity of COCO's, is no long list of names.
+        (highest >= names && highest < names + 10)
+            .then(|| format!("{}: add what is missing, or export the labels anew", missing(highest + 1)))
+    }
+}
+
+/// The classes of a label file.
+fn classes_of(text: &str) -> impl Iterator<Item = usize> {
+    text.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok())
 }

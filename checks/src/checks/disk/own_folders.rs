@@ -7,6 +7,7 @@ use crate::facts::view::data_set::{is_absolute, parent};
 use crate::facts::{Host, Stat};
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
+use crate::quoted::quoted;
 
 pub(super) static CHECK: Check = Check {
     question: "Can yolo write its own folders?",
@@ -33,7 +34,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
         let command = if host.is_windows().unwrap_or(false) {
             format!("mkdir \"{home}\"")
         } else {
-            format!("mkdir -p '{home}'")
+            format!("mkdir -p {}", quoted(&home))
         };
         let title = format!("YOLO_HOME names {home}, which is not there");
         findings.push(
@@ -82,11 +83,11 @@ fn locked(host: &Host, folder: &str, purpose: &str, stat: &Stat) -> Finding {
     }
     match (stat.uid, user) {
         (Some(owner), Some(user)) if owner == user => finding
-            .command(format!("chmod u+rwx '{folder}'"))
+            .command(format!("chmod u+rwx {}", quoted(folder)))
             .change(Change::Permissions { path: folder.to_owned(), add: OWNER }),
         (Some(0), Some(user)) => finding
             .because("it belongs to root, as after `sudo yolo`, and this user may not write it")
-            .command(format!("sudo chown -R {user} '{folder}'")),
+            .command(format!("sudo chown -R {user} {}", quoted(folder))),
         _ => finding.because("it belongs to another user"),
     }
 }

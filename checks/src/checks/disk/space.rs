@@ -4,6 +4,7 @@ use crate::checks::{Answer, Check, of_disk, wsl};
 use crate::facts::{FileSystem, Host};
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
+use crate::quoted::quoted;
 
 /// Below this a checkpoint may not fit any more.
 const LEAST: u64 = 500_000_000;
@@ -80,7 +81,9 @@ fn judge(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> Option
         let finding = Finding::new("disk.read-only", title).seen(format!("it lies on {mount}"));
         let home = host.env("HOME").ok().flatten().filter(|home| folder.starts_with(home.as_str()));
         return Some(match home {
-            Some(_) if !is_read_only => finding.command(format!("sudo chown -R \"$USER\" '{folder}'")),
+            Some(_) if !is_read_only => {
+                finding.command(format!("sudo chown -R \"$USER\" {}", quoted(folder)))
+            }
             _ => finding,
         });
     }

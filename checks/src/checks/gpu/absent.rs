@@ -22,7 +22,9 @@ const SECURE_BOOT: &str = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11
 /// The reason, where one of those above is seen.
 pub(super) fn reason(host: &Host, state: &NvmlState) -> Option<Finding> {
     switched_off(host).or_else(|| held_by_nouveau(host, state)).or_else(|| match state {
-        NvmlState::Failed(_) => unsigned(host).or_else(|| not_built(host)),
+        NvmlState::Failed(_) => {
+            super::refused::refused(host).or_else(|| unsigned(host)).or_else(|| not_built(host))
+        }
         _ => None,
     })
 }
@@ -37,6 +39,28 @@ pub(in crate::checks) fn cards(host: &Host) -> Vec<String> {
         file("vendor").trim() == "0x10de" && file("class").trim().starts_with("0x03")
     };
     devices.into_iter().filter(is_card).collect()
+}
+
+/// Whether the PCI bus is known and has no card of NVIDIA; inside, the makers of the display devices that
+/// it has.
+pub(super) fn others(host: &Host) -> Option<Vec<&'static str>> {
+    const MAKERS: [(&str, &str); 3] = [("0x1002", "AMD"), ("0x8086", "Intel"), ("0x1022", "AMD")];
+    let devices = host.folder(DEVICES).ok()??;
+    let mut makers = Vec::new();
+    for device in &devices {
+        let file = |name: &str| host.text(&format!("{DEVICES}/{device}/{name}")).ok().flatten();
+        let (vendor, class) = (file("vendor")?, file("class")?);
+        if vendor.trim() == "0x10de" {
+            return None;
+        }
+        let maker = MAKERS.iter().find(|(number, _)| *number == vendor.trim());
+        if let Some((_, maker)) =
+            maker.filter(|(_, maker)| class.trim().starts_with("0x03") && !makers.contains(maker))
+        {
+            makers.push(*maker);
+        }
+    }
+    (!devices.is_empty()).then_some(makers)
 }
 
 /// The same as a recorded `lspci` lists them: `01:00.0 VGA compatible controller: NVIDIA …`.

@@ -2,7 +2,7 @@
 
 use crate::checks::{Answer, Check, count, gigabytes};
 use crate::facts::{Gpu, Host, NvmlState};
-use crate::finding::Finding;
+use crate::finding::{Finding, Status};
 use crate::intent::Intent;
 
 pub(super) static CHECK: Check = Check {
@@ -19,10 +19,11 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let gpus = host.gpus()?;
     if gpus.is_empty() {
-        if super::absent::switched_off(host).is_some() || !super::lost::of_log(host).is_empty() {
+        let is_told = super::absent::switched_off(host).or_else(|| super::refused::refused(host)).is_some();
+        if is_told || !super::lost::of_log(host).is_empty() {
             return Ok(Vec::new());
         }
-        return Ok(vec![Finding::new("gpu.none", "the NVIDIA driver answers, but shows no GPU")]);
+        return Ok(vec![none(host, intent)]);
     }
     let mut findings: Vec<Finding> = gpus.iter().filter(|gpu| gpu.lost().is_none()).map(describe).collect();
     // Who counts the instances of a divided card is told so by the check of instances.
@@ -35,6 +36,30 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         findings.push(not_there(&missing, gpus.len()));
     }
     Ok(findings)
+}
+
+/// A driver without a GPU, which stops a run that names one.
+fn none(host: &Host, intent: &Intent) -> Finding {
+    let numbers: Vec<String> = intent.devices.iter().map(usize::to_string).collect();
+    let (title, status) = match numbers.len() {
+        0 if intent.cpu => ("the NVIDIA driver answers, but shows no GPU".to_owned(), Status::Info),
+        0 => ("the NVIDIA driver answers, but shows no GPU".to_owned(), Status::Warning),
+        1 => (format!("the run names GPU {}, but the NVIDIA driver shows no GPU", numbers[0]), Status::Error),
+        _ => {
+            let title =
+                format!("the run names GPUs {}, but the NVIDIA driver shows no GPU", numbers.join(", "));
+            (title, Status::Error)
+        }
+    };
+    let finding = Finding::new("gpu.none", title).status(status);
+    // The driver's own word for a card that it could not start.
+    let failed = host.kernel_lines(&["RmInitAdapter failed", "rm_init_adapter failed"]);
+    let finding = match failed.is_empty() {
+        true => finding,
+        false => finding.because("the driver found a card and could not start it"),
+    };
+    let finding = failed.into_iter().take(2).fold(finding, Finding::seen);
+    if status == Status::Error { finding.command("yolo train --device cpu …") } else { finding }
 }
 
 fn not_there(missing: &[String], there: usize) -> Finding {

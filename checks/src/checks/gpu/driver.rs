@@ -4,7 +4,7 @@
 //! run the card is [`absent`]'s to find; WSL, containers and lost cards have checks of their own.
 
 pub(super) use super::install::install;
-use super::{absent, lost};
+use super::{absent, lost, refused};
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, NvmlState, Version};
 use crate::finding::{Finding, Status};
@@ -22,6 +22,8 @@ pub(super) static CHECK: Check = Check {
         "gpu.driver-unsigned",
         "gpu.nouveau",
         "gpu.switched-off",
+        "gpu.driver-unsuited",
+        "gpu.no-address-space",
     ],
     preflight: true,
     run,
@@ -43,8 +45,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         Err(why) => return without_nvml(host, sick).map(|finding| vec![finding]).ok_or(why),
     };
     if state == NvmlState::Ready {
-        let off = host.gpus().is_ok_and(|gpus| gpus.is_empty()).then(|| absent::switched_off(host)).flatten();
-        return Ok(vec![off.unwrap_or_else(|| healthy(host))]);
+        let is_empty = host.gpus().is_ok_and(|gpus| gpus.is_empty());
+        let why =
+            || absent::switched_off(host).or_else(|| refused::refused(host).map(|found| found.status(sick)));
+        return Ok(vec![is_empty.then(why).flatten().unwrap_or_else(|| healthy(host))]);
     }
     // WSL has its own checks of the driver that Windows brings, containers of what they were given.
     let of_container = host.is_container() && !matches!(state, NvmlState::Failed(18 | 4));
@@ -60,6 +64,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let finding = match state {
         NvmlState::NoLibrary => {
+            if let (None, true, Some(makers)) = (&card, needed, absent::others(host)) {
+                return Ok(vec![no_card(&makers)]);
+            }
             let title = match (&card, needed) {
                 (Some(_), _) => "there is an NVIDIA card, but no driver for it",
                 (None, true) => "the run names a GPU, but there is no NVIDIA driver",
@@ -105,6 +112,19 @@ fn healthy(host: &Host) -> Finding {
     let cuda = host.driver_cuda().map_or(String::new(), |cuda| format!(", CUDA up to {cuda}"));
     let whose = if host.is_wsl2().unwrap_or(false) { "Windows NVIDIA driver" } else { "NVIDIA driver" };
     Finding::ok("gpu.driver", format!("{whose} {version}{cuda}"))
+}
+
+/// A run that names a GPU, on a machine without a card of NVIDIA: no driver would help.
+fn no_card(makers: &[&str]) -> Finding {
+    let has = match makers {
+        [] => String::new(),
+        _ => format!(" (its graphics are of {})", makers.join(" and ")),
+    };
+    let title = format!("the run names a GPU, but this machine has no NVIDIA card{has}");
+    Finding::new("gpu.driver-missing", title)
+        .because("training on a GPU needs CUDA, which runs on NVIDIA's cards alone")
+        .remedy("train on the processor")
+        .command("yolo train --device cpu …")
 }
 
 fn mismatch(host: &Host) -> Finding {

@@ -2,8 +2,6 @@
 //! lowers its speed to save power, so that speed counts only under load; WSL does not tell the real
 //! link at all.
 
-use std::collections::BTreeMap;
-
 use crate::checks::{Answer, Check, count};
 use crate::facts::{Gpu, Host, NvmlState, pci_address};
 use crate::finding::Finding;
@@ -40,7 +38,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             let cards = super::cards(host);
             if cards.is_empty() {
                 // The kernel's log may still tell of a device that NVIDIA's driver runs.
-                return of_log_alone(host).map(|finding| vec![finding]).ok_or(why);
+                let logged = logged(host, intent);
+                return if logged.is_empty() { Err(why) } else { Ok(logged) };
             }
             cards.into_iter().map(of_kernel).collect()
         }
@@ -48,7 +47,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let mut findings: Vec<Finding> = slots.iter().filter_map(|slot| narrow(host, slot)).collect();
     let errors: Vec<Finding> = slots.iter().filter_map(|slot| repeats(host, slot)).collect();
     if errors.is_empty() && !intent.cpu {
-        findings.extend(logged(host, &slots));
+        findings.extend(logged(host, intent));
     }
     findings.extend(errors);
     Ok(super::together(findings))
@@ -118,47 +117,105 @@ fn repeats(host: &Host, slot: &Slot) -> Option<Finding> {
     (errors >= MANY).then(|| Finding::new("gpu.link-errors", title))
 }
 
-/// Errors in the kernel's log on the way to a card. A port that leads to another device, such as a
-/// network card, is not ours; where the ports are not known, it may be.
-fn logged(host: &Host, slots: &[Slot]) -> Option<Finding> {
-    let way = |slot: &Slot| host.link(&format!("{DEVICES}/{}", slot.address.as_ref()?)).ok()?;
-    let ways: Vec<Option<String>> = slots.iter().map(way).collect();
-    let leads_here =
-        |address: &str| ways.iter().any(|way| way.as_ref().is_none_or(|way| way.contains(address)));
+/// A card as the kernel's log may name it: by its own address, or by a port on the way to it.
+struct Place {
+    who: String,
+    address: Option<String>,
+    way: Option<String>,
+}
+
+/// What the log tells of a device's errors.
+struct Logged {
+    /// The device that sent the errors, `0000:01:00.0`, which is often not the port that reports them.
+    source: String,
+    lines: Vec<String>,
+}
+
+/// Errors in the kernel's log that a card, or a port on the way to one, sent. Those of other devices,
+/// such as a network card, are not ours to tell.
+fn logged(host: &Host, intent: &Intent) -> Vec<Finding> {
+    let places = places(host, intent);
+    let is_known = places.iter().all(|place| place.address.is_some());
     // A driver that does not answer may have lost its card over just such errors.
-    let sick = matches!(host.nvml_state(), Ok(NvmlState::Failed(_)))
+    let is_sick = matches!(host.nvml_state(), Ok(NvmlState::Failed(_)))
         || host.gpus().is_ok_and(|gpus| gpus.iter().any(|gpu| gpu.lost().is_some()));
-    let (address, lines) = errors_by_device(host).into_iter().find(|(at, _)| sick || leads_here(at))?;
-    Some(in_log(&address, lines))
+    let is_lost_from_sight = is_sick && places.iter().all(|place| place.way.is_none());
+    let finding = |logged: Logged| {
+        let card = pci_address(&logged.source);
+        let own = |place: &&Place| place.address.is_some() && place.address == card;
+        let leads = |place: &&Place| place.way.as_ref().is_some_and(|way| way.contains(&logged.source));
+        let lines = count(logged.lines.len(), "line");
+        let title = if let Some(place) = places.iter().find(own) {
+            format!("the PCIe link of {} had errors: {lines} in the kernel's log", place.who)
+        } else if let Some(place) = places.iter().find(leads) {
+            let (port, who) = (&logged.source, &place.who);
+            format!("the PCIe port {port}, which leads to {who}, had errors: {lines} in the kernel's log")
+        } else if !is_known && logged.is_of_nvidia() {
+            format!("the NVIDIA card at {} had PCIe errors: {lines} in the kernel's log", logged.source)
+        } else if is_lost_from_sight && logged.is_of_port() {
+            let port = &logged.source;
+            format!(
+                "the PCIe port {port}, perhaps that of the lost card, had errors: {lines} in the kernel's log"
+            )
+        } else {
+            return None;
+        };
+        Some(logged.lines.into_iter().take(3).fold(Finding::new("gpu.link-errors", title), Finding::seen))
+    };
+    errors_by_source(host).into_iter().filter_map(finding).collect()
 }
 
-/// Where neither driver nor bus is known: errors of a device that the kernel names by NVIDIA's driver
-/// or by NVIDIA's number, 10de.
-fn of_log_alone(host: &Host) -> Option<Finding> {
-    let is_nvidia = |line: &String| line.contains("nvidia ") || line.contains("[10de:");
-    let found = errors_by_device(host).into_iter().find(|(_, lines)| lines.iter().any(is_nvidia));
-    found.map(|(address, lines)| in_log(&address, lines))
+/// The cards of the run, lost ones too; the one of unknown address stands for all where nothing tells.
+fn places(host: &Host, intent: &Intent) -> Vec<Place> {
+    let is_used = |gpu: &Gpu| intent.devices.is_empty() || intent.devices.contains(&gpu.index);
+    let of_driver = |gpu: Gpu| (super::label(&gpu), gpu.pci_bus_id().ok());
+    let of_kernel = |card: String| (format!("the NVIDIA card at {card}"), Some(card));
+    let mut found: Vec<(String, Option<String>)> = match host.gpus() {
+        Ok(gpus) => gpus.into_iter().filter(is_used).map(of_driver).collect(),
+        Err(_) => super::cards(host).into_iter().map(of_kernel).collect(),
+    };
+    if found.is_empty() && host.gpus().is_err() {
+        found.push(("the NVIDIA card".to_owned(), None));
+    }
+    let place = |(who, address): (String, Option<String>)| {
+        let address = address.as_deref().and_then(pci_address);
+        let way = address.as_ref().and_then(|address| host.link(&format!("{DEVICES}/{address}.0")).ok()?);
+        Place { who, address, way }
+    };
+    found.into_iter().map(place).collect()
 }
 
-/// The lines of PCIe errors in the kernel's log, by the device that reports them.
-fn errors_by_device(host: &Host) -> BTreeMap<String, Vec<String>> {
-    let mut by_device: BTreeMap<String, Vec<String>> = BTreeMap::new();
+impl Logged {
+    /// By the name of NVIDIA's driver or by NVIDIA's number, 10de.
+    fn is_of_nvidia(&self) -> bool {
+        self.lines.iter().any(|line| line.contains("nvidia ") || line.contains("[10de:"))
+    }
+
+    /// Of the port's own end of a link: no device behind it is named.
+    fn is_of_port(&self) -> bool {
+        self.lines.iter().all(|line| line.contains("pcieport "))
+    }
+}
+
+/// The lines of PCIe errors in the kernel's log, by the device that sent them: a port says `AER:
+/// Corrected error received: 0000:01:00.0`, and then the device itself is named.
+fn errors_by_source(host: &Host) -> Vec<Logged> {
+    let mut found: Vec<Logged> = Vec::new();
     for line in host.kernel_lines(&["AER: ", "PCIe Bus Error"]) {
         // With its function, `0000:02:00.0:`, so that the journal's time of day is none.
         let is_address = |word: &&str| {
-            let function = word.trim_end_matches(':').rsplit_once('.').map(|(_, function)| function.len());
-            word.matches(':').count() >= 2 && function == Some(1)
+            let function = word.rsplit_once('.').map(|(_, function)| function.len());
+            word.matches(':').count() >= 2 && function == Some(1) && pci_address(word).is_some()
         };
-        let address = line.split_whitespace().filter(is_address).find_map(pci_address);
-        if let Some(address) = address.filter(|_| line.contains("rror")) {
-            by_device.entry(address).or_default().push(line);
+        let mut words = line.split_whitespace().map(|word| word.trim_end_matches([':', ',']));
+        let Some(source) = words.rfind(is_address).filter(|_| line.contains("rror")) else {
+            continue;
+        };
+        let source = source.to_ascii_lowercase();
+        match found.iter_mut().find(|logged| logged.source == source) {
+            Some(logged) => logged.lines.push(line),
+            None => found.push(Logged { source, lines: vec![line] }),
         }
     }
-    by_device
-}
-
-fn in_log(address: &str, lines: Vec<String>) -> Finding {
-    let title =
-        format!("the PCIe device {address} had errors: {} in the kernel's log", count(lines.len(), "line"));
-    lines.into_iter().take(3).fold(Finding::new("gpu.link-errors", title), Finding::seen)
+    found
 }

@@ -5,6 +5,7 @@ mod clocks;
 mod device_files;
 mod devices;
 mod driver;
+mod fabric;
 mod holders;
 mod install;
 mod link;
@@ -15,6 +16,7 @@ mod mig;
 mod mixed;
 mod mode;
 mod peer;
+mod refused;
 mod together;
 mod visible;
 
@@ -38,6 +40,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &visible::CHECK,
     &mixed::CHECK,
     &mode::CHECK,
+    &fabric::CHECK,
     &mig::CHECK,
     &memory::CHECK,
     &memory_errors::CHECK,

@@ -1,8 +1,9 @@
 //! Modes of a card that an administrator sets: the compute mode, which may allow one program or none,
 //! and persistence, which keeps the driver ready between programs.
 
+use super::holders;
 use crate::checks::{Answer, Check};
-use crate::facts::{Gpu, Host, pci_address};
+use crate::facts::{Gpu, GpuProcess, Host, pci_address};
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
 
@@ -53,6 +54,23 @@ fn sleeps(host: &Host, gpu: &Gpu) -> bool {
     status.is_some_and(|status| status.trim() == "suspended")
 }
 
+/// NVIDIA's service that lets several programs compute on one card as if they were one.
+fn is_mps_server(process: &GpuProcess) -> bool {
+    process.name.as_deref().is_some_and(|name| holders::short(name).starts_with("nvidia-cuda-mps-server"))
+}
+
+/// Exclusive mode is what NVIDIA recommends beside that service: new programs go through it.
+fn shared_by_mps(who: &str) -> Finding {
+    let title =
+        format!("{who} is in exclusive mode for NVIDIA's MPS server, through which programs share it");
+    Finding::new("gpu.exclusive", title)
+        .status(Status::Info)
+        .because("with MPS the server alone has the card, and the programs of its user compute through it")
+        .remedy(
+            "nothing, if the server is yours; a program of another user waits until its programs have ended",
+        )
+}
+
 fn exclusive(host: &Host, intent: &Intent, gpu: &Gpu, mode: &str) -> Option<Finding> {
     let who = super::label(gpu);
     let finding = match mode {
@@ -61,8 +79,11 @@ fn exclusive(host: &Host, intent: &Intent, gpu: &Gpu, mode: &str) -> Option<Find
             Finding::new("gpu.exclusive", title).status(super::stops(host, intent, gpu))
         }
         "exclusive_process" | "exclusive_thread" => {
-            let holder = gpu.processes().unwrap_or_default().into_iter().next();
-            match holder {
+            let holders = gpu.processes().unwrap_or_default();
+            if holders.iter().any(is_mps_server) {
+                return Some(shared_by_mps(&who));
+            }
+            match holders.into_iter().next() {
                 Some(process) => {
                     let name = process.name.unwrap_or_else(|| "of another user".to_owned());
                     let title = format!(

@@ -63,6 +63,12 @@ fn unreadable(words: &str) -> Option<Finding> {
 }
 
 fn stopped_at(words: &str, token: &str) -> Finding {
+    if token.starts_with("MIG-") {
+        let title = format!(
+            "CUDA_VISIBLE_DEVICES=\"{words}\" names an instance (MIG), and no GPU is divided into any"
+        );
+        return unset(Finding::new("gpu.visible-unreadable", title));
+    }
     let title = format!("CUDA_VISIBLE_DEVICES=\"{words}\" cannot be read at \"{token}\"");
     unset(Finding::new("gpu.visible-unreadable", title))
 }
@@ -81,6 +87,9 @@ fn seen(words: &str, gpus: &[Gpu]) -> Result<Vec<usize>, String> {
                 None => return Err(token.to_owned()),
             }
         } else if token.starts_with("MIG-") {
+            if gpus.iter().all(is_whole) {
+                return Err(token.to_owned());
+            }
             continue;
         } else {
             let index = token.parse::<usize>().ok().filter(|index| *index < gpus.len());
@@ -92,6 +101,12 @@ fn seen(words: &str, gpus: &[Gpu]) -> Result<Vec<usize>, String> {
         seen.push(index);
     }
     Ok(seen)
+}
+
+/// Whether a card is known not to be divided into instances: it is not, or it is of a kind that cannot
+/// be (3 is NVML's "not supported").
+fn is_whole(gpu: &Gpu) -> bool {
+    gpu.mig() == Ok(false) || gpu.error("mig_mode") == Some(3)
 }
 
 fn subset(words: &str, seen: &[usize], gpus: &[Gpu], intent: &Intent) -> Option<Finding> {
@@ -139,15 +154,18 @@ fn order(host: &Host) -> Answer {
     {
         return Ok(Vec::new());
     }
-    let names: Vec<String> = host.gpus()?.iter().filter_map(|gpu| gpu.name().ok()).collect();
-    if names.windows(2).all(|pair| pair[0] == pair[1]) {
+    let mut gpus = host.gpus()?;
+    gpus.retain(|gpu| gpu.lost().is_none());
+    let names: Vec<(usize, String)> =
+        gpus.iter().filter_map(|gpu| Some((gpu.index, gpu.name().ok()?))).collect();
+    if names.windows(2).all(|pair| pair[0].1 == pair[1].1) {
         return Ok(Vec::new());
     }
     let title = "GPUs of several kinds: other programs may number them otherwise than nvidia-smi and yolo";
     let finding = Finding::new("gpu.order", title).command("export CUDA_DEVICE_ORDER=PCI_BUS_ID").change(
         Change::Variable { name: "CUDA_DEVICE_ORDER".to_owned(), value: Some("PCI_BUS_ID".to_owned()) },
     );
-    let numbered = names.iter().enumerate().map(|(index, name)| format!("GPU {index}: {name}"));
+    let numbered = names.iter().map(|(index, name)| format!("GPU {index}: {name}"));
     Ok(vec![numbered.fold(finding, Finding::seen)])
 }
 
@@ -172,6 +190,21 @@ mod tests {
         {
             assert_eq!(seen(words, &gpus()), Err(token.to_owned()), "{words}");
         }
+    }
+
+    #[test]
+    fn an_instance_needs_a_card_that_may_be_divided() {
+        let gpus = |mode: serde_json::Value| {
+            let devices = json!([{ "mig_mode": mode }, { "mig_mode": { "error": 3 } }]);
+            Host::from_value(json!({ "version": 1, "nvml": { "devices": devices } }))
+                .unwrap()
+                .0
+                .gpus()
+                .unwrap()
+        };
+        assert_eq!(seen("MIG-1", &gpus(json!(true))), Ok(Vec::new()));
+        assert_eq!(seen("MIG-1", &gpus(json!({ "error": 999 }))), Ok(Vec::new()));
+        assert_eq!(seen("MIG-1", &gpus(json!(false))), Err("MIG-1".to_owned()));
     }
 
     proptest! {

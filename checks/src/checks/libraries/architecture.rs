@@ -46,7 +46,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         && best.is_none()
         && BUILDS.iter().all(|build| !cards.iter().all(|c| serves(build, c)))
     {
-        findings.push(no_common_build(&cards, intent));
+        let installed = host.libtorch().ok().flatten().and_then(|libtorch| libtorch.build());
+        findings.push(no_common_build(host, &cards, intent, installed));
     }
     let libtorch = match host.libtorch() {
         Ok(libtorch) => libtorch,
@@ -160,13 +161,14 @@ fn unserved(card: &Cards) -> Finding {
     Finding::new("libraries.gpu-unserved", title)
 }
 
-fn no_common_build(cards: &[Cards], intent: &Intent) -> Finding {
+fn no_common_build(host: &Host, cards: &[Cards], intent: &Intent, installed: Option<&Build>) -> Finding {
     let names: Vec<String> = cards.iter().map(Cards::label).collect();
     let title = format!("no one build of libtorch serves {}", names.join(" and "));
     // Only a run that takes both cards fails.
     let status = if intent.devices.len() > 1 { Status::Error } else { Status::Warning };
     let mut finding = Finding::new("libraries.no-common-build", title).status(status);
-    let mut most: &[String] = &[];
+    let mut best: Option<&(&Build, Vec<String>)> = None;
+    let driver = host.driver_version().map_or(u32::MAX, |version| version.major());
     let served: Vec<(&Build, Vec<String>)> = BUILDS
         .iter()
         .rev()
@@ -175,19 +177,32 @@ fn no_common_build(cards: &[Cards], intent: &Intent) -> Finding {
             (build, served.flat_map(|card| card.numbers.iter().map(usize::to_string)).collect())
         })
         .collect();
-    for (build, numbers) in served.iter().filter(|(_, numbers)| !numbers.is_empty()) {
+    for one in served.iter().filter(|(_, numbers)| !numbers.is_empty()) {
+        let (build, numbers) = one;
         finding = finding.seen(format!(
             "{} serves GPU{} {}",
             build.name,
             if numbers.len() == 1 { "" } else { "s" },
             numbers.join(", ")
         ));
-        // The newest build that serves the most cards.
-        if numbers.len() > most.len() {
-            most = numbers;
+        // The newest build that serves the most cards, of those that this driver runs.
+        let is_more = best.is_none_or(|(_, most)| numbers.len() > most.len());
+        if is_more && build.runs_on(driver) {
+            best = Some(one);
         }
     }
-    finding.command(format!("yolo train --device {} …", most.join(",")))
+    let Some((build, numbers)) = best else { return finding };
+    // The build that is there may serve the other cards alone.
+    let serves_these = |installed: &Build| {
+        let of_these =
+            |card: &&Cards| card.numbers.iter().any(|number| numbers.contains(&number.to_string()));
+        cards.iter().filter(of_these).all(|card| serves(installed, card))
+    };
+    let finding = match installed {
+        Some(installed) if !serves_these(installed) => super::install(host, build, finding),
+        _ => finding,
+    };
+    finding.command(format!("yolo train --device {} …", numbers.join(",")))
 }
 
 fn dotted((major, minor): Capability) -> String {

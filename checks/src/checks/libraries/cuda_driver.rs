@@ -1,7 +1,8 @@
 //! Whether the driver runs the CUDA that libtorch was built for. The driver's own CUDA version need
 //! not be as high: within one generation (12.x, 13.x) any driver of that generation's first branch
 //! or later runs every minor version, though without what came later. So 12.8 runs on driver 525,
-//! and only a driver older than the whole generation stops it.
+//! and only a driver older than the whole generation stops it, unless the loader takes a newer libcuda
+//! of `cuda-compat`, with which cards of a data centre run what their driver is too old for.
 
 use crate::builds::{self, Serves, least_driver};
 use crate::checks::{Answer, Check};
@@ -42,6 +43,15 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let least = least_driver(major);
     if driver.major() < least && is_told {
         return Ok(Vec::new());
+    }
+    if let Some((path, version)) = super::libcuda::of_compat(host)
+        && driver.major() < least
+        && version.major() >= least
+        && !super::libcuda::has_geforce(host)
+    {
+        let title =
+            format!("driver {driver} runs libtorch's CUDA {major}.{minor} through cuda-compat {version}");
+        return Ok(vec![Finding::ok("libraries.cuda", title).seen(path)]);
     }
     if driver.major() < least {
         let title =

@@ -4,9 +4,10 @@
 
 use crate::checks::gpu::is_native_linux;
 use crate::checks::{Answer, Check};
-use crate::facts::{Host, NvmlState};
+use crate::facts::{Gpu, Host, Library, NvmlState, Version};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::quoted::quoted;
 
 pub(super) static CHECK: Check = Check {
     question: "Does the loader find the driver's libcuda?",
@@ -29,13 +30,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(vec![missing(host)]);
     };
     let folder = first.path.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let real = first.real.as_deref().unwrap_or_default();
-    let is_stub = [folder, real].iter().any(|path| path.split('/').any(|part| part == "stubs"));
-    let is_compat = [folder, real].iter().any(|path| path.split('/').any(|part| part == "compat"));
-    let geforce = host.gpus()?.iter().any(|gpu| gpu.name().is_ok_and(|name| name.contains("GeForce")));
-    let title = if is_stub {
+    let title = if lies_in(&first, "stubs") {
         format!("the loader takes the toolkit's stub {} for the driver's libcuda", first.path)
-    } else if is_compat && geforce {
+    } else if lies_in(&first, "compat") && has_geforce(host) {
         format!("the loader takes {} of cuda-compat, which GeForce cards refuse", first.path)
     } else {
         return Ok(Vec::new());
@@ -44,10 +41,31 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let variable = host.env("LD_LIBRARY_PATH").ok().flatten().unwrap_or_default();
     let kept: Vec<&str> = variable.split(':').filter(|entry| entry.trim_end_matches('/') != folder).collect();
     Ok(vec![if kept.len() < variable.split(':').count() {
-        finding.command(format!("export LD_LIBRARY_PATH={}", kept.join(":")))
+        finding.command(format!("export LD_LIBRARY_PATH={}", quoted(&kept.join(":"))))
     } else {
         finding.seen(format!("LD_LIBRARY_PATH is \"{variable}\""))
     }])
+}
+
+/// Whether a library lies in a folder of this name, or leads there.
+fn lies_in(library: &Library, folder: &str) -> bool {
+    let real = library.real.as_deref().unwrap_or_default();
+    [library.path.as_str(), real].iter().any(|path| path.split('/').any(|part| part == folder))
+}
+
+/// Path and version of the libcuda that the loader takes, where it is that of `cuda-compat`.
+pub(super) fn of_compat(host: &Host) -> Option<(String, Version)> {
+    let first = host.library(NAME).ok()?.into_iter().next().filter(|first| lies_in(first, "compat"))?;
+    // The name of the file itself ends with its version: libcuda.so.580.65.06.
+    let of_name = || first.real.as_deref()?.rsplit_once(".so.").map(|(_, version)| version.to_owned());
+    let version = first.version.clone().filter(|version| version.contains('.')).or_else(of_name)?;
+    Some((first.path.clone(), Version::find(&version)?))
+}
+
+/// Whether a card is one that refuses `cuda-compat`.
+pub(super) fn has_geforce(host: &Host) -> bool {
+    let is_geforce = |gpu: &Gpu| gpu.name().is_ok_and(|name| name.contains("GeForce"));
+    host.gpus().is_ok_and(|gpus| gpus.iter().any(is_geforce))
 }
 
 fn missing(host: &Host) -> Finding {

@@ -6,6 +6,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Host, Libtorch, Variant};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::quoted::quoted;
 
 pub(super) static CHECK: Check = Check {
     question: "Is libtorch whole?",
@@ -83,11 +84,10 @@ fn with_glibc(libtorch: &Libtorch, names: &[String]) -> Option<Finding> {
         format!("{}/lib holds parts of another system's C library: {}", libtorch.root, parts.join(", "));
     let finding = Finding::new("libraries.bundled-glibc", title);
     let lib = &libtorch.root;
-    Some(
-        parts.iter().fold(finding, |finding, part| {
-            finding.command(format!("mv {lib}/lib/{part} {lib}/lib/{part}.off"))
-        }),
-    )
+    Some(parts.iter().fold(finding, |finding, part| {
+        let file = format!("{lib}/lib/{part}");
+        finding.command(format!("mv {} {}", quoted(&file), quoted(&format!("{file}.off"))))
+    }))
 }
 
 /// PyTorch's zip files of debug builds say so in their names, and bring their symbols along.

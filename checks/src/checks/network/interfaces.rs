@@ -37,7 +37,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     for choice in &named {
         let status = if several || intent.ranks_here() > 1 { Status::Error } else { Status::Warning };
         let taken: Vec<&&Interface> = up.iter().filter(|one| choice.takes(&one.name)).collect();
-        let finding = if taken.is_empty() {
+        let silent = interfaces.iter().find(|one| !choice.is_exclusion() && choice.takes(&one.name));
+        let finding = if let (true, Some(one)) = (taken.is_empty(), silent) {
+            silent_one(choice, one, status)
+        } else if taken.is_empty() {
             let names: Vec<&str> = up.iter().map(|one| one.name.as_str()).collect();
             let title =
                 format!("{} names {}, and no interface here is called so", choice.place, choice.value);
@@ -64,6 +67,19 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         findings.extend(guess(&up, best));
     }
     Ok(findings)
+}
+
+/// An interface that is there and leads nowhere: it is down, or has no address.
+fn silent_one(choice: &Choice, one: &Interface, status: Status) -> Finding {
+    let name = &one.name;
+    let (state, remedy) = if one.up == Some(false) {
+        ("down", "bring it up, see its cable and switch, or name another interface")
+    } else {
+        ("without an address", "give it an address, or name another interface")
+    };
+    let title = format!("{} names {}, and {name} is {state}", choice.place, choice.value);
+    let finding = Finding::new("network.interface-unknown", title).status(status).remedy(remedy);
+    if one.up == Some(false) { finding.command(format!("sudo ip link set {name} up")) } else { finding }
 }
 
 /// What NCCL may take by itself, where that can be wrong.

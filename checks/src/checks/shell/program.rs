@@ -6,6 +6,7 @@ use crate::facts::Host;
 use crate::facts::view::data_set::join;
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
+use crate::quoted::quoted;
 
 pub(super) static CHECK: Check = Check {
     question: "Does the word `yolo` start this program?",
@@ -54,5 +55,11 @@ fn finding(host: &Host, ours: &str, other: &str, folders: &[&str]) -> Finding {
     let finding = Finding::new("shell.other-yolo", title).seen(format!("this program is {ours}"));
     // Started by its path, as `cargo run` does, it need not be on PATH.
     let finding = if listed { finding } else { finding.status(Status::Info) };
-    finding.command(format!("alias yolo='{ours}'"))
+    // The alias is read as a command again, so that a path that needs quotes needs them twice.
+    let word = quoted(ours);
+    finding.command(if word == ours {
+        format!("alias yolo={word}")
+    } else {
+        format!("alias yolo=\"{word}\"")
+    })
 }

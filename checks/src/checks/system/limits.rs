@@ -1,5 +1,6 @@
 //! Whether the limits of this shell allow what ranks open and lock.
 
+use super::raise::{Limit, raise};
 use crate::checks::{Answer, Check, count};
 use crate::facts::Host;
 use crate::finding::{Finding, Status};
@@ -29,11 +30,15 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         let ranks = count(intent.ranks_here(), "rank");
         let title = format!("this shell may open {files} files; {ranks} and their loaders need about {need}");
         let status = if intent.run && files < need / 2 { Status::Error } else { Status::Warning };
-        findings.push(
-            Finding::new("system.open-files", title)
-                .status(status)
-                .command(format!("ulimit -n {}", need.max(4096))),
-        );
+        let limit = Limit {
+            resource: "Max open files",
+            need,
+            wanted: need.max(4096),
+            flag: "-n",
+            item: "nofile",
+            unit: "LimitNOFILE",
+        };
+        findings.push(raise(host, Finding::new("system.open-files", title).status(status), &limit));
     }
     let has_infiniband =
         host.folder("/sys/class/infiniband").is_ok_and(|names| names.is_some_and(|names| !names.is_empty()));
@@ -43,10 +48,16 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     {
         let title =
             format!("this shell may lock {} KB of memory, and NCCL locks more for InfiniBand", locked >> 10);
-        let is_container = host.exists("/.dockerenv").unwrap_or(false);
-        let command = if is_container { "docker run --ulimit memlock=-1 …" } else { "ulimit -l unlimited" };
         let status = if intent.has_several_nodes() { Status::Error } else { Status::Warning };
-        findings.push(Finding::new("system.locked-memory", title).status(status).command(command));
+        let limit = Limit {
+            resource: "Max locked memory",
+            need: LOCKED,
+            wanted: u64::MAX,
+            flag: "-l",
+            item: "memlock",
+            unit: "LimitMEMLOCK",
+        };
+        findings.push(raise(host, Finding::new("system.locked-memory", title).status(status), &limit));
     }
     if host.soft_limit("Max stack size") == Ok(u64::MAX) {
         findings.push(Finding::new("system.stack", "the stack of a thread is without a limit in this shell"));

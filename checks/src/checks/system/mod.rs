@@ -4,6 +4,7 @@ pub(super) mod leftovers;
 mod limits;
 mod numa;
 mod platform;
+mod raise;
 mod session;
 
 use super::Check;

@@ -8,6 +8,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::{FileSystem, Host};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::quoted::quoted;
 
 /// Types of file systems that lead to Windows.
 const OF_WINDOWS: [&str; 4] = ["9p", "drvfs", "v9fs", "virtiofs"];
@@ -66,12 +67,13 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             finding = finding.seen(format!("so is {what}: {path}"));
         }
         let folder = folder_of(path);
-        let finding = finding.command(format!("cp -r '{folder}' ~/"));
+        let finding = finding.command(format!("cp -r {} ~/", quoted(folder)));
         let copy = path.get(folder.rfind('/').map_or(0, |at| at + 1)..).filter(|_| folder != path);
         findings.push(match copy.filter(|_| Some(path) == data.as_ref()) {
             Some(copy) => finding.remedy(format!(
                 "copy it to the Linux side, such as below your home folder; where `path:` in the copied yaml \
-                     names the Windows drive, change it to the copy; and train with --data ~/{copy}"
+                     names the Windows drive, change it to the copy; and train with --data {}",
+                quoted(&format!("~/{copy}"))
             )),
             None => finding,
         });

@@ -5,6 +5,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::quoted::quoted;
 
 /// Names that were meant to be `.wslconfig`.
 const MISTAKEN: [&str; 5] = [".wslconfig.txt", "wslconfig", "wslconfig.txt", ".wslconf", ".wslconfig.ini"];
@@ -48,7 +49,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let finding = wrong[1..].iter().fold(finding, |finding, path| finding.seen(format!("nor {path}")));
     let command = match (&profile, host.wslconfig()) {
         (Ok(profile), Ok(config)) if !config.is_there && !windows => {
-            Some(format!("mv '{first}' '{profile}/.wslconfig'"))
+            Some(format!("mv {} {}", quoted(first), quoted(&format!("{profile}/.wslconfig"))))
         }
         _ => None,
     };

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::facts::answer::{Fact, Places, Unknown};
+use crate::facts::answer::{Fact, Kind, Places, Unknown};
 use crate::facts::host::Host;
 
 /// The data set that the program makes: under this very word, whatever else has its name.
@@ -35,6 +35,8 @@ pub(crate) enum Described {
     Named,
     /// No file; the places that were tried.
     Missing(Vec<String>),
+    /// A file that this user may not read.
+    Forbidden(String),
     /// A file that is no table of YAML, and why.
     Garbled(String, String),
     /// A description.
@@ -72,6 +74,9 @@ impl Host {
                 Ok(Some(text)) => return Ok(self.described(path, &text, &places)),
                 // The images of a data set that was fetched lie in a folder of its name.
                 Err(_) if is_fetched(word) && self.folder(&path).is_ok_and(|names| names.is_some()) => {}
+                Err(why) if is_forbidden(&why) || self.may_not_read(&path) => {
+                    return Ok(Described::Forbidden(path));
+                }
                 // What cannot be read as a text is no yaml: too large, or a folder.
                 Err(why) if self.stat(&path).is_ok_and(|stat| stat.is_some()) => {
                     return Ok(Described::Garbled(path, why.0));
@@ -84,6 +89,12 @@ impl Host {
             }
         }
         Ok(if is_fetched(word) { Described::Named } else { Described::Missing(tried) })
+    }
+
+    /// Whether a file is there whose permissions keep this user from reading it.
+    fn may_not_read(&self, path: &str) -> bool {
+        let stat = self.stat(path).ok().flatten();
+        stat.is_some_and(|stat| stat.kind == Kind::File && stat.readable == Some(false))
     }
 
     fn described(&self, yaml: String, text: &str, places: &Places) -> Described {
@@ -263,6 +274,12 @@ pub(crate) fn drive_path(path: &str) -> Option<(char, &str)> {
     (letters.next() == Some(':')).then_some(())?;
     let rest = letters.as_str();
     rest.starts_with(['\\', '/']).then_some((drive, rest))
+}
+
+/// Whether the system said so, in its own words.
+fn is_forbidden(why: &Unknown) -> bool {
+    let why = why.0.to_ascii_lowercase();
+    ["permission denied", "access is denied"].iter().any(|words| why.contains(words))
 }
 
 /// `voc`, `VOC.yaml` and `data/VOC.yaml` are one data set.

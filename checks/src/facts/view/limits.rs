@@ -10,10 +10,19 @@ impl Host {
     /// The soft limit of a resource by the name that the kernel gives it, such as `Max open files`
     /// or `Max locked memory`; `u64::MAX` is unlimited.
     pub fn soft_limit(&self, resource: &str) -> Fact<u64> {
+        self.limit(resource, 0)
+    }
+
+    /// The hard limit of a resource, up to which a process may raise its own soft one.
+    pub fn hard_limit(&self, resource: &str) -> Fact<u64> {
+        self.limit(resource, 1)
+    }
+
+    fn limit(&self, resource: &str, column: usize) -> Fact<u64> {
         let path = "/proc/self/limits";
         let text = self.text(path)?.ok_or_else(|| Unknown(format!("{path} is not there")))?;
         text.lines()
-            .find_map(|line| parse(line.strip_prefix(resource)?.split_whitespace().next()?))
+            .find_map(|line| parse(line.strip_prefix(resource)?.split_whitespace().nth(column)?))
             .ok_or_else(|| Unknown(format!("{path} does not tell \"{resource}\"")))
     }
 }
@@ -38,6 +47,7 @@ mod tests {
         let (host, _) = Host::from_value(recording).unwrap();
         assert_eq!(host.soft_limit("Max open files"), Ok(1024));
         assert_eq!(host.soft_limit("Max core file size"), Ok(u64::MAX));
+        assert_eq!(host.hard_limit("Max open files"), Ok(1_048_576));
         assert!(host.soft_limit("Max locked memory").is_err());
     }
 }

@@ -36,6 +36,11 @@ impl Told {
         }
     }
 
+    /// A card that answers no more.
+    fn lost(&mut self, device: usize, code: i64) {
+        self.put(device, "error", code);
+    }
+
     fn version_of_cuda(&mut self, text: &str) {
         let mut parts = text.trim().split('.').map(str::parse::<u64>);
         if let (Some(Ok(major)), Some(Ok(minor))) = (parts.next(), parts.next())
@@ -113,22 +118,45 @@ fn failed(text: &str) -> Option<Value> {
     CAUSES.iter().find(|(words, _)| text.contains(words)).map(|(_, code)| json!({ "error": code }))
 }
 
-/// `Unable to determine the device handle for GPU3: 0000:C1:00.0: Unknown Error`. Most versions of the
-/// tool leave the number out, and then `index` is null: the card's place in the list is not its number.
+/// `Unable to determine the device handle for GPU3: 0000:C1:00.0: Unknown Error`, with a small `gpu` from
+/// old versions. Most versions of the tool leave the number out, and then `index` is null: the card's
+/// place in the list is not its number.
 fn unopened(line: &str) -> Option<Value> {
-    let (_, rest) = line.split_once("Unable to determine the device handle for GPU")?;
+    let (_, rest) = line.split_once("Unable to determine the device handle for ")?;
+    let rest = rest.strip_prefix("GPU").or_else(|| rest.strip_prefix("gpu"))?;
+    let code = match rest {
+        why if why.contains("insufficiently powered") => 8,
+        why if why.contains("reset") => 16,
+        _ => 15,
+    };
     let mut words = rest.split_whitespace().map(|word| word.trim_end_matches(':')).peekable();
     let index = words.next_if(|word| !word.contains(':')).and_then(|word| word.parse::<u64>().ok());
-    let mut card = json!({ "error": if line.contains("reset") { 16 } else { 15 }, "index": index });
+    let mut card = json!({ "error": code, "index": index });
     if let Some(address) = words.next().filter(|word| pci_address(word).is_some()) {
         card["pci_bus_id"] = address.into();
     }
     Some(card)
 }
 
+/// What stands in place of a card's values once it answers no more, as NVML's error.
+fn lost_words(value: &str) -> Option<i64> {
+    match value.trim().trim_start_matches('[').trim_end_matches(']') {
+        "GPU is lost" => Some(15),
+        "GPU requires reset" => Some(16),
+        _ => None,
+    }
+}
+
 /// Puts cards that cannot be opened where their numbers are: one that names its own, and those that are
 /// as many as the gaps of the list. The others stand after those that answer.
-fn place(devices: &mut Vec<Value>, lost: Vec<Value>) {
+fn place(devices: &mut Vec<Value>, mut lost: Vec<Value>) {
+    // A card that one output lists as lost, and another by its address.
+    let address = |card: &Value| card["pci_bus_id"].as_str().and_then(pci_address);
+    let is_marked = |card: &Value| {
+        let same = |device: &&Value| address(device).is_some() && address(device) == address(card);
+        devices.iter().find(same).is_some_and(|device| !device["error"].is_null())
+    };
+    lost.retain(|card| !is_marked(card));
     let is_gap = |device: &Value| device.as_object().is_some_and(Map::is_empty);
     let fills = devices.iter().filter(|device| is_gap(device)).count() == lost.len();
     for mut card in lost {
@@ -221,6 +249,30 @@ mod tests {
         assert_eq!(of(numbered), json!({ "devices": [card] }));
         assert_eq!(nvml(json!({ "nvidia-smi": null })), Some(Value::Null));
         assert_eq!(nvml(json!({})), None);
+    }
+
+    #[test]
+    fn an_unopened_card_is_known_in_each_versions_words() {
+        let code = |line: &str| unopened(line).map(|card| card["error"].clone());
+        for (why, error) in [
+            ("GPU 0000:0B:00.0: Unknown Error", 15),
+            ("gpu 0000:0B:00.0: Unknown Error", 15),
+            ("GPU 0000:09:00.0: Unable to communicate with GPU because it is insufficiently powered.", 8),
+            ("GPU 0000:09:00.0: GPU requires reset.", 16),
+        ] {
+            let line = format!("Unable to determine the device handle for {why}");
+            assert_eq!(code(&line), Some(error.into()), "{why}");
+        }
+        assert_eq!(code("Unable to determine the state"), None);
+    }
+
+    #[test]
+    fn a_card_is_lost_once_however_many_outputs_say_so() {
+        let table = "|   0  ERR!                ERR! | 00000000:C1:00.0 ERR! |                 ERR! |\n\
+                     |ERR!  ERR! ERR!    ERR! / ERR! |  GPU is lost         |    ERR!         ERR! |\n";
+        let lost = "Unable to determine the device handle for GPU 0000:C1:00.0: GPU is lost.\n";
+        let told = nvml(json!({ "nvidia-smi": table, "nvidia-smi -L": lost })).unwrap();
+        assert_eq!(told["devices"], json!([{ "error": 15, "pci_bus_id": "00000000:C1:00.0" }]));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Told, compute_mode, flag, mebibytes, milliwatts, number, performance_state};
+use super::{Told, compute_mode, flag, lost_words, mebibytes, milliwatts, number, performance_state};
 
 pub(super) fn read(line: &str, text: &str, told: &mut Told) {
     let Some((_, rest)) = line.split_once("--query-gpu=") else { return };
@@ -27,6 +27,9 @@ pub(super) fn read(line: &str, text: &str, told: &mut Told) {
 }
 
 fn answer(index: usize, asked: &str, value: &str, told: &mut Told) {
+    if let Some(code) = lost_words(value) {
+        return told.lost(index, code);
+    }
     let known: Option<(&str, Option<Value>)> = Some(match asked {
         "name" | "gpu_name" => ("name", Some(value.into())),
         "uuid" | "gpu_uuid" => ("uuid", Some(value.into())),

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Told, compute_mode, flag, mebibytes, milliwatts, number, performance_state};
+use super::{Told, compute_mode, flag, lost_words, mebibytes, milliwatts, number, performance_state};
 
 /// The bit of nvml.h for each reason that holds the clocks down.
 const REASONS: [(&str, u64); 6] = [
@@ -61,6 +61,9 @@ fn answer(card: usize, path: &[&str], name: &str, value: &str, told: &mut Told) 
         if let Some(answer) = answer {
             told.put(card, name, answer);
         }
+    }
+    if let Some(code) = lost_words(value) {
+        return told.lost(card, code);
     }
     let under = |heading: &str| path.contains(&heading);
     match name {

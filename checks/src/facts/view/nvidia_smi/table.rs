@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Told, compute_mode, flag, mebibytes, number, performance_state};
+use super::{Told, compute_mode, flag, lost_words, mebibytes, number, performance_state};
 
 pub(super) fn read(text: &str, told: &mut Told) {
     let (mut card, mut row) = (None, 0);
@@ -58,7 +58,10 @@ fn first_row(cells: &[&str], told: &mut Told) -> Option<usize> {
     let index = index.parse::<usize>().ok().filter(|index| *index < 64)?;
     let address = bus.split_whitespace().next().filter(|address| address.matches(':').count() == 2)?;
     let (name, mode) = name.trim().rsplit_once(char::is_whitespace)?;
-    told.put(index, "name", name.trim());
+    // What a lost card can no longer tell is printed so.
+    if name.trim() != "ERR!" {
+        told.put(index, "name", name.trim());
+    }
     told.put(index, "pci_bus_id", address);
     match mode {
         "TCC" => told.put(index, "driver_model", "WDM"),
@@ -78,6 +81,14 @@ fn first_row(cells: &[&str], told: &mut Told) -> Option<usize> {
 /// `N/A  48C  P8  3W / N/A | 161MiB / 8192MiB | N/A  Default`
 fn second_row(index: usize, cells: &[&str], told: &mut Told) {
     let [state, memory, mode] = cells else { return };
+    // A broken fan is an `ERR!` too: only the card itself says this in place of its memory.
+    let is_dumb = || {
+        *memory == "Unknown Error"
+            && state.split_whitespace().all(|word| matches!(word, "ERR!" | "/" | "N/A"))
+    };
+    if let Some(code) = lost_words(memory).or_else(|| is_dumb().then_some(999)) {
+        return told.lost(index, code);
+    }
     let mut words = state.split_whitespace();
     let temperature = words.clone().find_map(|word| word.strip_suffix('C').and_then(number));
     if let Some(temperature) = temperature {
@@ -161,6 +172,27 @@ mod tests {
 |    0   N/A  N/A      1100      G   /usr/lib/xorg/Xorg                                4MiB |
 +-----------------------------------------------------------------------------------------+
 ";
+
+    #[test]
+    fn a_lost_card_is_no_card_with_an_odd_name() {
+        let text = "\
+|   0  NVIDIA A10           Off | 00000000:3B:00.0 Off |                  N/A |
+|ERR!   41C    P8    20W / 150W |      4MiB / 23028MiB |      0%      Default |
+|   1  ERR!                ERR! | 00000000:5E:00.0 ERR! |                 ERR! |
+|ERR!  ERR! ERR!    ERR! / ERR! |  GPU is lost         |    ERR!         ERR! |
+|   2  NVIDIA A10           Off | 00000000:5F:00.0 Off |                  N/A |
+|ERR!  ERR! ERR!    ERR! / ERR! |  Unknown Error       |    ERR!         ERR! |
+";
+        let mut told = Told::default();
+        read(text, &mut told);
+        // The first has a broken fan, no more.
+        assert_eq!(told.devices[&0].get("error"), None);
+        assert_eq!(
+            Value::from(told.devices[&1].clone()),
+            json!({ "error": 15, "pci_bus_id": "00000000:5E:00.0" })
+        );
+        assert_eq!(told.devices[&2]["error"], 999);
+    }
 
     #[test]
     fn the_table_tells_cards_instances_and_processes() {

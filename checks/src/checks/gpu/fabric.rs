@@ -1,0 +1,108 @@
+//! Whether NVIDIA's Fabric Manager runs where GPUs are joined by NVSwitch. nvidia-smi shows all GPUs
+//! without it, and CUDA starts on none (pytorch#35710). A container or a virtual machine leaves it to the
+//! machine around it.
+
+use crate::checks::{Answer, Check};
+use crate::facts::{Fact, Host, NvmlState};
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+pub(super) static CHECK: Check = Check {
+    question: "Does Fabric Manager run where GPUs are joined by NVSwitch?",
+    reports: &["gpu.fabric-manager"],
+    preflight: true,
+    run,
+};
+
+const DEVICES: &str = "/sys/bus/pci/devices";
+const SERVICE: &str = "nvidia-fabricmanager";
+/// Where packages put the service.
+const UNITS: [&str; 2] = [
+    "/usr/lib/systemd/system/nvidia-fabricmanager.service",
+    "/lib/systemd/system/nvidia-fabricmanager.service",
+];
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    if intent.cpu
+        || !super::is_native_linux(host)
+        || host.is_container()
+        || host.nvml_state()? != NvmlState::Ready
+        // Switches join the modules of a server's board, never a single card.
+        || host.gpus()?.len() < 2
+        || !has_switch(host)?
+    {
+        return Ok(Vec::new());
+    }
+    // Without systemd nothing tells.
+    let Some(answer) = host.command(&["systemctl", "is-active", SERVICE])? else { return Ok(Vec::new()) };
+    let state = answer.text().trim().to_owned();
+    if !matches!(state.as_str(), "inactive" | "failed" | "unknown") {
+        return Ok(Vec::new());
+    }
+    let title =
+        "the GPUs are joined by NVSwitch, but NVIDIA's Fabric Manager does not run: CUDA will not start";
+    let finding =
+        Finding::new("gpu.fabric-manager", title).seen(format!("systemctl is-active {SERVICE}: {state}"));
+    let installed = if state == "failed" { Some(true) } else { is_installed(host) };
+    let finding = match installed {
+        Some(true) => finding,
+        Some(false) => package(host).into_iter().fold(
+            finding.remedy("install the service in the driver's own version, and start it"),
+            Finding::command,
+        ),
+        None => package(host).into_iter().fold(finding, |finding, command| {
+            finding.command(format!("{command}  # where it is not installed"))
+        }),
+    };
+    let finding = finding.command(format!("sudo systemctl enable --now {SERVICE}"));
+    Ok(vec![match state.as_str() {
+        "failed" => finding.command(format!("journalctl -b -u {SERVICE}")),
+        _ => finding,
+    }])
+}
+
+/// Whether switches are on the PCI bus, by the driver's device file for them or by their class: a
+/// bridge of no common kind (0680) that NVIDIA made.
+fn has_switch(host: &Host) -> Fact<bool> {
+    if host.exists("/dev/nvidia-nvswitch0") == Ok(true)
+        || host.exists("/dev/nvidia-nvswitchctl") == Ok(true)
+        || !host.kernel_lines(&["nvidia-nvswitch"]).is_empty()
+    {
+        return Ok(true);
+    }
+    let devices = match host.folder(DEVICES) {
+        Ok(devices) => devices.unwrap_or_default(),
+        // Where the bus is not known, the cards' names tell that there are none.
+        Err(why) => return if may_have_switch(host)? { Err(why) } else { Ok(false) },
+    };
+    let file = |device: &str, name: &str| {
+        host.text(&format!("{DEVICES}/{device}/{name}")).ok().flatten().unwrap_or_default()
+    };
+    Ok(devices.iter().any(|device| {
+        file(device, "vendor").trim() == "0x10de" && file(device, "class").trim().starts_with("0x0680")
+    }))
+}
+
+/// Modules of boards with NVSwitch are of these kinds.
+fn may_have_switch(host: &Host) -> Fact<bool> {
+    const KINDS: [&str; 5] = ["SXM", "HBM3", "H200", "B200", "B300"];
+    let names: Vec<String> = host.gpus()?.iter().filter_map(|gpu| gpu.name().ok()).collect();
+    Ok(names.len() >= 8 && names.iter().all(|name| KINDS.iter().any(|kind| name.contains(kind))))
+}
+
+fn is_installed(host: &Host) -> Option<bool> {
+    let told: Vec<bool> = UNITS.iter().filter_map(|unit| host.exists(unit).ok()).collect();
+    (!told.is_empty()).then(|| told.contains(&true))
+}
+
+/// The command that installs it: on Ubuntu and Debian the package has the driver's branch in its name.
+fn package(host: &Host) -> Option<String> {
+    let branch = host.driver_version().ok()?.major();
+    host.package_command([
+        &format!("sudo apt install nvidia-fabricmanager-{branch}"),
+        "sudo dnf install nvidia-fabric-manager",
+        "sudo zypper install nvidia-fabric-manager",
+        "",
+    ])
+    .filter(|command| !command.is_empty())
+}

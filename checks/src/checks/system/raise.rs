@@ -1,0 +1,133 @@
+//! How a limit is raised. A shell raises its own up to the hard limit; beyond that `ulimit` says
+//! "Operation not permitted", and who set the hard limit has to: the login, a service of systemd, a
+//! batch system or whoever started the container.
+
+use crate::facts::{Container, Host};
+use crate::finding::Finding;
+
+/// A limit of /proc/self/limits that is too low.
+pub(super) struct Limit {
+    /// Its name there, which counts in bytes or in files.
+    pub(super) resource: &'static str,
+    /// What a run needs.
+    pub(super) need: u64,
+    /// What it is best set to; `u64::MAX` is unlimited.
+    pub(super) wanted: u64,
+    /// The option of `ulimit`, which counts memory in KiB.
+    pub(super) flag: &'static str,
+    /// Its name in limits.conf, and for containers.
+    pub(super) item: &'static str,
+    /// Its name for systemd.
+    pub(super) unit: &'static str,
+}
+
+impl Limit {
+    fn words(&self, unlimited: &str) -> String {
+        if self.wanted == u64::MAX { unlimited.to_owned() } else { self.wanted.to_string() }
+    }
+
+    /// What `ulimit` takes, at most the hard limit.
+    fn of_shell(&self, hard: u64) -> String {
+        match self.wanted.min(hard) {
+            u64::MAX => "unlimited".to_owned(),
+            bytes if self.item == "memlock" => (bytes >> 10).to_string(),
+            number => number.to_string(),
+        }
+    }
+}
+
+/// The finding with the remedy that works here.
+pub(super) fn raise(host: &Host, finding: Finding, limit: &Limit) -> Finding {
+    let hard = host.hard_limit(limit.resource).unwrap_or(u64::MAX);
+    let container = host.container().ok().flatten();
+    // Apptainer leaves its processes the limits of the shell that started it.
+    let container = container.filter(|kind| *kind != Container::Apptainer);
+    // Outside of containers root may raise hard limits too.
+    let is_root = container.is_none() && host.user().is_ok_and(|user| user.uid == Some(0));
+    if hard >= limit.need || is_root {
+        let hard = if is_root { u64::MAX } else { hard };
+        return finding.command(format!("ulimit {} {}", limit.flag, limit.of_shell(hard)));
+    }
+    let most = if limit.item == "memlock" { format!("{} KB", hard >> 10) } else { hard.to_string() };
+    let finding = finding.seen(format!("the hard limit is {most}, and no shell may go beyond it"));
+    match container {
+        Some(container) => in_container(host, finding, limit, container),
+        None => on_machine(host, finding, limit),
+    }
+}
+
+fn in_container(host: &Host, finding: Finding, limit: &Limit, container: Container) -> Finding {
+    let (item, value) = (limit.item, limit.words("-1"));
+    match container {
+        Container::Kubernetes => {
+            let text = "a pod has the limits of its node's container runtime: raise them there, then start \
+                        the pod anew";
+            of_systemd(limit, "containerd.service", "  # on the node")
+                .into_iter()
+                .fold(finding.remedy(text), Finding::command)
+        }
+        Container::Lxc => {
+            let name = host.hostname().unwrap_or_else(|_| "<container>".to_owned());
+            let value = limit.words("unlimited");
+            finding
+                .remedy("raise the container's limit on the machine that runs it")
+                .command(format!("lxc config set {name} limits.kernel.{item} {value}"))
+                .command(format!("lxc restart {name}"))
+        }
+        other => {
+            let program = if other == Container::Podman { "podman" } else { "docker" };
+            finding
+                .remedy("start the container with a higher limit")
+                .command(format!("{program} run --ulimit {item}={value}:{value} …"))
+        }
+    }
+}
+
+fn on_machine(host: &Host, finding: Finding, limit: &Limit) -> Finding {
+    let groups = host.text("/proc/self/cgroup").ok().flatten().unwrap_or_default();
+    if host.env("SLURM_JOB_ID").is_ok_and(|job| job.is_some()) || groups.contains("slurm") {
+        let text = "a job of Slurm has the limits of the node's slurmd: ask the administrator to raise them";
+        return of_systemd(limit, "slurmd.service", "  # on the node")
+            .into_iter()
+            .fold(finding.remedy(text), Finding::command);
+    }
+    if let Some(service) = service(&groups) {
+        let text = "this is a service of systemd: raise its limit, then start it anew";
+        return of_systemd(limit, service, "").into_iter().fold(finding.remedy(text), Finding::command);
+    }
+    let (item, value) = (limit.item, limit.words("unlimited"));
+    finding
+        .remedy("raise the limit of your logins, then log out of all sessions and in again")
+        .command(format!("echo \"$USER - {item} {value}\" | sudo tee /etc/security/limits.d/90-{item}.conf"))
+}
+
+/// The commands that raise the limit of a service, which starts anew.
+fn of_systemd(limit: &Limit, service: &str, place: &str) -> [String; 3] {
+    let folder = format!("/etc/systemd/system/{service}.d");
+    let line = format!("{}={}", limit.unit, limit.words("infinity"));
+    [
+        format!("sudo mkdir -p {folder}{place}"),
+        format!("printf '[Service]\\n{line}\\n' | sudo tee {folder}/limits.conf{place}"),
+        format!("sudo systemctl daemon-reload && sudo systemctl restart {service}{place}"),
+    ]
+}
+
+/// The service of the system that this is part of; sessions of users lie in user.slice.
+fn service(groups: &str) -> Option<&str> {
+    let path = groups.lines().find_map(|line| line.splitn(3, ':').nth(2)?.strip_prefix("/system.slice/"))?;
+    path.split('/').find(|part| part.ends_with(".service"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn services_of_the_system_are_told_from_sessions() {
+        assert_eq!(service("0::/system.slice/training.service\n"), Some("training.service"));
+        assert_eq!(service("0::/user.slice/user-1000.slice/session-2.scope\n"), None);
+        let of_user = "0::/user.slice/user-1000.slice/user@1000.service/app.slice/terminal.scope\n";
+        assert_eq!(service(of_user), None);
+        assert_eq!(service("0::/\n"), None);
+    }
+}

@@ -1,0 +1,63 @@
+//! Paths as words of a shell, for commands that a user copies: a space or an apostrophe in a folder's
+//! name must not break them.
+
+/// A path as one word: bare where none of its letters means something to a shell. `~/` in front stays
+/// outside of the quotes, inside of which it would mean nothing.
+pub(crate) fn quoted(path: &str) -> String {
+    let is_plain = |letter: char| {
+        letter.is_alphanumeric()
+            || matches!(letter, '/' | '.' | '_' | '-' | '+' | ',' | ':' | '=' | '@' | '%')
+    };
+    let (home, rest) = path.strip_prefix("~/").map_or(("", path), |rest| ("~/", rest));
+    if !rest.is_empty() && rest.chars().all(is_plain) || rest.is_empty() && !home.is_empty() {
+        return path.to_owned();
+    }
+    format!("{home}'{}'", rest.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn only_words_that_need_it_are_quoted() {
+        for (path, word) in [
+            ("/home/mara/birds", "/home/mara/birds"),
+            ("~/jeu de données/data.yaml", "~/'jeu de données/data.yaml'"),
+            ("~/birds", "~/birds"),
+            ("/données", "/données"),
+            ("/mara's/$x", r"'/mara'\''s/$x'"),
+            (r"D:\birds", r"'D:\birds'"),
+            ("", "''"),
+            ("a~/b", "'a~/b'"),
+        ] {
+            assert_eq!(quoted(path), word);
+        }
+    }
+
+    /// A word as a shell reads it; `None` where it ends before its letters do.
+    fn read(word: &str) -> Option<String> {
+        let (mut text, mut inside) = (String::new(), false);
+        let mut letters = word.chars();
+        while let Some(letter) = letters.next() {
+            match letter {
+                '\'' => inside = !inside,
+                '\\' if !inside => text.push(letters.next()?),
+                letter if !inside && (letter.is_whitespace() || "$`\"&;|<>()*?[#!".contains(letter)) => {
+                    return None;
+                }
+                letter => text.push(letter),
+            }
+        }
+        (!inside).then_some(text)
+    }
+
+    proptest! {
+        #[test]
+        fn a_shell_reads_back_the_path(path in "(~/|'| |\\$|\\PC){0,12}") {
+            prop_assert_eq!(read(&quoted(&path)), Some(path));
+        }
+    }
+}
