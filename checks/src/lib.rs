@@ -11,7 +11,7 @@ pub mod facts;
 mod finding;
 mod intent;
 mod needs;
-mod quoted;
+pub mod quoted;
 pub mod variant;
 pub mod wsl_effect;
 pub mod wsl_output;

@@ -3,7 +3,7 @@
 
 /// A path as one word: bare where none of its letters means something to a shell. `~/` in front stays
 /// outside of the quotes, inside of which it would mean nothing.
-pub(crate) fn quoted(path: &str) -> String {
+pub fn quoted(path: &str) -> String {
     let is_plain = |letter: char| {
         letter.is_alphanumeric()
             || matches!(letter, '/' | '.' | '_' | '-' | '+' | ',' | ':' | '=' | '@' | '%')
