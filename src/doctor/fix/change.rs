@@ -325,6 +325,18 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_that_holds_the_way_back_stays() {
+        let home = home();
+        let made = home.root.join("new");
+        let places = Places::under(&made);
+        let mut backup = Backup::of(&places);
+        let change = Change::MakeFolder { path: made.display().to_string() };
+        apply(&change, &places, &mut backup).unwrap();
+        undo(&backup);
+        assert!(made.is_dir());
+    }
+
+    #[test]
     #[cfg(target_os = "linux")]
     fn a_process_is_ended_only_under_its_name() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();

@@ -40,8 +40,12 @@ pub(super) fn word(path: &Path) -> String {
 /// What a person types so that a file of variables counts in this shell, and in every new one.
 pub(super) fn sourcing(file: &Path) -> [String; 2] {
     let here = format!(". {}", word(file));
-    // The line itself is one word of the second command.
-    let line = format!("'{}'", here.replace('\'', r"'\''"));
+    // The line itself is one word of the second command, in the marks that it does not hold.
+    let line = if here.contains('\'') && !here.contains(['"', '$', '`', '\\', '!']) {
+        format!("\"{here}\"")
+    } else {
+        format!("'{}'", here.replace('\'', r"'\''"))
+    };
     [here, format!("echo {line} >> ~/.bashrc")]
 }
 
@@ -57,9 +61,15 @@ pub(super) fn copy(from: &Path, to: &Path) -> String {
     if cfg!(windows) { format!("copy /y {from} {to} >nul") } else { format!("cp {from} {to}") }
 }
 
-/// Removes an empty folder.
+/// Removes a folder that is empty. One in which something lies by now stays, and that is said: the
+/// script itself may lie in it.
 pub(super) fn remove_folder(folder: &Path) -> String {
-    format!("rmdir {}", quoted(folder))
+    let folder = quoted(folder);
+    if cfg!(windows) {
+        format!("rmdir {folder} 2>nul || (echo not empty by now, so it stays: {folder} & cmd /c exit 0)")
+    } else {
+        format!("rmdir {folder} 2>/dev/null || echo 'not empty by now, so it stays:' {folder}")
+    }
 }
 
 /// The command as a line of a script, which ends where one fails.
@@ -110,6 +120,10 @@ mod tests {
         assert_eq!(
             sourcing(Path::new("/home/mara/env.sh")),
             [". /home/mara/env.sh", "echo '. /home/mara/env.sh' >> ~/.bashrc"]
+        );
+        assert_eq!(
+            sourcing(Path::new("/my home/env.sh")),
+            [". '/my home/env.sh'", r#"echo ". '/my home/env.sh'" >> ~/.bashrc"#]
         );
     }
 }
