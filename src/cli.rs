@@ -70,7 +70,7 @@ pub(crate) struct DoctorArgs {
     /// List all that can be found
     #[arg(long, conflicts_with_all = ["explain", "replay", "record"])]
     pub(crate) list: bool,
-    /// Tell all about one finding
+    /// Tell all about one finding, or name those of an area
     #[arg(long, value_name = "ID", conflicts_with_all = ["replay", "record"])]
     pub(crate) explain: Option<String>,
     /// Start real ranks: computation, memory, links, libtorch and disk are tried, in a minute at most

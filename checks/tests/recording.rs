@@ -5,6 +5,8 @@
 
 mod support;
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use yolo_checks::{Host, Intent, Places, entry, judge};
@@ -33,6 +35,105 @@ fn a_recording_of_a_recording_is_the_same() {
         let (recording, _) = host.record_and(&intent, "test", &[]);
         let (again, _) = Host::from_value(recording).unwrap();
         assert_eq!(judge(&again, &intent).len(), before, "{name}");
+    }
+}
+
+/// Every name of a field that a recording of ours has.
+fn fields(value: &Value, names: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(map) => map.iter().for_each(|(name, item)| {
+            names.insert(name.clone());
+            fields(item, names);
+        }),
+        Value::Array(items) => items.iter().for_each(|item| fields(item, names)),
+        // Words such as `file`, `ext4` and `default` are names too, as far as a user may be called so.
+        Value::String(word) => {
+            names.insert(word.clone());
+        }
+        _ => {}
+    }
+}
+
+fn names_of_fields() -> Vec<String> {
+    let mut names = BTreeSet::new();
+    for base in support::base_names() {
+        fields(&support::base_recording(&base), &mut names);
+    }
+    for case in support::cases() {
+        fields(&case.recording, &mut names);
+    }
+    fields(&serde_json::to_value(Intent::default()).unwrap(), &mut names);
+    let is_user = |name: &String| {
+        (2..=20).contains(&name.len()) && name.chars().all(|one| one.is_ascii_lowercase() || one == '_')
+    };
+    names.into_iter().filter(is_user).collect()
+}
+
+/// A recording in which the user mara is called otherwise.
+fn renamed(value: &Value, name: &str) -> Value {
+    let text = value.to_string().replace("mara", name);
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn whatever_a_user_is_called_a_replay_gives_the_same_answer() {
+    let intent = Intent { run: true, devices: vec![0], ..Intent::default() };
+    let told = |host: &Host, intent: &Intent| -> Vec<_> {
+        judge(host, intent).into_iter().map(|finding| (finding.id, finding.status)).collect()
+    };
+    let names = names_of_fields();
+    assert!(names.len() > 100 && names.iter().any(|name| name == "model"), "{names:?}");
+    let mut wrong = Vec::new();
+    for base in ["linux-gpu", "wsl2", "windows"] {
+        for name in &names {
+            let (host, _) = Host::from_value(renamed(&support::base_recording(base), name)).unwrap();
+            let recording = host.record(&intent, "test");
+            let Ok((again, Some(meant))) = Host::from_value(recording.clone()) else {
+                wrong.push(format!("{base} of {name} cannot be read"));
+                continue;
+            };
+            if meant != intent || told(&host, &intent) != told(&again, &meant) {
+                wrong.push(format!("{base} of {name} is judged otherwise"));
+            }
+            if again.record(&meant, "test") != recording {
+                wrong.push(format!("{base} of {name} is recorded otherwise"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn addresses_of_the_internet_judge_as_before_and_are_not_told() {
+    let mut recording = support::base_recording("linux-8-gpus");
+    support::merge(
+        &mut recording,
+        &json!({
+            "interfaces": [
+                { "name": "eth0", "up": true, "addresses": ["93.184.216.9/24"] },
+                { "name": "eth1", "up": true, "addresses": ["52.95.110.3/20"] },
+            ],
+            "env": { "NCCL_SOCKET_IFNAME": "nothing", "NCCL_COMM_ID": "52.95.110.7:4444", "MASTER_ADDR": "8.8.4.4" },
+            "names": { "8.8.4.4": ["8.8.4.4"] },
+        }),
+    );
+    let (host, _) = Host::from_value(recording).unwrap();
+    for address in ["8.8.4.4", "52.95.111.7", "93.184.216.34", "2a00:1450:4001::7"] {
+        let intent = Intent {
+            run: true,
+            nnodes: Some(2),
+            devices: vec![0, 1],
+            master_addr: Some(address.to_owned()),
+            ..Intent::default()
+        };
+        let findings = serde_json::to_value(judge(&host, &intent)).unwrap();
+        let (recorded, mut redacted) = host.record_and(&intent, "test", &[findings]);
+        for secret in [address, "52.95.110", "93.184.216", "8.8.4.4"] {
+            assert!(!recorded.to_string().contains(secret), "{secret}: {recorded:#}");
+        }
+        let (again, meant) = Host::from_value(recorded).unwrap();
+        let again = serde_json::to_value(judge(&again, &meant.unwrap())).unwrap();
+        assert_eq!(again, redacted.pop().unwrap(), "{address}");
     }
 }
 

@@ -8,23 +8,13 @@ use yolo_checks::{Area, Entry, checks, entries, entry};
 
 use super::select::unknown;
 use crate::error::CommandError;
-use crate::printer::{COLUMNS, cut, wrap};
+use crate::printer::{COLUMNS, wrap};
 
-/// Every id with its title, by area.
-pub(super) fn list() -> String {
-    let width = entries().map(|entry| entry.id.len()).max().unwrap_or(0);
-    let mut text = String::new();
-    for area in Area::ALL {
-        let mut rows = entries().filter(|entry| entry.area == area).peekable();
-        if rows.peek().is_none() {
-            continue;
-        }
-        let gap = if text.is_empty() { "" } else { "\n" };
-        let _ = writeln!(text, "{gap}{} ({})", area.title(), area.name());
-        for entry in rows {
-            let _ = writeln!(text, "  {:<width$}  {}", entry.id, cut(entry.title, COLUMNS - width - 4));
-        }
-    }
+/// Every id with its title, by area. On a terminal long titles are wrapped; programs that read it
+/// get a line for each id.
+pub(super) fn list(is_terminal: bool) -> String {
+    let mut text =
+        Area::ALL.into_iter().filter_map(|area| of_area(area, is_terminal)).collect::<Vec<_>>().join("\n");
     let _ = write!(
         text,
         "\n{} findings of {} checks; `yolo doctor --explain ID` tells about one",
@@ -34,14 +24,37 @@ pub(super) fn list() -> String {
     text
 }
 
-/// All about a finding, or about a known failure by its own name.
-pub(super) fn explain(name: &str) -> Result<String, CommandError> {
+/// The ids of one area with their titles; `None` where it has none.
+fn of_area(area: Area, is_terminal: bool) -> Option<String> {
+    let width = entries().map(|entry| entry.id.len()).max().unwrap_or(0);
+    let rows: Vec<&Entry> = entries().filter(|entry| entry.area == area).collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let mut text = format!("{} ({})\n", area.title(), area.name());
+    for entry in rows {
+        let first = format!("  {:<width$}  ", entry.id);
+        let line = if is_terminal { wrap(&first, entry.title) } else { first + entry.title };
+        let _ = writeln!(text, "{line}");
+    }
+    Some(text)
+}
+
+/// All about a finding, or about a known failure by its own name; of an area, its findings.
+pub(super) fn explain(name: &str, is_terminal: bool) -> Result<String, CommandError> {
     if let Some(entry) = entry(name) {
         return Ok(page(entry));
     }
     if let Some(excused) = EXCUSED.iter().find(|excused| excused.failure == name) {
         let reason = format!("the quick checks do not look for it: {}", excused.reason);
         return Ok(format!("{name}\n\n{}", wrap("", &reason)));
+    }
+    if let Some(area) = Area::ALL.into_iter().find(|area| area.name() == name)
+        && let Some(rows) = of_area(area, is_terminal)
+    {
+        return Ok(format!(
+            "{rows}\n`{name}` is an area; `yolo doctor --explain ID` tells about one of its findings"
+        ));
     }
     let detecting: Vec<&Entry> = entries().filter(|entry| entry.detects.contains(&name)).collect();
     if detecting.is_empty() {

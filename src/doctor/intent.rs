@@ -5,6 +5,7 @@ use yolo_checks::Intent;
 use yolo_plan::RunPlan;
 use yolo_plan::device::{Backend, Device};
 use yolo_plan::options::{Cache, TrainOptions};
+use yolo_plan::run::Counting;
 
 use crate::cli::MeantRun;
 
@@ -12,6 +13,8 @@ use crate::cli::MeantRun;
 /// clap's message, as they would there.
 pub(super) fn of_words(words: &[String]) -> Intent {
     let MeantRun { train, machines } = run_of_words(words);
+    let options = train.options();
+    let meant = if train.resume.is_some() { of_options(&options) } else { with_defaults(&options) };
     Intent {
         resume: train.resume.clone(),
         nnodes: machines.nnodes,
@@ -20,7 +23,7 @@ pub(super) fn of_words(words: &[String]) -> Intent {
         master_port: machines.master_port,
         backend: machines.backend.map(|word| word.to_ascii_lowercase()),
         amp: machines.amp,
-        ..of_options(&train.options())
+        ..meant
     }
 }
 
@@ -55,7 +58,23 @@ pub(super) fn of_plan(options: &TrainOptions, resume: Option<&str>, plan: &RunPl
             Backend::Gloo => "gloo".to_owned(),
             Backend::Nccl => "nccl".to_owned(),
         }),
-        ..of_options(options)
+        ..if resume.is_some() { of_options(options) } else { with_defaults(options) }
+    }
+}
+
+/// The run that options mean, with what the plan takes where they leave it open. A run that goes on
+/// has its model and size from its checkpoint instead.
+fn with_defaults(options: &TrainOptions) -> Intent {
+    let counting = Counting::of(options);
+    let word = |word: &str| (!word.is_empty()).then(|| word.to_owned());
+    let said = of_options(options);
+    Intent {
+        batch: Some(counting.batch),
+        image_size: Some(counting.image_size),
+        // Weights that nobody named beside a model are no wish of the user's.
+        weights: said.weights.clone().or_else(|| word(counting.weights).filter(|_| counting.cfg.is_empty())),
+        model: said.model.clone().or_else(|| word(counting.cfg)),
+        ..said
     }
 }
 
@@ -105,6 +124,23 @@ mod tests {
             (Some(64), Some("birds.yaml"), Some("ram"))
         );
         assert_eq!(meant.ranks_here(), 2);
+    }
+
+    #[test]
+    fn what_is_not_said_is_what_the_plan_takes() {
+        let size = |words: &str| {
+            let meant = intent(words);
+            (meant.model, meant.weights, meant.image_size, meant.batch)
+        };
+        let word = |word: &str| Some(word.to_owned());
+        assert_eq!(size("--data shapes"), (word("yolov5n"), None, Some(160), Some(16)));
+        assert_eq!(
+            size("--data shapes --cfg yolov5s --imgsz 320"),
+            (word("yolov5s"), None, Some(320), Some(16))
+        );
+        assert_eq!(size("--data shapes --weights m.pt"), (None, word("m.pt"), Some(160), Some(16)));
+        assert_eq!(size("--batch 4"), (None, word("yolov5s.pt"), Some(640), Some(4)));
+        assert_eq!(size("--resume"), (None, None, None, None));
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod verbose;
 
 pub(crate) use preflight::preflight;
 
+use std::io::{IsTerminal as _, Read as _};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -32,6 +33,10 @@ use crate::printer::Printer;
 /// Exit code of an examination that could not be made.
 const MISUSE: u8 = 2;
 
+/// A recording has tens of kilobytes, and files of up to a mebibyte each in the worst case.
+const MOST_BYTES: u64 = 64 << 20;
+const A_RECORDING: &str = "name a file that `yolo doctor --record FILE` wrote";
+
 /// Examines, and says how it went.
 pub(crate) fn doctor(args: &DoctorArgs, printer: &Printer) -> ExitCode {
     match answer(args, printer) {
@@ -45,11 +50,11 @@ pub(crate) fn doctor(args: &DoctorArgs, printer: &Printer) -> ExitCode {
 
 fn answer(args: &DoctorArgs, printer: &Printer) -> Result<ExitCode, CommandError> {
     if args.list {
-        printer.result(explain::list());
+        printer.result(explain::list(std::io::stdout().is_terminal()));
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(name) = &args.explain {
-        printer.result(explain::explain(name)?);
+        printer.result(explain::explain(name, std::io::stdout().is_terminal())?);
         return Ok(ExitCode::SUCCESS);
     }
     if args.reference {
@@ -61,7 +66,11 @@ fn answer(args: &DoctorArgs, printer: &Printer) -> Result<ExitCode, CommandError
     }
     let selection = Selection::of(&args.only, &args.skip)?;
     let (host, intent) = subject(args)?;
-    let report = Report::of(&host, &intent, &selection);
+    let mut report = Report::of(&host, &intent, &selection);
+    // What lies in this home says nothing of a machine that was recorded.
+    if let (false, Ok(places)) = (host.is_recorded(), Places::from_env()) {
+        fix::settle(&mut report, &places);
+    }
     if let Some(file) = &args.record {
         record(&host, &intent, file)?;
         printer.say(format_args!("recorded in {}", file.display()));
@@ -87,7 +96,8 @@ fn answer(args: &DoctorArgs, printer: &Printer) -> Result<ExitCode, CommandError
     // The machine is asked anew: what was mended must be seen to be so.
     printer.say("looking again");
     let host = host::this_host(&places);
-    let report = Report::of(&host, &intent, &selection);
+    let mut report = Report::of(&host, &intent, &selection);
+    fix::settle(&mut report, &places);
     show(&report, Some(fixed.steps));
     Ok(code_of(&report))
 }
@@ -107,11 +117,23 @@ fn subject(args: &DoctorArgs) -> Result<(Host, Intent), CommandError> {
 }
 
 fn replay(file: &Path) -> Result<(Host, Option<Intent>), CommandError> {
-    let bytes = std::fs::read(file).map_err(|source| CommandError::File {
+    let unreadable = |source| CommandError::File {
         what: format!("the recording {} cannot be read", file.display()),
         source,
-        hint: Some("name a file that `yolo doctor --record FILE` wrote".to_owned()),
-    })?;
+        hint: Some(A_RECORDING.to_owned()),
+    };
+    let misuse = |what: String| CommandError::Misuse { what, hint: A_RECORDING.to_owned() };
+    // A pipe may never end, and opening one may never return.
+    if !std::fs::metadata(file).map_err(unreadable)?.is_file() {
+        return Err(misuse(format!("{} is no recording: it is not a regular file", file.display())));
+    }
+    let mut bytes = Vec::new();
+    let opened = std::fs::File::open(file).map_err(unreadable)?;
+    opened.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        let most = MOST_BYTES >> 20;
+        return Err(misuse(format!("{} is no recording: it is larger than {most} MB", file.display())));
+    }
     // Editors of Windows save it as UTF-16.
     Host::replay(&yolo_checks::facts::decode(&bytes))
         .map_err(|source| CommandError::Recording { file: file.to_owned(), source })

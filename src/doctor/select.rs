@@ -62,7 +62,7 @@ pub(super) fn unknown(name: &str) -> CommandError {
     };
     let mut near: Vec<(f64, &str)> = entries()
         .map(|entry| entry.id)
-        .chain(Area::ALL.into_iter().map(Area::name))
+        .chain(Area::ALL.into_iter().map(Area::name).filter(|area| *area != name))
         .map(|id| (likeness(id), id))
         .collect();
     near.sort_by(|one, other| other.0.total_cmp(&one.0));

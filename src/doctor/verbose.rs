@@ -7,9 +7,10 @@ use std::fmt::{Display, Write as _};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::Value;
 use yolo_checks::facts::Gpu;
+use yolo_checks::wsl_values::gigabytes;
 
 use super::report::Report;
-use crate::printer::{COLUMNS, bytes, cut};
+use crate::printer::{COLUMNS, cut};
 
 /// Appends all three.
 pub(super) fn append(text: &mut String, report: &Report<'_>) {
@@ -41,7 +42,8 @@ fn gpu_table(gpus: &[Gpu]) -> Table {
             table.add_row([gpu.index.to_string(), format!("lost (NVML error {code})")]);
             continue;
         }
-        let memory = gpu.memory().map(|memory| format!("{} of {}", bytes(memory.free), bytes(memory.total)));
+        let memory =
+            gpu.memory().map(|memory| format!("{} of {}", gigabytes(memory.free), gigabytes(memory.total)));
         let link = |generation: &str, width: &str| {
             Some(format!("{}x{}", gpu.number(generation).ok()?, gpu.number(width).ok()?))
         };

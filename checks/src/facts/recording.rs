@@ -122,9 +122,9 @@ impl Host {
             }
         }
         let file = Value::Object(file);
-        let redaction = Redaction::of(&file);
-        let texts = texts.iter().map(|text| redaction.apply(text)).collect();
-        (redaction.apply(&file), texts)
+        let mut redaction = Redaction::of(&file);
+        let recording = redaction.recording(&file);
+        (recording, texts.iter().map(|text| redaction.texts(text)).collect())
     }
 }
 

@@ -1,5 +1,7 @@
 //! The way back: one folder a repair, with the files as they were and a script that puts them back.
-//! It is made when the first change needs it, and written before that change is made.
+//! It is made when the first change needs it, and written before that change is made. The way back
+//! is the way there reversed: a folder that was unlocked first is locked again last, when all that
+//! was changed in it is as it was.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +16,8 @@ use crate::places::Places;
 #[derive(Debug)]
 pub(super) struct Backup {
     folder: PathBuf,
-    made: bool,
+    /// In the order of the changes.
+    commands: Vec<String>,
     kept: usize,
 }
 
@@ -23,7 +26,7 @@ impl Backup {
     pub(super) fn of(places: &Places) -> Self {
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let name = format!("{seconds}-{}", std::process::id());
-        Self { folder: places.config().join("backups").join(name), made: false, kept: 0 }
+        Self { folder: places.config().join("backups").join(name), commands: Vec::new(), kept: 0 }
     }
 
     /// Keeps a file as it is now, or that there was none.
@@ -39,15 +42,17 @@ impl Backup {
         self.way_back(&shell::copy(&copy, file))
     }
 
-    /// Adds a line to the script.
+    /// Adds a command to the script: it runs before those of the changes made so far.
     pub(super) fn way_back(&mut self, command: &str) -> std::io::Result<()> {
         fs::create_dir_all(&self.folder)?;
-        let mut script = fs::OpenOptions::new().create(true).append(true).open(self.path())?;
-        if !self.made {
-            script.write_all(shell::HEAD.as_bytes())?;
-        }
-        self.made = true;
-        script.write_all(shell::line(command).as_bytes())
+        let lines = std::iter::once(command).chain(self.commands.iter().rev().map(String::as_str));
+        let script = shell::HEAD.to_owned() + &lines.map(shell::line).collect::<String>();
+        // What is there already stays until the new script stands whole.
+        let mut new = tempfile::NamedTempFile::new_in(&self.folder)?;
+        new.write_all(script.as_bytes())?;
+        new.persist(self.path()).map_err(|error| error.error)?;
+        self.commands.push(command.to_owned());
+        Ok(())
     }
 
     fn path(&self) -> PathBuf {
@@ -56,7 +61,7 @@ impl Backup {
 
     /// The script, if there is a way back.
     pub(super) fn script(&self) -> Option<PathBuf> {
-        self.made.then(|| self.path())
+        (!self.commands.is_empty()).then(|| self.path())
     }
 }
 
@@ -78,5 +83,17 @@ mod tests {
         assert!(shell::run(&backup.script().unwrap()));
         assert_eq!(fs::read_to_string(&old).unwrap(), "before");
         assert!(!new.exists());
+    }
+
+    #[test]
+    fn the_way_back_is_the_way_there_reversed() {
+        let home = tempfile::tempdir().unwrap();
+        let mut backup = Backup::of(&Places::under(home.path()));
+        for command in ["echo first", "echo second", "echo third"] {
+            backup.way_back(command).unwrap();
+        }
+        let script = fs::read_to_string(backup.script().unwrap()).unwrap();
+        let echoes: Vec<&str> = script.lines().filter(|line| line.starts_with("echo ")).collect();
+        assert_eq!(echoes, ["echo third", "echo second", "echo first"]);
     }
 }

@@ -9,7 +9,7 @@ use yolo_checks::wslconfig::{Document, Kind};
 use yolo_checks::{Change, Edit};
 
 use super::backup::Backup;
-use super::plan::LOADER_CONFIG;
+use super::plan::{LOADER_CONFIG, can_write};
 use super::shell::{self, quoted};
 use super::variables;
 use crate::places::Places;
@@ -61,21 +61,22 @@ fn variable(name: &str, value: Option<&str>, places: &Places, backup: &mut Backu
         write(&file, variables::with(&text, name, value).as_bytes())
     };
     change().map_err(|error: std::io::Error| error.to_string())?;
-    Ok(format!(
-        "{name} is in {0}; it counts after `. {0}`, in every new shell after `echo '. {0}' >> ~/.bashrc`",
-        quoted(&file)
-    ))
+    Ok(match value {
+        Some(_) => format!("{name} is set in {}", file.display()),
+        None => format!("{name} is unset in {}", file.display()),
+    })
 }
 
 fn loader_folder(folder: &str, backup: &mut Backup) -> Result<String, String> {
     let file = Path::new(LOADER_CONFIG);
     let mut change = || {
         let text = if file.exists() { fs::read_to_string(file)? } else { String::new() };
+        // The way back runs from the last line said to the first: the file first, then this.
+        backup.way_back("ldconfig")?;
         backup.keep(file)?;
         if !text.lines().any(|line| line.trim() == folder) {
             write(file, format!("{text}{folder}\n").as_bytes())?;
         }
-        backup.way_back("ldconfig")?;
         std::process::Command::new("ldconfig").status()
     };
     match change() {
@@ -115,6 +116,10 @@ fn permissions(_: &Path, _: u32, _: &mut Backup) -> Result<String, String> {
 }
 
 fn remove(path: &Path) -> Result<String, String> {
+    // Else a folder would be emptied and then stay.
+    if let Some(folder) = path.parent().filter(|folder| !can_write(folder)) {
+        return Err(format!("nothing can be removed from {}, which cannot be written", folder.display()));
+    }
     let removed =
         if path.is_dir() && !path.is_symlink() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
     removed.map_err(|error| error.to_string())?;
@@ -289,6 +294,46 @@ mod tests {
         assert_eq!(mode(), 0o755);
         undo(&backup);
         assert_eq!(mode(), 0o555);
+    }
+
+    /// As a user without rights it would fail: a folder that is locked again first keeps the file.
+    #[test]
+    #[cfg(unix)]
+    fn what_was_unlocked_is_locked_again_last() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let home = home();
+        let (config, cache) = (home.places.config(), home.places.cache());
+        for (folder, mode) in [(config, 0o555), (cache, 0o000)] {
+            fs::create_dir_all(folder).unwrap();
+            fs::set_permissions(folder, std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let mut backup = Backup::of(&home.places);
+        let unlock = |folder: &Path| Change::Permissions { path: folder.display().to_string(), add: 0o700 };
+        let unset = Change::Variable { name: "CUDA_LAUNCH_BLOCKING".into(), value: None };
+        for change in [unlock(config), unlock(cache), unset] {
+            apply(&change, &home.places, &mut backup).unwrap();
+        }
+        let script = fs::read_to_string(backup.script().unwrap()).unwrap();
+        let place = |words: &str| script.find(words).unwrap();
+        assert!(place("rm -f ") < place("chmod 0 ") && place("chmod 0 ") < place("chmod 555 "), "{script}");
+        undo(&backup);
+        let mode = |folder: &Path| fs::metadata(folder).unwrap().permissions().mode() & 0o777;
+        assert_eq!([mode(config), mode(cache)], [0o555, 0]);
+        assert!(!config.join("env.sh").exists());
+        // So that the folder of this test can be removed.
+        fs::set_permissions(config, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_holds_the_way_back_stays() {
+        let home = home();
+        let made = home.root.join("new");
+        let places = Places::under(&made);
+        let mut backup = Backup::of(&places);
+        let change = Change::MakeFolder { path: made.display().to_string() };
+        apply(&change, &places, &mut backup).unwrap();
+        undo(&backup);
+        assert!(made.is_dir());
     }
 
     #[test]

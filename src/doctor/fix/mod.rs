@@ -11,6 +11,7 @@ mod variables;
 use std::io::{BufRead as _, IsTerminal as _};
 
 use serde_json::{Value, json};
+use yolo_checks::Change;
 
 use self::backup::Backup;
 use self::plan::Step;
@@ -36,6 +37,13 @@ enum Outcome {
 pub(super) struct Fixed {
     pub(super) steps: Value,
     pub(super) has_changed: bool,
+}
+
+/// Says of findings that an earlier repair mends them, where only a shell has to read its file.
+pub(super) fn settle(report: &mut Report<'_>, places: &Places) {
+    for verdict in &mut report.verdicts {
+        variables::settle(&mut verdict.findings, places);
+    }
 }
 
 /// Mends what the report says can be mended.
@@ -96,8 +104,19 @@ pub(super) fn fix(
             "undo": (outcome == Outcome::Done).then_some(&step.undo),
         }));
     }
+    let is_done = |step: &&Step| matches!(step.change, Change::Variable { .. }) && step.by_hand.is_none();
+    let has_variables =
+        steps.iter().zip(&results).any(|(step, result)| is_done(&step) && result["result"] == "done");
+    if has_variables {
+        let [here, everywhere] = shell::sourcing(&variables::file(places));
+        printer.say("variables count in this shell once you type");
+        printer.say(format_args!("  {here}"));
+        printer.say("and in every new shell once you type");
+        printer.say(format_args!("  {everywhere}"));
+    }
+    // On a line of its own length: it is copied.
     if let Some(script) = backup.script() {
-        printer.say(wrap("", &format!("the way back: {}", shell::call(&script))));
+        printer.say(format_args!("the way back: {}", shell::call(&script)));
     }
     Ok(Fixed { steps: Value::Array(results), has_changed: agreed })
 }

@@ -30,8 +30,8 @@ pub(super) fn of(report: &Report<'_>, places: &Places) -> Vec<Step> {
     for finding in report.findings() {
         let Some(remedy) = &finding.remedy else { continue };
         for change in &remedy.changes {
-            // Two findings may ask for the same.
-            if steps.iter().any(|step| step.change == *change) {
+            // Two findings may ask for the same, and an earlier repair may have done it.
+            if steps.iter().any(|step| step.change == *change) || variables::says(places, change) {
                 continue;
             }
             let undo = remedy.undo.clone().unwrap_or_default();
@@ -40,13 +40,17 @@ pub(super) fn of(report: &Report<'_>, places: &Places) -> Vec<Step> {
             if let (Change::LoaderFolder { folder }, Some(_)) = (change, &by_hand) {
                 let value = Some(format!("{folder}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"));
                 let change = Change::Variable { name: "LD_LIBRARY_PATH".to_owned(), value };
-                let words = words(&change, places);
-                steps.push(Step { id: finding.id, change, words, undo: undo.clone(), by_hand: None });
+                if !variables::says(places, &change) {
+                    let words = words(&change, places);
+                    steps.push(Step { id: finding.id, change, words, undo: undo.clone(), by_hand: None });
+                }
             }
             let words = words(change, places);
             steps.push(Step { id: finding.id, change: change.clone(), words, undo, by_hand });
         }
     }
+    // What is locked is opened first: other changes may need to write there.
+    steps.sort_by_key(|step| !matches!(step.change, Change::MakeFolder { .. } | Change::Permissions { .. }));
     steps
 }
 
@@ -105,14 +109,14 @@ fn by_hand(change: &Change, id: &str) -> Option<String> {
 
 /// Whether this user may write a file, or make it in its folder.
 #[cfg(unix)]
-fn can_write(path: &Path) -> bool {
+pub(super) fn can_write(path: &Path) -> bool {
     use rustix::fs::{Access, access};
     let place = if path.exists() { Some(path) } else { path.parent() };
     place.is_some_and(|place| access(place, Access::WRITE_OK).is_ok())
 }
 
 #[cfg(not(unix))]
-fn can_write(path: &Path) -> bool {
+pub(super) fn can_write(path: &Path) -> bool {
     let place = if path.exists() { Some(path) } else { path.parent() };
     place.and_then(|place| place.metadata().ok()).is_some_and(|data| !data.permissions().readonly())
 }

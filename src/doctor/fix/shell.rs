@@ -30,6 +30,25 @@ pub(super) fn quoted(path: &Path) -> String {
     format!("\"{}\"", path.to_string_lossy().replace('/', r"\").replace('%', "%%"))
 }
 
+/// A path as one word, as people write it: with marks only where a shell needs them.
+pub(super) fn word(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._+-:@".contains(letter);
+    if !text.is_empty() && text.chars().all(is_plain) { text.into_owned() } else { quoted(path) }
+}
+
+/// What a person types so that a file of variables counts in this shell, and in every new one.
+pub(super) fn sourcing(file: &Path) -> [String; 2] {
+    let here = format!(". {}", word(file));
+    // The line itself is one word of the second command, in the marks that it does not hold.
+    let line = if here.contains('\'') && !here.contains(['"', '$', '`', '\\', '!']) {
+        format!("\"{here}\"")
+    } else {
+        format!("'{}'", here.replace('\'', r"'\''"))
+    };
+    [here, format!("echo {line} >> ~/.bashrc")]
+}
+
 /// Removes a file, if it is there.
 pub(super) fn remove(file: &Path) -> String {
     let file = quoted(file);
@@ -42,9 +61,15 @@ pub(super) fn copy(from: &Path, to: &Path) -> String {
     if cfg!(windows) { format!("copy /y {from} {to} >nul") } else { format!("cp {from} {to}") }
 }
 
-/// Removes an empty folder.
+/// Removes a folder that is empty. One in which something lies by now stays, and that is said: the
+/// script itself may lie in it.
 pub(super) fn remove_folder(folder: &Path) -> String {
-    format!("rmdir {}", quoted(folder))
+    let folder = quoted(folder);
+    if cfg!(windows) {
+        format!("rmdir {folder} 2>nul || (echo not empty by now, so it stays: {folder} & cmd /c exit 0)")
+    } else {
+        format!("rmdir {folder} 2>/dev/null || echo 'not empty by now, so it stays:' {folder}")
+    }
 }
 
 /// The command as a line of a script, which ends where one fails.
@@ -68,4 +93,37 @@ pub(super) fn run(script: &Path) -> bool {
         std::process::Command::new("sh")
     };
     command.arg(script).status().unwrap().success()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_printed_to_source_a_file_can_be_typed() {
+        for name in ["plain", "two words", "it's", r#"a"b$c\d"#] {
+            let home = tempfile::tempdir().unwrap();
+            let file = home.path().join(name).join("env.sh");
+            fs_err::create_dir_all(file.parent().unwrap()).unwrap();
+            fs_err::write(&file, "export FOUND=yes\n").unwrap();
+            let [here, everywhere] = sourcing(&file);
+            assert!(!here.contains('\n') && !everywhere.contains('\n'));
+            let script = format!("{here}; echo $FOUND; unset FOUND; {everywhere}; . ~/.bashrc; echo $FOUND");
+            let bash = std::process::Command::new("bash")
+                .args(["-c", &script])
+                .env("HOME", home.path())
+                .env_remove("FOUND")
+                .output()
+                .unwrap();
+            assert_eq!(String::from_utf8_lossy(&bash.stdout), "yes\nyes\n", "{script}");
+        }
+        assert_eq!(
+            sourcing(Path::new("/home/mara/env.sh")),
+            [". /home/mara/env.sh", "echo '. /home/mara/env.sh' >> ~/.bashrc"]
+        );
+        assert_eq!(
+            sourcing(Path::new("/my home/env.sh")),
+            [". '/my home/env.sh'", r#"echo ". '/my home/env.sh'" >> ~/.bashrc"#]
+        );
+    }
 }

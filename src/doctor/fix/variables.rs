@@ -1,9 +1,13 @@
 //! The file of shell variables: `env.sh` among yolo's settings, to be sourced by a shell of the
 //! Bourne family. A program cannot change the shell that started it, and a person's own start-up
-//! files are not ours to edit. Lines that somebody else wrote into the file stay.
+//! files are not ours to edit. Lines that somebody else wrote into the file stay. What the file says
+//! already is mended, as soon as a shell has sourced it.
 
 use std::path::PathBuf;
 
+use yolo_checks::{Change, Finding};
+
+use super::shell;
 use crate::places::Places;
 
 const HEAD: &str = "# Written by `yolo doctor --fix`. Source it: . env.sh\n";
@@ -13,29 +17,64 @@ pub(super) fn file(places: &Places) -> PathBuf {
     places.config().join("env.sh")
 }
 
-/// The file with one variable set or unset; what it said of this variable before is replaced.
-pub(super) fn with(text: &str, name: &str, value: Option<&str>) -> String {
-    let of_it = |line: &&str| {
-        let line = line.trim_start();
-        let export = line.strip_prefix("export ").and_then(|rest| rest.split('=').next());
-        export == Some(name) || line.strip_prefix("unset ").map(str::trim) == Some(name)
-    };
-    let mut new = String::new();
-    if text.is_empty() {
-        new.push_str(HEAD);
+/// Whether a change is one of a variable that the file says already.
+pub(super) fn says(places: &Places, change: &Change) -> bool {
+    let Change::Variable { name, value } = change else { return false };
+    let Ok(text) = fs_err::read_to_string(file(places)) else { return false };
+    let line = line(name, value.as_deref());
+    text.lines().rfind(|line| is_of(line, name)).is_some_and(|last| last == line.trim_end())
+}
+
+/// Says of findings about this very shell that the file mends them: to write it anew would help
+/// nobody, to source it does.
+pub(super) fn settle(findings: &mut [Finding], places: &Places) {
+    for finding in findings {
+        let Some(remedy) = finding.remedy.as_mut().filter(|remedy| !remedy.changes.is_empty()) else {
+            continue;
+        };
+        if remedy.changes.iter().all(|change| says(places, change)) {
+            let [here, everywhere] = shell::sourcing(&file(places));
+            "it is mended as soon as this shell has read the file that `yolo doctor --fix` wrote; the second \
+             line is for every new shell"
+                .clone_into(&mut remedy.text);
+            remedy.commands = vec![here, everywhere];
+            remedy.fixable = false;
+            remedy.changes.clear();
+            remedy.undo = None;
+        }
     }
-    text.lines().filter(|line| !of_it(line)).for_each(|line| {
-        new.push_str(line);
-        new.push('\n');
-    });
+}
+
+/// Whether a line of the file sets or unsets a variable.
+fn is_of(line: &str, name: &str) -> bool {
+    let line = line.trim_start();
+    let export = line.strip_prefix("export ").and_then(|rest| rest.split('=').next());
+    export == Some(name) || line.strip_prefix("unset ").map(str::trim) == Some(name)
+}
+
+/// The line that sets or unsets a variable.
+fn line(name: &str, value: Option<&str>) -> String {
     match value {
         // `$` keeps its meaning, so that a value can begin with what the variable held before.
         Some(value) => {
             let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('`', "\\`");
-            new.push_str(&format!("export {name}=\"{value}\"\n"));
+            format!("export {name}=\"{value}\"\n")
         }
-        None => new.push_str(&format!("unset {name}\n")),
+        None => format!("unset {name}\n"),
     }
+}
+
+/// The file with one variable set or unset; what it said of this variable before is replaced.
+pub(super) fn with(text: &str, name: &str, value: Option<&str>) -> String {
+    let mut new = String::new();
+    if text.is_empty() {
+        new.push_str(HEAD);
+    }
+    text.lines().filter(|line| !is_of(line, name)).for_each(|line| {
+        new.push_str(line);
+        new.push('\n');
+    });
+    new.push_str(&line(name, value));
     new
 }
 
@@ -54,6 +93,19 @@ mod tests {
                 "{HEAD}alias ll='ls -l'\nunset CUDA_VISIBLE_DEVICES\nexport NCCL_SOCKET_IFNAME=\"eth1\"\n"
             )
         );
+    }
+
+    #[test]
+    fn what_the_file_says_already_is_known() {
+        let home = tempfile::tempdir().unwrap();
+        let places = Places::under(home.path());
+        let change =
+            |value: Option<&str>| Change::Variable { name: "A".into(), value: value.map(ToOwned::to_owned) };
+        assert!(!says(&places, &change(None)));
+        std::fs::create_dir_all(places.config()).unwrap();
+        std::fs::write(file(&places), with("", "A", Some("a\"b"))).unwrap();
+        assert!(says(&places, &change(Some("a\"b"))));
+        assert!(!says(&places, &change(Some("a"))) && !says(&places, &change(None)));
     }
 
     #[test]

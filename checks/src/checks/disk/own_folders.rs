@@ -1,9 +1,10 @@
 //! Whether `yolo` can keep its files: the folder that YOLO_HOME names is there, and this user may
-//! write the folders of libtorch, weights and data sets, of settings and of the cache.
+//! write the folders of libtorch, weights and data sets, also each of them that setup fills, of
+//! settings and of the cache.
 
 use crate::change::Change;
 use crate::checks::{Answer, Check};
-use crate::facts::view::data_set::{is_absolute, parent};
+use crate::facts::view::data_set::{is_absolute, join, parent};
 use crate::facts::{Host, Stat};
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
@@ -16,6 +17,9 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
+/// Folders of data that setup fills, and for what.
+const FILLED: [(&str, &str); 3] =
+    [("libtorch", "libtorch"), ("weights", "weights"), ("datasets", "data sets")];
 /// Read, write and search for the owner.
 const OWNER: u32 = 0o700;
 
@@ -46,7 +50,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
         return Ok(findings);
     }
     let folders = [
-        ("libtorch, weights and data sets", places.data, Status::Error),
+        ("libtorch, weights and data sets", places.data.clone(), Status::Error),
         ("settings", places.config, Status::Warning),
         ("what can be made again", places.cache, Status::Warning),
     ];
@@ -58,6 +62,18 @@ fn run(host: &Host, _: &Intent) -> Answer {
         known += 1;
         if stat.writable == Some(false) {
             findings.push(locked(host, &folder, purpose, &stat).status(status));
+        }
+    }
+    // Below a folder that is locked itself nothing can be done yet.
+    let is_open = |data: &String| matches!(host.stat(data), Ok(Some(stat)) if stat.writable != Some(false));
+    if let Some(data) = places.data.filter(is_open) {
+        for (name, purpose) in FILLED {
+            let folder = join(&data, name);
+            if let Ok(Some(stat)) = host.stat(&folder)
+                && stat.writable == Some(false)
+            {
+                findings.push(locked(host, &folder, purpose, &stat).status(Status::Error));
+            }
         }
     }
     if findings.is_empty() && known > 0 {
@@ -89,5 +105,34 @@ fn locked(host: &Host, folder: &str, purpose: &str, stat: &Stat) -> Finding {
             .because("it belongs to root, as after `sudo yolo`, and this user may not write it")
             .command(format!("sudo chown -R {user} {}", quoted(folder))),
         _ => finding.because("it belongs to another user"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_that_setup_fills_may_be_locked_by_itself() {
+        let folder = |mode: &str, writable: bool| json!({ "kind": "folder", "mode": mode, "uid": 1000, "writable": writable });
+        let (host, _) = Host::from_value(json!({
+            "version": 1,
+            "os": "linux",
+            "user": { "uid": 1000, "name": "mara" },
+            "places": { "data": "/y/data" },
+            "env": {},
+            "stats": { "/y/data": folder("0755", true), "/y/data/libtorch": folder("0500", false) },
+        }))
+        .unwrap();
+        let findings = run(&host, &Intent::default()).unwrap();
+        let [finding] = &findings[..] else { panic!("{findings:?}") };
+        assert_eq!(
+            (finding.id, finding.status, finding.title.as_str()),
+            ("disk.own-folder-locked", Status::Error, "/y/data/libtorch for libtorch cannot be written")
+        );
+        let changes = &finding.remedy.as_ref().unwrap().changes;
+        assert_eq!(changes, &[Change::Permissions { path: "/y/data/libtorch".to_owned(), add: OWNER }]);
     }
 }

@@ -20,6 +20,7 @@ mod train;
 mod val;
 mod weights;
 
+pub use defaults::Counting;
 pub use folder::{increment, newest_checkpoint};
 pub use resume::plan_resume;
 pub use train::plan_train;
@@ -32,10 +33,7 @@ pub fn data_word(given: Option<&str>) -> &str {
 
 /// The word of `--weights` that counts for a training run; empty: none.
 pub fn weights_word(options: &TrainOptions) -> &str {
-    match &options.weights {
-        Some(word) => word,
-        None => defaults::of(data_word(options.data.as_deref())).weights,
-    }
+    Counting::of(options).weights
 }
 
 /// The words of `--weights` that count for a validation.

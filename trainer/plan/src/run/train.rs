@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{PLAN_VERSION, Planned, RunPlan, Task, TrainTask, defaults, folder, weights};
+use super::{Counting, PLAN_VERSION, Planned, RunPlan, Task, TrainTask, defaults, folder, weights};
 use crate::batch;
 use crate::dataset::{DataSet, Places};
 use crate::device::{self, Inventory};
@@ -33,11 +33,11 @@ pub fn plan_train(
     let mut warnings = Vec::new();
     let data_word = options.data.as_deref().unwrap_or(defaults::DATA);
     let defaults = defaults::of(data_word);
+    let counting = Counting::of(options);
 
     let choice = device::choose(options.device.as_deref(), options.nproc_per_node, inventory)?;
-    let default_batch = i64::try_from(defaults.batch).unwrap_or(i64::MAX);
-    let batch = batch::check(options.batch_size.unwrap_or(default_batch), choice.devices.len())?;
-    let epochs = positive("--epochs", options.epochs.unwrap_or(defaults.epochs), MAX_EPOCHS)?;
+    let batch = batch::check(counting.batch, choice.devices.len())?;
+    let epochs = positive("--epochs", counting.epochs, MAX_EPOCHS)?;
     let nominal_batch = positive("--nbs", options.nbs.unwrap_or(defaults.nbs), 1 << 20)?;
     let label_smoothing = options.label_smoothing.unwrap_or(0.0);
     if !(0.0..1.0).contains(&label_smoothing) {
@@ -56,16 +56,7 @@ pub fn plan_train(
         data.names = vec!["item".to_owned()]; // The name that YOLOv5 gives to the one class.
     }
 
-    let weights_word = match (&options.weights, &options.cfg) {
-        (Some(word), _) => word.as_str(),
-        // Whoever asks for a model of the built-in set's kind means it without weights.
-        (None, _) => defaults.weights,
-    };
-    let cfg = match options.cfg.as_deref() {
-        Some(cfg) => cfg,
-        None if options.weights.as_deref().is_some_and(|word| !word.is_empty()) => "",
-        None => defaults.cfg,
-    };
+    let (weights_word, cfg) = (counting.weights, counting.cfg);
     if weights_word.is_empty() && cfg.is_empty() {
         return Err(PlanError::new("--weights and --cfg are both empty, so there is no model to train")
             .with_hint(
@@ -87,8 +78,7 @@ pub fn plan_train(
         (None, None) => MIN_STRIDE,
     }
     .max(MIN_STRIDE);
-    let size = options.imgsz.unwrap_or(defaults.image_size);
-    let image_size = super::image_size(size, stride, MIN_STRIDES * stride, &mut warnings)?;
+    let image_size = super::image_size(counting.image_size, stride, MIN_STRIDES * stride, &mut warnings)?;
     let freeze = freeze(&options.freeze, model.as_ref(), &mut warnings)?;
 
     let ranks = super::ranks(choice.devices, batch, inventory);

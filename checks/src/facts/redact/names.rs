@@ -1,0 +1,200 @@
+//! Names of users and machines. A name is replaced wherever it stands alone; one that is also a
+//! word of recordings or of the system, such as `model` or `max`, only where its place says that a
+//! person or a machine is meant, since the same word elsewhere is a fact.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::ordinary::{NOBODYS, is_ordinary};
+
+/// Folders whose children are named after users.
+const HOMES: [&str; 5] = ["/home/", "/Users/", "\\Users\\", "\\\\Users\\\\", "/var/home/"];
+/// Folders of drives that a user has put in, a child for each user.
+const DRIVES: [&str; 2] = ["/run/media/", "/media/"];
+
+/// The names of one recording.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    /// To replace wherever they stand alone, longest first.
+    words: Vec<(String, String)>,
+    /// To replace only where they stand for a user or a machine.
+    bound: Vec<(String, String)>,
+    /// The machine's names among those.
+    machines: BTreeSet<String>,
+}
+
+impl Names {
+    /// Finds the names of users and of the machine.
+    pub(super) fn of(recording: &Value) -> Self {
+        let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
+        let env = |name: &str| text(&recording["env"][name]);
+        let machines: BTreeSet<String> =
+            [text(&recording["hostname"]), env("WSL_HOST_NAME"), env("COMPUTERNAME")]
+                .into_iter()
+                .flatten()
+                .collect();
+        let mut names = machines.clone();
+        names.extend([text(&recording["user"]["name"]), env("USER"), env("USERNAME")].into_iter().flatten());
+        // A home below another folder is a guess, which a word of ours is not taken for.
+        let mut guessed = BTreeSet::new();
+        super::visit(recording, &mut |text| {
+            for (name, is_root) in users_of_paths(text) {
+                if is_root {
+                    names.insert(name)
+                } else {
+                    guessed.insert(name)
+                };
+            }
+        });
+        let own = super::ordinary::words_of(recording);
+        let is_ordinary = |name: &str| is_ordinary(name) || own.contains(name);
+        names.extend(guessed.into_iter().filter(|name| !is_ordinary(name)));
+        names.retain(|name| name.chars().count() > 1 && !NOBODYS.contains(&name.as_str()));
+        let masked = |name: String| (name.clone(), mask(&name));
+        let (bound, mut words): (Vec<_>, Vec<_>) =
+            names.into_iter().map(masked).partition(|(name, _)| is_ordinary(name));
+        words.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+        Self { words, bound, machines }
+    }
+
+    /// A text without the names.
+    pub(super) fn text(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (word, stand_in) in &self.words {
+            text = replace_words(&text, word, stand_in);
+        }
+        for (name, stand_in) in &self.bound {
+            text = replace_homes(&text, name, stand_in);
+        }
+        text
+    }
+
+    /// A text that is the name of a user or a machine, or an address with it.
+    pub(super) fn name(&self, text: &str) -> String {
+        let all = self.words.iter().chain(&self.bound);
+        let exact = all.into_iter().find(|(name, _)| name == text.trim());
+        exact.map_or_else(|| self.text(text), |(name, stand_in)| text.replace(name.as_str(), stand_in))
+    }
+
+    /// The file of addresses and names: in it a machine's name is one, whatever else it means.
+    pub(super) fn hosts_file(&self, text: &str) -> String {
+        let of_machine = self.bound.iter().filter(|(name, _)| self.machines.contains(name));
+        of_machine.fold(self.text(text), |text, (name, stand_in)| replace_words(&text, name, stand_in))
+    }
+}
+
+/// Whether the children of a folder are named after users.
+pub(super) fn holds_homes(folder: &str) -> bool {
+    let folder = folder.trim_end_matches(['/', '\\']);
+    HOMES.iter().chain(&DRIVES).any(|home| {
+        let home = home.trim_end_matches(['/', '\\']);
+        folder.strip_suffix(home).is_some_and(|before| is_root(&format!("{before}{home}/"), before.len()))
+    })
+}
+
+/// The names of users in paths, and whether the path is one of homes for certain.
+fn users_of_paths(text: &str) -> Vec<(String, bool)> {
+    let mut users = Vec::new();
+    for home in HOMES {
+        for (at, _) in text.match_indices(home) {
+            let rest = &text[at + home.len()..];
+            let end = rest.find(['/', '\\', '\n', '\r', '"', ':', ';', '\'']).unwrap_or(rest.len());
+            let name = rest[..end].trim();
+            // A path in running text ends at a space; a user name has at most a few words.
+            if !name.is_empty() && name.split(' ').count() <= 3 {
+                users.push((name.to_owned(), is_root(text, at)));
+            }
+        }
+    }
+    users
+}
+
+/// Whether the folder of homes that begins here is a system's: at a path's beginning, on a drive of
+/// Windows, or at one of the places where Unix has it beside `/home`.
+fn is_root(text: &str, at: usize) -> bool {
+    // Nothing before a folder of homes is longer, so that a long text is not read over and over.
+    let from = (at.saturating_sub(64)..=at).find(|&place| text.is_char_boundary(place)).unwrap_or(at);
+    let before = &text[from..at];
+    let is_edge = |letter: char| letter.is_whitespace() || "\"'=,;:|(".contains(letter);
+    let before = before.rsplit(is_edge).next().unwrap_or(before);
+    let drive = before.strip_prefix("/mnt").unwrap_or(before).strip_prefix('/');
+    before.is_empty()
+        || drive.is_some_and(|drive| drive.len() == 1)
+        || ["/var", "/export", "/usr", "/net", "/nfs"].contains(&before)
+        || before.starts_with("\\\\") && before.matches('\\').count() <= 4
+}
+
+/// Letters and digits of ASCII become `x`; all else stays.
+pub(super) fn mask(name: &str) -> String {
+    name.chars().map(|letter| if letter.is_ascii_alphanumeric() { 'x' } else { letter }).collect()
+}
+
+/// Replaces a word where it stands alone, not inside a longer one.
+fn replace_words(text: &str, word: &str, stand_in: &str) -> String {
+    replace_where(text, word, stand_in, |_| true)
+}
+
+/// Replaces a name where it names a user's folder.
+fn replace_homes(text: &str, name: &str, stand_in: &str) -> String {
+    replace_where(text, name, stand_in, |before| {
+        HOMES.iter().any(|home| before.ends_with(home) && is_root(before, before.len() - home.len()))
+            || DRIVES.iter().any(|drive| before.ends_with(drive))
+    })
+}
+
+fn replace_where(text: &str, word: &str, stand_in: &str, is_meant: impl Fn(&str) -> bool) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut done = 0;
+    let inside = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
+    for (at, _) in text.match_indices(word) {
+        let (before, after) = (&text[..at], &text[at + word.len()..]);
+        let alone = !inside(before.chars().next_back()) && !inside(after.chars().next());
+        result.push_str(&text[done..at]);
+        result.push_str(if alone && is_meant(before) { stand_in } else { word });
+        done = at + word.len();
+    }
+    result.push_str(&text[done..]);
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_ordinary_word_is_a_name_only_where_a_user_is_meant() {
+        let names = Names::of(&json!({ "user": { "name": "model" }, "env": { "HOME": "/home/model" } }));
+        assert_eq!(names.text("/home/model/model.pt, model name"), "/home/xxxxx/model.pt, model name");
+        assert_eq!(names.name("model"), "xxxxx");
+        assert_eq!(
+            names.text("C:\\Users\\model and /mnt/c/Users/model"),
+            "C:\\Users\\xxxxx and /mnt/c/Users/xxxxx"
+        );
+    }
+
+    #[test]
+    fn folders_below_another_home_are_no_users() {
+        let names = Names::of(&json!({ "env": { "YOLO_HOME": "/data/home/cache", "A": "/data/home/mara" } }));
+        assert_eq!(names.text("/data/home/cache of /data/home/mara"), "/data/home/cache of /data/home/xxxx");
+    }
+
+    #[test]
+    fn a_word_of_a_question_is_a_fact() {
+        let recording = json!({
+            "user": { "name": "uptime" },
+            "files": { "/proc/uptime": "1 2", "/proc/self/limits": "Max files 7" },
+        });
+        assert_eq!(Names::of(&recording).text("/proc/uptime"), "/proc/uptime");
+    }
+
+    #[test]
+    fn folders_of_homes_are_known() {
+        for folder in ["/home", "/home/", "/mnt/c/Users", "C:\\Users", "/var/home", "/media"] {
+            assert!(holds_homes(folder), "{folder}");
+        }
+        assert!(!holds_homes("/data/home") && !holds_homes("/home/mara"));
+    }
+}

@@ -1,0 +1,287 @@
+//! Secrets in texts: what follows a word such as `--password`, `HF_TOKEN=` or `https://`, tokens
+//! that are known by their shape, and addresses of mail. They are never needed to judge a host.
+
+/// What stands for a secret. It has no letter that would make it one, so that hiding twice changes
+/// nothing.
+pub(super) const HIDDEN: &str = "hidden";
+
+/// Words that, anywhere in a name, say that its value is secret.
+const STRONG: [&str; 11] = [
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "passphrase",
+    "credential",
+    "apikey",
+    "api_key",
+    "api-key",
+    "access_key",
+    "private_key",
+];
+/// Words that say so where they are a whole part of a name, as in `--ssh-key`.
+const PARTS: [&str; 5] = ["key", "auth", "pass", "pw", "authorization"];
+/// Tokens begin so, and that many letters at least follow.
+const SHAPES: [(&str, usize); 16] = [
+    ("hf_", 5),
+    ("sk-", 5),
+    ("sk_", 8),
+    ("ghp_", 5),
+    ("gho_", 8),
+    ("ghu_", 8),
+    ("ghs_", 8),
+    ("ghr_", 8),
+    ("github_pat_", 5),
+    ("glpat-", 8),
+    ("AKIA", 8),
+    ("ASIA", 8),
+    ("eyJ", 10),
+    ("xoxb-", 8),
+    ("xoxp-", 8),
+    ("AIza", 16),
+];
+/// Units of systemd look like addresses of mail: `user@1000.service`.
+const UNITS: [&str; 9] =
+    ["service", "slice", "scope", "socket", "mount", "target", "timer", "device", "swap"];
+/// What of `yolo`'s own words tells which command a process is.
+const COMMANDS: [&str; 5] = ["train", "val", "doctor", "setup", "detect"];
+
+/// Whether a variable's or an option's value is secret by its name.
+pub(super) fn is_secret_name(name: &str) -> bool {
+    let lower = name.to_lowercase();
+    STRONG.iter().any(|word| lower.contains(word))
+        || lower.split(['_', '-', '.']).any(|part| PARTS.contains(&part))
+}
+
+/// Whether the value of a variable of the environment is. `SSH_AUTH_SOCK` and its like hold none.
+pub(super) fn is_secret_variable(name: &str) -> bool {
+    let lower = name.to_lowercase();
+    STRONG.iter().any(|word| lower.contains(word)) || lower.ends_with("_key") || lower.ends_with("_auth")
+}
+
+/// The words of a process as far as they tell what it is: the program, the script or module, and
+/// `…` for all else, which may hold anything. That it has died is said at the end, and stays.
+pub(super) fn program_of(command: &str) -> String {
+    let mut words = command.split_whitespace();
+    let Some(program) = words.next() else { return command.to_owned() };
+    let of_yolo = program.rsplit('/').next().is_some_and(|name| name.starts_with("yolo"));
+    let (mut kept, mut lost, mut has_script) = (vec![program], false, false);
+    while let Some(word) = words.next() {
+        let is_script = word.ends_with(".py") && !word.starts_with('-') && !word.contains(['=', '@', ';']);
+        let is_command = of_yolo && kept.len() == 1 && COMMANDS.contains(&word);
+        if matches!(word, "<defunct>" | "[defunct]") {
+            kept.push(word);
+        } else if !has_script && (is_script || is_command) {
+            kept.push(word);
+            has_script = true;
+        } else if !has_script && word == "-m" {
+            let module = words.next().unwrap_or_default();
+            let is_plain = module.chars().all(|letter| letter.is_alphanumeric() || "._".contains(letter));
+            kept.extend(if is_plain { [word, module] } else { [word, "…"] });
+            has_script = true;
+        } else {
+            lost |= word != "…";
+        }
+    }
+    // Where the end says that it died, nothing may come after it.
+    if lost || command.split_whitespace().any(|word| word == "…") {
+        let end = kept.iter().position(|word| word.ends_with("defunct>") || word.ends_with("defunct]"));
+        kept.insert(end.unwrap_or(kept.len()), "…");
+    }
+    kept.join(" ")
+}
+
+/// The text without secrets.
+pub(super) fn without_secrets(text: &str) -> String {
+    let text = without_credentials(text);
+    let is_between = |letter: char| letter.is_whitespace() || "\"'`()<>,;&|[]{}".contains(letter);
+    let mut result = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    // Whether the word before says that the next one is secret.
+    let mut next_is_secret = false;
+    while !rest.is_empty() {
+        let start = rest.find(|letter| !is_between(letter)).unwrap_or(rest.len());
+        next_is_secret &= !rest[..start].contains('\n');
+        result.push_str(&rest[..start]);
+        let word = &rest[start..];
+        let end = word.find(is_between).unwrap_or(word.len());
+        let word = &word[..end];
+        if next_is_secret && !word.is_empty() && !word.starts_with('-') {
+            result.push_str(HIDDEN);
+            next_is_secret = false;
+        } else {
+            result.push_str(&hide_in_word(word));
+            next_is_secret = announces(word);
+        }
+        rest = &rest[start + end..];
+    }
+    result
+}
+
+/// Whether the next word is the value: after `--password`, and after `password:`.
+fn announces(word: &str) -> bool {
+    if let Some(name) = word.strip_suffix(':') {
+        let lower = name.to_lowercase();
+        return STRONG.iter().any(|word| lower.ends_with(word)) || lower == "authorization";
+    }
+    word.strip_prefix('-').is_some_and(|name| !name.contains('=') && is_secret_name(name))
+        // `Authorization: Bearer …`
+        || matches!(word, "Bearer" | "Basic")
+}
+
+fn hide_in_word(word: &str) -> String {
+    if let Some((name, value)) = word.split_once('=')
+        && !value.is_empty()
+        && is_secret_name(name.rsplit(['?', '/']).next().unwrap_or(name))
+    {
+        return format!("{name}={HIDDEN}");
+    }
+    without_mail(&without_tokens(word))
+}
+
+/// Hides the parts of a word that are tokens by their shape.
+fn without_tokens(word: &str) -> String {
+    let is_edge = |letter: char| "=:/@?#".contains(letter);
+    let parts = word.split_inclusive(is_edge).map(|part| {
+        let body = part.trim_end_matches(is_edge);
+        let is_token = SHAPES.iter().any(|(begin, least)| {
+            body.strip_prefix(begin).is_some_and(|rest| {
+                let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+                // A folder may be called `hf_models`.
+                let is_random =
+                    rest.chars().any(|letter| letter.is_ascii_digit() || letter.is_ascii_uppercase());
+                rest.len() >= *least && is_random && rest.chars().all(plain)
+            })
+        });
+        if is_token { format!("{HIDDEN}{}", &part[body.len()..]) } else { part.to_owned() }
+    });
+    parts.collect()
+}
+
+/// Masks an address of mail in a word.
+fn without_mail(word: &str) -> String {
+    let Some(at) = word.find('@') else { return word.to_owned() };
+    let is_name = |letter: char| letter.is_alphanumeric() || "._%+-".contains(letter);
+    let is_domain = |letter: char| letter.is_alphanumeric() || ".-".contains(letter);
+    let before = &word[..at];
+    let start = before.char_indices().rev().take_while(|(_, letter)| is_name(*letter)).last();
+    let start = start.map_or(at, |(place, _)| place);
+    let after = &word[at + 1..];
+    let domain = &after[..after.find(|letter| !is_domain(letter)).unwrap_or(after.len())];
+    let domain = domain.trim_end_matches('.');
+    let ending = domain.rsplit_once('.').map_or("", |(_, ending)| ending);
+    let is_mail = start < at
+        && &word[start..at] != HIDDEN
+        && ending.len() > 1
+        && ending.chars().all(char::is_alphabetic)
+        && !UNITS.contains(&ending);
+    if !is_mail {
+        return word.to_owned();
+    }
+    let (name, rest) = (super::names::mask(&word[start..at]), &after[domain.len()..]);
+    format!("{}{name}@{}{rest}", &word[..start], super::names::mask(domain))
+}
+
+/// `https://name:word@host` without what stands before the `@`.
+fn without_credentials(text: &str) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (head, tail) = rest.split_at(at + 3);
+        result.push_str(head);
+        let end = tail.find(['/', ' ', '\n', '"']).unwrap_or(tail.len());
+        rest = match tail[..end].rfind('@') {
+            Some(mark) => {
+                result.push_str(HIDDEN);
+                &tail[mark..]
+            }
+            None => tail,
+        };
+    }
+    result.push_str(rest);
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn values_after_secret_words_are_hidden() {
+        for (text, hidden) in [
+            ("x --password hunter2 y", "x --password hidden y"),
+            ("x --token=abc123tok y", "x --token=hidden y"),
+            ("HF_TOKEN=hf_xyzzy", "HF_TOKEN=hidden"),
+            ("--api-key sk-live-1", "--api-key hidden"),
+            ("--api-key \"a b\"", "--api-key \"hidden b\""),
+            ("password: hunter2\nnc: 2", "password: hidden\nnc: 2"),
+            ("https://x.org/a?token=abc", "https://x.org/a?token=hidden"),
+            ("Authorization: Bearer abc", "Authorization: hidden abc"),
+        ] {
+            assert_eq!(without_secrets(text), hidden, "{text}");
+        }
+    }
+
+    #[test]
+    fn tokens_are_known_by_their_shape() {
+        for token in [
+            "hf_AbCdEfGhIjKl",
+            "sk-live-1234567",
+            "ghp_abcdefgh12345678",
+            "AKIAIOSFODNN7EXAMPLE",
+            "eyJhbGciOiJIUzI1NiJ9.e30.abc",
+        ] {
+            assert_eq!(without_secrets(&format!("with {token}, so")), "with hidden, so");
+        }
+    }
+
+    #[test]
+    fn mail_is_masked_and_units_are_not() {
+        assert_eq!(without_secrets("-e mail@kowalska.org."), "-e xxxx@xxxxxxxx.xxx.");
+        for text in ["user@1000.service", "oe-user@oe-host", "root@box", "@", "a@b", "disk-sk-a"] {
+            assert_eq!(without_secrets(text), text);
+        }
+    }
+
+    #[test]
+    fn settings_that_only_sound_alike_stay() {
+        for text in [
+            "keypoints: [17, 3]\nkpt_shape: [17, 3]",
+            "key was rejected by service",
+            "monkey=1",
+            "rw,path=C:\\;uid=1000;symlinkroot=/mnt/",
+        ] {
+            assert_eq!(without_secrets(text), text);
+        }
+    }
+
+    #[test]
+    fn a_process_is_its_program_and_script() {
+        for (command, told) in [
+            ("python3 -c import time;time.sleep(9) train.py --password hunter2", "python3 train.py …"),
+            (
+                "/usr/bin/python3 -u -m torch.distributed.run --x y",
+                "/usr/bin/python3 -m torch.distributed.run …",
+            ),
+            ("torchrun --token abc train.py", "torchrun train.py …"),
+            ("/opt/yolo train --data a", "/opt/yolo train …"),
+            ("yolo-trainer", "yolo-trainer"),
+            ("python3 --key a <defunct>", "python3 … <defunct>"),
+            ("[python3] <defunct>", "[python3] <defunct>"),
+            ("", ""),
+        ] {
+            assert_eq!(program_of(command), told);
+            assert_eq!(program_of(told), told);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn hiding_twice_changes_nothing(text in "(--password |TOKEN=|hf_|eyJ|@|a\\.b|://|\\PC){0,30}") {
+            let once = without_secrets(&text);
+            prop_assert_eq!(without_secrets(&once), once.clone());
+        }
+    }
+}
