@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use yolo_checks::quoted::quoted;
 use yolo_checks::{Change, Edit};
 
 use super::super::report::Report;
@@ -93,15 +94,16 @@ fn by_hand(change: &Change, id: &str) -> Option<String> {
         Change::Settings { file, .. } if !can_write(Path::new(file)) => {
             let program =
                 std::env::current_exe().map_or("yolo".to_owned(), |path| path.display().to_string());
-            Some(format!("sudo '{program}' doctor --fix --yes --only {id}"))
+            Some(format!("sudo {} doctor --fix --yes --only {id}", quoted(&program)))
         }
         Change::LoaderFolder { folder } if !can_write(Path::new(LOADER_CONFIG)) => {
-            Some(format!("echo '{folder}' | sudo tee -a {LOADER_CONFIG} && sudo ldconfig"))
+            Some(format!("echo {} | sudo tee -a {LOADER_CONFIG} && sudo ldconfig", quoted(folder)))
         }
         Change::MakeFolder { path } => {
             let parent = Path::new(path).ancestors().skip(1).find(|parent| parent.exists());
             let can = parent.is_some_and(can_write);
-            (!can).then(|| format!("sudo mkdir -p '{path}' && sudo chown \"$(id -u)\" '{path}'"))
+            let path = quoted(path);
+            (!can).then(|| format!("sudo mkdir -p {path} && sudo chown \"$(id -u)\" {path}"))
         }
         _ => None,
     }

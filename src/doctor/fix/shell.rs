@@ -30,16 +30,9 @@ pub(super) fn quoted(path: &Path) -> String {
     format!("\"{}\"", path.to_string_lossy().replace('/', r"\").replace('%', "%%"))
 }
 
-/// A path as one word, as people write it: with marks only where a shell needs them.
-pub(super) fn word(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._+-:@".contains(letter);
-    if !text.is_empty() && text.chars().all(is_plain) { text.into_owned() } else { quoted(path) }
-}
-
 /// What a person types so that a file of variables counts in this shell, and in every new one.
 pub(super) fn sourcing(file: &Path) -> [String; 2] {
-    let here = format!(". {}", word(file));
+    let here = format!(". {}", yolo_checks::quoted::quoted(&file.to_string_lossy()));
     // The line itself is one word of the second command, in the marks that it does not hold.
     let line = if here.contains('\'') && !here.contains(['"', '$', '`', '\\', '!']) {
         format!("\"{here}\"")
