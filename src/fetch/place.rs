@@ -113,7 +113,7 @@ impl Incoming {
     /// # Errors
     /// When it cannot be made.
     pub fn open(lock: &Lock, name: &str) -> Result<Self, FetchError> {
-        let base = unfinished(&lock.folder, name);
+        let base = unfinished(&lock.folder.join(name));
         let (tree, parts) = tree_and_parts(&base);
         let resumed = parts.is_dir();
         for folder in [&tree, &parts] {
@@ -190,9 +190,10 @@ pub(crate) fn sync(path: &Path) -> std::io::Result<()> {
     OpenOptions::new().write(true).open(path)?.sync_data()
 }
 
-/// Where `name` is in the making below `folder`.
-pub fn unfinished(folder: &Path, name: &str) -> PathBuf {
-    folder.join(format!("{INCOMING}{name}"))
+/// Where that which will be published at `target` is in the making: beside it.
+pub fn unfinished(target: &Path) -> PathBuf {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    target.with_file_name(format!("{INCOMING}{name}"))
 }
 
 /// What of a folder in the making will be published, and what lies beside it until then.

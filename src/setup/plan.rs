@@ -159,8 +159,7 @@ impl Plan {
             steps.push(data_step(word, prospect, places));
         }
         for (step, _) in steps.iter_mut().filter(|(step, _)| step.state == State::Fetch) {
-            let name = step.place.file_name().unwrap_or_default().to_string_lossy();
-            let begun = folder_size(&unfinished(step.place.parent().unwrap_or(&step.place), &name));
+            let begun = folder_size(&unfinished(&step.place));
             // A part that was unpacked a moment ago may lie there still beside its contents.
             step.begun = begun.min(step.size.unwrap_or(0) + step.beside);
         }
@@ -278,7 +277,7 @@ fn tidy(place: &Path, context: &Context<'_>) -> Result<(), SetupError> {
     let is_yaml = place.extension().is_some_and(|extension| extension == "yaml");
     let place = if is_yaml { place.parent().unwrap_or(place) } else { place };
     let (Some(folder), Some(name)) = (place.parent(), place.file_name()) else { return Ok(()) };
-    let left = unfinished(folder, &name.to_string_lossy());
+    let left = unfinished(place);
     if left.exists() {
         let lock = Lock::acquire(folder, context.progress)?;
         Incoming::open(&lock, &name.to_string_lossy())?.discard();

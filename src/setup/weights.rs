@@ -189,8 +189,8 @@ impl PendingWeights {
     /// Bytes that will travel, without those that an earlier run has brought.
     pub fn transfer(&self) -> Option<u64> {
         let name = &self.wanted.name;
-        let base = unfinished(self.target.parent().unwrap_or(&self.target), name);
-        Some(self.size?.saturating_sub(kept_in(&tree_and_parts(&base).1.join(name))))
+        let (_, parts) = tree_and_parts(&unfinished(&self.target));
+        Some(self.size?.saturating_sub(kept_in(&parts.join(name))))
     }
 
     /// Where they go.

@@ -78,7 +78,7 @@ impl PendingData {
     /// Bytes that will travel, without those that an earlier run has brought; `None` where a server does
     /// not tell before.
     pub fn transfer(&self) -> Option<u64> {
-        let parts = tree_and_parts(&unfinished(self.target.parent().unwrap_or(&self.target), &self.name)).1;
+        let (_, parts) = tree_and_parts(&unfinished(&self.target));
         let left = |(index, piece): (usize, &Piece)| {
             let is_done = piece.done(index, &parts).exists();
             let left = piece.size.packed?.saturating_sub(kept_in(&piece.part(index, &parts)));

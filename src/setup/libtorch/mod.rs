@@ -197,8 +197,7 @@ impl Pending {
     /// Bytes that will travel, without those that an earlier run has brought; `None` where a server
     /// does not tell before.
     pub fn transfer(&self) -> Option<u64> {
-        let name = self.target.file_name().unwrap_or_default().to_string_lossy();
-        let (tree, parts) = tree_and_parts(&unfinished(self.target.parent().unwrap_or(&self.target), &name));
+        let (tree, parts) = tree_and_parts(&unfinished(&self.target));
         Some(self.offer.transfer()?.saturating_sub(self.offer.kept((&tree, &parts))))
     }
 

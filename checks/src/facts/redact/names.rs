@@ -51,9 +51,9 @@ impl Names {
         let is_ordinary = |name: &str| is_ordinary(name) || own.contains(name);
         names.extend(guessed.into_iter().filter(|name| !is_ordinary(name)));
         names.retain(|name| name.chars().count() > 1 && !NOBODYS.contains(&name.as_str()));
-        let masked = |name: String| (name.clone(), mask(&name));
+        let masked = masks(names);
         let (bound, mut words): (Vec<_>, Vec<_>) =
-            names.into_iter().map(masked).partition(|(name, _)| is_ordinary(name));
+            masked.into_iter().partition(|(name, _)| is_ordinary(name));
         words.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
         Self { words, bound, machines }
     }
@@ -125,9 +125,26 @@ fn is_root(text: &str, at: usize) -> bool {
         || before.starts_with("\\\\") && before.matches('\\').count() <= 4
 }
 
+/// Each name with a stand-in that no other has, as far as letters reach: two users stay two.
+fn masks(names: BTreeSet<String>) -> Vec<(String, String)> {
+    let mut masked: Vec<(String, String)> = Vec::new();
+    for name in names {
+        // In the order of the alphabet, so that a recording of a recording has the same ones.
+        let is_free = |letter: &char| !masked.iter().any(|(_, taken)| *taken == mask_with(&name, *letter));
+        let letter = ('x'..='z').find(is_free).unwrap_or('x');
+        let stand_in = mask_with(&name, letter);
+        masked.push((name, stand_in));
+    }
+    masked
+}
+
 /// Letters and digits of ASCII become `x`; all else stays.
 pub(super) fn mask(name: &str) -> String {
-    name.chars().map(|letter| if letter.is_ascii_alphanumeric() { 'x' } else { letter }).collect()
+    mask_with(name, 'x')
+}
+
+fn mask_with(name: &str, stand_in: char) -> String {
+    name.chars().map(|letter| if letter.is_ascii_alphanumeric() { stand_in } else { letter }).collect()
 }
 
 /// Replaces a word where it stands alone, not inside a longer one.
@@ -179,6 +196,14 @@ mod tests {
     fn folders_below_another_home_are_no_users() {
         let names = Names::of(&json!({ "env": { "YOLO_HOME": "/data/home/cache", "A": "/data/home/mara" } }));
         assert_eq!(names.text("/data/home/cache of /data/home/mara"), "/data/home/cache of /data/home/xxxx");
+    }
+
+    #[test]
+    fn two_users_stay_two_and_their_stand_ins_stay_as_they_are() {
+        let names = Names::of(&json!({ "files": { "/home/mara/a": "", "/home/anna/b": "" } }));
+        assert_eq!(names.text("/home/mara, /home/anna"), "/home/yyyy, /home/xxxx");
+        let again = Names::of(&json!({ "files": { "/home/yyyy/a": "", "/home/xxxx/b": "" } }));
+        assert_eq!(again.text("/home/yyyy, /home/xxxx"), "/home/yyyy, /home/xxxx");
     }
 
     #[test]
