@@ -1,0 +1,89 @@
+//! The names of the environment variables that `yolo` reads or sets, each with its meaning. Code
+//! uses the constants, never a literal, and the table in `docs/` is generated from [`ALL`].
+//!
+//! Not here: variables of other programs that the doctor only looks at. Those belong to the
+//! finding that explains them.
+
+/// Who sets a variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The user sets it, to change what `yolo` does.
+    User,
+    /// A standard variable of the system or of another tool, which `yolo` respects.
+    Standard,
+    /// `yolo` or a launcher sets it for the ranks.
+    Rank,
+    /// Tests and benchmarks set it.
+    Test,
+}
+
+/// One variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// Who sets it.
+    pub role: Role,
+    /// What it means, as a phrase without a period.
+    pub meaning: &'static str,
+}
+
+/// Declares a constant for each variable, and the table of all of them.
+macro_rules! variables {
+    ($($name:ident: $role:ident = $meaning:literal;)*) => {
+        $(#[doc = $meaning] pub const $name: &str = stringify!($name);)*
+
+        /// Every variable, in the order of this file.
+        pub const ALL: &[Variable] =
+            &[$(Variable { name: $name, role: Role::$role, meaning: $meaning }),*];
+    };
+}
+
+variables! {
+    YOLO_HOME: User = "one folder for everything that `yolo` installs, instead of the platform's folders";
+    YOLO_MIRROR: User = "an address or folder with wheels, weights and data set archives under their own names";
+    YOLO_OFFLINE: User = "download nothing, as `--offline`";
+    YOLO_TRAINER: User = "the `yolo-trainer` program to start";
+    YOLO_WSL: User = "the `wsl.exe` to use";
+    LIBTORCH: User = "a libtorch 2.11, or Python's `torch` folder, to use instead of an installed variant";
+    OMP_NUM_THREADS: Standard = "CPU threads per rank, instead of an equal share of the cores";
+    GLIBC_TUNABLES: Standard = "settings of the C library; unless set, ranks use huge pages";
+    LD_LIBRARY_PATH: Standard = "folders with libraries; ranks get the libtorch variant's folder first";
+    HOME: Standard = "the user's home folder";
+    USERPROFILE: Standard = "the user's home folder, on Windows";
+    PATH: Standard = "folders with programs";
+    TMPDIR: Standard = "the folder for temporary files";
+    NETRC: Standard = "the file with passwords for downloads, instead of `~/.netrc`";
+    HTTPS_PROXY: Standard = "the proxy for https addresses";
+    HTTP_PROXY: Standard = "the proxy for http addresses";
+    ALL_PROXY: Standard = "the proxy for all addresses";
+    NO_PROXY: Standard = "hosts to reach without a proxy";
+    SSL_CERT_FILE: Standard = "certificates to trust instead of the system's";
+    CUDA_VISIBLE_DEVICES: Rank = "the GPUs that a process may use";
+    CUDA_DEVICE_ORDER: Rank = "the order in which CUDA numbers GPUs; ranks get nvidia-smi's order";
+    RANK: Rank = "the number of this rank among all ranks";
+    LOCAL_RANK: Rank = "the number of this rank on its machine";
+    WORLD_SIZE: Rank = "the number of ranks on all machines";
+    LOCAL_WORLD_SIZE: Rank = "the number of ranks on this machine";
+    MASTER_ADDR: Rank = "the address of the machine where rank 0 runs";
+    MASTER_PORT: Rank = "the port on which the ranks meet";
+    YOLO_EVENTS_FD: Rank = "the file descriptor to which a rank writes its events";
+    YOLO_RENDEZVOUS_FD: Rank = "the open socket on which rank 0 serves the store";
+    YOLO_LIBTORCH_LIB: Rank = "the folder of the libtorch variant that a rank uses";
+    YOLO_SILENCE_SECONDS: Test = "seconds without a sign of life after which a rank is reported as hung";
+    YOLO_GOLDEN: Test = "the folder with numbers from the Python original";
+    YOLO_TEST_PYTHON: Test = "a Python that can import torch, for tests that open our checkpoints in it";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_meanings_are_phrases() {
+        for (index, variable) in ALL.iter().enumerate() {
+            assert!(!ALL[..index].iter().any(|other| other.name == variable.name), "{}", variable.name);
+            assert!(!variable.meaning.ends_with('.'), "{}", variable.name);
+        }
+    }
+}
