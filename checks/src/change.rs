@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use crate::wslconfig::Kind;
+use crate::wsl::config::ConfigFile;
 
 /// One change that mends a finding, or a part of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
@@ -17,7 +17,7 @@ pub enum Change {
         file: String,
         /// Which of the two it is.
         #[serde(skip)]
-        of: Kind,
+        of: ConfigFile,
         /// In this order.
         edits: Vec<Edit>,
     },

@@ -13,10 +13,7 @@ mod intent;
 mod needs;
 pub mod quoted;
 pub mod variant;
-pub mod wsl_effect;
-pub mod wsl_output;
-pub mod wsl_values;
-pub mod wslconfig;
+pub mod wsl;
 
 pub use catalogue::{Area, Entry, Fix, entries, entry};
 pub use change::{Change, Edit};

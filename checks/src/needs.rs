@@ -2,7 +2,7 @@
 //! for the backward pass was measured, and grows with the area of the images; the rest is counted.
 
 use crate::intent::Intent;
-use crate::wsl_values::{self, Training, gigabytes};
+use crate::wsl::sizing::{self, Training, gigabytes};
 
 /// What CUDA's context and libraries take of a GPU before the first tensor; no less was seen.
 const CUDA: u64 = 600_000_000;
@@ -123,7 +123,7 @@ pub(crate) fn in_memory(intent: &Intent, workers: usize) -> Need {
             workers: count(workers),
             cached_images: 0,
         };
-        let bytes = training.memory() - wsl_values::LINUX;
+        let bytes = training.memory() - sizing::LINUX;
         let each = gigabytes(bytes / ranks as u64);
         let from = format!("{each} a rank: libtorch with CUDA's libraries, and the images of its loaders");
         return Need { bytes, from };

@@ -7,7 +7,7 @@ use std::fmt::{Display, Write as _};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::Value;
 use yolo_checks::facts::Gpu;
-use yolo_checks::wsl_values::gigabytes;
+use yolo_checks::wsl::sizing::gigabytes;
 
 use super::report::Report;
 use crate::printer::{COLUMNS, cut};

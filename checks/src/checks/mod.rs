@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use crate::facts::{Host, Unknown};
 use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::wsl_values::gigabytes;
+use crate::wsl::sizing::gigabytes;
 
 /// Checks that wait for different commands wait together.
 const THREADS: usize = 8;

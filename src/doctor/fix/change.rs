@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
-use yolo_checks::wslconfig::{Document, Kind};
+use yolo_checks::wsl::config::{ConfigFile, Document};
 use yolo_checks::{Change, Edit};
 
 use super::backup::Backup;
@@ -27,7 +27,7 @@ pub(super) fn apply(change: &Change, places: &Places, backup: &mut Backup) -> Re
     }
 }
 
-fn settings(file: &Path, kind: Kind, edits: &[Edit], backup: &mut Backup) -> Result<String, String> {
+fn settings(file: &Path, kind: ConfigFile, edits: &[Edit], backup: &mut Backup) -> Result<String, String> {
     let bytes = match fs::read(file) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
@@ -46,8 +46,8 @@ fn settings(file: &Path, kind: Kind, edits: &[Edit], backup: &mut Backup) -> Res
     }
     backup.keep(file).and_then(|()| write(file, &document.bytes())).map_err(|error| error.to_string())?;
     let next = match kind {
-        Kind::WslConfig => "wsl.exe --shutdown",
-        Kind::WslConf => "wsl.exe --terminate of this distribution",
+        ConfigFile::WslConfig => "wsl.exe --shutdown",
+        ConfigFile::WslConf => "wsl.exe --terminate of this distribution",
     };
     Ok(format!("{} is written; it counts after `{next}`", file.display()))
 }
@@ -228,7 +228,7 @@ mod tests {
         fs::write(&file, &before).unwrap();
         let change = Change::Settings {
             file: file.display().to_string(),
-            of: Kind::WslConfig,
+            of: ConfigFile::WslConfig,
             edits: vec![Edit::set("wsl2", "memory", "8GB"), Edit::set("wsl2", "swap", "8GB")],
         };
         let mut backup = Backup::of(&home.places);
@@ -244,8 +244,11 @@ mod tests {
         let file = home.root.join(".wslconfig");
         let text = "\u{feff}[wsl2]\r\nmemory=8GB\r\n";
         fs::write(&file, text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>()).unwrap();
-        let change =
-            Change::Settings { file: file.display().to_string(), of: Kind::WslConfig, edits: Vec::new() };
+        let change = Change::Settings {
+            file: file.display().to_string(),
+            of: ConfigFile::WslConfig,
+            edits: Vec::new(),
+        };
         apply(&change, &home.places, &mut Backup::of(&home.places)).unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"[wsl2]\r\nmemory=8GB\r\n");
     }

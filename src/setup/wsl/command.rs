@@ -1,7 +1,7 @@
 //! The words of `yolo setup --wsl`, and which side of WSL they are said on.
 
-use yolo_checks::wsl_output::generation_of_kernel;
-use yolo_checks::wsl_values::Training;
+use yolo_checks::wsl::exe_output::generation_of_kernel;
+use yolo_checks::wsl::sizing::Training;
 use yolo_plan::options::TrainOptions;
 
 use super::plan::Wishes;

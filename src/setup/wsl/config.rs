@@ -4,8 +4,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use yolo_checks::wsl_values::Proposal;
-use yolo_checks::wslconfig::{Document, Kind};
+use yolo_checks::wsl::config::{ConfigFile, Document};
+use yolo_checks::wsl::sizing::Proposal;
 
 use super::WslError;
 use super::facts::ConfigFacts;
@@ -39,7 +39,7 @@ pub(super) struct Written {
 pub(super) fn write(config: &ConfigFacts, values: &[Proposal]) -> Result<Written, WslError> {
     // People who keep such files elsewhere link to them: the link stays.
     let path = std::fs::canonicalize(&config.path).unwrap_or_else(|_| config.path.clone());
-    let mut document = Document::parse(Kind::WslConfig, config.bytes.as_deref().unwrap_or_default());
+    let mut document = Document::parse(ConfigFile::WslConfig, config.bytes.as_deref().unwrap_or_default());
     for one in values {
         document
             .set("wsl2", one.key, &one.value)

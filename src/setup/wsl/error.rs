@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use yolo_checks::wsl_output::Trouble;
-use yolo_checks::wslconfig::EditError;
+use yolo_checks::wsl::config::EditError;
+use yolo_checks::wsl::exe_output::Trouble;
 
 /// A failure of `yolo setup --wsl`.
 #[derive(Debug, thiserror::Error)]

@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use yolo_checks::wsl_output::{decode, trouble};
+use yolo_checks::wsl::exe_output::{decode, trouble};
 
 use super::WslError;
 

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use yolo_checks::wsl_effect::Vm;
-use yolo_checks::wsl_output::{Distribution, Trouble, Version, Versions};
-use yolo_checks::wsl_values::Pc;
+use yolo_checks::wsl::exe_output::{Distribution, Trouble, Version, Versions};
+use yolo_checks::wsl::sizing::Pc;
+use yolo_checks::wsl::vm::Vm;
 
 /// A Windows PC. `None` is what could not be found out.
 #[derive(Debug, Clone, Default)]

@@ -5,9 +5,9 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use yolo_checks::wsl_effect::Vm;
-use yolo_checks::wsl_values::Pc;
-use yolo_checks::wslconfig::{Document, Kind};
+use yolo_checks::wsl::config::{ConfigFile, Document};
+use yolo_checks::wsl::sizing::Pc;
+use yolo_checks::wsl::vm::Vm;
 
 use super::facts::ConfigFacts;
 use super::inside::shown;
@@ -247,7 +247,7 @@ impl Host {
     }
 
     fn loader_forbidden(&self) -> bool {
-        let conf = Document::parse(Kind::WslConf, self.read("/etc/wsl.conf").as_bytes());
+        let conf = Document::parse(ConfigFile::WslConf, self.read("/etc/wsl.conf").as_bytes());
         let value = conf.value("automount", "ldconfig");
         value.is_some_and(|value| value == "0" || value.eq_ignore_ascii_case("false"))
     }

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use serde_json::json;
 use yolo_checks::quoted::quoted;
-use yolo_checks::wsl_effect::{Difference, differences};
-use yolo_checks::wsl_values::{Pc, Proposal, Training, gigabytes, propose};
-use yolo_checks::wslconfig::{Document, Kind};
+use yolo_checks::wsl::config::{ConfigFile, Document};
+use yolo_checks::wsl::sizing::{Pc, Proposal, Training, gigabytes, propose};
+use yolo_checks::wsl::vm::{Difference, differences};
 
 use super::command::Talk;
 pub(super) use super::host::Host;
@@ -95,7 +95,7 @@ impl Action {
 fn plan(facts: &Inside, training: &Training) -> (Vec<Action>, Vec<String>) {
     let mut actions = Vec::new();
     let mut notes = Vec::new();
-    let file = Document::parse(Kind::WslConfig, facts.config.bytes.as_deref().unwrap_or_default());
+    let file = Document::parse(ConfigFile::WslConfig, facts.config.bytes.as_deref().unwrap_or_default());
     if let Some(misnamed) = &facts.config.misnamed {
         notes.push(format!("WSL does not read {}: its file is called .wslconfig", misnamed.display()));
     }

@@ -115,7 +115,7 @@ fn without_interop_the_user_comes_from_path_and_the_pc_from_the_machine() {
     assert!(actions.is_empty() && notes[0].contains("interop with Windows is off"), "{notes:?}");
     machine.config("");
     let facts = machine.host.facts().unwrap();
-    let file = Document::parse(Kind::WslConfig, b"");
+    let file = Document::parse(ConfigFile::WslConfig, b"");
     assert_eq!(super::pc(&facts, &file).unwrap().memory, 2 * 8_118_712 * 1024);
 }
 

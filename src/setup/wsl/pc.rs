@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
-use yolo_checks::wsl_effect::Vm;
-use yolo_checks::wsl_output::{distributions, status, versions};
-use yolo_checks::wsl_values::Pc;
+use yolo_checks::wsl::exe_output::{distributions, status, versions};
+use yolo_checks::wsl::sizing::Pc;
+use yolo_checks::wsl::vm::Vm;
 
 use super::exe::{self, WslExe};
 use super::facts::{PcFacts, WslFacts};

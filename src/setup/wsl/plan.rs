@@ -3,10 +3,10 @@
 //! step, from new facts.
 
 use serde::Serialize;
-use yolo_checks::wsl_effect::differences;
-use yolo_checks::wsl_output::Trouble;
-use yolo_checks::wsl_values::{Proposal, Training, propose};
-use yolo_checks::wslconfig::{Document, Kind};
+use yolo_checks::wsl::config::{ConfigFile, Document};
+use yolo_checks::wsl::exe_output::Trouble;
+use yolo_checks::wsl::sizing::{Proposal, Training, propose};
+use yolo_checks::wsl::vm::differences;
 
 use super::error::remedy;
 use super::exe::WslExe;
@@ -273,7 +273,7 @@ pub(super) fn chosen(facts: &PcFacts, wishes: &Wishes) -> Option<String> {
 
 /// `.wslconfig`, and whether the virtual machine has its values.
 fn configure(facts: &PcFacts, wishes: &Wishes, plan: &mut Plan) {
-    let file = Document::parse(Kind::WslConfig, facts.config.bytes.as_deref().unwrap_or_default());
+    let file = Document::parse(ConfigFile::WslConfig, facts.config.bytes.as_deref().unwrap_or_default());
     if let Some(misnamed) = &facts.config.misnamed {
         plan.notes.push(format!("WSL does not read {}: its file is called .wslconfig", misnamed.display()));
     }

@@ -1,8 +1,8 @@
 //! PCs of many kinds, and the steps that each needs.
 
-use yolo_checks::wsl_effect::Vm;
-use yolo_checks::wsl_output::{Distribution, Version, Versions};
-use yolo_checks::wsl_values::Pc;
+use yolo_checks::wsl::exe_output::{Distribution, Version, Versions};
+use yolo_checks::wsl::sizing::Pc;
+use yolo_checks::wsl::vm::Vm;
 
 use super::super::facts::{ConfigFacts, WslFacts};
 use super::*;

@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use yolo_checks::wsl_effect::differences;
-use yolo_checks::wsl_values::gigabytes;
-use yolo_checks::wslconfig::{Document, Kind};
+use yolo_checks::wsl::config::{ConfigFile, Document};
+use yolo_checks::wsl::sizing::gigabytes;
+use yolo_checks::wsl::vm::differences;
 
 use super::command::Talk;
 use super::exe::WslExe;
@@ -184,7 +184,7 @@ pub(super) fn kept(backup: &Path) -> String {
 fn finish(pc: &WindowsPc, distribution: &str, talk: &Talk<'_>) -> Result<(), WslError> {
     let printer = talk.printer;
     let found = config::look(&pc.profile)?;
-    let file = Document::parse(Kind::WslConfig, found.bytes.as_deref().unwrap_or_default());
+    let file = Document::parse(ConfigFile::WslConfig, found.bytes.as_deref().unwrap_or_default());
     if let Some(vm) = pc.vm(distribution)? {
         let missing = differences(&file, pc.pc.as_ref(), &vm);
         for one in &missing {

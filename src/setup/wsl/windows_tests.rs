@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
-use yolo_checks::wsl_values::Pc;
+use yolo_checks::wsl::sizing::Pc;
 
 use super::*;
 use crate::printer::Printer;

@@ -5,7 +5,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::wsl_output;
+use crate::wsl::exe_output;
 
 /// The clock that Windows gives the virtual machine, in UTC, which everyone may read.
 const WINDOWS_CLOCK: &str = "/sys/class/rtc/rtc0/since_epoch";
@@ -44,7 +44,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
 fn of_command(host: &Host) -> Option<i64> {
     let answers = ["ToUnixTimeSeconds", "UFormat %s", "hwclock"].map(|part| host.recorded_texts(part));
     let text = answers.iter().flatten().next()?;
-    let text = wsl_output::decode(text.as_bytes());
+    let text = exe_output::decode(text.as_bytes());
     text.split(|letter: char| !letter.is_ascii_digit()).find(|digits| digits.len() == 10)?.parse().ok()
 }
 

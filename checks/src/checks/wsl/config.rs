@@ -6,7 +6,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Host, WslConfig};
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
-use crate::wslconfig::{Broken, Found, Problem, size};
+use crate::wsl::config::{Broken, Found, Problem, size};
 
 pub(super) static CHECK: Check = Check {
     question: "Does WSL take all of its settings?",

@@ -6,8 +6,8 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Fact, Host, WslConfig};
 use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::wsl_effect::{Difference, Vm, differences};
-use crate::wsl_values::Pc;
+use crate::wsl::sizing::Pc;
+use crate::wsl::vm::{Difference, Vm, differences};
 
 /// The values that the running machine tells of itself.
 const TOLD: [&str; 3] = ["memory", "swap", "processors"];

@@ -6,7 +6,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::wsl_output::{self, Distribution, Trouble};
+use crate::wsl::exe_output::{self, Distribution, Trouble};
 
 pub(super) static CHECK: Check = Check {
     question: "Can WSL 2 run on this PC?",
@@ -47,8 +47,8 @@ fn run(host: &Host, _: &Intent) -> Answer {
         return Ok(vec![finding]);
     }
     let mut findings = Vec::new();
-    let distributions = wsl_output::distributions(&list);
-    let status = wsl_output::status(&status);
+    let distributions = exe_output::distributions(&list);
+    let status = exe_output::status(&status);
     if let Some(finding) =
         of_distributions(&distributions, status.default_distribution.as_deref(), !list.trim().is_empty())
     {
@@ -71,7 +71,7 @@ fn not_installed(title: &str) -> Finding {
 }
 
 fn trouble(answer: &str) -> Option<Finding> {
-    let trouble = wsl_output::trouble(answer)?;
+    let trouble = exe_output::trouble(answer)?;
     let (id, commands): (_, &[&str]) = match trouble {
         Trouble::VirtualizationOff => (
             "wsl.virtualization-off",
@@ -86,7 +86,7 @@ fn trouble(answer: &str) -> Option<Finding> {
         Trouble::NeedsRights | Trouble::Network | Trouble::DiskFull | Trouble::DiskBroken => return None,
     };
     let finding = Finding::new(id, format!("WSL 2 cannot run: {trouble}"));
-    let finding = match wsl_output::code(answer) {
+    let finding = match exe_output::code(answer) {
         Some(code) => finding.seen(format!("wsl.exe says {code}")),
         None => finding,
     };

@@ -6,7 +6,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::wsl_values::MIRRORED_NEEDS_BUILD;
+use crate::wsl::sizing::MIRRORED_NEEDS_BUILD;
 
 /// WSL's own mark in the Hyper-V firewall (Microsoft, "Accessing network applications with WSL").
 const CREATOR: &str = "{40E0AC32-46A5-438A-A0B2-2B479E8F2E90}";

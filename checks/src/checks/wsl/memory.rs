@@ -6,8 +6,8 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Host, WslConfig};
 use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::wsl_values::{Proposals, Training, gigabytes, propose};
-use crate::wslconfig::{Problem, size};
+use crate::wsl::config::{Problem, size};
+use crate::wsl::sizing::{Proposals, Training, gigabytes, propose};
 
 /// Linux sees a little less than the virtual machine has: its kernel keeps up to this part.
 const KERNEL_PART: f64 = 0.06;

@@ -29,7 +29,7 @@ pub(in crate::checks) use several_gpus::is_nccl_old;
 use super::Check;
 use crate::facts::{Fact, Host, WslConfig};
 use crate::intent::Intent;
-use crate::wsl_values::{Pc, Training};
+use crate::wsl::sizing::{Pc, Training};
 
 pub(super) const CHECKS: &[&Check] = &[
     &version::CHECK,

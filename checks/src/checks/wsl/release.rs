@@ -37,5 +37,5 @@ fn run(host: &Host, _: &Intent) -> Answer {
 /// Whether `wsl.exe` refuses everything: then its version is not the trouble.
 fn installation_is_sick(host: &Host) -> bool {
     let status = host.wsl_status().ok().flatten().unwrap_or_default();
-    crate::wsl_output::trouble(&status).is_some()
+    crate::wsl::exe_output::trouble(&status).is_some()
 }

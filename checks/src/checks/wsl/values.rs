@@ -6,8 +6,8 @@ use crate::checks::{Answer, Check, of_disk};
 use crate::facts::{Host, WslConfig};
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
-use crate::wsl_values::{gigabytes, propose};
-use crate::wslconfig::size;
+use crate::wsl::config::size;
+use crate::wsl::sizing::{gigabytes, propose};
 
 /// Above this part of the PC's memory, Windows begins to swap while WSL runs.
 const TOO_MUCH: f64 = 0.9;
@@ -134,7 +134,7 @@ fn mirrored(host: &Host, config: &WslConfig) -> Option<Finding> {
     let build = host
         .windows_build()
         .ok()
-        .filter(|&build| asked && build < crate::wsl_values::MIRRORED_NEEDS_BUILD)?;
+        .filter(|&build| asked && build < crate::wsl::sizing::MIRRORED_NEEDS_BUILD)?;
     let title = format!(
         "`networkingMode=mirrored` needs Windows 11 22H2, and this is build {build}: WSL falls back to NAT"
     );

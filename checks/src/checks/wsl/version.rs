@@ -4,7 +4,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Host, Wsl};
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
-use crate::wsl_output;
+use crate::wsl::exe_output;
 
 pub(super) static CHECK: Check =
     Check { question: "Is this WSL 2?", reports: &["wsl.two", "wsl.one"], preflight: true, run };
@@ -30,7 +30,7 @@ fn of_windows(host: &Host) -> Option<Finding> {
     if host.is_windows() != Ok(true) {
         return None;
     }
-    let all = wsl_output::distributions(&host.wsl_list().ok()??);
+    let all = exe_output::distributions(&host.wsl_list().ok()??);
     let one = all.iter().find(|one| one.default && one.version == 1 && one.is_usable())?;
     let title = format!("{}, which `wsl` starts, is WSL 1, which has no GPU", one.name);
     let finding = Finding::new("wsl.one", title).status(Status::Warning);

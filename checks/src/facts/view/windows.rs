@@ -6,8 +6,8 @@ use super::mounts;
 use crate::facts::answer::{Fact, Output, Unknown};
 use crate::facts::host::Host;
 use crate::facts::question::Section;
-use crate::wsl_output::{self, Versions};
-use crate::wslconfig::{Document, Kind};
+use crate::wsl::config::{ConfigFile, Document};
+use crate::wsl::exe_output::{self, Versions};
 
 /// Folders of `C:\Users` that are no person's.
 const NOBODYS: [&str; 8] = [
@@ -50,7 +50,7 @@ impl Host {
             return point;
         }
         let settings = self.file("/etc/wsl.conf").ok().flatten().unwrap_or_default();
-        let settings = Document::parse(Kind::WslConf, &settings);
+        let settings = Document::parse(ConfigFile::WslConf, &settings);
         let root = settings.value("automount", "root").unwrap_or("/mnt/").trim_end_matches('/');
         format!("{root}/c")
     }
@@ -168,16 +168,16 @@ impl Host {
     pub fn wsl_versions(&self) -> Fact<Option<Option<Versions>>> {
         let Some(output) = self.wsl_exe(&[&["--version"], &["-v"]])? else { return Ok(None) };
         // An answer in the language of Windows, or in UTF-16, is one all the same.
-        let texts = [&output.stdout, &output.stderr].map(|bytes| wsl_output::decode(bytes));
-        if let Some(versions) = texts.iter().find_map(|text| wsl_output::versions(text)) {
+        let texts = [&output.stdout, &output.stderr].map(|bytes| exe_output::decode(bytes));
+        if let Some(versions) = texts.iter().find_map(|text| exe_output::versions(text)) {
             return Ok(Some(Some(versions)));
         }
         let said = texts.join("\n");
-        if wsl_output::trouble(&said) == Some(wsl_output::Trouble::NotInstalled) {
+        if exe_output::trouble(&said) == Some(exe_output::Trouble::NotInstalled) {
             return Ok(None);
         }
         // Help and complaint name the program or the option in every language.
-        let is_readable = wsl_output::trouble(&said).is_some()
+        let is_readable = exe_output::trouble(&said).is_some()
             || said.to_ascii_lowercase().contains("wsl")
             || said.contains("--");
         if is_readable || said.trim().is_empty() && !output.succeeded() {
@@ -234,7 +234,7 @@ impl Host {
         let output = self
             .windows_command(&["reg.exe", "query", key, "/v", name])?
             .ok_or_else(|| Unknown::because("reg.exe is not there"))?;
-        Ok(registry_answer(&wsl_output::decode(&output.stdout)))
+        Ok(registry_answer(&exe_output::decode(&output.stdout)))
     }
 
     /// Bytes of memory of the Windows PC.
@@ -267,7 +267,7 @@ impl Host {
 }
 
 fn both(output: &Output) -> String {
-    format!("{}\n{}", wsl_output::decode(&output.stdout), wsl_output::decode(&output.stderr))
+    format!("{}\n{}", exe_output::decode(&output.stdout), exe_output::decode(&output.stderr))
 }
 
 /// A Windows path below the mounted drive C:, or beside it for another letter.

@@ -5,7 +5,7 @@
 use super::version::Version;
 use crate::facts::answer::{Fact, Unknown};
 use crate::facts::host::Host;
-use crate::wsl_output::generation_of_kernel;
+use crate::wsl::exe_output::generation_of_kernel;
 
 /// The generations of WSL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

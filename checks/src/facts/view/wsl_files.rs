@@ -4,8 +4,8 @@
 use crate::change::{Change, Edit};
 use crate::facts::answer::{Fact, Unknown};
 use crate::facts::host::Host;
-use crate::wsl_effect::Vm;
-use crate::wslconfig::{Document, Kind};
+use crate::wsl::config::{ConfigFile, Document};
+use crate::wsl::vm::Vm;
 
 /// `.wslconfig` of the Windows user.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +28,7 @@ impl WslConfig {
 
     /// A change of the file; without edits only its encoding changes.
     pub(crate) fn change(&self, edits: Vec<Edit>) -> Change {
-        Change::Settings { file: self.path.clone(), of: Kind::WslConfig, edits }
+        Change::Settings { file: self.path.clone(), of: ConfigFile::WslConfig, edits }
     }
 
     /// Whether a key of `[wsl2]` is switched on, or off; `None` where it is not set.
@@ -57,14 +57,14 @@ impl Host {
             Some(_) => self.stat(&path).ok().flatten().and_then(|stat| stat.modified),
             None => None,
         };
-        let document = Document::parse(Kind::WslConfig, bytes.as_deref().unwrap_or_default());
+        let document = Document::parse(ConfigFile::WslConfig, bytes.as_deref().unwrap_or_default());
         Ok(WslConfig { path, is_there: bytes.is_some(), document, modified })
     }
 
     /// `/etc/wsl.conf` of this distribution, empty where there is none.
     pub fn wsl_conf(&self) -> Fact<Document> {
         let bytes = self.file("/etc/wsl.conf")?;
-        Ok(Document::parse(Kind::WslConf, bytes.as_deref().unwrap_or_default()))
+        Ok(Document::parse(ConfigFile::WslConf, bytes.as_deref().unwrap_or_default()))
     }
 
     /// A switch of `/etc/wsl.conf`; `None` where it is not set or not known.

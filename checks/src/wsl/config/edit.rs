@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::scan::{self, LineKind};
-use super::{Document, Encoding, Kind, keys};
+use super::{ConfigFile, Document, Encoding, keys};
 
 /// Why a value cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -90,7 +90,7 @@ impl Document {
             _ => None,
         });
         match (self.kind, broken) {
-            (Kind::WslConf, Some((line, why))) => Err(EditError::Unread { line, why }),
+            (ConfigFile::WslConf, Some((line, why))) => Err(EditError::Unread { line, why }),
             _ => Ok(()),
         }
     }
@@ -169,7 +169,7 @@ impl Document {
         match self.text.find('\n') {
             Some(at) if self.text[..at].ends_with('\r') => "\r\n",
             Some(_) => "\n",
-            None if self.kind == Kind::WslConfig => "\r\n",
+            None if self.kind == ConfigFile::WslConfig => "\r\n",
             None => "\n",
         }
     }

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proptest::prelude::*;
-use yolo_checks::wsl_output::{Trouble, Version, code, decode, distributions, status, trouble, versions};
+use yolo_checks::wsl::exe_output::{
+    Trouble, Version, code, decode, distributions, status, trouble, versions,
+};
 
 const ENGLISH: &str = "WSL version: 2.5.7.0\nKernel version: 6.6.87.1-1\nWSLg version: 1.0.66\nMSRDC version: 1.2.6074\n\
     Direct3D version: 1.611.1-81528511\nDXCore version: 10.0.26100.1-240331-1435.ge-release\nWindows version: 10.0.26100.4061\n";

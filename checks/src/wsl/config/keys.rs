@@ -2,7 +2,7 @@
 //! `WslCoreConfig.h`, `WslCoreConfig.cpp` and `WslDistributionConfig.cpp`, and Microsoft's page
 //! "Advanced settings configuration in WSL", 2026-08.
 
-use super::Kind;
+use super::ConfigFile;
 
 /// What a key's value must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,15 +133,15 @@ const WSL_CONF: &[Key] = &[
 ];
 
 /// All keys of a file.
-pub fn all(kind: Kind) -> &'static [Key] {
+pub fn all(kind: ConfigFile) -> &'static [Key] {
     match kind {
-        Kind::WslConfig => WSL_CONFIG,
-        Kind::WslConf => WSL_CONF,
+        ConfigFile::WslConfig => WSL_CONFIG,
+        ConfigFile::WslConf => WSL_CONF,
     }
 }
 
 /// The key of that name in that section, or in the section it was in before.
-pub fn find(kind: Kind, section: &str, name: &str) -> Option<&'static Key> {
+pub fn find(kind: ConfigFile, section: &str, name: &str) -> Option<&'static Key> {
     all(kind).iter().find(|key| {
         key.name.eq_ignore_ascii_case(name)
             && (key.section.eq_ignore_ascii_case(section)
@@ -150,7 +150,7 @@ pub fn find(kind: Kind, section: &str, name: &str) -> Option<&'static Key> {
 }
 
 /// Whether two (section, key) mean the same setting.
-pub(super) fn same(kind: Kind, one: (&str, &str), other: (&str, &str)) -> bool {
+pub(super) fn same(kind: ConfigFile, one: (&str, &str), other: (&str, &str)) -> bool {
     let name = |(section, name): (&str, &str)| match find(kind, section, name) {
         Some(key) => (key.section.to_ascii_lowercase(), key.name.to_ascii_lowercase()),
         None => (section.to_ascii_lowercase(), name.to_ascii_lowercase()),

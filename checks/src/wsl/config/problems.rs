@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::keys::{self, Value};
 use super::scan::{Broken, LineKind};
-use super::{Document, Encoding, Kind, Setting, size};
+use super::{ConfigFile, Document, Encoding, Setting, size};
 
 /// Something that WSL ignores or misunderstands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub enum Problem {
         /// The section, or the key.
         name: String,
         /// The file it belongs to.
-        file: Kind,
+        file: ConfigFile,
     },
     /// A key that WSL does not know.
     UnknownKey {
@@ -123,7 +123,7 @@ impl Document {
         if !self.encoding.is_plain() {
             found.push(Found { line: None, problem: Problem::Encoding(self.encoding) });
         }
-        let ends = self.kind == Kind::WslConf;
+        let ends = self.kind == ConfigFile::WslConf;
         let mut seen: Vec<Setting<'_>> = Vec::new();
         for line in &self.lines {
             let mut add = |problem| found.push(Found { line: Some(line.number), problem });
@@ -196,14 +196,14 @@ impl Document {
     }
 }
 
-fn other(kind: Kind) -> Kind {
+fn other(kind: ConfigFile) -> ConfigFile {
     match kind {
-        Kind::WslConfig => Kind::WslConf,
-        Kind::WslConf => Kind::WslConfig,
+        ConfigFile::WslConfig => ConfigFile::WslConf,
+        ConfigFile::WslConf => ConfigFile::WslConfig,
     }
 }
 
-fn section(kind: Kind, name: &str) -> bool {
+fn section(kind: ConfigFile, name: &str) -> bool {
     keys::all(kind).iter().any(|key| key.section.eq_ignore_ascii_case(name))
 }
 
@@ -320,7 +320,7 @@ impl fmt::Display for Value {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ConfigFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::WslConfig => ".wslconfig in the Windows user's folder",

@@ -2,8 +2,8 @@
 //! machine starts, so a change takes effect after `wsl --shutdown` only; and a value that WSL
 //! cannot read never does. The machine itself tells: its memory, its processors, its swap.
 
-use crate::wsl_values::{Pc, gigabytes};
-use crate::wslconfig::{Document, size};
+use crate::wsl::config::{Document, size};
+use crate::wsl::sizing::{Pc, gigabytes};
 
 /// The kernel keeps some of the machine's memory for itself, so that Linux sees a little less: at
 /// most this part, and this many bytes, in machines of 4 to 64 GB.
@@ -85,7 +85,7 @@ pub fn differences(file: &Document, pc: Option<&Pc>, vm: &Vm) -> Vec<Difference>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wslconfig::Kind;
+    use crate::wsl::config::ConfigFile;
 
     const GIB: u64 = 1 << 30;
 
@@ -94,7 +94,7 @@ mod tests {
             format!("MemTotal:       {memory_kb} kB\nMemFree:        1 kB\nSwapTotal:      {swap_kb} kB\n");
         let vm = Vm::from_meminfo(&meminfo, processors).unwrap();
         let pc = Pc { memory: 32 * GIB, processors: 16, windows_build: None, swap_disk_free: None };
-        let file = Document::parse(Kind::WslConfig, text.as_bytes());
+        let file = Document::parse(ConfigFile::WslConfig, text.as_bytes());
         differences(&file, Some(&pc), &vm).iter().map(|one| one.key).collect()
     }
 

@@ -9,13 +9,13 @@
 //! skipped in `.wslconfig`, but ends the reading of `wsl.conf`.
 //!
 //! ```
-//! use yolo_checks::wslconfig::{Document, Kind, size};
+//! use yolo_checks::wsl::config::{Document, ConfigFile, size};
 //!
-//! let mut file = Document::parse(Kind::WslConfig, b"# mine\r\n[wsl2]\r\nmemory = 8 # GB\r\n");
+//! let mut file = Document::parse(ConfigFile::WslConfig, b"# mine\r\n[wsl2]\r\nmemory = 8 # GB\r\n");
 //! assert_eq!(file.value("wsl2", "memory").and_then(size::parse), Some(8));
 //! file.set("wsl2", "memory", "8GB")?;
 //! assert_eq!(file.bytes(), b"# mine\r\n[wsl2]\r\nmemory = 8GB # GB\r\n");
-//! # Ok::<(), yolo_checks::wslconfig::EditError>(())
+//! # Ok::<(), yolo_checks::wsl::config::EditError>(())
 //! ```
 
 mod edit;
@@ -34,7 +34,7 @@ use scan::{Line, LineKind};
 
 /// Which of the two files it is: their keys differ, and so does what a broken line does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum ConfigFile {
     /// `%UserProfile%\.wslconfig`, read by Windows for the virtual machine of all distributions.
     WslConfig,
     /// `/etc/wsl.conf`, read by Linux for its own distribution.
@@ -57,7 +57,7 @@ pub struct Setting<'a> {
 /// A file, with every byte of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
-    kind: Kind,
+    kind: ConfigFile,
     encoding: Encoding,
     /// The bytes as they were read, while nothing has been changed.
     original: Option<Vec<u8>>,
@@ -68,14 +68,14 @@ pub struct Document {
 impl Document {
     /// The file from its bytes. All bytes are a file: what WSL cannot read is told by
     /// [`Self::problems`], and kept.
-    pub fn parse(kind: Kind, bytes: &[u8]) -> Self {
+    pub fn parse(kind: ConfigFile, bytes: &[u8]) -> Self {
         let (encoding, text) = encoding::decode(bytes);
         let lines = scan::lines(&text);
         Self { kind, encoding, original: Some(bytes.to_vec()), text, lines }
     }
 
     /// A file that does not exist yet.
-    pub fn new(kind: Kind) -> Self {
+    pub fn new(kind: ConfigFile) -> Self {
         Self::parse(kind, b"")
     }
 
@@ -115,7 +115,7 @@ impl Document {
 
     /// The lines that WSL gets to see: in `wsl.conf` the first broken one ends it.
     fn read_lines(&self) -> impl Iterator<Item = &Line> {
-        let stops = self.kind == Kind::WslConf;
+        let stops = self.kind == ConfigFile::WslConf;
         self.lines.iter().take_while(move |line| !(stops && matches!(line.kind, LineKind::Broken { .. })))
     }
 }

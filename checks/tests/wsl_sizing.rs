@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proptest::prelude::*;
-use yolo_checks::wsl_values::{Pc, Proposals, Training, propose};
-use yolo_checks::wslconfig::{Document, Kind, size};
+use yolo_checks::wsl::config::{ConfigFile, Document, size};
+use yolo_checks::wsl::sizing::{Pc, Proposals, Training, propose};
 
 const GIB: u64 = 1 << 30;
 
@@ -18,7 +18,7 @@ fn pc(gigabytes: u64) -> Pc {
 }
 
 fn file(text: &str) -> Document {
-    Document::parse(Kind::WslConfig, text.as_bytes())
+    Document::parse(ConfigFile::WslConfig, text.as_bytes())
 }
 
 fn two_ranks() -> Training {

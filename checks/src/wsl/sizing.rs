@@ -3,7 +3,7 @@
 //! from them where the training needs more, never takes Windows' share, and leaves a value of the
 //! user's alone when it serves.
 
-use crate::wslconfig::{Document, size};
+use crate::wsl::config::{Document, size};
 
 const GIB: u64 = 1 << 30;
 /// The least and the most that Windows keeps, in bytes; between them it keeps a quarter of the PC.

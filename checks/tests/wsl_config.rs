@@ -4,10 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proptest::prelude::*;
-use yolo_checks::wslconfig::{Document, EditError, Encoding, Kind, Problem, size};
+use yolo_checks::wsl::config::{ConfigFile, Document, EditError, Encoding, Problem, size};
 
 fn config(text: &str) -> Document {
-    Document::parse(Kind::WslConfig, text.as_bytes())
+    Document::parse(ConfigFile::WslConfig, text.as_bytes())
 }
 
 fn text(document: &Document) -> String {
@@ -137,8 +137,8 @@ fn a_section_that_is_not_closed_does_not_begin() {
 #[test]
 fn a_broken_line_is_skipped_in_wslconfig_and_ends_wsl_conf() {
     let lines = "[boot]\n; systemd below\nsystemd=true\n";
-    assert_eq!(Document::parse(Kind::WslConfig, lines.as_bytes()).settings().count(), 1);
-    let mut conf = Document::parse(Kind::WslConf, lines.as_bytes());
+    assert_eq!(Document::parse(ConfigFile::WslConfig, lines.as_bytes()).settings().count(), 1);
+    let mut conf = Document::parse(ConfigFile::WslConf, lines.as_bytes());
     assert_eq!(conf.value("boot", "systemd"), None);
     assert_eq!(
         said(&conf),
@@ -162,7 +162,7 @@ fn what_editors_on_windows_write_is_understood_and_repaired() {
         (Encoding::Utf16Le, utf16(content, u16::to_le_bytes)),
         (Encoding::Mixed, marked(b"[wsl2]\r\n", utf16("memory=8GB\r\n", u16::to_le_bytes))),
     ] {
-        let mut file = Document::parse(Kind::WslConfig, &bytes);
+        let mut file = Document::parse(ConfigFile::WslConfig, &bytes);
         assert_eq!(file.encoding(), encoding);
         assert_eq!(file.value("wsl2", "memory"), Some("8GB"), "{encoding}");
         assert_eq!(file.problems()[0].problem, Problem::Encoding(encoding));
@@ -172,7 +172,7 @@ fn what_editors_on_windows_write_is_understood_and_repaired() {
         file.set("wsl2", "memory", "6GB").unwrap();
         assert_eq!(text(&file), "[wsl2]\r\nmemory=6GB\r\n", "{encoding}");
         assert_eq!(file.problems(), []);
-        let mut file = Document::parse(Kind::WslConfig, &bytes);
+        let mut file = Document::parse(ConfigFile::WslConfig, &bytes);
         assert!(file.make_plain());
         assert_eq!(text(&file), content, "{encoding}");
     }
@@ -180,7 +180,7 @@ fn what_editors_on_windows_write_is_understood_and_repaired() {
 
 #[test]
 fn bytes_of_an_old_code_page_in_a_comment_stay() {
-    let mut file = Document::parse(Kind::WslConfig, b"# m\xE9moire\r\n[wsl2]\r\nmemory=8GB\r\n");
+    let mut file = Document::parse(ConfigFile::WslConfig, b"# m\xE9moire\r\n[wsl2]\r\nmemory=8GB\r\n");
     file.set("wsl2", "memory", "12GB").unwrap();
     assert_eq!(file.bytes(), b"# m\xE9moire\r\n[wsl2]\r\nmemory=12GB\r\n");
 }
@@ -208,11 +208,11 @@ fn an_edit_changes_the_asked_value_alone() {
 
 #[test]
 fn new_files_and_sections_get_the_line_ends_of_their_reader() {
-    let mut file = Document::new(Kind::WslConfig);
+    let mut file = Document::new(ConfigFile::WslConfig);
     file.set("wsl2", "memory", "8GB").unwrap();
     file.set("wsl2", "swap", "2GB").unwrap();
     assert_eq!(text(&file), "[wsl2]\r\nmemory=8GB\r\nswap=2GB\r\n");
-    let mut file = Document::new(Kind::WslConf);
+    let mut file = Document::new(ConfigFile::WslConf);
     file.set("boot", "systemd", "true").unwrap();
     assert_eq!(text(&file), "[boot]\nsystemd=true\n");
     let mut file = config("[experimental]\nsparseVhd=true\n");
@@ -277,7 +277,7 @@ proptest! {
 
     #[test]
     fn any_bytes_come_out_as_they_went_in(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        for kind in [Kind::WslConfig, Kind::WslConf] {
+        for kind in [ConfigFile::WslConfig, ConfigFile::WslConf] {
             let document = Document::parse(kind, &bytes);
             document.problems();
             prop_assert_eq!(document.bytes(), bytes.clone());
@@ -294,7 +294,7 @@ proptest! {
         prop_assert_eq!(file.value("wsl2", &key), Some(&*value));
         prop_assert_eq!(others(&file, &key), rest);
         // What is written is read the same again.
-        let again = Document::parse(Kind::WslConfig, &file.bytes());
+        let again = Document::parse(ConfigFile::WslConfig, &file.bytes());
         prop_assert_eq!(again.value("wsl2", &key), Some(&*value));
         // A second time changes nothing.
         let once = file.bytes();
