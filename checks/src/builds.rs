@@ -1,9 +1,10 @@
-//! PyTorch's builds of libtorch 2.11: the CUDA of each, the oldest driver that runs it, and the
-//! compute capabilities that its kernels were compiled for. No one build serves all cards: the
-//! tables decide which one a machine needs.
+//! The CUDA builds of libtorch 2.11: the CUDA version of each, the oldest driver that runs it, and
+//! the compute capabilities it has kernels for. No single build supports every GPU, so these tables
+//! decide which one a machine needs.
 //!
-//! Sources: the CUDA 13.2 release notes, table 2, for drivers; PyTorch's build scripts for the
-//! capabilities (`.ci/manywheel/build_cuda.sh`, pytorch#157517).
+//! Sources: CUDA 13.2 release notes, table 2 (drivers); PyTorch's `.ci/manywheel/build_cuda.sh`,
+//! pytorch#157517, and pytorch PRs 172598 and 175253, which removed Volta from the CUDA 12.8 build of
+//! 2.11 (compute capabilities).
 
 /// A compute capability, such as (8, 6).
 pub type Capability = (u32, u32);
@@ -43,7 +44,7 @@ pub const BUILDS: [Build; 3] = [
     Build {
         name: "cu128",
         cuda: (12, 8),
-        compiled: &[(7, 0), (7, 5), (8, 0), (8, 6), (9, 0), (10, 0), (12, 0)],
+        compiled: &[(7, 5), (8, 0), (8, 6), (9, 0), (10, 0), (12, 0)],
         ptx: false,
     },
     Build {
@@ -122,7 +123,11 @@ mod tests {
     #[test]
     fn old_cards_need_old_builds_and_new_cards_new_ones() {
         assert_eq!(best(&[(6, 1)], 580), Some("cu126"));
-        assert_eq!(best(&[(7, 0)], 580), Some("cu128"));
+        // The CUDA 12.8 build of libtorch 2.11 has no Volta kernels.
+        assert_eq!(best(&[(7, 0)], 580), Some("cu126"));
+        assert_eq!(best(&[(7, 0)], 550), Some("cu126"));
+        assert_eq!(best(&[(7, 0), (9, 0)], 580), Some("cu126"));
+        assert_eq!(best(&[(7, 5)], 550), Some("cu128"));
         assert_eq!(best(&[(12, 0)], 560), Some("cu128"));
         assert_eq!(best(&[(12, 1)], 580), Some("cu130"));
         assert_eq!(best(&[(3, 7)], 580), None);
@@ -131,7 +136,7 @@ mod tests {
     #[test]
     fn some_pairs_of_cards_have_no_build_in_common() {
         assert_eq!(best(&[(6, 1), (12, 0)], 580), None);
-        assert_eq!(best(&[(7, 0), (12, 0)], 580), Some("cu128"));
+        assert_eq!(best(&[(7, 0), (12, 0)], 580), None);
     }
 
     #[test]

@@ -174,6 +174,7 @@ mod tests {
         assert_eq!(variant("580.95.05", &[(9, 0)]), "cu130");
         assert_eq!(variant("570.26", &[(8, 9)]), "cu128");
         assert_eq!(variant("581.80", &[(6, 1)]), "cu126");
+        assert_eq!(variant("580.95.05", &[(7, 0)]), "cu126");
         assert_eq!(variant("470.82.01", &[(8, 6)]), "cpu");
         assert_eq!(variant("580.95.05", &[(3, 7)]), "cpu");
     }
@@ -181,7 +182,8 @@ mod tests {
     #[test]
     fn reasons_name_the_driver_the_card_and_what_was_passed_over() {
         let reasons = choose(&machine("580.95.05", &[(7, 0)])).reasons.join("\n");
-        assert!(reasons.contains("580.95.05") && reasons.contains("cu128 has kernels"), "{reasons}");
+        assert!(reasons.contains("580.95.05") && reasons.contains("cu126 has kernels"), "{reasons}");
+        assert!(reasons.contains("cu128 has no kernels for GPU 0 (card 0)"), "{reasons}");
         assert!(reasons.contains("cu130 has no kernels for GPU 0 (card 0)"), "{reasons}");
         let reasons = choose(&machine("550.54.14", &[(8, 6)])).reasons.join("\n");
         assert!(reasons.contains("cu130 needs a driver of 580 or newer"), "{reasons}");
