@@ -12,8 +12,8 @@ mod user;
 use std::path::Path;
 
 use indexmap::IndexMap;
+use torch_checkpoint::{TensorData, read};
 use user::{Answer, User};
-use yolo_data::weights::{TensorData, read};
 
 /// Two epochs of tiny images.
 const TRAIN: &str = "train --data squares/squares.yaml --cfg yolov5n --weights= --imgsz 64 --batch 8 \

@@ -8,8 +8,8 @@
 #[path = "support/user.rs"]
 mod user;
 
+use torch_checkpoint::{Value, read};
 use user::{User, lives, send, until};
-use yolo_data::weights::{Value, read};
 
 /// A run of seconds: tiny images, one process, a small batch.
 const QUICK: &str = "train --data squares/squares.yaml --cfg yolov5n --weights= --imgsz 64 --batch 8 --nbs 8 --device cpu --workers 1";

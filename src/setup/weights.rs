@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
-use yolo_data::weights::WeightsFile;
+use torch_checkpoint::WeightsFile;
 use yolo_plan::model::{ModelSpec, builtin};
 
 use super::{Context, SetupError};
@@ -259,7 +259,7 @@ impl PendingWeights {
 
     /// Opens the file and counts its parameters.
     fn check(&self, path: &Path, shown: &str) -> Result<(u64, Option<usize>), String> {
-        let file = yolo_data::weights::read(path).map_err(|error| {
+        let file = torch_checkpoint::read(path).map_err(|error| {
             // The file lies under a name that the user does not know.
             error.to_string().replace(&path.display().to_string(), shown)
         })?;

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::fs;
 
-use yolo_data::weights::{DType, TensorData, Value, write_pt};
+use torch_checkpoint::{DType, TensorData, Value, write_pt};
 
 use crate::machine::Machine;
 

@@ -6,9 +6,9 @@ use std::error::Error;
 
 use tch::TchError;
 use tch_distributed::ErrorKind;
+use torch_checkpoint::WeightsError;
 use yolo_data::error::DataError;
 use yolo_data::loader::LoaderError;
-use yolo_data::weights::WeightsError;
 use yolo_plan::PlanError;
 
 /// Why a rank cannot go on.

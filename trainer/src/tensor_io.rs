@@ -3,7 +3,7 @@
 //! place in memory (device, order of dimensions) stays that of the tensor that is filled.
 
 use tch::{Device, Kind, Tensor, no_grad};
-use yolo_data::weights::{DType, TensorData, Value};
+use torch_checkpoint::{DType, TensorData, Value};
 
 use crate::error::TrainError;
 use crate::model::State;

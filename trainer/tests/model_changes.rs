@@ -15,7 +15,7 @@ use support::ranks::on_two_ranks;
 use support::{alone, relative};
 use tch::{Device, Kind, Tensor, no_grad};
 use tch_distributed::ProcessGroup;
-use yolo_data::weights::{self, Value};
+use torch_checkpoint::Value;
 use yolo_plan::model::ModelSpec;
 use yolo_plan::options::Optimizer as Algorithm;
 use yolo_trainer::loss::LossSettings;
@@ -111,8 +111,8 @@ fn what_a_transfer_leaves_out_is_named_and_counted() {
     let spare = entries[0].1.clone();
     entries.push((key("model.99.weight"), spare));
     let path = folder.path().join("other.pt");
-    weights::write_pt(&path, &Value::dict([("model", Value::Dict(entries))])).unwrap();
-    let file = weights::read(&path).unwrap();
+    torch_checkpoint::write_pt(&path, &Value::dict([("model", Value::Dict(entries))])).unwrap();
+    let file = torch_checkpoint::read(&path).unwrap();
 
     let target = model(3);
     let untouched = target.state().get("model.24.m.1.weight").unwrap().copy();

@@ -230,9 +230,9 @@ fn a_restored_average_goes_on_as_if_it_had_never_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("average.pt");
     let saved = yolo_trainer::tensor_io::state_dict(average.model().state(), false).unwrap();
-    let root = yolo_data::weights::Value::dict([("model", saved)]);
-    yolo_data::weights::write_pt(&path, &root).unwrap();
-    let mut file = yolo_data::weights::read(&path).unwrap();
+    let root = torch_checkpoint::Value::dict([("model", saved)]);
+    torch_checkpoint::write_pt(&path, &root).unwrap();
+    let mut file = torch_checkpoint::read(&path).unwrap();
     let mut restored = Average::new(&model).unwrap();
     restored.restore(&file, average.updates()).unwrap();
     shift();

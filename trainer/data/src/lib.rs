@@ -10,4 +10,3 @@ pub mod rect;
 pub mod sampler;
 pub mod scan;
 pub mod shapes;
-pub mod weights;

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use indexmap::IndexMap;
-use yolo_data::weights::{self, TensorData, Value, WeightsFile};
+use torch_checkpoint::{TensorData, Value, WeightsFile};
 
 use super::Progress;
 use crate::error::TrainError;
@@ -28,7 +28,7 @@ pub struct Resume {
 
 /// Reads the checkpoint at `path`; an error when its run is finished, or when it holds only weights.
 pub fn read_resume(path: &Path) -> Result<Resume, TrainError> {
-    let file = weights::read(path)?;
+    let file = torch_checkpoint::read(path)?;
     let shown = path.display();
     if field(&file.root, "finished") == Some(&Value::Bool(true)) {
         return Err(TrainError::new(format!("{shown} is of a finished run: there is nothing to resume"))

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use yolo_data::weights::{self, Value};
+use torch_checkpoint::Value;
 use yolo_plan::RunPlan;
 use yolo_plan::run::TrainTask;
 
@@ -56,7 +56,7 @@ impl Checkpoint<'_> {
             entry("finished", Value::Bool(false)),
         ];
         fields.extend(self.description(model)?);
-        Ok(weights::write_pt(path, &Value::Dict(fields))?)
+        Ok(torch_checkpoint::write_pt(path, &Value::Dict(fields))?)
     }
 
     /// Writes the averaged weights alone, in half precision, as a finished run leaves them.
@@ -71,7 +71,7 @@ impl Checkpoint<'_> {
             entry("finished", Value::Bool(true)),
         ];
         fields.extend(self.description(averaged)?);
-        Ok(weights::write_pt(path, &Value::Dict(fields))?)
+        Ok(torch_checkpoint::write_pt(path, &Value::Dict(fields))?)
     }
 
     /// What a reader needs to rebuild the model and to know where it came from.

@@ -20,7 +20,7 @@ use std::rc::Rc;
 
 use tch::{Device, Kind, Tensor, no_grad};
 use tch_distributed::ProcessGroup;
-use yolo_data::weights::WeightsFile;
+use torch_checkpoint::WeightsFile;
 use yolo_plan::model::{ModelSpec, Module};
 
 use self::block::Pass;

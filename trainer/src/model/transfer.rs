@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-use yolo_data::weights::WeightsFile;
+use torch_checkpoint::WeightsFile;
 
 use super::Model;
 use crate::error::TrainError;

@@ -3,7 +3,7 @@
 
 use tch::Tensor;
 use tch_distributed::foreach_average;
-use yolo_data::weights::WeightsFile;
+use torch_checkpoint::WeightsFile;
 use yolo_plan::schedule::ema_decay;
 
 use crate::error::TrainError;

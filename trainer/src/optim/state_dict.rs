@@ -4,7 +4,7 @@
 //! next step with the same bits as one that was never stopped.
 
 use tch::Tensor;
-use yolo_data::weights::Value;
+use torch_checkpoint::Value;
 
 use super::groups::{GROUPS, Group};
 use super::step::{BETA2, EPSILON, Moments, Optimizer, Rule};

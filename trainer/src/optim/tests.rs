@@ -3,7 +3,7 @@
 
 use serde_json::Value as Json;
 use tch::{Device, Kind, Tensor, no_grad};
-use yolo_data::weights::Value;
+use torch_checkpoint::Value;
 use yolo_plan::options::Optimizer as Algorithm;
 
 use super::Optimizer;
@@ -150,9 +150,9 @@ fn a_saved_run_goes_on_with_the_same_bits() {
             let path = folder.path().join(format!("{name}{saved_after}.pt"));
             let model = crate::tensor_io::state_dict(&state, false).unwrap();
             let root = Value::dict([("model", model), ("optimizer", first.export().unwrap())]);
-            yolo_data::weights::write_pt(&path, &root).unwrap();
+            torch_checkpoint::write_pt(&path, &root).unwrap();
 
-            let read = yolo_data::weights::read(&path).unwrap();
+            let read = torch_checkpoint::read(&path).unwrap();
             let continued = start(&golden);
             no_grad(|| {
                 for (ours, theirs) in continued.iter().zip(&state) {
@@ -256,7 +256,7 @@ fn errors_name_what_is_missing_and_change_nothing() {
     check(sgd, &memory(0, "momentum_buffer"), None, "the state of bn.bias: `momentum_buffer` is missing");
     check(adamw, &memory(1, "exp_avg_sq"), None, "the state of head.bias: `exp_avg_sq` is missing");
     check(adamw, &memory(1, "step"), Some(word("two")), "the state of head.bias: `step` is not a number");
-    let short = yolo_data::weights::TensorData::from_f32(vec![1], &[0.0]);
+    let short = torch_checkpoint::TensorData::from_f32(vec![1], &[0.0]);
     check(
         adam,
         &memory(1, "exp_avg"),

@@ -1,7 +1,6 @@
 //! The end of a run: checkpoints are stripped to the averaged weights, `best.pt` is validated as
 //! `yolo val` would do it, and the plots are drawn (spec §10).
 
-use yolo_data::weights;
 use yolo_plan::event::{Event, OutputFile};
 
 use super::setup::{Training, class_names};
@@ -33,7 +32,7 @@ impl Training<'_> {
         {
             self.context.reporter.phase("validating best.pt");
             // The file is read back, so that these are the numbers that `yolo val` prints of it.
-            let file = weights::read(&best)?;
+            let file = torch_checkpoint::read(&best)?;
             let model = Model::from_weights(&file, None, self.context.device)?;
             model.transfer(&file, false)?;
             let mut pictures = ValPictures::new(&self.plan.run_dir, &names);
@@ -69,7 +68,7 @@ impl Training<'_> {
 
     /// Replaces a running checkpoint by the averaged weights alone, in half precision.
     fn strip(&self, path: &std::path::Path) -> Result<(), TrainError> {
-        let file = weights::read(path)?;
+        let file = torch_checkpoint::read(path)?;
         let model = Model::from_weights(&file, None, self.context.device)?;
         model.transfer(&file, false)?;
         Checkpoint { plan: self.plan, task: self.task }.write_final(path, &model)

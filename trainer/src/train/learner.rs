@@ -7,7 +7,7 @@ use std::rc::Rc;
 use indexmap::IndexMap;
 use tch::Tensor;
 use tch_distributed::{ProcessGroup, Reducer, ReducerOptions};
-use yolo_data::weights::{TensorData, Value};
+use torch_checkpoint::{TensorData, Value};
 
 use crate::checkpoint::Progress;
 use crate::error::TrainError;

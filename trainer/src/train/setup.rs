@@ -5,9 +5,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use torch_checkpoint::WeightsFile;
 use yolo_data::loader::{LoaderSettings, TrainLoader, ValLoader, ValSettings as LoaderValSettings};
 use yolo_data::scan::{Sample, Scan, ScanOptions, scan};
-use yolo_data::weights::{self, WeightsFile};
 use yolo_plan::RunPlan;
 use yolo_plan::run::TrainTask;
 use yolo_plan::schedule::{Schedule, scaled_weight_decay};
@@ -60,7 +60,7 @@ impl<'a> Training<'a> {
         // Files of weights come first: a broken one is told before a large data set is scanned.
         let resume = task.resume.as_deref().map(read_resume).transpose()?;
         let weights = match &resume {
-            None => task.weights.as_deref().map(weights::read).transpose()?,
+            None => task.weights.as_deref().map(torch_checkpoint::read).transpose()?,
             Some(_) => None,
         };
         context.reporter.phase("reading labels");

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use yolo_data::loader::{ValLoader, ValSettings as LoaderSettings};
 use yolo_data::scan::{Sample, ScanOptions, scan};
-use yolo_data::weights;
 use yolo_plan::RunPlan;
 use yolo_plan::event::{Event, OutputFile, Step};
 use yolo_plan::run::{Split, ValMode, ValTask};
@@ -44,7 +43,7 @@ pub fn run(context: &Rank, plan: &RunPlan, task: &ValTask) -> Result<Ending, Tra
     let mut files = Vec::new();
     for path in &task.weights {
         context.reporter.phase("reading the weights");
-        let file = weights::read(path)?;
+        let file = torch_checkpoint::read(path)?;
         let model = Model::from_weights(&file, None, context.device)?;
         let transfer = model.transfer(&file, false)?;
         if transfer.matched < transfer.total {

@@ -46,7 +46,7 @@ pub fn yolov5n(initial: &Path) -> Model {
 
 /// Gives a yolov5n the original's first weights.
 pub fn start_from(model: &Model, initial: &Path) {
-    let transfer = model.transfer(&yolo_data::weights::read(initial).unwrap(), false).unwrap();
+    let transfer = model.transfer(&torch_checkpoint::read(initial).unwrap(), false).unwrap();
     assert_eq!((transfer.matched, transfer.total), (349, 349));
 }
 

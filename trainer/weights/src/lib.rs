@@ -1,8 +1,5 @@
-//! Weights files: reading what YOLOv5, PyTorch and we ourselves have written, and writing
-//! checkpoints that PyTorch can open. A `.pt` file is a program for Python's pickle machine;
-//! here it is only ever read as data, by a machine of our own that knows a list of classes and
-//! can call nothing. [`read`] goes by the content of a file and not by its name, and whatever
-//! is wrong with the file is one [`WeightsError`].
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
 
 mod atomic;
 mod checkpoint;
@@ -27,35 +24,36 @@ pub use write::write_pt;
 
 use sniff::Kind;
 
-/// The tensors of a file under their `state_dict` names, and what the file says of its model.
+/// The tensors of a file by their `state_dict` names, and what the file says about its model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WeightsFile {
-    /// Tensors in the file's order. Of a checkpoint with both, `ema` is taken and not `model`,
-    /// as YOLOv5 does.
+    /// The tensors in the file's order. If a checkpoint has both `ema` and `model`, these are the
+    /// tensors of `ema`, as in YOLOv5.
     pub tensors: IndexMap<String, TensorData>,
-    /// Class names; the index is the class.
+    /// Class names, indexed by class.
     pub names: Option<Vec<String>>,
-    /// The description of the model, as YOLOv5 keeps it in its checkpoints.
+    /// The model configuration that YOLOv5 keeps in its checkpoints.
     pub yaml: Option<serde_json::Value>,
     /// Strides of the detection levels in pixels.
     pub stride: Option<Vec<f64>>,
-    /// Everything that the file holds: epoch, optimizer and so on. It has copies of its own of
-    /// the tensors. Of a `.safetensors` file, a dict of its metadata.
+    /// Everything in the file: epoch, optimizer and so on, with its own copies of the tensors.
+    /// For a `.safetensors` file, a dict of its metadata.
     pub root: Value,
 }
 
-/// Reads a `.pt` (PyTorch's zip layout) or `.safetensors` file, told apart by content.
+/// Reads a `.pt` file (in PyTorch's zip layout) or a `.safetensors` file. The content decides
+/// which of the two it is, not the name.
 ///
 /// # Errors
-/// When the file cannot be read, is none of the two, is damaged, names a class that is not on
-/// the list of those known to be harmless, or holds no model.
+/// If the file cannot be read, is neither of the two, is damaged, references a class that is not
+/// on the allow-list, or holds no model.
 pub fn read(path: &Path) -> Result<WeightsFile, WeightsError> {
     read_inner(path).map_err(|problem| WeightsError::new(path, problem))
 }
 
 fn read_inner(path: &Path) -> Result<WeightsFile, Problem> {
     let opening = |source| Problem::Io { doing: "opened", source };
-    // Before it is opened: a pipe would wait for a writer.
+    // Checked before opening: opening a pipe would wait for a writer.
     let metadata = fs::metadata(path).map_err(opening)?;
     if !metadata.is_file() {
         return Err(Problem::NotAFile);

@@ -10,19 +10,19 @@ mod opcode;
 mod rebuild;
 mod stream;
 mod tensor;
-pub(super) mod writer;
+pub(crate) mod writer;
 
 use super::error::Problem;
 use super::value::Value;
 
-pub(super) use classes::is_notorious;
+pub(crate) use classes::is_notorious;
 
 /// How deep a value may nest. A YOLOv5 checkpoint nests 30 deep; recursion to this depth fits
 /// the smallest stack of a thread.
-pub(super) const MAX_DEPTH: usize = 200;
+pub(crate) const MAX_DEPTH: usize = 200;
 
 /// The bytes that tensors point to by key; they lie outside the pickle.
-pub(super) trait Storages {
+pub(crate) trait Storages {
     /// All bytes of the storage, in little-endian order for elements of `element` bytes.
     fn read(&mut self, key: &str, element: usize) -> Result<Vec<u8>, Problem>;
 
@@ -32,7 +32,7 @@ pub(super) trait Storages {
 }
 
 /// For a pickle without tensors.
-pub(super) struct NoStorages;
+pub(crate) struct NoStorages;
 
 impl Storages for NoStorages {
     fn read(&mut self, key: &str, _element: usize) -> Result<Vec<u8>, Problem> {
@@ -45,7 +45,7 @@ impl Storages for NoStorages {
 }
 
 /// Reads one pickle.
-pub(super) fn load(bytes: &[u8], storages: &mut dyn Storages) -> Result<Value, Problem> {
+pub(crate) fn load(bytes: &[u8], storages: &mut dyn Storages) -> Result<Value, Problem> {
     let (nodes, root) = machine::run(bytes)?;
     rebuild::value(&nodes, root, storages)
 }

@@ -4,13 +4,13 @@
 
 use indexmap::IndexMap;
 
-use super::WeightsFile;
-use super::error::Problem;
-use super::json::json;
-use super::value::{TensorData, Value};
+use crate::WeightsFile;
+use crate::error::Problem;
+use crate::json::json;
+use crate::value::{TensorData, Value};
 
 /// Finds the model in a file's value.
-pub(super) fn weights(root: Value) -> Result<WeightsFile, Problem> {
+pub(crate) fn weights(root: Value) -> Result<WeightsFile, Problem> {
     let model = model(&root)?;
     let tensors = match model {
         Value::Object { .. } => {

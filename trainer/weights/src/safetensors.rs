@@ -3,12 +3,12 @@
 
 use safetensors::{Dtype, SafeTensors};
 
-use super::WeightsFile;
-use super::checkpoint;
-use super::error::Problem;
-use super::value::{DType, TensorData, Value};
+use crate::WeightsFile;
+use crate::checkpoint;
+use crate::error::Problem;
+use crate::value::{DType, TensorData, Value};
 
-pub(super) fn weights(bytes: &[u8]) -> Result<WeightsFile, Problem> {
+pub(crate) fn weights(bytes: &[u8]) -> Result<WeightsFile, Problem> {
     let (_, header) = SafeTensors::read_metadata(bytes)?;
     let file = SafeTensors::deserialize(bytes)?;
     let mut tensors = Vec::new();

@@ -3,17 +3,17 @@
 //! `torch._utils._rebuild_tensor_v2` over typed storages. The bytes of tensors are collected
 //! beside the stream, one storage a tensor.
 
-use super::super::error::Problem;
-use super::super::value::{DType, TensorData, Value};
 use super::{MAX_DEPTH, opcode as op};
+use crate::error::Problem;
+use crate::value::{DType, TensorData, Value};
 
 /// A pickle, and the tensors whose bytes are its storages `0`, `1`, ….
-pub(in super::super) struct Pickled<'a> {
-    pub(in super::super) stream: Vec<u8>,
-    pub(in super::super) storages: Vec<&'a TensorData>,
+pub(crate) struct Pickled<'a> {
+    pub(crate) stream: Vec<u8>,
+    pub(crate) storages: Vec<&'a TensorData>,
 }
 
-pub(in super::super) fn pickle(root: &Value) -> Result<Pickled<'_>, Problem> {
+pub(crate) fn pickle(root: &Value) -> Result<Pickled<'_>, Problem> {
     let mut pickled = Pickled { stream: vec![op::PROTO, 2], storages: Vec::new() };
     pickled.value(root, 0)?;
     pickled.stream.push(op::STOP);

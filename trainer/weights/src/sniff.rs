@@ -4,11 +4,11 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-use super::error::Problem;
-use super::pickle;
+use crate::error::Problem;
+use crate::pickle;
 
 /// How to go on with a file.
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Zip,
     Safetensors,
     Other(Problem),
@@ -20,7 +20,7 @@ const HEAD: u64 = 4096;
 /// Files that are not archives are looked through for calls up to this length.
 const BARE_PICKLE: u64 = 16 << 20;
 
-pub(super) fn kind(file: &mut (impl Read + Seek), length: u64) -> io::Result<Kind> {
+pub(crate) fn kind(file: &mut (impl Read + Seek), length: u64) -> io::Result<Kind> {
     let mut head = Vec::new();
     file.take(HEAD).read_to_end(&mut head)?;
     if head.is_empty() {

@@ -5,10 +5,10 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::super::error::Problem;
 use super::classes::{self, Family};
 use super::opcode as op;
 use super::stream::Stream;
+use crate::error::Problem;
 
 /// The place of a node in the arena.
 pub(super) type Id = usize;

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use yolo_data::weights::{self, DType, TensorData, Value};
+use torch_checkpoint::{DType, TensorData, Value};
 
 const EVERY: [(DType, &str); 10] = [
     (DType::F64, "float64"),
@@ -71,8 +71,8 @@ fn checkpoint() -> Value {
 fn what_is_written_is_read_back() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("last.pt");
-    weights::write_pt(&path, &checkpoint()).unwrap();
-    let file = weights::read(&path).unwrap();
+    torch_checkpoint::write_pt(&path, &checkpoint()).unwrap();
+    let file = torch_checkpoint::read(&path).unwrap();
     assert_eq!(file.root, checkpoint());
     assert_eq!(file.tensors.len(), 10);
     assert_eq!(file.tensors["int64"].bytes, [0; 48], "ema comes before model");
@@ -80,7 +80,7 @@ fn what_is_written_is_read_back() {
     assert_eq!(file.yaml, Some(serde_json::json!({"anchors": [[10], []]})));
 
     let twice = folder.path().join("again.pt");
-    weights::write_pt(&twice, &file.root).unwrap();
+    torch_checkpoint::write_pt(&twice, &file.root).unwrap();
     assert_eq!(std::fs::read(path).unwrap(), std::fs::read(twice).unwrap(), "equal values are equal files");
 }
 
@@ -88,7 +88,7 @@ fn what_is_written_is_read_back() {
 fn every_record_of_a_tensor_lies_at_a_multiple_of_64_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("last.pt");
-    weights::write_pt(&path, &checkpoint()).unwrap();
+    torch_checkpoint::write_pt(&path, &checkpoint()).unwrap();
     let mut archive = zip::ZipArchive::new(std::fs::File::open(path).unwrap()).unwrap();
     for n in 0..archive.len() {
         let record = archive.by_index(n).unwrap();
@@ -107,7 +107,7 @@ fn pytorch_opens_it_with_weights_only() {
     };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("last.pt");
-    weights::write_pt(&path, &checkpoint()).unwrap();
+    torch_checkpoint::write_pt(&path, &checkpoint()).unwrap();
     let script = r#"
 import collections, sys, torch
 for mmap in (False, True):
@@ -143,7 +143,7 @@ fn what_python_could_not_open_is_not_written() {
         (unhashable, "cannot hash"),
         (deep, "200 deep"),
     ] {
-        let error = weights::write_pt(&path, &value).unwrap_err();
+        let error = torch_checkpoint::write_pt(&path, &value).unwrap_err();
         assert!(error.to_string().contains(message), "{error}");
         assert!(!path.exists());
     }
@@ -152,7 +152,7 @@ fn what_python_could_not_open_is_not_written() {
 #[test]
 fn a_folder_that_is_not_there_is_said_to_be_missing() {
     let folder = tempfile::tempdir().unwrap();
-    let error = weights::write_pt(&folder.path().join("none/last.pt"), &Value::None).unwrap_err();
+    let error = torch_checkpoint::write_pt(&folder.path().join("none/last.pt"), &Value::None).unwrap_err();
     assert!(error.to_string().contains("none/last.pt: cannot be created"), "{error}");
 }
 
@@ -175,12 +175,12 @@ fn a_full_disk_leaves_the_old_checkpoint() {
     }
     let disk = Mounted(folder.path().to_owned());
     let path = disk.0.join("last.pt");
-    weights::write_pt(&path, &state(1)).unwrap();
+    torch_checkpoint::write_pt(&path, &state(1)).unwrap();
     let large = Value::Tensor(TensorData { dtype: DType::U8, shape: vec![1 << 20], bytes: vec![0; 1 << 20] });
-    let error = weights::write_pt(&path, &large).unwrap_err();
+    let error = torch_checkpoint::write_pt(&path, &large).unwrap_err();
     assert!(error.to_string().contains("the disk is full, and 104"), "{error}");
     assert!(error.hint().unwrap().contains("free at least 104"), "{:?}", error.hint());
-    assert_eq!(weights::read(&path).unwrap().root, state(1));
+    assert_eq!(torch_checkpoint::read(&path).unwrap().root, state(1));
     assert_eq!(std::fs::read_dir(&disk.0).unwrap().count(), 1, "the unfinished file must be gone");
 }
 
@@ -193,7 +193,7 @@ fn writes_forever_when_asked_to() {
     // Not forever after all, should the process that is to kill this one die before.
     let start = std::time::Instant::now();
     for turn in (0u8..=255).cycle().take_while(|_| start.elapsed() < Duration::from_secs(20)) {
-        weights::write_pt(Path::new(&path), &large_state(turn % 2)).unwrap();
+        torch_checkpoint::write_pt(Path::new(&path), &large_state(turn % 2)).unwrap();
     }
 }
 
@@ -207,7 +207,7 @@ fn large_state(value: u8) -> Value {
 fn a_kill_at_any_moment_leaves_the_old_file_or_the_new() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("last.pt");
-    weights::write_pt(&path, &large_state(0)).unwrap();
+    torch_checkpoint::write_pt(&path, &large_state(0)).unwrap();
     let names = || {
         let entries = std::fs::read_dir(folder.path()).unwrap();
         entries.map(|entry| entry.unwrap().file_name()).collect::<BTreeSet<_>>()
@@ -230,12 +230,12 @@ fn a_kill_at_any_moment_leaves_the_old_file_or_the_new() {
         std::thread::sleep(Duration::from_millis(turn * 37 % 61));
         victim.kill().unwrap();
         victim.wait().unwrap();
-        let root = weights::read(&path).unwrap().root;
+        let root = torch_checkpoint::read(&path).unwrap().root;
         assert!(root == large_state(0) || root == large_state(1));
         unfinished += std::fs::read_dir(folder.path()).unwrap().count() - 1;
     }
     assert!(unfinished > 0, "no kill fell into a write, so nothing was tested");
-    weights::write_pt(&path, &large_state(1)).unwrap();
+    torch_checkpoint::write_pt(&path, &large_state(1)).unwrap();
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "what was left is removed");
 }
 
@@ -268,7 +268,7 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("last.pt");
         let root = Value::dict([("model", state(1)), ("extra", extra)]);
-        weights::write_pt(&path, &root).unwrap();
-        prop_assert_eq!(weights::read(&path).unwrap().root, root);
+        torch_checkpoint::write_pt(&path, &root).unwrap();
+        prop_assert_eq!(torch_checkpoint::read(&path).unwrap().root, root);
     }
 }

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use proptest::prelude::*;
-use yolo_data::weights::{self, Problem, WeightsError};
+use torch_checkpoint::{Problem, WeightsError};
 use zip::write::SimpleFileOptions;
 
 /// The error of reading a file with this content.
@@ -14,7 +14,7 @@ fn refused(content: &[u8]) -> WeightsError {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("best.pt");
     std::fs::write(&path, content).unwrap();
-    let error = weights::read(&path).expect_err("the file must be refused");
+    let error = torch_checkpoint::read(&path).expect_err("the file must be refused");
     assert_eq!(error.path(), path);
     assert!(error.to_string().starts_with(&format!("{}: ", path.display())), "{error}");
     assert!(error.hint().is_some(), "no hint: {error}");
@@ -37,7 +37,7 @@ fn pickle(stream: &[u8]) -> WeightsError {
 }
 
 fn golden(protocol: u8) -> Vec<u8> {
-    let name = format!("tests/golden/weights_protocol{protocol}.pt");
+    let name = format!("tests/golden/protocol{protocol}.pt");
     std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
 }
 
@@ -85,9 +85,9 @@ fn a_checkpoint_cut_at_any_length_says_that_it_is_truncated() {
 #[test]
 fn paths_that_are_not_files_are_said_to_be_so() {
     let folder = tempfile::tempdir().unwrap();
-    let missing = weights::read(&folder.path().join("none.pt")).unwrap_err();
+    let missing = torch_checkpoint::read(&folder.path().join("none.pt")).unwrap_err();
     assert!(missing.to_string().contains("cannot be opened"), "{missing}");
-    let is_folder = weights::read(folder.path()).unwrap_err();
+    let is_folder = torch_checkpoint::read(folder.path()).unwrap_err();
     assert!(is_folder.to_string().contains("is not a file"), "{is_folder}");
 }
 
@@ -231,6 +231,18 @@ fn a_damaged_byte_in_a_tensor_is_found_by_its_checksum() {
 }
 
 #[test]
+fn a_compressed_record_is_rejected() {
+    // The bytes say deflate (8) and the record holds one empty deflate block.
+    let mut file = archive(&[("archive/data.pkl", b"\x03\x00")]);
+    let local = file.windows(4).position(|bytes| bytes == b"PK\x03\x04").unwrap();
+    file[local + 8] = 8;
+    let central = file.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
+    file[central + 10] = 8;
+    let error = refused(&file);
+    assert!(error.to_string().contains("is compressed, which PyTorch never does"), "{error}");
+}
+
+#[test]
 fn safetensors_cut_short_are_damaged() {
     let header = br#"{"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}"#;
     let whole = [&(header.len() as u64).to_le_bytes()[..], header, &[0; 16]].concat();
@@ -248,9 +260,9 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.pt");
         std::fs::write(&path, archive(&[("archive/data.pkl", &stream)])).unwrap();
-        let _ = weights::read(&path);
+        let _ = torch_checkpoint::read(&path);
         std::fs::write(&path, &stream).unwrap();
-        let _ = weights::read(&path);
+        let _ = torch_checkpoint::read(&path);
     }
 
     /// Checksums would stop most of it at the door, so the pickle is changed before it is packed.
@@ -279,7 +291,7 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.pt");
         std::fs::write(&path, archive(&records)).unwrap();
-        let _ = weights::read(&path);
+        let _ = torch_checkpoint::read(&path);
     }
 
     #[test]
@@ -294,6 +306,6 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.pt");
         std::fs::write(&path, file).unwrap();
-        let _ = weights::read(&path);
+        let _ = torch_checkpoint::read(&path);
     }
 }

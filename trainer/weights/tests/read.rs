@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
-use yolo_data::weights::{self, DType, Value, WeightsFile};
+use torch_checkpoint::{DType, Value, WeightsFile};
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
@@ -48,9 +48,9 @@ fn assert_equals_pytorch(file: &WeightsFile, sums: &str) {
 
 #[test]
 fn a_yolov5_checkpoint_is_read_as_pytorch_reads_it_in_every_protocol() {
-    for name in ["weights_protocol2.pt", "weights_protocol4.pt"] {
-        let file = weights::read(&golden(name)).unwrap();
-        assert_equals_pytorch(&file, "weights_tiny.json");
+    for name in ["protocol2.pt", "protocol4.pt"] {
+        let file = torch_checkpoint::read(&golden(name)).unwrap();
+        assert_equals_pytorch(&file, "tiny.json");
         assert_eq!(file.names.as_deref(), Some(&["cat".to_owned(), "dog".to_owned()][..]));
         assert_eq!(
             file.yaml.unwrap(),
@@ -78,9 +78,9 @@ fn yolov5n_as_published_is_read_as_pytorch_reads_it() {
         eprintln!("skipped: no folder with yolov5n.pt; name one in YOLO_WEIGHTS");
         return;
     };
-    let file = weights::read(&folder.join("yolov5n.pt")).unwrap();
+    let file = torch_checkpoint::read(&folder.join("yolov5n.pt")).unwrap();
     assert_eq!(file.tensors.len(), 349);
-    assert_equals_pytorch(&file, "weights_yolov5n.json");
+    assert_equals_pytorch(&file, "yolov5n.json");
     assert_eq!(file.names.as_ref().map(Vec::len), Some(80));
     assert_eq!(file.names.as_ref().unwrap()[0], "person");
     assert_eq!(file.yaml.as_ref().unwrap()["nc"], 80);
@@ -107,7 +107,7 @@ fn safetensors_are_read_with_their_metadata() {
     let path = tempfile::tempdir().unwrap().keep().join("named.pt");
     std::fs::write(&path, file).unwrap();
 
-    let file = weights::read(&path).unwrap();
+    let file = torch_checkpoint::read(&path).unwrap();
     assert_eq!(file.tensors["model.0.weight"].shape, [2, 1]);
     assert_eq!(file.tensors["model.0.weight"].to_f32(), [1.0, -2.0]);
     assert_eq!(file.names, Some(vec!["a".to_owned(), "b".to_owned()]));
@@ -120,7 +120,10 @@ fn ema_is_taken_before_model_and_a_bare_state_dict_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("last.pt");
     let state = |number: f32| {
-        Value::dict([("model.0.weight", Value::Tensor(weights::TensorData::from_f32(vec![1], &[number])))])
+        Value::dict([(
+            "model.0.weight",
+            Value::Tensor(torch_checkpoint::TensorData::from_f32(vec![1], &[number])),
+        )])
     };
     let cases = [
         (Value::dict([("model", state(1.0)), ("ema", state(2.0))]), 2.0),
@@ -129,7 +132,7 @@ fn ema_is_taken_before_model_and_a_bare_state_dict_as_it_is() {
         (state(3.0), 3.0),
     ];
     for (root, expected) in cases {
-        weights::write_pt(&path, &root).unwrap();
-        assert_eq!(weights::read(&path).unwrap().tensors["model.0.weight"].to_f32(), [expected]);
+        torch_checkpoint::write_pt(&path, &root).unwrap();
+        assert_eq!(torch_checkpoint::read(&path).unwrap().tensors["model.0.weight"].to_f32(), [expected]);
     }
 }

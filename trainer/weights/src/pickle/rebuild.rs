@@ -2,10 +2,10 @@
 //! million times or put a list into itself; a tree cannot, so depth, members, text and the bytes
 //! of tensors are counted here, and too much of any is refused.
 
-use super::super::error::Problem;
-use super::super::value::Value;
 use super::machine::{Id, Node};
 use super::{MAX_DEPTH, Storages, tensor};
+use crate::error::Problem;
+use crate::value::Value;
 
 /// Values in one file. YOLOv5's largest checkpoints have under 200,000.
 const MAX_VALUES: usize = 4 << 20;

@@ -14,7 +14,7 @@ pub struct WeightsError {
 }
 
 impl WeightsError {
-    pub(super) fn new(path: &Path, problem: Problem) -> Self {
+    pub(crate) fn new(path: &Path, problem: Problem) -> Self {
         Self { path: path.to_owned(), problem: Box::new(problem) }
     }
 

@@ -8,14 +8,14 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use super::error::Problem;
+use crate::error::Problem;
 
 /// The ending of unfinished files.
 const PARTIAL: &str = ".partial";
 
 /// Writes `path` anew with what `content` writes. `needed` is its length, for the message when
 /// the disk is full.
-pub(super) fn replace(
+pub(crate) fn replace(
     path: &Path,
     needed: u64,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,

@@ -1,11 +1,11 @@
 //! Values as JSON: the description of a model that a checkpoint carries (YOLOv5's `yaml`) is
 //! plain data, and the rest of the program speaks of it as JSON.
 
-use super::value::Value;
+use crate::value::Value;
 
 /// The value as JSON, or none when it holds a tensor, bytes, an object or a number that JSON
 /// does not have. Keys that are numbers become text.
-pub(super) fn json(value: &Value) -> Option<serde_json::Value> {
+pub(crate) fn json(value: &Value) -> Option<serde_json::Value> {
     Some(match value {
         Value::None => serde_json::Value::Null,
         Value::Bool(flag) => (*flag).into(),
@@ -32,7 +32,7 @@ pub(super) fn json(value: &Value) -> Option<serde_json::Value> {
 }
 
 /// JSON as a value, the way back: text stays text, also as a key.
-pub(super) fn value(json: &serde_json::Value) -> Value {
+pub(crate) fn value(json: &serde_json::Value) -> Value {
     match json {
         serde_json::Value::Null => Value::None,
         serde_json::Value::Bool(flag) => Value::Bool(*flag),

@@ -6,10 +6,10 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::atomic;
-use super::error::{Problem, WeightsError};
-use super::pickle::writer::pickle;
-use super::value::Value;
+use crate::atomic;
+use crate::error::{Problem, WeightsError};
+use crate::pickle::writer::pickle;
+use crate::value::Value;
 
 /// Writes a value as a `.pt` file, atomically: a kill or a full disk leaves the old file.
 ///

@@ -2,10 +2,10 @@
 //! NumPy's arrays and scalars, bytes, and paths. Sizes and strides come from the file, so each is
 //! checked against the storage before a byte is copied.
 
-use super::super::error::Problem;
-use super::super::value::{DType, TensorData, Value};
 use super::machine::{Id, Node};
 use super::rebuild::Builder;
+use crate::error::Problem;
+use crate::value::{DType, TensorData, Value};
 
 /// A PyTorch element type by its name after `torch.`.
 pub(super) fn dtype(name: &str) -> Option<DType> {

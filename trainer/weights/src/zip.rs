@@ -7,15 +7,15 @@ use std::io::{Read, Seek};
 use zip::result::ZipError;
 use zip::{CompressionMethod, ZipArchive};
 
-use super::error::Problem;
-use super::pickle::{self, Storages};
-use super::value::Value;
+use crate::error::Problem;
+use crate::pickle::{self, Storages};
+use crate::value::Value;
 
 /// The largest pickle. YOLOv5's have under 1 MB; the tensors lie outside.
 const MAX_PICKLE: u64 = 64 << 20;
 
 /// Reads the pickle of an archive together with its tensors.
-pub(super) fn read(file: impl Read + Seek, length: u64) -> Result<Value, Problem> {
+pub(crate) fn read(file: impl Read + Seek, length: u64) -> Result<Value, Problem> {
     let archive = ZipArchive::new(file).map_err(|error| match error {
         ZipError::Io(source) if source.kind() != std::io::ErrorKind::UnexpectedEof => {
             Problem::Io { doing: "read", source }
@@ -71,13 +71,13 @@ impl<R: Read + Seek> Archive<R> {
     fn record(&mut self, name: &str, limit: u64) -> Result<Vec<u8>, Problem> {
         let entry = format!("{}{name}", self.prefix);
         let bad = |reason: String| Problem::Record { entry: entry.escape_debug().to_string(), reason };
-        let mut record = self.archive.by_name(&entry).map_err(|error| match error {
-            ZipError::FileNotFound => bad(MISSING.to_owned()),
-            other => bad(format!("cannot be read: {other}")),
-        })?;
-        if record.compression() != CompressionMethod::Stored {
+        let unreadable = |error: ZipError| bad(format!("cannot be read: {error}"));
+        let index = self.archive.index_for_name(&entry).ok_or_else(|| bad(MISSING.to_owned()))?;
+        // Raw, because this build of the zip crate opens no compressed record.
+        if self.archive.by_index_raw(index).map_err(unreadable)?.compression() != CompressionMethod::Stored {
             return Err(bad("is compressed, which PyTorch never does".to_owned()));
         }
+        let mut record = self.archive.by_index(index).map_err(unreadable)?;
         let size = record.size();
         if size > self.length {
             return Err(bad(format!("claims {size} bytes in a file of {}", self.length)));

@@ -1,7 +1,7 @@
 //! The bytes of a pickle with a position: every read is checked against what is left, so that a
 //! length in the stream can never ask for memory that the file does not fill.
 
-use super::super::error::Problem;
+use crate::error::Problem;
 
 /// A position in a pickle.
 pub(super) struct Stream<'a> {

@@ -81,7 +81,7 @@ fn is_inert(module: &str, name: &str) -> bool {
 
 /// Whether a name belongs to the modules through which a pickle takes over a machine. Used where
 /// it is not sure that the bytes are a pickle at all.
-pub(in super::super) fn is_notorious(class: &str) -> bool {
+pub(crate) fn is_notorious(class: &str) -> bool {
     const MODULES: [&str; 22] = [
         "posix",
         "nt",
