@@ -5,7 +5,7 @@ use yolo_checks::Intent;
 use yolo_plan::RunPlan;
 use yolo_plan::device::{Backend, Device};
 use yolo_plan::options::{Cache, TrainOptions};
-use yolo_plan::run::Counting;
+use yolo_plan::run::{Counting, Task};
 
 use crate::cli::MeantRun;
 
@@ -44,14 +44,18 @@ pub(super) fn of_plan(options: &TrainOptions, resume: Option<&str>, plan: &RunPl
         Device::Cpu => None,
     };
     let devices: Vec<usize> = plan.ranks.devices.iter().filter_map(cuda).collect();
+    let task = match &plan.task {
+        Task::Train(task) => Some(task),
+        Task::Val(_) | Task::Probe(_) => None,
+    };
     Intent {
         device_words: None,
         cpu: devices.is_empty(),
         devices,
         ranks: Some(plan.ranks.devices.len()),
-        batch: i64::try_from(plan.ranks.batch).ok(),
-        image_size: Some(plan.image_size),
-        workers: Some(plan.workers),
+        batch: task.and_then(|task| i64::try_from(task.batch).ok()),
+        image_size: task.map(|task| task.image_size),
+        workers: task.map(|task| task.workers),
         project: plan.run_dir.parent().map(|folder| folder.to_string_lossy().into_owned()),
         resume: resume.map(ToOwned::to_owned),
         backend: plan.ranks.backend.map(|backend| match backend {

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use yolo_plan::RunPlan;
-use yolo_plan::dataset::DataSet;
 use yolo_plan::device::{Backend, Device};
 use yolo_plan::event::{Event, Measure};
 use yolo_plan::run::{PLAN_VERSION, ProbeTask, Ranks, Task};
@@ -93,20 +92,10 @@ fn plan(devices: Vec<Device>, images: Option<Vec<PathBuf>>, folder: &Path) -> Ru
         program: env!("CARGO_PKG_VERSION").to_owned(),
         ranks: Ranks {
             world_size,
-            batch: world_size,
             threads: (cores / world_size.max(1)).max(1),
             backend: (world_size > 1).then_some(Backend::Gloo),
             devices,
         },
-        data: DataSet {
-            yaml: PathBuf::new(),
-            train: Vec::new(),
-            val: Vec::new(),
-            test: Vec::new(),
-            names: Vec::new(),
-        },
-        image_size: 640,
-        workers: 1,
         run_dir: folder.to_owned(),
         task: Task::Probe(ProbeTask { links_only: images.is_none(), images: images.unwrap_or_default() }),
     }

@@ -93,13 +93,13 @@ fn yolov5s_defaults() {
     let planned =
         bench.train(TrainOptions { weights: Some("best.pt".into()), ..TrainOptions::default() }).unwrap();
     let plan = &planned.plan;
-    assert_eq!((plan.version, plan.image_size, plan.workers), (PLAN_VERSION, 640, 8));
-    assert_eq!((plan.ranks.batch, plan.ranks.world_size, plan.ranks.threads), (16, 1, 8));
+    assert_eq!((plan.version, plan.ranks.world_size, plan.ranks.threads), (PLAN_VERSION, 1, 8));
     assert_eq!(plan.ranks.backend, None);
     assert_eq!(plan.run_dir, bench.places.working_dir.join("runs/train/exp"));
     assert_eq!(planned.notes, ["training on the CPU: the NVIDIA driver is not installed"]);
     assert_eq!(planned.warnings, [""; 0]);
     let task = task(&planned);
+    assert_eq!((task.batch, task.image_size, task.workers), (16, 640, 8));
     assert_eq!(task.weights, Some(bench.places.working_dir.join("best.pt")));
     assert_eq!(task.model, None);
     assert_eq!(task.hyp, HyperParameters::low());
@@ -118,12 +118,12 @@ fn the_built_in_set_brings_its_own_defaults() {
     let defaults = task(&planned);
     assert_eq!(defaults.weights, None);
     assert_eq!(defaults.model.as_ref().unwrap().nc, 3);
-    assert!(planned.plan.image_size < 640 && defaults.nominal_batch < 64);
+    assert!(defaults.image_size < 640 && defaults.nominal_batch < 64);
     // What the user says wins, each by itself.
     let said =
         TrainOptions { epochs: Some(2), imgsz: Some(96), cfg: Some("yolov5s.yaml".into()), ..shapes() };
     let planned = bench.train(said).unwrap();
-    assert_eq!((task(&planned).epochs, planned.plan.image_size), (2, 96));
+    assert_eq!((task(&planned).epochs, task(&planned).image_size), (2, 96));
     assert_eq!(task(&planned).model.as_ref().unwrap().name, "yolov5s");
     let fine_tuned = bench.train(TrainOptions { weights: Some("best.pt".into()), ..shapes() }).unwrap();
     assert_eq!(task(&fine_tuned).model, None);
@@ -133,10 +133,11 @@ fn the_built_in_set_brings_its_own_defaults() {
 fn two_ranks_share_cores_and_batch() {
     let bench = Bench::new();
     let options = || TrainOptions { device: Some("cpu".into()), nproc_per_node: Some(2), ..scratch() };
-    let plan = bench.train(options()).unwrap().plan;
-    assert_eq!(plan.ranks.devices, [Device::Cpu; 2]);
-    assert_eq!(plan.ranks.backend, Some(Backend::Gloo));
-    assert_eq!((plan.ranks.threads, plan.workers, plan.ranks.batch_per_rank()), (4, 4, 8));
+    let planned = bench.train(options()).unwrap();
+    let (ranks, task) = (&planned.plan.ranks, task(&planned));
+    assert_eq!(ranks.devices, [Device::Cpu; 2]);
+    assert_eq!(ranks.backend, Some(Backend::Gloo));
+    assert_eq!((ranks.threads, task.workers, ranks.share(task.batch)), (4, 4, 8));
     let error = bench.train(TrainOptions { batch_size: Some(15), ..options() }).unwrap_err();
     assert_eq!(error.hint(), Some("use --batch 14 or 16"));
 }
@@ -147,7 +148,7 @@ fn image_sizes_become_multiples_of_the_stride() {
     let size = |imgsz: usize, cfg: &str| {
         let planned =
             bench.train(TrainOptions { imgsz: Some(imgsz), cfg: Some(cfg.into()), ..scratch() }).unwrap();
-        (planned.plan.image_size, planned.warnings.first().cloned().unwrap_or_default())
+        (task(&planned).image_size, planned.warnings.first().cloned().unwrap_or_default())
     };
     assert_eq!(size(320, "yolov5n"), (320, String::new()));
     let warning = "--imgsz 333 is not a multiple of the model's largest stride 32: using 352";
@@ -180,7 +181,7 @@ fn layers_that_do_not_learn() {
 #[test]
 fn one_class_takes_the_name_that_yolov5_gives_it() {
     let planned = Bench::new().train(TrainOptions { single_cls: true, ..scratch() }).unwrap();
-    assert_eq!(planned.plan.data.names, ["item"]);
+    assert_eq!(task(&planned).data.names, ["item"]);
     assert_eq!(task(&planned).model.as_ref().unwrap().nc, 1);
 }
 
@@ -234,7 +235,7 @@ fn a_validation_has_the_originals_defaults() {
     let task = val_task(&planned);
     assert_eq!((task.conf_thres, task.iou_thres, task.max_det), (0.001, 0.6, 300));
     assert_eq!((task.split, task.mode), (Split::Val, ValMode::Accuracy));
-    assert_eq!((planned.plan.image_size, planned.plan.ranks.batch), (640, 32));
+    assert_eq!((task.image_size, task.batch), (640, 32));
     assert_eq!(planned.plan.run_dir, bench.places.working_dir.join("runs/val/exp"));
     let speed =
         bench.val(ValOptions { task: Some("speed".into()), half: true, ..ValOptions::default() }).unwrap();
@@ -266,7 +267,7 @@ fn a_plan_is_written_and_read_back() {
     assert_eq!(fs::read_dir(&plan.run_dir).unwrap().count(), 1, "nothing else is left in the folder");
 
     let text = fs::read_to_string(&path).unwrap();
-    fs::write(&path, text.replace("\"version\": 1", "\"version\": 9")).unwrap();
+    fs::write(&path, text.replace("\"version\": 2", "\"version\": 9")).unwrap();
     assert!(RunPlan::read(&path).unwrap_err().to_string().contains("has version 9"));
     fs::write(&path, &text[..text.len() / 2]).unwrap();
     assert!(RunPlan::read(&path).unwrap_err().to_string().contains("is not the plan of a run"));

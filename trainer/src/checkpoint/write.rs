@@ -76,8 +76,10 @@ impl Checkpoint<'_> {
 
     /// What a reader needs to rebuild the model and to know where it came from.
     fn description(&self, model: &Model) -> Result<Vec<(Value, Value)>, TrainError> {
-        let names = if self.task.single_cls { &["item".to_owned()][..] } else { &self.plan.data.names };
-        let names = names
+        let names = self
+            .task
+            .data
+            .names
             .iter()
             .enumerate()
             .map(|(index, name)| (Value::Int(index as i64), Value::Str(name.clone())));
@@ -92,7 +94,7 @@ impl Checkpoint<'_> {
                 "stride",
                 Value::List(model.strides().iter().map(|&stride| Value::Float(stride)).collect()),
             ),
-            entry("image_size", Value::Int(self.plan.image_size as i64)),
+            entry("image_size", Value::Int(self.task.image_size as i64)),
             entry("hyp", json(&hyp)),
             entry("yolo_version", Value::Str(env!("CARGO_PKG_VERSION").to_owned())),
         ])

@@ -159,7 +159,7 @@ fn connect(plan: &RunPlan, rank: usize, reporter: &Reporter) -> Result<Connected
         Task::Probe(_) => peers::Patience::PROBE,
         _ => peers::Patience::RUN,
     };
-    let (store, group) = peers::meet(rank, plan.ranks.world_size, patience)?;
+    let (store, group) = peers::meet(rank, &plan.ranks, patience)?;
     Ok((device, stop, Some(store), Some(group)))
 }
 

@@ -6,7 +6,9 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use tch_distributed::{Bind, GlooOptions, ProcessGroup, TcpStore};
+use yolo_plan::device::Backend;
 use yolo_plan::event::RENDEZVOUS_FD;
+use yolo_plan::run::Ranks;
 
 use super::number;
 use crate::error::TrainError;
@@ -29,11 +31,28 @@ impl Patience {
     pub const PROBE: Self = Self { rendezvous: Duration::from_secs(20), collective: Duration::from_secs(10) };
 }
 
-/// Joins the other ranks of the world as number `rank`. The store must outlive the group.
+/// Joins the other ranks of the plan as number `rank`. The store must outlive the group.
 ///
 /// # Errors
-/// When the environment does not say where to meet, or a rank does not come.
-pub fn meet(rank: usize, world: usize, patience: Patience) -> Result<(TcpStore, ProcessGroup), TrainError> {
+/// When the plan's backend is not available, the environment does not say where to meet, or a rank
+/// does not come.
+pub fn meet(rank: usize, ranks: &Ranks, patience: Patience) -> Result<(TcpStore, ProcessGroup), TrainError> {
+    match ranks.backend {
+        Some(Backend::Gloo) => {}
+        Some(Backend::Nccl) => {
+            return Err(TrainError::new(
+                "the plan's backend is nccl, and this trainer has no NCCL plugin yet",
+            )
+            .with_hint("train on one GPU, for example `--device 0`"));
+        }
+        None => {
+            return Err(TrainError::new(format!(
+                "the plan has {} ranks and names no backend",
+                ranks.world_size
+            )));
+        }
+    }
+    let world = ranks.world_size;
     let (host, port) = (variable("MASTER_ADDR")?, variable("MASTER_PORT")?);
     let port: u16 = port
         .parse()
@@ -86,4 +105,22 @@ fn variable(name: &str) -> Result<String, TrainError> {
         TrainError::new(format!("{name} is not set, so the ranks cannot meet"))
             .with_hint("start the ranks through `yolo train` or torchrun")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use yolo_plan::device::Device;
+
+    use super::*;
+
+    #[test]
+    fn backends_that_the_trainer_lacks_are_refused() {
+        let refusal = |backend| {
+            let devices = vec![Device::Cuda(0), Device::Cuda(1)];
+            let ranks = Ranks { devices, world_size: 2, backend, threads: 1 };
+            meet(0, &ranks, Patience::PROBE).err().map(|error| error.to_string()).unwrap_or_default()
+        };
+        assert!(refusal(Some(Backend::Nccl)).contains("no NCCL plugin yet"));
+        assert!(refusal(None).contains("names no backend"));
+    }
 }

@@ -6,7 +6,7 @@ use yolo_data::loader::Batch;
 use yolo_plan::event::{Event, Step};
 
 use super::meter::Meter;
-use super::setup::{Training, class_names};
+use super::setup::Training;
 use crate::error::TrainError;
 use crate::rank::Ending;
 use crate::report::{PICTURED, draw_targets};
@@ -34,7 +34,7 @@ impl Training<'_> {
             }
             if self.context.is_main() && self.task.plots && is_pictured(number, index) {
                 let path = self.plan.run_dir.join(format!("train_batch{index}.jpg"));
-                draw_targets(&batch, &class_names(self.plan, self.task), &path)?;
+                draw_targets(&batch, &self.task.data.names, &path)?;
             }
             recycler.give(batch.pixels);
             if self.context.all_asked_to_stop()? {

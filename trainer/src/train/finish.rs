@@ -3,7 +3,7 @@
 
 use yolo_plan::event::{Event, OutputFile};
 
-use super::setup::{Training, class_names};
+use super::setup::Training;
 use crate::checkpoint::Checkpoint;
 use crate::error::TrainError;
 use crate::model::Model;
@@ -26,7 +26,7 @@ impl Training<'_> {
                 files.push(OutputFile { what: what.to_owned(), path: path.clone() });
             }
         }
-        let names = class_names(self.plan, self.task);
+        let names = &self.task.data.names;
         if best.exists()
             && let Some(val) = &mut self.val
         {
@@ -35,12 +35,12 @@ impl Training<'_> {
             let file = torch_checkpoint::read(&best)?;
             let model = Model::from_weights(&file, None, self.context.device)?;
             model.transfer(&file, false)?;
-            let mut pictures = ValPictures::new(&self.plan.run_dir, &names);
+            let mut pictures = ValPictures::new(&self.plan.run_dir, names);
             let outcome = validate(
                 &model.fuse()?,
                 &mut val.loader,
                 &val.samples,
-                &names,
+                names,
                 &ValSettings::standard(self.task.single_cls),
                 None,
                 &mut |_, _| Ok(()),
@@ -50,8 +50,8 @@ impl Training<'_> {
             let title = format!("best.pt, fitness {:.4}", outcome.metrics.fitness());
             self.context.reporter.send(&Event::Validated { title, table: outcome.table.clone() });
             if self.task.plots {
-                plot_curves(&outcome.scores, &names, &self.plan.run_dir)?;
-                plot_confusion(&outcome.confusion, &names, &self.plan.run_dir)?;
+                plot_curves(&outcome.scores, names, &self.plan.run_dir)?;
+                plot_confusion(&outcome.confusion, names, &self.plan.run_dir)?;
             }
         }
         if let Some(results) = &self.results {

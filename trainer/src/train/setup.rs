@@ -56,7 +56,7 @@ impl<'a> Training<'a> {
         plan: &'a RunPlan,
         task: &'a TrainTask,
     ) -> Result<Self, TrainError> {
-        let names = class_names(plan, task);
+        let names = &task.data.names;
         // Files of weights come first: a broken one is told before a large data set is scanned.
         let resume = task.resume.as_deref().map(read_resume).transpose()?;
         let weights = match &resume {
@@ -64,8 +64,7 @@ impl<'a> Training<'a> {
             Some(_) => None,
         };
         context.reporter.phase("reading labels");
-        let samples: Arc<[Sample]> =
-            read_split(context, plan, task, "train", &plan.data.train)?.samples.into();
+        let samples: Arc<[Sample]> = read_split(context, task, "train", &task.data.train)?.samples.into();
 
         context.reporter.phase("building the model");
         let model = build_model(context, task, names.len(), weights.as_ref(), resume.as_ref())?;
@@ -78,13 +77,13 @@ impl<'a> Training<'a> {
         let mut loader = TrainLoader::new(
             Arc::clone(&samples),
             LoaderSettings {
-                image_size: plan.image_size,
+                image_size: task.image_size,
                 stride,
-                batch_per_rank: plan.ranks.batch_per_rank(),
+                batch_per_rank: plan.ranks.share(task.batch),
                 rank: context.rank,
                 world: context.world,
                 seed: task.seed,
-                workers: plan.workers,
+                workers: task.workers,
                 rect: task.rect,
                 cache: task.cache,
                 augment: (&task.hyp).into(),
@@ -93,19 +92,19 @@ impl<'a> Training<'a> {
         // Its threads work on the first batches while this one prepares the rest.
         loader.prefetch(progress.epochs_done as u64, progress.batches_done);
         if resume.is_none() && task.autoanchor {
-            fit_anchors(context, plan, task, &model, &samples)?;
+            fit_anchors(context, task, &model, &samples)?;
         }
 
-        let learner = learner(context, plan, task, model, resume.as_ref(), names.len())?;
+        let learner = learner(context, task, model, resume.as_ref(), names.len())?;
         loader.take_warnings().into_iter().for_each(|message| context.reporter.warning(message));
         let batches = loader.batches_per_epoch();
-        let (batch, nominal) = (plan.ranks.batch, task.nominal_batch);
+        let (batch, nominal) = (task.batch, task.nominal_batch);
         let schedule = Schedule::new(&task.hyp, task.epochs, batches, batch, nominal, task.cos_lr);
         let val = if context.is_main() { Some(open_val(context, plan, task, stride)?) } else { None };
         if context.is_main() {
             write_settings(plan, task)?;
             if task.plots {
-                plot_labels(&samples, &names, &plan.run_dir.join("labels.svg"))?;
+                plot_labels(&samples, names, &plan.run_dir.join("labels.svg"))?;
             }
         }
         let results = if context.is_main() {
@@ -131,7 +130,7 @@ impl<'a> Training<'a> {
 
     /// Validates the averaged weights with the training's loss, on rank 0.
     pub(super) fn validate_average(&mut self) -> Result<ValOutcome, TrainError> {
-        let names = class_names(self.plan, self.task);
+        let names = &self.task.data.names;
         let (Some(average), Some(val)) = (self.learner.average(), &mut self.val) else {
             return Err(TrainError::new("only rank 0 validates"));
         };
@@ -141,7 +140,7 @@ impl<'a> Training<'a> {
             average.model(),
             &mut val.loader,
             &val.samples,
-            &names,
+            names,
             &settings,
             loss,
             &mut |_, _| Ok(()),
@@ -187,13 +186,12 @@ impl<'a> Training<'a> {
 /// The model with its loss and optimizer, as the run starts or goes on, tied to the other ranks.
 fn learner(
     context: &Rank,
-    plan: &RunPlan,
     task: &TrainTask,
     model: Model,
     resume: Option<&Resume>,
     classes: usize,
 ) -> Result<Learner, TrainError> {
-    let decay = scaled_weight_decay(task.hyp.weight_decay, task.nominal_batch, plan.ranks.batch);
+    let decay = scaled_weight_decay(task.hyp.weight_decay, task.nominal_batch, task.batch);
     let (lr, momentum) = (task.hyp.lr0, task.hyp.momentum);
     let mut optimizer = Optimizer::new(task.optimizer, model.state(), lr, momentum, decay)?;
     // The average starts from the weights as they were before they are rounded (spec §6).
@@ -207,7 +205,7 @@ fn learner(
         model.round_to_half()?;
     }
     let levels = model.strides().len();
-    let settings = LossSettings::scaled(&task.hyp, levels, classes, plan.image_size, task.label_smoothing);
+    let settings = LossSettings::scaled(&task.hyp, levels, classes, task.image_size, task.label_smoothing);
     if context.group.is_some() {
         context.reporter.phase("sharing the first weights");
     }
@@ -219,21 +217,10 @@ fn learner(
     Ok(learner)
 }
 
-/// The classes that the run learns.
-pub(super) fn class_names(plan: &RunPlan, task: &TrainTask) -> Vec<String> {
-    if task.single_cls { vec!["item".to_owned()] } else { plan.data.names.clone() }
-}
-
 /// Reads and verifies the labels of a split. Rank 0 goes first and leaves a cache for the others.
-fn read_split(
-    context: &Rank,
-    plan: &RunPlan,
-    task: &TrainTask,
-    split: &str,
-    roots: &[PathBuf],
-) -> Result<Scan, TrainError> {
+fn read_split(context: &Rank, task: &TrainTask, split: &str, roots: &[PathBuf]) -> Result<Scan, TrainError> {
     let options =
-        ScanOptions { single_cls: task.single_cls, ..ScanOptions::new(split, plan.data.names.len()) };
+        ScanOptions { single_cls: task.single_cls, ..ScanOptions::new(split, task.data.names.len()) };
     let read = || scan(roots, &options).map_err(TrainError::from);
     let wait =
         || context.group.as_ref().map_or(Ok(()), |group| group.barrier(None).map_err(TrainError::from));
@@ -258,14 +245,14 @@ fn read_split(
 }
 
 fn open_val(context: &Rank, plan: &RunPlan, task: &TrainTask, stride: usize) -> Result<ValSplit, TrainError> {
-    let samples: Arc<[Sample]> = read_split(context, plan, task, "val", &plan.data.val)?.samples.into();
+    let samples: Arc<[Sample]> = read_split(context, task, "val", &task.data.val)?.samples.into();
     let loader = ValLoader::new(
         Arc::clone(&samples),
         LoaderValSettings {
-            image_size: plan.image_size,
+            image_size: task.image_size,
             stride,
-            batch: plan.ranks.batch_per_rank() * 2,
-            workers: plan.workers,
+            batch: plan.ranks.share(task.batch) * 2,
+            workers: task.workers,
             rect: true,
             pad: VAL_PAD,
             cache: task.cache,
@@ -320,7 +307,6 @@ fn expect_all(transfer: &crate::model::Transfer) -> Result<(), TrainError> {
 /// Rank 0 decides; the anchors are broadcast with the weights.
 fn fit_anchors(
     context: &Rank,
-    plan: &RunPlan,
     task: &TrainTask,
     model: &Model,
     samples: &[Sample],
@@ -329,7 +315,7 @@ fn fit_anchors(
         return Ok(());
     }
     context.reporter.phase("fitting the anchors");
-    let report = autoanchor::check(model, samples, plan.image_size, task.hyp.anchor_t, task.seed)?;
+    let report = autoanchor::check(model, samples, task.image_size, task.hyp.anchor_t, task.seed)?;
     context.reporter.note(report.summary());
     Ok(())
 }

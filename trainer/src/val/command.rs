@@ -27,12 +27,12 @@ pub fn run(context: &Rank, plan: &RunPlan, task: &ValTask) -> Result<Ending, Tra
     let began = std::time::Instant::now();
     context.reporter.phase("reading labels");
     let (name, roots) = match task.split {
-        Split::Train => ("train", &plan.data.train),
-        Split::Val => ("val", &plan.data.val),
-        Split::Test => ("test", &plan.data.test),
+        Split::Train => ("train", &task.data.train),
+        Split::Val => ("val", &task.data.val),
+        Split::Test => ("test", &task.data.test),
     };
     let options =
-        ScanOptions { single_cls: task.single_cls, ..ScanOptions::new(name, plan.data.names.len()) };
+        ScanOptions { single_cls: task.single_cls, ..ScanOptions::new(name, task.data.names.len()) };
     let found = scan(roots, &options)?;
     found.messages.iter().for_each(|message| context.reporter.warning(message));
     let samples: Arc<[Sample]> = found.samples.into();
@@ -49,14 +49,13 @@ pub fn run(context: &Rank, plan: &RunPlan, task: &ValTask) -> Result<Ending, Tra
         if transfer.matched < transfer.total {
             context.reporter.warning(format!("{}: {}", path.display(), transfer.summary()));
         }
-        let classes = if task.single_cls { 1 } else { plan.data.names.len() };
-        if model.spec().nc != classes {
+        if model.spec().nc != task.data.names.len() {
             return Err(TrainError::new(format!(
                 "{} knows {} classes and {} names {}",
                 path.display(),
                 model.spec().nc,
-                plan.data.yaml.display(),
-                plan.data.names.len()
+                task.data.yaml.display(),
+                task.data.names.len()
             ))
             .with_hint(if task.single_cls {
                 "--single-cls measures weights that were trained with --single-cls"
@@ -93,16 +92,12 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    fn names(&self) -> Vec<String> {
-        if self.task.single_cls { vec!["item".to_owned()] } else { self.plan.data.names.clone() }
-    }
-
     /// One pass at the planned size, its table and what was asked to be saved.
     fn once(&self, weights: &std::path::Path) -> Result<Vec<OutputFile>, TrainError> {
         let mut saved = Saved::new(self.task, self.plan, weights)?;
-        let names = self.names();
-        let mut pictures = ValPictures::new(&self.plan.run_dir, &names);
-        let outcome = self.measure(self.plan.image_size, &names, &mut |image| {
+        let names = &self.task.data.names;
+        let mut pictures = ValPictures::new(&self.plan.run_dir, names);
+        let outcome = self.measure(self.task.image_size, names, &mut |image| {
             pictures.add(image)?;
             saved.add(image)
         })?;
@@ -115,10 +110,10 @@ impl Pass<'_> {
         let title = weights.display().to_string();
         self.context.reporter.send(&Event::Validated { title, table });
         let mut files = saved.finish()?;
-        for path in plot_curves(&outcome.scores, &names, &self.plan.run_dir)? {
+        for path in plot_curves(&outcome.scores, names, &self.plan.run_dir)? {
             files.push(OutputFile { what: "plot".to_owned(), path });
         }
-        let path = plot_confusion(&outcome.confusion, &names, &self.plan.run_dir)?;
+        let path = plot_confusion(&outcome.confusion, names, &self.plan.run_dir)?;
         files.push(OutputFile { what: "plot".to_owned(), path });
         Ok(files)
     }
@@ -127,14 +122,14 @@ impl Pass<'_> {
     fn study(&self, weights: &std::path::Path) -> Result<OutputFile, TrainError> {
         let stem =
             |path: &std::path::Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let name = format!("study_{}_{}.txt", stem(&self.plan.data.yaml), stem(weights));
+        let name = format!("study_{}_{}.txt", stem(&self.task.data.yaml), stem(weights));
         let path = self.plan.run_dir.join(name);
         let unwritable = |error: std::io::Error| {
             TrainError::new(format!("{} could not be written: {error}", path.display()))
         };
         let mut file = fs_err::File::create(&path).map_err(unwritable)?;
         for size in study_sizes() {
-            let outcome = self.measure(size, &self.names(), &mut |_| Ok(()))?;
+            let outcome = self.measure(size, &self.task.data.names, &mut |_| Ok(()))?;
             let title = format!("{} at {size} px", weights.display());
             let metrics = outcome.metrics;
             let [before, inference, nms] = outcome.table.speed_ms;
@@ -164,8 +159,8 @@ impl Pass<'_> {
             LoaderSettings {
                 image_size,
                 stride,
-                batch: self.plan.ranks.batch,
-                workers: self.plan.workers,
+                batch: self.task.batch,
+                workers: self.task.workers,
                 rect: !speed,
                 pad: if speed { 0.0 } else { 0.5 },
                 cache: None,
@@ -179,7 +174,7 @@ impl Pass<'_> {
         settings.hybrid = self.task.save_hybrid;
         settings.half = self.task.half && self.context.device.is_cuda();
         self.context.reporter.phase("validating");
-        let batch = self.plan.ranks.batch;
+        let batch = self.task.batch;
         let began = std::time::Instant::now();
         validate(
             &self.model,

@@ -34,7 +34,7 @@ impl Saved {
         }
         let stem = weights.file_stem().unwrap_or_default().to_string_lossy();
         let json = task.save_json.then(|| folder.join(format!("{stem}_predictions.json")));
-        let coco = plan.data.val.iter().any(|path| path.ends_with("coco/val2017.txt"));
+        let coco = task.data.val.iter().any(|path| path.ends_with("coco/val2017.txt"));
         Ok(Self { labels, confidence: task.save_conf, json, coco, results: Vec::new() })
     }
 

@@ -9,7 +9,9 @@ use std::process::{Command, Output, Stdio};
 use std::rc::Rc;
 
 use tch_distributed::ProcessGroup;
+use yolo_plan::device::{Backend, Device};
 use yolo_plan::event::RENDEZVOUS_FD;
+use yolo_plan::run::Ranks;
 use yolo_trainer::rank::peers;
 
 /// Names the rank that a child is; the other variables are those of every run.
@@ -21,7 +23,9 @@ pub fn on_two_ranks(test: &str, body: impl FnOnce(usize, &Rc<ProcessGroup>)) {
     if let Ok(rank) = std::env::var(CHILD) {
         tch_distributed::set_num_threads(1).unwrap();
         let rank = rank.parse().unwrap();
-        let (_store, group) = peers::meet(rank, 2, peers::Patience::RUN).unwrap();
+        let ranks =
+            Ranks { devices: vec![Device::Cpu; 2], world_size: 2, backend: Some(Backend::Gloo), threads: 1 };
+        let (_store, group) = peers::meet(rank, &ranks, peers::Patience::RUN).unwrap();
         let group = Rc::new(group);
         body(rank, &group);
         group.barrier(None).unwrap();

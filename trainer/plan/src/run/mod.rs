@@ -45,7 +45,7 @@ pub fn val_weights_words(options: &ValOptions) -> Vec<String> {
 pub const PLAN_FILE: &str = "plan.json";
 
 /// Version of the plan file; a trainer refuses another.
-pub const PLAN_VERSION: u32 = 1;
+pub const PLAN_VERSION: u32 = 2;
 
 /// A run, decided.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -56,12 +56,6 @@ pub struct RunPlan {
     pub program: String,
     /// Ranks and where they run.
     pub ranks: Ranks,
-    /// The data set, resolved to folders that exist.
-    pub data: DataSet,
-    /// Size of the square network input in pixels, a multiple of the largest stride.
-    pub image_size: usize,
-    /// Threads that load and augment images, a rank.
-    pub workers: usize,
     /// Where outputs go: `runs/train/exp3`.
     pub run_dir: PathBuf,
     /// What the ranks do.
@@ -157,7 +151,7 @@ fn image_size(
 }
 
 /// Ranks on the devices that were chosen, with their share of the cores.
-fn ranks(devices: Vec<Device>, batch: usize, inventory: &Inventory) -> Ranks {
+fn ranks(devices: Vec<Device>, inventory: &Inventory) -> Ranks {
     let world_size = devices.len();
     let on_cpu = devices.contains(&Device::Cpu);
     Ranks {
@@ -165,14 +159,23 @@ fn ranks(devices: Vec<Device>, batch: usize, inventory: &Inventory) -> Ranks {
         threads: (inventory.cores / world_size).max(1),
         devices,
         world_size,
-        batch,
     }
 }
 
-/// Threads that load images, a rank: no more than its share of the cores and its images a step.
-fn workers(asked: Option<usize>, ranks: &Ranks, inventory: &Inventory) -> usize {
+/// Loader threads per rank: no more than the rank's share of the cores and of the batch.
+fn workers(asked: Option<usize>, ranks: &Ranks, batch: usize, inventory: &Inventory) -> usize {
     const DEFAULT: usize = 8;
-    asked.unwrap_or(DEFAULT).min(inventory.cores / ranks.world_size).min(ranks.batch_per_rank()).max(1)
+    asked.unwrap_or(DEFAULT).min(inventory.cores / ranks.world_size).min(ranks.share(batch)).max(1)
+}
+
+/// The class name of a run with `--single-cls` on a data set of several classes, as in YOLOv5.
+const SINGLE_CLASS: &str = "item";
+
+/// Makes all classes of a data set one, for `--single-cls`. A single class keeps its name.
+fn merge_classes(data: &mut DataSet) {
+    if data.names.len() != 1 {
+        data.names = vec![SINGLE_CLASS.to_owned()];
+    }
 }
 
 /// The program's own version, which plan and trainer share.
@@ -180,7 +183,7 @@ fn program() -> String {
     env!("CARGO_PKG_VERSION").to_owned()
 }
 
-/// Ranks of a run and the batch that they share.
+/// The ranks of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ranks {
     /// The device of every local rank, in order of LOCAL_RANK.
@@ -189,16 +192,14 @@ pub struct Ranks {
     pub world_size: usize,
     /// How ranks talk; `None` for a single rank.
     pub backend: Option<Backend>,
-    /// CPU threads of one rank.
+    /// CPU threads per rank.
     pub threads: usize,
-    /// Images a step over all ranks.
-    pub batch: usize,
 }
 
 impl Ranks {
-    /// Images a step on one rank.
-    pub fn batch_per_rank(&self) -> usize {
-        self.batch / self.world_size
+    /// One rank's share of a batch. Plans hold multiples of the number of ranks only.
+    pub fn share(&self, batch: usize) -> usize {
+        batch / self.world_size
     }
 }
 
@@ -227,6 +228,14 @@ pub struct ProbeTask {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "each field is the option of the same name, with its default applied")]
 pub struct TrainTask {
+    /// The data set, resolved to paths that exist.
+    pub data: DataSet,
+    /// Side of the square network input in pixels, a multiple of the largest stride.
+    pub image_size: usize,
+    /// Images per step over all ranks.
+    pub batch: usize,
+    /// Loader threads per rank.
+    pub workers: usize,
     /// The file whose tensors the model starts from; `None` starts from random weights.
     pub weights: Option<PathBuf>,
     /// The model when a yaml decides it; `None` when the weights' own description does.
@@ -259,6 +268,14 @@ pub struct TrainTask {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "each field is the option of the same name, with its default applied")]
 pub struct ValTask {
+    /// The data set, resolved to paths that exist.
+    pub data: DataSet,
+    /// Side of the square network input in pixels, a multiple of the largest stride.
+    pub image_size: usize,
+    /// Images per step.
+    pub batch: usize,
+    /// Loader threads.
+    pub workers: usize,
     pub weights: Vec<PathBuf>,
     pub conf_thres: f64,
     pub iou_thres: f64,

@@ -52,8 +52,8 @@ pub fn plan_train(
 
     let (mut data, data_warnings) = DataSet::load_with_warnings(data_word, places)?;
     warnings.extend(data_warnings);
-    if options.single_cls && data.names.len() != 1 {
-        data.names = vec!["item".to_owned()]; // The name that YOLOv5 gives to the one class.
+    if options.single_cls {
+        super::merge_classes(&mut data);
     }
 
     let (weights_word, cfg) = (counting.weights, counting.cfg);
@@ -81,16 +81,20 @@ pub fn plan_train(
     let image_size = super::image_size(counting.image_size, stride, MIN_STRIDES * stride, &mut warnings)?;
     let freeze = freeze(&options.freeze, model.as_ref(), &mut warnings)?;
 
-    let ranks = super::ranks(choice.devices, batch, inventory);
+    let ranks = super::ranks(choice.devices, inventory);
     if options.sync_bn && ranks.world_size == 1 {
         warnings.push("--sync-bn changes nothing on a single rank".to_owned());
     }
-    let workers = super::workers(options.workers, &ranks, inventory);
+    let workers = super::workers(options.workers, &ranks, batch, inventory);
     let project = options.project.as_deref().unwrap_or(Path::new("runs/train"));
     let name = options.name.as_deref().unwrap_or("exp");
     let run_dir = folder::increment(&places.working_dir.join(project), name, options.exist_ok)?;
 
     let task = TrainTask {
+        data,
+        image_size,
+        batch,
+        workers,
         weights,
         model,
         hyp,
@@ -120,9 +124,6 @@ pub fn plan_train(
         version: PLAN_VERSION,
         program: super::program(),
         ranks,
-        data,
-        image_size,
-        workers,
         run_dir,
         task: Task::Train(Box::new(task)),
     };

@@ -73,8 +73,8 @@ pub fn plan_val(options: &ValOptions, inventory: &Inventory, places: &Places) ->
         ))
         .with_hint("write test: with the folder of its images into the yaml"));
     }
-    if options.single_cls && data.names.len() != 1 {
-        data.names = vec!["item".to_owned()];
+    if options.single_cls {
+        super::merge_classes(&mut data);
     }
     let words = super::val_weights_words(options);
     let weights = words.iter().map(|word| weights::find(word, places)).collect::<Result<Vec<_>, _>>()?;
@@ -86,18 +86,18 @@ pub fn plan_val(options: &ValOptions, inventory: &Inventory, places: &Places) ->
     if options.half && on_cpu {
         warnings.push("--half is for GPUs: measuring in fp32 on the CPU".to_owned());
     }
-    let ranks = super::ranks(choice.devices, batch, inventory);
+    let ranks = super::ranks(choice.devices, inventory);
     let project = options.project.as_deref().unwrap_or(Path::new("runs/val"));
     let name = options.name.as_deref().unwrap_or("exp");
     let plan = RunPlan {
         version: PLAN_VERSION,
         program: super::program(),
-        workers: super::workers(options.workers, &ranks, inventory),
-        ranks,
-        data,
-        image_size,
         run_dir: folder::increment(&places.working_dir.join(project), name, options.exist_ok)?,
         task: Task::Val(Box::new(ValTask {
+            data,
+            image_size,
+            batch,
+            workers: super::workers(options.workers, &ranks, batch, inventory),
             weights,
             conf_thres,
             iou_thres,
@@ -114,6 +114,7 @@ pub fn plan_val(options: &ValOptions, inventory: &Inventory, places: &Places) ->
             save_json: options.save_json,
             half: options.half && !on_cpu,
         })),
+        ranks,
     };
     Ok(Planned { plan, warnings, notes: choice.note.into_iter().collect() })
 }
