@@ -27,8 +27,8 @@ esac
 if (ldd --version 2>&1 || true) | grep -qi musl; then
   stop "releases are built against glibc, and this system has musl: libtorch exists for glibc alone"
 fi
-for tool in cargo objdump patchelf tar sha256sum; do
-  command -v $tool >/dev/null || stop "$tool is missing (on Debian: apt-get install binutils patchelf)"
+for tool in cargo objdump patchelf python3 tar sha256sum; do
+  command -v $tool >/dev/null || stop "$tool is missing (on Debian: apt-get install binutils patchelf python3)"
 done
 what=${1:-all}
 [ "$what" = all ] || [ "$what" = linux ] || stop "it is .ci/release/build.sh [linux], not $what"
@@ -56,6 +56,7 @@ for program in yolo yolo-trainer; do
   patchelf --remove-rpath "$work/$linux/$program"
 done
 cp LICENSE-MIT LICENSE-APACHE README.md "$work/$linux/"
+.ci/release/notices --target x86_64-unknown-linux-gnu yolo yolo-trainer >"$work/$linux/THIRD-PARTY-NOTICES.txt"
 
 # The highest version of a library that a program's symbols ask for.
 highest() { # program, library
@@ -82,6 +83,7 @@ if [ "$what" = all ]; then
   .ci/windows --build
   mkdir "$work/$windows"
   cp target/windows/yolo.exe "dist/$linux.tar.gz" LICENSE-MIT LICENSE-APACHE README.md "$work/$windows/"
+  .ci/release/notices --target x86_64-pc-windows-gnu yolo >"$work/$windows/THIRD-PARTY-NOTICES.txt"
   (cd "$work/$windows" && sha256sum "$linux.tar.gz" yolo.exe >SHA256SUMS)
   find "$work/$windows" -exec touch -d "@$when" {} +
   rm -f "dist/$windows.zip"
