@@ -85,17 +85,10 @@ pub(crate) fn this_host(places: &Places) -> Host {
         config: Some(text(places.config())),
         working: std::env::current_dir().ok().map(|folder| text(&folder)),
         program: std::env::current_exe().ok().map(|program| text(&program)),
-        trainer: trainer().map(|program| text(&program)),
+        trainer: setup::installed_trainer().map(|program| text(&program)),
         libtorch_named: named.map(|root| text(root)),
         libtorch: found.as_ref().map(|root| text(root)),
     })
-}
-
-/// The trainer that is there already: what YOLO_TRAINER names, or the one beside this program.
-pub(crate) fn trainer() -> Option<PathBuf> {
-    let named = std::env::var_os("YOLO_TRAINER").filter(|path| !path.is_empty()).map(PathBuf::from);
-    let beside = || Some(std::env::current_exe().ok()?.with_file_name("yolo-trainer"));
-    named.or_else(beside).filter(|path| path.is_file())
 }
 
 /// What a plan may take: cores, GPUs, and whether a libtorch with CUDA is there.

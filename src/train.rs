@@ -4,7 +4,6 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use yolo_plan::dataset::is_builtin;
 use yolo_plan::run::{self, Planned, plan_resume, plan_train};
 
 use crate::cli::TrainArgs;
@@ -87,18 +86,15 @@ pub(crate) fn train(args: &TrainArgs, offline: bool, printer: &Printer) -> Resul
     }
 }
 
-/// Makes a built-in data set when the options name one and it is not there yet.
+/// Generates the data set if the options name a built-in one, and says so when it is new.
 pub(crate) fn make_builtin(
     data: Option<&str>,
     places: &yolo_plan::dataset::Places,
     printer: &Printer,
 ) -> Result<(), CommandError> {
-    let Some(name) = data.filter(|name| is_builtin(name)) else { return Ok(()) };
-    let yaml = places.builtin_yaml(name);
-    let folder = yaml.parent().unwrap_or(&places.data_sets);
-    if !yaml.exists() {
-        printer.say(format_args!("making the data set `{name}` in {}", folder.display()));
+    if let Some(folder) = crate::setup::data::make_builtin(data, places)? {
+        let name = data.unwrap_or_default();
+        printer.say(format_args!("generated the data set `{name}` in {}", folder.display()));
     }
-    yolo_data::shapes::generate(folder, &|_| ())?;
     Ok(())
 }

@@ -71,7 +71,7 @@ fn the_built_in_data_set_trains_and_is_not_made_again() {
     let words = "train --data shapes --epochs 1 --imgsz 64 --device cpu";
     user.types(words).succeeded();
     let second = user.types(words).succeeded();
-    assert!(!second.stderr.contains("making the data set"), "{}", second.stderr);
+    assert!(!second.stderr.contains("generated the data set"), "{}", second.stderr);
     assert!(user.path().join("runs/train/exp2/weights/best.pt").is_file());
 }
 

@@ -23,7 +23,7 @@ pub use libtorch::{
     prospect, select,
 };
 pub use plan::{Disk, Outcome, Plan, State, Step, Wish};
-pub use trainer::{checkout_needs_headers, ensure_trainer, trainer_environment};
+pub use trainer::{checkout_needs_headers, ensure_trainer, installed_trainer, trainer_environment};
 pub use wsl::WslError;
 pub(crate) use wsl::{WslWords, setup_wsl};
 

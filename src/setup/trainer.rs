@@ -10,15 +10,18 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::SystemTime;
 
+use yolo_base::env::YOLO_TRAINER;
+
 use super::{Libtorch, SetupError, checkout};
 use crate::fetch::{Event, Lock, Progress};
 use crate::places::Places;
 
 const NAME: &str = "yolo-trainer";
 
-/// What the trainer is made of, below the checkout.
-const SOURCES: [&str; 6] =
-    ["Cargo.lock", "Cargo.toml", ".cargo", "trainer", "rust-toolchain.toml", "rust-toolchain"];
+/// The files and directories of the checkout that the trainer is built from. All crates that it
+/// depends on are in `trainer`, except `base`.
+const SOURCES: [&str; 7] =
+    ["Cargo.lock", "Cargo.toml", ".cargo", "base", "trainer", "rust-toolchain.toml", "rust-toolchain"];
 
 /// Lines of the compiler that are kept for the message.
 const KEPT_LINES: usize = 60;
@@ -129,7 +132,14 @@ pub fn trainer_environment(libtorch: &Libtorch) -> Vec<(OsString, OsString)> {
 }
 
 fn named_by_user() -> Option<PathBuf> {
-    env::var_os("YOLO_TRAINER").filter(|path| !path.is_empty()).map(PathBuf::from)
+    env::var_os(YOLO_TRAINER).filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
+/// The trainer that runs would start now, without building anything: the one that `YOLO_TRAINER`
+/// names, or the one next to this program.
+pub fn installed_trainer() -> Option<PathBuf> {
+    let next_to_us = || Some(env::current_exe().ok()?.with_file_name(NAME));
+    named_by_user().or_else(next_to_us).filter(|path| path.is_file())
 }
 
 fn runnable(path: PathBuf) -> Result<PathBuf, SetupError> {
@@ -402,6 +412,30 @@ mod tests {
         assert!(!newer(folder.path(), later));
         touch("src/lib.rs");
         assert!(newer(folder.path(), later));
+    }
+
+    #[test]
+    fn every_crate_that_the_trainer_is_built_from_is_watched() {
+        fn manifests(folder: &Path, found: &mut String) {
+            for entry in fs::read_dir(folder).unwrap().flatten() {
+                if entry.file_name() == "Cargo.toml" {
+                    found.push_str(&fs::read_to_string(entry.path()).unwrap());
+                } else if entry.path().is_dir() {
+                    manifests(&entry.path(), found);
+                }
+            }
+        }
+        let mut used = String::new();
+        manifests(&checkout::root().join("trainer"), &mut used);
+        let workspace = fs::read_to_string(checkout::root().join("Cargo.toml")).unwrap();
+        let crates = workspace.lines().filter_map(|line| line.split_once(" = { path = \""));
+        let mut count = 0;
+        for (name, rest) in crates.filter(|(name, _)| used.contains(&format!("\n{name}.workspace"))) {
+            let path = Path::new(rest.split('"').next().unwrap());
+            assert!(SOURCES.iter().any(|source| path.starts_with(source)), "{name} in {}", path.display());
+            count += 1;
+        }
+        assert!(count > 3, "{count} crates");
     }
 
     #[test]

@@ -13,6 +13,8 @@ mod data;
 #[cfg(target_os = "linux")]
 mod libtorch;
 mod machine;
+#[cfg(target_os = "linux")]
+mod real_index;
 #[allow(dead_code, reason = "each test program uses its own part of the server")]
 #[path = "../support/rude_server.rs"]
 mod rude_server;

@@ -44,7 +44,7 @@ pub(super) fn deep(args: &DoctorArgs, printer: &Printer) -> Result<ExitCode, Com
         hint: "run `yolo setup` first".to_owned(),
     };
     let libtorch = setup::find_libtorch(&places)?.ok_or_else(|| missing("libtorch"))?;
-    let trainer = host::trainer().ok_or_else(|| missing("the trainer"))?;
+    let trainer = crate::setup::installed_trainer().ok_or_else(|| missing("the trainer"))?;
     let trials = Trials { trainer: &trainer, libtorch: &libtorch };
     let all: Vec<usize> = (0..devices.len()).collect();
     printer.say(format_args!("starting {} …", super::text::number(devices.len(), "rank")));

@@ -2,6 +2,7 @@
 //! Archives come side by side, are unpacked beside the place where the set will be, and the set is
 //! put in place only when the folders that its yaml names are there; then it is looked through.
 
+mod builtin;
 mod known;
 mod pending;
 mod stamp;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use yolo_plan::PlanError;
 use yolo_plan::dataset::{self, DataSet, Description, Download};
 
+pub use builtin::make_builtin;
 pub use pending::PendingData;
 pub use stamp::Installed;
 pub use verify::{SplitSummary, Summary};

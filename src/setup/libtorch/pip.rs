@@ -120,11 +120,10 @@ impl Pip {
         command.args(["-vvv", "--no-input", "--no-color", "--disable-pip-version-check"]);
         command.arg("--target").arg(folder.path().join("target"));
         command.args(["--python-version", "3.12", "--implementation", "cp"]);
-        // pip takes each platform literally: an older tag is not implied by a newer one.
-        for glibc in ["2_28", "2_27", "2_26", "2_25", "2_24", "2_17"] {
-            command.arg("--platform").arg(format!("manylinux_{glibc}_x86_64"));
+        for platform in platforms() {
+            command.args(["--platform", &platform]);
         }
-        command.args(["--platform", "manylinux2014_x86_64", "--report"]).arg(&report);
+        command.arg("--report").arg(&report);
         command.arg(wheel.requirement());
         // What a stopped pip leaves goes away with the folder.
         command.env("TMPDIR", folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -193,6 +192,13 @@ impl Pip {
     }
 }
 
+/// The platform tags of wheels for glibc 2.28 or older. pip takes each tag literally: a newer one
+/// does not imply the older ones, and NVIDIA's wheels use any of them.
+fn platforms() -> impl Iterator<Item = String> {
+    let tags = (17..=28).rev().map(|minor| format!("manylinux_2_{minor}_x86_64"));
+    tags.chain(["manylinux2014_x86_64", "manylinux2010_x86_64"].map(str::to_owned))
+}
+
 /// `Found link https://host/torch-2.11.0-….whl#sha256=… (from …), version: 2.11.0`: pip's log, the
 /// same since pip 20. Where it is written otherwise, the report serves.
 fn parse_found_link(line: &str, wheel: &Wheel) -> Option<Located> {
@@ -237,6 +243,16 @@ mod tests {
 
     fn file(wheel: &Wheel) -> String {
         wheel.file.clone().unwrap()
+    }
+
+    #[test]
+    fn every_pinned_wheel_has_a_platform_tag_that_pip_is_given() {
+        let given: Vec<String> = platforms().collect();
+        for wheel in pins::CPU.iter().chain(&pins::CU130).map(Wheel::from) {
+            let file = file(&wheel);
+            let tags = file.trim_end_matches(".whl").rsplit('-').next().unwrap();
+            assert!(tags.split('.').any(|tag| given.iter().any(|given| given == tag)), "{file}");
+        }
     }
 
     #[test]

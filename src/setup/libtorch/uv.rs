@@ -14,6 +14,8 @@ pub(super) fn ask_uv(wheels: &[Wheel]) -> Result<Vec<Located>, String> {
     let mut child = Command::new(program)
         .args(["pip", "compile", "--no-deps", "--no-header", "--quiet", "--format", "pylock.toml"])
         .args(["--python-platform", "x86_64-manylinux_2_28", "--python-version", "3.12", "-"])
+        // The lookup needs no Python 3.12; without this, uv downloads one when the machine has another.
+        .env("UV_PYTHON_DOWNLOADS", "never")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -33,11 +35,19 @@ pub(super) fn ask_uv(wheels: &[Wheel]) -> Result<Vec<Located>, String> {
     };
     let status = child.0.wait().map_err(|error| format!("uv: {error}"))?;
     if !status.success() {
-        return Err(format!("uv: {}", last_error(&errors)));
+        return Err(explain(&errors));
     }
     let mut located = parse_pylock(&lock, wheels)?;
     add_credentials(&mut located, &[]);
     Ok(located)
+}
+
+/// Why uv failed.
+fn explain(errors: &str) -> String {
+    if errors.contains("No interpreter found") {
+        return "uv needs a Python interpreter, and this machine has none".to_owned();
+    }
+    format!("uv: {}", last_error(errors))
 }
 
 /// All that a stream holds, once it ends.
@@ -84,6 +94,14 @@ fn parse_pylock(text: &str, wheels: &[Wheel]) -> Result<Vec<Located>, String> {
 mod tests {
     use super::super::pins;
     use super::*;
+
+    #[test]
+    fn a_missing_interpreter_is_named() {
+        let errors = "error: No interpreter found for Python 3.12 in virtual environments, managed \
+            installations, or search path\n";
+        assert_eq!(explain(errors), "uv needs a Python interpreter, and this machine has none");
+        assert_eq!(explain("error: offline\n"), "uv: error: offline");
+    }
 
     #[test]
     fn a_lock_of_uv_is_read() {
