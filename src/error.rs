@@ -6,8 +6,8 @@ use yolo_checks::facts::RecordingError;
 use yolo_data::error::DataError;
 use yolo_plan::PlanError;
 
+use crate::dirs::YoloDirsError;
 use crate::launch::LaunchError;
-use crate::places::PlacesError;
 use crate::setup::{SetupError, WslError};
 
 /// The error that a command ends with.
@@ -20,7 +20,7 @@ pub(crate) enum CommandError {
     #[error(transparent)]
     Wsl(#[from] WslError),
     #[error(transparent)]
-    Places(#[from] PlacesError),
+    Places(#[from] YoloDirsError),
     #[error(transparent)]
     Data(#[from] DataError),
     #[error(transparent)]

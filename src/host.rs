@@ -8,8 +8,8 @@ use yolo_checks::variant::{Card, Machine};
 use yolo_plan::dataset;
 use yolo_plan::device::{Gpu, Inventory};
 
+use crate::dirs::YoloDirs;
 use crate::error::CommandError;
-use crate::places::Places;
 use crate::printer::{Printer, SetupView};
 use crate::setup::{self, Chosen, Context, Libtorch, Variant};
 
@@ -20,7 +20,11 @@ pub(crate) struct Programs {
 }
 
 /// Finds libtorch and the trainer, installing and building what is missing.
-pub(crate) fn programs(places: &Places, offline: bool, printer: &Printer) -> Result<Programs, CommandError> {
+pub(crate) fn programs(
+    places: &YoloDirs,
+    offline: bool,
+    printer: &Printer,
+) -> Result<Programs, CommandError> {
     let view = SetupView::new(printer);
     let context = Context::new(places, offline, &view);
     let choose = || {
@@ -34,7 +38,7 @@ pub(crate) fn programs(places: &Places, offline: bool, printer: &Printer) -> Res
 }
 
 /// The variant of libtorch that fits the driver and the GPUs.
-pub(crate) fn chosen_for_this_machine(places: &Places) -> Chosen {
+pub(crate) fn chosen_for_this_machine(places: &YoloDirs) -> Chosen {
     chosen_from(&this_host(places))
 }
 
@@ -64,7 +68,7 @@ pub(crate) fn threads_of_user() -> Option<usize> {
 }
 
 /// Where the plan looks for files.
-pub(crate) fn plan_places(places: &Places) -> Result<dataset::Places, CommandError> {
+pub(crate) fn plan_places(places: &YoloDirs) -> Result<dataset::Places, CommandError> {
     let working_dir = std::env::current_dir().map_err(|source| CommandError::File {
         what: "the working folder cannot be found".to_owned(),
         source,
@@ -74,7 +78,7 @@ pub(crate) fn plan_places(places: &Places) -> Result<dataset::Places, CommandErr
 }
 
 /// This machine, for the doctor and for plans: nothing is asked of it yet.
-pub(crate) fn this_host(places: &Places) -> Host {
+pub(crate) fn this_host(places: &YoloDirs) -> Host {
     let text = |path: &std::path::Path| path.to_string_lossy().into_owned();
     let found = setup::find_libtorch(places).ok().flatten().map(|found| found.root);
     // Under cargo LIBTORCH is always set, to the link that setup keeps: the place tells.
@@ -92,7 +96,7 @@ pub(crate) fn this_host(places: &Places) -> Host {
 }
 
 /// What a plan may take: cores, GPUs, and whether a libtorch with CUDA is there.
-pub(crate) fn inventory(host: &Host, places: &Places) -> Inventory {
+pub(crate) fn inventory(host: &Host, places: &YoloDirs) -> Inventory {
     let (gpus, no_gpu_reason) = match host.gpus() {
         Ok(found) => {
             let reason = found.is_empty().then(|| "the NVIDIA driver shows no GPU".to_owned());

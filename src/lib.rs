@@ -2,6 +2,7 @@
 //! links nothing of libtorch. `main.rs` is a thin shell around [`run`].
 
 mod cli;
+pub mod dirs;
 mod doctor;
 mod error;
 pub mod fetch;
@@ -9,7 +10,6 @@ mod host;
 mod interrupt;
 mod launch;
 mod needs;
-pub mod places;
 mod printer;
 mod run_folder;
 pub mod setup;

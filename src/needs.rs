@@ -4,9 +4,9 @@ use std::path::Path;
 
 use yolo_plan::dataset;
 
+use crate::dirs::YoloDirs;
 use crate::error::CommandError;
 use crate::interrupt::Interrupt;
-use crate::places::Places;
 use crate::printer::{Printer, SetupView, setup as show};
 use crate::setup::data::{DataProspect, data_prospect};
 use crate::setup::weights::{WeightsProspect, Word, weights_prospect};
@@ -25,7 +25,7 @@ impl Needs<'_> {
     /// do nothing about what is missing.
     pub(crate) fn fetch(
         &self,
-        places: &Places,
+        places: &YoloDirs,
         plan_places: &dataset::Places,
         offline: bool,
         printer: &Printer,

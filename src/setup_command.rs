@@ -8,10 +8,10 @@ use serde::Serialize;
 use yolo_plan::dataset;
 
 use crate::cli::{MeantRun, SetupArgs, VariantName};
+use crate::dirs::YoloDirs;
 use crate::error::CommandError;
 use crate::host;
 use crate::interrupt::Interrupt;
-use crate::places::Places;
 use crate::printer::{Printer, SetupView, setup as show};
 use crate::setup::{self, Chosen, Context, Disk, Holding, Outcome, Plan, SetupError, Step, Wish};
 
@@ -30,7 +30,7 @@ struct Report {
 
 /// Sets up as the words say.
 pub(crate) fn setup(args: &SetupArgs, offline: bool, printer: &Printer) -> Result<ExitCode, CommandError> {
-    let places = Places::from_env()?;
+    let places = YoloDirs::from_env()?;
     if args.wsl {
         return set_up_wsl(args, &places, printer);
     }
@@ -108,7 +108,7 @@ fn carry_out(
 }
 
 /// `--wsl`: the steps of a Windows PC, or of the WSL that this runs in.
-fn set_up_wsl(args: &SetupArgs, places: &Places, printer: &Printer) -> Result<ExitCode, CommandError> {
+fn set_up_wsl(args: &SetupArgs, places: &YoloDirs, printer: &Printer) -> Result<ExitCode, CommandError> {
     let words = setup::WslWords {
         distribution: args.distribution.clone(),
         nnodes: args.nnodes,

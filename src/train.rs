@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use yolo_plan::run::{self, Planned, plan_resume, plan_train};
 
 use crate::cli::TrainArgs;
+use crate::dirs::YoloDirs;
 use crate::doctor;
 use crate::error::CommandError;
 use crate::launch::{self, Outcome};
-use crate::places::Places;
 use crate::printer::{LiveView, Printer};
 use crate::{host, needs, run_folder};
 
@@ -19,7 +19,7 @@ const INTERRUPTED: u8 = 130;
 
 /// Trains as the words say.
 pub(crate) fn train(args: &TrainArgs, offline: bool, printer: &Printer) -> Result<ExitCode, CommandError> {
-    let places = Places::from_env()?;
+    let places = YoloDirs::from_env()?;
     let plan_places = host::plan_places(&places)?;
     let mut options = args.options();
     let this_host = host::this_host(&places);

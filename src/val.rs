@@ -5,16 +5,16 @@ use std::process::ExitCode;
 use yolo_plan::run::{self, Planned, plan_val};
 
 use crate::cli::ValArgs;
+use crate::dirs::YoloDirs;
 use crate::error::CommandError;
 use crate::launch::{self, Outcome};
-use crate::places::Places;
 use crate::printer::{LiveView, Printer};
 use crate::train::make_builtin;
 use crate::{host, needs, run_folder};
 
 /// Validates as the words say.
 pub(crate) fn val(args: &ValArgs, offline: bool, printer: &Printer) -> Result<ExitCode, CommandError> {
-    let places = Places::from_env()?;
+    let places = YoloDirs::from_env()?;
     let plan_places = host::plan_places(&places)?;
     let mut options = args.options();
     make_builtin(options.data.as_deref(), &plan_places, printer)?;

@@ -25,9 +25,9 @@ use yolo_checks::{Host, Intent, Status};
 use self::report::Report;
 use self::select::Selection;
 use crate::cli::DoctorArgs;
+use crate::dirs::YoloDirs;
 use crate::error::CommandError;
 use crate::host;
-use crate::places::Places;
 use crate::printer::Printer;
 
 /// Exit code of an examination that could not be made.
@@ -68,7 +68,7 @@ fn answer(args: &DoctorArgs, printer: &Printer) -> Result<ExitCode, CommandError
     let (host, intent) = subject(args)?;
     let mut report = Report::of(&host, &intent, &selection);
     // What lies in this home says nothing of a machine that was recorded.
-    if let (false, Ok(places)) = (host.is_recorded(), Places::from_env()) {
+    if let (false, Ok(places)) = (host.is_recorded(), YoloDirs::from_env()) {
         fix::settle(&mut report, &places);
     }
     if let Some(file) = &args.record {
@@ -87,7 +87,7 @@ fn answer(args: &DoctorArgs, printer: &Printer) -> Result<ExitCode, CommandError
         show(&report, None);
         return Ok(code_of(&report));
     }
-    let places = Places::from_env()?;
+    let places = YoloDirs::from_env()?;
     let fixed = fix::fix(&report, args, &places, printer)?;
     if !fixed.has_changed {
         show(&report, Some(fixed.steps));
@@ -110,7 +110,7 @@ fn code_of(report: &Report<'_>) -> ExitCode {
 fn subject(args: &DoctorArgs) -> Result<(Host, Intent), CommandError> {
     let (host, recorded) = match &args.replay {
         Some(file) => replay(file)?,
-        None => (host::this_host(&Places::from_env()?), None),
+        None => (host::this_host(&YoloDirs::from_env()?), None),
     };
     let intent = if args.run.is_empty() { recorded.unwrap_or_default() } else { intent::of_words(&args.run) };
     Ok((host, intent))

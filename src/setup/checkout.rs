@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{LIBTORCH_VERSION, Libtorch, SetupError};
-use crate::places::Places;
+use crate::dirs::YoloDirs;
 
 /// Where the source was when this program was built; it may be gone.
 pub(super) fn root() -> &'static Path {
@@ -24,18 +24,18 @@ pub(super) fn link() -> PathBuf {
 }
 
 /// Whether the link leads to what the trainer is to be built against.
-pub(super) fn is_linked(places: &Places, libtorch: &Libtorch) -> bool {
-    let target = if libtorch.has_cuda { build_folder(places) } else { libtorch.root.clone() };
+pub(super) fn is_linked(dirs: &YoloDirs, libtorch: &Libtorch) -> bool {
+    let target = if libtorch.has_cuda { build_folder(dirs) } else { libtorch.root.clone() };
     fs::read_link(link()).is_ok_and(|now| now == target)
 }
 
-fn build_folder(places: &Places) -> PathBuf {
-    places.cache().join("libtorch-to-build-against")
+fn build_folder(dirs: &YoloDirs) -> PathBuf {
+    dirs.cache().join("libtorch-to-build-against")
 }
 
 /// Points the link at what the trainer is to be built against. True when that changed.
-pub(super) fn point_link(places: &Places, libtorch: &Libtorch) -> Result<bool, SetupError> {
-    let target = if libtorch.has_cuda { without_cuda(places, libtorch)? } else { libtorch.root.clone() };
+pub(super) fn point_link(dirs: &YoloDirs, libtorch: &Libtorch) -> Result<bool, SetupError> {
+    let target = if libtorch.has_cuda { without_cuda(dirs, libtorch)? } else { libtorch.root.clone() };
     let link = link();
     if fs::read_link(&link).is_ok_and(|now| now == target) {
         return Ok(false);
@@ -67,8 +67,8 @@ fn symlink(from: &Path, to: &Path) -> std::io::Result<()> {
 
 /// A folder of links to the CPU part of a CUDA libtorch. torch-sys links libtorch_cuda into every
 /// program when it finds it, and the trainer opens it at run time instead.
-fn without_cuda(places: &Places, libtorch: &Libtorch) -> Result<PathBuf, SetupError> {
-    let folder = build_folder(places);
+fn without_cuda(dirs: &YoloDirs, libtorch: &Libtorch) -> Result<PathBuf, SetupError> {
+    let folder = build_folder(dirs);
     let lib = folder.join("lib");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&lib).map_err(SetupError::file("create", &lib))?;
@@ -122,8 +122,8 @@ mod tests {
             has_cuda: true,
             root,
         };
-        let places = Places::under(&home.path().join("yolo"));
-        let folder = without_cuda(&places, &libtorch).unwrap();
+        let dirs = YoloDirs::under(&home.path().join("yolo"));
+        let folder = without_cuda(&dirs, &libtorch).unwrap();
         let mut names: Vec<_> =
             fs::read_dir(folder.join("lib")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();

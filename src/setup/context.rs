@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use super::SetupError;
+use crate::dirs::YoloDirs;
 use crate::fetch::{Client, FetchError, Policy, Progress, Redacted};
-use crate::places::Places;
 
 /// The surroundings of a setup.
 pub struct Context<'a> {
     /// Where things go.
-    pub places: &'a Places,
+    pub dirs: &'a YoloDirs,
     /// Who hears what is done.
     pub progress: &'a dyn Progress,
     offline: bool,
@@ -20,8 +20,8 @@ pub struct Context<'a> {
 
 impl<'a> Context<'a> {
     /// Surroundings in which something may be fetched unless `offline`.
-    pub fn new(places: &'a Places, offline: bool, progress: &'a dyn Progress) -> Self {
-        Self { places, progress, offline, client: OnceLock::new() }
+    pub fn new(dirs: &'a YoloDirs, offline: bool, progress: &'a dyn Progress) -> Self {
+        Self { dirs, progress, offline, client: OnceLock::new() }
     }
 
     /// Whether nothing may be fetched.

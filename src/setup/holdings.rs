@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::{Context, SetupError, data, in_use, installed_variants, unselect, weights};
+use crate::dirs::YoloDirs;
 use crate::fetch::{FetchError, Lock, folder_size, unfinished_in};
-use crate::places::Places;
 
 /// The word that stands for all that interrupted runs have left.
 const UNFINISHED: &str = "unfinished";
@@ -29,8 +29,8 @@ pub struct Holding {
 }
 
 /// Everything, by kind and name.
-pub fn holdings(places: &Places) -> Vec<Holding> {
-    let selected = in_use(places);
+pub fn holdings(dirs: &YoloDirs) -> Vec<Holding> {
+    let selected = in_use(dirs);
     let holding = |kind, name: String, place: PathBuf, in_use| Holding {
         size: if place.is_dir() {
             folder_size(&place)
@@ -42,22 +42,22 @@ pub fn holdings(places: &Places) -> Vec<Holding> {
         place,
         in_use,
     };
-    let mut found: Vec<Holding> = installed_variants(places)
+    let mut found: Vec<Holding> = installed_variants(dirs)
         .into_iter()
         .map(|(variant, root)| {
             holding("libtorch", variant.name().to_owned(), root, selected == Some(variant))
         })
         .collect();
-    for path in files(&weights::folder(places)) {
+    for path in files(&weights::folder(dirs)) {
         if weights::in_place(&path).is_some() {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             found.push(holding("weights", name, path, false));
         }
     }
-    let mut sets = data::installed_in(&places.data_sets());
+    let mut sets = data::installed_in(&dirs.data_sets());
     sets.sort_by(|one, other| one.name.cmp(&other.name));
     found.extend(sets.into_iter().map(|set| holding("data", set.name, set.root, false)));
-    for folder in [places.libtorch(), weights::folder(places), places.data_sets()] {
+    for folder in [dirs.libtorch(), weights::folder(dirs), dirs.data_sets()] {
         let left = unfinished_in(&folder).into_iter();
         found.extend(left.map(|path| holding("unfinished", UNFINISHED.to_owned(), path, false)));
     }
@@ -77,7 +77,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 /// # Errors
 /// When nothing goes by one of them, before anything is removed; or when the disk refuses.
 pub fn remove(context: &Context<'_>, words: &[String]) -> Result<Vec<Holding>, SetupError> {
-    let all = holdings(context.places);
+    let all = holdings(context.dirs);
     let mut found: Vec<Holding> = Vec::new();
     let unknown: Vec<&str> = words
         .iter()
@@ -134,7 +134,7 @@ fn take_away(context: &Context<'_>, holding: &Holding) -> Result<bool, SetupErro
     let aside = folder.join(format!(".incoming-removed-{}", std::process::id()));
     fs::rename(&holding.place, &aside).map_err(SetupError::file("remove", &holding.place))?;
     if holding.in_use {
-        unselect(context.places)?;
+        unselect(context.dirs)?;
     }
     fs::remove_dir_all(&aside).map_err(FetchError::disk("remove", &aside))?;
     Ok(true)

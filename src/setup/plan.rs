@@ -150,7 +150,7 @@ impl Plan {
                 Prospect::Fetch(_) => None,
             };
             steps.push(libtorch_step(found, wish.variant.as_ref()));
-            steps.push(trainer_step(trainer_prospect(context.places, libtorch.as_ref())?));
+            steps.push(trainer_step(trainer_prospect(context.dirs, libtorch.as_ref())?));
         }
         for word in &wish.weights {
             steps.push(weights_step(word, weights_prospect(context, word)?));
@@ -231,16 +231,16 @@ impl Plan {
                 Action::Nothing => Outcome::Trainer { path: step.place.clone() },
                 Action::UseLibtorch(found) => {
                     if let Some(variant) = Variant::named(&found.variant)
-                        && found.root.starts_with(context.places.libtorch())
+                        && found.root.starts_with(context.dirs.libtorch())
                     {
-                        select(context.places, variant)?;
+                        select(context.dirs, variant)?;
                     }
                     libtorch_outcome(libtorch.insert(found))
                 }
                 Action::Libtorch(pending) => libtorch_outcome(libtorch.insert(pending.run(context)?)),
                 Action::Trainer => match &libtorch {
                     Some(libtorch) => {
-                        let path = ensure_trainer(context.places, libtorch, context.progress)?;
+                        let path = ensure_trainer(context.dirs, libtorch, context.progress)?;
                         Outcome::Trainer { path }
                     }
                     // A plan with a trainer has libtorch before it.

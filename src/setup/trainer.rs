@@ -13,8 +13,8 @@ use std::time::SystemTime;
 use yolo_base::env::YOLO_TRAINER;
 
 use super::{Libtorch, SetupError, checkout};
+use crate::dirs::YoloDirs;
 use crate::fetch::{Event, Lock, Progress};
-use crate::places::Places;
 
 const NAME: &str = "yolo-trainer";
 
@@ -40,14 +40,14 @@ pub(super) enum TrainerProspect {
 /// # Errors
 /// When it is nowhere and cannot be built.
 pub(super) fn trainer_prospect(
-    places: &Places,
+    dirs: &YoloDirs,
     libtorch: Option<&Libtorch>,
 ) -> Result<TrainerProspect, SetupError> {
     Ok(match look(libtorch)? {
         Found::There(path) => TrainerProspect::There(path),
         Found::Build(build) => {
             let program = build.product();
-            let linked = libtorch.is_some_and(|libtorch| checkout::is_linked(places, libtorch));
+            let linked = libtorch.is_some_and(|libtorch| checkout::is_linked(dirs, libtorch));
             if linked && build.is_fresh(&program) {
                 TrainerProspect::There(program)
             } else {
@@ -90,7 +90,7 @@ fn look(libtorch: Option<&Libtorch>) -> Result<Found, SetupError> {
 /// # Errors
 /// When it is nowhere, or cannot be built.
 pub fn ensure_trainer(
-    places: &Places,
+    dirs: &YoloDirs,
     libtorch: &Libtorch,
     progress: &dyn Progress,
 ) -> Result<PathBuf, SetupError> {
@@ -98,13 +98,13 @@ pub fn ensure_trainer(
         Found::There(path) => return Ok(path),
         Found::Build(build) => build,
     };
-    let changed = checkout::point_link(places, libtorch)?;
+    let changed = checkout::point_link(dirs, libtorch)?;
     let program = build.product();
     if !changed && build.is_fresh(&program) {
         return Ok(program);
     }
     // Cargo waits for another cargo by itself; the lock keeps two setups from judging freshness at once.
-    let _lock = Lock::acquire(&places.cache().join("build"), progress)?;
+    let _lock = Lock::acquire(&dirs.cache().join("build"), progress)?;
     if !changed && build.is_fresh(&program) {
         return Ok(program);
     }

@@ -12,11 +12,11 @@ use torch_checkpoint::WeightsFile;
 use yolo_plan::model::{ModelSpec, builtin};
 
 use super::{Context, SetupError};
+use crate::dirs::YoloDirs;
 use crate::fetch::{
     Event, FetchError, Incoming, Lock, Meter, Redacted, Sha256, Wanted, download, is_http, kept_in,
     length_of, tree_and_parts, unfinished,
 };
-use crate::places::Places;
 
 /// Where the release lies.
 const RELEASE: &str = "https://github.com/ultralytics/yolov5/releases/download/v7.0/";
@@ -111,8 +111,8 @@ pub enum WeightsProspect {
 }
 
 /// The folder of all weights.
-pub fn folder(places: &Places) -> PathBuf {
-    places.data().join("weights")
+pub fn folder(dirs: &YoloDirs) -> PathBuf {
+    dirs.data().join("weights")
 }
 
 /// Looks whether weights are there, and where they would come from.
@@ -129,7 +129,7 @@ pub fn weights_prospect(context: &Context<'_>, word: &str) -> Result<WeightsPros
         }
         _ => unusable("names no file; end it with one, such as best.pt"),
     })?;
-    let target = folder(context.places).join(&file);
+    let target = folder(context.dirs).join(&file);
     if let Some(weights) = standing(&parsed, &target)? {
         return Ok(WeightsProspect::There(weights));
     }
@@ -203,7 +203,7 @@ impl PendingWeights {
     /// # Errors
     /// When no source can serve, the file holds no such model, or the disk refuses.
     pub fn run(&self, context: &Context<'_>) -> Result<Weights, SetupError> {
-        let folder = folder(context.places);
+        let folder = folder(context.dirs);
         let lock = Lock::acquire(&folder, context.progress)?;
         lock.sweep();
         // Another setup, or a step of this one, may have put something there in the meantime.

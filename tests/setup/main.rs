@@ -125,7 +125,7 @@ fn a_mirror_or_a_home_that_cannot_be_is_named() {
     for words in ["setup --list", "setup --data coco8"] {
         let mut command = machine.command(words);
         let answer = Answer::from(command.env("YOLO_HOME", &file).output().unwrap());
-        answer.refused(1, &["YOLO_HOME is", "a file", "no folder"]);
+        answer.refused(1, &["YOLO_HOME is", "a file", "not a folder"]);
     }
     #[cfg(target_os = "linux")]
     {

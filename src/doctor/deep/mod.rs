@@ -17,9 +17,9 @@ use yolo_plan::device::{self, Device};
 use self::trial::{Trial, Trials};
 use super::intent;
 use crate::cli::DoctorArgs;
+use crate::dirs::YoloDirs;
 use crate::error::CommandError;
 use crate::host;
-use crate::places::Places;
 use crate::printer::Printer;
 use crate::setup;
 use crate::train::make_builtin;
@@ -34,7 +34,7 @@ const MOST_IMAGES: usize = 512;
 /// Tries the devices, and says how it went.
 pub(super) fn deep(args: &DoctorArgs, printer: &Printer) -> Result<ExitCode, CommandError> {
     let began = Instant::now();
-    let places = Places::from_env()?;
+    let places = YoloDirs::from_env()?;
     let this_host = host::this_host(&places);
     let (devices, note) = devices(args, &host::inventory(&this_host, &places))?;
     note.iter().for_each(|note| printer.say(note));
@@ -84,7 +84,7 @@ fn devices(
 /// Images of the training split, where `--data` names a set.
 fn images(
     args: &DoctorArgs,
-    places: &Places,
+    places: &YoloDirs,
     printer: &Printer,
 ) -> Result<Vec<std::path::PathBuf>, CommandError> {
     let word = if args.run.is_empty() { args.data.clone() } else { intent::options_of_words(&args.run).data };

@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use fs_err as fs;
 
 use super::shell;
-use crate::places::Places;
+use crate::dirs::YoloDirs;
 
 /// The backup of one repair.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct Backup {
 
 impl Backup {
     /// A backup that nothing is in yet.
-    pub(super) fn of(places: &Places) -> Self {
+    pub(super) fn of(places: &YoloDirs) -> Self {
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let name = format!("{seconds}-{}", std::process::id());
         Self { folder: places.config().join("backups").join(name), commands: Vec::new(), kept: 0 }
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn what_was_kept_can_be_put_back() {
         let home = tempfile::tempdir().unwrap();
-        let mut backup = Backup::of(&Places::under(home.path()));
+        let mut backup = Backup::of(&YoloDirs::under(home.path()));
         assert_eq!(backup.script(), None);
         let (old, new) = (home.path().join("it's old"), home.path().join("new"));
         fs::write(&old, "before").unwrap();
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn the_way_back_is_the_way_there_reversed() {
         let home = tempfile::tempdir().unwrap();
-        let mut backup = Backup::of(&Places::under(home.path()));
+        let mut backup = Backup::of(&YoloDirs::under(home.path()));
         for command in ["echo first", "echo second", "echo third"] {
             backup.way_back(command).unwrap();
         }

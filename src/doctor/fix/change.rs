@@ -12,10 +12,10 @@ use super::backup::Backup;
 use super::plan::{LOADER_CONFIG, can_write};
 use super::shell::{self, quoted};
 use super::variables;
-use crate::places::Places;
+use crate::dirs::YoloDirs;
 
 /// Makes a change, and says what was done; or says why not.
-pub(super) fn apply(change: &Change, places: &Places, backup: &mut Backup) -> Result<String, String> {
+pub(super) fn apply(change: &Change, places: &YoloDirs, backup: &mut Backup) -> Result<String, String> {
     match change {
         Change::Settings { file, of, edits } => settings(Path::new(file), *of, edits, backup),
         Change::Variable { name, value } => variable(name, value.as_deref(), places, backup),
@@ -52,7 +52,12 @@ fn settings(file: &Path, kind: ConfigFile, edits: &[Edit], backup: &mut Backup) 
     Ok(format!("{} is written; it counts after `{next}`", file.display()))
 }
 
-fn variable(name: &str, value: Option<&str>, places: &Places, backup: &mut Backup) -> Result<String, String> {
+fn variable(
+    name: &str,
+    value: Option<&str>,
+    places: &YoloDirs,
+    backup: &mut Backup,
+) -> Result<String, String> {
     let file = variables::file(places);
     let mut change = || {
         let text = if file.exists() { fs::read_to_string(&file)? } else { String::new() };
@@ -127,7 +132,7 @@ fn remove(path: &Path) -> Result<String, String> {
 }
 
 /// The path, if it is below one of yolo's folders and leads nowhere else.
-fn own(path: &str, places: &Places) -> Result<PathBuf, String> {
+fn own(path: &str, places: &YoloDirs) -> Result<PathBuf, String> {
     let path = PathBuf::from(path);
     let plain = path.components().all(|part| !matches!(part, std::path::Component::ParentDir));
     let inside = [places.data(), places.config(), places.cache()].iter().any(|place| path.starts_with(place));
@@ -206,13 +211,13 @@ mod tests {
 
     struct Home {
         _folder: tempfile::TempDir,
-        places: Places,
+        places: YoloDirs,
         root: PathBuf,
     }
 
     fn home() -> Home {
         let folder = tempfile::tempdir().unwrap();
-        let (root, places) = (folder.path().to_owned(), Places::under(folder.path()));
+        let (root, places) = (folder.path().to_owned(), YoloDirs::under(folder.path()));
         Home { _folder: folder, places, root }
     }
 
@@ -331,7 +336,7 @@ mod tests {
     fn a_folder_that_holds_the_way_back_stays() {
         let home = home();
         let made = home.root.join("new");
-        let places = Places::under(&made);
+        let places = YoloDirs::under(&made);
         let mut backup = Backup::of(&places);
         let change = Change::MakeFolder { path: made.display().to_string() };
         apply(&change, &places, &mut backup).unwrap();

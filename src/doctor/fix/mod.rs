@@ -17,8 +17,8 @@ use self::backup::Backup;
 use self::plan::Step;
 use super::report::Report;
 use crate::cli::DoctorArgs;
+use crate::dirs::YoloDirs;
 use crate::error::CommandError;
-use crate::places::Places;
 use crate::printer::{Printer, wrap};
 
 /// What became of one step.
@@ -40,7 +40,7 @@ pub(super) struct Fixed {
 }
 
 /// Says of findings that an earlier repair mends them, where only a shell has to read its file.
-pub(super) fn settle(report: &mut Report<'_>, places: &Places) {
+pub(super) fn settle(report: &mut Report<'_>, places: &YoloDirs) {
     for verdict in &mut report.verdicts {
         variables::settle(&mut verdict.findings, places);
     }
@@ -50,7 +50,7 @@ pub(super) fn settle(report: &mut Report<'_>, places: &Places) {
 pub(super) fn fix(
     report: &Report<'_>,
     args: &DoctorArgs,
-    places: &Places,
+    places: &YoloDirs,
     printer: &Printer,
 ) -> Result<Fixed, CommandError> {
     let steps = plan::of(report, places);

@@ -8,7 +8,7 @@ use yolo_checks::{Change, Edit};
 
 use super::super::report::Report;
 use super::variables;
-use crate::places::Places;
+use crate::dirs::YoloDirs;
 
 /// Where the loader looks for folders to search.
 pub(super) const LOADER_CONFIG: &str = "/etc/ld.so.conf.d/ld.wsl.conf";
@@ -26,7 +26,7 @@ pub(super) struct Step {
 }
 
 /// The steps that mend what was found.
-pub(super) fn of(report: &Report<'_>, places: &Places) -> Vec<Step> {
+pub(super) fn of(report: &Report<'_>, places: &YoloDirs) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for finding in report.findings() {
         let Some(remedy) = &finding.remedy else { continue };
@@ -55,7 +55,7 @@ pub(super) fn of(report: &Report<'_>, places: &Places) -> Vec<Step> {
     steps
 }
 
-fn words(change: &Change, places: &Places) -> String {
+fn words(change: &Change, places: &YoloDirs) -> String {
     match change {
         Change::Settings { file, edits, .. } if edits.is_empty() => {
             format!("write {file} in an encoding that every WSL reads")

@@ -8,17 +8,17 @@ use std::path::PathBuf;
 use yolo_checks::{Change, Finding};
 
 use super::shell;
-use crate::places::Places;
+use crate::dirs::YoloDirs;
 
 const HEAD: &str = "# Written by `yolo doctor --fix`. Source it: . env.sh\n";
 
 /// Where it is.
-pub(super) fn file(places: &Places) -> PathBuf {
+pub(super) fn file(places: &YoloDirs) -> PathBuf {
     places.config().join("env.sh")
 }
 
 /// Whether a change is one of a variable that the file says already.
-pub(super) fn says(places: &Places, change: &Change) -> bool {
+pub(super) fn says(places: &YoloDirs, change: &Change) -> bool {
     let Change::Variable { name, value } = change else { return false };
     let Ok(text) = fs_err::read_to_string(file(places)) else { return false };
     let line = line(name, value.as_deref());
@@ -27,7 +27,7 @@ pub(super) fn says(places: &Places, change: &Change) -> bool {
 
 /// Says of findings about this very shell that the file mends them: to write it anew would help
 /// nobody, to source it does.
-pub(super) fn settle(findings: &mut [Finding], places: &Places) {
+pub(super) fn settle(findings: &mut [Finding], places: &YoloDirs) {
     for finding in findings {
         let Some(remedy) = finding.remedy.as_mut().filter(|remedy| !remedy.changes.is_empty()) else {
             continue;
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn what_the_file_says_already_is_known() {
         let home = tempfile::tempdir().unwrap();
-        let places = Places::under(home.path());
+        let places = YoloDirs::under(home.path());
         let change =
             |value: Option<&str>| Change::Variable { name: "A".into(), value: value.map(ToOwned::to_owned) };
         assert!(!says(&places, &change(None)));

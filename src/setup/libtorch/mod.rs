@@ -23,8 +23,8 @@ use std::time::Instant;
 pub use variant::{Chosen, Variant};
 
 use super::{Context, LIBTORCH_VERSION, Refusal, SetupError, megabytes};
+use crate::dirs::YoloDirs;
 use crate::fetch::{Event, Incoming, Lock, Meter, tree_and_parts, unfinished};
-use crate::places::Places;
 use install::Job;
 use look::Seen;
 use offer::Offer;
@@ -80,8 +80,8 @@ impl std::fmt::Debug for Pending {
 ///
 /// # Errors
 /// When `LIBTORCH` names something else.
-pub fn find_libtorch(places: &Places) -> Result<Option<Libtorch>, SetupError> {
-    find(places, None, false)
+pub fn find_libtorch(dirs: &YoloDirs) -> Result<Option<Libtorch>, SetupError> {
+    find(dirs, None, false)
 }
 
 /// Finds libtorch or installs it, with headers where the trainer must be built.
@@ -110,20 +110,20 @@ pub fn prospect(
     choose: impl FnOnce() -> Chosen,
     headers: bool,
 ) -> Result<Prospect, SetupError> {
-    if let Some(found) = find(context.places, chosen.as_ref().map(|chosen| chosen.variant), headers)? {
+    if let Some(found) = find(context.dirs, chosen.as_ref().map(|chosen| chosen.variant), headers)? {
         return Ok(Prospect::There(found));
     }
     supported_platform()?;
-    let chosen = match (chosen, in_use(context.places)) {
+    let chosen = match (chosen, in_use(context.dirs)) {
         (Some(chosen), _) => chosen,
         // A repair stays with the variant that was chosen before.
         (None, Some(variant)) => Chosen::named(variant),
         (None, None) => choose(),
     };
-    if let Some(found) = find(context.places, Some(chosen.variant), headers)? {
+    if let Some(found) = find(context.dirs, Some(chosen.variant), headers)? {
         return Ok(Prospect::There(found));
     }
-    let target = place_of(context.places, chosen.variant);
+    let target = place_of(context.dirs, chosen.variant);
     // Headers that are there once are kept by a repair, so that a checkout goes on building.
     let headers = headers || target.join(A_HEADER).exists();
     let mut sources = Source::of(chosen.variant, context.mirror()?);
@@ -223,11 +223,11 @@ impl Pending {
     pub fn run(mut self, context: &Context<'_>) -> Result<Libtorch, SetupError> {
         let variant = self.chosen.variant;
         let began = Instant::now();
-        let lock = Lock::acquire(&context.places.libtorch(), context.progress)?;
+        let lock = Lock::acquire(&context.dirs.libtorch(), context.progress)?;
         lock.sweep();
         // Another setup may have finished while this one waited for the lock.
         if Stamp::check(&self.target, self.headers).is_ok() {
-            select(context.places, variant)?;
+            select(context.dirs, variant)?;
             return Ok(installed(self.target, variant));
         }
         let name = self.target.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -239,7 +239,7 @@ impl Pending {
                 Ok(incoming) => {
                     let seen = look::ask(&incoming.path().join("lib"))?;
                     incoming.publish(&self.target)?;
-                    select(context.places, variant)?;
+                    select(context.dirs, variant)?;
                     report(&self.target, &seen, began, context);
                     return Ok(installed(self.target, variant));
                 }
@@ -256,33 +256,33 @@ impl Pending {
 }
 
 /// The installed variants, and where they are.
-pub fn installed_variants(places: &Places) -> Vec<(Variant, PathBuf)> {
-    let all = Variant::ALL.into_iter().map(|variant| (variant, place_of(places, variant)));
+pub fn installed_variants(dirs: &YoloDirs) -> Vec<(Variant, PathBuf)> {
+    let all = Variant::ALL.into_iter().map(|variant| (variant, place_of(dirs, variant)));
     all.filter(|(_, root)| root.symlink_metadata().is_ok()).collect()
 }
 
 /// The variant that runs use, if one was ever chosen.
-pub fn in_use(places: &Places) -> Option<Variant> {
-    Variant::named(fs::read_to_string(places.libtorch().join(SELECTED)).ok()?.trim())
+pub fn in_use(dirs: &YoloDirs) -> Option<Variant> {
+    Variant::named(fs::read_to_string(dirs.libtorch().join(SELECTED)).ok()?.trim())
 }
 
 /// Makes runs use this variant.
 ///
 /// # Errors
 /// When the disk refuses.
-pub fn select(places: &Places, variant: Variant) -> Result<(), SetupError> {
-    if in_use(places) == Some(variant) {
+pub fn select(dirs: &YoloDirs, variant: Variant) -> Result<(), SetupError> {
+    if in_use(dirs) == Some(variant) {
         return Ok(());
     }
-    let path = places.libtorch().join(SELECTED);
-    let new = places.libtorch().join(format!(".{SELECTED}.{}", std::process::id()));
+    let path = dirs.libtorch().join(SELECTED);
+    let new = dirs.libtorch().join(format!(".{SELECTED}.{}", std::process::id()));
     fs::write(&new, variant.name()).map_err(SetupError::file("write", &new))?;
     fs::rename(&new, &path).map_err(SetupError::file("write", &path))
 }
 
 /// Forgets which variant runs use.
-pub(super) fn unselect(places: &Places) -> Result<(), SetupError> {
-    let path = places.libtorch().join(SELECTED);
+pub(super) fn unselect(dirs: &YoloDirs) -> Result<(), SetupError> {
+    let path = dirs.libtorch().join(SELECTED);
     match fs::remove_file(&path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(SetupError::File { action: "remove", path, source: error })
@@ -292,24 +292,24 @@ pub(super) fn unselect(places: &Places) -> Result<(), SetupError> {
 }
 
 fn find(
-    places: &Places,
+    dirs: &YoloDirs,
     variant: Option<Variant>,
     want_headers: bool,
 ) -> Result<Option<Libtorch>, SetupError> {
     if let Some(path) = user::named() {
         return user::libtorch(&path, want_headers).map(Some);
     }
-    let candidates = match variant.or_else(|| in_use(places)) {
+    let candidates = match variant.or_else(|| in_use(dirs)) {
         Some(variant) => vec![variant],
         None => Variant::ALL.into_iter().rev().collect(),
     };
-    let whole = |variant: &Variant| Stamp::check(&place_of(places, *variant), want_headers).is_ok();
+    let whole = |variant: &Variant| Stamp::check(&place_of(dirs, *variant), want_headers).is_ok();
     let found = candidates.into_iter().find(whole);
-    Ok(found.map(|variant| installed(place_of(places, variant), variant)))
+    Ok(found.map(|variant| installed(place_of(dirs, variant), variant)))
 }
 
-fn place_of(places: &Places, variant: Variant) -> PathBuf {
-    places.libtorch().join(format!("{LIBTORCH_VERSION}-{}", variant.name()))
+fn place_of(dirs: &YoloDirs, variant: Variant) -> PathBuf {
+    dirs.libtorch().join(format!("{LIBTORCH_VERSION}-{}", variant.name()))
 }
 
 fn installed(root: PathBuf, variant: Variant) -> Libtorch {

@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn every_pinned_wheel_has_a_platform_tag_that_pip_is_given() {
         let given: Vec<String> = platforms().collect();
-        for wheel in pins::CPU.iter().chain(&pins::CU130).map(Wheel::from) {
+        for wheel in pins::CPU.into_iter().chain(pins::CU130).map(Wheel::from) {
             let file = file(&wheel);
             let tags = file.trim_end_matches(".whl").rsplit('-').next().unwrap();
             assert!(tags.split('.').any(|tag| given.iter().any(|given| given == tag)), "{file}");

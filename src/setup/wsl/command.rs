@@ -6,7 +6,7 @@ use yolo_plan::options::TrainOptions;
 
 use super::plan::Wishes;
 use super::{WslError, inside, pc, windows};
-use crate::places::Places;
+use crate::dirs::YoloDirs;
 use crate::printer::Printer;
 
 /// What was said with `--wsl`.
@@ -34,7 +34,7 @@ pub(super) struct Talk<'a> {
 }
 
 /// `yolo setup --wsl`, on either side.
-pub(crate) fn setup_wsl(words: &WslWords, places: &Places, printer: &Printer) -> Result<(), WslError> {
+pub(crate) fn setup_wsl(words: &WslWords, places: &YoloDirs, printer: &Printer) -> Result<(), WslError> {
     let talk = Talk { printer, yes: words.yes, dry_run: words.dry_run, json: words.json };
     let training = Training { machines: words.nnodes.unwrap_or(1), ..training(&words.train) };
     if cfg!(windows) {

@@ -12,8 +12,8 @@ use yolo_checks::wsl::vm::Vm;
 use super::facts::ConfigFacts;
 use super::inside::shown;
 use super::{WslError, config, exe};
+use crate::dirs::YoloDirs;
 use crate::fetch;
-use crate::places::Places;
 
 /// Where WSL mounts the libraries of Windows' driver.
 pub(super) const WSL_LIBRARIES: &str = "/usr/lib/wsl/lib";
@@ -68,7 +68,7 @@ pub(super) struct Inside {
 
 impl Host {
     /// The machine that this program runs on.
-    pub(super) fn this(places: &Places) -> Self {
+    pub(super) fn this(places: &YoloDirs) -> Self {
         let mut host = Self {
             root: PathBuf::from("/"),
             path: std::env::var("PATH").unwrap_or_default(),

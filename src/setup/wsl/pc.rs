@@ -39,7 +39,7 @@ pub(super) struct WindowsPc {
 
 impl WindowsPc {
     /// This PC.
-    pub(super) fn this(places: &crate::places::Places) -> Result<Self, WslError> {
+    pub(super) fn this(places: &crate::dirs::YoloDirs) -> Result<Self, WslError> {
         let profile = std::env::var_os("USERPROFILE").filter(|folder| !folder.is_empty()).map(PathBuf::from);
         let profile = profile.ok_or_else(|| WslError::NoProfile("USERPROFILE is not set".to_owned()))?;
         let mut system = sysinfo::System::new();
