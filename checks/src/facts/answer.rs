@@ -115,6 +115,13 @@ pub struct FileSystem {
     pub options: Vec<String>,
 }
 
+impl FileSystem {
+    /// Whether WSL reaches Windows through it.
+    pub fn is_windows_drive(&self) -> bool {
+        self.kind.as_deref().is_some_and(|kind| ["9p", "drvfs", "v9fs", "virtiofs"].contains(&kind))
+    }
+}
+
 /// A shared library where the loader may find it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Library {

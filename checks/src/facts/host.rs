@@ -15,7 +15,7 @@ use super::answer::{
     self, Fact, FileSystem, Interface, Library, Listener, Output, Places, Process, Stat, System, Unknown,
     User, decode,
 };
-use super::live::Live;
+use super::live::{Live, WslExe};
 use super::question::{Question, Section};
 
 /// How long a command may take unless the check says otherwise.
@@ -41,6 +41,21 @@ impl Host {
         let places = serde_json::to_value(places).unwrap_or(Value::Null);
         host.remember(Question::one(Section::Places), places);
         host
+    }
+
+    /// Runs `program` where a view asks for `wsl.exe`, and waits for it at least this long. A
+    /// recorded host runs nothing.
+    pub fn with_wsl_exe(mut self, program: String, budget: Duration) -> Self {
+        if let Some(live) = &mut self.live {
+            live.use_wsl_exe(WslExe { program, budget });
+        }
+        self
+    }
+
+    /// Takes the answers of `known`, and asks only for what it leaves out.
+    pub fn with_known(self, known: &Self) -> Self {
+        known.answers().into_iter().for_each(|(question, answer)| self.remember(question, answer));
+        self
     }
 
     /// A machine of which these answers are known.

@@ -16,6 +16,7 @@ pub use answer::{
     User, Via, decode,
 };
 pub use host::Host;
+pub use live::command::line as command_line;
 pub use question::Section;
 pub use recording::{RecordingError, VERSION};
 pub use view::cgroup::MemoryLimit;
@@ -28,5 +29,7 @@ pub(crate) use view::kernel_log::pci_address;
 pub use view::libtorch::{Libtorch, Variant};
 pub use view::memory::Memory;
 pub use view::version::Version;
+pub use view::windows_pc::WindowsReport;
 pub use view::wsl::Wsl;
+pub use view::wsl_exe::WslInstallation;
 pub use view::wsl_files::WslConfig;

@@ -3,6 +3,7 @@
 //! from them where the training needs more, never takes Windows' share, and leaves a value of the
 //! user's alone when it serves.
 
+use crate::intent::Intent;
 use crate::wsl::config::{Document, size};
 
 const GIB: u64 = 1 << 30;
@@ -55,11 +56,27 @@ impl Default for Training {
 }
 
 impl Training {
+    /// What a planned run needs, with the defaults of `yolo train` for what it leaves open.
+    pub fn of(intent: &Intent) -> Self {
+        let default = Self::default();
+        let number = |value: Option<usize>, default: u32| {
+            value.and_then(|value| u32::try_from(value).ok()).unwrap_or(default)
+        };
+        Self {
+            ranks: number(Some(intent.ranks_here()), default.ranks),
+            machines: number(intent.nnodes, default.machines),
+            image_size: number(intent.image_size, default.image_size),
+            workers: number(intent.workers, default.workers),
+            ..default
+        }
+    }
+
     /// About the bytes of memory that it needs on this machine, Linux itself included.
     pub fn memory(&self) -> u64 {
         let area = (f64::from(self.image_size) / 640.0).powi(2);
         let images = (IMAGES_AT_640 as f64 * area.clamp(0.25, 8.0)) as u64;
-        LINUX + u64::from(self.ranks) * (RANK + images) + self.cached_images
+        let ranks = u64::from(self.ranks).saturating_mul(RANK + images);
+        ranks.saturating_add(LINUX).saturating_add(self.cached_images)
     }
 
     /// The ranks in words, and what they do: `one rank at 640 pixels needs`.

@@ -5,10 +5,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::wsl::exe_output;
 
-/// The clock that Windows gives the virtual machine, in UTC, which everyone may read.
-const WINDOWS_CLOCK: &str = "/sys/class/rtc/rtc0/since_epoch";
 /// Seconds that do no harm.
 const HARMLESS: i64 = 2;
 
@@ -24,12 +21,10 @@ fn run(host: &Host, _: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let now = i64::try_from(host.time()?).unwrap_or(i64::MAX);
-    let clock = host.text(WINDOWS_CLOCK).map(|text| text.and_then(|text| text.trim().parse::<i64>().ok()));
-    let (windows, source) = match (clock, of_command(host)) {
-        (_, Some(time)) => (time, "PowerShell"),
-        (Ok(Some(time)), None) => (time, WINDOWS_CLOCK),
-        (Ok(None), None) => return Ok(of_file(host, now).into_iter().collect()),
-        (Err(why), None) => return of_file(host, now).map(|finding| vec![finding]).ok_or(why),
+    let (windows, source) = match host.windows_time() {
+        Ok(Some(read)) => read,
+        Ok(None) => return Ok(of_file(host, now).into_iter().collect()),
+        Err(why) => return of_file(host, now).map(|finding| vec![finding]).ok_or(why),
     };
     let skew = windows.saturating_sub(now);
     if skew.abs() <= HARMLESS {
@@ -38,14 +33,6 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let side = if skew > 0 { "behind" } else { "ahead of" };
     let title = format!("WSL's clock is {} {side} that of Windows", duration(skew.abs()));
     Ok(vec![Finding::new("wsl.clock", title).seen(format!("by {source}")).command("sudo hwclock -s")])
-}
-
-/// What a recording tells of Windows' time.
-fn of_command(host: &Host) -> Option<i64> {
-    let answers = ["ToUnixTimeSeconds", "UFormat %s", "hwclock"].map(|part| host.recorded_texts(part));
-    let text = answers.iter().flatten().next()?;
-    let text = exe_output::decode(text.as_bytes());
-    text.split(|letter: char| !letter.is_ascii_digit()).find(|digits| digits.len() == 10)?.parse().ok()
 }
 
 /// A file that Windows wrote in WSL's future.

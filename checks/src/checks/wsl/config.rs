@@ -99,7 +99,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
 /// the file: then WSL read it, however it is encoded.
 fn was_read(host: &Host, config: &WslConfig) -> bool {
     let asked = config.value("memory").and_then(size::parse).filter(|&asked| asked > 0);
-    let (Some(asked), Ok(memory), Ok(pc)) = (asked, host.memory(), super::pc(host)) else { return false };
+    let (Some(asked), Ok(memory), Ok(pc)) = (asked, host.memory(), host.estimated_pc()) else { return false };
     let has = memory.total as f64;
     // The kernel keeps a part for itself.
     let fits = |given: u64| has <= given as f64 && has >= given as f64 * 0.9;
@@ -119,7 +119,7 @@ fn unit(host: &Host, config: &WslConfig, key: &str, value: &str) -> Finding {
     let is_memory = key.eq_ignore_ascii_case("memory");
     let mut meant = format!("{value}{unit}");
     // More than this PC should give was hardly meant.
-    if let (true, Ok(pc)) = (is_memory, super::pc(host))
+    if let (true, Ok(pc)) = (is_memory, host.estimated_pc())
         && size::parse(&meant).is_some_and(|bytes| bytes > pc.memory / 10 * 9)
     {
         meant = size::format(pc.memory / 2);

@@ -10,9 +10,6 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::quoted::quoted;
 
-/// Types of file systems that lead to Windows.
-const OF_WINDOWS: [&str; 4] = ["9p", "drvfs", "v9fs", "virtiofs"];
-
 pub(super) static CHECK: Check = Check {
     question: "Does the run stay off the Windows drives?",
     reports: &["wsl.data-on-windows", "wsl.drive-permissions", "wsl.case-clash"],
@@ -45,7 +42,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         folders.into_iter().filter_map(|(what, path)| Some((what, path?))).filter(|_| !windows)
     {
         match host.file_system(&path) {
-            Ok(system) if leads_to_windows(&system) => slow.push((what, path, system)),
+            Ok(system) if system.is_windows_drive() => slow.push((what, path, system)),
             Ok(_) => known = true,
             Err(why) => unknown = Some(why),
         }
@@ -83,10 +80,6 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         findings.extend(case_clash(host, &data));
     }
     Ok(findings)
-}
-
-fn leads_to_windows(system: &FileSystem) -> bool {
-    system.kind.as_deref().is_some_and(|kind| OF_WINDOWS.contains(&kind))
 }
 
 /// A yaml file is copied with the folder it describes.

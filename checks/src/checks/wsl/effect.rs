@@ -30,7 +30,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let vm = vm(host, &config)?;
     // A PC that does not tell its memory is taken to have what was asked of it; processors beyond
     // those of the machine may not be there, and are left alone.
-    let pc = super::pc(host).unwrap_or(Pc {
+    let pc = host.estimated_pc().unwrap_or(Pc {
         memory: u64::MAX,
         processors: vm.processors,
         windows_build: None,

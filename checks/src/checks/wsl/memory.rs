@@ -24,10 +24,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let memory = host.memory()?;
-    let training = super::training(intent);
+    let training = Training::of(intent);
     let need = training.memory();
     let config = host.wslconfig().ok();
-    let pc = super::pc(host).ok();
+    let pc = host.estimated_pc().ok();
     let of_pc = pc.map_or(String::new(), |pc| format!(" of this PC's {}", gigabytes(pc.memory)));
     let has = format!("WSL has {}{of_pc}", gigabytes(memory.total));
     if memory.total as f64 * (1.0 + KERNEL_PART) >= need as f64 {

@@ -7,9 +7,6 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::quoted::quoted;
 
-/// Names that were meant to be `.wslconfig`.
-const MISTAKEN: [&str; 5] = [".wslconfig.txt", "wslconfig", "wslconfig.txt", ".wslconf", ".wslconfig.ini"];
-
 pub(super) static CHECK: Check = Check {
     question: "Are the settings of WSL where it looks for them?",
     reports: &["wsl.config-misplaced"],
@@ -33,9 +30,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     };
     let profile = host.windows_profile();
     if let Ok(profile) = &profile {
-        let separator = if windows { '\\' } else { '/' };
-        let names = MISTAKEN.iter().map(|name| format!("{profile}{separator}{name}"));
-        wrong.extend(names.filter(|path| host.exists(path) == Ok(true)));
+        wrong.extend(host.misnamed_wslconfigs(profile));
     }
     let Some(first) = wrong.first() else {
         return profile.map(|_| Vec::new());

@@ -7,7 +7,7 @@ use crate::facts::{Host, WslConfig};
 use crate::finding::{Finding, Status};
 use crate::intent::Intent;
 use crate::wsl::config::size;
-use crate::wsl::sizing::{gigabytes, propose};
+use crate::wsl::sizing::{Training, gigabytes, propose};
 
 /// Above this part of the PC's memory, Windows begins to swap while WSL runs.
 const TOO_MUCH: f64 = 0.9;
@@ -50,7 +50,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 
 fn greedy(host: &Host, intent: &Intent, config: &WslConfig) -> Option<Finding> {
     let asked = config.value("memory").and_then(size::parse)?;
-    let pc = super::pc(host).ok()?;
+    let pc = host.estimated_pc().ok()?;
     if asked as f64 <= TOO_MUCH * pc.memory as f64 {
         return None;
     }
@@ -59,7 +59,7 @@ fn greedy(host: &Host, intent: &Intent, config: &WslConfig) -> Option<Finding> {
         "`memory={}` in .wslconfig leaves Windows next to nothing of this PC's {installed}",
         config.value("memory")?
     );
-    let proposals = propose(&pc, &super::training(intent), &config.document);
+    let proposals = propose(&pc, &Training::of(intent), &config.document);
     let better = proposals.values.iter().find(|one| one.key == "memory")?;
     Some(
         Finding::new("wsl.memory-greedy", title)
@@ -95,7 +95,7 @@ fn swap(host: &Host, config: &WslConfig) -> Option<Finding> {
 
 fn processors(intent: &Intent, config: &WslConfig) -> Option<Finding> {
     let given = config.value("processors")?.parse::<u32>().ok().filter(|&number| number > 0)?;
-    let training = super::training(intent);
+    let training = Training::of(intent);
     let useful = training.ranks.saturating_mul(training.workers.saturating_add(1));
     if given >= useful || given >= 4 && !intent.run {
         return None;

@@ -15,8 +15,8 @@ use crate::facts::answer::{of_bytes, of_error};
 /// Output beyond this is cut: no check reads more, and a recording stays small.
 const LONGEST: u64 = 1 << 20;
 
-/// The words as one line, the name of the answer in a recording. Words with spaces are quoted.
-pub(in crate::facts) fn line(words: &[&str]) -> String {
+/// A command as one line, which is its name in a recording: arguments with spaces are quoted.
+pub fn line(words: &[&str]) -> String {
     let quoted = words.iter().map(|word| {
         if word.is_empty() || word.contains([' ', '\t', '\'']) {
             format!("'{}'", word.replace('\'', "'\\''"))

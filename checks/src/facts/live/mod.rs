@@ -3,7 +3,7 @@
 //! when its time is over. Nothing is changed.
 
 mod budget;
-pub(super) mod command;
+pub(in crate::facts) mod command;
 mod elf;
 mod files;
 mod libraries;
@@ -32,12 +32,39 @@ const NVML_BUDGET: Duration = Duration::from_secs(10);
 pub(super) struct Live {
     budget: Budget,
     libraries: libraries::Loader,
+    wsl_exe: Option<WslExe>,
+}
+
+/// The program to run as `wsl.exe`, and the least time it gets.
+#[derive(Debug)]
+pub(super) struct WslExe {
+    pub(super) program: String,
+    pub(super) budget: Duration,
 }
 
 impl Live {
     /// Asks this machine on behalf of these programs, which decide where libraries are found.
     pub(super) fn of_programs(trainer: Option<&str>, libtorch: Option<&str>) -> Self {
-        Self { budget: Budget::default(), libraries: libraries::Loader::of_programs(trainer, libtorch) }
+        let libraries = libraries::Loader::of_programs(trainer, libtorch);
+        Self { budget: Budget::default(), libraries, wsl_exe: None }
+    }
+
+    /// Runs this program where `wsl.exe` is asked for.
+    pub(super) fn use_wsl_exe(&mut self, exe: WslExe) {
+        self.wsl_exe = Some(exe);
+    }
+
+    fn run(&self, line: &str, budget: Duration) -> Value {
+        match &self.wsl_exe {
+            Some(exe) => match line.strip_prefix("wsl.exe ") {
+                Some(rest) => {
+                    let program = command::line(&[&exe.program]);
+                    command::ask(&format!("{program} {rest}"), budget.max(exe.budget))
+                }
+                None => command::ask(line, budget),
+            },
+            None => command::ask(line, budget),
+        }
     }
 
     /// The answer to a question, an error with the reason when it cannot be had in time.
@@ -74,7 +101,7 @@ impl Live {
             Section::Env => {
                 std::env::var_os(&name).map_or(Value::Null, |value| json!(value.to_string_lossy()))
             }
-            Section::Commands => command::ask(&name, budget),
+            Section::Commands => self.run(&name, budget),
             Section::Libraries => self.libraries.ask(&name),
             Section::Names => {
                 let host = name.clone();

@@ -1,4 +1,4 @@
-//! The machine's memory: /proc/meminfo where it is known, else what the system's interface tells.
+//! The machine's memory: /proc/meminfo where it is known, else what the operating system reports.
 
 use crate::facts::answer::{Fact, Unknown};
 use crate::facts::host::Host;
@@ -6,27 +6,28 @@ use crate::facts::host::Host;
 /// Memory in bytes, of the machine or of the WSL virtual machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
-    /// All of it.
+    /// The total.
     pub total: u64,
-    /// What programs can still take.
+    /// What programs can still allocate.
     pub available: u64,
     /// Swap.
     pub swap_total: u64,
-    /// Swap that is free.
+    /// Free swap.
     pub swap_free: u64,
 }
 
 impl Host {
-    /// The machine's memory, whatever a control group allows of it.
+    /// The machine's memory, regardless of control groups.
     pub fn memory(&self) -> Fact<Memory> {
         if let Ok(Some(text)) = self.text("/proc/meminfo")
-            && let Some(memory) = parse(&text)
+            && let Some(memory) = Memory::from_meminfo(&text)
         {
             return Ok(memory);
         }
         let system = self.system()?;
-        let total =
-            system.memory_total.ok_or_else(|| Unknown::because("the system does not tell its memory"))?;
+        let total = system
+            .memory_total
+            .ok_or_else(|| Unknown::because("the operating system does not report its memory"))?;
         Ok(Memory {
             total,
             available: system.memory_available.unwrap_or(total),
@@ -36,21 +37,23 @@ impl Host {
     }
 }
 
-/// /proc/meminfo, in which kB means 1024 bytes.
-fn parse(text: &str) -> Option<Memory> {
-    let field = |name: &str| {
-        let line = text.lines().find(|line| line.starts_with(name))?;
-        let number: u64 = line[name.len()..].split_whitespace().next()?.parse().ok()?;
-        number.checked_mul(1024)
-    };
-    let total = field("MemTotal:")?;
-    Some(Memory {
-        total,
-        // Kernels before 3.14 do not estimate what is available; WSL 1 does not either.
-        available: field("MemAvailable:").or_else(|| field("MemFree:")).unwrap_or(total),
-        swap_total: field("SwapTotal:").unwrap_or(0),
-        swap_free: field("SwapFree:").unwrap_or(0),
-    })
+impl Memory {
+    /// From the text of /proc/meminfo, in which kB means 1024 bytes.
+    pub(crate) fn from_meminfo(text: &str) -> Option<Self> {
+        let field = |name: &str| {
+            let line = text.lines().find(|line| line.starts_with(name))?;
+            let number: u64 = line[name.len()..].split_whitespace().next()?.parse().ok()?;
+            number.checked_mul(1024)
+        };
+        let total = field("MemTotal:")?;
+        Some(Self {
+            total,
+            // Kernels before 3.14 do not estimate what is available; WSL 1 does not either.
+            available: field("MemAvailable:").or_else(|| field("MemFree:")).unwrap_or(total),
+            swap_total: field("SwapTotal:").unwrap_or(0),
+            swap_free: field("SwapFree:").unwrap_or(0),
+        })
+    }
 }
 
 #[cfg(test)]
@@ -62,7 +65,7 @@ mod tests {
     #[test]
     fn meminfo_is_read() {
         let text = "MemTotal:        8044136 kB\nMemFree:          234 kB\nMemAvailable:    6000000 kB\nSwapTotal: 0 kB\n";
-        let memory = parse(text).unwrap();
+        let memory = Memory::from_meminfo(text).unwrap();
         assert_eq!(memory.total, 8_044_136 * 1024);
         assert_eq!(memory.available, 6_000_000 * 1024);
         assert_eq!(memory.swap_total, 0);
@@ -71,7 +74,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_memory_or_not(text in "(MemTotal: |MemFree:|[0-9]{1,24}| kB|\n|\\PC){0,20}") {
-            let _ = parse(&text);
+            let _ = Memory::from_meminfo(&text);
         }
     }
 }

@@ -18,7 +18,9 @@ pub(super) mod mounts;
 pub(super) mod nvidia_smi;
 pub(super) mod version;
 pub(super) mod windows;
+pub(super) mod windows_pc;
 pub(super) mod wsl;
+pub(super) mod wsl_exe;
 pub(super) mod wsl_files;
 
 /// The version that a library's file name tells: `libcuda.so.550.54.14` is 550.54.14, while the `1`

@@ -5,6 +5,8 @@
 pub(in crate::facts) struct Mount {
     /// Such as `ext4` or `9p`.
     pub(in crate::facts) kind: String,
+    /// What is mounted, such as `/dev/sdd` or `C:\`.
+    source: String,
     /// Where it is mounted.
     pub(in crate::facts) point: String,
     /// Its own options and those of its file system.
@@ -20,14 +22,20 @@ pub(in crate::facts) fn holding(mountinfo: &str, path: &str) -> Option<Mount> {
     mountinfo.lines().filter_map(parse).filter(holds).max_by_key(|mount| mount.point.len())
 }
 
-/// Where a Windows drive is mounted, by its letter: WSL notes the path in the options of the mount.
+/// Where a Windows drive is mounted, by its letter. WSL puts the path into the options of the mount,
+/// or mounts the drive by its name.
 pub(in crate::facts) fn of_windows_drive(mountinfo: &str, letter: char) -> Option<String> {
     let path = format!("path={letter}:");
+    let by_name = |mount: &Mount| {
+        let rest = mount.source.strip_prefix(|first: char| first.eq_ignore_ascii_case(&letter));
+        mount.kind == "drvfs" && rest.is_some_and(|rest| [":", ":\\"].contains(&rest))
+    };
     let is_it = |mount: &Mount| {
-        mount.options.iter().any(|option| {
-            option.get(..path.len()).is_some_and(|start| start.eq_ignore_ascii_case(&path))
-                && option[path.len()..].trim_matches('\\').trim_start_matches("134").is_empty()
-        })
+        by_name(mount)
+            || mount.options.iter().any(|option| {
+                option.get(..path.len()).is_some_and(|start| start.eq_ignore_ascii_case(&path))
+                    && option[path.len()..].trim_matches('\\').trim_start_matches("134").is_empty()
+            })
     };
     mountinfo.lines().filter_map(parse).find(is_it).map(|mount| mount.point)
 }
@@ -40,6 +48,7 @@ fn parse(line: &str) -> Option<Mount> {
     Some(Mount {
         kind: (*right.first()?).to_owned(),
         point: unescape(left.get(4)?),
+        source: unescape(right.get(1).unwrap_or(&"")),
         options: options.filter(|option| !option.is_empty()).map(ToOwned::to_owned).collect(),
     })
 }

@@ -7,7 +7,7 @@ use crate::facts::answer::{Fact, Output, Unknown};
 use crate::facts::host::Host;
 use crate::facts::question::Section;
 use crate::wsl::config::{ConfigFile, Document};
-use crate::wsl::exe_output::{self, Versions};
+use crate::wsl::exe_output;
 
 /// Folders of `C:\Users` that are no person's.
 const NOBODYS: [&str; 8] = [
@@ -142,60 +142,6 @@ impl Host {
         }
     }
 
-    /// What `wsl.exe` prints, by any of several spellings of the same words.
-    fn wsl_exe(&self, spellings: &[&[&str]]) -> Fact<Option<Output>> {
-        let mut first = None;
-        for words in spellings {
-            for program in ["wsl.exe", "wsl"] {
-                // Only a recording may hold another spelling.
-                if first.is_some() && !self.is_recorded() {
-                    continue;
-                }
-                let words: Vec<&str> = std::iter::once(program).chain(words.iter().copied()).collect();
-                let answer = self.windows_command(&words);
-                if let Ok(Some(_)) = answer {
-                    return answer;
-                }
-                first.get_or_insert(answer);
-            }
-        }
-        first.unwrap_or(Ok(None))
-    }
-
-    /// `wsl --version`: `Some(None)` where WSL came with Windows and does not know the question,
-    /// `None` where there is no `wsl.exe`, or only the stub that installs WSL. An answer that holds neither
-    /// versions nor a word of the program is none.
-    pub fn wsl_versions(&self) -> Fact<Option<Option<Versions>>> {
-        let Some(output) = self.wsl_exe(&[&["--version"], &["-v"]])? else { return Ok(None) };
-        // An answer in the language of Windows, or in UTF-16, is one all the same.
-        let texts = [&output.stdout, &output.stderr].map(|bytes| exe_output::decode(bytes));
-        if let Some(versions) = texts.iter().find_map(|text| exe_output::versions(text)) {
-            return Ok(Some(Some(versions)));
-        }
-        let said = texts.join("\n");
-        if exe_output::trouble(&said) == Some(exe_output::Trouble::NotInstalled) {
-            return Ok(None);
-        }
-        // Help and complaint name the program or the option in every language.
-        let is_readable = exe_output::trouble(&said).is_some()
-            || said.to_ascii_lowercase().contains("wsl")
-            || said.contains("--");
-        if is_readable || said.trim().is_empty() && !output.succeeded() {
-            return Ok(Some(None));
-        }
-        Err(Unknown::because("`wsl.exe --version` answered with nothing that can be read"))
-    }
-
-    /// The answer to `wsl --status` as text; `None` where there is no `wsl.exe`.
-    pub fn wsl_status(&self) -> Fact<Option<String>> {
-        Ok(self.wsl_exe(&[&["--status"]])?.map(|output| both(&output)))
-    }
-
-    /// The answer to `wsl --list --verbose` as text; `None` where there is no `wsl.exe`.
-    pub fn wsl_list(&self) -> Fact<Option<String>> {
-        Ok(self.wsl_exe(&[&["-l", "-v"], &["--list", "--verbose"]])?.map(|output| both(&output)))
-    }
-
     /// The build of Windows, such as 22631.
     pub fn windows_build(&self) -> Fact<u32> {
         if self.is_windows()? {
@@ -264,10 +210,6 @@ impl Host {
             _ => path.to_owned(),
         }
     }
-}
-
-fn both(output: &Output) -> String {
-    format!("{}\n{}", exe_output::decode(&output.stdout), exe_output::decode(&output.stderr))
 }
 
 /// A Windows path below the mounted drive C:, or beside it for another letter.

@@ -7,6 +7,9 @@ use crate::facts::host::Host;
 use crate::wsl::config::{ConfigFile, Document};
 use crate::wsl::vm::Vm;
 
+/// Names under which `.wslconfig` is found unread: Notepad adds `.txt`.
+const MISNAMED: [&str; 5] = [".wslconfig.txt", "wslconfig", "wslconfig.txt", ".wslconf", ".wslconfig.ini"];
+
 /// `.wslconfig` of the Windows user.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WslConfig {
@@ -37,6 +40,12 @@ impl WslConfig {
     }
 }
 
+/// A file in a Windows user's folder, with the separator of that path.
+fn in_profile(profile: &str, name: &str) -> String {
+    let separator = if profile.starts_with('/') { '/' } else { '\\' };
+    format!("{}{separator}{name}", profile.trim_end_matches(separator))
+}
+
 /// What WSL takes as yes and no.
 fn flag(value: &str) -> Option<bool> {
     match value.to_ascii_lowercase().as_str() {
@@ -49,9 +58,12 @@ fn flag(value: &str) -> Option<bool> {
 impl Host {
     /// `.wslconfig` of the Windows user, empty where there is none.
     pub fn wslconfig(&self) -> Fact<WslConfig> {
-        let separator = if self.is_windows()? { '\\' } else { '/' };
-        let profile = self.windows_profile()?;
-        let path = format!("{}{separator}.wslconfig", profile.trim_end_matches(separator));
+        self.wslconfig_in(&self.windows_profile()?)
+    }
+
+    /// `.wslconfig` in this folder of a Windows user.
+    pub fn wslconfig_in(&self, profile: &str) -> Fact<WslConfig> {
+        let path = in_profile(profile, ".wslconfig");
         let bytes = self.file(&path)?;
         let modified = match &bytes {
             Some(_) => self.stat(&path).ok().flatten().and_then(|stat| stat.modified),
@@ -59,6 +71,12 @@ impl Host {
         };
         let document = Document::parse(ConfigFile::WslConfig, bytes.as_deref().unwrap_or_default());
         Ok(WslConfig { path, is_there: bytes.is_some(), document, modified })
+    }
+
+    /// Files in this folder of a Windows user that were probably meant to be `.wslconfig`.
+    pub fn misnamed_wslconfigs(&self, profile: &str) -> Vec<String> {
+        let paths = MISNAMED.iter().map(|name| in_profile(profile, name));
+        paths.filter(|path| self.exists(path) == Ok(true)).collect()
     }
 
     /// `/etc/wsl.conf` of this distribution, empty where there is none.
