@@ -86,6 +86,12 @@ impl From<tch_distributed::Error> for TrainError {
     }
 }
 
+impl From<tch_train::Error> for TrainError {
+    fn from(error: tch_train::Error) -> Self {
+        Self::new(error.to_string()).with_source(error)
+    }
+}
+
 impl From<DataError> for TrainError {
     fn from(error: DataError) -> Self {
         let hint = error.hint().map(str::to_owned);

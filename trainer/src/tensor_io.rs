@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn a_tensor_comes_back_whatever_its_order_in_memory() {
         let tensor = Tensor::arange(24, (Kind::Float, Device::Cpu)).reshape([1, 2, 3, 4]);
-        tch_distributed::set_channels_last(&tensor).unwrap();
+        tch_train::set_channels_last(&tensor).unwrap();
         let copy = tensor.zeros_like();
         fill(&copy, &tensor_data(&tensor).unwrap()).unwrap();
         assert_eq!(copy, tensor);

@@ -10,8 +10,8 @@
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
-#include "error.h"
-#include "tensors.h"
+#include "shim/error.h"
+#include "shim/tensors.h"
 
 namespace {
 
@@ -36,7 +36,7 @@ int tchd_group_gloo(
     auto options = c10d::ProcessGroupGloo::Options::create(std::chrono::milliseconds(timeout_ms));
     options->devices.push_back(
         interface_name != nullptr ? c10d::ProcessGroupGloo::createDeviceForInterface(interface_name)
-                             : c10d::ProcessGroupGloo::createDeviceForHostname(address));
+                                  : c10d::ProcessGroupGloo::createDeviceForHostname(address));
     options->threads = threads;
 
     auto group_store = c10::make_intrusive<c10d::PrefixStore>(std::string(name), store->store);
@@ -70,7 +70,11 @@ int tchd_group_broadcast(tchd::ProcessGroup* group, at::Tensor* const* tensors, 
   });
 }
 
-int tchd_group_all_gather(tchd::ProcessGroup* group, at::Tensor* input, at::Tensor* const* outputs, size_t world) {
+int tchd_group_all_gather(
+    tchd::ProcessGroup* group,
+    at::Tensor* input,
+    at::Tensor* const* outputs,
+    size_t world) {
   return tchd::guarded([&] {
     at::NoGradGuard no_grad;
     std::vector<std::vector<at::Tensor>> gathered{tchd::to_vector(outputs, world)};

@@ -33,7 +33,11 @@ int tchd_group_all_reduce(tchd::ProcessGroup* group, at::Tensor* tensor);
 // Overwrites the tensors with those of rank `root`, many in one message.
 int tchd_group_broadcast(tchd::ProcessGroup* group, at::Tensor* const* tensors, size_t count, int root);
 // `outputs` holds one tensor of `input`'s shape for each rank.
-int tchd_group_all_gather(tchd::ProcessGroup* group, at::Tensor* input, at::Tensor* const* outputs, size_t world);
+int tchd_group_all_gather(
+    tchd::ProcessGroup* group,
+    at::Tensor* input,
+    at::Tensor* const* outputs,
+    size_t world);
 int tchd_group_barrier(tchd::ProcessGroup* group, int64_t timeout_ms);
 // Fails unless the parameters have the same shapes on all ranks.
 int tchd_group_verify_shapes(tchd::ProcessGroup* group, at::Tensor* const* tensors, size_t count);

@@ -13,8 +13,8 @@
 #include <torch/csrc/distributed/c10d/logger.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
-#include "error.h"
-#include "tensors.h"
+#include "shim/error.h"
+#include "shim/tensors.h"
 
 namespace tchd {
 namespace {
@@ -92,7 +92,12 @@ class Reducer {
     logger_ = std::make_shared<c10d::Logger>(reducer_);
     reducer_->set_logger(logger_);
     logger_->set_construction_data_and_log(
-        "tch", {}, /*output_device=*/-1, /*broadcast_buffers=*/false, /*has_sync_bn=*/false, /*static_graph=*/false);
+        "tch",
+        {},
+        /*output_device=*/-1,
+        /*broadcast_buffers=*/false,
+        /*has_sync_bn=*/false,
+        /*static_graph=*/false);
     if (options.hook == 1) {
       reducer_->register_builtin_comm_hook(c10d::BuiltinCommHookType::FP16_COMPRESS);
     } else if (options.hook == 2) {
@@ -179,7 +184,11 @@ int tchd_reducer_stats(tchd::Reducer* reducer, tchd::ReducerStats* out) {
   return tchd::guarded([&] { *out = reducer->stats(); });
 }
 
-int tchd_reducer_take_launches(tchd::Reducer* reducer, tchd::BucketLaunch* out, size_t capacity, size_t* count) {
+int tchd_reducer_take_launches(
+    tchd::Reducer* reducer,
+    tchd::BucketLaunch* out,
+    size_t capacity,
+    size_t* count) {
   return tchd::guarded([&] {
     const auto launches = reducer->take_launches();
     *count = std::min(capacity, launches.size());

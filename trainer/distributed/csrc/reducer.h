@@ -50,6 +50,10 @@ int tchd_reducer_prepare_backward(tchd::Reducer* reducer, at::Tensor* const* out
 int tchd_reducer_stats(tchd::Reducer* reducer, tchd::ReducerStats* out);
 // Writes at most `capacity` launches since the last call and says how many
 // there were; what does not fit is dropped.
-int tchd_reducer_take_launches(tchd::Reducer* reducer, tchd::BucketLaunch* out, size_t capacity, size_t* count);
+int tchd_reducer_take_launches(
+    tchd::Reducer* reducer,
+    tchd::BucketLaunch* out,
+    size_t capacity,
+    size_t* count);
 void tchd_reducer_free(tchd::Reducer* reducer);
 }

@@ -8,7 +8,7 @@
 
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
-#include "error.h"
+#include "shim/error.h"
 
 namespace {
 

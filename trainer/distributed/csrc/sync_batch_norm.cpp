@@ -9,7 +9,7 @@
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "error.h"
+#include "shim/error.h"
 
 namespace {
 
@@ -155,7 +155,15 @@ extern "C" int tchd_sync_batch_norm(
         input->dim() >= 2,
         "sync_batch_norm needs an input of at least two dimensions (N, C, ...), got ",
         input->dim());
-    *out = new at::Tensor(SyncBatchNorm::apply(
-        *input, *weight, *bias, optional(running_mean), optional(running_var), momentum, eps, group->group));
+    *out = new at::Tensor(
+        SyncBatchNorm::apply(
+            *input,
+            *weight,
+            *bias,
+            optional(running_mean),
+            optional(running_var),
+            momentum,
+            eps,
+            group->group));
   });
 }

@@ -25,7 +25,7 @@ macro_rules! opaque {
         }
     )*};
 }
-opaque!(Store, Group, Reducer, Autocast);
+opaque!(Store, Group, Reducer);
 
 /// `tchd::ReducerOptions`.
 #[repr(C)]
@@ -56,28 +56,6 @@ pub(crate) struct BucketLaunch {
     pub(crate) bucket: i64,
     pub(crate) elements: i64,
     pub(crate) gradients_ready: i64,
-}
-
-/// `tchd::SgdOptions`.
-#[repr(C)]
-pub(crate) struct SgdOptions {
-    pub(crate) lr: f64,
-    pub(crate) momentum: f64,
-    pub(crate) dampening: f64,
-    pub(crate) weight_decay: f64,
-    pub(crate) nesterov: i32,
-    pub(crate) first_step: i32,
-}
-
-/// `tchd::AdamOptions`.
-#[repr(C)]
-pub(crate) struct AdamOptions {
-    pub(crate) lr: f64,
-    pub(crate) beta1: f64,
-    pub(crate) beta2: f64,
-    pub(crate) eps: f64,
-    pub(crate) weight_decay: f64,
-    pub(crate) decoupled: i32,
 }
 
 // error.h
@@ -196,71 +174,6 @@ unsafe extern "C" {
         eps: f64,
         out: *mut TensorPtr,
     ) -> c_int;
-}
-
-// optimizer.h
-unsafe extern "C" {
-    pub(crate) fn tchd_fused_sgd(
-        parameters: *const TensorPtr,
-        gradients: *const TensorPtr,
-        buffers: *const TensorPtr,
-        count: usize,
-        options: *const SgdOptions,
-    ) -> c_int;
-    pub(crate) fn tchd_fused_adam(
-        parameters: *const TensorPtr,
-        gradients: *const TensorPtr,
-        first_moments: *const TensorPtr,
-        second_moments: *const TensorPtr,
-        steps: *const TensorPtr,
-        count: usize,
-        options: *const AdamOptions,
-    ) -> c_int;
-    pub(crate) fn tchd_foreach_zero(tensors: *const TensorPtr, count: usize) -> c_int;
-    pub(crate) fn tchd_foreach_mul(tensors: *const TensorPtr, count: usize, factor: f64) -> c_int;
-    pub(crate) fn tchd_foreach_average(
-        averages: *const TensorPtr,
-        values: *const TensorPtr,
-        count: usize,
-        decay: f64,
-    ) -> c_int;
-    pub(crate) fn tchd_clip_grad_norm(
-        gradients: *const TensorPtr,
-        count: usize,
-        max_norm: f64,
-        norm: *mut TensorPtr,
-    ) -> c_int;
-    pub(crate) fn tchd_amp_unscale(
-        gradients: *const TensorPtr,
-        count: usize,
-        found_inf: TensorPtr,
-        inverse_scale: TensorPtr,
-    ) -> c_int;
-}
-
-// autocast.h
-unsafe extern "C" {
-    pub(crate) fn tchd_autocast_enter(
-        device_type: i32,
-        scalar_type: i32,
-        enabled: i32,
-        out: *mut *mut Autocast,
-    ) -> c_int;
-    pub(crate) fn tchd_autocast_exit(autocast: *mut Autocast);
-}
-
-// memory_format.h
-unsafe extern "C" {
-    pub(crate) fn tchd_to_channels_last(tensor: TensorPtr, out: *mut TensorPtr) -> c_int;
-    pub(crate) fn tchd_set_channels_last(parameter: TensorPtr) -> c_int;
-    pub(crate) fn tchd_is_channels_last(tensor: TensorPtr, answer: *mut c_int) -> c_int;
-}
-
-// context.h
-unsafe extern "C" {
-    pub(crate) fn tchd_set_num_threads(threads: i32) -> c_int;
-    pub(crate) fn tchd_set_deterministic(enabled: i32, warn_only: i32) -> c_int;
-    pub(crate) fn tchd_set_allow_tf32(enabled: i32) -> c_int;
 }
 
 /// Turns the status of a shim function, called on this thread just now, into a

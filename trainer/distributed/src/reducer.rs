@@ -20,7 +20,7 @@ const MAX_LAUNCHES: usize = 4096;
 
 /// What happens to a bucket on its way to the other ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Hook {
+pub enum CommHook {
     /// It is sent as it was computed.
     #[default]
     None,
@@ -47,7 +47,7 @@ pub struct ReducerOptions {
     /// after each backward, since the buckets are rebuilt after the first step.
     pub gradient_as_bucket_view: bool,
     /// What happens to a bucket on its way.
-    pub hook: Hook,
+    pub hook: CommHook,
 }
 
 impl Default for ReducerOptions {
@@ -57,7 +57,7 @@ impl Default for ReducerOptions {
             first_bucket_bytes: 1 << 20,
             find_unused_parameters: false,
             gradient_as_bucket_view: true,
-            hook: Hook::None,
+            hook: CommHook::None,
         }
     }
 }
@@ -80,7 +80,7 @@ pub struct ReducerStats {
     pub overlap: Duration,
 }
 
-/// One bucket whose all-reduce was started; see [`Hook::Record`].
+/// One bucket whose all-reduce was started; see [`CommHook::Record`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BucketLaunch {
     /// Number of the bucket, from 0 in the order of sending.
@@ -135,9 +135,9 @@ impl Reducer {
             find_unused_parameters: options.find_unused_parameters.into(),
             gradient_as_bucket_view: options.gradient_as_bucket_view.into(),
             hook: match options.hook {
-                Hook::None => 0,
-                Hook::Fp16Compress => 1,
-                Hook::Record => 2,
+                CommHook::None => 0,
+                CommHook::Fp16Compress => 1,
+                CommHook::Record => 2,
             },
         };
         let pointers = ffi::pointers(parameters);
@@ -217,7 +217,7 @@ impl Reducer {
     }
 
     /// The buckets sent since the last call, in order; empty unless the hook is
-    /// [`Hook::Record`].
+    /// [`CommHook::Record`].
     ///
     /// # Errors
     /// When libtorch cannot tell.

@@ -11,7 +11,7 @@ mod common;
 
 use common::{FLOAT, difference, on_two_ranks};
 use tch::{Device, Kind, Tensor, nn, nn::ModuleT};
-use tch_distributed::{Hook, ProcessGroup, Reducer, ReducerOptions, foreach_mul, foreach_zero};
+use tch_distributed::{CommHook, ProcessGroup, Reducer, ReducerOptions};
 
 /// Small buckets, so that a small net has several.
 const SMALL: ReducerOptions = ReducerOptions {
@@ -19,7 +19,7 @@ const SMALL: ReducerOptions = ReducerOptions {
     first_bucket_bytes: 8 << 10,
     find_unused_parameters: false,
     gradient_as_bucket_view: true,
-    hook: Hook::None,
+    hook: CommHook::None,
 };
 
 struct Net {
@@ -70,8 +70,9 @@ impl Net {
     }
 
     fn zero_gradients(&self) {
-        let defined: Vec<Tensor> = self.gradients().into_iter().filter(Tensor::defined).collect();
-        foreach_zero(&defined).unwrap();
+        for mut gradient in self.gradients().into_iter().filter(Tensor::defined) {
+            let _ = gradient.zero_();
+        }
     }
 }
 
@@ -130,7 +131,7 @@ fn gradients_are_the_mean_over_the_ranks() {
 #[test]
 fn float16_on_the_wire_costs_precision_only() {
     on_two_ranks("float16_on_the_wire_costs_precision_only", |group| {
-        gradients_are_the_mean(group, ReducerOptions { hook: Hook::Fp16Compress, ..SMALL }, 1e-3);
+        gradients_are_the_mean(group, ReducerOptions { hook: CommHook::Fp16Compress, ..SMALL }, 1e-3);
     });
 }
 
@@ -165,7 +166,7 @@ fn buckets_are_sent_while_backward_still_runs() {
     on_two_ranks("buckets_are_sent_while_backward_still_runs", |group| {
         let net = same_net(group);
         let mut reducer =
-            Reducer::new(group, &net.parameters, ReducerOptions { hook: Hook::Record, ..SMALL }).unwrap();
+            Reducer::new(group, &net.parameters, ReducerOptions { hook: CommHook::Record, ..SMALL }).unwrap();
         for step in 0..2 {
             let want = mean(&net, step);
             net.zero_gradients();
@@ -209,11 +210,14 @@ fn a_dropped_reducer_leaves_the_parameters_alone() {
     on_two_ranks("a_dropped_reducer_leaves_the_parameters_alone", |group| {
         let net = same_net(group);
         let own = net.own_gradients(group.rank(), 0);
-        drop(Reducer::new(group, &net.parameters, ReducerOptions { hook: Hook::Record, ..SMALL }).unwrap());
+        drop(
+            Reducer::new(group, &net.parameters, ReducerOptions { hook: CommHook::Record, ..SMALL }).unwrap(),
+        );
         net.loss(group.rank(), 0).backward();
         assert!(largest_difference(&net.gradients(), &own) < 1e-6);
-        let gradients = net.gradients();
-        foreach_mul(&gradients, 0.5).unwrap();
+        for mut gradient in net.gradients() {
+            let _ = gradient.g_mul_scalar_(0.5);
+        }
         assert!(largest_difference(&net.gradients(), &own) > 1e-5);
     });
 }

@@ -2,7 +2,7 @@
 //! follows every floating entry, running statistics and anchors too; counters stay as they were.
 
 use tch::Tensor;
-use tch_distributed::foreach_average;
+use tch_train::foreach_ema;
 use torch_checkpoint::WeightsFile;
 use yolo_plan::schedule::ema_decay;
 
@@ -47,7 +47,7 @@ impl Average {
                 values.push(&value.tensor);
             }
         }
-        foreach_average(&averages, &values, ema_decay(self.updates + 1))?;
+        foreach_ema(&averages, &values, ema_decay(self.updates + 1))?;
         self.updates += 1;
         Ok(())
     }

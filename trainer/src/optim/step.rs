@@ -3,9 +3,7 @@
 //! data-parallel training they are views into the buckets that are sent between ranks.
 
 use tch::Tensor;
-use tch_distributed::{
-    Adam, AdamState, Sgd, clip_grad_norm, foreach_zero, fused_adam, fused_adamw, fused_sgd,
-};
+use tch_train::{Adam, AdamState, Sgd, clip_grad_norm, foreach_zero, fused_adam, fused_adamw, fused_sgd};
 use yolo_plan::options::Optimizer as Kind;
 
 use super::groups::{GROUPS, Group, Parameter, split};

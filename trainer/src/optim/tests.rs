@@ -101,7 +101,7 @@ fn the_layout_in_memory_does_not_change_a_step() {
     let golden = golden();
     for (name, algorithm) in ALGORITHMS {
         let (plain, channels_last) = (start(&golden), start(&golden));
-        tch_distributed::set_channels_last(channels_last.get("conv.weight").unwrap()).unwrap();
+        tch_train::set_channels_last(channels_last.get("conv.weight").unwrap()).unwrap();
         let mut optimizers = [&plain, &channels_last].map(|state| optimizer(&golden, algorithm, state));
         for step in 0..4 {
             train(&golden, &mut optimizers[0], &plain, step);

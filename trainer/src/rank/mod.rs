@@ -139,7 +139,7 @@ fn connect(plan: &RunPlan, rank: usize, reporter: &Reporter) -> Result<Connected
     }
     let local = number("LOCAL_RANK").unwrap_or(rank);
     let device = device(plan, local)?;
-    tch_distributed::set_num_threads(plan.ranks.threads)?;
+    tch_train::set_num_threads(plan.ranks.threads)?;
     reporter.send(&Event::Hello {
         protocol: PROTOCOL,
         version: version.to_owned(),
@@ -195,7 +195,7 @@ fn device(plan: &RunPlan, local: usize) -> Result<tch::Device, TrainError> {
                 TrainError::new("YOLO_LIBTORCH_LIB is not set, so libtorch_cuda.so cannot be found")
                     .with_hint("start the trainer through `yolo train`, which sets it")
             })?;
-            let cuda = tch_distributed::cuda::open(Path::new(&folder)).map_err(|error| {
+            let cuda = tch_train::cuda::open(Path::new(&folder)).map_err(|error| {
                 TrainError::new(format!("device {index} needs libtorch with CUDA: {error}"))
                     .with_hint("name a libtorch 2.11 with CUDA in LIBTORCH, or train with `--device cpu`")
             })?;

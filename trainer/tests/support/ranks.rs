@@ -21,7 +21,7 @@ const CHILD: &str = "YOLO_TEST_RANK";
 /// fails with what they printed when one of them failed.
 pub fn on_two_ranks(test: &str, body: impl FnOnce(usize, &Rc<ProcessGroup>)) {
     if let Ok(rank) = std::env::var(CHILD) {
-        tch_distributed::set_num_threads(1).unwrap();
+        tch_train::set_num_threads(1).unwrap();
         let rank = rank.parse().unwrap();
         let ranks =
             Ranks { devices: vec![Device::Cpu; 2], world_size: 2, backend: Some(Backend::Gloo), threads: 1 };

@@ -62,7 +62,7 @@ pub(crate) fn on_two_ranks_with_store(test: &str, body: impl FnOnce(&TcpStore, &
 
 /// Joins the group of this test, within a rank.
 pub(crate) fn join(timeout: Duration) -> (TcpStore, ProcessGroup) {
-    tch_distributed::set_num_threads(1).unwrap();
+    tch::set_num_threads(1);
     let port: u16 = std::env::var(PORT).unwrap().parse().unwrap();
     let rank = rank().unwrap();
     let wait = Duration::from_secs(60);

@@ -1,0 +1,72 @@
+//! Compiles and links the C++ shim of a crate that calls libtorch through a C ABI. All shims use
+//! the same flags and the headers in `include/shim/`.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use crate::find::Libtorch;
+
+/// Extra compiler flags for shims only, for example `-Werror` or `-fsanitize=address`. `CXXFLAGS`
+/// would rebuild torch-sys as well.
+const EXTRA_FLAGS: &str = "LIBTORCH_SHIM_CXXFLAGS";
+
+impl Libtorch {
+    /// A C++ compiler with libtorch's include path and ABI. Warnings are on for the shim and off
+    /// for libtorch's headers.
+    ///
+    /// `namespace` is the C++ namespace in which the shim includes `shim/error.h` and
+    /// `shim/tensors.h`. It must be unique in the final program, because each shim keeps its own
+    /// error text.
+    #[must_use]
+    pub fn shim(&self, namespace: &str) -> cc::Build {
+        let headers = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
+        println!("cargo::rerun-if-changed={}", headers.display());
+        println!("cargo::rerun-if-env-changed=LIBTORCH_CXX11_ABI");
+        let abi = env::var("LIBTORCH_CXX11_ABI").unwrap_or_else(|_| "1".to_owned());
+        let mut build = cc::Build::new();
+        build
+            .cpp(true)
+            .std("c++17")
+            .pic(true)
+            .warnings(true)
+            .extra_warnings(true)
+            .define("_GLIBCXX_USE_CXX11_ABI", abi.as_str())
+            .define("SHIM_NAMESPACE", namespace)
+            .include(headers);
+        for directory in [self.include.clone(), self.include.join("torch/csrc/api/include")] {
+            system_include(&mut build, directory);
+        }
+        for flag in extra_flags() {
+            build.flag(flag);
+        }
+        build
+    }
+
+    /// Links libtorch, and gives the tests and examples of the package being built a run path to
+    /// it. A program that depends on the package must set its own run path.
+    pub fn link(&self) {
+        println!("cargo::rustc-link-search=native={}", self.lib.display());
+        println!("cargo::rustc-link-lib=torch_cpu");
+        println!("cargo::rustc-link-lib=c10");
+        // Cargo offers no flag that reaches the linker without rebuilding everything, so the
+        // sanitizer's run-time library is linked like any other. Preload it to run the program.
+        if extra_flags().iter().any(|flag| flag.starts_with("-fsanitize=address")) {
+            println!("cargo::rustc-link-lib=asan");
+        }
+        self.set_run_path();
+    }
+}
+
+/// Adds an include directory whose headers give no warnings.
+fn system_include(build: &mut cc::Build, directory: PathBuf) {
+    if env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|name| name == "msvc") {
+        build.flag("/external:W0").flag(format!("/external:I{}", directory.display()));
+    } else {
+        build.flag("-isystem").flag(directory);
+    }
+}
+
+fn extra_flags() -> Vec<String> {
+    println!("cargo::rerun-if-env-changed={EXTRA_FLAGS}");
+    env::var(EXTRA_FLAGS).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+}

@@ -1,0 +1,136 @@
+#include "optimizer.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_amp_foreach_non_finite_check_and_unscale.h>
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/_foreach_norm.h>
+#include <ATen/ops/_foreach_zero.h>
+#include <ATen/ops/_fused_adam.h>
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/_fused_sgd.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/stack.h>
+
+#include "shim/error.h"
+#include "shim/tensors.h"
+
+namespace {
+
+// torch.nn.utils.clip_grad_norm_ divides by the norm plus this.
+constexpr double kClipEpsilon = 1e-6;
+
+} // namespace
+
+extern "C" {
+
+int tcht_fused_sgd(
+    at::Tensor* const* parameters,
+    at::Tensor* const* gradients,
+    at::Tensor* const* buffers,
+    size_t count,
+    const tcht::SgdOptions* options) {
+  return tcht::guarded([&] {
+    at::NoGradGuard no_grad;
+    at::_fused_sgd_(
+        tcht::to_vector(parameters, count),
+        tcht::to_vector(gradients, count),
+        tcht::to_vector(buffers, buffers == nullptr ? 0 : count),
+        options->weight_decay,
+        options->momentum,
+        options->lr,
+        options->dampening,
+        options->nesterov != 0,
+        /*maximize=*/false,
+        options->first_step != 0);
+  });
+}
+
+int tcht_fused_adam(
+    at::Tensor* const* parameters,
+    at::Tensor* const* gradients,
+    at::Tensor* const* first_moments,
+    at::Tensor* const* second_moments,
+    at::Tensor* const* steps,
+    size_t count,
+    const tcht::AdamOptions* options) {
+  return tcht::guarded([&] {
+    at::NoGradGuard no_grad;
+    const auto parameter_list = tcht::to_vector(parameters, count);
+    const auto gradient_list = tcht::to_vector(gradients, count);
+    const auto first_list = tcht::to_vector(first_moments, count);
+    const auto second_list = tcht::to_vector(second_moments, count);
+    const auto step_list = tcht::to_vector(steps, count);
+    at::_foreach_add_(step_list, 1);
+    auto step = [&](auto kernel) {
+      kernel(
+          parameter_list,
+          gradient_list,
+          first_list,
+          second_list,
+          at::TensorList{},
+          step_list,
+          options->lr,
+          options->beta1,
+          options->beta2,
+          options->weight_decay,
+          options->eps,
+          /*amsgrad=*/false,
+          /*maximize=*/false);
+    };
+    if (options->decoupled != 0) {
+      step([](auto&&... arguments) { at::_fused_adamw_(arguments...); });
+    } else {
+      step([](auto&&... arguments) { at::_fused_adam_(arguments...); });
+    }
+  });
+}
+
+int tcht_foreach_zero(at::Tensor* const* tensors, size_t count) {
+  return tcht::guarded([&] {
+    at::NoGradGuard no_grad;
+    at::_foreach_zero_(tcht::to_vector(tensors, count));
+  });
+}
+
+int tcht_foreach_mul(at::Tensor* const* tensors, size_t count, double factor) {
+  return tcht::guarded([&] {
+    at::NoGradGuard no_grad;
+    at::_foreach_mul_(tcht::to_vector(tensors, count), factor);
+  });
+}
+
+int tcht_foreach_ema(at::Tensor* const* averages, at::Tensor* const* values, size_t count, double decay) {
+  return tcht::guarded([&] {
+    at::NoGradGuard no_grad;
+    const auto average_list = tcht::to_vector(averages, count);
+    at::_foreach_mul_(average_list, decay);
+    at::_foreach_add_(average_list, tcht::to_vector(values, count), 1 - decay);
+  });
+}
+
+int tcht_clip_grad_norm(at::Tensor* const* gradients, size_t count, double max_norm, at::Tensor** norm) {
+  return tcht::guarded([&] {
+    at::NoGradGuard no_grad;
+    const auto list = tcht::to_vector(gradients, count);
+    const auto total = at::linalg_vector_norm(at::stack(at::_foreach_norm(list, 2)), 2);
+    // Multiply even if the factor is 1: testing it would wait for the device.
+    at::_foreach_mul_(list, (max_norm / (total + kClipEpsilon)).clamp_max(1.0));
+    *norm = new at::Tensor(total);
+  });
+}
+
+int tcht_amp_unscale(
+    at::Tensor* const* gradients,
+    size_t count,
+    at::Tensor* found_inf,
+    at::Tensor* inverse_scale) {
+  return tcht::guarded([&] {
+    at::NoGradGuard no_grad;
+    at::_amp_foreach_non_finite_check_and_unscale_(
+        tcht::to_vector(gradients, count), *found_inf, *inverse_scale);
+  });
+}
+
+} // extern "C"

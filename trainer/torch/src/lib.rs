@@ -1,0 +1,18 @@
+#![doc = include_str!("../README.md")]
+
+mod autocast;
+mod context;
+pub mod cuda;
+mod error;
+mod ffi;
+mod memory_format;
+mod optimizer;
+
+pub use autocast::{Autocast, autocast};
+pub use context::{Determinism, allows_tf32, determinism, set_allow_tf32, set_determinism, set_num_threads};
+pub use error::{Error, Result};
+pub use memory_format::{is_channels_last, set_channels_last, to_channels_last};
+pub use optimizer::{
+    Adam, AdamState, Sgd, amp_unscale, clip_grad_norm, foreach_ema, foreach_mul, foreach_zero, fused_adam,
+    fused_adamw, fused_sgd,
+};
