@@ -21,6 +21,14 @@ pub struct Vm {
     pub processors: u32,
 }
 
+impl Vm {
+    /// From the text of `/proc/meminfo` and the number of CPUs.
+    pub fn from_meminfo(meminfo: &str, processors: u32) -> Option<Self> {
+        let memory = crate::facts::Memory::from_meminfo(meminfo)?;
+        Some(Self { memory: memory.total, swap: memory.swap_total, processors })
+    }
+}
+
 /// A value of the file that the running machine does not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
