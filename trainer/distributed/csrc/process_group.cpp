@@ -15,7 +15,7 @@
 
 namespace {
 
-// Tensors are flattened into messages of this size, as DDP does.
+// The size of the messages into which tensors are flattened, as in DDP.
 constexpr size_t kBroadcastBufferBytes = 250 * 1024 * 1024;
 
 } // namespace

@@ -19,14 +19,14 @@
 namespace tchd {
 namespace {
 
-// What the recording hook shares with the gradients' hooks.
+// Shared by the communication hook and the hooks of the gradients.
 struct Record {
   std::atomic<int64_t> gradients_ready{0};
   std::mutex mutex;
   std::vector<BucketLaunch> launches;
 };
 
-// All-reduces as the Reducer does without a hook, and notes when it started.
+// All-reduces as the Reducer does without a hook, and records each launch.
 class RecordingHook : public c10d::CppCommHookInterface<c10::intrusive_ptr<c10d::ProcessGroup>> {
  public:
   RecordingHook(c10::intrusive_ptr<c10d::ProcessGroup> group, std::shared_ptr<Record> record)
@@ -49,7 +49,7 @@ class RecordingHook : public c10d::CppCommHookInterface<c10::intrusive_ptr<c10d:
   std::shared_ptr<Record> record_;
 };
 
-// The assignment of parameters to buckets, as DistributedDataParallel makes it.
+// Assigns parameters to buckets as DistributedDataParallel does.
 std::vector<std::vector<size_t>> assign_buckets(
     const std::vector<at::Tensor>& parameters,
     const ReducerOptions& options) {
@@ -57,7 +57,7 @@ std::vector<std::vector<size_t>> assign_buckets(
       static_cast<size_t>(options.first_bucket_bytes), static_cast<size_t>(options.bucket_bytes)};
   auto buckets = std::get<0>(c10d::compute_bucket_assignment_by_size(
       parameters, limits, std::vector<bool>(parameters.size(), false)));
-  // Gradients arrive from the last parameter to the first.
+  // The backward pass computes gradients from the last parameter to the first.
   std::reverse(buckets.begin(), buckets.end());
   return buckets;
 }
@@ -104,7 +104,7 @@ class Reducer {
       reducer_->register_comm_hook(std::make_unique<RecordingHook>(group, record_));
       for (const at::Tensor& parameter : parameters_) {
         auto record = record_;
-        // Runs before the gradient is accumulated, and so before the Reducer hears of it.
+        // Runs before the gradient is accumulated, and so before the Reducer sees it.
         gradient_hooks_.push_back(
             parameter.register_hook([record](const at::Tensor&) { record->gradients_ready.fetch_add(1); }));
       }
@@ -123,7 +123,7 @@ class Reducer {
   void prepare_forward() {
     logger_->set_runtime_stats_and_log();
     reducer_->prepare_for_forward();
-    // After the first step the order in which gradients came is known.
+    // After the first step the order in which gradients are computed is known.
     reducer_->rebuild_buckets();
   }
 

@@ -1,5 +1,5 @@
-// DistributedDataParallel's engine: averages gradients over the ranks, bucket
-// by bucket, while backward still computes the others.
+// The engine of DistributedDataParallel: averages gradients over the ranks,
+// bucket by bucket, while the backward pass is still running.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct ReducerOptions {
   int64_t first_bucket_bytes;
   int32_t find_unused_parameters;
   int32_t gradient_as_bucket_view;
-  // 0: send as computed, 1: send as float16, 2: record when each bucket starts.
+  // 0: send as is, 1: send as float16, 2: send as is and record each launch.
   int32_t hook;
 };
 
@@ -29,13 +29,18 @@ struct ReducerStats {
   int64_t overlap_ns;
 };
 
-// One bucket whose all-reduce was started.
+// The start of the all-reduce of one bucket.
 struct BucketLaunch {
   int64_t bucket;
   int64_t elements;
-  // Gradients that had arrived in this backward when the bucket started.
+  // Gradients that this backward pass had computed when the all-reduce started.
   int64_t gradients_ready;
 };
+
+// ffi.rs asserts the same numbers.
+static_assert(sizeof(ReducerOptions) == 32 && offsetof(ReducerOptions, hook) == 24);
+static_assert(sizeof(ReducerStats) == 48 && offsetof(ReducerStats, overlap_ns) == 40);
+static_assert(sizeof(BucketLaunch) == 24 && offsetof(BucketLaunch, gradients_ready) == 16);
 } // namespace tchd
 
 extern "C" {
@@ -48,8 +53,8 @@ int tchd_reducer_new(
 int tchd_reducer_prepare_forward(tchd::Reducer* reducer);
 int tchd_reducer_prepare_backward(tchd::Reducer* reducer, at::Tensor* const* outputs, size_t count);
 int tchd_reducer_stats(tchd::Reducer* reducer, tchd::ReducerStats* out);
-// Writes at most `capacity` launches since the last call and says how many
-// there were; what does not fit is dropped.
+// Writes at most `capacity` launches since the last call, and their number to
+// `*count`. Launches that do not fit are dropped.
 int tchd_reducer_take_launches(
     tchd::Reducer* reducer,
     tchd::BucketLaunch* out,

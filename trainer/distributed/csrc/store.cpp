@@ -6,11 +6,58 @@
 #include <string>
 #include <vector>
 
+#ifndef _WIN32
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "shim/error.h"
 
 namespace {
+
+// Closes the listening socket if TCPStore's constructor throws before it owns
+// the socket. Nothing tells when it takes ownership, but once the constructor
+// has thrown, a socket that it owned is closed. So a descriptor that still
+// refers to the same socket has no other owner. On Windows it leaks.
+class ListeningSocket {
+ public:
+  explicit ListeningSocket(int fd) : fd_(fd) {
+#ifndef _WIN32
+    valid_ = ::fstat(fd, &before_) == 0;
+#endif
+  }
+
+  ListeningSocket(const ListeningSocket&) = delete;
+  ListeningSocket& operator=(const ListeningSocket&) = delete;
+
+  ~ListeningSocket() {
+#ifndef _WIN32
+    struct stat now{};
+    if (owned_ && valid_ && ::fstat(fd_, &now) == 0 && now.st_dev == before_.st_dev &&
+        now.st_ino == before_.st_ino) {
+      ::close(fd_);
+    }
+#endif
+  }
+
+  int fd() const {
+    return fd_;
+  }
+
+  void release() {
+    owned_ = false;
+  }
+
+ private:
+  int fd_;
+  bool owned_ = true;
+#ifndef _WIN32
+  bool valid_ = false;
+  struct stat before_{};
+#endif
+};
 
 tchd::Store* open_store(const char* host, const c10d::TCPStoreOptions& options) {
   return new tchd::Store{c10::make_intrusive<c10d::TCPStore>(std::string(host), options)};
@@ -22,13 +69,15 @@ extern "C" {
 
 int tchd_store_serve(int listen_fd, const char* host, uint16_t port, int64_t timeout_ms, tchd::Store** out) {
   return tchd::guarded([&] {
+    ListeningSocket socket(listen_fd);
     c10d::TCPStoreOptions options;
     options.port = port;
     options.isServer = true;
-    options.masterListenFd = listen_fd;
+    options.masterListenFd = socket.fd();
     options.waitWorkers = false;
     options.timeout = std::chrono::milliseconds(timeout_ms);
     *out = open_store(host, options);
+    socket.release();
   });
 }
 
@@ -50,7 +99,7 @@ int tchd_store_set(tchd::Store* store, const char* key, const uint8_t* value, si
 int tchd_store_get(tchd::Store* store, const char* key, uint8_t** value, size_t* length) {
   return tchd::guarded([&] {
     std::vector<uint8_t> bytes = store->store->get(std::string(key));
-    // malloc(0) may answer null, which is not an error.
+    // malloc(0) may return null, which is not an error.
     auto* copy = static_cast<uint8_t*>(std::malloc(bytes.empty() ? 1 : bytes.size()));
     TORCH_CHECK(copy != nullptr, "out of memory for a store value of ", bytes.size(), " bytes");
     if (!bytes.empty()) {

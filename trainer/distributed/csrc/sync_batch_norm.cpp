@@ -20,7 +20,7 @@ void all_reduce_sum(const Group& group, at::Tensor& tensor) {
   group->allreduce(tensors)->wait();
 }
 
-// All dimensions but the channel's.
+// All dimensions except that of the channels.
 std::vector<int64_t> reduced_dims(const at::Tensor& input) {
   std::vector<int64_t> dims;
   for (int64_t d = 0; d < input.dim(); ++d) {
@@ -31,15 +31,16 @@ std::vector<int64_t> reduced_dims(const at::Tensor& input) {
   return dims;
 }
 
-// The shape in which a vector over channels broadcasts against the input.
+// The shape in which a vector over the channels broadcasts against the input.
 std::vector<int64_t> channel_shape(const at::Tensor& input) {
   std::vector<int64_t> shape(input.dim(), 1);
   shape[1] = input.size(1);
   return shape;
 }
 
-// Statistics are taken in float32 also when the input has half precision.
-// One all-reduce forward, one backward; plain ATen operations on any device.
+// One all-reduce in the forward pass and one in the backward pass. Everything
+// else is ATen operations, so it runs on any device. A half-precision input is
+// normalized in float32.
 struct SyncBatchNorm : torch::autograd::Function<SyncBatchNorm> {
   static at::Tensor forward(
       torch::autograd::AutogradContext* context,
@@ -57,8 +58,8 @@ struct SyncBatchNorm : torch::autograd::Function<SyncBatchNorm> {
     const int64_t count = channels == 0 ? 0 : input.numel() / channels;
     const auto values = input.to(at::kFloat);
 
-    // Each rank adds its count, count * mean and count * (var + mean^2). They
-    // are sums of float64, since the variance is a difference of two of them.
+    // Each rank contributes its count, count * mean and count * (var + mean^2).
+    // The sums are in float64, because the variance is a difference of two.
     const auto in_double = input.options().dtype(at::kDouble);
     at::Tensor sums;
     if (count > 0) {
@@ -72,6 +73,18 @@ struct SyncBatchNorm : torch::autograd::Function<SyncBatchNorm> {
     all_reduce_sum(group, sums);
 
     const auto total = sums.narrow(0, 2 * channels, 1);
+    // The unbiased variance of one value is 0/0. With two values here there are
+    // at least two in total, so the usual case does not wait for the device.
+    if (count < 2) {
+      const double values_per_channel = total.item<double>();
+      TORCH_CHECK(
+          values_per_channel >= 2,
+          "sync_batch_norm needs more than 1 value per channel over all ranks, got ",
+          values_per_channel,
+          " with an input of size ",
+          input.sizes(),
+          " on this rank");
+    }
     const auto mean = sums.narrow(0, 0, channels) / total;
     const auto var = (sums.narrow(0, channels, channels) / total - mean * mean).clamp_min(0);
     const auto invstd = (var + eps).rsqrt().to(at::kFloat);
@@ -85,7 +98,7 @@ struct SyncBatchNorm : torch::autograd::Function<SyncBatchNorm> {
 
     const auto mean_float = mean.to(at::kFloat);
     context->save_for_backward({input, weight, mean_float, invstd, total.to(at::kFloat)});
-    // The graph keeps the group alive, however long the caller keeps the graph.
+    // The graph keeps the group alive for its backward pass.
     context->saved_data["group"] =
         c10::IValue::make_capsule(c10::static_intrusive_pointer_cast<torch::CustomClassHolder>(group));
     const auto scale = (invstd * weight).view(shape);
@@ -120,7 +133,7 @@ struct SyncBatchNorm : torch::autograd::Function<SyncBatchNorm> {
         (dy - mean_dy.view(shape) - centered * (invstd * invstd * mean_dy_centered).view(shape)) *
         (invstd * weight).view(shape);
 
-    // Those of weight and bias stay this rank's own: the Reducer averages them.
+    // Gradients of weight and bias are those of this rank. The Reducer averages them.
     const at::Tensor none;
     return {
         grad_input.to(input.scalar_type()),
@@ -153,7 +166,7 @@ extern "C" int tchd_sync_batch_norm(
   return tchd::guarded([&] {
     TORCH_CHECK(
         input->dim() >= 2,
-        "sync_batch_norm needs an input of at least two dimensions (N, C, ...), got ",
+        "sync_batch_norm needs an input with at least two dimensions (N, C, ...), got ",
         input->dim());
     *out = new at::Tensor(
         SyncBatchNorm::apply(

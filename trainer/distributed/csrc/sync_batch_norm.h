@@ -1,5 +1,5 @@
-// Batch normalisation in training mode whose statistics are those of the
-// batches of all ranks together.
+// Batch normalization in training mode with the statistics of the batches of
+// all ranks together.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,8 +7,8 @@
 #include "process_group.h"
 
 extern "C" {
-// `input` is (N, C, ...). `running_mean` and `running_var` may be null; they are
-// updated in place. `*out` is a new tensor that the caller owns.
+// `input` is (N, C, ...). `running_mean` and `running_var` may be null, and are
+// updated in place. `*out` is a new handle that the caller owns.
 int tchd_sync_batch_norm(
     tchd::ProcessGroup* group,
     at::Tensor* input,

@@ -1,18 +1,17 @@
-//! The one error of this crate: what was being done, libtorch's words about it
-//! without the C++ around them, and whether a peer or time was the cause.
+//! The error of this crate: what it was doing, libtorch's message without C++ details, and whether a
+//! lost or slow peer was the cause.
 
 /// A result with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong, as far as a training loop must tell it apart.
+/// The kinds of failure that a training loop has to distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// An answer did not come within the time-out: a peer hangs, is stopped, or
-    /// never started.
+    /// A peer did not respond within the timeout: it hangs, is stopped, or never started.
     Timeout,
-    /// The connection to a peer broke: its process ended.
+    /// The connection to a peer is broken, because its process ended.
     PeerLost,
-    /// Anything else: wrong shapes, wrong arguments, no memory.
+    /// Anything else, such as a wrong shape or argument, or no memory.
     Other,
 }
 
@@ -26,18 +25,17 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error from libtorch's own words.
+    /// An error with libtorch's message.
     pub(crate) fn from_libtorch(action: impl Into<String>, text: &str) -> Self {
         Self { kind: classify(text), action: action.into(), message: clean(text) }
     }
 
-    /// An error in this crate's words.
+    /// An error with a message of this crate.
     pub(crate) fn new(kind: ErrorKind, action: impl Into<String>, message: impl Into<String>) -> Self {
         Self { kind, action: action.into(), message: message.into() }
     }
 
-    /// Makes an error of one that tch returned while doing `action`. A
-    /// collective inside `f_backward` fails this way.
+    /// An error that tch returned during `action`. A collective inside `f_backward` fails this way.
     #[must_use]
     pub fn from_tch(action: impl Into<String>, error: &tch::TchError) -> Self {
         match error {
@@ -46,21 +44,21 @@ impl Error {
         }
     }
 
-    /// Whether a peer or time was the cause.
+    /// Whether a lost or slow peer was the cause.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// libtorch's words: one line, without source places and backtrace.
+    /// libtorch's message: one line, without source locations and backtrace.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 }
 
-/// Tells the kind by libtorch's and gloo's words, since gloo's exception types
-/// are not in the wheel's headers and tch passes on the text alone.
+/// Finds the kind by the text, because the headers in the wheel lack gloo's exception types and tch
+/// passes only the text on.
 fn classify(text: &str) -> ErrorKind {
     const TIMEOUT: &[&str] = &["timed out", "time out", "timeout"];
     const PEER_LOST: &[&str] = &[
@@ -74,32 +72,30 @@ fn classify(text: &str) -> ErrorKind {
         "failed to send",
     ];
     let text = text.to_lowercase();
-    let holds = |words: &[&str]| words.iter().any(|word| text.contains(word));
-    // A lost peer is the better explanation when both are named: waiting for a
-    // dead one ends in a time-out as well.
-    if holds(PEER_LOST) {
+    let contains = |phrases: &[&str]| phrases.iter().any(|phrase| text.contains(phrase));
+    // If the text names both, the peer is lost: waiting for a dead peer also ends in a timeout.
+    if contains(PEER_LOST) {
         ErrorKind::PeerLost
-    } else if holds(TIMEOUT) {
+    } else if contains(TIMEOUT) {
         ErrorKind::Timeout
     } else {
         ErrorKind::Other
     }
 }
 
-/// The first line that says something, without gloo's `[file.cc:12]` before it
-/// and without what c10 appends about where it was thrown.
+/// The first line that is not empty, without gloo's prefix `[file.cc:12]` and without c10's note of
+/// where the exception was raised.
 fn clean(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no message");
     let line = line.split("Exception raised from ").next().unwrap_or(line).trim_end();
-    let place = line.strip_prefix('[').and_then(|rest| rest.split_once("] "));
-    match place {
-        Some((place, rest)) if is_source_place(place) => rest.trim().to_owned(),
+    match line.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
+        Some((location, rest)) if is_source_location(location) => rest.trim().to_owned(),
         _ => line.to_owned(),
     }
 }
 
-/// Whether this is `path/file.cc:123`.
-fn is_source_place(text: &str) -> bool {
+/// Whether this has the form `path/file.cc:123`.
+fn is_source_location(text: &str) -> bool {
     text.rsplit_once(':').is_some_and(|(file, line)| {
         !line.is_empty()
             && line.bytes().all(|byte| byte.is_ascii_digit())
@@ -111,8 +107,8 @@ fn is_source_place(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    // Written in the form of gloo's texts, not recorded: what libtorch really says is met in
-    // `tests/failures.rs`, where a peer is killed, stopped, or never comes.
+    // Modeled on gloo's messages, not recorded. `tests/failures.rs` checks libtorch's real messages,
+    // with peers that are killed, stopped, or never join.
     const CLOSED: &str = "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:538] Connection closed by peer [127.0.0.1]:47314";
     const LATE: &str = "[/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 2000ms for recv operation to complete";
 
@@ -123,20 +119,20 @@ mod tests {
     }
 
     #[test]
-    fn a_late_answer_is_a_timeout() {
+    fn a_slow_peer_is_a_timeout() {
         assert_eq!(classify(LATE), ErrorKind::Timeout);
         assert_eq!(clean(LATE), "Timed out waiting 2000ms for recv operation to complete");
     }
 
     #[test]
-    fn the_backtrace_is_cut_off() {
+    fn the_backtrace_is_removed() {
         let text = "Expected a and b\nException raised from f at x.cpp:3 (most recent call first):\nframe #0";
         assert_eq!(clean(text), "Expected a and b");
         assert_eq!(classify(text), ErrorKind::Other);
     }
 
     #[test]
-    fn other_brackets_stay() {
+    fn other_brackets_are_kept() {
         assert_eq!(clean("[2, 3] does not fit [3, 2]"), "[2, 3] does not fit [3, 2]");
         assert_eq!(clean(""), "no message");
     }

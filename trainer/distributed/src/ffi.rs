@@ -1,26 +1,26 @@
-//! The C ABI of `csrc/`, one block a header, and the few helpers that turn its
-//! answers into `Result`. Everything unsafe in this crate goes through here.
+//! The C ABI of `csrc/`, one block per header, and helpers that turn its status into a `Result`.
 
 #![expect(unsafe_code, reason = "declares the C ABI of the shim")]
 
 use std::borrow::Borrow;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::mem::{offset_of, size_of};
 use std::time::Duration;
 
 use tch::Tensor;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// `at::Tensor*`: what tch's `as_ptr` and `from_ptr` hold.
+/// `at::Tensor*`, the pointer in tch's `as_ptr` and `from_ptr`.
 pub(crate) type TensorPtr = *mut c_void;
 
-/// Opaque C++ types. They are only ever behind pointers.
+/// C++ types that only C++ looks into.
 macro_rules! opaque {
     ($($name:ident),*) => {$(
         #[repr(C)]
         pub(crate) struct $name {
             _private: [u8; 0],
-            /// Neither Send nor Sync: the C++ objects are tied to one thread at a time.
+            /// Neither Send nor Sync, unless a wrapper argues for it.
             _thread: std::marker::PhantomData<*mut ()>,
         }
     )*};
@@ -58,7 +58,12 @@ pub(crate) struct BucketLaunch {
     pub(crate) gradients_ready: i64,
 }
 
-// error.h
+// reducer.h asserts the same numbers.
+const _: () = assert!(size_of::<ReducerOptions>() == 32 && offset_of!(ReducerOptions, hook) == 24);
+const _: () = assert!(size_of::<ReducerStats>() == 48 && offset_of!(ReducerStats, overlap_ns) == 40);
+const _: () = assert!(size_of::<BucketLaunch>() == 24 && offset_of!(BucketLaunch, gradients_ready) == 16);
+
+// error.cpp
 unsafe extern "C" {
     fn tchd_last_error() -> *const c_char;
 }
@@ -176,36 +181,36 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// Turns the status of a shim function, called on this thread just now, into a
-/// `Result` with the thread's error text. `action` is asked only on error.
+/// Turns the status of a shim function into a `Result` with the thread's error text. Call it right
+/// after the function, on the same thread. `action` is called only on error.
 pub(crate) fn check(status: c_int, action: impl FnOnce() -> String) -> Result<()> {
     if status == 0 {
         return Ok(());
     }
-    // SAFETY: the shim answers a NUL-ended text that stays until the next
-    // failing call on this thread; it is copied before that.
+    // SAFETY: the shim returns a NUL-terminated string that stays valid until the next call on this
+    // thread fails; it is copied before that.
     let text = unsafe { CStr::from_ptr(tchd_last_error()) }.to_string_lossy().into_owned();
     Err(Error::from_libtorch(action(), &text))
 }
 
-/// The pointer of one tensor. The shim copies the handle that it points to
-/// before it returns, so it need not outlive the call.
+/// The pointer to a tensor's handle. It is valid while `tensor` is; the shim copies the handle and
+/// keeps no pointer to it.
 pub(crate) fn pointer(tensor: &Tensor) -> TensorPtr {
     tensor.as_ptr().cast_mut().cast()
 }
 
-/// The pointers of a list of tensors.
+/// The pointers to the handles of a list of tensors; see [`pointer`].
 pub(crate) fn pointers<T: Borrow<Tensor>>(tensors: &[T]) -> Vec<TensorPtr> {
     tensors.iter().map(|tensor| pointer(tensor.borrow())).collect()
 }
 
-/// A text for C++.
+/// A string for C++.
 pub(crate) fn c_string(text: &str, what: &str) -> Result<CString> {
     CString::new(text)
-        .map_err(|_| Error::new(ErrorKind::Other, what, format!("{text:?} holds a NUL character")))
+        .map_err(|_| Error::new(ErrorKind::Other, what, format!("{text:?} contains a NUL character")))
 }
 
-/// A duration as C++ takes it; at least one millisecond, since 0 means "for ever" or "none".
+/// A duration for C++. It is at least one millisecond, because 0 means no timeout at all.
 pub(crate) fn milliseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX).max(1)
 }

@@ -1,6 +1,5 @@
-//! A group of ranks over gloo, and the collectives on it. All ranks make the
-//! same calls in the same order; each call returns when this rank's part is
-//! done. Gloo works on CPU tensors.
+//! A group of ranks over gloo, and its collectives. All ranks make the same calls in the same order.
+//! A call returns when this rank's part is done. Gloo works on CPU tensors.
 
 #![expect(unsafe_code, reason = "calls the shim's process group functions")]
 
@@ -15,28 +14,27 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ffi;
 use crate::store::TcpStore;
 
-/// Which address gloo listens on and tells its peers.
+/// The address on which gloo listens, and which it announces to its peers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bind {
-    /// 127.0.0.1: all ranks on this machine, nothing reachable from outside.
+    /// 127.0.0.1, for ranks that are all on this machine. Nothing is reachable from outside.
     Loopback,
-    /// An address or host name of this machine that the peers can reach.
+    /// An address or host name of this machine that its peers can reach.
     Address(String),
     /// A network interface by name, such as `eth0`.
     Interface(String),
 }
 
-/// How a gloo group is made.
+/// Options of a gloo group.
 #[derive(Clone, Debug)]
 pub struct GlooOptions {
-    /// Name of the group in the store. Two groups on one store need two names.
+    /// Name of the group in the store. Groups on the same store need different names.
     pub name: String,
-    /// Where to listen; the loopback address by default.
+    /// Where to listen. The default is the loopback address.
     pub bind: Bind,
-    /// How long any collective may wait for a peer; 30 minutes by default, as
-    /// in PyTorch.
+    /// How long a collective may wait for a peer. The default is 30 minutes, as in PyTorch.
     pub timeout: Duration,
-    /// Threads that carry out collectives; 2 by default, as in PyTorch.
+    /// Number of threads that run collectives. The default is 2, as in PyTorch.
     pub threads: usize,
 }
 
@@ -51,8 +49,8 @@ impl Default for GlooOptions {
     }
 }
 
-/// This process's membership in a group of ranks. It stays on one thread, since
-/// the order of collectives must be the same on all ranks.
+/// This process's membership in a group of ranks. It cannot leave its thread, because collectives
+/// must be called in the same order on all ranks.
 #[derive(Debug)]
 pub struct ProcessGroup {
     raw: NonNull<ffi::Group>,
@@ -62,16 +60,16 @@ pub struct ProcessGroup {
 }
 
 impl ProcessGroup {
-    /// Joins a group of `world` ranks as number `rank`; blocks until all came.
+    /// Joins a group of `world` ranks as number `rank`. Blocks until all ranks have joined.
     ///
     /// # Errors
-    /// [`ErrorKind::Timeout`] when a rank does not come in time.
+    /// [`ErrorKind::Timeout`] if a rank does not join in time.
     pub fn gloo(store: &TcpStore, rank: usize, world: usize, options: &GlooOptions) -> Result<Self> {
         let action = || format!("joining group {:?} as rank {rank} of {world}", options.name);
         if rank >= world {
             return Err(Error::new(ErrorKind::Other, action(), "the rank must be less than the world size"));
         }
-        let refuse = |_| Error::new(ErrorKind::Other, action(), "the number is too large");
+        let refuse = |_| Error::new(ErrorKind::Other, action(), "a number of ranks or threads is too large");
         let rank_number = c_int::try_from(rank).map_err(refuse)?;
         let world_number = c_int::try_from(world).map_err(refuse)?;
         let threads = c_int::try_from(options.threads.max(1)).map_err(refuse)?;
@@ -83,8 +81,8 @@ impl ProcessGroup {
         };
         let optional = |text: &Option<CString>| text.as_ref().map_or(ptr::null(), |text| text.as_ptr());
         let mut raw = ptr::null_mut();
-        // SAFETY: the store is alive, the texts and `raw` outlive the call, and
-        // exactly one of address and interface is not null.
+        // SAFETY: the store is alive, the strings and `raw` outlive the call, and exactly one of
+        // address and interface is not null.
         let status = unsafe {
             ffi::tchd_group_gloo(
                 store.as_ptr(),
@@ -100,17 +98,17 @@ impl ProcessGroup {
         };
         ffi::check(status, action)?;
         let raw = NonNull::new(raw)
-            .ok_or_else(|| Error::new(ErrorKind::Other, action(), "libtorch made no group"))?;
+            .ok_or_else(|| Error::new(ErrorKind::Other, action(), "libtorch returned no group"))?;
         Ok(Self { raw, rank, world, timeout: options.timeout })
     }
 
-    /// This process's number, from 0.
+    /// The number of this process, starting at 0.
     #[must_use]
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// How many ranks the group has.
+    /// The number of ranks.
     #[must_use]
     pub fn world(&self) -> usize {
         self.world
@@ -122,41 +120,40 @@ impl ProcessGroup {
         self.timeout
     }
 
-    /// Sums a tensor over all ranks, in place: afterwards all hold the sum. It
-    /// must be contiguous, and of the same shape and kind on all ranks.
+    /// Replaces a tensor by its sum over all ranks. It must be contiguous and have the same shape and
+    /// kind on all ranks.
     ///
     /// # Errors
-    /// When a peer is lost or late, or the tensor is not a dense CPU tensor.
+    /// If a peer is lost or too slow, or the tensor is not a dense CPU tensor.
     pub fn all_reduce(&self, tensor: &Tensor) -> Result<()> {
         // SAFETY: group and tensor are alive during the call.
         let status = unsafe { ffi::tchd_group_all_reduce(self.as_ptr(), ffi::pointer(tensor)) };
         ffi::check(status, || format!("all-reduce on rank {} of {}", self.rank, self.world))
     }
 
-    /// Overwrites the tensors with those of rank `root`, in place, flattened
-    /// into messages of up to 250 MiB. The lists must match on all ranks.
+    /// Overwrites the tensors with those of rank `root`, in messages of up to 250 MiB. The lists must
+    /// have the same shapes and kinds on all ranks.
     ///
     /// # Errors
-    /// When a peer is lost or late, or `root` is not a rank.
+    /// If a peer is lost or too slow, or `root` is not a rank.
     pub fn broadcast<T: Borrow<Tensor>>(&self, tensors: &[T], root: usize) -> Result<()> {
         let action = || format!("broadcast from rank {root} on rank {} of {}", self.rank, self.world);
         if root >= self.world {
-            return Err(Error::new(ErrorKind::Other, action(), "there is no such rank"));
+            return Err(Error::new(ErrorKind::Other, action(), "the root must be less than the world size"));
         }
         let pointers = ffi::pointers(tensors);
-        // SAFETY: group and tensors are alive during the call; `root` is less
-        // than the world size, which fits an int.
+        // SAFETY: group and tensors are alive during the call. `root` is less than the world size,
+        // which fits in an int.
         let status = unsafe {
             ffi::tchd_group_broadcast(self.as_ptr(), pointers.as_ptr(), pointers.len(), root as c_int)
         };
         ffi::check(status, action)
     }
 
-    /// The tensors of all ranks, in the order of ranks. Shape and kind must be
-    /// the same on all.
+    /// Returns the tensors of all ranks, in rank order. Shape and kind must be the same on all ranks.
     ///
     /// # Errors
-    /// When a peer is lost or late.
+    /// If a peer is lost or too slow.
     pub fn all_gather(&self, tensor: &Tensor) -> Result<Vec<Tensor>> {
         let action = || format!("all-gather on rank {} of {}", self.rank, self.world);
         let tch = |error| Error::from_tch(action(), &error);
@@ -174,10 +171,10 @@ impl ProcessGroup {
         Ok(outputs)
     }
 
-    /// The byte strings of all ranks, in the order of ranks; their lengths may differ.
+    /// Returns the byte strings of all ranks, in rank order. Their lengths may differ.
     ///
     /// # Errors
-    /// When a peer is lost or late.
+    /// If a peer is lost or too slow.
     pub fn all_gather_bytes(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>> {
         let action = || format!("all-gather of bytes on rank {} of {}", self.rank, self.world);
         let tch = |error| Error::from_tch(action(), &error);
@@ -192,7 +189,7 @@ impl ProcessGroup {
         if longest == 0 {
             return Ok(vec![Vec::new(); self.world]);
         }
-        // All ranks send the longest length, since shapes must be the same.
+        // Shapes must be the same, so all ranks pad to the longest.
         let mut padded = bytes.to_vec();
         padded.resize(longest as usize, 0);
         let padded = Tensor::f_from_slice(&padded).map_err(tch)?;
@@ -204,10 +201,10 @@ impl ProcessGroup {
             .collect()
     }
 
-    /// The byte string of rank `root`, on all ranks. `bytes` counts on `root` only.
+    /// Returns the byte string of rank `root`. On other ranks `bytes` is ignored.
     ///
     /// # Errors
-    /// When a peer is lost or late, or `root` is not a rank.
+    /// If a peer is lost or too slow, or `root` is not a rank.
     pub fn broadcast_bytes(&self, bytes: &[u8], root: usize) -> Result<Vec<u8>> {
         let tch = |error| {
             Error::from_tch(format!("broadcast of bytes on rank {} of {}", self.rank, self.world), &error)
@@ -227,11 +224,11 @@ impl ProcessGroup {
         bytes_of(&message, length as usize).map_err(tch)
     }
 
-    /// Waits until all ranks are here, but not longer than `timeout` (the
-    /// group's own when `None`).
+    /// Waits until all ranks have called this, for at most `timeout`, or the group's timeout if it is
+    /// `None`.
     ///
     /// # Errors
-    /// When a peer is lost or late.
+    /// If a peer is lost or too slow.
     pub fn barrier(&self, timeout: Option<Duration>) -> Result<()> {
         let timeout = ffi::milliseconds(timeout.unwrap_or(self.timeout));
         // SAFETY: the group is alive during the call.
@@ -239,11 +236,10 @@ impl ProcessGroup {
         ffi::check(status, || format!("barrier on rank {} of {}", self.rank, self.world))
     }
 
-    /// Fails unless the tensors have the same shapes on all ranks, which the
-    /// Reducer relies on.
+    /// Checks that the tensors have the same shapes on all ranks, which the Reducer relies on.
     ///
     /// # Errors
-    /// When they differ, or a peer is lost or late.
+    /// If the shapes differ, or a peer is lost or too slow.
     pub fn verify_shapes<T: Borrow<Tensor>>(&self, tensors: &[T]) -> Result<()> {
         let pointers = ffi::pointers(tensors);
         // SAFETY: group and tensors are alive during the call.
@@ -260,8 +256,8 @@ impl ProcessGroup {
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        // SAFETY: made by the shim, freed once. Reducers and autograd graphs
-        // share the C++ group by reference count.
+        // SAFETY: the shim allocated it, and this is the only place that frees it. Reducers and
+        // autograd graphs hold references of their own to the C++ group.
         unsafe { ffi::tchd_group_free(self.raw.as_ptr()) };
     }
 }

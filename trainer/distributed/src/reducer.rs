@@ -1,6 +1,5 @@
-//! The Reducer: averages gradients over the ranks, bucket by bucket, while
-//! backward still computes the others. It is the engine of PyTorch's
-//! `DistributedDataParallel`, not a copy of it.
+//! The Reducer averages gradients over the ranks, bucket by bucket, while the backward pass is still
+//! running. It is the engine of PyTorch's `DistributedDataParallel`, not a reimplementation.
 
 #![expect(unsafe_code, reason = "calls the shim's Reducer functions")]
 
@@ -14,39 +13,36 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ffi;
 use crate::process_group::ProcessGroup;
 
-/// Room for launches of one call; more buckets in one step do not occur: 25 MiB
-/// each would be 100 GB of gradients.
+/// The most launches that one call returns. With buckets of 25 MiB they are 100 GB of gradients.
 const MAX_LAUNCHES: usize = 4096;
 
-/// What happens to a bucket on its way to the other ranks.
+/// How a bucket is sent to the other ranks: PyTorch's communication hook.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CommHook {
-    /// It is sent as it was computed.
+    /// As it was computed.
     #[default]
     None,
-    /// It is sent as float16: half the bytes, less precision.
+    /// As float16, with half the bytes and less precision.
     Fp16Compress,
-    /// It is sent as it was computed, and [`Reducer::take_launches`] tells when.
+    /// As it was computed, and [`Reducer::take_launches`] returns when.
     Record,
 }
 
-/// How gradients are gathered into buckets.
+/// How gradients are grouped into buckets.
 #[derive(Clone, Copy, Debug)]
 pub struct ReducerOptions {
-    /// Size of a bucket, in bytes; 25 MiB, as in DistributedDataParallel.
+    /// Size of a bucket in bytes. The default is 25 MiB, as in DistributedDataParallel.
     pub bucket_bytes: usize,
-    /// Size of the first bucket to be sent, in bytes; 1 MiB, as in
+    /// Size in bytes of the first bucket that is sent. The default is 1 MiB, as in
     /// DistributedDataParallel, so that communication starts early.
     pub first_bucket_bytes: usize,
-    /// Search the graph of the outputs given to [`Reducer::prepare_backward`]
-    /// for parameters without a gradient. Without it each parameter must get
-    /// one in every step.
+    /// Search the graph of the loss for parameters that get no gradient in a step. Without this
+    /// option every parameter must get one in every step.
     pub find_unused_parameters: bool,
-    /// Let the gradients be views of the buckets, which saves a copy. Then set
-    /// them to zero in place ([`crate::foreach_zero`]), and ask for them anew
-    /// after each backward, since the buckets are rebuilt after the first step.
+    /// Make the gradients views of the buckets, which saves a copy. Then zero them in place, and do
+    /// not keep them between steps, because the buckets are rebuilt after the first step.
     pub gradient_as_bucket_view: bool,
-    /// What happens to a bucket on its way.
+    /// How buckets are sent.
     pub hook: CommHook,
 }
 
@@ -62,32 +58,31 @@ impl Default for ReducerOptions {
     }
 }
 
-/// Averages over the steps that the Reducer sampled: the first ten, then one in
-/// a hundred.
+/// Averages over the steps that the Reducer samples: the first ten, then one in a hundred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReducerStats {
-    /// How many buckets there are.
+    /// Number of buckets.
     pub buckets: usize,
-    /// Whether they were already ordered as gradients arrive.
+    /// Whether the buckets have been rebuilt in the order in which gradients are computed.
     pub rebuilt: bool,
-    /// From [`Reducer::prepare_forward`] to [`Reducer::prepare_backward`].
+    /// Time from [`Reducer::prepare_forward`] to [`Reducer::prepare_backward`].
     pub forward: Duration,
-    /// Computing gradients.
+    /// Time to compute the gradients.
     pub backward: Duration,
-    /// From the first bucket sent to the last one received.
+    /// Time from the first bucket sent to the last one received.
     pub communication: Duration,
-    /// How much of the communication lay within backward.
+    /// Part of the communication that overlapped with the backward pass.
     pub overlap: Duration,
 }
 
-/// One bucket whose all-reduce was started; see [`CommHook::Record`].
+/// The start of the all-reduce of one bucket; see [`CommHook::Record`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BucketLaunch {
-    /// Number of the bucket, from 0 in the order of sending.
+    /// Index of the bucket, in the order of sending.
     pub bucket: usize,
-    /// How many numbers it holds.
+    /// Number of elements in the bucket.
     pub elements: usize,
-    /// How many parameters had their gradient in this backward when it started.
+    /// Number of parameters whose gradient this backward pass had computed by then.
     pub gradients_ready: usize,
 }
 
@@ -95,36 +90,37 @@ pub struct BucketLaunch {
 ///
 /// A step is [`Self::prepare_forward`], the forward pass, [`Self::backward`].
 ///
-/// **No sync**: a plain `loss.f_backward()` without the two prepare calls
-/// accumulates this rank's own gradients and sends nothing. To accumulate over
-/// several batches do so for all but the last; the last one's [`Self::backward`]
-/// then averages the sums.
+/// **Gradient accumulation** (`no_sync` in PyTorch): a plain `loss.f_backward()` without the two
+/// prepare calls accumulates this rank's gradients and sends nothing. Do so for all batches except
+/// the last one, whose [`Self::backward`] then averages the sums.
 #[derive(Debug)]
 pub struct Reducer {
     raw: NonNull<ffi::Reducer>,
+    find_unused_parameters: bool,
     rank: usize,
     world: usize,
 }
 
 impl Reducer {
-    /// Watches `parameters`, given in the order in which the model registers
-    /// them, the same on all ranks. Their values must be the same too: see
-    /// [`ProcessGroup::broadcast`]. Fails if the shapes differ between ranks.
+    /// Takes the parameters in the order in which the model registers them. The order, the shapes
+    /// and the values must be the same on all ranks; [`ProcessGroup::broadcast`] makes the values so.
     ///
     /// # Errors
-    /// When a peer is lost or late, shapes differ, or a parameter is no leaf
+    /// If a peer is lost or too slow, the shapes differ between ranks, or a parameter is not a leaf
     /// that requires a gradient.
     pub fn new<T: Borrow<Tensor>>(
         group: &ProcessGroup,
         parameters: &[T],
         options: ReducerOptions,
     ) -> Result<Self> {
-        let action = "making the Reducer";
+        let action = "building the Reducer";
         if parameters.is_empty() {
-            return Err(Error::new(ErrorKind::Other, action, "there is no parameter"));
+            return Err(Error::new(ErrorKind::Other, action, "there are no parameters"));
         }
         if let Some(index) = parameters.iter().position(|parameter| !parameter.borrow().requires_grad()) {
-            let message = format!("parameter {index} requires no gradient; give only those that are trained");
+            let message = format!(
+                "parameter {index} does not require a gradient; pass only parameters that are trained"
+            );
             return Err(Error::new(ErrorKind::Other, action, message));
         }
         group.verify_shapes(parameters)?;
@@ -142,8 +138,8 @@ impl Reducer {
         };
         let pointers = ffi::pointers(parameters);
         let mut raw = ptr::null_mut();
-        // SAFETY: group, parameters and options are alive during the call; the
-        // C++ Reducer keeps its own references to group and parameters.
+        // SAFETY: group, parameters and options are alive during the call. The C++ Reducer keeps
+        // references of its own to group and parameters.
         let status = unsafe {
             ffi::tchd_reducer_new(
                 group.as_ptr(),
@@ -155,56 +151,69 @@ impl Reducer {
         };
         ffi::check(status, || format!("{action} on rank {} of {}", group.rank(), group.world()))?;
         let raw = NonNull::new(raw)
-            .ok_or_else(|| Error::new(ErrorKind::Other, action, "libtorch made no Reducer"))?;
-        Ok(Self { raw, rank: group.rank(), world: group.world() })
+            .ok_or_else(|| Error::new(ErrorKind::Other, action, "libtorch returned no Reducer"))?;
+        Ok(Self {
+            raw,
+            find_unused_parameters: options.find_unused_parameters,
+            rank: group.rank(),
+            world: group.world(),
+        })
     }
 
-    /// Must come before the forward pass of a step whose gradients are
-    /// averaged. Before the second such step it orders the buckets anew, which
-    /// talks to the other ranks.
+    /// Starts a step whose gradients are averaged. Call it before the forward pass. In the second
+    /// such step it rebuilds the buckets, which communicates with the other ranks.
     ///
     /// # Errors
-    /// When a peer is lost or late, or the last backward was not completed.
+    /// If a peer is lost or too slow, or the last backward pass is incomplete.
     pub fn prepare_forward(&mut self) -> Result<()> {
-        // SAFETY: the Reducer is alive and borrowed mutably.
+        // SAFETY: the Reducer is alive and mutably borrowed.
         let status = unsafe { ffi::tchd_reducer_prepare_forward(self.raw.as_ptr()) };
         ffi::check(status, || self.action("preparing the forward pass"))
     }
 
-    /// Must come right before the backward of a step whose gradients are
-    /// averaged. `outputs` may be empty unless unused parameters are searched.
+    /// Prepares a backward pass that averages the gradients. Call it right before the backward pass;
+    /// [`Self::backward`] does both.
+    ///
+    /// With `find_unused_parameters`, `outputs` are the tensors that the backward pass starts from:
+    /// a parameter outside their graph counts as unused. Without the option `outputs` may be empty.
     ///
     /// # Errors
-    /// When the last backward was not completed.
+    /// If the last backward pass is incomplete.
     pub fn prepare_backward<T: Borrow<Tensor>>(&mut self, outputs: &[T]) -> Result<()> {
+        // Invariant: c10d never searches a graph without outputs, where all parameters are unused.
+        if self.find_unused_parameters && outputs.is_empty() {
+            let message = "find_unused_parameters is set, so it needs the outputs of the backward pass";
+            return Err(Error::new(ErrorKind::Other, self.action("preparing the backward pass"), message));
+        }
         let pointers = ffi::pointers(outputs);
-        // SAFETY: the Reducer is alive and borrowed mutably, the outputs too.
+        // SAFETY: the Reducer is alive and mutably borrowed, and the outputs are alive.
         let status = unsafe {
             ffi::tchd_reducer_prepare_backward(self.raw.as_ptr(), pointers.as_ptr(), pointers.len())
         };
-        ffi::check(status, || self.action("preparing backward"))
+        ffi::check(status, || self.action("preparing the backward pass"))
     }
 
-    /// Computes the gradients of `loss` and averages them over the ranks:
-    /// [`Self::prepare_backward`] without outputs, then backward.
+    /// Computes the gradients of `loss` and averages them over the ranks.
     ///
     /// # Errors
-    /// [`ErrorKind::PeerLost`] within a moment when a rank's process ended,
-    /// [`ErrorKind::Timeout`] after the group's time-out when one hangs.
+    /// [`ErrorKind::PeerLost`] at once if the process of a rank has ended, and
+    /// [`ErrorKind::Timeout`] after the group's timeout if a rank hangs.
     pub fn backward(&mut self, loss: &Tensor) -> Result<()> {
-        self.prepare_backward::<Tensor>(&[])?;
-        loss.f_backward().map_err(|error| Error::from_tch(self.action("backward"), &error))
+        // Without the option c10d does not look at outputs.
+        let outputs = if self.find_unused_parameters { &[loss][..] } else { &[] };
+        self.prepare_backward(outputs)?;
+        loss.f_backward().map_err(|error| Error::from_tch(self.action("backward pass"), &error))
     }
 
-    /// How long the parts of a step took, on average.
+    /// The average duration of each part of a step.
     ///
     /// # Errors
-    /// When libtorch cannot tell.
+    /// If libtorch fails to compute the statistics.
     pub fn stats(&mut self) -> Result<ReducerStats> {
         let mut stats = ffi::ReducerStats::default();
-        // SAFETY: the Reducer is alive and borrowed mutably; `stats` is local.
+        // SAFETY: the Reducer is alive and mutably borrowed, and `stats` is local.
         let status = unsafe { ffi::tchd_reducer_stats(self.raw.as_ptr(), &raw mut stats) };
-        ffi::check(status, || self.action("asking for statistics"))?;
+        ffi::check(status, || self.action("reading statistics"))?;
         let time = |ns: i64| Duration::from_nanos(u64::try_from(ns).unwrap_or(0));
         Ok(ReducerStats {
             buckets: count(stats.buckets),
@@ -216,16 +225,16 @@ impl Reducer {
         })
     }
 
-    /// The buckets sent since the last call, in order; empty unless the hook is
+    /// The buckets sent since the last call, in order. Empty unless the hook is
     /// [`CommHook::Record`].
     ///
     /// # Errors
-    /// When libtorch cannot tell.
+    /// If there is not enough memory.
     pub fn take_launches(&mut self) -> Result<Vec<BucketLaunch>> {
         let mut launches = vec![ffi::BucketLaunch::default(); MAX_LAUNCHES];
         let mut length = 0;
-        // SAFETY: the Reducer is alive and borrowed mutably; the buffer holds
-        // as many launches as it is said to.
+        // SAFETY: the Reducer is alive and mutably borrowed. The buffer has room for the number of
+        // launches that is passed, and `length` is local.
         let status = unsafe {
             ffi::tchd_reducer_take_launches(
                 self.raw.as_ptr(),
@@ -234,7 +243,7 @@ impl Reducer {
                 &raw mut length,
             )
         };
-        ffi::check(status, || self.action("asking for launches"))?;
+        ffi::check(status, || self.action("reading launches"))?;
         let launch = |raw: &ffi::BucketLaunch| BucketLaunch {
             bucket: count(raw.bucket),
             elements: count(raw.elements),
@@ -243,7 +252,7 @@ impl Reducer {
         Ok(launches[..length].iter().map(launch).collect())
     }
 
-    /// What an error says was being done.
+    /// The action that an error names.
     fn action(&self, what: &str) -> String {
         format!("{what} on rank {} of {}", self.rank, self.world)
     }
@@ -251,13 +260,13 @@ impl Reducer {
 
 impl Drop for Reducer {
     fn drop(&mut self) {
-        // SAFETY: made by the shim, freed once; it takes its hooks off the
-        // parameters, which live on.
+        // SAFETY: the shim allocated it, and this is the only place that frees it. Its destructor
+        // removes its hooks from the parameters, of which it holds references.
         unsafe { ffi::tchd_reducer_free(self.raw.as_ptr()) };
     }
 }
 
-/// A count that C++ gives as a signed number.
+/// A count, which C++ returns as a signed number.
 fn count(number: i64) -> usize {
     usize::try_from(number).unwrap_or(0)
 }

@@ -1,6 +1,5 @@
-//! Batch normalisation in training mode over the batches of all ranks: the
-//! result is that of one process with the whole batch, also when the ranks'
-//! shares differ in size.
+//! Batch normalization in training mode over the batches of all ranks. The result is the same as in
+//! one process with the whole batch, even if the ranks' shares differ in size.
 
 #![expect(unsafe_code, reason = "calls the shim's sync_batch_norm")]
 
@@ -12,7 +11,7 @@ use crate::error::Result;
 use crate::ffi;
 use crate::process_group::ProcessGroup;
 
-/// Running statistics, updated in place, each of shape (C).
+/// Running statistics of shape (C), which are updated in place.
 #[derive(Clone, Copy, Debug)]
 pub struct RunningStats<'a> {
     /// Running mean.
@@ -21,18 +20,18 @@ pub struct RunningStats<'a> {
     pub var: &'a Tensor,
 }
 
-/// Normalises `input` (N, C, …) per channel with the mean and variance over all
-/// ranks, then scales by `weight` and shifts by `bias` (both of shape (C)).
+/// Normalizes `input` (N, C, …) per channel with the mean and variance over all ranks, then scales
+/// by `weight` and shifts by `bias` (both of shape (C)).
 ///
-/// The gradient of the input takes all ranks into account. Those of weight and
-/// bias are this rank's own share: the Reducer averages them, or their sum over
-/// the ranks is that of the whole batch. `momentum` is the weight of the new
-/// statistics, as in PyTorch. Half precision inputs are normalised in float32.
+/// The gradient of the input takes all ranks into account. The gradients of weight and bias are this
+/// rank's share; their sum over the ranks is the gradient of the whole batch. `momentum` is the
+/// weight of the new statistics, as in PyTorch. Half-precision inputs are normalized in float32.
 ///
-/// All ranks must call it in the same order, and run the backward of all calls.
+/// All ranks must make the calls in the same order and run the backward pass of each.
 ///
 /// # Errors
-/// When a peer is lost or late, or the shapes do not fit.
+/// If a peer is lost or too slow, the shapes do not fit, or the ranks together have fewer than two
+/// values per channel, which have no variance.
 pub fn sync_batch_norm(
     group: &ProcessGroup,
     input: &Tensor,
@@ -46,8 +45,8 @@ pub fn sync_batch_norm(
         (ffi::pointer(running.mean), ffi::pointer(running.var))
     });
     let mut output = ptr::null_mut();
-    // SAFETY: group and tensors are alive during the call; the graph keeps its
-    // own references. Null running statistics mean that there are none.
+    // SAFETY: group and tensors are alive during the call, and the graph keeps references of its
+    // own. Null running statistics mean that there are none.
     let status = unsafe {
         ffi::tchd_sync_batch_norm(
             group.as_ptr(),
@@ -62,6 +61,6 @@ pub fn sync_batch_norm(
         )
     };
     ffi::check(status, || format!("sync_batch_norm on rank {} of {}", group.rank(), group.world()))?;
-    // SAFETY: on success the shim made a new tensor that is ours.
+    // SAFETY: on success the shim allocated a tensor handle, and we are its only owner.
     Ok(unsafe { Tensor::from_ptr(output.cast()) })
 }

@@ -1,10 +1,6 @@
-//! What a rank sees when its peer dies, hangs or never comes.
+//! The errors of a rank whose peer dies, hangs or never joins.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a test fails by panicking and says what it skips"
-)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a rank reports to its test on stdout")]
 
 #[allow(dead_code, reason = "each test binary uses a part of it")]
 mod common;
@@ -17,7 +13,7 @@ use common::{FLOAT, join, rank, start, wait_at_most};
 use tch::{Kind, Tensor};
 use tch_distributed::{ErrorKind, GlooOptions, ProcessGroup, Reducer, ReducerOptions, TcpStore};
 
-/// Trains until something fails, and says on standard output what and when.
+/// Trains until a call fails, and prints the error and how long the call took.
 fn train_until_failure(timeout: Duration) {
     let (_store, group) = join(timeout);
     let weight = Tensor::ones([64, 64], FLOAT).set_requires_grad(true);
@@ -36,21 +32,22 @@ fn train_until_failure(timeout: Duration) {
             println!("\nRUNNING");
         }
     }
-    // Nothing may hang when the group of a broken run is taken down.
+    // Dropping a broken group must not hang.
     drop(reducer);
     drop(group);
     println!("\nDROPPED");
 }
 
-/// Starts both ranks, does `harm` to rank 1's process once both train, and
-/// returns the kind and the time that rank 0 reported.
-fn survivor_of(test: &str, harm: &str, limit: Duration) -> (String, u64, String) {
-    let [mut survivor, mut victim] = start(test);
+/// Starts two ranks, sends `signal` to rank 1 once both train, and returns the kind, the duration in
+/// milliseconds and the message that rank 0 printed.
+fn survivor_of(test: &str, signal: &str, limit: Duration) -> (String, u64, String) {
+    let mut ranks = start(test, 2);
+    let (mut victim, mut survivor) = (ranks.pop().unwrap(), ranks.pop().unwrap());
     let mut output = BufReader::new(survivor.stdout.take().unwrap());
     let mut victim_output = BufReader::new(victim.stdout.take().unwrap());
     wait_for_line(&mut output, "RUNNING");
     wait_for_line(&mut victim_output, "RUNNING");
-    let kill = Command::new("kill").args([harm, &victim.id().to_string()]).status().unwrap();
+    let kill = Command::new("kill").args([signal, &victim.id().to_string()]).status().unwrap();
     assert!(kill.success());
     let status = wait_at_most(&mut survivor, limit);
     victim.kill().unwrap();
@@ -60,8 +57,8 @@ fn survivor_of(test: &str, harm: &str, limit: Duration) -> (String, u64, String)
     assert!(status.is_some_and(|status| status.success()), "{status:?} {rest}");
     assert!(rest.contains("DROPPED"), "{rest}");
     let line = rest.lines().find_map(|line| line.strip_prefix("FAILED ")).expect(&rest);
-    let mut words = line.splitn(3, ' ');
-    let mut next = || words.next().unwrap().to_owned();
+    let mut fields = line.splitn(3, ' ');
+    let mut next = || fields.next().unwrap().to_owned();
     (next(), next().parse().unwrap(), next())
 }
 
@@ -89,18 +86,21 @@ fn a_killed_rank_is_a_lost_peer_at_once() {
 }
 
 #[test]
-fn a_stopped_rank_is_a_timeout_at_the_groups_limit() {
+fn a_stopped_rank_is_a_timeout_at_the_limit_of_the_group() {
     if rank().is_some() {
         return train_until_failure(Duration::from_secs(3));
     }
-    let (kind, milliseconds, message) =
-        survivor_of("a_stopped_rank_is_a_timeout_at_the_groups_limit", "-STOP", Duration::from_secs(30));
+    let (kind, milliseconds, message) = survivor_of(
+        "a_stopped_rank_is_a_timeout_at_the_limit_of_the_group",
+        "-STOP",
+        Duration::from_secs(30),
+    );
     assert_eq!(kind, "Timeout", "{message}");
     assert!((2500..10_000).contains(&milliseconds), "{milliseconds} ms");
 }
 
 #[test]
-fn a_rank_that_never_comes_is_a_timeout() {
+fn a_rank_that_never_joins_is_a_timeout() {
     let store = TcpStore::bind(([127, 0, 0, 1], 0).into(), Duration::from_secs(2)).unwrap();
     let options = GlooOptions { timeout: Duration::from_secs(2), ..GlooOptions::default() };
     let start = Instant::now();

@@ -1,10 +1,6 @@
-//! The Reducer on two real processes, against gradients of one process.
+//! The Reducer on two processes, compared with gradients computed in one process.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a test fails by panicking and says what it skips"
-)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[allow(dead_code, reason = "each test binary uses a part of it")]
 mod common;
@@ -13,7 +9,7 @@ use common::{FLOAT, difference, on_two_ranks};
 use tch::{Device, Kind, Tensor, nn, nn::ModuleT};
 use tch_distributed::{CommHook, ProcessGroup, Reducer, ReducerOptions};
 
-/// Small buckets, so that a small net has several.
+/// Buckets so small that a small model has several.
 const SMALL: ReducerOptions = ReducerOptions {
     bucket_bytes: 16 << 10,
     first_bucket_bytes: 8 << 10,
@@ -27,7 +23,7 @@ struct Net {
     parameters: Vec<Tensor>,
 }
 
-/// Three convolutions with batch normalisation, then a linear layer.
+/// Three convolutions with batch normalization, then a linear layer.
 fn net(seed: i64) -> Net {
     tch::manual_seed(seed);
     let store = nn::VarStore::new(Device::Cpu);
@@ -60,7 +56,7 @@ impl Net {
         self.layers.forward_t(&images, true).cross_entropy_for_logits(&classes)
     }
 
-    /// Gradients of one rank's loss, computed here alone.
+    /// The gradients of one rank's loss, computed in this process.
     fn own_gradients(&self, rank: usize, step: i64) -> Vec<Tensor> {
         Tensor::run_backward(&[self.loss(rank, step)], &self.parameters, false, false)
     }
@@ -81,13 +77,13 @@ fn largest_difference(a: &[Tensor], b: &[Tensor]) -> f64 {
     a.iter().zip(b).map(|(a, b)| difference(a, b)).fold(0.0, f64::max)
 }
 
-/// The mean over both ranks, computed in this process.
+/// The mean of the gradients of both ranks, computed in this process.
 fn mean(net: &Net, step: i64) -> Vec<Tensor> {
     let (a, b) = (net.own_gradients(0, step), net.own_gradients(1, step));
     a.iter().zip(&b).map(|(a, b)| (a + b) / 2.0).collect()
 }
 
-/// Ranks start from different weights; those of rank 0 count.
+/// A model that starts with other weights on each rank and then gets those of rank 0.
 fn same_net(group: &ProcessGroup) -> Net {
     let net = net(5 + group.rank() as i64);
     group.broadcast(&net.parameters, 0).unwrap();
@@ -108,7 +104,7 @@ fn gradients_are_the_mean(group: &ProcessGroup, options: ReducerOptions, toleran
         reducer.backward(&net.loss(group.rank(), step)).unwrap();
         let got = net.gradients();
         assert!(largest_difference(&got, &want) <= tolerance, "{}", largest_difference(&got, &want));
-        // This test can fail: one rank's own gradients are something else.
+        // Control: the gradients of one rank alone differ.
         assert!(largest_difference(&got, &own) > 1e-4);
         tch::no_grad(|| {
             for (parameter, gradient) in net.parameters.iter().zip(&got) {
@@ -129,15 +125,15 @@ fn gradients_are_the_mean_over_the_ranks() {
 }
 
 #[test]
-fn float16_on_the_wire_costs_precision_only() {
-    on_two_ranks("float16_on_the_wire_costs_precision_only", |group| {
+fn float16_compression_only_loses_precision() {
+    on_two_ranks("float16_compression_only_loses_precision", |group| {
         gradients_are_the_mean(group, ReducerOptions { hook: CommHook::Fp16Compress, ..SMALL }, 1e-3);
     });
 }
 
 #[test]
-fn a_backward_that_was_not_prepared_stays_local() {
-    on_two_ranks("a_backward_that_was_not_prepared_stays_local", |group| {
+fn a_backward_pass_without_prepare_stays_local() {
+    on_two_ranks("a_backward_pass_without_prepare_stays_local", |group| {
         let net = same_net(group);
         let (own, others) = (net.own_gradients(group.rank(), 0), mean(&net, 0));
         let _reducer = Reducer::new(group, &net.parameters, SMALL).unwrap();
@@ -162,8 +158,8 @@ fn accumulated_gradients_are_averaged_with_the_last_batch() {
 }
 
 #[test]
-fn buckets_are_sent_while_backward_still_runs() {
-    on_two_ranks("buckets_are_sent_while_backward_still_runs", |group| {
+fn buckets_are_sent_while_the_backward_pass_runs() {
+    on_two_ranks("buckets_are_sent_while_the_backward_pass_runs", |group| {
         let net = same_net(group);
         let mut reducer =
             Reducer::new(group, &net.parameters, ReducerOptions { hook: CommHook::Record, ..SMALL }).unwrap();
@@ -186,14 +182,43 @@ fn buckets_are_sent_while_backward_still_runs() {
 }
 
 #[test]
+fn unused_parameters_are_found_in_the_graph_of_the_loss() {
+    on_two_ranks("unused_parameters_are_found_in_the_graph_of_the_loss", |group| {
+        let parameter = || Tensor::ones([3], FLOAT).set_requires_grad(true);
+        let (used, used_on_rank_1, unused) = (parameter(), parameter(), parameter());
+        let all = [&used, &used_on_rank_1, &unused];
+        let options = ReducerOptions { find_unused_parameters: true, ..SMALL };
+        let mut reducer = Reducer::new(group, &all, options).unwrap();
+        for _ in 0..3 {
+            for parameter in all {
+                if parameter.grad().defined() {
+                    let _ = parameter.grad().zero_();
+                }
+            }
+            reducer.prepare_forward().unwrap();
+            let mut loss = used.sum(Kind::Float) * (group.rank() as f64 + 1.0);
+            if group.rank() == 1 {
+                loss += used_on_rank_1.sum(Kind::Float) * 8.0;
+            }
+            reducer.backward(&loss).unwrap();
+            assert_eq!(Vec::<f32>::try_from(used.grad()).unwrap(), [1.5; 3]);
+            assert_eq!(Vec::<f32>::try_from(used_on_rank_1.grad()).unwrap(), [4.0; 3]);
+            assert!(!unused.grad().defined() || unused.grad().abs().max().double_value(&[]) == 0.0);
+        }
+        let error = reducer.prepare_backward::<Tensor>(&[]).unwrap_err();
+        assert!(error.message().contains("needs the outputs of the backward pass"), "{error}");
+    });
+}
+
+#[test]
 fn wrong_use_is_refused() {
     on_two_ranks("wrong_use_is_refused", |group| {
         let frozen = Tensor::zeros([2], FLOAT);
         let error = Reducer::new(group, &[frozen], SMALL).unwrap_err();
-        assert!(error.to_string().contains("parameter 0 requires no gradient"), "{error}");
+        assert!(error.to_string().contains("parameter 0 does not require a gradient"), "{error}");
         assert!(Reducer::new::<Tensor>(group, &[], SMALL).is_err());
 
-        // A parameter without a gradient is named in the step after.
+        // A parameter without a gradient is reported in the next step.
         let used = Tensor::ones([2], FLOAT).set_requires_grad(true);
         let unused = Tensor::ones([2], FLOAT).set_requires_grad(true);
         let mut reducer = Reducer::new(group, &[&used, &unused], SMALL).unwrap();

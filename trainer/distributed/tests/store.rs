@@ -1,10 +1,6 @@
-//! The store by itself: keys, sockets handed in, and servers that do not answer.
+//! The store alone: keys, sockets that are passed in, and servers that do not respond.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a test fails by panicking and says what it skips"
-)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
@@ -15,7 +11,7 @@ const LOOPBACK: Ipv4Addr = Ipv4Addr::LOCALHOST;
 const SHORT: Duration = Duration::from_secs(2);
 
 #[test]
-fn keys_are_seen_by_all_clients() {
+fn all_clients_see_a_key() {
     let master = TcpStore::bind((LOOPBACK, 0).into(), SHORT).unwrap();
     let client = TcpStore::client("127.0.0.1", master.port(), SHORT).unwrap();
     client.set("key", b"value\0with NUL").unwrap();
@@ -28,7 +24,7 @@ fn keys_are_seen_by_all_clients() {
 }
 
 #[test]
-fn a_key_that_nobody_sets_is_a_timeout() {
+fn a_key_that_no_rank_sets_is_a_timeout() {
     let store = TcpStore::bind((LOOPBACK, 0).into(), Duration::from_secs(60)).unwrap();
     let start = Instant::now();
     let error = store.wait(&["never"], Duration::from_millis(300)).unwrap_err();
@@ -38,10 +34,10 @@ fn a_key_that_nobody_sets_is_a_timeout() {
 }
 
 #[test]
-fn a_socket_bound_earlier_is_served() {
+fn a_socket_that_is_already_bound_is_served() {
     let listener = TcpListener::bind((LOOPBACK, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
-    // This client comes before there is a store, and is served all the same.
+    // This client connects before the store exists.
     let client = std::thread::spawn(move || {
         let store = TcpStore::client("127.0.0.1", port, Duration::from_secs(20)).unwrap();
         store.get("key").unwrap()
@@ -52,7 +48,7 @@ fn a_socket_bound_earlier_is_served() {
     store.set("key", b"here").unwrap();
     assert_eq!(client.join().unwrap(), b"here");
     drop(store);
-    // The server closes the socket that it was given.
+    // The server closes its socket.
     let gone = (0..100).any(|_| {
         std::thread::sleep(Duration::from_millis(20));
         TcpStream::connect((LOOPBACK, port)).is_err()
@@ -61,26 +57,25 @@ fn a_socket_bound_earlier_is_served() {
 }
 
 #[test]
-fn nothing_that_listens_is_a_timeout_in_time() {
+fn a_port_without_listener_is_a_timeout() {
     let port = TcpListener::bind((LOOPBACK, 0)).unwrap().local_addr().unwrap().port();
     let start = Instant::now();
     let error = TcpStore::client("127.0.0.1", port, SHORT).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
-    assert!(error.to_string().contains("nothing answered within 2.0 s"), "{error}");
+    assert!(error.to_string().contains("no store responded within 2.0 s"), "{error}");
     assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
 }
 
 #[test]
-fn a_listener_that_never_answers_is_a_timeout() {
+fn a_listener_that_never_responds_is_a_timeout() {
     let listener = TcpListener::bind((LOOPBACK, 0)).unwrap();
     let start = Instant::now();
     let error = TcpStore::client("127.0.0.1", listener.local_addr().unwrap().port(), SHORT).unwrap_err();
-    println!("{:?} {error}", start.elapsed());
     assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
 }
 
-/// c10d has no authentication, so nothing may listen beyond this machine.
+/// c10d has no authentication, so nothing may listen on other interfaces.
 #[test]
 #[cfg(target_os = "linux")]
 fn store_and_gloo_listen_on_loopback_only() {

@@ -1,15 +1,11 @@
-//! SyncBatchNorm on two processes against one process with the whole batch.
+//! SyncBatchNorm on two processes, compared with one process that has the whole batch.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a test fails by panicking and says what it skips"
-)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[allow(dead_code, reason = "each test binary uses a part of it")]
 mod common;
 
-use common::{FLOAT, difference, on_two_ranks, on_two_ranks_with_store};
+use common::{FLOAT, difference, on_ranks, on_two_ranks};
 use tch::{Kind, Tensor};
 use tch_distributed::{GlooOptions, ProcessGroup, RunningStats, sync_batch_norm};
 
@@ -17,7 +13,7 @@ use tch_distributed::{GlooOptions, ProcessGroup, RunningStats, sync_batch_norm};
 fn unequal_shares_give_the_result_of_the_whole_batch() {
     on_two_ranks("unequal_shares_give_the_result_of_the_whole_batch", |group| {
         tch::manual_seed(9);
-        // A mean far from 0, where a careless variance cancels.
+        // The mean is far from 0, where a naive variance loses its digits.
         let input = Tensor::randn([8, 5, 6, 7], FLOAT) * 3 + 100;
         let outer = Tensor::randn([8, 5, 6, 7], FLOAT);
         let weight = Tensor::randn([5], FLOAT).set_requires_grad(true);
@@ -51,14 +47,14 @@ fn unequal_shares_give_the_result_of_the_whole_batch() {
         assert!(difference(&bias_gradient, &whole_gradients[2]) < 1e-4);
         assert!(difference(&mean, &whole_mean) < 1e-5);
         assert!(difference(&var, &whole_var) < 1e-5);
-        // This test can fail: batch normalisation of the share alone is something else.
+        // Control: batch normalization of this rank's share alone differs.
         assert!(difference(&batch_norm(&x, None), &share(&whole)) > 1e-3);
     });
 }
 
 #[test]
-fn a_rank_without_images_takes_part() {
-    on_two_ranks("a_rank_without_images_takes_part", |group| {
+fn a_rank_without_samples_takes_part() {
+    on_two_ranks("a_rank_without_samples_takes_part", |group| {
         tch::manual_seed(2);
         let whole = Tensor::randn([4, 3, 2, 2], FLOAT);
         let (weight, bias) = (Tensor::ones([3], FLOAT), Tensor::zeros([3], FLOAT));
@@ -75,7 +71,7 @@ fn a_rank_without_images_takes_part() {
 
 #[test]
 fn the_graph_keeps_the_group_alive() {
-    on_two_ranks_with_store("the_graph_keeps_the_group_alive", |store, first| {
+    on_ranks("the_graph_keeps_the_group_alive", 2, |store, first| {
         let options = GlooOptions { name: "second".to_owned(), ..GlooOptions::default() };
         let group = ProcessGroup::gloo(store, first.rank(), 2, &options).unwrap();
         let weight = Tensor::ones([1], FLOAT).set_requires_grad(true);
@@ -83,10 +79,33 @@ fn the_graph_keeps_the_group_alive() {
         let x = Tensor::from_slice(&[1f32, 5.0]).view([2, 1]) * (group.rank() as f64 + 1.0);
         let y = sync_batch_norm(&group, &x, &weight, &bias, None, 0.1, 1e-5).unwrap();
         drop(group);
-        // Its backward is a collective of the second group.
+        // The backward pass is a collective of the second group.
         (&y * &y * &y).sum(Kind::Float).backward();
         let want = (&y * &y * &y).sum(Kind::Float) * 3;
         assert!(difference(&weight.grad(), &want.view([1])) < 1e-4);
+    });
+}
+
+#[test]
+fn a_single_value_per_channel_is_refused() {
+    on_two_ranks("a_single_value_per_channel_is_refused", |group| {
+        let (weight, bias) = (Tensor::ones([3], FLOAT), Tensor::zeros([3], FLOAT));
+        let (mean, var) = (Tensor::zeros([3], FLOAT), Tensor::ones([3], FLOAT));
+        let call = |batch: i64| {
+            let running = RunningStats { mean: &mean, var: &var };
+            let input = Tensor::ones([batch, 3], FLOAT);
+            sync_batch_norm(group, &input, &weight, &bias, Some(running), 0.1, 1e-5)
+        };
+        // One value in total, then none. Every rank gets the error.
+        for batch in [1 - group.rank() as i64, 0] {
+            let error = call(batch).unwrap_err();
+            assert!(error.to_string().contains("needs more than 1 value per channel"), "{error}");
+        }
+        assert_eq!(Vec::<f32>::try_from(&var).unwrap(), [1.0; 3]);
+        // One value on each rank is enough.
+        let output = call(1).unwrap();
+        assert!(output.isfinite().all().int64_value(&[]) == 1);
+        assert!(var.isfinite().all().int64_value(&[]) == 1);
     });
 }
 

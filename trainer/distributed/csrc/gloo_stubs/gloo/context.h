@@ -3,7 +3,7 @@
 #include <chrono>
 
 namespace gloo {
-// Never made here; ProcessGroupGloo::setTimeout calls the real one.
+// Created only inside libtorch_cpu.
 class Context {
  public:
   void setTimeout(std::chrono::milliseconds);

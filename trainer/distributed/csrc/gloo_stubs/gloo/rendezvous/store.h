@@ -5,7 +5,7 @@
 #include <vector>
 
 namespace gloo::rendezvous {
-// Base of ProcessGroupGloo::GlooStore, which is made inside libtorch_cpu only.
+// Base of ProcessGroupGloo::GlooStore, which is created only inside libtorch_cpu.
 class Store {
  public:
   virtual ~Store();
