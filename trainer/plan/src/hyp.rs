@@ -1,15 +1,16 @@
-//! Hyper-parameters: YOLOv5's yaml files (spec §5) as one typed value, the built-in presets, and
-//! the reading of a user's own file.
+//! Hyperparameters: YOLOv5's yaml files (spec §5) as one type, the built-in presets, and the reader
+//! of a user's own file.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use yolo_base::format;
 
 use crate::error::PlanError;
 use crate::yaml::{self, show};
 
-/// The hyper-parameters of a run, named as in YOLOv5's yaml.
+/// The hyperparameters of a run, named as in YOLOv5's yaml.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "each field is the key of the same name, spec §5")]
 pub struct HyperParameters {
@@ -42,16 +43,16 @@ pub struct HyperParameters {
     pub mosaic: f64,
     pub mixup: f64,
     pub copy_paste: f64,
-    /// Anchors a level, overriding the model's; `None` keeps the model's.
+    /// Anchors per level, replacing the model's. `None` keeps the model's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anchors: Option<f64>,
 }
 
-/// Keys that YOLOv5's files may leave out, with the values that then hold.
+/// Keys that a file may omit, with their defaults.
 const OPTIONAL: [(&str, f64); 1] = [("copy_paste", 0.0)];
 
-/// The required keys with the range of each; YOLOv5 itself checks nothing, so these are the
-/// values with which the arithmetic has a meaning.
+/// The keys with their ranges. YOLOv5 checks no values; these are the ranges in which they make
+/// sense.
 const KEYS: [(&str, f64, f64); 28] = [
     ("lr0", 0.0, 10.0),
     ("lrf", 0.0, 100.0),
@@ -83,30 +84,30 @@ const KEYS: [(&str, f64, f64); 28] = [
     ("copy_paste", 0.0, 1.0),
 ];
 
-/// The names of the presets, as [`HyperParameters::load`] takes them.
+/// The names of the presets for [`HyperParameters::load`].
 pub const PRESETS: [&str; 7] = ["low", "med", "high", "no-augmentation", "objects365", "voc", "shapes"];
 
 impl HyperParameters {
-    /// A preset by our name (`low`) or by that of YOLOv5's file (`hyp.scratch-low.yaml`), or a
-    /// user's yaml file.
+    /// Loads a yaml file or a preset, by its name (`low`) or that of YOLOv5's file
+    /// (`hyp.scratch-low.yaml`).
     ///
     /// # Errors
-    /// When it is neither, or the file lacks a key, has an unknown one, or a value out of range.
+    /// If it is neither, or the file lacks a key, has an unknown one, or has a value out of range.
     pub fn load(name_or_path: &str) -> Result<Self, PlanError> {
         let path = Path::new(name_or_path);
         if path.is_file() {
-            let value = yaml::read(path, "file of hyper-parameters")?;
-            return Self::from_value(&value, &format!("the hyper-parameters {name_or_path}"));
+            let value = yaml::read(path, "hyperparameter file")?;
+            return Self::from_value(&value, &format!("hyperparameter file {name_or_path}"));
         }
         Self::preset(name_or_path).ok_or_else(|| {
             PlanError::new(format!(
-                "there are no hyper-parameters {name_or_path}: it is neither a file nor the name of a preset"
+                "there are no hyperparameters {name_or_path}: it is neither a file nor the name of a preset"
             ))
             .with_hint(format!("the presets are {}", PRESETS.join(", ")))
         })
     }
 
-    /// A preset by name; `None` for any other name.
+    /// The preset of this name, if there is one.
     pub fn preset(name: &str) -> Option<Self> {
         let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
         let name = name.trim_end_matches(".yaml").trim_start_matches("hyp.").trim_start_matches("scratch-");
@@ -165,9 +166,9 @@ impl HyperParameters {
         }
     }
 
-    /// For the built-in data set `shapes`, whose images are few and small. The gains make up for
-    /// what the loss takes off at 160 px and 5 classes (spec §4: objectness by 16, class by 16), and
-    /// the learning rate is AdamW's. Measured: mAP50 0.81 to 0.85 after 20 epochs.
+    /// For the built-in data set `shapes`, whose images are few and small. The loss divides the
+    /// objectness gain and the class gain by 16 at 160 px and 5 classes (spec §4), so they are
+    /// higher here. The learning rate is for AdamW. Measured: mAP50 0.81 to 0.85 after 20 epochs.
     pub fn shapes() -> Self {
         Self {
             lr0: 0.003,
@@ -252,11 +253,11 @@ impl HyperParameters {
         }
     }
 
-    /// Reads the keys of a yaml; `source` names it in messages.
+    /// Reads the keys of a yaml. `source` names the file in messages.
     fn from_value(value: &Value, source: &str) -> Result<Self, PlanError> {
         let Value::Object(given) = value else {
             return Err(PlanError::new(format!(
-                "{source}: this is {}, not a table of key: number",
+                "{source} must be a table of `key: number`, not {}",
                 show(value)
             )));
         };
@@ -266,10 +267,10 @@ impl HyperParameters {
             let (low, high) = match (key.as_str(), range) {
                 ("anchors", _) => (0.0, 64.0),
                 (_, Some(range)) => range,
-                // Written by YOLOv5 itself into the hyp.yaml of a run.
+                // YOLOv5 writes this key into the hyp.yaml of a run.
                 ("label_smoothing", None) => continue,
                 _ => {
-                    return Err(PlanError::new(format!("{source}: there is no hyper-parameter {key}"))
+                    return Err(PlanError::new(format!("{source}: there is no hyperparameter {key}"))
                         .with_hint(format!(
                             "the keys are {}, anchors",
                             KEYS.map(|(key, ..)| key).join(", ")
@@ -281,15 +282,16 @@ impl HyperParameters {
             }
             let number = match value {
                 Value::Number(number) => number.as_f64(),
-                // Python's YAML takes 1e-3 for text; a number in quotes is meant as one, too.
+                // Python's YAML reads 1e-3 as a string, so such strings are numbers here too.
                 Value::String(text) => text.trim().parse().ok().filter(|number: &f64| number.is_finite()),
                 _ => None,
             };
-            let number = number
-                .ok_or_else(|| PlanError::new(format!("{source}: {key} is {}, not a number", show(value))))?;
+            let number = number.ok_or_else(|| {
+                PlanError::new(format!("{source}: {key} is {}; it must be a number", show(value)))
+            })?;
             if !(low..=high).contains(&number) {
                 return Err(PlanError::new(format!(
-                    "{source}: {key} is {number}, but must be from {low} to {high}"
+                    "{source}: {key} is {number}; it must be from {low} to {high}"
                 )));
             }
             checked.insert(key.clone(), Value::from(number));
@@ -300,15 +302,15 @@ impl HyperParameters {
         let missing: Vec<&str> =
             KEYS.map(|(key, ..)| key).into_iter().filter(|key| !checked.contains_key(*key)).collect();
         if !missing.is_empty() {
-            let what = if missing.len() == 1 { "the key" } else { "the keys" };
-            return Err(PlanError::new(format!("{source}: {what} {} is missing", missing.join(", ")))
-                .with_hint(
-                    "start from a copy of a complete file, for example the hyp.yaml of an earlier run",
-                ));
+            let (noun, verb) = if missing.len() == 1 { ("key", "is") } else { ("keys", "are") };
+            let keys = format::list(&missing);
+            return Err(PlanError::new(format!("{source}: the {noun} {keys} {verb} missing")).with_hint(
+                "start from a copy of a complete file, for example the hyp.yaml of an earlier run",
+            ));
         }
         let mut hyp: Self = serde_json::from_value(Value::Object(checked))
             .map_err(|error| PlanError::new(format!("{source}: {error}")))?;
-        // Below one anchor YOLOv5 keeps the model's own.
+        // Below one anchor, YOLOv5 keeps the model's.
         hyp.anchors = hyp.anchors.filter(|anchors| anchors.round_ties_even() >= 1.0);
         Ok(hyp)
     }
@@ -323,11 +325,11 @@ mod tests {
     fn file_with(change: impl Fn(&mut serde_json::Map<String, Value>)) -> Result<HyperParameters, PlanError> {
         let mut value = serde_json::to_value(HyperParameters::low()).unwrap();
         change(value.as_object_mut().unwrap());
-        HyperParameters::from_value(&value, "the hyper-parameters my.yaml")
+        HyperParameters::from_value(&value, "hyperparameter file my.yaml")
     }
 
     #[test]
-    fn presets_have_our_names_and_those_of_yolov5() {
+    fn presets_go_by_short_names_and_by_those_of_yolov5() {
         for name in PRESETS {
             assert!(HyperParameters::preset(name).is_some(), "{name}");
         }
@@ -342,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn every_preset_would_pass_as_a_users_file() {
+    fn presets_are_valid_files() {
         for name in PRESETS {
             let preset = HyperParameters::preset(name).unwrap();
             let value = serde_json::to_value(&preset).unwrap();
@@ -351,15 +353,17 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_file_is_named_with_its_key() {
+    fn errors_name_the_file_and_the_key() {
         let message = |result: Result<HyperParameters, PlanError>| result.unwrap_err().to_string();
         let unknown = file_with(|yaml| drop(yaml.insert("lr1".into(), json!(1))));
-        assert_eq!(message(unknown), "the hyper-parameters my.yaml: there is no hyper-parameter lr1");
+        assert_eq!(message(unknown), "hyperparameter file my.yaml: there is no hyperparameter lr1");
         let missing = file_with(|yaml| drop(yaml.shift_remove("box")));
-        assert_eq!(message(missing), "the hyper-parameters my.yaml: the key box is missing");
+        assert_eq!(message(missing), "hyperparameter file my.yaml: the key box is missing");
+        let missing = file_with(|yaml| yaml.retain(|key, _| !matches!(key.as_str(), "lr0" | "lrf")));
+        assert_eq!(message(missing), "hyperparameter file my.yaml: the keys lr0 and lrf are missing");
         let word = file_with(|yaml| drop(yaml.insert("lr0".into(), json!("fast"))));
-        assert_eq!(message(word), "the hyper-parameters my.yaml: lr0 is \"fast\", not a number");
+        assert_eq!(message(word), "hyperparameter file my.yaml: lr0 is \"fast\"; it must be a number");
         let large = file_with(|yaml| drop(yaml.insert("mosaic".into(), json!(2))));
-        assert_eq!(message(large), "the hyper-parameters my.yaml: mosaic is 2, but must be from 0 to 1");
+        assert_eq!(message(large), "hyperparameter file my.yaml: mosaic is 2; it must be from 0 to 1");
     }
 }

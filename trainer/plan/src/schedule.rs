@@ -1,9 +1,9 @@
 //! Learning rate, momentum and accumulation over a run, as pure functions of the step (spec §6).
-//! Nothing here knows an optimizer; the trainer sets what these functions return.
+//! The trainer applies what they return to the optimizer.
 
 use crate::hyp::HyperParameters;
 
-/// The shortest warm-up, in steps (spec §6).
+/// The shortest warmup, in steps (spec §6).
 const MIN_WARMUP_STEPS: f64 = 100.0;
 
 /// Batches whose gradients are summed into one optimizer step: `max(round(nbs / batch), 1)`.
@@ -11,13 +11,13 @@ pub fn accumulate(nominal_batch: usize, batch: usize) -> usize {
     ((nominal_batch as f64 / batch as f64).round_ties_even() as usize).max(1)
 }
 
-/// The weight decay for a batch, scaled by how far its accumulated size is from the nominal one.
+/// The weight decay, scaled by the ratio of the accumulated batch to the nominal batch.
 pub fn scaled_weight_decay(weight_decay: f64, nominal_batch: usize, batch: usize) -> f64 {
     weight_decay * (batch * accumulate(nominal_batch, batch)) as f64 / nominal_batch as f64
 }
 
-/// The loss gains for a model of `levels` detection levels and `classes`, on `image_size` pixels
-/// (spec §4): hyper-parameters are given for 3 levels, 80 classes and 640 px.
+/// Scales the loss gains, which hyperparameter files state for 3 detection levels, 80 classes and
+/// 640 px, to this model and image size (spec §4).
 pub fn scale_gains(hyp: &mut HyperParameters, levels: usize, classes: usize, image_size: usize) {
     let by_level = 3.0 / levels as f64;
     hyp.box_gain *= by_level;
@@ -25,23 +25,23 @@ pub fn scale_gains(hyp: &mut HyperParameters, levels: usize, classes: usize, ima
     hyp.obj *= (image_size as f64 / 640.0).powi(2) * by_level;
 }
 
-/// The decay of the weights' moving average after `updates` updates (spec §6).
+/// The decay of the exponential moving average (EMA) after `updates` updates (spec §6).
 pub fn ema_decay(updates: u64) -> f64 {
     0.9999 * (1.0 - (-(updates as f64) / 2000.0).exp())
 }
 
-/// The shape of the learning rate over a run.
+/// The schedule of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Schedule {
-    /// Epochs of the whole run.
+    /// Epochs of the run.
     pub epochs: usize,
-    /// Batches an epoch.
+    /// Batches per epoch.
     pub batches: usize,
-    /// Images a step over all ranks.
+    /// Images per batch over all ranks.
     pub batch: usize,
-    /// The nominal batch to which gradients are accumulated.
+    /// The nominal batch size, up to which gradients are accumulated.
     pub nominal_batch: usize,
-    /// Cosine instead of linear.
+    /// Whether the learning rate falls along a cosine instead of a line.
     pub cosine: bool,
     lr0: f64,
     lrf: f64,
@@ -51,21 +51,21 @@ pub struct Schedule {
     warmup_epochs: f64,
 }
 
-/// What a step uses.
+/// The settings of one step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StepSettings {
-    /// Batches to sum before the optimizer steps; whole while warming up, the run's afterwards.
+    /// Batches to accumulate before the optimizer steps.
     pub accumulate: usize,
-    /// Learning rate of the group of biases (group 0).
+    /// Learning rate of the biases (group 0).
     pub lr_bias: f64,
-    /// Learning rate of the groups of weights (groups 1 and 2).
+    /// Learning rate of the weights (groups 1 and 2).
     pub lr_other: f64,
-    /// Momentum, for optimizers that have one of that name (not Adam).
+    /// Momentum, for optimizers that have it (not Adam).
     pub momentum: f64,
 }
 
 impl Schedule {
-    /// The schedule of a run with these hyper-parameters.
+    /// The schedule of a run with these hyperparameters.
     pub fn new(
         hyp: &HyperParameters,
         epochs: usize,
@@ -89,7 +89,7 @@ impl Schedule {
         }
     }
 
-    /// The factor on `lr0` in an epoch counted from 0.
+    /// The factor on `lr0` in an epoch, counted from 0.
     pub fn factor(&self, epoch: usize) -> f64 {
         let done = epoch as f64 / self.epochs as f64;
         if self.cosine {
@@ -99,12 +99,12 @@ impl Schedule {
         }
     }
 
-    /// The last step of the warm-up, counted from 0.
+    /// The last step of the warmup, counted from 0.
     pub fn warmup_steps(&self) -> usize {
         (self.warmup_epochs * self.batches as f64).round_ties_even().max(MIN_WARMUP_STEPS) as usize
     }
 
-    /// What step `step` (over all epochs, from 0) of epoch `epoch` uses.
+    /// The settings of step `step`, counted from 0 over all epochs, in epoch `epoch`.
     pub fn at(&self, step: usize, epoch: usize) -> StepSettings {
         let lr = self.lr0 * self.factor(epoch);
         let warmup = self.warmup_steps();
@@ -123,7 +123,7 @@ impl Schedule {
     }
 }
 
-/// The smallest multiple of `stride` that is not below `size`, and at least `floor` (spec §6).
+/// The smallest multiple of `stride` that is at least `size`, or `floor` if that is larger (spec §6).
 pub fn round_image_size(size: usize, stride: usize, floor: usize) -> usize {
     size.div_ceil(stride).saturating_mul(stride).max(floor)
 }

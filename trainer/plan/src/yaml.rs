@@ -1,43 +1,44 @@
-//! Reading of YAML files into JSON values, with one message for each way in which a file can be
-//! unreadable. Models, hyper-parameters and data sets are all read through here.
+//! Reads YAML files into JSON values, with one message for each way in which a file can be
+//! unreadable. Models, hyperparameters and data sets are all read here.
 
 use std::path::Path;
 
 use serde_json::Value;
 use serde_saphyr::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
+use yolo_base::format;
 
 use crate::error::PlanError;
 
-/// Larger files are surely not one of ours (the largest known data yaml has 365 names, 15 kB).
+/// The largest file that is read. The largest known data yaml has 365 names and 15 kB.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// Reads a file of which `what` says what it should be: `data set`, `model`.
+/// Reads a file. `what` is what it should describe, for messages: `data set`, `model`.
 pub(crate) fn read(path: &Path, what: &str) -> Result<Value, PlanError> {
     let shown = path.display();
-    let size = std::fs::metadata(path)
-        .map_err(|error| PlanError::new(format!("cannot read the {what} {shown}: {error}")))?;
-    if size.is_dir() {
+    let unreadable =
+        |error: std::io::Error| PlanError::new(format!("cannot read the {what} {shown}: {error}"));
+    let metadata = std::fs::metadata(path).map_err(unreadable)?;
+    if metadata.is_dir() {
         return Err(PlanError::new(format!("the {what} {shown} is a folder, not a yaml file")));
     }
-    if size.len() > MAX_BYTES {
+    if metadata.len() > MAX_BYTES {
         return Err(PlanError::new(format!(
-            "the {what} {shown} is {} MB long: that is not a yaml file",
-            size.len() >> 20
+            "the {what} {shown} has {}; a yaml file may have up to {}",
+            format::memory(metadata.len()),
+            format::memory(MAX_BYTES)
         )));
     }
-    let bytes = std::fs::read(path)
-        .map_err(|error| PlanError::new(format!("cannot read the {what} {shown}: {error}")))?;
-    let text = String::from_utf8(bytes).map_err(|_| {
-        PlanError::new(format!("the {what} {shown} is not text in UTF-8, so it cannot be YAML"))
-    })?;
+    let bytes = std::fs::read(path).map_err(unreadable)?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| PlanError::new(format!("the {what} {shown} is not UTF-8 text, so it cannot be YAML")))?;
     parse(&text).map_err(|reason| {
-        PlanError::new(format!("the {what} {shown} is not YAML: {reason}"))
-            .with_hint("correct the file there, or name another")
+        PlanError::new(format!("the {what} {shown} is not valid YAML: {reason}"))
+            .with_hint("correct the file or use another one")
     })
 }
 
-/// Parses YAML text. The last of two equal keys wins, as in Python's reader, and infinite or
-/// undefined numbers become the words `.inf` and `.nan`, so that they are never taken for a number.
+/// Parses YAML text. The last of two equal keys wins, as in Python's reader. Infinity and NaN become
+/// the strings `.inf` and `.nan`, so that they never count as numbers.
 pub(crate) fn parse(text: &str) -> Result<Value, String> {
     let options = serde_saphyr::options! {
         duplicate_keys: DuplicateKeyPolicy::LastWins,
@@ -48,7 +49,7 @@ pub(crate) fn parse(text: &str) -> Result<Value, String> {
     serde_saphyr::from_str_with_options(text, options).map_err(|error| error.to_string())
 }
 
-/// A value in words for a message: short, on one line.
+/// A value for a message: short and on one line.
 pub(crate) fn show(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(60) {

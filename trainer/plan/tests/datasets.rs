@@ -1,4 +1,4 @@
-//! Data yamls: what is accepted, where folders are looked for, and the message for each mistake.
+//! Data yamls: what is accepted, which folders are searched, and the message for each mistake.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at what it does not expect")]
 
@@ -47,7 +47,7 @@ impl Bench {
 const YAML: &str = "path: set\ntrain: images/train\nval: images/val\nnames: [cat, dog]\n";
 
 #[test]
-fn the_root_is_looked_for_beside_the_yaml_then_here_then_among_the_data_sets() {
+fn the_root_is_next_to_the_yaml_or_in_the_working_folder_or_among_the_data_sets() {
     for place in ["yamls", "work", "sets"] {
         let bench = Bench::new(YAML);
         bench.folder(&format!("{place}/set/images/train")).folder(&format!("{place}/set/images/val"));
@@ -60,10 +60,10 @@ fn the_root_is_looked_for_beside_the_yaml_then_here_then_among_the_data_sets() {
 }
 
 #[test]
-fn when_it_is_nowhere_all_places_are_named() {
+fn missing_images_are_reported_with_all_searched_folders() {
     assert_eq!(
         Bench::new(YAML).error(),
-        "the data set /yamls/data.yaml: its images are nowhere; looked for images/train and images/val \
+        "the data set /yamls/data.yaml: cannot find the images: searched for images/train and images/val \
          in /yamls/set, /work/set, /sets/set\n\
          hint: correct path, train and val in the yaml, or move the images there"
     );
@@ -71,7 +71,7 @@ fn when_it_is_nowhere_all_places_are_named() {
     bench.folder("work/set/images/train");
     assert!(bench.error().starts_with("the data set /yamls/data.yaml: /work/set/images/val does not exist"));
     let absolute = Bench::new("path: /nowhere/at/all\ntrain: a\nval: b\nnames: [x]\n").error();
-    assert!(absolute.contains("its path /nowhere/at/all does not exist"), "{absolute}");
+    assert!(absolute.contains("path /nowhere/at/all does not exist"), "{absolute}");
 }
 
 #[test]
@@ -84,38 +84,38 @@ fn splits_may_be_lists_and_start_with_dots() {
     assert_eq!(data.train, [bench.root.path().join("yamls/a"), bench.root.path().join("yamls/b/*.jpg")]);
     assert_eq!(data.names, ["cat", "dog"]);
     assert!(data.test.is_empty());
-    assert!(warnings[0].ends_with("nc is 3, but there are 2 names; the names count"), "{warnings:?}");
+    assert!(warnings[0].ends_with("nc is 3 but names has 2 classes; using 2"), "{warnings:?}");
     let gone = Path::new("yamls").join("gone").display().to_string();
     assert!(warnings[1].ends_with(&format!("{gone} do not exist")), "{warnings:?}");
 }
 
 #[test]
-fn yolov5s_own_path_means_the_data_sets_folder() {
+fn the_path_in_yolov5s_yamls_is_the_folder_of_data_sets() {
     let bench = Bench::new("path: ../datasets/coco128\ntrain: images\nval: images\nnames: [x]\n");
     bench.folder("sets/coco128/images");
     assert_eq!(bench.load().unwrap().0.train, [bench.root.path().join("sets/coco128/images")]);
 }
 
 #[test]
-fn a_yaml_that_is_wrong_is_told_why() {
+fn an_invalid_yaml_is_rejected_with_the_reason() {
     let cases = [
         ("train: a\nval: b\n", "names is missing"),
         ("train: a\nnames: [x]\n", "val is missing"),
         ("val: a\nnames: [x]\n", "train is missing"),
-        ("train: 3\nval: b\nnames: [x]\n", "train is 3, not a path or a list of paths"),
-        ("train: []\nval: b\nnames: [x]\n", "train is [], not a path"),
+        ("train: 3\nval: b\nnames: [x]\n", "train is 3; it must be a path or a list of paths"),
+        ("train: []\nval: b\nnames: [x]\n", "train is []; it must be a path"),
         ("train: a\nval: b\nnames: []\n", "names is empty"),
-        ("train: a\nval: b\nnames: x\n", "names is \"x\", not a list or a table"),
+        ("train: a\nval: b\nnames: x\n", "names is \"x\"; it must be a list or a table"),
         (
             "train: a\nval: b\nnames: {zero: x}\n",
-            "names has the key \"zero\", which is not the number of a class",
+            "names has the key \"zero\", which is not a class number",
         ),
-        ("train: a\nval: b\nnames: {0: x, 2: y}\n", "names has a class 2, but only 2 names"),
-        ("train: a\nval: b\nnames: [[x]]\n", "the name of class 0 is [\"x\"], not a word"),
-        ("- a\n- b\n", "this is [\"a\",\"b\"], not a table"),
-        ("path: [a]\ntrain: a\nval: b\nnames: [x]\n", "path is [\"a\"], not a path"),
-        ("train: [\n", "is not YAML: "),
-        ("", "this is null, not a table"),
+        ("train: a\nval: b\nnames: {0: x, 2: y}\n", "names has class 2 but only 2 names"),
+        ("train: a\nval: b\nnames: [[x]]\n", "the name of class 0 is [\"x\"]; it must be text"),
+        ("- a\n- b\n", "must be a table with train, val and names, not [\"a\",\"b\"]"),
+        ("path: [a]\ntrain: a\nval: b\nnames: [x]\n", "path is [\"a\"]; it must be a path"),
+        ("train: [\n", "is not valid YAML: "),
+        ("", "must be a table with train, val and names, not null"),
     ];
     for (yaml, expected) in cases {
         let message = Bench::new(yaml).error();
@@ -125,25 +125,25 @@ fn a_yaml_that_is_wrong_is_told_why() {
 }
 
 #[test]
-fn a_download_is_told_but_never_run() {
+fn a_download_is_suggested_but_code_is_never_run() {
     let with = |download: &str| Bench::new(&format!("{YAML}{download}")).error();
     let address = with("download: https://example.org/set.zip\n");
     assert!(
         address.contains(
-            "it can be downloaded from https://example.org/set.zip: run `yolo setup --data /yamls/data.yaml`"
+            "run `yolo setup --data /yamls/data.yaml` to download it from https://example.org/set.zip"
         ),
         "{address}"
     );
     let script = with("download: |\n  import os\n  download(['https://example.org/a.zip'], dir='x')\n");
-    assert!(script.contains("a Python script, which is not run"), "{script}");
+    assert!(script.contains("a Python script, which is never run"), "{script}");
     assert!(script.contains("would have downloaded https://example.org/a.zip"), "{script}");
     let shell = with("download: bash get.sh --all\n");
-    assert!(shell.contains("a shell command, which is not run"), "{shell}");
+    assert!(shell.contains("a shell command, which is never run"), "{shell}");
     assert!(shell.contains("would have run `bash get.sh --all`"), "{shell}");
 }
 
 #[test]
-fn names_that_are_not_files() {
+fn names_that_are_not_files_are_reported() {
     let bench = Bench::new(YAML);
     let error = |data: &str| DataSet::load(data, &bench.places).unwrap_err().to_string();
     for name in ["coco128.yaml", "coco128", "data/coco128.yaml"] {
@@ -154,22 +154,22 @@ fn names_that_are_not_files() {
     assert_eq!(error(&absolute), format!("there is no data set {absolute}: {absolute} does not exist"));
     assert!(error("../yamls").contains("is a folder"));
     assert!(error("").contains("--data is empty"));
-    assert!(error("shapes").contains("has not been made"));
+    assert!(error("shapes").contains("has not been generated"));
     assert!(is_builtin("shapes") && !is_builtin("shapes.yaml"));
 }
 
 #[test]
-fn bytes_that_are_not_text_are_refused() {
+fn bytes_that_are_not_text_are_rejected() {
     let bench = Bench::new("");
     fs::write(bench.root.path().join("yamls/data.yaml"), [0xff, 0xd8, 0xff, 0xe0]).unwrap();
-    assert!(bench.error().contains("is not text in UTF-8"));
+    assert!(bench.error().contains("is not UTF-8 text"));
 }
 
-/// The real set that lies beside some checkouts.
+/// A real data set, on machines that have it.
 #[test]
-fn a_real_data_set_where_there_is_one() {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/bccd/bccd.yaml");
-    let yaml = std::path::absolute(beside).unwrap();
+fn a_real_data_set_is_read() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/bccd/bccd.yaml");
+    let yaml = std::path::absolute(path).unwrap();
     if !yaml.is_file() {
         println!("skipped: {} is not here", yaml.display());
         return;

@@ -1,5 +1,5 @@
-//! The built-in models and the yaml grammar against what YOLOv5 itself prints for them: layers,
-//! parameters in total and in every row, GFLOPs, strides, anchors and kept outputs.
+//! Compares the built-in models and the yaml grammar with what YOLOv5 prints for them: layers,
+//! parameters in total and per row, GFLOPs, strides, anchors and kept outputs.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at what it does not expect")]
 
@@ -11,7 +11,7 @@ fn golden() -> Value {
     serde_json::from_str(include_str!("golden/models.json")).unwrap()
 }
 
-/// Compares a model with the original's numbers for the model of that name.
+/// Compares a model with the original's numbers for the model of this name.
 fn assert_as_original(spec: &ModelSpec, name: &str) {
     let all = golden();
     let golden = &all[name];
@@ -32,7 +32,7 @@ fn assert_as_original(spec: &ModelSpec, name: &str) {
 }
 
 #[test]
-fn the_ten_built_in_models_are_the_originals() {
+fn the_built_in_models_match_yolov5() {
     assert_eq!(builtin::names().len(), 10);
     for name in builtin::names() {
         assert_as_original(&ModelSpec::load(&name, 80, None).unwrap(), &name);
@@ -40,7 +40,7 @@ fn the_ten_built_in_models_are_the_originals() {
 }
 
 #[test]
-fn a_built_in_model_may_be_named_as_a_file() {
+fn a_built_in_model_may_be_given_as_a_file_name() {
     let plain = ModelSpec::load("yolov5s", 80, None).unwrap();
     for name in ["yolov5s.yaml", "models/yolov5s.yaml"] {
         assert_eq!(ModelSpec::load(name, 80, None).unwrap(), plain);
@@ -50,7 +50,7 @@ fn a_built_in_model_may_be_named_as_a_file() {
     assert!(error.hint().unwrap().contains("yolov5n6"));
 }
 
-/// A yaml of the original's small model, changed.
+/// YOLOv5's small model with a change.
 fn variant(change: impl Fn(&mut Value)) -> ModelSpec {
     let mut yaml = ModelSpec::load("yolov5s", 80, None).unwrap().yaml;
     change(&mut yaml);
@@ -65,7 +65,7 @@ fn rows(yaml: &mut Value) -> impl Iterator<Item = &mut Value> {
 }
 
 #[test]
-fn variants_of_the_small_model() {
+fn variants_of_the_small_model_match_yolov5() {
     let leaky = variant(|yaml| yaml["activation"] = json!("nn.LeakyReLU(0.1)"));
     assert_as_original(&leaky, "yolov5s-LeakyReLU");
     assert!(matches!(leaky.layers[0].module, Module::Conv(conv) if conv.act == Activation::LeakyRelu(0.1)));
@@ -92,7 +92,7 @@ fn variants_of_the_small_model() {
     assert_as_original(&bifpn, "yolov5-bifpn");
 }
 
-/// Written as users write them: flow lists, comments, and a line break before the bracket.
+/// A yaml in a common style: flow lists, comments, and a line break before a bracket.
 const TINY: &str = "
 nc: 80 # classes
 depth_multiple: 1.0
@@ -136,7 +136,7 @@ fn load_text(text: &str) -> Result<ModelSpec, yolo_plan::PlanError> {
 }
 
 #[test]
-fn a_yaml_file_as_users_write_it() {
+fn a_yaml_file_in_a_common_style_is_read() {
     let spec = load_text(TINY).unwrap();
     assert_eq!(spec.name, "mine");
     assert_as_original(&spec, "yolov3-tiny");
@@ -173,37 +173,37 @@ fn a_spec_survives_the_plan_file() {
 }
 
 #[test]
-fn mistakes_in_a_yaml_name_the_row() {
+fn errors_in_a_yaml_name_the_row() {
     let cases = [
         (("backbone:", "backbon:"), "backbone is missing"),
         (
             ("[16, 3, 1]", "[16, x, 1]"),
-            "row 0 (Conv): the kernel is \"x\", not a whole number from 1 to 1024",
+            "row 0 (Conv): the kernel is \"x\"; it must be a whole number from 1 to 1024",
         ),
         (("[16, 3, 1]", "[0, 3, 1]"), "row 0 (Conv): 0 is not a number of output channels"),
         (("Conv, [32", "Convv, [32"), "row 2 (Convv): there is no module Convv for detectors"),
-        (("[[-1, 8]", "[[-1, 88]"), "row 18: its source 88 is not an earlier layer"),
-        (("[[-1, 8]", "[[-1, 4]"), "row 18 (Concat): its sources have different sizes: 16×16, 64×64"),
+        (("[[-1, 8]", "[[-1, 88]"), "row 18: source 88 is not an earlier layer"),
+        (("[[-1, 8]", "[[-1, 4]"), "row 18 (Concat): the sources differ in size: 16×16, 64×64"),
         (
             ("[[19, 15]", "[[19, 15, 13]"),
             "there are anchors for 2 detection levels, but Detect has 3 sources",
         ),
-        (("Detect, [nc", "Detect, [20"), "row 20 (Detect): it detects 20 classes, but the data has 80"),
-        (("depth_multiple: 1.0", "depth_multiple: deep"), "depth_multiple is \"deep\", not a number"),
-        (("10,14, 23", "10,14,7, 23"), "the anchors of level 0 are [10,14,7,23,27,37,58], not pairs"),
+        (("Detect, [nc", "Detect, [20"), "row 20 (Detect): it detects 20 classes, but the data set has 80"),
+        (("depth_multiple: 1.0", "depth_multiple: deep"), "depth_multiple is \"deep\"; it must be a number"),
+        (("10,14, 23", "10,14,7, 23"), "the anchors of level 0 are [10,14,7,23,27,37,58]; they must be pairs"),
     ];
     for ((from, to), expected) in cases {
         assert!(TINY.contains(from), "{from}");
         let message = load_text(&TINY.replacen(from, to, 1)).unwrap_err().to_string();
-        assert!(message.contains(expected), "{message}\ndoes not say\n{expected}");
+        assert!(message.contains(expected), "{message}\ndoes not contain\n{expected}");
         assert!(message.contains("mine.yaml"), "{message}");
     }
-    assert!(load_text("a: [").unwrap_err().to_string().contains("is not YAML"));
-    assert!(load_text("just words").unwrap_err().to_string().contains("a model is a table"));
+    assert!(load_text("a: [").unwrap_err().to_string().contains("is not valid YAML"));
+    assert!(load_text("just words").unwrap_err().to_string().contains("a model must be a table"));
 }
 
 #[test]
-fn huge_numbers_are_refused_before_any_arithmetic() {
+fn huge_numbers_are_rejected() {
     for (from, to) in [
         ("[16, 3, 1]", "[18446744073709551615, 3, 1]"),
         ("[16, 3, 1]", "[16, 99999999, 1]"),
@@ -218,13 +218,11 @@ fn huge_numbers_are_refused_before_any_arithmetic() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever text a file holds, reading it ends in a model or a message.
     #[test]
     fn arbitrary_text_never_panics(text in "\\PC*") {
         let _ = load_text(&text);
     }
 
-    /// A valid yaml with some of its numbers and words replaced stays free of panics.
     #[test]
     fn damaged_yaml_never_panics(at in 0..TINY.len(), insert in "[-0-9a-zA-Z\\[\\]{},:'()*/+ \\n.]{0,6}", cut in 0usize..8) {
         let mut text = TINY.to_owned();

@@ -201,7 +201,7 @@ fn whatever_is_wrong_ends_in_one_message() {
         (TrainOptions { weights: word(""), ..TrainOptions::default() }, "--weights and --cfg are both empty"),
         (TrainOptions { weights: word("gone.pt"), ..scratch() }, "there are no weights gone.pt"),
         (TrainOptions { cfg: word("gone.yaml"), ..scratch() }, "there is no model gone.yaml"),
-        (TrainOptions { hyp: word("gone.yaml"), ..scratch() }, "there are no hyper-parameters gone.yaml"),
+        (TrainOptions { hyp: word("gone.yaml"), ..scratch() }, "there are no hyperparameters gone.yaml"),
         (
             TrainOptions { data: word("coco128.yaml"), ..scratch() },
             "the data set coco128 is not on this machine",

@@ -1,5 +1,5 @@
-//! The arguments of one row of a model yaml, read by position with defaults, and checked so that
-//! no later arithmetic can overflow: a yaml may come from anywhere.
+//! The arguments of one row of a model yaml, read by position with defaults. A yaml may come from
+//! anywhere, so every number is limited here and no later arithmetic can overflow.
 
 use serde_json::Value;
 
@@ -12,13 +12,13 @@ pub(crate) const MAX_CHANNELS: usize = 1 << 17;
 /// Kernels, strides, paddings, dilations and repeats beyond this are a mistake.
 pub(crate) const MAX_SIZE: usize = 1 << 10;
 
-/// A row while it is read: where it stands, and its evaluated arguments.
+/// A row while it is read.
 pub(crate) struct Row<'a> {
-    /// The file and row in words: `the model x.yaml, row 3 (C3)`.
+    /// The file and the row for messages: `the model x.yaml, row 3 (C3)`.
     pub(crate) place: &'a str,
-    /// Arguments after the number of output channels, where the module has one.
+    /// The evaluated arguments, without the number of output channels if the module has one.
     pub(crate) args: Vec<Value>,
-    /// The activation of convolutions that name none.
+    /// The activation of convolutions that do not name one.
     pub(crate) default_act: Activation,
 }
 
@@ -27,10 +27,13 @@ impl Row<'_> {
         PlanError::new(format!("{}: {reason}", self.place))
     }
 
-    /// Refuses arguments beyond the first `count`.
+    /// Rejects arguments beyond the first `count`.
     pub(crate) fn at_most(&self, count: usize) -> Result<(), PlanError> {
         match self.args.get(count) {
-            Some(extra) => Err(self.error(format!("the argument {} is one too many", show(extra)))),
+            Some(extra) => Err(self.error(format!(
+                "there are too many arguments; {} and what follows are not used",
+                show(extra)
+            ))),
             None => Ok(()),
         }
     }
@@ -52,7 +55,10 @@ impl Row<'_> {
 
     fn size_of(&self, value: &Value, name: &str, min: usize) -> Result<usize, PlanError> {
         whole(value).filter(|size| (min..=MAX_SIZE).contains(size)).ok_or_else(|| {
-            self.error(format!("{name} is {}, not a whole number from {min} to {MAX_SIZE}", show(value)))
+            self.error(format!(
+                "{name} is {}; it must be a whole number from {min} to {MAX_SIZE}",
+                show(value)
+            ))
         })
     }
 
@@ -72,7 +78,7 @@ impl Row<'_> {
         }
     }
 
-    /// As [`Self::pair`], `None` where the argument is absent or null.
+    /// Like [`Self::pair`], but `None` if the argument is absent or null.
     pub(crate) fn optional_pair(&self, position: usize, name: &str) -> Result<Option<[usize; 2]>, PlanError> {
         match self.get(position) {
             None | Some(Value::Null) => Ok(None),
@@ -87,7 +93,9 @@ impl Row<'_> {
             Some(Value::Array(list)) if !list.is_empty() && list.len() <= 64 => {
                 list.iter().map(|value| self.size_of(value, "a kernel", 1)).collect()
             }
-            Some(other) => Err(self.error(format!("the kernels are {}, not a list of sizes", show(other)))),
+            Some(other) => {
+                Err(self.error(format!("the kernels are {}; they must be a list of sizes", show(other))))
+            }
         }
     }
 
@@ -96,7 +104,7 @@ impl Row<'_> {
             None => Ok(default),
             Some(Value::Bool(flag)) => Ok(*flag),
             Some(Value::Number(number)) => Ok(number.as_f64() != Some(0.0)),
-            Some(other) => Err(self.error(format!("{name} is {}, not True or False", show(other)))),
+            Some(other) => Err(self.error(format!("{name} is {}; it must be True or False", show(other)))),
         }
     }
 
@@ -105,33 +113,39 @@ impl Row<'_> {
         match self.get(position) {
             None => Ok(default),
             Some(value) => value.as_f64().filter(|e| *e > 0.0 && *e <= 16.0).ok_or_else(|| {
-                self.error(format!("the expansion is {}, not a number above 0 and up to 16", show(value)))
+                self.error(format!(
+                    "the expansion is {}; it must be a number above 0 and up to 16",
+                    show(value)
+                ))
             }),
         }
     }
 
-    /// `True` keeps the default activation, `False` takes none, anything else names one.
+    /// `True` is the default activation, `False` is none, and a string names one.
     pub(crate) fn activation(&self, position: usize) -> Result<Activation, PlanError> {
         match self.get(position) {
             None | Some(Value::Bool(true)) => Ok(self.default_act),
             Some(Value::Bool(false) | Value::Null) => Ok(Activation::Identity),
             Some(Value::String(text)) => activation(text).map_err(|reason| self.error(reason)),
-            Some(other) => Err(self.error(format!("the activation is {}", show(other)))),
+            Some(other) => {
+                Err(self
+                    .error(format!("the activation is {}; it must be a name, True or False", show(other))))
+            }
         }
     }
 }
 
-/// A whole number, also when the yaml wrote `3.0`.
+/// A whole number; `3.0` is one as well.
 pub(crate) fn whole(value: &Value) -> Option<usize> {
     if let Some(integer) = value.as_u64() {
         return usize::try_from(integer).ok();
     }
     let number = value.as_f64()?;
-    // Exact: whole floats up to this limit have an exact integer.
+    // Whole floats up to this limit convert exactly.
     (number.fract() == 0.0 && (0.0..=1e9).contains(&number)).then_some(number as usize)
 }
 
-/// An activation as a yaml writes it: `nn.LeakyReLU(0.1)`.
+/// Parses an activation as yamls write it: `nn.LeakyReLU(0.1)`.
 pub(crate) fn activation(text: &str) -> Result<Activation, String> {
     let text = text.trim();
     let (name, arguments) = match text.split_once('(') {
@@ -142,7 +156,7 @@ pub(crate) fn activation(text: &str) -> Result<Activation, String> {
         }
         None => (text, ""),
     };
-    // `inplace=True` changes memory, not numbers.
+    // `inplace=True` affects memory, not results.
     let values: Vec<&str> = arguments
         .split(',')
         .map(str::trim)

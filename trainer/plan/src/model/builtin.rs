@@ -1,6 +1,6 @@
 //! The ten built-in models, `yolov5n` to `yolov5x` and `yolov5n6` to `yolov5x6`. They are one
-//! design at five sizes and with three or four detection levels, so they are generated from
-//! their few numbers: the channels and repeats of each level, the two multiples, the anchors.
+//! design in five sizes with three or four detection levels, so they are generated from the
+//! channels and repeats of each level, the two multiples and the anchors.
 
 use serde_json::{Value, json};
 
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 const SIZES: [(&str, f64, f64); 5] =
     [("n", 0.33, 0.25), ("s", 0.33, 0.5), ("m", 0.67, 0.75), ("l", 1.0, 1.0), ("x", 1.33, 1.25)];
 
-/// Channels and repeats of the stages after the stem, from stride 4 down, for three levels.
+/// Channels and repeats of the stages after the stem, from stride 4, for three levels.
 const STAGES_P5: [(i64, i64); 4] = [(128, 3), (256, 6), (512, 9), (1024, 3)];
-/// The same for four levels, down to stride 64.
+/// The same for four levels, up to stride 64.
 const STAGES_P6: [(i64, i64); 5] = [(128, 3), (256, 6), (512, 9), (768, 3), (1024, 3)];
 
 /// Anchors in pixels for three levels, strides 8, 16, 32 (fitted to COCO at 640 px).
@@ -29,7 +29,7 @@ pub fn names() -> Vec<String> {
     ["", "6"].iter().flat_map(|level| SIZES.map(|(size, ..)| format!("yolov5{size}{level}"))).collect()
 }
 
-/// The yaml of a built-in model by name; `None` for any other name.
+/// The yaml of a built-in model, or `None` if there is none of this name.
 pub(crate) fn yaml(name: &str) -> Option<Value> {
     let size = name.strip_prefix("yolov5")?;
     let (size, six) = match size.strip_suffix('6') {
@@ -49,7 +49,7 @@ pub(crate) fn yaml(name: &str) -> Option<Value> {
     }))
 }
 
-/// Each stage halves the image with a convolution, then refines it with a C3.
+/// Each stage halves the map with a convolution and then applies a C3.
 fn backbone(stages: &[(i64, i64)]) -> Vec<Value> {
     let mut rows = vec![json!([-1, 1, "Conv", [64, 6, 2, 2]])];
     for &(channels, repeats) in stages {
@@ -61,9 +61,9 @@ fn backbone(stages: &[(i64, i64)]) -> Vec<Value> {
     rows
 }
 
-/// A feature pyramid down to stride 8, then back up, with a detection level at every step up.
+/// Upsamples to stride 8, then downsamples again with a detection level at each step.
 fn head(stages: &[(i64, i64)]) -> Vec<Value> {
-    let first = 2 * stages.len() + 2; // The number of the head's first row.
+    let first = 2 * stages.len() + 2; // The index of the head's first row.
     let mut rows = Vec::new();
     let mut laterals = Vec::new();
     for stage in (1..stages.len() - 1).rev() {

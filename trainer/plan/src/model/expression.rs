@@ -1,19 +1,19 @@
-//! The little arithmetic that a model yaml may use inside its arguments (spec §1): numbers, names
-//! of the yaml's own values, `+ - * / // % **`, parentheses, lists and tuples. Names that are not
-//! known stay words (`nearest`), as in YOLOv5; nothing else of Python exists here.
+//! The arithmetic that a model yaml may use in arguments (spec §1): numbers, names of values in the
+//! yaml, `+ - * / // % **`, parentheses, lists and tuples. Unknown names stay strings (`nearest`),
+//! as in YOLOv5. Nothing else of Python is supported.
 
 use serde_json::{Value, json};
 
-/// Nested deeper than this, an expression is refused instead of exhausting the stack.
+/// The deepest nesting; more could exhaust the stack.
 const MAX_DEPTH: usize = 32;
 
-/// Evaluates `text`; `lookup` knows the names in scope. Errors are fragments without the place.
+/// Evaluates `text`, with the names in scope from `lookup`. Errors do not name the file or the row.
 pub(crate) fn evaluate(text: &str, lookup: &dyn Fn(&str) -> Option<Value>) -> Result<Value, String> {
     let mut parser = Parser { text, at: 0, depth: 0, lookup };
     let value = parser.sum()?;
     parser.space();
     if parser.at < text.len() {
-        return Err(format!("`{text}` cannot be understood from `{}` on", &text[parser.at..]));
+        return Err(format!("cannot parse `{text}` from `{}` on", &text[parser.at..]));
     }
     Ok(value)
 }
@@ -110,7 +110,7 @@ impl<'a> Parser<'a> {
             Some(quote @ ('\'' | '"')) => {
                 let inner = &rest[1..];
                 let end =
-                    inner.find(quote).ok_or_else(|| format!("`{}` has a quote without an end", self.text))?;
+                    inner.find(quote).ok_or_else(|| format!("`{}` has an unclosed quote", self.text))?;
                 self.at += end + 2;
                 Ok(json!(&inner[..end]))
             }
@@ -127,11 +127,11 @@ impl<'a> Parser<'a> {
                     _ => (self.lookup)(name).unwrap_or_else(|| json!(name)),
                 })
             }
-            _ => Err(format!("`{}` is not an expression that a model yaml may use", self.text)),
+            _ => Err(format!("`{}` is not a supported expression", self.text)),
         }
     }
 
-    /// What stands between brackets: one value in parentheses, or a list.
+    /// The content of brackets: one value in parentheses, or a list.
     fn items(&mut self, close: &str, parentheses: bool) -> Result<Value, String> {
         let mut items = Vec::new();
         let mut comma = false;
@@ -145,7 +145,7 @@ impl<'a> Parser<'a> {
             } else if self.take(close) {
                 break;
             } else {
-                return Err(format!("`{}` has a bracket without an end", self.text));
+                return Err(format!("`{}` has an unclosed bracket", self.text));
             }
         }
         match items.pop() {
@@ -182,10 +182,10 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// One operation on two numbers, with Python's rules: `/` always gives a float, `//` and `%` round
-/// towards minus infinity.
+/// One operation on two numbers, with Python's rules: `/` always gives a float, and `//` and `%`
+/// round toward minus infinity.
 fn arithmetic(operator: char, left: &Value, right: &Value) -> Result<Value, String> {
-    let both = |name: &str| format!("{left} {name} {right} is not arithmetic on numbers");
+    let both = |name: &str| format!("cannot compute {left} {name} {right}: both sides must be numbers");
     let symbol = match operator {
         'f' => "//".to_owned(),
         '^' => "**".to_owned(),
@@ -217,11 +217,7 @@ fn arithmetic(operator: char, left: &Value, right: &Value) -> Result<Value, Stri
         '%' => a - (a / b).floor() * b,
         _ => a.powf(b),
     };
-    if value.is_finite() {
-        Ok(json!(value))
-    } else {
-        Err(format!("{left} {symbol} {right} has no finite value"))
-    }
+    if value.is_finite() { Ok(json!(value)) } else { Err(format!("{left} {symbol} {right} is not finite")) }
 }
 
 #[cfg(test)]
@@ -233,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn arithmetic_follows_python() {
+    fn arithmetic_matches_python() {
         assert_eq!(value("3*(nc+5)"), Ok(json!(255)));
         assert_eq!(value("nc // 3 - 1"), Ok(json!(25)));
         assert_eq!(value("-2**2"), Ok(json!(-4)));
@@ -245,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn constants_and_unknown_names() {
+    fn constants_are_evaluated_and_unknown_names_stay_strings() {
         assert_eq!(value("None"), Ok(Value::Null));
         assert_eq!(value("False"), Ok(json!(false)));
         assert_eq!(value("nearest"), Ok(json!("nearest")));
@@ -253,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_an_error() {
+    fn unsupported_expressions_are_errors() {
         for text in ["", "1 +", "(1", "nc nc", "1/0", "nearest*2", "__import__('os')", "2**99999", "é'"] {
             assert!(value(text).is_err(), "{text}");
         }

@@ -1,133 +1,51 @@
-//! How a data set whose images are missing can be had: what its `download:` says, where its folders
-//! would have to be, and whether a folder that has just been unpacked is what the yaml describes.
-//! A download that is code is put into words and never run.
+//! What the `download:` of a data yaml says. A download that is code is described and never run.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 
-use super::{Places, Search, Splits, find_yaml, names};
-use crate::error::PlanError;
+use super::clean::clean;
 use crate::yaml;
 
-/// What a yaml's `download:` is.
+/// The kinds of `download:`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Download {
-    /// There is none.
+    /// No download.
     Nothing,
-    /// Archives to unpack, each an `http`, `https` or `file` address or a path of this machine.
+    /// Archives to unpack: `http`, `https` or `file` URLs, or paths on this machine.
     Archives(Vec<String>),
-    /// An address of a kind that is not fetched, or no address at all.
+    /// A URL that cannot be downloaded, or no URL at all.
     Refused {
-        /// What it is.
+        /// Why it cannot be downloaded.
         why: String,
         /// What to write instead.
         hint: &'static str,
     },
-    /// A program, which is not run.
+    /// Code, which is never run.
     Code {
         /// "Python script", "shell command" or "script".
         kind: &'static str,
-        /// What it would have done, in words: "would fetch …".
+        /// What it would have done: "would have downloaded …".
         would: String,
     },
 }
 
-/// A data yaml that was read, whether its images are there or not.
-#[derive(Debug)]
-pub struct Description {
-    /// The yaml.
-    pub yaml: PathBuf,
-    /// Class names; the index is the class.
-    pub names: Vec<String>,
-    /// How the images can be had.
-    pub download: Download,
-    /// The folder's own name: the last part of `path`, or the yaml's name.
-    pub name: String,
-    splits: Splits,
-    search: Search,
-}
-
-impl Description {
-    /// Reads a data yaml as [`super::DataSet::load`] does, and does not ask for its images.
-    ///
-    /// # Errors
-    /// When the yaml is missing or is not one, or lacks train, val or names.
-    pub fn read(data: &str, places: &Places) -> Result<Self, PlanError> {
-        let path = find_yaml(data, places)?;
-        let value = yaml::read(&path, "data set")?;
-        let source = format!("the data set {}", path.display());
-        let Value::Object(given) = &value else {
-            return Err(PlanError::new(format!(
-                "{source}: this is {}, not a table with train, val and names",
-                yaml::show(&value)
-            )));
-        };
-        let stem = path.file_stem().map_or_else(|| "data".to_owned(), |stem| stem.to_string_lossy().into());
-        let folder = given.get("path").and_then(Value::as_str).map(|path| Path::new(path.trim()));
-        let name = folder.and_then(Path::file_name).map_or(stem, |name| name.to_string_lossy().into_owned());
-        Ok(Self {
-            names: names(given, &source)?,
-            download: download(given.get("download"), path.parent().unwrap_or(Path::new(""))),
-            splits: Splits::read(given, &source)?,
-            search: Search::new(given, &path, places, &source)?,
-            yaml: path,
-            name,
-        })
-    }
-
-    /// Whether train and val lie in one of the places where they are looked for.
-    pub fn is_there(&self) -> bool {
-        self.root().is_some()
-    }
-
-    /// The first folder below which train and val lie.
-    pub fn root(&self) -> Option<&Path> {
-        self.search.roots.iter().find(|root| self.fits(root)).map(PathBuf::as_path)
-    }
-
-    /// Whether train and val lie below `root`.
-    pub fn fits(&self, root: &Path) -> bool {
-        self.splits.resolve(root).is_some()
-    }
-
-    /// The entries of train and val that are not below `root`, each once, for a message.
-    pub fn lacking(&self, root: &Path) -> Vec<String> {
-        let mut lacking: Vec<String> = Vec::new();
-        for path in self.splits.train.iter().chain(&self.splits.val) {
-            if super::existing(root, path).is_none() && !lacking.contains(path) {
-                lacking.push(path.clone());
-            }
-        }
-        lacking
-    }
-
-    /// Where the images go: the absolute `path` of the yaml, or a folder of its name among the data
-    /// sets.
-    pub fn target(&self, places: &Places) -> PathBuf {
-        match self.search.roots.first() {
-            Some(root) if self.search.absolute => root.clone(),
-            _ => places.data_sets.join(&self.name),
-        }
-    }
-}
-
-/// Ends of the names of archives, whether they can be unpacked or not.
+/// File extensions of archives, whether `yolo` can unpack them or not.
 const ARCHIVES: [&str; 9] = [".zip", ".tar", ".tgz", ".gz", ".bz2", ".xz", ".zst", ".7z", ".rar"];
 
-/// Ends of the names of programs.
+/// File extensions of scripts.
 const SCRIPTS: [&str; 5] = [".sh", ".bash", ".py", ".bat", ".ps1"];
 
-/// Words that a shell command begins with.
+/// Programs that shell commands begin with.
 const COMMANDS: [&str; 22] = [
     "bash", "sh", "curl", "wget", "python", "python3", "pip", "unzip", "tar", "mkdir", "cd", "rm", "mv",
     "cp", "ln", "touch", "echo", "export", "set", "gdown", "kaggle", "aws",
 ];
 
-/// `folder` is the yaml's own.
+/// Reads `download:`. `folder` is the folder of the yaml.
 pub(super) fn download(value: Option<&Value>, folder: &Path) -> Download {
     let refused =
-        |why: String| Download::Refused { why, hint: "write an address, https://…, or a list of them" };
+        |why: String| Download::Refused { why, hint: "write a URL (https://…) or a list of URLs" };
     match value {
         None | Some(Value::Null) => Download::Nothing,
         Some(Value::String(text)) if text.trim().is_empty() => Download::Nothing,
@@ -138,7 +56,7 @@ pub(super) fn download(value: Option<&Value>, folder: &Path) -> Download {
                 match one.as_str().map(|text| one_download(text.trim(), folder)) {
                     Some(Download::Archives(addresses)) => all.extend(addresses),
                     Some(other @ (Download::Refused { .. } | Download::Code { .. })) => return other,
-                    _ => return refused("download is a list, but not one of addresses".to_owned()),
+                    _ => return refused("download is a list with something other than URLs".to_owned()),
                 }
             }
             if all.is_empty() {
@@ -148,7 +66,7 @@ pub(super) fn download(value: Option<&Value>, folder: &Path) -> Download {
             }
         }
         Some(other) => {
-            refused(format!("download is {}, not an address or a list of them", yaml::show(other)))
+            refused(format!("download is {}; it must be a URL or a list of URLs", yaml::show(other)))
         }
     }
 }
@@ -158,7 +76,7 @@ fn one_download(text: &str, folder: &Path) -> Download {
     let one_word = !text.contains(char::is_whitespace);
     let one_line = !text.contains('\n');
     let for_a_shell = [" -", "&&", "||", ";", "|", ">", "$"].iter().any(|part| text.contains(part));
-    // Letters before "://" are the kind of an address; a program has something else there.
+    // A URL has only letters and digits before "://". Code has something else there.
     let scheme = text
         .split_once("://")
         .map(|(scheme, _)| scheme)
@@ -169,21 +87,21 @@ fn one_download(text: &str, folder: &Path) -> Download {
         Some("file") if one_line => return Download::Archives(vec![text.to_owned()]),
         Some("http" | "https") if one_line && !for_a_shell => {
             return Download::Refused {
-                why: "download is an address with a space in it".to_owned(),
-                hint: "write each space as %20, and several addresses as a list: [https://…, https://…]",
+                why: "download is a URL with a space in it".to_owned(),
+                hint: "write each space as %20, and several URLs as a list: [https://…, https://…]",
             };
         }
         Some(other) if one_line && !matches!(other, "http" | "https") => {
             return Download::Refused {
-                why: format!("download is an address of the kind {other}://, which is not fetched"),
-                hint: "yolo fetches http:// and https://, and takes an archive of this machine by its path",
+                why: format!("download is a URL of the unsupported kind {other}://"),
+                hint: "use http:// or https://, or the path of an archive on this machine",
             };
         }
         _ => {}
     }
     let here = folder.join(text);
     if one_line && ends_with(&ARCHIVES) && (one_word || here.is_file()) {
-        return Download::Archives(vec![super::clean(&here).display().to_string()]);
+        return Download::Archives(vec![clean(&here).display().to_string()]);
     }
     if one_word && ends_with(&SCRIPTS) {
         return Download::Code { kind: "script", would: format!("is {text}") };
@@ -191,8 +109,8 @@ fn one_download(text: &str, folder: &Path) -> Download {
     let is_call = text.contains(['(', '=']);
     if one_word && !is_call {
         return Download::Refused {
-            why: format!("download is {text:?}, which is neither an address nor an archive"),
-            hint: "write an address, https://…, or the path of a zip, tar or tar.gz",
+            why: format!("download is {text:?}, which is neither a URL nor an archive"),
+            hint: "write a URL (https://…) or the path of a zip, tar or tar.gz",
         };
     }
     let first = text.split_whitespace().next().unwrap_or_default();
@@ -201,7 +119,7 @@ fn one_download(text: &str, folder: &Path) -> Download {
     Download::Code { kind, would: what_it_does(text) }
 }
 
-/// What a program would have done, in words: the addresses in it and its other lines, as they begin.
+/// What code would have done: the URLs in it and the beginnings of its other lines.
 fn what_it_does(text: &str) -> String {
     let is_import = |line: &str| ["import ", "from "].iter().any(|start| line.starts_with(start));
     let is_work = |line: &&str| {
@@ -257,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_told_from_code() {
+    fn urls_and_code_are_distinguished() {
         assert_eq!(read(json!("https://h/a.zip")), Download::Archives(vec!["https://h/a.zip".into()]));
         assert_eq!(read(json!(["https://h/a.zip", "http://h/b.tar.gz"])), {
             Download::Archives(vec!["https://h/a.zip".into(), "http://h/b.tar.gz".into()])
@@ -298,7 +216,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn an_archive_of_this_machine_is_an_address_too() {
+    fn an_archive_on_this_machine_is_accepted() {
         let archives = |text: &str| match read(json!(text)) {
             Download::Archives(list) => list.join(" "),
             other => panic!("{other:?}"),
@@ -309,17 +227,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_fetched_is_named() {
+    fn rejected_downloads_say_why() {
         let why = |value: Value| match read(value) {
             Download::Refused { why, .. } => why,
             other => panic!("{other:?}"),
         };
         let ftp = why(json!("ftp://joe:secret@h/x.zip"));
-        assert!(ftp.contains("ftp://,") && !ftp.contains("secret"), "{ftp}");
+        assert!(ftp.contains("ftp://") && !ftp.contains("secret"), "{ftp}");
         assert!(why(json!("https://h/my ds.zip")).contains("a space"));
-        assert!(why(json!("roboflow")).contains("neither an address nor an archive"));
+        assert!(why(json!("roboflow")).contains("neither a URL nor an archive"));
         assert!(why(json!(7)).contains('7'));
-        assert!(why(json!([7])).contains("not one of addresses"));
+        assert!(why(json!([7])).contains("other than URLs"));
         assert!(why(json!([])).contains("empty"));
     }
 }

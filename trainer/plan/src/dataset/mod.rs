@@ -1,0 +1,86 @@
+//! The description of a data set: YOLOv5's data yaml (spec §7), read, checked and resolved to paths
+//! that exist, or a built-in data set. `yolo-data` reads the images.
+
+mod clean;
+mod description;
+mod download;
+mod lookup;
+mod names;
+mod splits;
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use yolo_base::format;
+
+pub use description::Description;
+pub use download::Download;
+pub use lookup::{FETCHABLE, Places, fetchable, is_builtin, is_file};
+
+use self::lookup::find_yaml;
+use self::names::names;
+use self::splits::{Search, Splits};
+use crate::error::PlanError;
+use crate::yaml::{self, show};
+
+/// A data set whose images exist.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DataSet {
+    /// The yaml.
+    pub yaml: PathBuf,
+    /// Folders, list files or globs of training images, absolute.
+    pub train: Vec<PathBuf>,
+    /// The same for validation.
+    pub val: Vec<PathBuf>,
+    /// The same for the test split, if there is one.
+    pub test: Vec<PathBuf>,
+    /// Class names, indexed by class.
+    pub names: Vec<String>,
+}
+
+impl DataSet {
+    /// Reads a data yaml and finds the folders of its images.
+    ///
+    /// # Errors
+    /// If the yaml is missing or invalid, lacks train, val or names, or its images do not exist.
+    pub fn load(data: &str, places: &Places) -> Result<Self, PlanError> {
+        Self::load_with_warnings(data, places).map(|(data_set, _)| data_set)
+    }
+
+    /// Like [`Self::load`], with warnings for the user.
+    ///
+    /// # Errors
+    /// See [`Self::load`].
+    pub fn load_with_warnings(data: &str, places: &Places) -> Result<(Self, Vec<String>), PlanError> {
+        let path = find_yaml(data, places)?;
+        let value = yaml::read(&path, "data set")?;
+        let source = format!("the data set {}", path.display());
+        let Value::Object(given) = &value else {
+            return Err(not_a_table(&source, &value));
+        };
+        let names = names(given, &source)?;
+        let mut warnings = Vec::new();
+        if let Some(nc) = given.get("nc").filter(|nc| nc.as_u64() != Some(names.len() as u64)) {
+            warnings.push(format!(
+                "{source}: nc is {} but names has {}; using {}",
+                show(nc),
+                format::count_of(names.len(), "class", "classes"),
+                names.len()
+            ));
+        }
+        let splits = Splits::read(given, &source)?;
+        let search = Search::new(given, &path, places, &source)?;
+        let Some(found) = search.roots.iter().find_map(|root| splits.resolve(root)) else {
+            return Err(search.not_found(&splits, given, (&path, &source), places));
+        };
+        for path in &found.missing_test {
+            warnings.push(format!("{source}: the test images {} do not exist", path.display()));
+        }
+        Ok((Self { yaml: path, train: found.train, val: found.val, test: found.test, names }, warnings))
+    }
+}
+
+fn not_a_table(source: &str, value: &Value) -> PlanError {
+    PlanError::new(format!("{source} must be a table with train, val and names, not {}", show(value)))
+}
