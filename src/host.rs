@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use yolo_checks::Host;
-use yolo_checks::variant::{Card, Machine};
+use yolo_checks::libtorch_choice::{Card, Machine};
 use yolo_plan::dataset;
 use yolo_plan::device::{Gpu, Inventory};
 

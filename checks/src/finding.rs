@@ -3,24 +3,9 @@
 
 use serde::Serialize;
 
-use crate::catalogue::{Area, Entry, entry};
+use crate::catalogue::{Area, CHECK_FAILED, entry};
 use crate::change::Change;
-
-/// How much a finding matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Status {
-    /// All is well.
-    Ok,
-    /// Worth knowing.
-    Info,
-    /// A fact that the check needs is missing.
-    Skipped,
-    /// It will slow a run, or may stop it.
-    Warning,
-    /// It will stop a run.
-    Error,
-}
+use crate::status::Status;
 
 /// What to do about a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -61,13 +46,14 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding of the catalogue, with its status there and one line that says what was seen. An
-    /// id that the catalogue has not is a mistake in the check: the panic becomes that check's own
-    /// result, and a test compares the ids of all checks with the catalogue.
+    /// A finding with the status and text of its catalogue row, and a title that says what was seen.
+    ///
+    /// Invariant: every id that a check uses is in the catalogue; `tests/catalogue.rs` reads the ids
+    /// from the source. Should one be missing all the same, the finding reports a failed check.
     pub(crate) fn new(id: &'static str, title: impl Into<String>) -> Self {
-        let entry: &Entry = entry(id).unwrap_or_else(|| panic!("the catalogue has no `{id}`"));
+        let entry = entry(id).unwrap_or(&CHECK_FAILED);
         Self {
-            id,
+            id: entry.id,
             area: entry.area,
             status: entry.status,
             title: title.into(),
@@ -127,14 +113,15 @@ impl Finding {
         self
     }
 
-    /// Adds a change that `--fix` can make on this host. The row of the catalogue says in words what
-    /// it does and how it is undone; a row without them is a mistake in the check, as an unknown id is.
+    /// Adds a change that `--fix` can make on this host.
+    ///
+    /// Invariant: the catalogue says what `--fix` does about this id and how that is undone; without
+    /// it, nothing is offered. A test compares the rows that promise a fix with the findings that
+    /// offer one.
     #[must_use]
     pub(crate) fn change(mut self, change: Change) -> Self {
-        if let Some(remedy) = &mut self.remedy {
-            let fix = entry(self.id).and_then(|entry| entry.fix);
-            let fix =
-                fix.unwrap_or_else(|| panic!("the catalogue does not say what --fix does about {}", self.id));
+        let fix = entry(self.id).and_then(|entry| entry.fix);
+        if let (Some(remedy), Some(fix)) = (&mut self.remedy, fix) {
             remedy.fixable = true;
             remedy.undo = Some(fix.undo.to_owned());
             remedy.changes.push(change);

@@ -3,21 +3,23 @@
 //! facts give the same [`Finding`]s anywhere. The words of a finding stand in the [`catalogue`].
 //! Nothing here prints, downloads or changes the host.
 
-pub mod builds;
 pub mod catalogue;
 mod change;
 pub mod checks;
 pub mod facts;
 mod finding;
 mod intent;
-mod needs;
-pub mod quoted;
-pub mod variant;
+pub mod libtorch_builds;
+pub mod libtorch_choice;
+mod memory_estimate;
+pub mod shell_quote;
+mod status;
 pub mod wsl;
 
 pub use catalogue::{Area, Entry, Fix, entries, entry};
 pub use change::{Change, Edit};
 pub use checks::{Check, Verdict, judge, judge_by};
 pub use facts::{Host, Places};
-pub use finding::{Finding, Remedy, Status};
+pub use finding::{Finding, Remedy};
 pub use intent::{Intent, NOT_YET_OF_TRAIN};
+pub use status::Status;

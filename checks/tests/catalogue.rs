@@ -4,8 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use std::fs;
+use std::path::Path;
+
 use yolo_checks::catalogue::EXCUSED;
-use yolo_checks::{checks, entries};
+use yolo_checks::{Area, checks, entries, entry};
 
 /// Id and area of every known failure.
 fn known() -> BTreeMap<&'static str, &'static str> {
@@ -59,4 +62,37 @@ fn checks_report_what_the_catalogue_has() {
         }
     }
     assert_eq!(rows, reported, "a row that no check reports");
+}
+
+#[test]
+fn every_id_in_the_source_of_the_checks_is_in_the_catalogue() {
+    let mut sources = Vec::new();
+    read_sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/checks"), &mut sources);
+    let mut ids = BTreeSet::new();
+    for source in &sources {
+        ids.extend(source.split('"').filter(|literal| looks_like_an_id(literal)));
+    }
+    assert!(ids.len() > 200, "only {} ids found: is the source elsewhere?", ids.len());
+    for id in ids {
+        assert!(entry(id).is_some(), "the catalogue has no {id}");
+    }
+}
+
+fn read_sources(folder: &Path, sources: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            read_sources(&path, sources);
+        } else {
+            sources.push(fs::read_to_string(path).unwrap());
+        }
+    }
+}
+
+/// An area, a dot, and words in lower case with hyphens.
+fn looks_like_an_id(literal: &str) -> bool {
+    let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    literal.split_once('.').is_some_and(|(area, words)| {
+        Area::ALL.iter().any(|known| known.name() == area) && !words.is_empty() && words.bytes().all(is_word)
+    })
 }

@@ -1,7 +1,7 @@
 //! Driver and GPUs: the rows of the catalogue.
 
 use super::{Area, Entry, Fix};
-use crate::finding::Status;
+use crate::status::Status;
 
 pub(super) const ROWS: &[Entry] = &[
     Entry {

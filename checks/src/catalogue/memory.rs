@@ -1,7 +1,7 @@
 //! Memory and shared memory: the rows of the catalogue.
 
 use super::{Area, Entry};
-use crate::finding::Status;
+use crate::status::Status;
 
 pub(super) const ROWS: &[Entry] = &[
     Entry {

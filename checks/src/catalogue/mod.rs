@@ -17,7 +17,9 @@ mod wsl;
 
 use serde::Serialize;
 
-use crate::finding::Status;
+use crate::status::Status;
+
+pub(crate) use system::CHECK_FAILED;
 
 pub use excused::{EXCUSED, Excused};
 

@@ -1,7 +1,7 @@
 //! Network and ports: the rows of the catalogue.
 
 use super::{Area, Entry, Fix};
-use crate::finding::Status;
+use crate::status::Status;
 
 pub(super) const ROWS: &[Entry] = &[
     Entry {

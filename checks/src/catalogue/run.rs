@@ -1,7 +1,7 @@
 //! The run that is meant: the rows of the catalogue.
 
 use super::{Area, Entry};
-use crate::finding::Status;
+use crate::status::Status;
 
 pub(super) const ROWS: &[Entry] = &[
     Entry {

@@ -1,7 +1,7 @@
 //! The environment of the shell: the rows of the catalogue.
 
 use super::{Area, Entry, Fix};
-use crate::finding::Status;
+use crate::status::Status;
 
 pub(super) const ROWS: &[Entry] = &[
     Entry {

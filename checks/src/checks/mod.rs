@@ -7,6 +7,7 @@ mod disk;
 mod gpu;
 mod libraries;
 mod memory;
+mod nccl;
 mod network;
 mod run;
 mod shell;
@@ -16,7 +17,7 @@ mod wsl;
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -27,8 +28,6 @@ use crate::wsl::sizing::gigabytes;
 
 /// Checks that wait for different commands wait together.
 const THREADS: usize = 8;
-/// The name of the threads that run checks; a panic on them is a finding, not a message.
-const THREAD_NAME: &str = "check";
 
 /// What a check answers: findings, or the first fact that was missing, which makes it "skipped".
 pub type Answer = Result<Vec<Finding>, Unknown>;
@@ -91,7 +90,6 @@ pub fn findings(verdicts: Vec<Verdict>) -> Vec<Finding> {
 
 /// Judges a host by the checks that are wanted.
 pub fn judge_by(host: &Host, intent: &Intent, wanted: impl Fn(&Check) -> bool) -> Vec<Verdict> {
-    keep_quiet_about_checks();
     let checks: Vec<&'static Check> = all().filter(|check| wanted(check)).collect();
     let next = AtomicUsize::new(0);
     let verdicts = Mutex::new(Vec::with_capacity(checks.len()));
@@ -109,7 +107,7 @@ pub fn judge_by(host: &Host, intent: &Intent, wanted: impl Fn(&Check) -> bool) -
     thread::scope(|scope| {
         for _ in 0..THREADS.min(checks.len()) {
             // Without a thread the others, and last this one, do its work.
-            let _ = thread::Builder::new().name(THREAD_NAME.to_owned()).spawn_scoped(scope, work);
+            let _ = thread::Builder::new().name("check".to_owned()).spawn_scoped(scope, work);
         }
     });
     work();
@@ -132,19 +130,6 @@ fn ask(check: &'static Check, host: &Host, intent: &Intent) -> Vec<Finding> {
             vec![Finding::new("system.check-failed", format!("the check of {id} failed: {why}"))]
         }
     }
-}
-
-/// Panics of checks are findings: the usual message on stderr would only frighten.
-fn keep_quiet_about_checks() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let usual = panic::take_hook();
-        panic::set_hook(Box::new(move |info| {
-            if thread::current().name() != Some(THREAD_NAME) {
-                usual(info);
-            }
-        }));
-    });
 }
 
 /// Bytes of a disk in units of 1000, as disks are sold; memory is said by [`gigabytes`].
@@ -170,7 +155,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::finding::Status;
+    use crate::status::Status;
 
     fn nowhere() -> Host {
         Host::from_value(json!({ "version": 1 })).unwrap().0
@@ -180,15 +165,7 @@ mod tests {
     fn a_check_that_panics_answers_with_its_panic() {
         static BROKEN: Check =
             Check { question: "?", reports: &["memory.low"], preflight: false, run: |_, _| panic!("a bug") };
-        let findings = thread::Builder::new()
-            .name(THREAD_NAME.to_owned())
-            .spawn(|| {
-                keep_quiet_about_checks();
-                ask(&BROKEN, &nowhere(), &Intent::default())
-            })
-            .unwrap()
-            .join()
-            .unwrap();
+        let findings = ask(&BROKEN, &nowhere(), &Intent::default());
         assert_eq!(findings[0].id, "system.check-failed");
         assert_eq!(findings[0].title, "the check of memory.low failed: a bug");
     }

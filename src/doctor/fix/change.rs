@@ -10,7 +10,7 @@ use yolo_checks::{Change, Edit};
 
 use super::backup::Backup;
 use super::plan::{LOADER_CONFIG, can_write};
-use super::shell::{self, quoted};
+use super::shell::{self, quote};
 use super::variables;
 use crate::dirs::YoloDirs;
 
@@ -108,7 +108,7 @@ fn permissions(path: &Path, add: u32, backup: &mut Backup) -> Result<String, Str
         permissions.set_mode(before | add);
         // The backup may lie in the very folder, so that its own permissions come first.
         fs::set_permissions(path, permissions)?;
-        backup.way_back(&format!("chmod {before:o} {}", quoted(path)))?;
+        backup.way_back(&format!("chmod {before:o} {}", quote(path)))?;
         Ok(before | add)
     };
     let now = change().map_err(|error: std::io::Error| error.to_string())?;

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use yolo_checks::quoted::quoted;
+use yolo_checks::shell_quote::quote;
 use yolo_checks::{Change, Edit};
 
 use super::super::report::Report;
@@ -94,15 +94,15 @@ fn by_hand(change: &Change, id: &str) -> Option<String> {
         Change::Settings { file, .. } if !can_write(Path::new(file)) => {
             let program =
                 std::env::current_exe().map_or("yolo".to_owned(), |path| path.display().to_string());
-            Some(format!("sudo {} doctor --fix --yes --only {id}", quoted(&program)))
+            Some(format!("sudo {} doctor --fix --yes --only {id}", quote(&program)))
         }
         Change::LoaderFolder { folder } if !can_write(Path::new(LOADER_CONFIG)) => {
-            Some(format!("echo {} | sudo tee -a {LOADER_CONFIG} && sudo ldconfig", quoted(folder)))
+            Some(format!("echo {} | sudo tee -a {LOADER_CONFIG} && sudo ldconfig", quote(folder)))
         }
         Change::MakeFolder { path } => {
             let parent = Path::new(path).ancestors().skip(1).find(|parent| parent.exists());
             let can = parent.is_some_and(can_write);
-            let path = quoted(path);
+            let path = quote(path);
             (!can).then(|| format!("sudo mkdir -p {path} && sudo chown \"$(id -u)\" {path}"))
         }
         _ => None,

@@ -20,19 +20,19 @@ pub(super) const HEAD: &str = "@echo off\r\nrem Puts back what `yolo doctor --fi
 
 /// A path as one word.
 #[cfg(not(windows))]
-pub(super) fn quoted(path: &Path) -> String {
+pub(super) fn quote(path: &Path) -> String {
     format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
 }
 
 /// A path as one word. No name on Windows holds a quotation mark.
 #[cfg(windows)]
-pub(super) fn quoted(path: &Path) -> String {
+pub(super) fn quote(path: &Path) -> String {
     format!("\"{}\"", path.to_string_lossy().replace('/', r"\").replace('%', "%%"))
 }
 
 /// What a person types so that a file of variables counts in this shell, and in every new one.
 pub(super) fn sourcing(file: &Path) -> [String; 2] {
-    let here = format!(". {}", yolo_checks::quoted::quoted(&file.to_string_lossy()));
+    let here = format!(". {}", yolo_checks::shell_quote::quote(&file.to_string_lossy()));
     // The line itself is one word of the second command, in the marks that it does not hold.
     let line = if here.contains('\'') && !here.contains(['"', '$', '`', '\\', '!']) {
         format!("\"{here}\"")
@@ -44,20 +44,20 @@ pub(super) fn sourcing(file: &Path) -> [String; 2] {
 
 /// Removes a file, if it is there.
 pub(super) fn remove(file: &Path) -> String {
-    let file = quoted(file);
+    let file = quote(file);
     if cfg!(windows) { format!("if exist {file} del /f {file}") } else { format!("rm -f {file}") }
 }
 
 /// Copies a file over another one.
 pub(super) fn copy(from: &Path, to: &Path) -> String {
-    let (from, to) = (quoted(from), quoted(to));
+    let (from, to) = (quote(from), quote(to));
     if cfg!(windows) { format!("copy /y {from} {to} >nul") } else { format!("cp {from} {to}") }
 }
 
 /// Removes a folder that is empty. One in which something lies by now stays, and that is said: the
 /// script itself may lie in it.
 pub(super) fn remove_folder(folder: &Path) -> String {
-    let folder = quoted(folder);
+    let folder = quote(folder);
     if cfg!(windows) {
         format!("rmdir {folder} 2>nul || (echo not empty by now, so it stays: {folder} & cmd /c exit 0)")
     } else {
@@ -72,7 +72,7 @@ pub(super) fn line(command: &str) -> String {
 
 /// What to type to run a script.
 pub(super) fn call(script: &Path) -> String {
-    if cfg!(windows) { format!("cmd /c \"{}\"", script.display()) } else { format!("sh {}", quoted(script)) }
+    if cfg!(windows) { format!("cmd /c \"{}\"", script.display()) } else { format!("sh {}", quote(script)) }
 }
 
 /// Runs a script, and says whether it did its work.

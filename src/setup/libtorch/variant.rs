@@ -1,6 +1,6 @@
 //! The variants of libtorch that can be installed, and the choice of one for this machine.
 
-use yolo_checks::variant::{Choice, Machine, choose};
+use yolo_checks::libtorch_choice::{Choice, Machine, choose};
 
 /// A variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use serde_json::json;
-use yolo_checks::quoted::quoted;
+use yolo_checks::shell_quote::quote;
 use yolo_checks::wsl::config::{ConfigFile, Document};
 use yolo_checks::wsl::sizing::{Pc, Proposal, Training, gigabytes, propose};
 use yolo_checks::wsl::vm::{Difference, differences};
@@ -56,7 +56,7 @@ impl Action {
         Some(match self {
             Self::Loader => format!("echo {WSL_LIBRARIES} | sudo tee {LOADER_FILE} && sudo ldconfig"),
             Self::Clock(_) => "sudo hwclock -s".to_owned(),
-            Self::SlowFolder { path, .. } => format!("cp -r {} ~/", quoted(path)),
+            Self::SlowFolder { path, .. } => format!("cp -r {} ~/", quote(path)),
             Self::Shutdown(_) => "wsl.exe --shutdown".to_owned(),
             Self::WriteConfig(_) | Self::LoaderForbidden | Self::NotTaken(_) => return None,
         })

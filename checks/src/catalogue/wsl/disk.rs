@@ -1,7 +1,7 @@
 //! The disks of WSL and of Windows: rows of the catalogue.
 
 use crate::catalogue::{Area, Entry};
-use crate::finding::Status;
+use crate::status::Status;
 
 pub(super) const ROWS: &[Entry] = &[
     Entry {

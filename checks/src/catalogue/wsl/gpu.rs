@@ -1,7 +1,7 @@
 //! The GPU of Windows inside WSL: rows of the catalogue.
 
 use crate::catalogue::{Area, Entry, Fix};
-use crate::finding::Status;
+use crate::status::Status;
 
 pub(super) const ROWS: &[Entry] = &[
     Entry {

@@ -1,7 +1,7 @@
 //! Clock, services and the ties between Linux and Windows: rows of the catalogue.
 
 use crate::catalogue::{Area, Entry};
-use crate::finding::Status;
+use crate::status::Status;
 
 pub(super) const ROWS: &[Entry] = &[
     Entry {

@@ -4,8 +4,9 @@
 
 use crate::checks::{Answer, Check};
 use crate::facts::{Container, Host, NvmlState, Variant, nvml_words};
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
     question: "Was this container given its GPUs?",
@@ -95,7 +96,7 @@ fn status(host: &Host, intent: &Intent) -> Status {
     // Inside WSL a run's container is meant to have what Windows has.
     let in_wsl = || host.is_wsl2() == Ok(true);
     // The machine's cards and the driver's module show through into every container.
-    let has_card = || !crate::checks::gpu::cards(host).is_empty();
+    let has_card = || !crate::checks::gpu::pci::cards(host).is_empty();
     let has_driver = || matches!(host.driver_module_version(), Ok(Some(_)));
     if !intent.devices.is_empty() || image_for_cuda || for_cuda() || in_wsl() || has_card() || has_driver() {
         Status::Error

@@ -6,7 +6,7 @@ use crate::facts::Host;
 use crate::facts::view::data_set::{DataSet, Described, drive_path};
 use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::quoted::quoted;
+use crate::shell_quote::quote;
 
 pub(super) static CHECK: Check = Check {
     question: "Is the data set of this run there?",
@@ -51,7 +51,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         let names = set.classes().unwrap_or_default();
         if nc != names as u64 {
             let title = format!("{} says nc: {nc}, but names has {names}; the names count", set.yaml);
-            findings.push(Finding::new("disk.data-yaml", title).status(crate::finding::Status::Warning));
+            findings.push(Finding::new("disk.data-yaml", title).status(crate::status::Status::Warning));
         }
     }
     if findings.is_empty() {
@@ -71,7 +71,7 @@ fn forbidden(host: &Host, yaml: &str) -> Finding {
     if host.is_windows().unwrap_or(false) {
         return finding.remedy("give yourself the right to read it: Properties, Security");
     }
-    let path = quoted(yaml);
+    let path = quote(yaml);
     let Some(stat) = host.stat(yaml).ok().flatten() else {
         return finding
             .remedy("open the folder above it that is closed: the first without r and x for you")

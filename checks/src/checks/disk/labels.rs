@@ -8,7 +8,7 @@ use crate::facts::Host;
 use crate::facts::view::data_set::{DataSet, Described, label_of, parent, sample};
 use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::quoted::quoted;
+use crate::shell_quote::quote;
 
 pub(super) static CHECK: Check = Check {
     question: "Are the labels of this run's data set readable?",
@@ -87,7 +87,7 @@ fn no_labels(host: &Host, set: &DataSet, first: &str, looked: usize) -> Finding 
         .any(|place| is_text(host.folder(place).ok().flatten()))
     {
         let text = format!("the folder of labels must be called `labels`, beside `images`: rename {name}");
-        finding.remedy(text).command(format!("mv {} {}", quoted(&other), quoted(&format!("{above}/labels"))))
+        finding.remedy(text).command(format!("mv {} {}", quote(&other), quote(&format!("{above}/labels"))))
     } else {
         finding.remedy(format!(
             "export the labels in the format \"YOLO\" (text files) into {above}/labels; {name} holds none"

@@ -1,8 +1,8 @@
 //! Disk and data set.
 
 mod data_set;
+mod filesystem;
 mod images;
-mod kind;
 mod labels;
 mod own_folders;
 mod space;
@@ -18,7 +18,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &data_set::CHECK,
     &labels::CHECK,
     &images::CHECK,
-    &kind::CHECK,
+    &filesystem::CHECK,
     &weights::CHECK,
     &own_folders::CHECK,
     &unfinished::CHECK,

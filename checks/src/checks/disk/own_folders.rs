@@ -6,9 +6,10 @@ use crate::change::Change;
 use crate::checks::{Answer, Check};
 use crate::facts::view::data_set::{is_absolute, join, parent};
 use crate::facts::{Host, Stat};
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::quoted::quoted;
+use crate::shell_quote::quote;
+use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
     question: "Can yolo write its own folders?",
@@ -38,7 +39,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
         let command = if host.is_windows().unwrap_or(false) {
             format!("mkdir \"{home}\"")
         } else {
-            format!("mkdir -p {}", quoted(&home))
+            format!("mkdir -p {}", quote(&home))
         };
         let title = format!("YOLO_HOME names {home}, which is not there");
         findings.push(
@@ -99,11 +100,11 @@ fn locked(host: &Host, folder: &str, purpose: &str, stat: &Stat) -> Finding {
     }
     match (stat.uid, user) {
         (Some(owner), Some(user)) if owner == user => finding
-            .command(format!("chmod u+rwx {}", quoted(folder)))
+            .command(format!("chmod u+rwx {}", quote(folder)))
             .change(Change::Permissions { path: folder.to_owned(), add: OWNER }),
         (Some(0), Some(user)) => finding
             .because("it belongs to root, as after `sudo yolo`, and this user may not write it")
-            .command(format!("sudo chown -R {user} {}", quoted(folder))),
+            .command(format!("sudo chown -R {user} {}", quote(folder))),
         _ => finding.because("it belongs to another user"),
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::checks::{Answer, Check, of_disk, wsl};
 use crate::facts::{FileSystem, Host};
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::quoted::quoted;
+use crate::shell_quote::quote;
+use crate::status::Status;
 
 /// Below this a checkpoint may not fit any more.
 const LEAST: u64 = 500_000_000;
@@ -46,7 +47,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         let Some(finding) = judge(host, purpose, &folder, &space) else { continue };
         if finding.id == "disk.full" {
             // Why WSL's own disk is full is told where its size is known.
-            if wsl::limits_disk(host, &mount) {
+            if wsl::disk::limits_disk(host, &mount) {
                 continue;
             }
             told.push(mount);
@@ -81,9 +82,7 @@ fn judge(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> Option
         let finding = Finding::new("disk.read-only", title).seen(format!("it lies on {mount}"));
         let home = host.env("HOME").ok().flatten().filter(|home| folder.starts_with(home.as_str()));
         return Some(match home {
-            Some(_) if !is_read_only => {
-                finding.command(format!("sudo chown -R \"$USER\" {}", quoted(folder)))
-            }
+            Some(_) if !is_read_only => finding.command(format!("sudo chown -R \"$USER\" {}", quote(folder))),
             _ => finding,
         });
     }

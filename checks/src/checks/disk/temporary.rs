@@ -5,7 +5,7 @@ use crate::checks::{Answer, Check, of_disk};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::quoted::quoted;
+use crate::shell_quote::quote;
 
 /// What a build and an unpacked archive may take at a time.
 const COMFORTABLE: u64 = 1_000_000_000;
@@ -38,7 +38,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let finding = Finding::new("disk.temporary", format!("{folder}, for temporary files, {what}"));
     Ok(vec![match host.places().ok().and_then(|places| places.cache) {
         Some(cache) => {
-            let folder = quoted(&format!("{cache}/tmp"));
+            let folder = quote(&format!("{cache}/tmp"));
             finding.command(format!("mkdir -p {folder}")).command(format!("export TMPDIR={folder}"))
         }
         None => finding,

@@ -6,8 +6,8 @@ use crate::facts::Host;
 use crate::facts::view::data_set::join;
 use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::needs::Model;
-use crate::quoted::quoted;
+use crate::memory_estimate::Model;
+use crate::shell_quote::quote;
 
 pub(super) static CHECK: Check = Check {
     question: "Are the weights of this run whole?",
@@ -54,7 +54,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         let finding = size.map_or(finding.clone(), |size| finding.seen(format!("it has {size} bytes")));
         return Ok(vec![match Model::named(word) {
             Some(model) => finding
-                .command(format!("rm {}", quoted(path)))
+                .command(format!("rm {}", quote(path)))
                 .command(format!("yolo setup --weights {}", model.name)),
             None => finding,
         }]);

@@ -2,8 +2,9 @@
 
 use crate::checks::{Answer, Check, count, gigabytes};
 use crate::facts::{Gpu, Host, NvmlState};
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
     question: "Are the GPUs of the run there?",
@@ -19,7 +20,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let gpus = host.gpus()?;
     if gpus.is_empty() {
-        let is_told = super::absent::switched_off(host).or_else(|| super::refused::refused(host)).is_some();
+        let is_told =
+            super::kernel_module::switched_off(host).or_else(|| super::driver_unsuited::find(host)).is_some();
         if is_told || !super::lost::of_log(host).is_empty() {
             return Ok(Vec::new());
         }

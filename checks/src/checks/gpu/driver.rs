@@ -3,12 +3,13 @@
 //! refuses because of the versions, and a driver that was never installed. Why a module does not
 //! run the card is [`absent`]'s to find; WSL, containers and lost cards have checks of their own.
 
-pub(super) use super::install::install;
-use super::{absent, lost, refused};
+use super::install_driver::install;
+use super::{driver_unsuited, kernel_module, lost, pci};
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, NvmlState, Version};
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
     question: "Does the NVIDIA driver answer?",
@@ -32,7 +33,7 @@ pub(super) static CHECK: Check = Check {
 fn run(host: &Host, intent: &Intent) -> Answer {
     let needed = !intent.devices.is_empty();
     // Without a card, or with a run on the processor, a missing driver is no trouble.
-    let card = absent::cards(host).into_iter().next();
+    let card = pci::cards(host).into_iter().next();
     let status = match card {
         _ if needed => Status::Error,
         Some(_) if !intent.cpu => Status::Error,
@@ -46,8 +47,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     };
     if state == NvmlState::Ready {
         let is_empty = host.gpus().is_ok_and(|gpus| gpus.is_empty());
-        let why =
-            || absent::switched_off(host).or_else(|| refused::refused(host).map(|found| found.status(sick)));
+        let why = || {
+            kernel_module::switched_off(host)
+                .or_else(|| driver_unsuited::find(host).map(|found| found.status(sick)))
+        };
         return Ok(vec![is_empty.then(why).flatten().unwrap_or_else(|| healthy(host))]);
     }
     // WSL has its own checks of the driver that Windows brings, containers of what they were given.
@@ -57,14 +60,14 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let reason = match state {
         NvmlState::Failed(18 | 17 | 4) => None,
-        _ => absent::reason(host, &state),
+        _ => kernel_module::reason(host, &state),
     };
     if let Some(reason) = reason {
         return Ok(vec![reason.status(sick)]);
     }
     let finding = match state {
         NvmlState::NoLibrary => {
-            if let (None, true, Some(makers)) = (&card, needed, absent::others(host)) {
+            if let (None, true, Some(makers)) = (&card, needed, pci::other_vendors(host)) {
                 return Ok(vec![no_card(&makers)]);
             }
             let title = match (&card, needed) {
@@ -168,7 +171,7 @@ fn without_nvml(host: &Host, sick: Status) -> Option<Finding> {
         return None;
     }
     let finding = match host.driver_module_version().ok()? {
-        None => absent::reason(host, &NvmlState::Failed(9))?,
+        None => kernel_module::reason(host, &NvmlState::Failed(9))?,
         Some(module) => {
             let library = host.library("libnvidia-ml.so.1").ok()?.into_iter().next()?.version?;
             (Version::find(&library)? != module).then(|| mismatch(host))?

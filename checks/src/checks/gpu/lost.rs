@@ -51,7 +51,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     for gpu in gpus.iter().filter(|gpu| gpu.lost().is_none()) {
         findings.extend(earlier(gpu, &xids));
     }
-    Ok(super::together(findings))
+    Ok(super::merge::merge_alike(findings))
 }
 
 /// Cards that fell off the bus by the kernel's log, and that the driver does not list.

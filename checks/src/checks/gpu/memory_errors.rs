@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use crate::checks::{Answer, Check, count};
 use crate::facts::{Gpu, Host, Xid, pci_address};
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
     question: "Is the memory of the GPUs sound?",
@@ -24,7 +25,7 @@ const CONTAINED: [u32; 2] = [63, 94];
 fn run(host: &Host, intent: &Intent) -> Answer {
     let xids = host.xids().unwrap_or_default();
     match super::of_run(host, intent) {
-        Ok(gpus) => Ok(super::together(gpus.iter().filter_map(|gpu| judge(gpu, &xids)).collect())),
+        Ok(gpus) => Ok(super::merge::merge_alike(gpus.iter().filter_map(|gpu| judge(gpu, &xids)).collect())),
         // The kernel's log alone tells enough of a card whose driver was not asked.
         Err(why) => {
             let findings = of_log(&xids);

@@ -3,8 +3,9 @@
 
 use crate::checks::{Answer, Check, count};
 use crate::facts::{Gpu, Host};
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 pub(super) static CHECK: Check =
     Check { question: "Are GPUs divided into instances?", reports: &["gpu.mig"], preflight: true, run };
@@ -13,7 +14,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let gpus = super::of_run(host, intent)?;
     let divided =
         gpus.iter().filter(|gpu| gpu.mig() == Ok(true)).map(|gpu| divided(host, intent, gpu, gpus.len()));
-    Ok(super::together(divided.collect()))
+    Ok(super::merge::merge_alike(divided.collect()))
 }
 
 fn divided(host: &Host, intent: &Intent, gpu: &Gpu, cards: usize) -> Finding {

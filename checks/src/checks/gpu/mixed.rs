@@ -1,11 +1,11 @@
 //! Whether the GPUs of a run are of one kind: ranks wait for each other at every step, and each has
 //! an equal share of the batch, so that the slowest card sets the pace and the smallest the batch.
 
-use crate::builds::{self, Capability};
 use crate::checks::{Answer, Check, gigabytes};
 use crate::facts::{Gpu, Host};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::libtorch_builds::{self, Capability};
 
 pub(super) static CHECK: Check =
     Check { question: "Are the GPUs of this run alike?", reports: &["gpu.mixed"], preflight: true, run };
@@ -35,7 +35,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let other = if differs { Some(largest) } else { others };
     // Cards that no build of libtorch serves together are told as that.
     let capabilities: Vec<Capability> = cards.iter().map(|card| card.capability).collect();
-    let Some(other) = other.filter(|_| builds::best_for(&capabilities, u32::MAX).is_some()) else {
+    let Some(other) = other.filter(|_| libtorch_builds::best_for(&capabilities, u32::MAX).is_some()) else {
         return Ok(Vec::new());
     };
     let title = format!(

@@ -1,52 +1,46 @@
 //! Driver and GPUs.
 
-mod absent;
-mod clocks;
+mod compute_mode;
 mod device_files;
 mod devices;
 mod driver;
+mod driver_unsuited;
 mod fabric;
-mod holders;
-mod install;
-mod link;
+pub(in crate::checks) mod install_driver;
+mod kernel_module;
 mod lost;
-mod memory;
 mod memory_errors;
+mod memory_taken;
+mod merge;
 mod mig;
 mod mixed;
-mod mode;
-mod peer;
-mod refused;
-mod together;
-mod visible;
-
-pub(in crate::checks) use absent::cards;
-pub(in crate::checks) use holders::is_taken;
-pub(in crate::checks) use install::install;
-pub(in crate::checks) use memory::is_full;
-
-use together::together;
+pub(in crate::checks) mod pci;
+mod pcie_link;
+mod peer_access;
+pub(in crate::checks) mod processes;
+mod throttling;
+mod visible_devices;
 
 use super::Check;
 use crate::facts::{Fact, Gpu, Host, NvmlState};
-use crate::finding::Status;
 use crate::intent::Intent;
+use crate::status::Status;
 
 pub(super) const CHECKS: &[&Check] = &[
     &driver::CHECK,
     &device_files::CHECK,
     &devices::CHECK,
     &lost::CHECK,
-    &visible::CHECK,
+    &visible_devices::CHECK,
     &mixed::CHECK,
-    &mode::CHECK,
+    &compute_mode::CHECK,
     &fabric::CHECK,
     &mig::CHECK,
-    &memory::CHECK,
+    &memory_taken::CHECK,
     &memory_errors::CHECK,
-    &clocks::CHECK,
-    &link::CHECK,
-    &peer::CHECK,
+    &throttling::CHECK,
+    &pcie_link::CHECK,
+    &peer_access::CHECK,
 ];
 
 /// The GPUs that answer and that the run would use: those that it names, else all.

@@ -1,11 +1,11 @@
 //! Whether variables that choose a libtorch for a build say what was meant. They count only where
 //! Rust programs with libtorch are built on this machine.
 
-use crate::builds::BUILDS;
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::libtorch_builds::BUILDS;
 
 pub(super) static CHECK: Check = Check {
     question: "Are the variables for building with libtorch right?",

@@ -4,11 +4,12 @@
 //! and only a driver older than the whole generation stops it, unless the loader takes a newer libcuda
 //! of `cuda-compat`, with which cards of a data centre run what their driver is too old for.
 
-use crate::builds::{self, Serves, least_driver};
 use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host, NvmlState, Variant, Version};
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::libtorch_builds::{self, Serves, least_driver};
+use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
     question: "Does the driver run the CUDA of libtorch?",
@@ -76,7 +77,7 @@ fn are_unserved(host: &Host, intent: &Intent) -> bool {
     cards.retain(|gpu| gpu.lost().is_none());
     cards.retain(|gpu| intent.devices.is_empty() || intent.devices.contains(&gpu.index));
     let is_unserved = |gpu: &Gpu| {
-        let served = |card| builds::BUILDS.iter().any(|build| build.serves(card) != Serves::No);
+        let served = |card| libtorch_builds::BUILDS.iter().any(|build| build.serves(card) != Serves::No);
         gpu.capability().is_ok_and(|card| !served(card))
     };
     !cards.is_empty() && cards.iter().all(is_unserved)
@@ -84,7 +85,7 @@ fn are_unserved(host: &Host, intent: &Intent) -> bool {
 
 /// Before libtorch is there: whether any build would run.
 fn without_libtorch(host: &Host, driver: &Version) -> Answer {
-    let oldest = builds::BUILDS.iter().map(builds::Build::least_driver).min().unwrap_or(0);
+    let oldest = libtorch_builds::BUILDS.iter().map(libtorch_builds::Build::least_driver).min().unwrap_or(0);
     if driver.major() >= oldest {
         return Ok(Vec::new());
     }
@@ -97,7 +98,7 @@ fn too_old(host: &Host, driver: &Version, title: String) -> Finding {
     let finding = Finding::new("libraries.driver-too-old", title).status(Status::Error);
     let cards: Vec<_> =
         host.gpus().unwrap_or_default().iter().filter_map(|gpu| gpu.capability().ok()).collect();
-    let other = builds::best_for(&cards, driver.major());
+    let other = libtorch_builds::best_for(&cards, driver.major());
     let (update, commands) = super::newer_driver(host);
     match other {
         Some(build) => super::install(

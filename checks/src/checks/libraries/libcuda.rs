@@ -7,7 +7,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host, Library, NvmlState, Version};
 use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::quoted::quoted;
+use crate::shell_quote::quote;
 
 pub(super) static CHECK: Check = Check {
     question: "Does the loader find the driver's libcuda?",
@@ -41,7 +41,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let variable = host.env("LD_LIBRARY_PATH").ok().flatten().unwrap_or_default();
     let kept: Vec<&str> = variable.split(':').filter(|entry| entry.trim_end_matches('/') != folder).collect();
     Ok(vec![if kept.len() < variable.split(':').count() {
-        finding.command(format!("export LD_LIBRARY_PATH={}", quoted(&kept.join(":"))))
+        finding.command(format!("export LD_LIBRARY_PATH={}", quote(&kept.join(":"))))
     } else {
         finding.seen(format!("LD_LIBRARY_PATH is \"{variable}\""))
     }])

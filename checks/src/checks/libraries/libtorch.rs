@@ -2,8 +2,9 @@
 
 use crate::checks::{Answer, Check, count};
 use crate::facts::{Host, Variant};
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
     question: "Is libtorch installed, and can it use the GPUs?",

@@ -1,33 +1,31 @@
 //! CUDA, cuDNN, NCCL and libtorch.
 
-mod architecture;
 mod build_variables;
-mod c_library;
 mod cuda_driver;
+mod disk_space;
 mod foreign;
+mod glibc;
+mod incomplete;
+mod kernels;
 mod libcuda;
 mod libtorch;
-mod room;
 mod version;
-mod whole;
-
-pub(in crate::checks) use foreign::is_nccl as is_nccl_foreign;
 
 use super::{Check, gpu};
-use crate::builds::{self, Build};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::libtorch_builds::{self, Build};
 
 pub(super) const CHECKS: &[&Check] = &[
     &libtorch::CHECK,
     &version::CHECK,
-    &whole::CHECK,
-    &room::CHECK,
-    &c_library::CHECK,
+    &incomplete::CHECK,
+    &disk_space::CHECK,
+    &glibc::CHECK,
     &libcuda::CHECK,
     &cuda_driver::CHECK,
-    &architecture::CHECK,
+    &kernels::CHECK,
     &build_variables::CHECK,
     &foreign::CHECK,
 ];
@@ -51,7 +49,7 @@ fn newer_driver(host: &Host) -> (&'static str, Vec<String>) {
             Vec::new(),
         );
     }
-    let mut commands = gpu::install(host);
+    let mut commands = gpu::install_driver::install(host);
     if !commands.is_empty() {
         commands.push("sudo reboot".to_owned());
     }
@@ -68,7 +66,7 @@ fn fitting(host: &Host, intent: &Intent) -> Option<&'static Build> {
     let gpus = host.gpus().ok()?.into_iter().filter(|gpu| gpu.lost().is_none() && is_of_run(gpu.index));
     let cards: Vec<_> = gpus.map(|gpu| gpu.capability().ok()).collect::<Option<_>>()?;
     let driver = host.driver_version().ok()?.major();
-    builds::best_for(&cards, driver).filter(|_| !cards.is_empty())
+    libtorch_builds::best_for(&cards, driver).filter(|_| !cards.is_empty())
 }
 
 /// The commands that put another build of libtorch in the place of the one in use.

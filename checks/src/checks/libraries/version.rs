@@ -6,7 +6,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Host, Libtorch};
 use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::quoted::quoted;
+use crate::shell_quote::quote;
 
 pub(super) static CHECK: Check = Check {
     question: "Is this the libtorch that the trainer needs?",
@@ -70,7 +70,7 @@ fn misplaced(host: &Host, root: &str) -> Option<Finding> {
     Some(match near {
         Some(folder) => finding
             .remedy(format!("libtorch lies in {folder}: name that folder"))
-            .command(format!("export LIBTORCH={}", quoted(&folder))),
+            .command(format!("export LIBTORCH={}", quote(&folder))),
         None => finding.command("unset LIBTORCH").command("yolo setup"),
     })
 }

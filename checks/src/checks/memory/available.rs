@@ -3,9 +3,10 @@
 
 use crate::checks::{Answer, Check, gigabytes};
 use crate::facts::{Host, Unknown};
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::needs::{self, Need};
+use crate::memory_estimate::{self, Need};
+use crate::status::Status;
 
 /// A small run on one process: yolov5n at 320 px and batch 8 was measured at 1.4 GB with the
 /// original; twice that leaves room for the system.
@@ -22,7 +23,7 @@ pub(super) static CHECK: Check = Check {
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     let memory = host.memory()?;
-    let need = intent.run.then(|| needs::in_memory(intent, intent.workers.unwrap_or(8)));
+    let need = intent.run.then(|| memory_estimate::in_memory(intent, intent.workers.unwrap_or(8)));
     let limit = host.cgroup_memory_limit().ok().flatten().filter(|limit| limit.bytes < memory.total);
     // How much WSL was given at all is the question of its own check.
     let given = host.is_wsl2().unwrap_or(false) && limit.is_none() && memory.total < COMFORTABLE;

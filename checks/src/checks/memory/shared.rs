@@ -3,8 +3,9 @@
 
 use crate::checks::{Answer, Check, count};
 use crate::facts::{Container, Host};
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 const PLACE: &str = "/dev/shm";
 /// A rank's segments to each other: NCCL was seen to ask for 9.6 MB a channel, and opens several.

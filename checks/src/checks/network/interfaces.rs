@@ -7,8 +7,9 @@ use super::leads_out;
 use crate::change::Change;
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, Interface, Unknown};
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 /// Names that NCCL passes over while there are others.
 const PASSED_OVER: [&str; 3] = ["docker", "lo", "virbr"];

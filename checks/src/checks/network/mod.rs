@@ -1,15 +1,13 @@
 //! Network and ports.
 
 mod firewall;
+mod hostname;
 mod interfaces;
-mod names;
-mod port;
-
-pub(in crate::checks) use port::elsewhere;
+pub(in crate::checks) mod port;
 
 use super::Check;
 
-pub(super) const CHECKS: &[&Check] = &[&port::CHECK, &names::CHECK, &interfaces::CHECK, &firewall::CHECK];
+pub(super) const CHECKS: &[&Check] = &[&port::CHECK, &hostname::CHECK, &interfaces::CHECK, &firewall::CHECK];
 
 /// Beginnings of the names of bridges, tunnels and ends of containers, which lead to no machine.
 const VIRTUAL: [&str; 18] = [

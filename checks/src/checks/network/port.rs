@@ -4,8 +4,9 @@
 
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, Listener};
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 /// Where ranks of several machines meet unless the run says otherwise.
 const DEFAULT_PORT: u16 = 29500;

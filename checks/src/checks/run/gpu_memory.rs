@@ -1,11 +1,12 @@
 //! Whether a rank's share of the batch fits into the memory of its GPU.
 
-use crate::checks::gpu::is_taken;
+use crate::checks::gpu::processes::is_taken;
 use crate::checks::{Answer, Check, gigabytes};
 use crate::facts::Host;
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::needs;
+use crate::memory_estimate;
+use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
     question: "Does the batch fit into the memory of each GPU?",
@@ -15,7 +16,8 @@ pub(super) static CHECK: Check = Check {
 };
 
 fn run(host: &Host, intent: &Intent) -> Answer {
-    let Some(need) = needs::on_gpu(intent).filter(|_| intent.run && !intent.devices.is_empty()) else {
+    let Some(need) = memory_estimate::on_gpu(intent).filter(|_| intent.run && !intent.devices.is_empty())
+    else {
         return Ok(Vec::new());
     };
     let gpus = host.gpus()?;
@@ -51,7 +53,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     } else {
         finding
     };
-    Ok(vec![match needs::fitting_batch(intent, memory.free) {
+    Ok(vec![match memory_estimate::fitting_batch(intent, memory.free) {
         Some(batch) => finding.command(format!("--batch {batch}")),
         None => finding.remedy("choose a smaller model or --imgsz: not even one image fits"),
     }])

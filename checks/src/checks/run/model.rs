@@ -5,7 +5,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::needs::Model;
+use crate::memory_estimate::Model;
 
 pub(super) static CHECK: Check =
     Check { question: "Do the weights fit the model?", reports: &["run.other-model"], preflight: true, run };

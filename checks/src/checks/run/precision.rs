@@ -3,8 +3,9 @@
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 /// Cards with the chips TU116 and TU117.
 const AFFECTED: [&str; 8] = ["GTX 1650", "GTX 1660", "GTX 1630", "T400", "T600", "T1000", "MX450", "MX550"];

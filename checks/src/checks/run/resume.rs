@@ -6,7 +6,7 @@ use crate::facts::view::data_set::{join, parent};
 use crate::facts::{Host, Unknown};
 use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::quoted::quoted;
+use crate::shell_quote::quote;
 
 pub(super) static CHECK: Check = Check {
     question: "Is there a run to resume?",
@@ -34,7 +34,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let Some(text) = host.text(&plan)? else {
         let title = format!("the run of {checkpoint} has no plan.json, so it cannot be resumed");
         let finding = Finding::new("run.nothing-to-resume", title)
-            .command(format!("yolo train --weights {} …", quoted(&checkpoint)));
+            .command(format!("yolo train --weights {} …", quote(&checkpoint)));
         return Ok(vec![finding.remedy("start a new run from its tensors")]);
     };
     let plan: serde_json::Value =
@@ -49,7 +49,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         && epochs > 0
     {
         let title = format!("the run of {checkpoint} has done its {epochs} epochs");
-        let command = format!("yolo train --weights {} --epochs {epochs} …", quoted(&checkpoint));
+        let command = format!("yolo train --weights {} --epochs {epochs} …", quote(&checkpoint));
         findings.push(Finding::new("run.resume-finished", title).command(command));
     }
     let had = plan["ranks"]["world_size"].as_u64().and_then(|ranks| usize::try_from(ranks).ok());
@@ -61,7 +61,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         );
         findings.push(
             Finding::new("run.resume-other-ranks", title)
-                .command(format!("yolo train --resume {}", quoted(&checkpoint))),
+                .command(format!("yolo train --resume {}", quote(&checkpoint))),
         );
     }
     Ok(findings)

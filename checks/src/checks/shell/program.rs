@@ -4,9 +4,10 @@
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::facts::view::data_set::join;
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::quoted::quoted;
+use crate::shell_quote::quote;
+use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
     question: "Does the word `yolo` start this program?",
@@ -56,7 +57,7 @@ fn finding(host: &Host, ours: &str, other: &str, folders: &[&str]) -> Finding {
     // Started by its path, as `cargo run` does, it need not be on PATH.
     let finding = if listed { finding } else { finding.status(Status::Info) };
     // The alias is read as a command again, so that a path that needs quotes needs them twice.
-    let word = quoted(ours);
+    let word = quote(ours);
     finding.command(if word == ours {
         format!("alias yolo={word}")
     } else {

@@ -4,8 +4,9 @@
 use crate::change::Change;
 use crate::checks::{Answer, Check, cores};
 use crate::facts::Host;
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
     question: "Do variables of the shell break or slow a run?",

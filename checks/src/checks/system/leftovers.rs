@@ -2,10 +2,11 @@
 //! hangs in the driver cannot even be killed.
 
 use crate::change::Change;
-use crate::checks::{Answer, Check, count, gpu};
+use crate::checks::{Answer, Check, count};
 use crate::facts::{Gpu, Host, Process};
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 /// The name of a rank's program, as the kernel shows it.
 const RANK: &str = "yolo-trainer";
@@ -121,7 +122,7 @@ fn stuck<'a>(host: &Host, processes: &'a [Process]) -> Vec<&'a Process> {
 /// Whether they leave a GPU no memory to start with.
 fn fill_a_gpu(host: &Host, processes: &[&Process]) -> bool {
     let gpus = host.gpus().unwrap_or_default();
-    let mut full = gpus.iter().filter(|gpu| gpu.memory().is_ok_and(|memory| gpu::is_full(&memory)));
+    let mut full = gpus.iter().filter(|gpu| gpu.memory().is_ok_and(|memory| memory.is_full()));
     full.any(|gpu| {
         let holders = holders(gpu);
         processes.iter().any(|one| holders.contains(&u64::from(one.pid)))

@@ -1,10 +1,11 @@
 //! Whether the limits of this shell allow what ranks open and lock.
 
-use super::raise::{Limit, raise};
+use super::raise_limit::{Limit, raise};
 use crate::checks::{Answer, Check, count};
 use crate::facts::Host;
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 /// Files that a run opens beside its ranks, and those of a rank: sockets to all others, libraries,
 /// images of its loaders.

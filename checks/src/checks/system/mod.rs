@@ -4,10 +4,10 @@ pub(super) mod leftovers;
 mod limits;
 mod numa;
 mod platform;
-mod raise;
-mod session;
+mod raise_limit;
+mod remove_ipc;
 
 use super::Check;
 
 pub(super) const CHECKS: &[&Check] =
-    &[&platform::CHECK, &limits::CHECK, &leftovers::CHECK, &session::CHECK, &numa::CHECK];
+    &[&platform::CHECK, &limits::CHECK, &leftovers::CHECK, &remove_ipc::CHECK, &numa::CHECK];

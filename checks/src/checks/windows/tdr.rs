@@ -2,8 +2,9 @@
 
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, NvmlState};
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 const DELAY: &str = r"HKLM\SYSTEM\CurrentControlSet\Control\GraphicsDrivers\TdrDelay";
 /// Windows' own, in seconds.

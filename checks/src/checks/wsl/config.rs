@@ -4,8 +4,9 @@
 use crate::change::Edit;
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, WslConfig};
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 use crate::wsl::config::{Broken, Found, Problem, size};
 
 pub(super) static CHECK: Check = Check {

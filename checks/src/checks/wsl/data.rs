@@ -8,7 +8,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::{FileSystem, Host};
 use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::quoted::quoted;
+use crate::shell_quote::quote;
 
 pub(super) static CHECK: Check = Check {
     question: "Does the run stay off the Windows drives?",
@@ -64,13 +64,13 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             finding = finding.seen(format!("so is {what}: {path}"));
         }
         let folder = folder_of(path);
-        let finding = finding.command(format!("cp -r {} ~/", quoted(folder)));
+        let finding = finding.command(format!("cp -r {} ~/", quote(folder)));
         let copy = path.get(folder.rfind('/').map_or(0, |at| at + 1)..).filter(|_| folder != path);
         findings.push(match copy.filter(|_| Some(path) == data.as_ref()) {
             Some(copy) => finding.remedy(format!(
                 "copy it to the Linux side, such as below your home folder; where `path:` in the copied yaml \
                      names the Windows drive, change it to the copy; and train with --data {}",
-                quoted(&format!("~/{copy}"))
+                quote(&format!("~/{copy}"))
             )),
             None => finding,
         });

@@ -3,8 +3,9 @@
 
 use crate::checks::{Answer, Check, of_disk};
 use crate::facts::Host;
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 /// Below this the Windows drive stops WSL's disk from growing within a few runs.
 const COMFORTABLE: u64 = 10_000_000_000;

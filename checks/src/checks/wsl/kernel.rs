@@ -3,8 +3,9 @@
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 /// The least for CUDA (NVIDIA, CUDA on WSL User Guide, section 5).
 const LEAST: [u32; 3] = [4, 19, 121];

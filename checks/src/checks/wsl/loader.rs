@@ -5,8 +5,9 @@
 use crate::change::Change;
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 /// The file by which WSL tells the loader.
 const LOADER_FILE: &str = "/etc/ld.so.conf.d/ld.wsl.conf";

@@ -2,29 +2,25 @@
 
 mod clock;
 mod config;
+mod config_misplaced;
+mod config_values;
 mod data;
-mod device;
-mod disk;
-mod effect;
+pub(in crate::checks) mod disk;
+mod gpu_device;
+mod gpu_lost;
 mod installation;
 mod interop;
 mod kernel;
 mod linux_driver;
 mod loader;
-mod lost;
-mod machines;
 mod memory;
-mod misplaced;
 mod network;
 mod release;
+mod restart_due;
 mod session;
 mod several_gpus;
-mod values;
+mod several_machines;
 mod version;
-
-pub(in crate::checks) use disk::limits_disk;
-
-pub(in crate::checks) use several_gpus::is_nccl_old;
 
 use super::Check;
 use crate::facts::{Fact, Host, WslConfig};
@@ -34,20 +30,20 @@ pub(super) const CHECKS: &[&Check] = &[
     &kernel::CHECK,
     &release::CHECK,
     &installation::CHECK,
-    &device::CHECK,
+    &gpu_device::CHECK,
     &linux_driver::CHECK,
     &loader::CHECK,
-    &lost::CHECK,
+    &gpu_lost::CHECK,
     &several_gpus::CHECK,
     &memory::CHECK,
     &config::CHECK,
-    &misplaced::CHECK,
-    &effect::CHECK,
-    &values::CHECK,
+    &config_misplaced::CHECK,
+    &restart_due::CHECK,
+    &config_values::CHECK,
     &data::CHECK,
     &disk::CHECK,
     &network::CHECK,
-    &machines::CHECK,
+    &several_machines::CHECK,
     &clock::CHECK,
     &session::CHECK,
     &interop::CHECK,

@@ -4,8 +4,9 @@
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 /// Where the first run fetches libtorch from.
 const DOWNLOADS: &str = "download.pytorch.org";

@@ -1,14 +1,12 @@
 //! Several GPUs in WSL: NCCL that is too old for it, the ways between GPUs that WSL does not have,
 //! and containers that get all of them.
 
-use crate::checks::libraries::is_nccl_foreign;
-use crate::checks::{Answer, Check, count};
-use crate::facts::{Host, NvmlState, Version};
-use crate::finding::{Finding, Status};
+use crate::checks::{Answer, Check, count, nccl};
+use crate::facts::{Host, NvmlState};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
-/// The first NCCL that knows WSL (NVIDIA/nccl#511).
-const LEAST_NCCL: [u32; 2] = [2, 10];
 /// The first branch of the driver with CUDA IPC in WSL.
 const IPC_DRIVER: u32 = 510;
 /// What makes NCCL leave the ways alone that fail in WSL (microsoft/WSL#12467, NVIDIA/nccl#1113).
@@ -29,9 +27,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let there = host.gpus()?.len();
     let ranks = intent.ranks_here();
     let mut findings = Vec::new();
-    match old_nccl(host) {
+    match nccl::version_below_wsl(host) {
         // One that a variable puts in the place of libtorch's own gives way first, as its check tells.
-        Some(version) if !is_nccl_foreign(host, intent) => {
+        Some(version) if !nccl::is_foreign(host, intent) => {
             let title = format!("NCCL {version} does not know WSL: 2.10 is the first that does");
             let status = if ranks > 1 { Status::Error } else { Status::Warning };
             findings.push(Finding::new("wsl.nccl-old", title).status(status).command("yolo setup"));
@@ -46,17 +44,6 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     findings.extend(of_container(host, there));
     Ok(findings)
-}
-
-/// Whether NCCL is too old for WSL.
-pub(in crate::checks) fn is_nccl_old(host: &Host) -> bool {
-    host.is_wsl2() == Ok(true) && host.nvml_state() == Ok(NvmlState::Ready) && old_nccl(host).is_some()
-}
-
-/// The version of NCCL where it is too old for WSL.
-fn old_nccl(host: &Host) -> Option<Version> {
-    let first = host.library("libnccl.so.2").ok()?.into_iter().next()?;
-    Version::find(&first.version?).filter(|version| version.is_below(&LEAST_NCCL))
 }
 
 fn is_safe(host: &Host) -> bool {

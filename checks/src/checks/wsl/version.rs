@@ -2,8 +2,9 @@
 
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, Wsl};
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 use crate::wsl::exe_output;
 
 pub(super) static CHECK: Check =

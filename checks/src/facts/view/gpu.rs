@@ -35,6 +35,13 @@ pub struct GpuMemory {
     pub free: u64,
 }
 
+impl GpuMemory {
+    /// Whether too little is free for even the CUDA context and libraries.
+    pub fn is_full(&self) -> bool {
+        self.free < 600_000_000
+    }
+}
+
 /// A process that uses a GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GpuProcess {

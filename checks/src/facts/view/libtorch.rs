@@ -4,10 +4,10 @@
 
 use serde_json::Value;
 
-use crate::builds::{self, Build};
 use crate::facts::answer::{Fact, Unknown};
 use crate::facts::host::Host;
 use crate::facts::view::version::Version;
+use crate::libtorch_builds::{self, Build};
 
 /// A libtorch on disk.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,7 +35,7 @@ impl Libtorch {
     /// The build in the table of PyTorch's builds, where this is one of them.
     pub fn build(&self) -> Option<&'static Build> {
         match self.variant {
-            Variant::Cuda(Some(cuda)) => builds::of_cuda(cuda),
+            Variant::Cuda(Some(cuda)) => libtorch_builds::of_cuda(cuda),
             _ => None,
         }
     }

@@ -1,12 +1,13 @@
 //! Whether other processes hold memory of the GPUs. In WSL the driver does not tell which.
 
-use super::holders;
+use super::processes;
 use crate::checks::system::leftovers;
 use crate::checks::{Answer, Check, gigabytes};
 use crate::facts::{Gpu, GpuMemory, Host, NvmlState};
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::needs;
+use crate::memory_estimate;
+use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
     question: "Is the memory of the GPUs free?",
@@ -31,46 +32,41 @@ fn run(host: &Host, intent: &Intent) -> Answer {
                 continue;
             }
         };
-        if holders::is_taken(&gpu, &memory) && !is_told(host, &gpu, &memory, intent) {
+        if processes::is_taken(&gpu, &memory) && !is_told(host, &gpu, &memory, intent) {
             findings.push(taken(host, &gpu, &memory, intent));
         }
     }
-    Ok(super::together(findings))
+    Ok(super::merge::merge_alike(findings))
 }
 
 /// Whether all processes of a card are told by another check: ranks of an earlier run, those that
 /// hang, and the one that has a card in exclusive mode and leaves a rank enough of it.
 fn is_told(host: &Host, gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> bool {
-    let processes = holders::computing(gpu);
+    let processes = processes::computing(gpu);
     let is_exclusive = gpu.compute_mode().is_ok_and(|mode| mode.starts_with("exclusive"));
-    let is_enough = || needs::on_gpu(intent).is_some_and(|need| need.bytes <= memory.free);
+    let is_enough = || memory_estimate::on_gpu(intent).is_some_and(|need| need.bytes <= memory.free);
     let told = leftovers::told(host);
     // The driver lists no process that died, and in WSL none at all: then one that hangs is the likely
     // holder, as long as a run could start beside it.
     if processes.is_empty() {
-        return !told.is_empty() && !is_full(memory);
+        return !told.is_empty() && !memory.is_full();
     }
     let all_told = processes.iter().all(|one| told.contains(&one.pid));
     all_told || is_exclusive && !intent.cpu && is_enough()
 }
 
-/// A few hundred megabytes free do not even hold CUDA's own context and libraries.
-pub(in crate::checks) fn is_full(memory: &GpuMemory) -> bool {
-    memory.free < 600_000_000
-}
-
 fn taken(host: &Host, gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> Finding {
     let used = memory.total.saturating_sub(memory.free);
-    let processes = holders::computing(gpu);
+    let processes = processes::computing(gpu);
     let largest = processes.iter().max_by_key(|process| process.memory);
     let by = largest.map_or(String::new(), |process| {
         let name =
-            process.name.as_deref().map_or(String::new(), |name| format!("{}, ", holders::short(name)));
+            process.name.as_deref().map_or(String::new(), |name| format!("{}, ", processes::short(name)));
         let most = process.memory.filter(|_| processes.len() > 1);
         let most = most.map_or(String::new(), |bytes| format!(", {}", gigabytes(bytes)));
         format!("{most} by {name}process {}", process.pid)
     });
-    let need = needs::on_gpu(intent).filter(|need| intent.run && need.bytes > memory.free);
+    let need = memory_estimate::on_gpu(intent).filter(|need| intent.run && need.bytes > memory.free);
     let wanted = need.as_ref().map_or(String::new(), |need| {
         format!("; a rank needs about {}, and {} are free", gigabytes(need.bytes), gigabytes(memory.free))
     });
@@ -80,7 +76,7 @@ fn taken(host: &Host, gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> Finding
         gigabytes(used),
         gigabytes(memory.total)
     );
-    let status = if is_full(memory) { Status::Error } else { Status::Warning };
+    let status = if memory.is_full() { Status::Error } else { Status::Warning };
     let finding = Finding::new("gpu.memory-taken", title).status(status);
     let finding = processes.iter().fold(finding, |finding, process| {
         let name = process.name.as_deref().unwrap_or("a process of another user");
@@ -94,7 +90,7 @@ fn taken(host: &Host, gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> Finding
         Some(process) => format!("ps -o pid,user,args -p {}", process.pid),
         None => "nvidia-smi".to_owned(),
     });
-    let fitting = need.and_then(|_| needs::fitting_batch(intent, memory.free));
+    let fitting = need.and_then(|_| memory_estimate::fitting_batch(intent, memory.free));
     fitting.into_iter().fold(finding, |finding, batch| finding.command(format!("--batch {batch}")))
 }
 

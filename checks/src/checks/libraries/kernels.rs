@@ -3,11 +3,12 @@
 //! available". Where one build does not serve a card, the check looks for one that does; some pairs
 //! of cards have none in common.
 
-use crate::builds::{self, BUILDS, Build, Capability, Serves};
 use crate::checks::{Answer, Check};
 use crate::facts::{Fact, Gpu, Host, NvmlState};
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::libtorch_builds::{self, BUILDS, Build, Capability, Serves};
+use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
     question: "Has libtorch kernels for these GPUs?",
@@ -39,7 +40,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let driver = host.driver_version().map_or(u32::MAX, |version| version.major());
     let capabilities: Vec<Capability> = cards.iter().map(|card| card.capability).collect();
-    let best = builds::best_for(&capabilities, driver);
+    let best = libtorch_builds::best_for(&capabilities, driver);
     let mut findings: Vec<Finding> =
         cards.iter().filter(|card| BUILDS.iter().all(|build| !serves(build, card))).map(unserved).collect();
     if findings.is_empty()

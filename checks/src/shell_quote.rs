@@ -3,7 +3,7 @@
 
 /// A path as one word: bare where none of its letters means something to a shell. `~/` in front stays
 /// outside of the quotes, inside of which it would mean nothing.
-pub fn quoted(path: &str) -> String {
+pub fn quote(path: &str) -> String {
     let is_plain = |letter: char| {
         letter.is_alphanumeric()
             || matches!(letter, '/' | '.' | '_' | '-' | '+' | ',' | ':' | '=' | '@' | '%')
@@ -33,7 +33,7 @@ mod tests {
             ("", "''"),
             ("a~/b", "'a~/b'"),
         ] {
-            assert_eq!(quoted(path), word);
+            assert_eq!(quote(path), word);
         }
     }
 
@@ -57,7 +57,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_shell_reads_back_the_path(path in "(~/|'| |\\$|\\PC){0,12}") {
-            prop_assert_eq!(read(&quoted(&path)), Some(path));
+            prop_assert_eq!(read(&quote(&path)), Some(path));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Whether the ranks of other machines reach this WSL: by default it hides behind an address of its
 //! own, and in mirrored mode behind a firewall of its own.
 
-use crate::checks::network::elsewhere;
+use crate::checks::network::port::elsewhere;
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;

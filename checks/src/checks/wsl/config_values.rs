@@ -4,8 +4,9 @@
 use crate::change::Edit;
 use crate::checks::{Answer, Check, of_disk};
 use crate::facts::{Host, WslConfig};
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 use crate::wsl::config::size;
 use crate::wsl::sizing::{Training, gigabytes, propose};
 

@@ -5,7 +5,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::quoted::quoted;
+use crate::shell_quote::quote;
 
 pub(super) static CHECK: Check = Check {
     question: "Are the settings of WSL where it looks for them?",
@@ -44,7 +44,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let finding = wrong[1..].iter().fold(finding, |finding, path| finding.seen(format!("nor {path}")));
     let command = match (&profile, host.wslconfig()) {
         (Ok(profile), Ok(config)) if !config.is_there && !windows => {
-            Some(format!("mv {} {}", quoted(first), quoted(&format!("{profile}/.wslconfig"))))
+            Some(format!("mv {} {}", quote(first), quote(&format!("{profile}/.wslconfig"))))
         }
         _ => None,
     };

@@ -4,8 +4,9 @@
 use super::leads_out;
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
     question: "Do the names of the machines lead to them?",

@@ -22,7 +22,7 @@ const POWER_BRAKE: u64 = 0x80;
 const NOTABLE_LIMIT: f64 = 0.8;
 
 fn run(host: &Host, intent: &Intent) -> Answer {
-    Ok(super::together(super::of_run(host, intent)?.iter().flat_map(judge).collect()))
+    Ok(super::merge::merge_alike(super::of_run(host, intent)?.iter().flat_map(judge).collect()))
 }
 
 fn judge(gpu: &Gpu) -> Vec<Finding> {

@@ -1,11 +1,12 @@
 //! Modes of a card that an administrator sets: the compute mode, which may allow one program or none,
 //! and persistence, which keeps the driver ready between programs.
 
-use super::holders;
+use super::processes;
 use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, GpuProcess, Host, pci_address};
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
     question: "May programs compute on the GPUs?",
@@ -23,7 +24,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             Err(why) => findings.push(Finding::skipped("gpu.exclusive", &why)),
         }
     }
-    let mut findings = super::together(findings);
+    let mut findings = super::merge::merge_alike(findings);
     // WSL and Windows keep the driver loaded, a container cannot change it, a desktop holds it open,
     // and a laptop's card shall sleep.
     let native = super::is_native_linux(host) && !host.is_container();
@@ -56,7 +57,7 @@ fn sleeps(host: &Host, gpu: &Gpu) -> bool {
 
 /// NVIDIA's service that lets several programs compute on one card as if they were one.
 fn is_mps_server(process: &GpuProcess) -> bool {
-    process.name.as_deref().is_some_and(|name| holders::short(name).starts_with("nvidia-cuda-mps-server"))
+    process.name.as_deref().is_some_and(|name| processes::short(name).starts_with("nvidia-cuda-mps-server"))
 }
 
 /// Exclusive mode is what NVIDIA recommends beside that service: new programs go through it.

@@ -3,8 +3,9 @@
 
 use crate::checks::{Answer, Check, count};
 use crate::facts::{Host, nvml_words};
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 pub(super) static CHECK: Check =
     Check { question: "Did Windows lose the GPU?", reports: &["wsl.gpu-lost"], preflight: false, run };

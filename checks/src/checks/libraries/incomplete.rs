@@ -6,7 +6,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Host, Libtorch, Variant};
 use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::quoted::quoted;
+use crate::shell_quote::quote;
 
 pub(super) static CHECK: Check = Check {
     question: "Is libtorch whole?",
@@ -86,7 +86,7 @@ fn with_glibc(libtorch: &Libtorch, names: &[String]) -> Option<Finding> {
     let lib = &libtorch.root;
     Some(parts.iter().fold(finding, |finding, part| {
         let file = format!("{lib}/lib/{part}");
-        finding.command(format!("mv {} {}", quoted(&file), quoted(&format!("{file}.off"))))
+        finding.command(format!("mv {} {}", quote(&file), quote(&format!("{file}.off"))))
     }))
 }
 

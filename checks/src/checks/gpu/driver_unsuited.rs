@@ -1,16 +1,16 @@
 //! Why the NVIDIA driver's module, once loaded, would not run a card: the kernel's log has its reason.
 //! The module leaves at once if no card is left to it, so that loading it by hand fails in the same way.
 
-use super::install;
-use crate::builds::BUILDS;
+use super::install_driver::install;
 use crate::facts::{Host, Packages};
 use crate::finding::Finding;
+use crate::libtorch_builds::BUILDS;
 
 /// The last branch of the driver for cards before the RTX 20 and GTX 16 series.
 const LAST_FOR_OLD_CARDS: u32 = 580;
 
 /// The reason, where the log has one. The driver breaks its sentences into lines of a screen.
-pub(super) fn refused(host: &Host) -> Option<Finding> {
+pub(super) fn find(host: &Host) -> Option<Finding> {
     let lines = host.kernel_lines(&["NVRM"]);
     let said = lines.iter().flat_map(|line| line.split_once("NVRM:")).map(|(_, words)| words.trim());
     let said = said.collect::<Vec<_>>().join(" ");

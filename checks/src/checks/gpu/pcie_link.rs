@@ -35,7 +35,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let slots: Vec<Slot> = match super::of_run(host, intent) {
         Ok(gpus) => gpus.into_iter().map(of_driver).collect(),
         Err(why) => {
-            let cards = super::cards(host);
+            let cards = super::pci::cards(host);
             if cards.is_empty() {
                 // The kernel's log may still tell of a device that NVIDIA's driver runs.
                 let logged = logged(host, intent);
@@ -50,7 +50,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         findings.extend(logged(host, intent));
     }
     findings.extend(errors);
-    Ok(super::together(findings))
+    Ok(super::merge::merge_alike(findings))
 }
 
 fn of_driver(gpu: Gpu) -> Slot {
@@ -172,7 +172,7 @@ fn places(host: &Host, intent: &Intent) -> Vec<Place> {
     let of_kernel = |card: String| (format!("the NVIDIA card at {card}"), Some(card));
     let mut found: Vec<(String, Option<String>)> = match host.gpus() {
         Ok(gpus) => gpus.into_iter().filter(is_used).map(of_driver).collect(),
-        Err(_) => super::cards(host).into_iter().map(of_kernel).collect(),
+        Err(_) => super::pci::cards(host).into_iter().map(of_kernel).collect(),
     };
     if found.is_empty() && host.gpus().is_err() {
         found.push(("the NVIDIA card".to_owned(), None));

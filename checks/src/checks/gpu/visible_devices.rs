@@ -5,8 +5,9 @@
 use crate::change::Change;
 use crate::checks::{Answer, Check, count};
 use crate::facts::{Gpu, Host, NvmlState};
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
     question: "Do the variables of CUDA hide or renumber GPUs?",

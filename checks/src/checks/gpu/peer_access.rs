@@ -3,8 +3,9 @@
 
 use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host, NvmlState};
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 /// Parts of the names of cards that reach each other through NVLink, which no IOMMU redirects.
 const NVLINKED: [&str; 8] = ["SXM", "HBM3", "H200", "B200", "B300", "GH200", "GB200", "NVL"];

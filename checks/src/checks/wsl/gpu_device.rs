@@ -6,8 +6,9 @@
 use super::linux_driver;
 use crate::checks::{Answer, Check};
 use crate::facts::{Fact, Host, NvmlState, nvml_words};
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 /// The device by which WSL reaches the GPU of Windows.
 const DEVICE: &str = "/dev/dxg";

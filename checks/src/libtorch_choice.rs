@@ -1,8 +1,8 @@
 //! Which variant of libtorch a machine needs: a pure function of its driver, its GPUs and its
-//! system, over the tables of [`crate::builds`]. The answer says why, and which cards no variant
+//! system, over the tables of [`crate::libtorch_builds`]. The answer says why, and which cards no variant
 //! can serve together with the others.
 
-use crate::builds::{BUILDS, Build, Capability, Serves, best_for, least_driver};
+use crate::libtorch_builds::{BUILDS, Build, Capability, Serves, best_for, least_driver};
 
 /// What the choice rests on.
 #[derive(Debug, Clone, PartialEq, Eq)]

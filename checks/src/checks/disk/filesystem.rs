@@ -6,7 +6,7 @@ use crate::facts::Host;
 use crate::facts::view::data_set::{DataSet, Described, label_of, parent};
 use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::quoted::quoted;
+use crate::shell_quote::quote;
 
 /// File systems that other machines serve, as /proc/mounts names them.
 const NETWORK: [&str; 15] = [
@@ -65,8 +65,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             (Some(data), Some(whole)) => {
                 let name = whole.rsplit('/').next().unwrap_or(&whole);
                 let copy = format!("{data}/datasets/{name}");
-                let to = quoted(&format!("{data}/datasets/"));
-                finding.command(format!("cp -r {} {to}", quoted(&whole))).remedy(moved(
+                let to = quote(&format!("{data}/datasets/"));
+                finding.command(format!("cp -r {} {to}", quote(&whole))).remedy(moved(
                     &whole_path(intent, working.as_deref()),
                     &whole,
                     &copy,
@@ -102,7 +102,7 @@ fn moved(yaml: &str, whole: &str, copy: &str) -> String {
     let inside = yaml.strip_prefix(whole).filter(|rest| rest.starts_with('/'));
     let copied = inside.map(|rest| format!("{copy}{rest}"));
     let then =
-        copied.as_ref().map_or(String::new(), |yaml| format!(", and train with --data {}", quoted(yaml)));
+        copied.as_ref().map_or(String::new(), |yaml| format!(", and train with --data {}", quote(yaml)));
     format!(
         "copy the data set to a disk of this machine, set `path: {copy}` in {}{then}",
         copied.as_deref().unwrap_or(yaml)

@@ -2,8 +2,9 @@
 
 use crate::checks::{Answer, Check, of_disk};
 use crate::facts::Host;
-use crate::finding::{Finding, Status};
+use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 pub(super) static CHECK: Check =
     Check { question: "Is there room for libtorch?", reports: &["libraries.no-room"], preflight: true, run };

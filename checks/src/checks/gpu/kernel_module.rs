@@ -2,10 +2,10 @@
 //! switched off or given away, another driver holds it, Secure Boot refuses the module, or it was
 //! never built for the running kernel. The first that explains all is told, and only it.
 
+use super::pci::{cards, driver_of};
 use crate::facts::{Host, NvmlState};
 use crate::finding::Finding;
 
-const DEVICES: &str = "/sys/bus/pci/devices";
 /// What the kernel writes when Secure Boot refuses a module.
 const REFUSED: [&str; 4] = [
     "Key was rejected by service",
@@ -23,57 +23,10 @@ const SECURE_BOOT: &str = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11
 pub(super) fn reason(host: &Host, state: &NvmlState) -> Option<Finding> {
     switched_off(host).or_else(|| held_by_nouveau(host, state)).or_else(|| match state {
         NvmlState::Failed(_) => {
-            super::refused::refused(host).or_else(|| unsigned(host)).or_else(|| not_built(host))
+            super::driver_unsuited::find(host).or_else(|| unsigned(host)).or_else(|| not_built(host))
         }
         _ => None,
     })
-}
-
-/// The addresses of NVIDIA's display devices on the PCI bus.
-pub(in crate::checks) fn cards(host: &Host) -> Vec<String> {
-    let Ok(devices) = host.folder(DEVICES) else { return listed(host) };
-    let devices = devices.unwrap_or_default();
-    let is_card = |device: &String| {
-        let file =
-            |name: &str| host.text(&format!("{DEVICES}/{device}/{name}")).ok().flatten().unwrap_or_default();
-        file("vendor").trim() == "0x10de" && file("class").trim().starts_with("0x03")
-    };
-    devices.into_iter().filter(is_card).collect()
-}
-
-/// Whether the PCI bus is known and has no card of NVIDIA; inside, the makers of the display devices that
-/// it has.
-pub(super) fn others(host: &Host) -> Option<Vec<&'static str>> {
-    const MAKERS: [(&str, &str); 3] = [("0x1002", "AMD"), ("0x8086", "Intel"), ("0x1022", "AMD")];
-    let devices = host.folder(DEVICES).ok()??;
-    let mut makers = Vec::new();
-    for device in &devices {
-        let file = |name: &str| host.text(&format!("{DEVICES}/{device}/{name}")).ok().flatten();
-        let (vendor, class) = (file("vendor")?, file("class")?);
-        if vendor.trim() == "0x10de" {
-            return None;
-        }
-        let maker = MAKERS.iter().find(|(number, _)| *number == vendor.trim());
-        if let Some((_, maker)) =
-            maker.filter(|(_, maker)| class.trim().starts_with("0x03") && !makers.contains(maker))
-        {
-            makers.push(*maker);
-        }
-    }
-    (!devices.is_empty()).then_some(makers)
-}
-
-/// The same as a recorded `lspci` lists them: `01:00.0 VGA compatible controller: NVIDIA …`.
-fn listed(host: &Host) -> Vec<String> {
-    const KINDS: [&str; 3] = ["VGA compatible controller", "3D controller", "Display controller"];
-    let list = host.recorded_output("lspci").unwrap_or_default();
-    let cards =
-        list.lines().filter(|line| line.contains("NVIDIA") && KINDS.iter().any(|kind| line.contains(kind)));
-    let address = |line: &str| {
-        let word = line.split_whitespace().next()?;
-        Some(if word.matches(':').count() == 1 { format!("0000:{word}") } else { word.to_owned() })
-    };
-    cards.filter_map(address).collect()
 }
 
 /// A card that a laptop's profile turned off, or that was given to a virtual machine.
@@ -104,7 +57,7 @@ fn held_by_nouveau(host: &Host, state: &NvmlState) -> Option<Finding> {
             "the NVIDIA card is run by nouveau, which cannot compute, and NVIDIA's driver is not installed";
         let finding = Finding::new("gpu.nouveau", title)
             .remedy("install NVIDIA's driver, whose package turns nouveau off, then restart");
-        return Some(super::driver::install(host).into_iter().fold(finding, Finding::command));
+        return Some(super::install_driver::install(host).into_iter().fold(finding, Finding::command));
     }
     let title = "nouveau holds the NVIDIA card, so NVIDIA's own module cannot be loaded";
     let finding = Finding::new("gpu.nouveau", title)
@@ -113,12 +66,6 @@ fn held_by_nouveau(host: &Host, state: &NvmlState) -> Option<Finding> {
         ["sudo update-initramfs -u", "sudo dracut --force", "sudo dracut --force", "sudo mkinitcpio -P"];
     let rebuild = host.package_command(rebuild);
     Some(rebuild.into_iter().fold(finding, Finding::command).command("sudo reboot"))
-}
-
-/// The driver that holds a card.
-fn driver_of(host: &Host, card: &str) -> Option<String> {
-    let link = host.link(&format!("{DEVICES}/{card}/driver")).ok()??;
-    link.rsplit('/').next().map(ToOwned::to_owned)
 }
 
 fn unsigned(host: &Host) -> Option<Finding> {

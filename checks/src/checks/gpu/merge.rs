@@ -1,10 +1,11 @@
 //! Findings that say the same of several cards, as one. The cards of a server are set alike, cooled
 //! alike and held by one job: eight findings with one cause would hide it.
 
-use crate::finding::{Finding, Remedy, Status};
+use crate::finding::{Finding, Remedy};
+use crate::status::Status;
 
 /// Joins findings that differ in numbers alone, each of which names its card as `GPU 3`.
-pub(super) fn together(findings: Vec<Finding>) -> Vec<Finding> {
+pub(super) fn merge_alike(findings: Vec<Finding>) -> Vec<Finding> {
     let mut kinds: Vec<Vec<Finding>> = Vec::new();
     for finding in findings {
         match kinds.iter_mut().find(|kind| are_alike(&kind[0], &finding)) {
@@ -112,7 +113,7 @@ mod tests {
 
     #[test]
     fn cards_that_are_set_alike_are_one_finding() {
-        let found = together((0..8).map(exclusive).collect());
+        let found = merge_alike((0..8).map(exclusive).collect());
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].title, "GPU 0 (NVIDIA A100) is in compute mode Prohibited; likewise GPUs 1 to 7");
         assert_eq!(found[0].remedy.as_ref().unwrap().commands, ["sudo nvidia-smi -i 0,1,2,3,4,5,6,7 -c 0"]);
@@ -124,10 +125,10 @@ mod tests {
         let hot = |number| {
             Finding::new("gpu.hot", format!("GPU {number} is slowed by heat: it is at 9{number} °C"))
         };
-        let found = together(vec![exclusive(0), hot(1), exclusive(2), hot(3)]);
+        let found = merge_alike(vec![exclusive(0), hot(1), exclusive(2), hot(3)]);
         assert_eq!(found.len(), 2);
         assert!(found[0].title.ends_with("; likewise GPU 2"));
-        assert_eq!(together(vec![exclusive(5)])[0], exclusive(5));
+        assert_eq!(merge_alike(vec![exclusive(5)])[0], exclusive(5));
     }
 
     #[test]
