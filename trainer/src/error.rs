@@ -1,17 +1,18 @@
-//! The one error type of the trainer. A [`TrainError`] is one message that a user can act on: what
-//! happened, on which file or value, and why; [`TrainError::hint`] says what to do next. The error
-//! of the library below, if there was one, is kept as the source.
+//! The error type of the trainer. The message of a [`TrainError`] is complete: what happened, on
+//! which file or value, and why. Its hint says what to do next.
 
+use std::borrow::Cow;
 use std::error::Error;
 
 use tch::TchError;
 use tch_distributed::ErrorKind;
 use torch_checkpoint::WeightsError;
+use yolo_base::Hint;
 use yolo_data::error::DataError;
 use yolo_data::loader::LoaderError;
 use yolo_plan::PlanError;
 
-/// Why a rank cannot go on.
+/// Why a rank failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct TrainError {
@@ -23,12 +24,12 @@ pub struct TrainError {
 }
 
 impl TrainError {
-    /// An error whose message says what happened, on which file or value, and why.
+    /// An error with a complete message.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None, peer_lost: false, source: None }
     }
 
-    /// Adds the next step that the user can take.
+    /// Adds what the user can do next, as a sentence without a period.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -42,22 +43,22 @@ impl TrainError {
         self
     }
 
-    /// Says where the error happened, in front of the message: `layer 7: …`.
+    /// Puts the place of the error in front of the message: `layer 7: …`.
     #[must_use]
     pub fn at(mut self, place: impl std::fmt::Display) -> Self {
         self.message = format!("{place}: {}", self.message);
         self
     }
 
-    /// What to do next, if there is one thing to do.
-    pub fn hint(&self) -> Option<&str> {
-        self.hint.as_deref()
-    }
-
-    /// Whether this rank only noticed that another one is gone or hangs, so that the cause is to be
-    /// looked for there.
+    /// Whether this rank only noticed that another one is gone or hangs, so the cause is there.
     pub fn peer_lost(&self) -> bool {
         self.peer_lost
+    }
+}
+
+impl Hint for TrainError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        self.hint.as_deref().map(Cow::Borrowed)
     }
 }
 
@@ -74,7 +75,7 @@ impl From<TchError> for TrainError {
 
 impl From<PlanError> for TrainError {
     fn from(error: PlanError) -> Self {
-        let hint = error.hint().map(str::to_owned);
+        let hint = error.hint().map(Into::into);
         Self { message: error.to_string(), hint, peer_lost: false, source: None }
     }
 }
@@ -94,7 +95,7 @@ impl From<tch_train::Error> for TrainError {
 
 impl From<DataError> for TrainError {
     fn from(error: DataError) -> Self {
-        let hint = error.hint().map(str::to_owned);
+        let hint = error.hint().map(Into::into);
         Self { hint, ..Self::new(error.to_string()).with_source(error) }
     }
 }
@@ -123,27 +124,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hint_and_a_place_are_kept() {
+    fn hint_and_place_are_kept() {
         let error = TrainError::new("channels differ").with_hint("check the yaml").at("layer 7");
         assert_eq!(error.to_string(), "layer 7: channels differ");
-        assert_eq!(error.hint(), Some("check the yaml"));
+        assert_eq!(error.hint().as_deref(), Some("check the yaml"));
     }
 
     #[test]
-    fn an_error_of_libtorch_is_one_line_and_keeps_its_source() {
+    fn a_libtorch_error_is_one_line_and_keeps_its_source() {
         let error = TrainError::from(TchError::Torch("sizes differ\nframe #0: …".to_owned()));
         assert_eq!(error.to_string(), "libtorch: sizes differ");
         assert!(error.source().is_some());
     }
 
     #[test]
-    fn the_hint_of_a_plan_survives() {
+    fn the_hint_of_a_plan_is_kept() {
         let error = TrainError::from(PlanError::new("no such file").with_hint("look again"));
-        assert_eq!(error.hint(), Some("look again"));
+        assert_eq!(error.hint().as_deref(), Some("look again"));
     }
 
     #[test]
-    fn a_lost_peer_is_told_from_other_failures() {
+    fn a_lost_peer_differs_from_other_failures() {
         let from = |text: &str| {
             let error = TchError::Torch(text.to_owned());
             TrainError::from(tch_distributed::Error::from_tch("all-reduce", &error))

@@ -1,17 +1,17 @@
-//! One rank of a training run, as a library: the model and its loss, the optimizer, the training
-//! loop, validation, checkpoints and reports. The program `yolo-trainer` is a thin shell around
-//! [`rank::run`].
+//! One rank of a run, as a library: model and loss, optimizer, training loop, validation,
+//! checkpoints and reports. The program `yolo-trainer` only calls [`rank::run`].
 
 pub mod autoanchor;
 pub mod checkpoint;
+pub mod detection;
 pub mod error;
+pub mod learner;
 pub mod loss;
+pub mod metrics;
 pub mod model;
-pub mod optim;
 mod probe;
 pub mod rank;
 pub mod report;
-pub mod reporter;
 pub mod tensor_io;
 pub mod train;
 pub mod val;

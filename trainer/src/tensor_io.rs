@@ -3,25 +3,9 @@
 //! place in memory (device, order of dimensions) stays that of the tensor that is filled.
 
 use tch::{Device, Kind, Tensor, no_grad};
-use torch_checkpoint::{DType, TensorData, Value};
+use torch_checkpoint::{DType, TensorData};
 
 use crate::error::TrainError;
-use crate::model::State;
-
-/// The state of a model as a dictionary from name to tensor, in order; floating tensors in half
-/// precision when `half` is set.
-pub fn state_dict(state: &State, half: bool) -> Result<Value, TrainError> {
-    let entries = state
-        .iter()
-        .map(|entry| {
-            let tensor = entry.tensor.f_detach()?;
-            let tensor =
-                if half && tensor.is_floating_point() { tensor.f_to_kind(Kind::Half)? } else { tensor };
-            Ok((entry.name.clone(), Value::Tensor(tensor_data(&tensor)?)))
-        })
-        .collect::<Result<Vec<_>, TrainError>>()?;
-    Ok(Value::dict(entries))
-}
 
 /// The numbers of a tensor, wherever it lives and however it lies in memory.
 pub fn tensor_data(tensor: &Tensor) -> Result<TensorData, TrainError> {

@@ -18,11 +18,9 @@ use tch_distributed::ProcessGroup;
 use torch_checkpoint::Value;
 use yolo_plan::model::ModelSpec;
 use yolo_plan::options::Optimizer as Algorithm;
+use yolo_trainer::learner::{Learner, Optimizer};
 use yolo_trainer::loss::LossSettings;
 use yolo_trainer::model::{Model, Reshaped};
-use yolo_trainer::optim::Optimizer;
-use yolo_trainer::tensor_io::state_dict;
-use yolo_trainer::train::learner::Learner;
 
 const LOSS: LossSettings = LossSettings {
     box_gain: 0.05,
@@ -105,7 +103,7 @@ fn what_a_transfer_leaves_out_is_named_and_counted() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let source = model(80);
-    let Value::Dict(mut entries) = state_dict(source.state(), false).unwrap() else { panic!() };
+    let Value::Dict(mut entries) = source.state().to_value(false).unwrap() else { panic!() };
     let key = |name: &str| Value::Str(name.to_owned());
     entries.retain(|(name, _)| *name != key("model.3.conv.weight") && *name != key("model.3.bn.bias"));
     let spare = entries[0].1.clone();

@@ -154,7 +154,7 @@ fn augmented_detections_are_those_of_the_original() {
     let _alone = alone();
     let Some((model, io)) = recorded() else { return };
     let x = io["x64"].upsample_nearest2d([128, 128], None, None);
-    let decoded = no_grad(|| yolo_trainer::val::forward_augmented(&model, &x)).unwrap();
+    let decoded = no_grad(|| yolo_trainer::detection::forward_augmented(&model, &x)).unwrap();
     let off = relative(&decoded, &io["eval_tta128_from_x64_nearest_x2.z"]);
     assert!(off < 2e-6, "off by {off:e}");
 }

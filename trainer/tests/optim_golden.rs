@@ -17,9 +17,9 @@ use support::{golden, json, targets, tensors, yolov5n};
 use tch::{Device, Kind, Tensor};
 use yolo_plan::model::ModelSpec;
 use yolo_plan::options::Optimizer as Algorithm;
+use yolo_trainer::learner::{Ema, Optimizer};
 use yolo_trainer::loss::{DetectionLoss, LossSettings};
 use yolo_trainer::model::{Model, State};
-use yolo_trainer::optim::{Average, Optimizer};
 
 /// Gradients are clipped to this norm (spec §6).
 const MAX_NORM: f64 = 10.0;
@@ -104,7 +104,7 @@ fn run(case: &Case<'_>) {
     let mut optimizer =
         Optimizer::new(case.algorithm, model.state(), hyp("lr0"), hyp("momentum"), hyp("weight_decay"))
             .unwrap();
-    let mut average = Average::new(&model).unwrap();
+    let mut average = Ema::new(&model).unwrap();
     let mut compared = 0;
     for step in &numbers_of_case["steps"].as_array().unwrap()[..case.steps] {
         // Noise of the steps before this one.
@@ -206,7 +206,7 @@ fn groups_hold_the_parameters_of_the_original_in_its_order() {
 fn a_restored_average_goes_on_as_if_it_had_never_stopped() {
     let spec = ModelSpec::load("yolov5n", 3, None).unwrap();
     let model = Model::new(&spec, Device::Cpu).unwrap();
-    let mut average = Average::new(&model).unwrap();
+    let mut average = Ema::new(&model).unwrap();
     let counter = "model.0.bn.num_batches_tracked";
     let before = model.state().get("model.0.conv.weight").unwrap().copy();
     let count = model.state().get(counter).unwrap().int64_value(&[]);
@@ -220,7 +220,7 @@ fn a_restored_average_goes_on_as_if_it_had_never_stopped() {
     shift();
     average.update(model.state()).unwrap();
     // The average has memory of its own, follows floating entries and leaves counters alone.
-    let averaged = |average: &Average, name: &str| average.model().state().get(name).unwrap().copy();
+    let averaged = |average: &Ema, name: &str| average.model().state().get(name).unwrap().copy();
     assert_eq!(averaged(&average, counter).int64_value(&[]), count);
     assert_eq!(model.state().get(counter).unwrap().int64_value(&[]), count + 1);
     let moved = (averaged(&average, "model.0.conv.weight") - before).mean(Kind::Double).double_value(&[]);
@@ -229,11 +229,11 @@ fn a_restored_average_goes_on_as_if_it_had_never_stopped() {
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("average.pt");
-    let saved = yolo_trainer::tensor_io::state_dict(average.model().state(), false).unwrap();
+    let saved = average.model().state().to_value(false).unwrap();
     let root = torch_checkpoint::Value::dict([("model", saved)]);
     torch_checkpoint::write_pt(&path, &root).unwrap();
     let mut file = torch_checkpoint::read(&path).unwrap();
-    let mut restored = Average::new(&model).unwrap();
+    let mut restored = Ema::new(&model).unwrap();
     restored.restore(&file, average.updates()).unwrap();
     shift();
     average.update(model.state()).unwrap();
@@ -245,5 +245,5 @@ fn a_restored_average_goes_on_as_if_it_had_never_stopped() {
 
     file.tensors.shift_remove(counter);
     let error = restored.restore(&file, 1).unwrap_err();
-    assert_eq!(error.to_string(), format!("the saved average lacks the tensor {counter}"));
+    assert_eq!(error.to_string(), format!("the saved moving average lacks the tensor {counter}"));
 }

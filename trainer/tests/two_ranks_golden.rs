@@ -20,9 +20,8 @@ use tch::{Device, Kind, Tensor};
 use tch_distributed::ProcessGroup;
 use yolo_plan::model::ModelSpec;
 use yolo_plan::options::Optimizer as Algorithm;
+use yolo_trainer::learner::{Ema, Learner, Optimizer};
 use yolo_trainer::model::{Model, State};
-use yolo_trainer::optim::{Average, Optimizer};
-use yolo_trainer::train::learner::Learner;
 
 /// The rates and the decay of the recorded run.
 const LR: f64 = 0.01;
@@ -50,7 +49,7 @@ fn learner(rank: usize, group: &Rc<ProcessGroup>) -> Learner {
         support::start_from(&model, &golden("a_yolov5n_init.safetensors").unwrap());
     }
     let optimizer = Optimizer::new(Algorithm::Sgd, model.state(), LR, MOMENTUM, DECAY).unwrap();
-    let average = (rank == 0).then(|| Average::new(&model).unwrap());
+    let average = (rank == 0).then(|| Ema::new(&model).unwrap());
     let settings = loss_settings(&json(&golden("b_loss.json").unwrap())["model64"]["hyp"]);
     Learner::new(model, optimizer, average, settings, Some(group), false).unwrap()
 }
@@ -119,7 +118,7 @@ fn two_ranks_step_as_those_of_the_original() {
                 assert!(off < limit, "step {step}, {name}: off by {off:e}");
             }
         }
-        let updates = learner.average().map(Average::updates);
+        let updates = learner.ema().map(Ema::updates);
         assert_eq!(updates, (rank == 0).then_some(2), "rank 0 alone keeps the average");
     });
 }

@@ -10,9 +10,8 @@ mod support;
 
 use support::{floats, golden, golden_or_committed, json, tensors};
 use tch::Tensor;
-use yolo_trainer::val::{
-    ConfusionMatrix, Detection, Judged, NmsSettings, Truth, iou, match_image, score, suppress,
-};
+use yolo_trainer::detection::{Detection, NmsSettings, Truth, iou, suppress};
+use yolo_trainer::metrics::{ConfusionMatrix, Judged, match_image, score};
 
 fn rows<const N: usize>(tensor: &Tensor) -> Vec<[f32; N]> {
     floats(tensor).chunks_exact(N).map(|row| row.try_into().unwrap()).collect()
@@ -61,7 +60,7 @@ fn suppression_keeps_what_the_original_keeps() {
 fn overlaps_are_those_of_the_original() {
     let all = tensors(&golden_or_committed("f_iou_ap.safetensors"));
     let corners = |name: &str| -> Vec<[f32; 4]> {
-        rows::<4>(&all[name]).into_iter().map(yolo_trainer::val::corners).collect()
+        rows::<4>(&all[name]).into_iter().map(yolo_trainer::detection::corners).collect()
     };
     let (a, b) = (corners("a_xywh"), corners("b_xywh"));
     let want = floats(&all["box_iou_matrix_xyxy"]);

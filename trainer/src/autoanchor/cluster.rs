@@ -1,19 +1,19 @@
-//! k-means over the sizes of boxes (spec §7): the first guess of AutoAnchor. Sides are divided by
-//! their standard deviation, so that width and height count alike.
+//! k-means over the sizes of boxes, which gives AutoAnchor its first guess (spec §7). Sides are
+//! divided by their standard deviation, so that width and height count equally.
 
 use yolo_data::random::Random;
 
 use super::fit::Size;
 
-/// Times that the clustering begins anew from other boxes; the closest result is taken (spec §7).
+/// Runs from different random boxes; the one with the smallest distance is taken (spec §7).
 const RUNS: usize = 30;
-/// A run has settled when the mean distance falls by no more than this, in standard deviations.
-const SETTLED: f64 = 1e-5;
-/// Steps after which a run ends even if it has not settled.
+/// A run has converged when the mean distance falls by no more than this, in standard deviations.
+const CONVERGED: f64 = 1e-5;
+/// Maximum steps of a run.
 const MAX_STEPS: usize = 300;
 
-/// The centres of `count` clusters of `boxes`; `None` when no run keeps that many, as with fewer
-/// different boxes.
+/// The centres of `count` clusters of `boxes`; `None` if no run keeps that many, for example because
+/// too few boxes differ.
 pub(super) fn centres(boxes: &[Size], count: usize, random: &mut Random) -> Option<Vec<Size>> {
     if count == 0 || boxes.len() < count {
         return None;
@@ -21,7 +21,7 @@ pub(super) fn centres(boxes: &[Size], count: usize, random: &mut Random) -> Opti
     let deviation = [deviation(boxes, 0), deviation(boxes, 1)];
     let scaled: Vec<Size> = boxes.iter().map(|[w, h]| [w / deviation[0], h / deviation[1]]).collect();
     let best = (0..RUNS)
-        .filter_map(|_| settle(&scaled, start(&scaled, count, random)))
+        .filter_map(|_| converge(&scaled, start(&scaled, count, random)))
         .min_by(|a, b| a.distance.total_cmp(&b.distance))?;
     Some(best.centres.iter().map(|[w, h]| [w * deviation[0], h * deviation[1]]).collect())
 }
@@ -32,7 +32,7 @@ struct Clustering {
     distance: f64,
 }
 
-/// The standard deviation of the widths (`side` 0) or heights (1); 1 when they do not differ.
+/// The standard deviation of the widths (`side` 0) or heights (1); 1 if they do not differ.
 fn deviation(boxes: &[Size], side: usize) -> f32 {
     let count = boxes.len() as f64;
     let mean = boxes.iter().map(|size| f64::from(size[side])).sum::<f64>() / count;
@@ -40,7 +40,7 @@ fn deviation(boxes: &[Size], side: usize) -> f32 {
     if variance > 0.0 { variance.sqrt() as f32 } else { 1.0 }
 }
 
-/// `count` boxes at different places of the list.
+/// `count` random boxes at different positions of the list.
 fn start(boxes: &[Size], count: usize, random: &mut Random) -> Vec<Size> {
     let mut chosen: Vec<usize> = Vec::with_capacity(count);
     while chosen.len() < count {
@@ -52,9 +52,9 @@ fn start(boxes: &[Size], count: usize, random: &mut Random) -> Vec<Size> {
     chosen.into_iter().map(|index| boxes[index]).collect()
 }
 
-/// Moves the centres to the means of their boxes until they settle; `None` when a cluster runs
+/// Moves the centres to the means of their boxes until they converge; `None` if a cluster becomes
 /// empty.
-fn settle(boxes: &[Size], mut centres: Vec<Size>) -> Option<Clustering> {
+fn converge(boxes: &[Size], mut centres: Vec<Size>) -> Option<Clustering> {
     let mut previous = f64::INFINITY;
     for _ in 0..MAX_STEPS {
         let mut sums = vec![(0.0_f64, 0.0_f64, 0_u64); centres.len()];
@@ -71,7 +71,7 @@ fn settle(boxes: &[Size], mut centres: Vec<Size>) -> Option<Clustering> {
         if sums.iter().any(|&(_, _, count)| count == 0) {
             return None;
         }
-        if previous - distance <= SETTLED {
+        if previous - distance <= CONVERGED {
             return Some(Clustering { centres, distance });
         }
         previous = distance;

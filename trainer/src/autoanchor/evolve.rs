@@ -1,5 +1,5 @@
-//! Evolution of anchors (spec §7): each generation changes the best anchors so far at random, and
-//! is kept when it fits the boxes better.
+//! Evolution of anchors (spec §7): each generation mutates the best anchors so far, and is kept if
+//! it fits the boxes better.
 
 use yolo_data::random::Random;
 
@@ -7,11 +7,11 @@ use super::fit::{Size, fitness};
 
 /// Generations (spec §7).
 const GENERATIONS: usize = 1000;
-/// The chance that a side changes (spec §7).
+/// The probability that a side changes (spec §7).
 const MUTATION: f64 = 0.9;
 /// Standard deviation of the factor of a changed side, around 1 (spec §7).
 const SIGMA: f64 = 0.1;
-/// The least and the greatest factor of a side in one generation (spec §7).
+/// The smallest and the largest factor of a side per generation (spec §7).
 const FACTOR: (f64, f64) = (0.3, 3.0);
 /// No side falls below this, in pixels (spec §7).
 const MIN_SIDE: f32 = 2.0;

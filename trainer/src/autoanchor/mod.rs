@@ -1,6 +1,6 @@
-//! AutoAnchor (spec §7): checks before a training whether the anchors of a model suit the labels,
-//! and replaces them when others, found by clustering and evolution, suit better. The search
-//! itself is plain Rust over the sizes of the boxes; only [`check`] knows the model.
+//! AutoAnchor (spec §7): before training, checks whether the anchors of a model fit the labels, and
+//! replaces them if clustering and evolution find better ones. The search works on the sizes of the
+//! boxes; only [`check`] knows the model.
 
 mod cluster;
 mod evolve;
@@ -19,26 +19,26 @@ use crate::model::Model;
 const GOOD_RECALL: f64 = 0.98;
 /// Relative range of the random scale of each image (spec §7).
 const JITTER: (f64, f64) = (0.9, 1.1);
-/// A box with both sides below this, in pixels, is not searched for (spec §7).
+/// Boxes with both sides below this, in pixels, are left out of the search (spec §7).
 const MIN_SIDE: f32 = 2.0;
-/// The search looks at no more boxes than this, drawn at random: more do not move the result, but
-/// would let large data sets wait for minutes. The recall is always that of all boxes.
+/// The search uses at most this many boxes, drawn at random. More do not change the result, but take
+/// minutes on large data sets. The recall is always that of all boxes.
 const MAX_SEARCHED: usize = 50_000;
 
-/// What AutoAnchor found, and did.
+/// What AutoAnchor found and decided.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Report {
+pub struct AnchorReport {
     /// Labelled boxes.
     pub labels: usize,
-    /// How the model's anchors fitted them.
+    /// How well the model's anchors fit them.
     pub before: Fit,
-    /// What followed.
-    pub outcome: Outcome,
+    /// The decision.
+    pub decision: Decision,
 }
 
 /// What AutoAnchor decided.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
+pub enum Decision {
     /// There is no labelled box to fit anchors to.
     NoLabels,
     /// The model's anchors fit well enough.
@@ -47,35 +47,37 @@ pub enum Outcome {
     TooSmall,
     /// The search found nothing better: the model keeps its anchors.
     Kept {
-        /// How the found anchors fit.
+        /// How well the found anchors fit.
         found: Fit,
     },
     /// The search found better anchors.
     Replaced {
-        /// How they fit.
+        /// How well they fit.
         found: Fit,
-        /// Widths and heights in pixels, by rising area.
+        /// Widths and heights in pixels, in order of area.
         anchors: Vec<Size>,
     },
 }
 
-impl Report {
+impl AnchorReport {
     /// One line for the user.
     pub fn summary(&self) -> String {
         let before = format!(
-            "AutoAnchor: {:.2} anchors a label, {:.4} best possible recall",
+            "AutoAnchor: {:.2} anchors per label, {:.4} best possible recall",
             self.before.anchors_per_box, self.before.recall
         );
-        match &self.outcome {
-            Outcome::NoLabels => "AutoAnchor: no labels, so the model keeps its anchors".to_owned(),
-            Outcome::Good => format!("{before}; the anchors fit the labels"),
-            Outcome::TooSmall => {
-                format!("{before}; all boxes are below {MIN_SIDE} pixels, so the model keeps its anchors")
+        match &self.decision {
+            Decision::NoLabels => "AutoAnchor: no labels, so the model keeps its anchors".to_owned(),
+            Decision::Good => format!("{before}; the anchors fit the labels"),
+            Decision::TooSmall => {
+                format!(
+                    "{before}; all boxes are smaller than {MIN_SIDE} pixels, so the model keeps its anchors"
+                )
             }
-            Outcome::Kept { found } => {
-                format!("{before}; a search gave {:.4}, so the model keeps its anchors", found.recall)
+            Decision::Kept { found } => {
+                format!("{before}; the search reached {:.4}, so the model keeps its anchors", found.recall)
             }
-            Outcome::Replaced { found, anchors } => {
+            Decision::Replaced { found, anchors } => {
                 let list: Vec<String> = anchors.iter().map(|[w, h]| format!("{w:.0},{h:.0}")).collect();
                 format!("{before}; new anchors reach {:.4}: {}", found.recall, list.join(" "))
             }
@@ -84,31 +86,31 @@ impl Report {
 }
 
 /// Checks the anchors of `model` against the labels of `samples` in images of `image_size` pixels,
-/// and replaces them when a search finds anchors with a higher best possible recall. `anchor_t` is
-/// the factor at which an anchor is too large or too small for a box. Equal seeds give equal
+/// and replaces them if the search finds anchors with a higher best possible recall. `anchor_t` is
+/// the factor from which on an anchor is too large or too small for a box. Equal seeds give equal
 /// anchors.
 ///
 /// # Errors
-/// When libtorch refuses to read or write the anchors.
+/// When libtorch fails to read or write the anchors.
 pub fn check(
     model: &Model,
     samples: &[Sample],
     image_size: usize,
     anchor_t: f64,
     seed: u64,
-) -> Result<Report, TrainError> {
+) -> Result<AnchorReport, TrainError> {
     let mut random = Random::keyed(seed, 0, Purpose::Anchors, 0);
     let boxes = sizes(samples, image_size, &mut random);
     let current = in_pixels(model.anchors()?, model.strides())?;
     let report = search(&boxes, &current, anchor_t as f32, &mut random);
-    if let Outcome::Replaced { anchors, .. } = &report.outcome {
+    if let Decision::Replaced { anchors, .. } = &report.decision {
         write(model, anchors)?;
     }
     Ok(report)
 }
 
-/// The widths and heights of all boxes, in pixels of images scaled to `image_size` on their longer
-/// side, and by a random factor an image.
+/// The widths and heights of all boxes in pixels, with each image scaled to `image_size` on its
+/// longer side and then by a random factor.
 fn sizes(samples: &[Sample], image_size: usize, random: &mut Random) -> Vec<Size> {
     let mut boxes = Vec::with_capacity(samples.iter().map(|sample| sample.boxes.len()).sum());
     for sample in samples {
@@ -121,32 +123,32 @@ fn sizes(samples: &[Sample], image_size: usize, random: &mut Random) -> Vec<Size
     boxes
 }
 
-/// Compares the `current` anchors with the best that a search for `boxes` finds, all in pixels.
-fn search(boxes: &[Size], current: &[Size], anchor_t: f32, random: &mut Random) -> Report {
+/// Compares the `current` anchors with the best that the search finds for `boxes`, all in pixels.
+fn search(boxes: &[Size], current: &[Size], anchor_t: f32, random: &mut Random) -> AnchorReport {
     let before = Fit::of(current, boxes, anchor_t);
-    let report = |outcome| Report { labels: boxes.len(), before, outcome };
+    let report = |decision| AnchorReport { labels: boxes.len(), before, decision };
     if boxes.is_empty() {
-        return report(Outcome::NoLabels);
+        return report(Decision::NoLabels);
     }
     if before.recall > GOOD_RECALL {
-        return report(Outcome::Good);
+        return report(Decision::Good);
     }
     let searched: Vec<Size> = boxes.iter().copied().filter(|[w, h]| w.max(*h) >= MIN_SIDE).collect();
     if searched.is_empty() {
-        return report(Outcome::TooSmall);
+        return report(Decision::TooSmall);
     }
     let searched = draw(searched, random);
     let start = cluster::centres(&searched, current.len(), random)
         .unwrap_or_else(|| drawn(&searched, current.len(), random));
-    // A box without a side is no anchor: nothing could be divided by it.
+    // An anchor needs both sides: sizes are divided by them.
     let start = start.into_iter().map(|size| size.map(|side| side.max(MIN_SIDE))).collect();
     let mut anchors = evolve::evolve(start, &searched, anchor_t, random);
     anchors.sort_by(|a, b| (a[0] * a[1]).total_cmp(&(b[0] * b[1])));
     let found = Fit::of(&anchors, boxes, anchor_t);
     if found.recall > before.recall {
-        report(Outcome::Replaced { found, anchors })
+        report(Decision::Replaced { found, anchors })
     } else {
-        report(Outcome::Kept { found })
+        report(Decision::Kept { found })
     }
 }
 
@@ -158,9 +160,9 @@ fn draw(boxes: Vec<Size>, random: &mut Random) -> Vec<Size> {
     (0..MAX_SEARCHED).map(|_| boxes[random.below(boxes.len())]).collect()
 }
 
-/// Boxes drawn at random, where too few of them differ to be clustered. Sizes drawn from the whole
-/// image would serve too (spec §7), but may be out of reach of every box, and evolution cannot climb
-/// from there.
+/// Boxes drawn at random, for when too few differ to be clustered. The specification also allows
+/// random sizes (spec §7), but those may be out of reach of every box, where evolution cannot
+/// improve them.
 fn drawn(boxes: &[Size], count: usize, random: &mut Random) -> Vec<Size> {
     (0..count).map(|_| boxes[random.below(boxes.len())]).collect()
 }
@@ -177,7 +179,7 @@ fn in_pixels(anchors: &Tensor, strides: &[f64]) -> Result<Vec<Size>, TrainError>
     Ok(scaled.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect())
 }
 
-/// Writes anchors in pixels, by rising area, into the model: the smallest go to the level with the
+/// Writes anchors in pixels, in order of area, into the model. The smallest go to the level with the
 /// smallest stride.
 fn write(model: &Model, anchors: &[Size]) -> Result<(), TrainError> {
     let cells = in_cells(anchors, model.strides());
@@ -187,7 +189,7 @@ fn write(model: &Model, anchors: &[Size]) -> Result<(), TrainError> {
     Ok(())
 }
 
-/// Anchors by rising area, as the values of a (levels, anchors, 2) buffer in cells.
+/// Anchors in order of area, as the values of a (levels, anchors, 2) buffer in cells.
 fn in_cells(anchors: &[Size], strides: &[f64]) -> Vec<f32> {
     let per_level = anchors.len() / strides.len().max(1);
     let mut cells = Vec::with_capacity(2 * anchors.len());
@@ -220,27 +222,27 @@ mod tests {
         Random::keyed(3, 0, Purpose::Anchors, 0)
     }
 
-    fn run(boxes: &[Size], current: &[Size]) -> Report {
+    fn run(boxes: &[Size], current: &[Size]) -> AnchorReport {
         search(boxes, current, 4.0, &mut random())
     }
 
-    /// Long flat boxes, which none of the published anchors resembles.
+    /// Long flat boxes, which no published anchor fits.
     fn flat_boxes() -> Vec<Size> {
         let mut random = random();
         (0..400).map(|_| [random.uniform(200.0, 600.0) as f32, random.uniform(4.0, 16.0) as f32]).collect()
     }
 
     #[test]
-    fn anchors_that_fit_are_left_alone() {
+    fn anchors_that_fit_are_kept() {
         let report = run(&PUBLISHED, &PUBLISHED);
-        assert_eq!(report.outcome, Outcome::Good);
+        assert_eq!(report.decision, Decision::Good);
         assert_eq!(report.before.recall, 1.0);
     }
 
     #[test]
-    fn anchors_that_do_not_fit_are_replaced_by_better_ones_sorted_by_area() {
+    fn anchors_that_do_not_fit_are_replaced_by_better_ones() {
         let report = run(&flat_boxes(), &PUBLISHED);
-        let Outcome::Replaced { found, anchors } = &report.outcome else { panic!("{report:?}") };
+        let Decision::Replaced { found, anchors } = &report.decision else { panic!("{report:?}") };
         assert!(report.before.recall < 0.1, "{report:?}");
         assert!(found.recall > 0.99, "{report:?}");
         assert_eq!(anchors.len(), PUBLISHED.len());
@@ -254,35 +256,35 @@ mod tests {
     }
 
     #[test]
-    fn anchors_stay_when_nothing_better_is_found() {
-        // Half of the boxes have no side: no anchor can have them.
+    fn anchors_are_kept_if_nothing_better_is_found() {
+        // Half of the boxes have no height, so no anchor fits them.
         let boxes: Vec<Size> = (0..40).map(|i| if i % 2 == 0 { [30.0, 61.0] } else { [30.0, 0.0] }).collect();
         let report = run(&boxes, &PUBLISHED);
-        let Outcome::Kept { found } = report.outcome else { panic!("{report:?}") };
+        let Decision::Kept { found } = report.decision else { panic!("{report:?}") };
         assert_eq!((report.before.recall, found.recall), (0.5, 0.5));
     }
 
     #[test]
-    fn one_box_repeated_is_fitted_too() {
+    fn identical_boxes_are_fitted_too() {
         let report = run(&[[500.0, 8.0]; 30], &PUBLISHED);
-        let Outcome::Replaced { found, .. } = report.outcome else { panic!("{report:?}") };
+        let Decision::Replaced { found, .. } = report.decision else { panic!("{report:?}") };
         assert_eq!((report.before.recall, found.recall), (0.0, 1.0));
     }
 
     #[test]
-    fn fewer_boxes_than_anchors_are_fitted_or_left() {
+    fn fewer_boxes_than_anchors_are_no_problem() {
         let report = run(&[[500.0, 8.0], [8.0, 500.0]], &PUBLISHED);
-        match report.outcome {
-            Outcome::Replaced { found, .. } => assert!(found.recall > report.before.recall),
-            Outcome::Kept { found } => assert!(found.recall <= report.before.recall),
-            other => panic!("a search was due: {other:?}"),
+        match report.decision {
+            Decision::Replaced { found, .. } => assert!(found.recall > report.before.recall),
+            Decision::Kept { found } => assert!(found.recall <= report.before.recall),
+            other => panic!("there must be a search: {other:?}"),
         }
     }
 
     #[test]
-    fn without_labels_and_with_dots_alone_nothing_is_searched() {
-        assert_eq!(run(&[], &PUBLISHED).outcome, Outcome::NoLabels);
-        assert_eq!(run(&[[1.0, 1.5]; 5], &PUBLISHED).outcome, Outcome::TooSmall);
+    fn without_labels_or_with_tiny_ones_there_is_no_search() {
+        assert_eq!(run(&[], &PUBLISHED).decision, Decision::NoLabels);
+        assert_eq!(run(&[[1.0, 1.5]; 5], &PUBLISHED).decision, Decision::TooSmall);
     }
 
     #[test]
@@ -298,11 +300,11 @@ mod tests {
         assert!((boxes[0][0] / boxes[1][0] - 2.0).abs() < 1e-6, "an image has one scale");
         assert!(boxes.iter().all(|[w, _]| (144.0..=352.0).contains(w)), "{boxes:?}");
         assert!((boxes[0][0] - boxes[0][1]).abs() < 1e-3, "half of 1280 is all of 640: {boxes:?}");
-        assert_ne!(boxes[0], boxes[2], "images have scales of their own");
+        assert_ne!(boxes[0], boxes[2], "each image has its own scale");
     }
 
     #[test]
-    fn small_anchors_go_to_the_level_of_small_stride() {
+    fn small_anchors_go_to_the_level_with_the_small_stride() {
         let anchors = [[8.0, 8.0], [16.0, 16.0], [32.0, 64.0], [64.0, 64.0]];
         assert_eq!(in_cells(&anchors, &[8.0, 16.0]), [1.0, 1.0, 2.0, 2.0, 2.0, 4.0, 4.0, 4.0]);
         assert_eq!(in_cells(&anchors, &[16.0, 8.0]), [2.0, 4.0, 4.0, 4.0, 1.0, 1.0, 2.0, 2.0]);

@@ -1,10 +1,12 @@
-//! Checkpoints: what `last.pt`, `best.pt` and `epochN.pt` hold, and how a run continues from one.
-//! A checkpoint is a dictionary of plain values and tensors, so that `torch.load(path,
-//! weights_only=True)` opens it. While a run goes on it holds everything that the next step
-//! depends on, in full precision; at the end it is stripped to the averaged weights in fp16.
+//! Checkpoints: what `last.pt`, `best.pt` and `epochN.pt` hold, and how a run resumes from one. A
+//! checkpoint is a dictionary of plain values and tensors, which `torch.load(path,
+//! weights_only=True)` opens. During a run it holds everything that the next step depends on, in
+//! full precision; at the end it is stripped to the averaged weights in fp16.
 
+mod progress;
 mod read;
 mod write;
 
+pub use progress::Progress;
 pub use read::{Resume, read_resume};
-pub use write::{Checkpoint, Progress};
+pub use write::{Checkpoint, TrainingState};

@@ -1,4 +1,4 @@
-//! Reading a checkpoint to continue its run: the weights of the last step, the averaged ones, the
+//! Reading a checkpoint to resume its run: the weights of the last step, the averaged ones, the
 //! optimizer's state and how far the run had come.
 
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::path::Path;
 use indexmap::IndexMap;
 use torch_checkpoint::{TensorData, Value, WeightsFile};
 
-use super::Progress;
+use super::progress::Progress;
 use crate::error::TrainError;
 
-/// A run to be continued.
+/// The state of a run to resume.
 #[derive(Debug)]
 pub struct Resume {
     /// Weights of the last step.
@@ -20,23 +20,29 @@ pub struct Resume {
     pub updates: u64,
     /// State of the optimizer.
     pub optimizer: Value,
-    /// Gradients of batches after the last step, when the run was interrupted between two steps.
+    /// The gradients since the last step, if the run was interrupted between two steps.
     pub gradients: Option<IndexMap<String, TensorData>>,
     /// How far the run had come.
     pub progress: Progress,
 }
 
-/// Reads the checkpoint at `path`; an error when its run is finished, or when it holds only weights.
+/// Reads the checkpoint at `path`.
+///
+/// # Errors
+/// When its run is finished, or it holds only weights.
 pub fn read_resume(path: &Path) -> Result<Resume, TrainError> {
     let file = torch_checkpoint::read(path)?;
     let shown = path.display();
     if field(&file.root, "finished") == Some(&Value::Bool(true)) {
-        return Err(TrainError::new(format!("{shown} is of a finished run: there is nothing to resume"))
-            .with_hint(format!("to train on from its weights, start a new run with `--weights {shown}`")));
+        return Err(TrainError::new(format!(
+            "the run of {shown} is finished, so there is nothing to resume"
+        ))
+        .with_hint(format!("to train further, start a new run from its weights: `--weights {shown}`")));
     }
     let incomplete = |name: &str| {
-        TrainError::new(format!("{shown} cannot be resumed: it holds no `{name}`"))
-            .with_hint(format!("to start from its weights, use `--weights {shown}` instead of `--resume`"))
+        TrainError::new(format!("{shown} cannot be resumed: it has no `{name}`")).with_hint(format!(
+            "to start a new run from its weights, use `--weights {shown}` instead of `--resume`"
+        ))
     };
     let integer = |name: &str| match field(&file.root, name) {
         Some(Value::Int(value)) => Ok(*value),
@@ -50,6 +56,10 @@ pub fn read_resume(path: &Path) -> Result<Resume, TrainError> {
         stride: file.stride.clone(),
         root: Value::None,
     };
+    let count =
+        |name: &str| integer(name).and_then(|value| usize::try_from(value).map_err(|_| incomplete(name)));
+    let epochs_done =
+        usize::try_from(integer("epoch")?.saturating_add(1)).map_err(|_| incomplete("epoch"))?;
     let best_fitness = match field(&file.root, "best_fitness") {
         Some(Value::Float(value)) => *value,
         _ => return Err(incomplete("best_fitness")),
@@ -61,13 +71,21 @@ pub fn read_resume(path: &Path) -> Result<Resume, TrainError> {
         gradients: field(&file.root, "gradients").and_then(self::tensors),
         optimizer: field(&file.root, "optimizer").cloned().ok_or_else(|| incomplete("optimizer"))?,
         progress: Progress {
-            epochs_done: usize::try_from(integer("epoch")? + 1).map_err(|_| incomplete("epoch"))?,
-            batches_done: usize::try_from(integer("batches_done")?)
-                .map_err(|_| incomplete("batches_done"))?,
+            epochs_done,
+            batches_done: count("batches_done")?,
+            loss_sums: field(&file.root, "loss_sums").and_then(loss_sums).unwrap_or_default(),
             last_optimizer_step: integer("last_optimizer_step")?,
             best_fitness,
+            // Checkpoints of yolo 0.1.0 do not have it: their patience starts again.
+            best_epoch: count("best_epoch").unwrap_or_else(|_| epochs_done.saturating_sub(1)),
         },
     })
+}
+
+fn loss_sums(value: &Value) -> Option<[f32; 3]> {
+    let sums: Option<Vec<f32>> =
+        value.as_slice()?.iter().map(|sum| sum.as_f64().map(|sum| sum as f32)).collect();
+    sums?.try_into().ok()
 }
 
 fn field<'a>(root: &'a Value, name: &str) -> Option<&'a Value> {

@@ -1,70 +1,71 @@
-//! Writing a checkpoint. The file appears by one rename: a kill at any moment, or a full disk,
-//! leaves the old file as it was.
+//! Writing a checkpoint. Invariant: the file appears by one rename, so a kill at any moment, or a
+//! full disk, leaves the old file as it was.
 
 use std::path::Path;
 
 use torch_checkpoint::Value;
-use yolo_plan::RunPlan;
 use yolo_plan::run::TrainTask;
 
+use super::progress::Progress;
 use crate::error::TrainError;
 use crate::model::Model;
-use crate::tensor_io::state_dict;
-use crate::train::learner::Learner;
 
-/// How far a run has come.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Progress {
-    /// Epochs that are complete.
-    pub epochs_done: usize,
-    /// Batches of the next epoch that are done (0 unless interrupted).
-    pub batches_done: usize,
-    /// The step, counted from the run's start, of the last optimizer step; -1 before the first.
-    pub last_optimizer_step: i64,
-    /// The best fitness so far.
-    pub best_fitness: f64,
-}
-
-/// What every checkpoint of a run has in common.
+/// What all checkpoints of a run have in common.
 pub struct Checkpoint<'a> {
-    /// The plan of the run.
-    pub plan: &'a RunPlan,
-    /// Its training part.
+    /// The training task of the run.
     pub task: &'a TrainTask,
 }
 
+/// Everything that training changes.
+pub struct TrainingState<'a> {
+    /// The trained model.
+    pub model: &'a Model,
+    /// Its moving average.
+    pub ema: &'a Model,
+    /// Updates of the moving average.
+    pub ema_updates: u64,
+    /// The optimizer's `state_dict`.
+    pub optimizer: Value,
+    /// The gradients since the last step, by name; `None` at the end of an epoch.
+    pub gradients: Value,
+    /// How far the run has come.
+    pub progress: Progress,
+}
+
 impl Checkpoint<'_> {
-    /// Writes everything from which the run can go on.
-    pub fn write_running(
-        &self,
-        path: &Path,
-        learner: &Learner,
-        progress: Progress,
-    ) -> Result<(), TrainError> {
-        let Some(average) = learner.average() else { return Err(TrainError::new("only rank 0 saves")) };
-        let (model, averaged) = (learner.model(), average.model());
+    /// Writes everything that is needed to resume the run.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write_running(&self, path: &Path, state: TrainingState<'_>) -> Result<(), TrainError> {
+        let progress = state.progress;
         let mut fields = vec![
             entry("epoch", Value::Int(progress.epochs_done as i64 - 1)),
             entry("best_fitness", Value::Float(progress.best_fitness)),
-            entry("model", state_dict(model.state(), false)?),
-            entry("ema", state_dict(averaged.state(), false)?),
-            entry("updates", Value::Int(average.updates() as i64)),
-            entry("optimizer", learner.optimizer().export()?),
-            entry("gradients", learner.gradients(progress)?),
+            entry("best_epoch", Value::Int(progress.best_epoch as i64)),
+            entry("model", state.model.state().to_value(false)?),
+            entry("ema", state.ema.state().to_value(false)?),
+            entry("updates", Value::Int(state.ema_updates as i64)),
+            entry("optimizer", state.optimizer),
+            entry("gradients", state.gradients),
             entry("batches_done", Value::Int(progress.batches_done as i64)),
+            entry("loss_sums", Value::List(progress.loss_sums.map(|sum| Value::Float(sum.into())).to_vec())),
             entry("last_optimizer_step", Value::Int(progress.last_optimizer_step)),
             entry("finished", Value::Bool(false)),
         ];
-        fields.extend(self.description(model)?);
+        fields.extend(self.description(state.model)?);
         Ok(torch_checkpoint::write_pt(path, &Value::Dict(fields))?)
     }
 
-    /// Writes the averaged weights alone, in half precision, as a finished run leaves them.
+    /// Writes only the averaged weights, in half precision, as a finished run leaves them.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
     pub fn write_final(&self, path: &Path, averaged: &Model) -> Result<(), TrainError> {
         let mut fields = vec![
             entry("epoch", Value::Int(-1)),
             entry("best_fitness", Value::None),
-            entry("model", state_dict(averaged.state(), true)?),
+            entry("model", averaged.state().to_value(true)?),
             entry("ema", Value::None),
             entry("updates", Value::None),
             entry("optimizer", Value::None),
@@ -74,7 +75,7 @@ impl Checkpoint<'_> {
         Ok(torch_checkpoint::write_pt(path, &Value::Dict(fields))?)
     }
 
-    /// What a reader needs to rebuild the model and to know where it came from.
+    /// What a reader needs to rebuild the model, and where it came from.
     fn description(&self, model: &Model) -> Result<Vec<(Value, Value)>, TrainError> {
         let names = self
             .task
@@ -83,9 +84,8 @@ impl Checkpoint<'_> {
             .iter()
             .enumerate()
             .map(|(index, name)| (Value::Int(index as i64), Value::Str(name.clone())));
-        let hyp = serde_json::to_value(&self.task.hyp).map_err(|error| {
-            TrainError::new(format!("the hyper-parameters could not be written: {error}"))
-        })?;
+        let hyp = serde_json::to_value(&self.task.hyp)
+            .map_err(|error| TrainError::new(format!("cannot write the hyper-parameters: {error}")))?;
         Ok(vec![
             entry("names", Value::Dict(names.collect())),
             entry("nc", Value::Int(model.spec().nc as i64)),
@@ -105,7 +105,7 @@ fn entry(name: &str, value: Value) -> (Value, Value) {
     (Value::Str(name.to_owned()), value)
 }
 
-/// JSON as the plain values of a checkpoint.
+/// JSON as plain values of a checkpoint.
 fn json(value: &serde_json::Value) -> Value {
     match value {
         serde_json::Value::Null => Value::None,

@@ -4,9 +4,11 @@
 
 use std::collections::HashMap;
 
-use tch::Tensor;
+use tch::{Kind, Tensor};
+use torch_checkpoint::Value;
 
 use crate::error::TrainError;
+use crate::tensor_io::tensor_data;
 
 /// What a tensor is to the optimizer (spec §6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -78,6 +80,24 @@ impl State {
     /// The tensor of this name.
     pub fn get(&self, name: &str) -> Option<&Tensor> {
         self.by_name.get(name).map(|&index| &self.entries[index].tensor)
+    }
+
+    /// The tensors as a dictionary from name to tensor, in order; floating tensors in half
+    /// precision if `half` is set.
+    ///
+    /// # Errors
+    /// When a tensor cannot be read from its device.
+    pub fn to_value(&self, half: bool) -> Result<Value, TrainError> {
+        let entries = self
+            .iter()
+            .map(|entry| {
+                let tensor = entry.tensor.f_detach()?;
+                let tensor =
+                    if half && tensor.is_floating_point() { tensor.f_to_kind(Kind::Half)? } else { tensor };
+                Ok((entry.name.clone(), Value::Tensor(tensor_data(&tensor)?)))
+            })
+            .collect::<Result<Vec<_>, TrainError>>()?;
+        Ok(Value::dict(entries))
     }
 
     /// Number of tensors.

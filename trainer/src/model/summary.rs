@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::Model;
+use super::detector::Model;
 use crate::error::TrainError;
 
 /// What a model is made of.

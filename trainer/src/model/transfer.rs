@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use torch_checkpoint::WeightsFile;
 
-use super::Model;
+use super::detector::Model;
 use crate::error::TrainError;
 use crate::tensor_io::{fill, shape};
 

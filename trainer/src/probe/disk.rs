@@ -1,5 +1,5 @@
-//! Images of the data set: how fast the disk gives them and one thread decodes them. Each rank takes
-//! its share. A picture that is broken is the data checks' business, and is passed over.
+//! Images of the data set: how fast the disk reads them and one thread decodes them. Each rank takes
+//! its share. Broken images are skipped; the data checks report them.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use yolo_data::image::decode::decode_bytes;
 use yolo_plan::event::Measure;
 
-use super::tell;
-use crate::rank::Rank;
+use super::measure::report;
+use crate::rank::context::Context;
 
-/// How long reading and decoding may take, each.
+/// Time limit for reading, and for decoding.
 const LONGEST: Duration = Duration::from_secs(2);
 
-pub(super) fn measure(context: &Rank, images: &[PathBuf]) {
+pub(super) fn measure(context: &Context, images: &[PathBuf]) {
     let mine: Vec<&PathBuf> = images.iter().skip(context.rank).step_by(context.world).collect();
     if mine.is_empty() {
         return;
@@ -32,7 +32,7 @@ pub(super) fn measure(context: &Rank, images: &[PathBuf]) {
         context.reporter.warning("no image of the data set could be read");
         return;
     }
-    tell(context, Measure::DiskRead, bytes as f64 / began.elapsed().as_secs_f64() / 1e6);
+    report(context, Measure::DiskRead, bytes as f64 / began.elapsed().as_secs_f64() / 1e6);
     context.reporter.phase("decoding images");
     let began = Instant::now();
     let mut decoded = 0_u32;
@@ -46,16 +46,16 @@ pub(super) fn measure(context: &Rank, images: &[PathBuf]) {
         context.reporter.warning("no image of the data set could be decoded");
         return;
     }
-    tell(context, Measure::Decode, f64::from(decoded) / began.elapsed().as_secs_f64());
+    report(context, Measure::Decode, f64::from(decoded) / began.elapsed().as_secs_f64());
 }
 
-/// The bytes of a file, from the disk itself: what the system remembers of it is dropped first,
-/// where it lets itself be asked to.
+/// The bytes of a file, read from the disk: where the system allows it, its cached pages are dropped
+/// first.
 fn from_disk(path: &PathBuf) -> Option<Vec<u8>> {
     #[cfg(target_os = "linux")]
     {
         let file = fs_err::File::open(path).ok()?;
-        // Where the system keeps it all the same, the rate is that of its memory.
+        // If the system keeps the pages, the rate is that of its cache.
         let _ = rustix::fs::fadvise(file.file(), 0, None, rustix::fs::Advice::DontNeed);
     }
     fs_err::read(path).ok()

@@ -1,22 +1,22 @@
-//! What a run leaves for people to read: `results.csv`, in the columns of the original, its settings
-//! as yaml, plots as SVG files, which need no font on the machine and open in every browser, and
-//! pictures of batches as JPEG.
+//! What a run leaves for people to read: `results.csv`, with YOLOv5's columns; the settings as
+//! yaml; plots as SVG, which needs no font on the machine and opens in every browser; and pictures
+//! of batches as JPEG.
 
-mod canvas;
-mod csv;
-mod curves;
-mod general;
-mod labels;
-mod matrix;
-mod picture;
-mod results;
-mod settings;
+mod batch_pictures;
+mod confusion_plot;
+mod curves_plot;
+mod labels_plot;
+mod percent_g;
+mod plot_style;
+mod results_csv;
+mod results_plot;
+mod settings_yaml;
 
-pub use csv::ResultsFile;
-pub use curves::plot_curves;
-pub use general::general;
-pub use labels::plot_labels;
-pub use matrix::plot_confusion;
-pub use picture::{PICTURED, ValPictures, draw_targets};
-pub use results::plot_results;
-pub use settings::write_settings;
+pub use batch_pictures::{PICTURED, ValPictures, draw_targets};
+pub use confusion_plot::plot_confusion;
+pub use curves_plot::plot_curves;
+pub use labels_plot::plot_labels;
+pub use percent_g::percent_g;
+pub use results_csv::ResultsFile;
+pub use results_plot::plot_results;
+pub use settings_yaml::write_settings;

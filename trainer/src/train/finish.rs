@@ -1,76 +1,90 @@
-//! The end of a run: checkpoints are stripped to the averaged weights, `best.pt` is validated as
-//! `yolo val` would do it, and the plots are drawn (spec §10).
+//! The end of a run: the checkpoints are stripped to the averaged weights, `best.pt` is validated
+//! as `yolo val` does, and the plots are drawn (spec §10).
+
+use std::path::Path;
 
 use yolo_plan::event::{Event, OutputFile};
 
-use super::setup::Training;
+use super::training::Training;
 use crate::checkpoint::Checkpoint;
 use crate::error::TrainError;
 use crate::model::Model;
 use crate::report::{ValPictures, plot_confusion, plot_curves, plot_results};
-use crate::val::{ValSettings, validate};
 
 impl Training<'_> {
-    pub(super) fn finish(
-        &mut self,
-        epochs: usize,
-        seconds: f64,
-        stopped_early: bool,
-    ) -> Result<(), TrainError> {
-        let mut files = Vec::new();
+    /// Leaves the files of a finished run, on rank 0.
+    ///
+    /// Invariant: `last.pt` is stripped at the very end, and everything before can be repeated. A run
+    /// that is killed here resumes from `last.pt` and finishes.
+    pub(super) fn finish(&mut self, seconds: f64, stopped_early: bool) -> Result<(), TrainError> {
         let (last, best) = (self.weights_file("last.pt"), self.weights_file("best.pt"));
-        for (what, path) in [("last weights", &last), ("best weights", &best)] {
-            if path.exists() {
-                self.context.reporter.phase("stripping the checkpoints");
-                self.strip(path)?;
-                files.push(OutputFile { what: what.to_owned(), path: path.clone() });
-            }
+        if best.exists() {
+            self.strip(&best)?;
+            self.validate_best(&best)?;
         }
-        let names = &self.task.data.names;
-        if best.exists()
-            && let Some(val) = &mut self.val
-        {
-            self.context.reporter.phase("validating best.pt");
-            // The file is read back, so that these are the numbers that `yolo val` prints of it.
-            let file = torch_checkpoint::read(&best)?;
-            let model = Model::from_weights(&file, None, self.context.device)?;
-            model.transfer(&file, false)?;
-            let mut pictures = ValPictures::new(&self.plan.run_dir, names);
-            let outcome = validate(
-                &model.fuse()?,
-                &mut val.loader,
-                &val.samples,
-                names,
-                &ValSettings::standard(self.task.single_cls),
-                None,
-                &mut |_, _| Ok(()),
-                &mut |image| if self.task.plots { pictures.add(image) } else { Ok(()) },
-            )?;
-            pictures.write()?;
-            let title = format!("best.pt, fitness {:.4}", outcome.metrics.fitness());
-            self.context.reporter.send(&Event::Validated { title, table: outcome.table.clone() });
-            if self.task.plots {
-                plot_curves(&outcome.scores, names, &self.plan.run_dir)?;
-                plot_confusion(&outcome.confusion, names, &self.plan.run_dir)?;
-            }
+        let results = self.plot_results()?;
+        if last.exists() {
+            self.strip(&last)?;
         }
-        if let Some(results) = &self.results {
-            files.push(OutputFile { what: "results".to_owned(), path: results.path().to_owned() });
-            if self.task.plots {
-                let plot = self.plan.run_dir.join("results.svg");
-                plot_results(results.path(), &plot)?;
-                files.push(OutputFile { what: "plot".to_owned(), path: plot });
-            }
-        }
-        self.context.reporter.send(&Event::Finished { files, epochs, seconds, stopped_early });
+        let weights = [("last weights", last), ("best weights", best)];
+        let weights = weights.into_iter().filter(|(_, path)| path.exists());
+        let files = weights.map(|(what, path)| OutputFile { what: what.to_owned(), path }).chain(results);
+        self.context.reporter.send(&Event::Finished {
+            files: files.collect(),
+            epochs: self.progress.epochs_done,
+            seconds,
+            stopped_early,
+        });
         Ok(())
     }
 
-    /// Replaces a running checkpoint by the averaged weights alone, in half precision.
-    fn strip(&self, path: &std::path::Path) -> Result<(), TrainError> {
+    /// Replaces a checkpoint by only the averaged weights, in half precision. Stripping a stripped
+    /// one leaves it as it is.
+    fn strip(&self, path: &Path) -> Result<(), TrainError> {
+        self.context.reporter.phase("stripping the checkpoints");
         let file = torch_checkpoint::read(path)?;
-        let model = Model::from_weights(&file, None, self.context.device)?;
+        let model = Model::from_weights(&file, None, None, self.context.device)?;
         model.transfer(&file, false)?;
-        Checkpoint { plan: self.plan, task: self.task }.write_final(path, &model)
+        Checkpoint { task: self.task }.write_final(path, &model)
+    }
+
+    /// Validates the file, so that the table is the one that `yolo val` prints for it.
+    fn validate_best(&mut self, best: &Path) -> Result<(), TrainError> {
+        self.context.reporter.phase("validating best.pt");
+        let file = torch_checkpoint::read(best)?;
+        let model = Model::from_weights(&file, None, None, self.context.device)?;
+        model.transfer(&file, false)?;
+        let (task, folder) = (self.task, &self.plan.run_dir);
+        let mut pictures = ValPictures::new(folder, &task.data.names);
+        let validation = self.validate_final(&model.fuse()?, &mut |image| {
+            if task.plots { pictures.add(image) } else { Ok(()) }
+        })?;
+        pictures.write()?;
+        let Some(validation) = validation else {
+            self.context.reporter.note(format!(
+                "interrupted: best.pt was not validated; `yolo val --weights {}` does it",
+                best.display()
+            ));
+            return Ok(());
+        };
+        let title = format!("best.pt, fitness {:.4}", validation.metrics.fitness());
+        self.context.reporter.send(&Event::Validated { title, table: validation.table });
+        if task.plots {
+            plot_curves(&validation.scores, &task.data.names, folder)?;
+            plot_confusion(&validation.confusion, &task.data.names, folder)?;
+        }
+        Ok(())
+    }
+
+    /// Draws `results.csv`. Returns both files.
+    fn plot_results(&self) -> Result<Vec<OutputFile>, TrainError> {
+        let Some(results) = &self.results else { return Ok(Vec::new()) };
+        let mut files = vec![OutputFile { what: "results".to_owned(), path: results.path().to_owned() }];
+        if self.task.plots {
+            let plot = self.plan.run_dir.join("results.svg");
+            plot_results(results.path(), &plot)?;
+            files.push(OutputFile { what: "plot".to_owned(), path: plot });
+        }
+        Ok(files)
     }
 }

@@ -1,4 +1,4 @@
-//! Figures of a running epoch: mean losses, images a second, and when to speak of them again.
+//! Running numbers of an epoch: mean losses, images per second, and when to report them.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -7,14 +7,16 @@ use tch::Tensor;
 
 use crate::error::TrainError;
 
-/// Steps are reported at most this often, so that a live view costs nothing.
+/// The minimum time between two reports, so that the live view costs nothing.
 const REPORT_EVERY: Duration = Duration::from_millis(100);
-/// The rate is that of the last seconds.
+/// The rate is measured over the last seconds.
 const RATE_WINDOW: Duration = Duration::from_secs(10);
 
-/// The figures of one epoch.
+/// The running numbers of one epoch.
 #[derive(Debug)]
 pub(super) struct Meter {
+    /// The sums before this process trained on the epoch, if it was resumed.
+    earlier: [f32; 3],
     sums: Option<Tensor>,
     steps: usize,
     last_report: Option<Instant>,
@@ -22,32 +24,38 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// A meter that continues the rate of the epoch before.
-    pub(super) fn new(rate: Rate) -> Self {
-        Self { sums: None, steps: 0, last_report: None, rate }
+    /// A meter that continues the rate of the epoch before, and the loss sums of the `steps` that an
+    /// interrupted run has done.
+    pub(super) fn new(rate: Rate, loss_sums: [f32; 3], steps: usize) -> Self {
+        Self { earlier: loss_sums, sums: None, steps, last_report: None, rate }
     }
 
-    /// Adds a step: its three loss items, left on their device, and the images of all ranks.
+    /// Adds a step: its three loss items, which stay on their device, and the images of all ranks.
     pub(super) fn add(&mut self, items: &Tensor, images: usize) -> Result<(), TrainError> {
-        self.sums = Some(match self.sums.take() {
-            Some(sums) => sums.f_add(items)?,
-            None => items.f_detach_copy()?,
-        });
+        let sums = match self.sums.take() {
+            Some(sums) => sums,
+            None => Tensor::f_from_slice(&self.earlier)?.f_to_device(items.device())?,
+        };
+        self.sums = Some(sums.f_add(&items.f_detach()?)?);
         self.steps += 1;
         self.rate.add(Instant::now(), images);
         Ok(())
     }
 
-    /// Mean box, objectness and class loss since the epoch's start. Waits for the device.
-    pub(super) fn losses(&self) -> Result<[f64; 3], TrainError> {
-        let Some(sums) = &self.sums else { return Ok([0.0; 3]) };
+    /// The sums of box, objectness and class loss since the start of the epoch. Waits for the device.
+    pub(super) fn sums(&self) -> Result<[f32; 3], TrainError> {
+        let Some(sums) = &self.sums else { return Ok(self.earlier) };
         let sums = Vec::<f32>::try_from(sums.f_to_device(tch::Device::Cpu)?)?;
-        Ok(std::array::from_fn(|index| {
-            sums.get(index).map_or(0.0, |&sum| f64::from(sum) / self.steps as f64)
-        }))
+        Ok(std::array::from_fn(|index| sums.get(index).copied().unwrap_or_default()))
     }
 
-    /// Whether it is time to report again; asking starts the next wait.
+    /// The means of box, objectness and class loss since the start of the epoch. Waits for the
+    /// device.
+    pub(super) fn losses(&self) -> Result<[f64; 3], TrainError> {
+        Ok(self.sums()?.map(|sum| f64::from(sum) / self.steps.max(1) as f64))
+    }
+
+    /// Whether it is time to report. If so, the next interval starts.
     pub(super) fn due(&mut self) -> bool {
         let due = self.last_report.is_none_or(|last| last.elapsed() >= REPORT_EVERY);
         if due {
@@ -56,7 +64,7 @@ impl Meter {
         due
     }
 
-    /// Images a second over the last seconds.
+    /// Images per second over the last seconds.
     pub(super) fn images_per_second(&self) -> f64 {
         self.rate.per_second()
     }
@@ -67,7 +75,7 @@ impl Meter {
     }
 }
 
-/// Images a second over a sliding window. Pauses (validation) are cut out by [`Rate::pause`].
+/// Images per second over a sliding window. [`Rate::pause`] keeps validation out of it.
 #[derive(Debug, Default)]
 pub(super) struct Rate {
     steps: VecDeque<(Instant, usize)>,
@@ -81,7 +89,7 @@ impl Rate {
         }
     }
 
-    /// Forgets what came before a pause.
+    /// Starts a new window after a pause.
     pub(super) fn pause(&mut self) {
         self.steps.clear();
     }
@@ -99,8 +107,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mean_of_two_steps() {
-        let mut meter = Meter::new(Rate::default());
+    fn a_resumed_epoch_has_the_means_of_all_its_steps() {
+        let mut meter = Meter::new(Rate::default(), [2.0, 4.0, 6.0], 2);
+        assert_eq!(meter.losses().unwrap(), [1.0, 2.0, 3.0], "also without another step");
+        meter.add(&Tensor::from_slice(&[4.0f32, 5.0, 6.0]), 8).unwrap();
+        assert_eq!(meter.sums().unwrap(), [6.0, 9.0, 12.0]);
+        assert_eq!(meter.losses().unwrap(), [2.0, 3.0, 4.0]);
+    }
+
+    #[test]
+    fn losses_are_means_over_the_steps() {
+        let mut meter = Meter::new(Rate::default(), [0.0; 3], 0);
         meter.add(&Tensor::from_slice(&[1.0f32, 2.0, 3.0]), 8).unwrap();
         meter.add(&Tensor::from_slice(&[3.0f32, 2.0, 1.0]), 8).unwrap();
         assert_eq!(meter.losses().unwrap(), [2.0, 2.0, 2.0]);

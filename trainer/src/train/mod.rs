@@ -1,91 +1,49 @@
-//! Training as one rank does it (spec §6): everything is prepared in [`setup`], the epochs run in
-//! [`epoch`], and [`finish`] leaves the files of a finished run. Rank 0 validates, writes and
-//! speaks; the others follow its decisions.
+//! Training as one rank does it (spec §6). [`train`] is the run: `prepare` builds everything,
+//! `epoch` trains one epoch, `end_epoch` validates and saves, and `finish` leaves the files of a
+//! finished run. Rank 0 validates, writes and decides; the others follow its decisions.
 
+mod early_stopping;
+mod end_epoch;
 mod epoch;
 mod finish;
-pub mod learner;
 mod meter;
-mod setup;
-mod stopper;
+mod prepare;
+mod training;
+
+use std::time::Instant;
 
 use yolo_plan::RunPlan;
-use yolo_plan::event::{EpochSummary, Event};
 use yolo_plan::run::TrainTask;
 
+use self::end_epoch::Decision;
+use self::prepare::prepare;
 use crate::error::TrainError;
-use crate::rank::{Ending, Rank};
-use setup::Training;
+use crate::rank::context::{Context, Ending};
 
 /// Trains as the plan says, from the start or from a checkpoint.
-pub fn train(context: &Rank, plan: &RunPlan, task: &TrainTask) -> Result<Ending, TrainError> {
-    let began = std::time::Instant::now();
-    let mut training = Training::prepare(context, plan, task)?;
-    let mut stopped_early = false;
-    let mut epochs = training.progress.epochs_done;
-    for number in training.progress.epochs_done..task.epochs {
+///
+/// # Errors
+/// When a file cannot be read or written, memory runs out, a peer is lost, or the loss diverges.
+pub fn train(context: &Context, plan: &RunPlan, task: &TrainTask) -> Result<Ending, TrainError> {
+    let began = Instant::now();
+    let mut training = prepare(context, plan, task)?;
+    // A run that was killed while it finished has no epoch left.
+    let mut stopped_early = training.was_stopped_early();
+    while !stopped_early && training.progress.epochs_done < task.epochs {
+        let number = training.progress.epochs_done;
         context.reporter.phase(&format!("training epoch {} of {}", number + 1, task.epochs));
-        let epoch_began = std::time::Instant::now();
-        let Some(train_losses) = training.run_epoch(number)? else {
+        let epoch_began = Instant::now();
+        let Some(losses) = training.run_epoch(number)? else {
             return training.interrupt();
         };
-        epochs = number + 1;
-        stopped_early = training.end_epoch(number, train_losses, epoch_began.elapsed().as_secs_f64())?;
-        if stopped_early {
-            break;
+        match training.end_epoch(number, losses, epoch_began.elapsed().as_secs_f64())? {
+            Decision::Continue => {}
+            Decision::StopEarly => stopped_early = true,
+            Decision::Interrupt => return training.interrupt(),
         }
     }
     if context.is_main() {
-        training.finish(epochs, began.elapsed().as_secs_f64(), stopped_early)?;
+        training.finish(began.elapsed().as_secs_f64(), stopped_early)?;
     }
     Ok(Ending::Finished)
-}
-
-impl Training<'_> {
-    /// Validates, writes the results and checkpoints of an epoch, and decides with all ranks
-    /// whether it was the last: true when training stops early.
-    fn end_epoch(&mut self, number: usize, train_losses: [f64; 3], seconds: f64) -> Result<bool, TrainError> {
-        let lr = self.learner.optimizer().learning_rates();
-        self.progress.epochs_done = number + 1;
-        self.progress.batches_done = 0;
-        let mut stop = false;
-        if self.context.is_main() {
-            let last = number + 1 == self.task.epochs;
-            let outcome = if !self.task.noval || last || self.may_stop {
-                self.context.reporter.phase("validating");
-                Some(self.validate_average()?)
-            } else {
-                None
-            };
-            // An epoch that was not validated has the fitness 0, as in the original.
-            let fitness = outcome.as_ref().map_or(0.0, |outcome| outcome.metrics.fitness());
-            let best = fitness >= self.progress.best_fitness;
-            if best {
-                self.progress.best_fitness = fitness;
-            }
-            let verdict = self.stopper.judge(number, fitness);
-            self.may_stop = verdict.may_stop_next;
-            stop = verdict.stop;
-            let summary = EpochSummary {
-                epoch: number,
-                epochs: self.task.epochs,
-                train_losses,
-                metrics: outcome.as_ref().map(|outcome| outcome.metrics),
-                val_losses: outcome.as_ref().and_then(|outcome| outcome.losses),
-                lr,
-                seconds,
-                best,
-            };
-            if let Some(results) = &self.results {
-                results.append(&summary)?;
-            }
-            self.context.reporter.send(&Event::Epoch(summary));
-            let final_epoch = last || stop;
-            if !self.task.nosave || final_epoch {
-                self.context.reporter.phase("writing the checkpoint");
-                self.save(number, best)?;
-            }
-        }
-        self.agree(stop)
-    }
 }

@@ -1,287 +1,246 @@
-//! The pass over a split: batches from the loader through the model and suppression to judged
-//! detections, summed up at the end. Training calls it after each epoch with its loss; `yolo val`
-//! calls it with options of its own.
+//! `yolo val`: weights files over a split, with YOLOv5's options (spec §12). A task measures the
+//! accuracy, the speed, or both at many image sizes (study).
 
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
-use tch::{Device, Kind, Tensor};
-use yolo_data::loader::{Batch, ValLoader};
-use yolo_data::scan::Sample;
-use yolo_plan::event::{Metrics, ValRow, ValTable};
+use yolo_base::format::count_of;
+use yolo_data::loader::{self, ValLoader};
+use yolo_data::scan::{Sample, ScanOptions, scan};
+use yolo_plan::RunPlan;
+use yolo_plan::event::{Event, OutputFile, Step};
+use yolo_plan::run::{Split as SplitName, ValMode, ValTask};
 
-use super::augmented::forward_augmented;
-use super::{ClassScore, ConfusionMatrix, Detection, Judged, NmsSettings, Truth};
-use super::{corners, match_image, score, suppress, to_native};
+use super::save::DetectionFiles;
+use super::tally::Validation;
+use super::validate::{Observer, Split, ValidateOptions, validate};
+use crate::detection::ImageResult;
 use crate::error::TrainError;
-use crate::loss::DetectionLoss;
 use crate::model::Model;
+use crate::rank::context::{Context, Ending};
+use crate::report::{ValPictures, plot_confusion, plot_curves};
 
-/// How a split is measured.
-#[derive(Debug, Clone)]
-pub struct ValSettings {
-    /// Suppression of each image.
-    pub nms: NmsSettings,
-    /// All classes count as one.
-    pub single_cls: bool,
-    /// Half precision (CUDA only).
-    pub half: bool,
-    /// Three scales and a mirror image (test-time augmentation).
-    pub augment: bool,
-    /// Labels enter suppression as detections (`--save-hybrid`).
-    pub hybrid: bool,
+/// With more classes than this, the table has a row for each only with `--verbose`.
+const LISTED_CLASSES: usize = 49;
+
+/// Image sizes of a study: 256 to 1536 in steps of 128 (spec §9).
+fn study_sizes() -> impl Iterator<Item = usize> {
+    (256..=1536).step_by(128)
 }
 
-impl ValSettings {
-    /// The settings of YOLOv5's validation (spec §9): confidence 0.001, IoU 0.6, several labels a
-    /// box, 300 detections an image.
-    pub fn standard(single_cls: bool) -> Self {
-        Self {
-            nms: NmsSettings {
-                conf_thres: 0.001,
-                iou_thres: 0.6,
-                multi_label: true,
-                agnostic: single_cls,
-                classes: None,
-                max_det: 300,
-            },
-            single_cls,
-            half: false,
-            augment: false,
-            hybrid: false,
-        }
-    }
-}
-
-/// What a validation found.
-#[derive(Debug, Clone)]
-pub struct ValOutcome {
-    /// The printed table.
-    pub table: ValTable,
-    /// The row `all`.
-    pub metrics: Metrics,
-    /// Mean box, objectness and class loss over the batches, when a loss was given.
-    pub losses: Option<[f64; 3]>,
-    /// Figures and curves of each class that has labels.
-    pub scores: Vec<ClassScore>,
-    /// What was taken for what.
-    pub confusion: ConfusionMatrix,
-}
-
-/// The detections of one image in its own pixels, given to the caller as they come.
-#[derive(Debug)]
-pub struct ImageResult<'a> {
-    /// The image.
-    pub sample: &'a Sample,
-    /// Its height and width in pixels.
-    pub native: [u32; 2],
-    /// What was found, most confident first.
-    pub detections: &'a [Detection],
-    /// The batch that the image came in.
-    pub batch: &'a Batch,
-    /// The number of that batch, from 0.
-    pub batch_number: usize,
-    /// The image's place in it.
-    pub place: usize,
-}
-
-/// Runs `model` over the batches of `loader`, whose images are `samples`.
+/// Validates all weights of the task.
 ///
-/// `watch` is called after each batch with the batches done; it ends the pass by an error.
-/// `on_image` sees the detections of every image.
-#[expect(clippy::too_many_arguments, reason = "one pass needs them all, and each call names them")]
-pub fn validate(
-    model: &Model,
-    loader: &mut ValLoader,
-    samples: &[Sample],
-    names: &[String],
-    settings: &ValSettings,
-    loss: Option<&DetectionLoss>,
-    watch: &mut dyn FnMut(usize, usize) -> Result<(), TrainError>,
-    on_image: &mut dyn FnMut(&ImageResult<'_>) -> Result<(), TrainError>,
-) -> Result<ValOutcome, TrainError> {
-    let classes = model.spec().nc;
-    let device = model.device();
-    let mut tally = Tally::new(classes);
-    let batches = loader.batches();
-    let recycler = loader.recycler();
-    for (index, batch) in loader.iter().enumerate() {
-        let batch = batch?;
-        let images = batch.items.len();
-        let began = Instant::now();
-        let input = images_tensor(&batch, device)?;
-        let input = if settings.half { input.f_to_kind(Kind::Half)? } else { input };
-        let prepared = Instant::now();
-        let decoded = tch::no_grad(|| -> Result<Tensor, TrainError> {
-            if settings.augment {
-                return forward_augmented(model, &input);
-            }
-            let (decoded, heads) = model.forward_eval(&input)?;
-            if let Some(loss) = loss {
-                tally.add_losses(&loss.compute(&heads, &batch.targets)?.items)?;
-            }
-            Ok(decoded)
-        })?;
-        let decoded = decoded.f_to_device(Device::Cpu)?.f_to_kind(Kind::Float)?.f_contiguous()?;
-        let inferred = Instant::now();
-        let columns = 5 + classes;
-        let numbers = Vec::<f32>::try_from(decoded.f_reshape([-1])?)?;
-        let per_image = numbers.len() / images.max(1);
-        for (image, item) in batch.items.iter().enumerate() {
-            let truths = truths(&batch, image, settings.single_cls);
-            let known: Vec<(usize, [f32; 4])> = if settings.hybrid {
-                truths.iter().map(|truth| (truth.class, truth.corners)).collect()
-            } else {
-                Vec::new()
-            };
-            let rows = &numbers[image * per_image..(image + 1) * per_image];
-            debug_assert_eq!(rows.len() % columns, 0);
-            let mut found = suppress(rows, classes, &known, &settings.nms);
-            let native = |corners| to_native(corners, item.ratio, item.pad, item.native);
-            for detection in &mut found {
-                detection.corners = native(detection.corners);
-                if settings.single_cls {
-                    detection.class = 0;
-                }
-            }
-            let truths: Vec<Truth> =
-                truths.iter().map(|truth| Truth { corners: native(truth.corners), ..*truth }).collect();
-            tally.add_image(&found, &truths);
-            on_image(&ImageResult {
-                sample: &samples[item.sample],
-                native: item.native,
-                detections: &found,
-                batch: &batch,
-                batch_number: index,
-                place: image,
-            })?;
-        }
-        tally.add_times([prepared - began, inferred - prepared, inferred.elapsed()]);
-        recycler.give(batch.pixels);
-        watch(index + 1, batches)?;
+/// # Errors
+/// When the weights or the images cannot be read, do not fit each other, or a file cannot be written.
+pub fn run(context: &Context, plan: &RunPlan, task: &ValTask) -> Result<Ending, TrainError> {
+    let began = Instant::now();
+    let samples = read_samples(context, task)?;
+    if task.half && !context.device.is_cuda() {
+        context.reporter.warning("--half has no effect on the CPU: half precision needs a CUDA device");
     }
-    Ok(tally.finish(names))
-}
-
-/// The images of a batch as (B, 3, H, W) from 0 to 1 on `device`.
-pub fn images_tensor(batch: &Batch, device: Device) -> Result<Tensor, TrainError> {
-    let shape = [batch.items.len() as i64, 3, batch.height as i64, batch.width as i64];
-    let bytes = Tensor::f_from_data_size(&batch.pixels, &shape, Kind::Uint8)?;
-    Ok(bytes.f_to_device(device)?.f_to_kind(Kind::Float)?.f_div_scalar_(255.0)?)
-}
-
-/// The labels of one image of a batch, in pixels of the batch.
-fn truths(batch: &Batch, image: usize, single_cls: bool) -> Vec<Truth> {
-    let (width, height) = (batch.width as f32, batch.height as f32);
-    batch
-        .targets
-        .iter()
-        .filter(|target| target[0] as usize == image)
-        .map(|&[_, class, x, y, w, h]| Truth {
-            corners: corners([x * width, y * height, w * width, h * height]),
-            class: if single_cls { 0 } else { class as usize },
-        })
-        .collect()
-}
-
-/// Sums over a validation.
-struct Tally {
-    judged: Vec<Judged>,
-    labels: Vec<usize>,
-    images_with: Vec<usize>,
-    images: usize,
-    confusion: ConfusionMatrix,
-    losses: [f64; 3],
-    batches_with_loss: usize,
-    seconds: [f64; 3],
-}
-
-impl Tally {
-    fn new(classes: usize) -> Self {
-        Self {
-            judged: Vec::new(),
-            labels: vec![0; classes],
-            images_with: vec![0; classes],
-            images: 0,
-            confusion: ConfusionMatrix::new(classes),
-            losses: [0.0; 3],
-            batches_with_loss: 0,
-            seconds: [0.0; 3],
-        }
+    let mut files = Vec::new();
+    for path in &task.weights {
+        let model = load(context, task, path)?;
+        let pass = Pass { context, plan, task, samples: &samples, model };
+        let written = if task.mode == ValMode::Study { pass.study(path)? } else { pass.once(path)? };
+        let Some(written) = written else {
+            context.reporter.send(&Event::Interrupted { resume_from: None });
+            return Ok(Ending::Interrupted);
+        };
+        files.extend(written);
     }
+    context.reporter.send(&Event::Finished {
+        files,
+        epochs: 0,
+        seconds: began.elapsed().as_secs_f64(),
+        stopped_early: false,
+    });
+    Ok(Ending::Finished)
+}
 
-    fn add_losses(&mut self, items: &Tensor) -> Result<(), TrainError> {
-        let items = Vec::<f32>::try_from(items.f_to_device(Device::Cpu)?)?;
-        for (sum, item) in self.losses.iter_mut().zip(items) {
-            *sum += f64::from(item);
-        }
-        self.batches_with_loss += 1;
-        Ok(())
+fn read_samples(context: &Context, task: &ValTask) -> Result<Arc<[Sample]>, TrainError> {
+    context.reporter.phase("reading labels");
+    let (name, roots) = match task.split {
+        SplitName::Train => ("train", &task.data.train),
+        SplitName::Val => ("val", &task.data.val),
+        SplitName::Test => ("test", &task.data.test),
+    };
+    let options =
+        ScanOptions { single_cls: task.single_cls, ..ScanOptions::new(name, task.data.names.len()) };
+    let found = scan(roots, &options)?;
+    found.messages.iter().for_each(|message| context.reporter.warning(message));
+    Ok(found.samples.into())
+}
+
+/// The model of a weights file, fused, and in half precision if asked for.
+fn load(context: &Context, task: &ValTask, path: &Path) -> Result<Model, TrainError> {
+    context.reporter.phase("reading the weights");
+    let file = torch_checkpoint::read(path)?;
+    let model = Model::from_weights(&file, None, None, context.device)?;
+    let transfer = model.transfer(&file, false)?;
+    if transfer.matched < transfer.total {
+        context.reporter.warning(format!("{}: {}", path.display(), transfer.summary()));
     }
-
-    fn add_image(&mut self, found: &[Detection], truths: &[Truth]) {
-        self.images += 1;
-        let mut present = vec![false; self.labels.len()];
-        for truth in truths {
-            self.labels[truth.class] += 1;
-            present[truth.class] = true;
-        }
-        for (count, _) in self.images_with.iter_mut().zip(present).filter(|(_, present)| *present) {
-            *count += 1;
-        }
-        let hits = match_image(found, truths);
-        self.judged.extend(found.iter().zip(hits).map(|(detection, hits)| Judged {
-            hits,
-            confidence: detection.confidence,
-            class: detection.class,
+    let (trained, named) = (model.spec().nc, task.data.names.len());
+    if trained != named {
+        let classes = |count| count_of(count, "class", "classes");
+        return Err(TrainError::new(format!(
+            "{} was trained on {}, but {} has {}{}",
+            path.display(),
+            classes(trained),
+            task.data.yaml.display(),
+            classes(named),
+            if task.single_cls { " with --single-cls" } else { "" }
+        ))
+        .with_hint(if task.single_cls {
+            "--single-cls validates weights that were trained with --single-cls"
+        } else {
+            "validate weights on the data set that they were trained on"
         }));
-        // As in the original, images without labels leave the confusion matrix as it is.
-        if !truths.is_empty() {
-            self.confusion.add_image(found, truths);
+    }
+    let mut model = model.fuse()?;
+    if task.half && context.device.is_cuda() {
+        model.to_half()?;
+    }
+    context.reporter.note(model.summary()?.to_string());
+    Ok(model)
+}
+
+/// A weights file to validate.
+struct Pass<'a> {
+    context: &'a Context,
+    plan: &'a RunPlan,
+    task: &'a ValTask,
+    samples: &'a Arc<[Sample]>,
+    model: Model,
+}
+
+impl Pass<'_> {
+    /// One validation at the planned image size. Returns the files that it wrote; `None` if it was
+    /// interrupted.
+    fn once(&self, weights: &Path) -> Result<Option<Vec<OutputFile>>, TrainError> {
+        let (names, folder) = (&self.task.data.names, &self.plan.run_dir);
+        let mut detections = DetectionFiles::new(self.task, folder, weights)?;
+        let mut pictures = ValPictures::new(folder, names);
+        let measured = self.measure(self.task.image_size, &mut |image| {
+            pictures.add(image)?;
+            detections.add(image)
+        })?;
+        pictures.write()?;
+        let Some(measured) = measured else { return Ok(None) };
+        let mut table = measured.table;
+        if !self.task.verbose && table.rows.len() > LISTED_CLASSES + 1 {
+            table.rows.truncate(1);
         }
+        let title = weights.display().to_string();
+        self.context.reporter.send(&Event::Validated { title, table });
+        let mut files = detections.finish()?;
+        let mut plots = plot_curves(&measured.scores, names, folder)?;
+        plots.push(plot_confusion(&measured.confusion, names, folder)?);
+        files.extend(plots.into_iter().map(|path| OutputFile { what: "plot".to_owned(), path }));
+        Ok(Some(files))
     }
 
-    fn add_times(&mut self, times: [std::time::Duration; 3]) {
-        for (sum, time) in self.seconds.iter_mut().zip(times) {
-            *sum += time.as_secs_f64();
+    /// Accuracy and speed at many image sizes, one line each in `study_*.txt`. Returns the file;
+    /// `None` if it was interrupted.
+    fn study(&self, weights: &Path) -> Result<Option<Vec<OutputFile>>, TrainError> {
+        let stem = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let name = format!("study_{}_{}.txt", stem(&self.task.data.yaml), stem(weights));
+        let path = self.plan.run_dir.join(name);
+        let unwritable =
+            |error: std::io::Error| TrainError::new(format!("cannot write {}: {error}", path.display()));
+        let mut file = fs_err::File::create(&path).map_err(unwritable)?;
+        for size in study_sizes() {
+            let Some(measured) = self.measure(size, &mut |_| Ok(()))? else { return Ok(None) };
+            let line = study_line(size, &measured);
+            let title = format!("{} at {size} px", weights.display());
+            let mut table = measured.table;
+            table.rows.truncate(1);
+            self.context.reporter.send(&Event::Validated { title, table });
+            writeln!(file, "{line}").map_err(unwritable)?;
         }
+        Ok(Some(vec![OutputFile { what: "study".to_owned(), path }]))
     }
 
-    fn finish(self, names: &[String]) -> ValOutcome {
-        let scores = score(&self.judged, &self.labels);
-        let mean = |pick: &dyn Fn(&ClassScore) -> f64| {
-            if scores.is_empty() { 0.0 } else { scores.iter().map(pick).sum::<f64>() / scores.len() as f64 }
-        };
-        let metrics = Metrics {
-            precision: mean(&|score| score.precision),
-            recall: mean(&|score| score.recall),
-            map50: mean(&ClassScore::ap50),
-            map50_95: mean(&ClassScore::ap50_95),
-        };
-        let all = ValRow {
-            class: "all".to_owned(),
-            images: self.images,
-            instances: self.labels.iter().sum(),
-            metrics,
-        };
-        let rows = scores.iter().map(|score| ValRow {
-            class: names.get(score.class).cloned().unwrap_or_else(|| format!("class {}", score.class)),
-            images: self.images_with[score.class],
-            instances: score.labels,
-            metrics: Metrics {
-                precision: score.precision,
-                recall: score.recall,
-                map50: score.ap50(),
-                map50_95: score.ap50_95(),
+    fn measure(
+        &self,
+        image_size: usize,
+        on_image: &mut dyn FnMut(&ImageResult<'_>) -> Result<(), TrainError>,
+    ) -> Result<Option<Validation>, TrainError> {
+        let speed = self.task.mode == ValMode::Speed;
+        let loader = ValLoader::new(
+            Arc::clone(self.samples),
+            loader::ValSettings {
+                image_size,
+                stride: self.model.largest_stride(),
+                batch: self.task.batch,
+                workers: self.task.workers,
+                rect: !speed,
+                pad: if speed { 0.0 } else { 0.5 },
+                cache: None,
             },
-        });
-        let per_image = self.seconds.map(|seconds| seconds * 1000.0 / self.images.max(1) as f64);
-        let table = ValTable {
-            rows: std::iter::once(all).chain(rows).collect(),
-            speed_ms: per_image,
-            images: self.images,
+        )?;
+        let mut options = ValidateOptions::standard(self.task.single_cls);
+        options.nms.conf_thres = self.task.conf_thres as f32;
+        options.nms.iou_thres = self.task.iou_thres as f32;
+        options.nms.max_det = self.task.max_det;
+        options.augment = self.task.augment;
+        options.hybrid = self.task.save_hybrid;
+        options.half = self.task.half && self.context.device.is_cuda();
+        self.context.reporter.phase("validating");
+        let mut split = Split { samples: Arc::clone(self.samples), loader };
+        let mut progress = Progress {
+            context: self.context,
+            batch: self.task.batch,
+            image_size,
+            began: Instant::now(),
+            on_image,
         };
-        let losses =
-            (self.batches_with_loss > 0).then(|| self.losses.map(|sum| sum / self.batches_with_loss as f64));
-        ValOutcome { table, metrics, losses, scores, confusion: self.confusion }
+        validate(&self.model, &mut split, &self.task.data.names, &options, None, &mut progress)
+    }
+}
+
+/// A line of `study_*.txt`: image size, metrics, milliseconds per image.
+fn study_line(size: usize, measured: &Validation) -> String {
+    let metrics = measured.metrics;
+    let [before, inference, nms] = measured.table.speed_ms;
+    let numbers =
+        [metrics.precision, metrics.recall, metrics.map50, metrics.map50_95, before, inference, nms];
+    let cells: Vec<String> = std::iter::once(size.to_string())
+        .chain(numbers.map(|value| crate::report::percent_g(value, 4)))
+        .collect();
+    cells.join(" ")
+}
+
+/// Reports each batch, and stops when the user interrupts.
+struct Progress<'a> {
+    context: &'a Context,
+    batch: usize,
+    image_size: usize,
+    began: Instant,
+    on_image: &'a mut dyn FnMut(&ImageResult<'_>) -> Result<(), TrainError>,
+}
+
+impl Observer for Progress<'_> {
+    fn image(&mut self, image: &ImageResult<'_>) -> Result<(), TrainError> {
+        (self.on_image)(image)
+    }
+
+    fn batch_done(&mut self, done: usize, batches: usize) -> bool {
+        self.context.reporter.send(&Event::Step(Step {
+            epoch: 0,
+            epochs: 0,
+            batch: done,
+            batches,
+            losses: [0.0; 3],
+            images_per_second: (done * self.batch) as f64 / self.began.elapsed().as_secs_f64(),
+            image_size: self.image_size,
+            memory: 0,
+            instances: 0,
+        }));
+        // After the last batch the result is there, so it is used.
+        done == batches || !self.context.asked_to_stop()
     }
 }

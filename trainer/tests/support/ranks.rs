@@ -25,7 +25,7 @@ pub fn on_two_ranks(test: &str, body: impl FnOnce(usize, &Rc<ProcessGroup>)) {
         let rank = rank.parse().unwrap();
         let ranks =
             Ranks { devices: vec![Device::Cpu; 2], world_size: 2, backend: Some(Backend::Gloo), threads: 1 };
-        let (_store, group) = peers::meet(rank, &ranks, peers::Patience::RUN).unwrap();
+        let group = peers::meet(rank, &ranks, peers::Patience::RUN).unwrap();
         let group = Rc::new(group);
         body(rank, &group);
         group.barrier(None).unwrap();

@@ -1,0 +1,151 @@
+//! What learns on one rank: [`Learner`] joins the model, its loss, the optimizer, the moving average
+//! and the exchange with other ranks. A training step is [`Learner::backward`] for every batch of
+//! the nominal batch, then [`Learner::update`] (spec §6, §11).
+
+mod data_parallel;
+mod ema;
+mod optimizer;
+
+use std::rc::Rc;
+
+use indexmap::IndexMap;
+use tch::Tensor;
+use tch_distributed::ProcessGroup;
+use torch_checkpoint::{TensorData, Value};
+
+use self::data_parallel::DataParallel;
+pub use self::ema::Ema;
+pub use self::optimizer::Optimizer;
+use crate::error::TrainError;
+use crate::loss::{DetectionLoss, LossSettings};
+use crate::model::Model;
+use crate::tensor_io::{fill, tensor_data};
+
+/// Gradients are clipped to this global norm (spec §6).
+const MAX_GRADIENT_NORM: f64 = 10.0;
+
+/// Everything on one rank that training changes.
+#[derive(Debug)]
+pub struct Learner {
+    model: Model,
+    optimizer: Optimizer,
+    loss: DetectionLoss,
+    /// On rank 0, which validates and saves it.
+    ema: Option<Ema>,
+    parallel: Option<DataParallel>,
+}
+
+impl Learner {
+    /// With a group, all ranks first take over the weights and buffers of rank 0, including the
+    /// anchors, and exchange gradients from then on. With `sync_bn`, batch normalisation uses the
+    /// images of all ranks.
+    ///
+    /// # Errors
+    /// When the loss does not support the model, or a peer is lost.
+    pub fn new(
+        mut model: Model,
+        optimizer: Optimizer,
+        ema: Option<Ema>,
+        loss: LossSettings,
+        group: Option<&Rc<ProcessGroup>>,
+        sync_bn: bool,
+    ) -> Result<Self, TrainError> {
+        let parallel = group.map(|group| DataParallel::new(&model, group)).transpose()?;
+        if sync_bn {
+            model.set_sync_bn(group.cloned());
+        }
+        let loss = DetectionLoss::new(model.anchors()?, model.spec().nc, loss, model.device())?;
+        Ok(Self { model, optimizer, loss, ema, parallel })
+    }
+
+    /// Runs one batch forward and backward. Its gradients, summed over all ranks, are added to the
+    /// existing ones. Returns the loss items (box, objectness, class) of this rank, on its device.
+    ///
+    /// # Errors
+    /// When memory runs out, or a peer is lost.
+    pub fn backward(&mut self, images: &Tensor, targets: &[[f32; 6]]) -> Result<Tensor, TrainError> {
+        if let Some(parallel) = &mut self.parallel {
+            parallel.before_forward()?;
+        }
+        let loss = self.loss.compute(&self.model.forward_train(images)?, targets)?;
+        match &mut self.parallel {
+            Some(parallel) => parallel.backward(&loss.total)?,
+            None => loss.total.f_backward()?,
+        }
+        Ok(loss.items)
+    }
+
+    /// Clips the gradients, steps along them and sets them to zero; the moving average follows.
+    /// Returns the norm of the gradients before clipping, without waiting for the device.
+    ///
+    /// # Errors
+    /// When libtorch fails.
+    pub fn update(&mut self) -> Result<Tensor, TrainError> {
+        let norm = self.optimizer.clip_gradients(MAX_GRADIENT_NORM)?;
+        self.optimizer.step()?;
+        self.optimizer.zero_grad()?;
+        if let Some(ema) = &mut self.ema {
+            ema.update(self.model.state())?;
+        }
+        Ok(norm)
+    }
+
+    /// The gradients that were added up since the last step, as a dictionary for a checkpoint, or
+    /// `None` if there are none. They are the same on all ranks.
+    pub(crate) fn gradients(&self) -> Result<Value, TrainError> {
+        let mut entries = Vec::new();
+        for entry in self.model.state().parameters().filter(|entry| entry.tensor.requires_grad()) {
+            let gradient = entry.tensor.f_grad()?;
+            if gradient.defined() {
+                entries.push((entry.name.clone(), Value::Tensor(tensor_data(&gradient)?)));
+            }
+        }
+        Ok(if entries.is_empty() { Value::None } else { Value::dict(entries) })
+    }
+
+    /// Restores the gradients that a checkpoint holds.
+    pub(crate) fn restore_gradients(
+        &mut self,
+        saved: &IndexMap<String, TensorData>,
+    ) -> Result<(), TrainError> {
+        let mut total: Option<Tensor> = None;
+        for entry in self.model.state().parameters() {
+            let Some(data) = saved.get(&entry.name) else { continue };
+            let gradient = entry.tensor.f_detach()?.f_zeros_like()?;
+            fill(&gradient, data).map_err(|error| error.at(format!("the gradient of {}", entry.name)))?;
+            // The derivative of Σ w·g with respect to w is g. The reducer is not prepared for this
+            // backward pass, so it exchanges nothing.
+            let term = entry.tensor.f_mul(&gradient)?.f_sum(entry.tensor.kind())?;
+            total = Some(match total {
+                Some(sum) => sum.f_add(&term)?,
+                None => term,
+            });
+        }
+        total.map_or(Ok(()), |total| Ok(total.f_backward()?))
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The moving average of the weights, on rank 0.
+    pub fn ema(&self) -> Option<&Ema> {
+        self.ema.as_ref()
+    }
+
+    /// The loss, which validation uses too.
+    pub fn loss(&self) -> &DetectionLoss {
+        &self.loss
+    }
+
+    /// The optimizer.
+    pub fn optimizer(&self) -> &Optimizer {
+        &self.optimizer
+    }
+
+    /// The optimizer, to set the learning rates of the schedule.
+    pub fn optimizer_mut(&mut self) -> &mut Optimizer {
+        &mut self.optimizer
+    }
+}

@@ -1,0 +1,330 @@
+//! [`Model`]: its modules in order, and the forward pass through them. A model is built from a
+//! resolved description (`yolo_plan::model`) and is the same on every device. Images and
+//! convolution weights are channels-last in memory.
+
+use std::rc::Rc;
+
+use tch::{Device, Kind, Tensor, no_grad};
+use tch_distributed::ProcessGroup;
+use torch_checkpoint::WeightsFile;
+use yolo_plan::model::{ModelSpec, Module};
+
+use super::block::Pass;
+use super::build::{self, Builder, NORM_EPS, Source};
+use super::conv;
+use super::detect::Detect;
+use super::layer::{Body, Layer};
+use super::state::State;
+use crate::error::TrainError;
+
+/// Weight of a batch in the running statistics of batch normalisation (spec §2).
+const NORM_MOMENTUM: f64 = 0.03;
+
+/// Side of the image of zeros on which a new model runs once (spec §2).
+const PROBE: usize = 256;
+
+/// A detector on one device.
+pub struct Model {
+    pub(super) spec: ModelSpec,
+    pub(super) state: State,
+    layers: Vec<Layer>,
+    device: Device,
+    pub(super) fused: bool,
+    sync: Option<Rc<ProcessGroup>>,
+}
+
+impl std::fmt::Debug for Model {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Model").field("name", &self.spec.name).field("device", &self.device).finish()
+    }
+}
+
+impl Model {
+    /// A model with random weights, drawn from the generator that `tch::manual_seed` seeds.
+    ///
+    /// # Errors
+    /// When the description is inconsistent, or libtorch fails.
+    pub fn new(spec: &ModelSpec, device: Device) -> Result<Self, TrainError> {
+        let model = Self::build(spec, Source::Fresh, false, device)?;
+        if spec.layers.iter().any(|layer| has_inner_bias(&layer.module)) {
+            model.settle_statistics()?;
+        }
+        model.detect()?.add_priors()?;
+        Ok(model)
+    }
+
+    /// The model that a checkpoint describes, with random weights; [`Self::transfer`] copies the
+    /// file's. `nc` replaces the number of classes, `anchors` the number of anchors per level.
+    ///
+    /// # Errors
+    /// When the file has no description, or one that is not a model.
+    pub fn from_weights(
+        file: &WeightsFile,
+        nc: Option<usize>,
+        anchors: Option<f64>,
+        device: Device,
+    ) -> Result<Self, TrainError> {
+        let bare = || {
+            TrainError::new("the weights file holds only tensors and does not say which model they belong to")
+                .with_hint("name the model too, with `--cfg yolov5n` or your own yaml file")
+        };
+        let yaml = file.yaml.as_ref().ok_or_else(bare)?;
+        let written = || yaml.get("nc").and_then(serde_json::Value::as_u64).map(|nc| nc as usize);
+        let nc = nc.or_else(written).or_else(|| file.names.as_ref().map(Vec::len)).ok_or_else(|| {
+            TrainError::new("the weights file does not say how many classes its model detects")
+                .with_hint("name the model too, with `--cfg yolov5n` or your own yaml file")
+        })?;
+        Self::new(&ModelSpec::from_yaml_value(yaml, nc, anchors)?, device)
+    }
+
+    /// A copy with its own tensors, which need no gradients. The moving average starts as one.
+    ///
+    /// # Errors
+    /// When libtorch fails.
+    pub fn copy(&self) -> Result<Self, TrainError> {
+        Self::build(&self.spec, Source::Copy(&self.state), self.fused, self.device)
+    }
+
+    /// The same model with every batch normalisation folded into its convolution: faster, and for
+    /// inference only.
+    ///
+    /// # Errors
+    /// When libtorch fails.
+    pub fn fuse(&self) -> Result<Self, TrainError> {
+        let source = if self.fused { Source::Copy(&self.state) } else { Source::Fuse(&self.state) };
+        Self::build(&self.spec, source, true, self.device)
+    }
+
+    fn build(spec: &ModelSpec, source: Source<'_>, fused: bool, device: Device) -> Result<Self, TrainError> {
+        let strides = spec.strides()?;
+        let mut builder = Builder::new(source, fused, device);
+        let layers = builder.scope("model", |b| {
+            spec.layers.iter().map(|row| Layer::new(b, row, spec, &strides)).collect::<Result<Vec<_>, _>>()
+        })?;
+        let state = builder.finish();
+        let model = Self { spec: spec.clone(), state, layers, device, fused, sync: None };
+        model.detect()?;
+        Ok(model)
+    }
+
+    /// All tensors, in registration order.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The description that the model was built from.
+    pub fn spec(&self) -> &ModelSpec {
+        &self.spec
+    }
+
+    /// The device of its tensors.
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// Whether batch normalisations are folded into the convolutions.
+    pub fn is_fused(&self) -> bool {
+        self.fused
+    }
+
+    /// Pixels per cell of each detection level.
+    pub fn strides(&self) -> &[f64] {
+        self.detect().map_or(&[], Detect::strides)
+    }
+
+    /// The largest stride, and at least 32: image sizes must be multiples of it.
+    pub fn largest_stride(&self) -> usize {
+        self.strides().iter().copied().fold(32.0, f64::max) as usize
+    }
+
+    /// The anchors, (levels, anchors, 2), in cells.
+    ///
+    /// # Errors
+    /// Never, for a model that was built.
+    pub fn anchors(&self) -> Result<&Tensor, TrainError> {
+        Ok(self.detect()?.anchors())
+    }
+
+    /// The raw outputs of the levels, (B, na, ny, nx, nc + 5), for images (B, 3, H, W) from 0 to 1.
+    /// Batch normalisation uses the statistics of the batch and updates the running ones.
+    ///
+    /// # Errors
+    /// When the image size is not a multiple of the stride, or memory runs out.
+    pub fn forward_train(&self, x: &Tensor) -> Result<Vec<Tensor>, TrainError> {
+        self.forward_train_with(x, &mut |_, _| ())
+    }
+
+    /// Decoded boxes in pixels with probabilities, (B, N, nc + 5), and the raw outputs. Batch
+    /// normalisation uses the running statistics.
+    ///
+    /// # Errors
+    /// As [`Self::forward_train`].
+    pub fn forward_eval(&self, x: &Tensor) -> Result<(Tensor, Vec<Tensor>), TrainError> {
+        self.forward_eval_with(x, &mut |_, _| ())
+    }
+
+    /// [`Self::forward_eval`], which shows the output of every layer but the last to `seen`.
+    ///
+    /// # Errors
+    /// As [`Self::forward_train`].
+    pub fn forward_eval_with(
+        &self,
+        x: &Tensor,
+        seen: &mut dyn FnMut(usize, &Tensor),
+    ) -> Result<(Tensor, Vec<Tensor>), TrainError> {
+        let pass = Pass { training: false, momentum: NORM_MOMENTUM, eps: NORM_EPS, sync: None };
+        let raw = self.pass(x, &pass, seen)?;
+        Ok((self.detect()?.decode(&raw)?, raw))
+    }
+
+    /// [`Self::forward_train`], which shows the output of every layer but the last to `seen`.
+    ///
+    /// # Errors
+    /// As [`Self::forward_train`].
+    pub fn forward_train_with(
+        &self,
+        x: &Tensor,
+        seen: &mut dyn FnMut(usize, &Tensor),
+    ) -> Result<Vec<Tensor>, TrainError> {
+        self.pass(x, &self.training(), seen)
+    }
+
+    fn training(&self) -> Pass<'_> {
+        Pass { training: true, momentum: NORM_MOMENTUM, eps: NORM_EPS, sync: self.sync.as_deref() }
+    }
+
+    fn pass(
+        &self,
+        x: &Tensor,
+        pass: &Pass<'_>,
+        seen: &mut dyn FnMut(usize, &Tensor),
+    ) -> Result<Vec<Tensor>, TrainError> {
+        let image = build::channels_last(x)?;
+        let last_use = self.last_use();
+        let mut outputs: Vec<Option<Tensor>> = Vec::with_capacity(self.layers.len());
+        for (index, layer) in self.layers.iter().enumerate() {
+            let mut inputs = Vec::with_capacity(layer.from.len());
+            for &from in &layer.from {
+                let source = match usize::try_from(from) {
+                    Ok(from) => outputs.get(from).and_then(Option::as_ref),
+                    Err(_) => Some(&image),
+                };
+                let source = source
+                    .ok_or_else(|| TrainError::new(format!("layer {index} reads layer {from} too early")))?;
+                inputs.push(source.shallow_clone());
+            }
+            // An output that no later layer reads is freed before the next one is computed.
+            for (output, &last) in outputs.iter_mut().zip(&last_use) {
+                if last <= index {
+                    *output = None;
+                }
+            }
+            if let Body::Detect(detect) = &layer.body {
+                return detect.forward(&inputs, pass);
+            }
+            let output = layer
+                .forward(&inputs, pass)
+                .map_err(|error| error.at(format!("layer {index} of {}", self.spec.name)))?;
+            seen(index, &output);
+            outputs.push(Some(output));
+        }
+        Err(TrainError::new(format!("{} has no Detect layer", self.spec.name)))
+    }
+
+    /// For every layer, the last layer that reads its output.
+    fn last_use(&self) -> Vec<usize> {
+        let mut last = vec![0; self.layers.len()];
+        for (index, layer) in self.layers.iter().enumerate() {
+            for from in layer.from.iter().filter_map(|&from| usize::try_from(from).ok()) {
+                last[from] = index;
+            }
+        }
+        last
+    }
+
+    /// Batch normalisation uses the images of all ranks of `group`; with `None`, only this rank's.
+    pub fn set_sync_bn(&mut self, group: Option<Rc<ProcessGroup>>) {
+        self.sync = group;
+    }
+
+    /// Converts every floating-point tensor to half precision, for inference on CUDA with images in
+    /// half precision.
+    ///
+    /// # Errors
+    /// When libtorch fails.
+    pub fn to_half(&mut self) -> Result<(), TrainError> {
+        no_grad(|| {
+            for entry in self.state.iter().filter(|entry| conv::is_floating(&entry.tensor)) {
+                // Replaces the data in place, so that the module that shares the tensor sees it too.
+                entry.tensor.shallow_clone().f_set_data(&entry.tensor.f_to_kind(Kind::Half)?)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Rounds every floating-point tensor to fp16 and back, as YOLOv5 does before training (spec §6).
+    ///
+    /// # Errors
+    /// When libtorch fails.
+    pub fn round_to_half(&self) -> Result<(), TrainError> {
+        no_grad(|| {
+            for entry in self.state.iter().filter(|entry| conv::is_floating(&entry.tensor)) {
+                let rounded = entry.tensor.f_to_kind(Kind::Half)?.f_to_kind(Kind::Float)?;
+                entry.tensor.shallow_clone().f_copy_(&rounded)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Freezes the layers with these indices and unfreezes all others. Returns the names of the
+    /// frozen tensors.
+    ///
+    /// # Errors
+    /// When libtorch fails.
+    pub fn freeze(&self, layers: &[usize]) -> Result<Vec<String>, TrainError> {
+        let marks: Vec<String> = layers.iter().map(|layer| format!("model.{layer}.")).collect();
+        let mut frozen = Vec::new();
+        for entry in self.state.parameters() {
+            let freezes = marks.iter().any(|mark| entry.name.contains(mark));
+            let _ = entry.tensor.f_set_requires_grad(!freezes)?;
+            if freezes {
+                frozen.push(entry.name.clone());
+            }
+        }
+        Ok(frozen)
+    }
+
+    /// YOLOv5 runs a new model once on an image of zeros. Modules with a bias before a normalisation
+    /// make something of it, so their running statistics must come from such a pass, with torch's
+    /// default momentum and epsilon (spec §2).
+    fn settle_statistics(&self) -> Result<(), TrainError> {
+        no_grad(|| {
+            for entry in self.state.buffers() {
+                let value = match entry.name.rsplit('.').next() {
+                    Some("running_mean" | "num_batches_tracked") => 0.0,
+                    Some("running_var") => 1.0,
+                    _ => continue,
+                };
+                let _ = entry.tensor.shallow_clone().f_fill_(value)?;
+            }
+            let side = PROBE as i64;
+            let zeros =
+                Tensor::f_zeros([1, self.spec.channels as i64, side, side], (Kind::Float, self.device))?;
+            let pass = Pass { training: true, momentum: 0.1, eps: 1e-5, sync: None };
+            self.pass(&zeros, &pass, &mut |_, _| ()).map(drop)
+        })
+    }
+
+    fn detect(&self) -> Result<&Detect, TrainError> {
+        match self.layers.last().map(|layer| &layer.body) {
+            Some(Body::Detect(detect)) => Ok(detect),
+            _ => Err(TrainError::new(format!("the last layer of {} is not Detect", self.spec.name))
+                .with_hint("end the `head` of the model's yaml with a Detect row")),
+        }
+    }
+}
+
+/// Whether a bias precedes a normalisation in this module.
+fn has_inner_bias(module: &Module) -> bool {
+    matches!(module, Module::C3Tr(_) | Module::ConvTranspose2d { .. } | Module::DwConvTranspose2d { .. })
+}

@@ -1,0 +1,82 @@
+//! The device alone: a matrix product whose result is known, copies within its memory and, on a
+//! GPU, copies from pinned host memory.
+
+use tch::{Device, Kind, Tensor};
+use yolo_plan::event::Measure;
+
+use super::measure::{report, seconds_of};
+use crate::error::TrainError;
+use crate::rank::context::Context;
+
+/// Rows of the square matrices: enough work for the kind of device, and at most a second.
+fn side(device: Device) -> i64 {
+    if device.is_cuda() { 8192 } else { 1024 }
+}
+
+/// Numbers in a copy: 1 GB on a GPU, 128 MB elsewhere.
+fn numbers(device: Device) -> i64 {
+    if device.is_cuda() { 1 << 28 } else { 1 << 25 }
+}
+
+/// Numbers in pinned memory: 32 MB, since WSL gives little.
+const PINNED: i64 = 1 << 23;
+const BYTES: f64 = 4.0;
+
+pub(super) fn measure(context: &Context) -> Result<(), TrainError> {
+    let device = context.device;
+    context.reporter.phase("multiplying matrices");
+    report(context, Measure::MatrixProduct, matrix_product(device)?);
+    context.reporter.phase("copying in device memory");
+    let from = Tensor::f_ones([numbers(device)], (Kind::Float, device))?;
+    let mut to = Tensor::f_empty([numbers(device)], (Kind::Float, device))?;
+    let seconds = seconds_of(device, || Ok(to.f_copy_(&from)?))?;
+    report(context, Measure::MemoryCopy, 2.0 * BYTES * numbers(device) as f64 / seconds / 1e9);
+    if device.is_cuda() {
+        pinned(context)?;
+    }
+    Ok(())
+}
+
+/// 10^12 operations per second. A matrix of ones times another matrix gives that matrix's column
+/// sums: whole numbers, which every device must compute exactly.
+fn matrix_product(device: Device) -> Result<f64, TrainError> {
+    let side = side(device);
+    let ones = Tensor::f_ones([side, side], (Kind::Float, device))?;
+    let numbers = Tensor::f_arange(side * side, (Kind::Int64, device))?
+        .f_remainder(5)?
+        .f_to_kind(Kind::Float)?
+        .f_reshape([side, side])?;
+    let sums = numbers.f_sum_dim_intlist([0_i64].as_slice(), true, Kind::Float)?;
+    let mut product = Tensor::f_empty([side, side], (Kind::Float, device))?;
+    let seconds = seconds_of(device, || {
+        product = ones.f_matmul(&numbers)?;
+        Ok(())
+    })?;
+    let off = product.f_sub(&sums)?.f_abs()?.f_max()?.f_double_value(&[])?;
+    if off != 0.0 {
+        return Err(TrainError::new(format!(
+            "{device:?} computes wrong results: a product of {side}×{side} matrices is off by {off}"
+        ))
+        .with_hint("the device or its memory is faulty: omit it from --device and have it tested"));
+    }
+    Ok(2.0 * (side as f64).powi(3) / seconds / 1e12)
+}
+
+fn pinned(context: &Context) -> Result<(), TrainError> {
+    context.reporter.phase("copying from pinned memory");
+    let device = context.device;
+    let host = Tensor::f_ones([PINNED], (Kind::Float, Device::Cpu))?;
+    let host = match host.f_pin_memory(device) {
+        Ok(host) => host,
+        Err(error) => {
+            // Training works without it, only slower.
+            let error = TrainError::from(error);
+            context.reporter.warning(format!("cannot pin 32 MB of memory: {error}"));
+            return Ok(());
+        }
+    };
+    let mut there = Tensor::f_empty([PINNED], (Kind::Float, device))?;
+    let seconds = seconds_of(device, || Ok(there.f_copy_(&host)?))?;
+    report(context, Measure::PinnedCopy, BYTES * PINNED as f64 / seconds / 1e9);
+    Ok(())
+}

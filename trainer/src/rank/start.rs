@@ -1,0 +1,89 @@
+//! The start of a rank: checks the plan's version, watches for signals, opens the device, says
+//! hello to the supervisor and meets the other ranks.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use yolo_base::env::LOCAL_RANK;
+use yolo_plan::RunPlan;
+use yolo_plan::event::{Event, PROTOCOL};
+use yolo_plan::run::Task;
+
+use super::context::Context;
+use super::environment::number;
+use super::peers::{self, Patience};
+use super::{device, reporter::Reporter};
+use crate::error::TrainError;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Starts rank number `rank` of the plan.
+///
+/// # Errors
+/// When the plan is of another version, the device cannot be used, or a peer does not come.
+pub(super) fn start(plan: &RunPlan, rank: usize, reporter: Rc<Reporter>) -> Result<Context, TrainError> {
+    check_version(plan)?;
+    end_with_supervisor()?;
+    let stop = watch_signals()?;
+    let device = device::open(plan, number(LOCAL_RANK).unwrap_or(rank))?;
+    tch_train::set_num_threads(plan.ranks.threads)?;
+    reporter.send(&Event::Hello {
+        protocol: PROTOCOL,
+        version: VERSION.to_owned(),
+        rank,
+        pid: std::process::id(),
+        device: device::name(device),
+        threads: plan.ranks.threads,
+    });
+    reporter
+        .start_heartbeat()
+        .map_err(|error| TrainError::new(format!("cannot start the heartbeat thread: {error}")))?;
+    let mut context = Context { rank, world: plan.ranks.world_size, device, group: None, reporter, stop };
+    if context.world > 1 {
+        context.reporter.phase("waiting for the other ranks");
+        let patience = match plan.task {
+            Task::Probe(_) => Patience::PROBE,
+            Task::Train(_) | Task::Val(_) => Patience::RUN,
+        };
+        context.group = Some(Rc::new(peers::meet(rank, &plan.ranks, patience)?));
+    }
+    Ok(context)
+}
+
+fn check_version(plan: &RunPlan) -> Result<(), TrainError> {
+    if plan.program == VERSION {
+        return Ok(());
+    }
+    Err(TrainError::new(format!(
+        "this yolo-trainer is version {VERSION}, but yolo {} wrote the plan",
+        plan.program
+    ))
+    .with_hint("use both programs from one release; in a checkout, run `yolo` again to rebuild the trainer"))
+}
+
+/// A flag that SIGINT and SIGTERM set.
+fn watch_signals() -> Result<Arc<AtomicBool>, TrainError> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))
+            .map_err(|error| TrainError::new(format!("cannot handle signals: {error}")))?;
+    }
+    Ok(stop)
+}
+
+/// Asks the system for SIGTERM when the supervisor dies, however it dies, so that no rank is left
+/// behind. A rank without a supervisor does not ask.
+#[cfg(target_os = "linux")]
+fn end_with_supervisor() -> Result<(), TrainError> {
+    if std::env::var_os(yolo_base::env::YOLO_EVENTS_FD).is_none() {
+        return Ok(());
+    }
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))
+        .map_err(|error| TrainError::new(format!("cannot watch for the end of the supervisor: {error}")))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn end_with_supervisor() -> Result<(), TrainError> {
+    Ok(())
+}

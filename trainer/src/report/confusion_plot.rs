@@ -1,0 +1,73 @@
+//! `confusion_matrix.svg`: which class was predicted for the objects of each class, as fractions of
+//! those objects. Cells have numbers where they can be read.
+
+use std::path::{Path, PathBuf};
+
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::plot_style::failed;
+use crate::error::TrainError;
+use crate::metrics::ConfusionMatrix;
+
+/// Numbers and names are written if there are at most this many classes.
+const READABLE: usize = 30;
+
+/// Draws the matrix with normalised columns into `folder` and returns the path.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn plot_confusion(
+    matrix: &ConfusionMatrix,
+    names: &[String],
+    folder: &Path,
+) -> Result<PathBuf, TrainError> {
+    let path = folder.join("confusion_matrix.svg");
+    draw(matrix, names, &path).map_err(|error| failed(&path, error))?;
+    Ok(path)
+}
+
+fn draw(matrix: &ConfusionMatrix, names: &[String], path: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    const SIDE: i32 = 640;
+    const LEFT: i32 = 130;
+    const TOP: i32 = 40;
+    const BOTTOM: i32 = 110;
+    let classes = matrix.classes();
+    let cells = classes as i32 + 1;
+    let sheet =
+        SVGBackend::new(path, ((LEFT + SIDE + 20) as u32, (TOP + SIDE + BOTTOM) as u32)).into_drawing_area();
+    sheet.fill(&WHITE)?;
+    let name = |index: usize| {
+        if index == classes { "background" } else { names.get(index).map_or("?", String::as_str) }
+    };
+    let centred =
+        |size: i32| ("sans-serif", size).into_text_style(&sheet).pos(Pos::new(HPos::Center, VPos::Center));
+    let edge = |cell: i32| cell * SIDE / cells;
+    for truth in 0..=classes {
+        let total: u64 = (0..=classes).map(|predicted| matrix.count(predicted, truth)).sum();
+        for predicted in 0..=classes {
+            let share = matrix.count(predicted, truth) as f64 / total.max(1) as f64;
+            let (x, y) = (LEFT + edge(truth as i32), TOP + edge(predicted as i32));
+            let (right, bottom) = (LEFT + edge(truth as i32 + 1), TOP + edge(predicted as i32 + 1));
+            let ink = RGBColor(0, 70, 140).mix(share);
+            sheet.draw(&Rectangle::new([(x, y), (right, bottom)], ink.filled()))?;
+            if classes <= READABLE && share >= 0.005 {
+                let middle = ((x + right) / 2, (y + bottom) / 2);
+                let colour = if share > 0.5 { WHITE } else { BLACK };
+                sheet.draw_text(&format!("{share:.2}"), &centred(14).color(&colour), middle)?;
+            }
+        }
+    }
+    if classes <= READABLE {
+        for index in 0..=classes {
+            let middle = (edge(index as i32) + edge(index as i32 + 1)) / 2;
+            let right = ("sans-serif", 14).into_text_style(&sheet).pos(Pos::new(HPos::Right, VPos::Center));
+            sheet.draw_text(name(index), &right, (LEFT - 8, TOP + middle))?;
+            let down = centred(14).transform(FontTransform::Rotate90).pos(Pos::new(HPos::Left, VPos::Center));
+            sheet.draw_text(name(index), &down, (LEFT + middle, TOP + SIDE + 8))?;
+        }
+    }
+    sheet.draw_text("True class across, predicted class down", &centred(16), (LEFT + SIDE / 2, TOP / 2))?;
+    sheet.present()?;
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! `results.csv`: one row per epoch, with YOLOv5's columns and widths (spec §10), so that scripts
+//! written for YOLOv5 can read it. A row is appended at the end of each epoch. A resumed run first
+//! drops the rows of epochs that it repeats.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use yolo_plan::event::EpochSummary;
+
+use super::percent_g::percent_g;
+use crate::error::TrainError;
+
+const COLUMNS: [&str; 14] = [
+    "epoch",
+    "train/box_loss",
+    "train/obj_loss",
+    "train/cls_loss",
+    "metrics/precision",
+    "metrics/recall",
+    "metrics/mAP_0.5",
+    "metrics/mAP_0.5:0.95",
+    "val/box_loss",
+    "val/obj_loss",
+    "val/cls_loss",
+    "x/lr0",
+    "x/lr1",
+    "x/lr2",
+];
+
+/// The results file of a run folder.
+#[derive(Debug)]
+pub struct ResultsFile {
+    path: PathBuf,
+}
+
+impl ResultsFile {
+    /// Opens `results.csv` in `run_dir` for a run that starts at `first_epoch`, and drops the rows of
+    /// that epoch and later ones.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn open(run_dir: &Path, first_epoch: usize) -> Result<Self, TrainError> {
+        let file = Self { path: run_dir.join("results.csv") };
+        let old =
+            if first_epoch > 0 { fs::read_to_string(&file.path).unwrap_or_default() } else { String::new() };
+        let mut text = header();
+        for line in old.lines().skip(1) {
+            let epoch = line.split(',').next().and_then(|cell| cell.trim().parse::<usize>().ok());
+            if epoch.is_some_and(|epoch| epoch < first_epoch) {
+                text.push_str(line);
+                text.push('\n');
+            }
+        }
+        // Replaced by one rename, so that a kill leaves the old rows.
+        let new = file.path.with_extension("csv.new");
+        fs::write(&new, text).and_then(|()| fs::rename(&new, &file.path)).map_err(unwritable)?;
+        Ok(file)
+    }
+
+    /// The path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Appends the row of an epoch. As in YOLOv5, numbers that were not measured are 0.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn append(&self, epoch: &EpochSummary) -> Result<(), TrainError> {
+        let metrics = epoch.metrics.unwrap_or_default();
+        let numbers = [
+            epoch.epoch as f64,
+            epoch.train_losses[0],
+            epoch.train_losses[1],
+            epoch.train_losses[2],
+            metrics.precision,
+            metrics.recall,
+            metrics.map50,
+            metrics.map50_95,
+        ];
+        let row = numbers.into_iter().chain(epoch.val_losses.unwrap_or_default()).chain(epoch.lr);
+        let line = join(row.map(|value| percent_g(value, 5)));
+        let mut file = fs::OpenOptions::new().append(true).open(&self.path).map_err(unwritable)?;
+        file.write_all(line.as_bytes()).map_err(unwritable)
+    }
+}
+
+fn unwritable(error: std::io::Error) -> TrainError {
+    TrainError::new(format!("cannot write the results of this epoch: {error}"))
+        .with_hint("free some disk space, then continue with `yolo train --resume`")
+}
+
+fn header() -> String {
+    join(COLUMNS.iter().map(|column| (*column).to_owned()))
+}
+
+fn join(cells: impl Iterator<Item = String>) -> String {
+    let cells: Vec<String> = cells.map(|cell| format!("{cell:>20}")).collect();
+    cells.join(",") + "\n"
+}
+
+/// The rows of a results file as numbers, in the order of [`COLUMNS`]. Lines that are not numbers
+/// are skipped.
+pub(super) fn read(path: &Path) -> std::io::Result<Vec<Vec<f64>>> {
+    Ok(fs::read_to_string(path)?
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split(',').map(|cell| cell.trim().parse().ok()).collect::<Option<Vec<f64>>>())
+        .filter(|row| row.len() == COLUMNS.len())
+        .collect())
+}
+
+/// The name of a column.
+pub(super) fn column(index: usize) -> &'static str {
+    COLUMNS[index]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn epoch(epoch: usize) -> EpochSummary {
+        EpochSummary {
+            epoch,
+            epochs: 3,
+            train_losses: [0.1, 0.2, 0.3],
+            metrics: None,
+            val_losses: None,
+            lr: [0.1, 0.0, 0.00001],
+            seconds: 1.0,
+            best: false,
+        }
+    }
+
+    #[test]
+    fn a_resumed_run_drops_the_rows_it_repeats() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = ResultsFile::open(folder.path(), 0).unwrap();
+        for index in 0..3 {
+            file.append(&epoch(index)).unwrap();
+        }
+        let resumed = ResultsFile::open(folder.path(), 2).unwrap();
+        resumed.append(&epoch(2)).unwrap();
+        let rows = read(resumed.path()).unwrap();
+        assert_eq!(rows.iter().map(|row| row[0]).collect::<Vec<_>>(), [0.0, 1.0, 2.0]);
+        let text = std::fs::read_to_string(file.path()).unwrap();
+        let line = text.lines().nth(1).unwrap();
+        assert!(line.starts_with("                   0,                 0.1,"), "{line}");
+        assert!(line.ends_with("               1e-05"), "{line}");
+    }
+}

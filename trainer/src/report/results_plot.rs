@@ -1,0 +1,46 @@
+//! `results.svg`: the columns of `results.csv` over the epochs, as ten small charts.
+
+use std::path::Path;
+
+use plotters::prelude::*;
+
+use super::plot_style::{colour, failed};
+use super::results_csv;
+use crate::error::TrainError;
+
+/// The columns of the charts, in reading order: validation losses are below those of training.
+const CHARTS: [usize; 10] = [1, 2, 3, 4, 5, 8, 9, 10, 6, 7];
+
+/// Draws the results file `csv` to `path`; the charts are empty if it has no rows.
+///
+/// # Errors
+/// When `csv` cannot be read or `path` cannot be written.
+pub fn plot_results(csv: &Path, path: &Path) -> Result<(), TrainError> {
+    let rows = results_csv::read(csv).map_err(|error| failed(path, error))?;
+    draw(&rows, path).map_err(|error| failed(path, error))
+}
+
+fn draw(rows: &[Vec<f64>], path: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let sheet = SVGBackend::new(path, (1500, 620)).into_drawing_area();
+    sheet.fill(&WHITE)?;
+    let last_epoch = rows.last().map_or(1.0, |row| row[0]).max(1.0);
+    for (area, column) in sheet.split_evenly((2, 5)).iter().zip(CHARTS) {
+        let points: Vec<(f64, f64)> =
+            rows.iter().map(|row| (row[0], row[column])).filter(|point| point.1.is_finite()).collect();
+        let highest = points.iter().map(|point| point.1).fold(0.0, f64::max);
+        let highest = if highest > 0.0 { highest * 1.05 } else { 1.0 };
+        let mut chart = ChartBuilder::on(area)
+            .caption(results_csv::column(column), ("sans-serif", 18))
+            .margin(8)
+            .x_label_area_size(24)
+            .y_label_area_size(44)
+            .build_cartesian_2d(0.0..last_epoch, 0.0..highest)?;
+        chart.configure_mesh().x_labels(5).y_labels(5).light_line_style(TRANSPARENT).draw()?;
+        chart.draw_series(LineSeries::new(points.iter().copied(), colour(0).stroke_width(2)))?;
+        if points.len() < 40 {
+            chart.draw_series(points.iter().map(|&point| Circle::new(point, 3, colour(0).filled())))?;
+        }
+    }
+    sheet.present()?;
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! The end of an epoch: rank 0 validates the averaged weights, writes the results and the
+//! checkpoints, and decides for all ranks whether training continues.
+
+use yolo_plan::event::{EpochSummary, Event};
+
+use super::training::Training;
+use crate::error::TrainError;
+use crate::val::Validation;
+
+/// What follows an epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Decision {
+    /// The next epoch, if there is one.
+    Continue,
+    /// Training ends: the fitness has not risen for long enough.
+    StopEarly,
+    /// The user interrupted the validation. Resuming starts with it.
+    Interrupt,
+}
+
+impl Decision {
+    const ALL: [Self; 3] = [Self::Continue, Self::StopEarly, Self::Interrupt];
+}
+
+impl Training<'_> {
+    /// Ends an epoch. Returns rank 0's decision on every rank.
+    pub(super) fn end_epoch(
+        &mut self,
+        number: usize,
+        train_losses: [f64; 3],
+        seconds: f64,
+    ) -> Result<Decision, TrainError> {
+        let own = if self.context.is_main() {
+            self.validate_and_save(number, train_losses, seconds)?
+        } else {
+            Decision::Continue
+        };
+        let decision = Decision::ALL[usize::from(self.context.from_main(own as u8)?)];
+        if decision != Decision::Interrupt {
+            self.start_epoch(number + 1);
+        }
+        Ok(decision)
+    }
+
+    /// Whether the epochs of a resumed run had already been ended by early stopping.
+    pub(super) fn was_stopped_early(&self) -> bool {
+        let done = self.progress.epochs_done;
+        done > 0 && self.stopping.stops_after(done - 1)
+    }
+
+    fn start_epoch(&mut self, number: usize) {
+        self.progress.epochs_done = number;
+        self.progress.batches_done = 0;
+        self.progress.loss_sums = [0.0; 3];
+    }
+
+    fn validate_and_save(
+        &mut self,
+        number: usize,
+        train_losses: [f64; 3],
+        seconds: f64,
+    ) -> Result<Decision, TrainError> {
+        let last = number + 1 == self.task.epochs;
+        let validation = if !self.task.noval || last || self.stopping.stops_after(number) {
+            self.context.reporter.phase("validating");
+            let Some(validation) = self.validate_average()? else { return Ok(Decision::Interrupt) };
+            Some(validation)
+        } else {
+            None
+        };
+        // As in YOLOv5, an epoch without validation has the fitness 0.
+        let fitness = validation.as_ref().map_or(0.0, |validation| validation.metrics.fitness());
+        let best = fitness >= self.progress.best_fitness;
+        if best {
+            self.progress.best_fitness = fitness;
+        }
+        self.stopping.add(number, fitness);
+        self.progress.best_epoch = self.stopping.best_epoch();
+        let stop = self.stopping.stops_after(number);
+        self.report_epoch(number, train_losses, seconds, validation.as_ref(), best)?;
+        self.start_epoch(number + 1);
+        if !self.task.nosave || last || stop {
+            self.context.reporter.phase("writing the checkpoint");
+            self.save(number, best)?;
+        }
+        Ok(if stop { Decision::StopEarly } else { Decision::Continue })
+    }
+
+    /// Appends the epoch to `results.csv` and reports it.
+    fn report_epoch(
+        &self,
+        number: usize,
+        train_losses: [f64; 3],
+        seconds: f64,
+        validation: Option<&Validation>,
+        best: bool,
+    ) -> Result<(), TrainError> {
+        let summary = EpochSummary {
+            epoch: number,
+            epochs: self.task.epochs,
+            train_losses,
+            metrics: validation.map(|validation| validation.metrics),
+            val_losses: validation.and_then(|validation| validation.losses),
+            lr: self.learner.optimizer().learning_rates(),
+            seconds,
+            best,
+        };
+        if let Some(results) = &self.results {
+            results.append(&summary)?;
+        }
+        self.context.reporter.send(&Event::Epoch(summary));
+        Ok(())
+    }
+}

@@ -1,0 +1,141 @@
+//! [`Training`]: a run in progress on one rank, with what all its phases share: validating the
+//! averaged weights and saving checkpoints.
+
+use std::path::PathBuf;
+
+use torch_checkpoint::Value;
+use yolo_data::loader::TrainLoader;
+use yolo_plan::RunPlan;
+use yolo_plan::event::Event;
+use yolo_plan::run::TrainTask;
+use yolo_plan::schedule::Schedule;
+
+use super::early_stopping::EarlyStopping;
+use super::meter::Rate;
+use crate::checkpoint::{Checkpoint, Progress, TrainingState};
+use crate::detection::ImageResult;
+use crate::error::TrainError;
+use crate::learner::Learner;
+use crate::model::Model;
+use crate::rank::context::{Context, Ending};
+use crate::report::ResultsFile;
+use crate::val::{Observer, Split, ValidateOptions, Validation, validate};
+
+/// A run in progress on one rank.
+pub(super) struct Training<'a> {
+    pub(super) context: &'a Context,
+    pub(super) plan: &'a RunPlan,
+    pub(super) task: &'a TrainTask,
+    pub(super) learner: Learner,
+    pub(super) schedule: Schedule,
+    /// `None` while an epoch runs.
+    pub(super) loader: Option<TrainLoader>,
+    /// The validation split, on rank 0.
+    pub(super) val: Option<Split>,
+    /// `results.csv`, on rank 0.
+    pub(super) results: Option<ResultsFile>,
+    pub(super) stopping: EarlyStopping,
+    pub(super) progress: Progress,
+    pub(super) rate: Rate,
+}
+
+impl Training<'_> {
+    /// Validates the averaged weights with the training's loss, on rank 0. Returns `None` if the
+    /// user interrupted it.
+    pub(super) fn validate_average(&mut self) -> Result<Option<Validation>, TrainError> {
+        let (Some(ema), Some(val)) = (self.learner.ema(), &mut self.val) else {
+            return Err(TrainError::new("only rank 0 validates"));
+        };
+        let options = ValidateOptions::standard(self.task.single_cls);
+        let mut observer = UntilInterrupted::new(self.context);
+        validate(ema.model(), val, &self.task.data.names, &options, Some(self.learner.loss()), &mut observer)
+    }
+
+    /// Validates `model` as `yolo val` does, on rank 0, and shows each image to `on_image`. Returns
+    /// `None` if the user interrupted it.
+    pub(super) fn validate_final(
+        &mut self,
+        model: &Model,
+        on_image: &mut dyn FnMut(&ImageResult<'_>) -> Result<(), TrainError>,
+    ) -> Result<Option<Validation>, TrainError> {
+        let Some(val) = &mut self.val else { return Err(TrainError::new("only rank 0 validates")) };
+        let options = ValidateOptions::standard(self.task.single_cls);
+        let mut observer = UntilInterrupted { context: self.context, on_image: Some(on_image) };
+        validate(model, val, &self.task.data.names, &options, None, &mut observer)
+    }
+
+    /// The path of a checkpoint of this run.
+    pub(super) fn weights_file(&self, name: &str) -> PathBuf {
+        self.plan.run_dir.join("weights").join(name)
+    }
+
+    /// Writes a checkpoint with everything that the next step depends on.
+    pub(super) fn save_as(&self, name: &str) -> Result<PathBuf, TrainError> {
+        let Some(ema) = self.learner.ema() else { return Err(TrainError::new("only rank 0 saves")) };
+        let path = self.weights_file(name);
+        // At the end of an epoch the rest of a nominal batch is dropped (spec §6).
+        let between_steps = self.progress.batches_done > 0;
+        let state = TrainingState {
+            model: self.learner.model(),
+            ema: ema.model(),
+            ema_updates: ema.updates(),
+            optimizer: self.learner.optimizer().state_dict()?,
+            gradients: if between_steps { self.learner.gradients()? } else { Value::None },
+            progress: self.progress,
+        };
+        Checkpoint { task: self.task }.write_running(&path, state)?;
+        Ok(path)
+    }
+
+    /// Writes the checkpoints of an epoch: `best.pt` if it is the best so far, `epochN.pt` as often
+    /// as the user asked, and `last.pt`.
+    ///
+    /// Invariant: `last.pt` is written last. If the run is killed before that, resuming repeats the
+    /// epoch, which writes the others again; `last.pt` never claims a best fitness that `best.pt`
+    /// does not have.
+    pub(super) fn save(&self, epoch: usize, best: bool) -> Result<(), TrainError> {
+        if best {
+            self.save_as("best.pt")?;
+        }
+        if self.task.save_period.is_some_and(|period| period > 0 && epoch.is_multiple_of(period)) {
+            self.save_as(&format!("epoch{epoch}.pt"))?;
+        }
+        self.save_as("last.pt")?;
+        Ok(())
+    }
+
+    /// Saves the state in the middle of an epoch, so that the run can continue with the next batch.
+    pub(super) fn interrupt(&self) -> Result<Ending, TrainError> {
+        if self.context.is_main() {
+            self.context.reporter.phase("saving the interrupted run");
+            let path = self.save_as("last.pt")?;
+            self.context.reporter.send(&Event::Interrupted { resume_from: Some(path) });
+        }
+        // No rank leaves before the file is written: the supervisor stops all when one ends.
+        self.context.from_main(0)?;
+        Ok(Ending::Interrupted)
+    }
+}
+
+/// Stops a validation when the user interrupts the run.
+struct UntilInterrupted<'a> {
+    context: &'a Context,
+    on_image: Option<&'a mut dyn FnMut(&ImageResult<'_>) -> Result<(), TrainError>>,
+}
+
+impl<'a> UntilInterrupted<'a> {
+    fn new(context: &'a Context) -> Self {
+        Self { context, on_image: None }
+    }
+}
+
+impl Observer for UntilInterrupted<'_> {
+    fn image(&mut self, image: &ImageResult<'_>) -> Result<(), TrainError> {
+        self.on_image.as_mut().map_or(Ok(()), |on_image| on_image(image))
+    }
+
+    fn batch_done(&mut self, done: usize, batches: usize) -> bool {
+        // After the last batch the result is there, so it is used.
+        done == batches || !self.context.asked_to_stop()
+    }
+}

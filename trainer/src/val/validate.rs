@@ -1,0 +1,187 @@
+//! One pass over a split: batches from the loader go through the model and suppression, and the
+//! detections are matched with the labels. Training calls it after each epoch, with its loss;
+//! `yolo val` calls it with the user's options.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tch::{Device, Kind, Tensor};
+use yolo_data::loader::{Batch, ValLoader};
+use yolo_data::scan::Sample;
+
+use super::tally::{Tally, Validation};
+use crate::detection::{
+    Corners, ImageResult, NmsSettings, Truth, corners, forward_augmented, suppress, to_native,
+};
+use crate::error::TrainError;
+use crate::loss::DetectionLoss;
+use crate::model::{Model, images_tensor};
+
+/// A split to validate on.
+pub struct Split {
+    /// Its images with their labels.
+    pub samples: Arc<[Sample]>,
+    /// The loader of those samples.
+    pub loader: ValLoader,
+}
+
+/// How a split is validated.
+#[derive(Debug, Clone)]
+pub struct ValidateOptions {
+    /// Suppression of each image.
+    pub nms: NmsSettings,
+    /// Treat all classes as one.
+    pub single_cls: bool,
+    /// Half precision; the model and the device must support it.
+    pub half: bool,
+    /// Test-time augmentation.
+    pub augment: bool,
+    /// Labels enter suppression as detections (`--save-hybrid`).
+    pub hybrid: bool,
+}
+
+impl ValidateOptions {
+    /// The options of YOLOv5's validation (spec §9): confidence 0.001, IoU 0.6, several classes per
+    /// box, 300 detections per image.
+    pub fn standard(single_cls: bool) -> Self {
+        Self {
+            nms: NmsSettings {
+                conf_thres: 0.001,
+                iou_thres: 0.6,
+                multi_label: true,
+                agnostic: single_cls,
+                classes: None,
+                max_det: 300,
+            },
+            single_cls,
+            half: false,
+            augment: false,
+            hybrid: false,
+        }
+    }
+}
+
+/// Follows a validation.
+pub trait Observer {
+    /// Sees the detections of each image.
+    ///
+    /// # Errors
+    /// Ends the validation.
+    fn image(&mut self, _image: &ImageResult<'_>) -> Result<(), TrainError> {
+        Ok(())
+    }
+
+    /// Is called after each batch with the number of batches done and of all batches. Returns
+    /// whether to continue.
+    fn batch_done(&mut self, done: usize, batches: usize) -> bool;
+}
+
+/// Runs `model` over a split. Returns `None` if the observer stopped it.
+///
+/// # Errors
+/// When an image cannot be loaded, memory runs out, or the observer fails.
+pub fn validate(
+    model: &Model,
+    split: &mut Split,
+    names: &[String],
+    options: &ValidateOptions,
+    loss: Option<&DetectionLoss>,
+    observer: &mut dyn Observer,
+) -> Result<Option<Validation>, TrainError> {
+    let mut tally = Tally::new(model.spec().nc);
+    let batches = split.loader.batches();
+    let recycler = split.loader.recycler();
+    for (number, batch) in split.loader.iter().enumerate() {
+        let batch = batch?;
+        let began = Instant::now();
+        let input = images_tensor(&batch, model.device())?;
+        let input = if options.half { input.f_to_kind(Kind::Half)? } else { input };
+        let prepared = Instant::now();
+        let decoded = forward(model, &input, &batch, options, loss, &mut tally)?;
+        let inferred = Instant::now();
+        let rows_per_image = decoded.len() / batch.items.len().max(1);
+        for (index, rows) in decoded.chunks_exact(rows_per_image.max(1)).enumerate() {
+            let (found, truths) = detect(rows, &batch, index, model.spec().nc, options);
+            tally.add_image(&found, &truths);
+            let item = &batch.items[index];
+            observer.image(&ImageResult {
+                sample: &split.samples[item.sample],
+                native: item.native,
+                detections: &found,
+                batch: &batch,
+                batch_number: number,
+                index,
+            })?;
+        }
+        tally.add_times([prepared - began, inferred - prepared, inferred.elapsed()]);
+        recycler.give(batch.pixels);
+        if !observer.batch_done(number + 1, batches) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(tally.finish(names)))
+}
+
+/// The decoded outputs of a batch, image after image, on the CPU.
+fn forward(
+    model: &Model,
+    input: &Tensor,
+    batch: &Batch,
+    options: &ValidateOptions,
+    loss: Option<&DetectionLoss>,
+    tally: &mut Tally,
+) -> Result<Vec<f32>, TrainError> {
+    let decoded = tch::no_grad(|| -> Result<Tensor, TrainError> {
+        if options.augment {
+            return forward_augmented(model, input);
+        }
+        let (decoded, heads) = model.forward_eval(input)?;
+        if let Some(loss) = loss {
+            tally.add_losses(&loss.compute(&heads, &batch.targets)?.items)?;
+        }
+        Ok(decoded)
+    })?;
+    let decoded = decoded.f_to_device(Device::Cpu)?.f_to_kind(Kind::Float)?.f_contiguous()?;
+    Ok(Vec::<f32>::try_from(decoded.f_reshape([-1])?)?)
+}
+
+/// The detections and the labels of one image, both in pixels of the image file.
+fn detect(
+    rows: &[f32],
+    batch: &Batch,
+    index: usize,
+    classes: usize,
+    options: &ValidateOptions,
+) -> (Vec<crate::detection::Detection>, Vec<Truth>) {
+    let item = &batch.items[index];
+    let native = |corners| to_native(corners, item.ratio, item.pad, item.native);
+    let mut truths = labels_of(batch, index, options.single_cls);
+    let known: Vec<(usize, Corners)> = if options.hybrid {
+        truths.iter().map(|truth| (truth.class, truth.corners)).collect()
+    } else {
+        Vec::new()
+    };
+    let mut found = suppress(rows, classes, &known, &options.nms);
+    for detection in &mut found {
+        detection.corners = native(detection.corners);
+        if options.single_cls {
+            detection.class = 0;
+        }
+    }
+    truths.iter_mut().for_each(|truth| truth.corners = native(truth.corners));
+    (found, truths)
+}
+
+/// The labels of one image of a batch, in pixels of the batch.
+fn labels_of(batch: &Batch, index: usize, single_cls: bool) -> Vec<Truth> {
+    let (width, height) = (batch.width as f32, batch.height as f32);
+    batch
+        .targets
+        .iter()
+        .filter(|target| target[0] as usize == index)
+        .map(|&[_, class, x, y, w, h]| Truth {
+            corners: corners([x * width, y * height, w * width, h * height]),
+            class: if single_cls { 0 } else { class as usize },
+        })
+        .collect()
+}
