@@ -147,7 +147,9 @@ pub(super) const ROWS: &[Entry] = &[
     Entry {
         id: "run.resume-finished",
         area: Area::Run,
-        status: Status::Error,
+        // Not an error: a run that was killed while it finished has all its rows too, and can be
+        // resumed. The trainer refuses a finished one.
+        status: Status::Warning,
         title: "The run has ended",
         cause: "a run that did all its epochs cannot be resumed",
         remedy: Some("start a new run from its weights"),
