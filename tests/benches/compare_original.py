@@ -1,0 +1,121 @@
+"""Compares training speed and memory with the Python original, in one run on one machine.
+
+Speeds differ between machines and from hour to hour, so only ratios within one run mean something.
+The script alternates between the original with one process, `yolo train` with one process and
+`yolo train` with two ranks, for as many rounds as asked, and prints the medians as a table for
+docs/benchmarks.md. It needs a Python with the original installed, and a script that trains it and
+prints its rate as one line of JSON.
+
+    python tests/benches/compare_original.py --original "venv/bin/python original.py" \
+        --data bccd.yaml --weights yolov5n.pt [--rounds 3] [--threads 2]
+
+Run it on a quiet machine: two OpenMP threads collapse next to a compiler. It does not compare the
+loaders: the benchmark `loader` keeps decoded images in memory after its first epoch, while the
+original decodes every image in every epoch.
+"""
+import argparse
+import json
+import os
+import re
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+# Seconds after the start from which memory is sampled; both programs are in their first epoch then.
+MEMORY_FROM = 17
+
+
+class Watched:
+    """A finished command: its output lines with their times, and its peak memory."""
+
+    def __init__(self, command, threads):
+        environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+        started = time.perf_counter()
+        process = subprocess.Popen(command, env=environment, text=True, bufsize=1,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.lines, self.peak_mb = [], 0
+        done = threading.Event()
+        watcher = threading.Thread(target=self._watch_memory, args=(process.pid, done))
+        watcher.start()
+        for line in process.stdout:
+            self.lines.append((time.perf_counter() - started, line))
+        code = process.wait()
+        done.set()
+        watcher.join()
+        if code != 0:
+            sys.exit(f"{shlex.join(command)} exited with status {code}:\n" + "".join(line for _, line in self.lines[-15:]))
+
+    def _watch_memory(self, root, done):
+        """Samples the proportional memory of the process tree, in which shared pages count once.
+
+        Reading it delays the page faults of the process, so sampling starts after the first step.
+        """
+        pause = MEMORY_FROM
+        while not done.wait(pause):
+            pause = 0.5
+            tree, total = [root], 0
+            while tree:
+                pid = tree.pop()
+                try:
+                    for task in os.listdir(f"/proc/{pid}/task"):
+                        tree += open(f"/proc/{pid}/task/{task}/children").read().split()
+                    found = re.search(r"^Pss: +(\d+)", open(f"/proc/{pid}/smaps_rollup").read(), re.M)
+                    total += int(found.group(1)) if found else 0
+                except OSError:
+                    continue
+            self.peak_mb = max(self.peak_mb, total // 1024)
+
+
+def original(options):
+    command = shlex.split(options.original) + [
+        "--data", options.data, "--weights", options.weights, "--imgsz", "320", "--batch-size", "8", "--epochs", "3"]
+    run = Watched(command, options.threads)
+    numbers = json.loads(next(line for _, line in reversed(run.lines) if line.startswith("{")))
+    return {"images/s": numbers["images_per_second"], "first step, s": numbers["first_step_s"], "memory, MB": run.peak_mb}
+
+
+def ours(options, ranks):
+    with tempfile.TemporaryDirectory() as project:
+        run = Watched([options.yolo, "train", "--data", options.data, "--weights", options.weights, "--imgsz", "320",
+                       "--batch", "8", "--epochs", "3", "--device", "cpu", "--nproc-per-node", str(ranks),
+                       "--project", project, "--nosave"], max(1, options.threads // ranks))
+    epochs = [line.split() for _, line in run.lines if re.match(r" +\d+/3 ", line)]
+    rates = [float(next(word for word in reversed(words) if word != "best")) for words in epochs]
+    first = next(when for when, line in run.lines if line.startswith("epoch 1/3  1/"))
+    return {"images/s": statistics.mean(rates[1:]), "first step, s": first, "memory, MB": run.peak_mb}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--original", required=True, help="command that trains the original and prints its rate")
+    parser.add_argument("--yolo", default="target/release/yolo")
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--weights", required=True)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+
+    rows = {}
+    for _ in range(options.rounds):
+        turns = {"Python original, one process": original(options), "yolo, one process": ours(options, 1),
+                 "yolo, two ranks": ours(options, 2)}
+        for name, numbers in turns.items():
+            rows.setdefault(name, []).append(numbers)
+            print(f"{name}: {numbers}", file=sys.stderr)
+
+    print("| | images/s | ratio to the original | first step, s | memory, MB |\n|---|---|---|---|---|")
+    for name, turns in rows.items():
+        median = lambda key: statistics.median(turn[key] for turn in turns)
+        base = rows["Python original, one process"]
+        ratios = [turn["images/s"] / other["images/s"] for turn, other in zip(turns, base)]
+        cells = [f"{median('images/s'):.1f}", f"{statistics.median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})"]
+        cells += [f"{median('first step, s'):.2f}", f"{median('memory, MB'):.0f}"]
+        print(f"| {name} | {' | '.join(cells)} |")
+
+
+if __name__ == "__main__":
+    main()
