@@ -155,12 +155,52 @@ fn options_of_val() {
     assert_ne!(table(&val("overlap", "--iou-thres 0.01")), table(&plain));
     assert!(table(&val("train", "--task train")).contains("16"));
     assert!(table(&val("test", "--task test")).contains("16"));
-    val("speed", "--task speed");
+    // Speed is measured on square batches without padding: the same images and labels.
+    let speed = val("speed", "--task speed");
+    let counts = |answer: &Answer| -> Vec<String> {
+        table(answer).split_whitespace().take(3).map(str::to_owned).collect()
+    };
+    assert_eq!(counts(&speed), counts(&plain));
     for option in ["--half", "--dnn"] {
         let answer = val(&option[2..], option);
         assert!(answer.stderr.contains(&format!("warning: {option}")), "{}", answer.stderr);
         assert_eq!(table(&answer), table(&plain));
     }
+    // With few classes the table has a row for each anyway.
+    assert_eq!(table(&val("verbose", "--verbose")), table(&plain));
+    assert_eq!(table(&val("workers", "--workers 2")), table(&plain));
     user.types(&format!("{VAL} --single-cls")).refused(1, &["2 classes", "--single-cls"]);
     user.types(&format!("{VAL} --task everything")).refused(1, &["everything", "speed"]);
+}
+
+#[test]
+fn a_study_has_a_line_for_every_image_size() {
+    let user = User::new();
+    user.data();
+    user.types(&format!("{TRAIN} --epochs 1 --project first")).succeeded();
+    // One image, since the largest size is 1536 pixels.
+    let squares = user.path().join("squares");
+    for (kind, file) in [("images", "00.bmp"), ("labels", "00.txt")] {
+        std::fs::create_dir_all(squares.join(kind).join("one")).unwrap();
+        std::fs::copy(squares.join(kind).join("val").join(file), squares.join(kind).join("one").join(file))
+            .unwrap();
+    }
+    let yaml = "path: .\ntrain: images/train\nval: images/one\nnames: [red, blue]\n";
+    std::fs::write(squares.join("one.yaml"), yaml).unwrap();
+    let words = VAL.replace("squares.yaml", "one.yaml");
+    let answer = user.types(&format!("{words} --task study --name study")).succeeded();
+    let tables = answer.stdout.lines().filter(|line| line.trim_start().starts_with("all ")).count();
+    assert_eq!(tables, 11, "{}", answer.stdout);
+
+    let text = std::fs::read_to_string(user.path().join("runs/val/study/study_one_best.txt")).unwrap();
+    let lines: Vec<Vec<f64>> =
+        text.lines().map(|line| line.split(' ').map(|cell| cell.parse().unwrap()).collect()).collect();
+    let sizes: Vec<f64> = lines.iter().map(|line| line[0]).collect();
+    assert_eq!(sizes, (2..=12).map(|step| f64::from(step * 128)).collect::<Vec<_>>());
+    for line in lines {
+        let (metrics, milliseconds) = line[1..].split_at(4);
+        assert!(metrics.iter().all(|metric| (0.0..=1.0).contains(metric)), "{line:?}");
+        assert_eq!(milliseconds.len(), 3, "before the model, in the model, suppression");
+        assert!(milliseconds.iter().all(|time| *time > 0.0), "{line:?}");
+    }
 }

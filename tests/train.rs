@@ -108,6 +108,39 @@ fn ctrl_c_saves_and_resume_goes_on() {
     user.types("train --resume runs/train/exp/weights/last.pt").refused(1, &["has done", "--weights"]);
 }
 
+#[test]
+fn ctrl_c_ends_a_validation_as_interrupted() {
+    let user = User::new();
+    user.data();
+    user.types(&format!("{QUICK} --epochs 1")).succeeded();
+    let running = user.starts(
+        "val --data squares/squares.yaml --weights runs/train/exp/weights/best.pt --imgsz 64 --batch 1 --device cpu --task study",
+    );
+    let study = user.path().join("runs/val/exp/study_squares_best.txt");
+    until("the first size of the study", || {
+        std::fs::read_to_string(&study).ok().filter(|text| !text.is_empty())
+    });
+    running.signal(2);
+    let answer = running.waits();
+    assert_eq!(answer.code, Some(130), "{}", answer.stderr);
+}
+
+#[test]
+fn a_run_that_was_killed_while_it_finished_resumes_and_finishes() {
+    let user = User::new();
+    user.data();
+    user.types(&format!("{QUICK} --epochs 2 --save-period 1")).succeeded();
+    let run = user.path().join("runs/train/exp");
+    let last = run.join("weights/last.pt");
+    let finished = read(&last).unwrap().tensors;
+    // Until the very end of the run, last.pt is what epoch1.pt is.
+    std::fs::copy(run.join("weights/epoch1.pt"), &last).unwrap();
+    let answer = user.types("train --resume runs/train/exp/weights/last.pt").succeeded();
+    assert!(answer.stdout.contains("best.pt"), "{}", answer.stdout);
+    assert!(read(&last).unwrap().tensors == finished, "other weights than before the kill");
+    assert_eq!(std::fs::read_to_string(run.join("results.csv")).unwrap().lines().count(), 3);
+}
+
 /// The run is cut in the middle of an epoch and of a nominal batch: the gradients that were added
 /// up until then are part of its state.
 #[test]
@@ -137,6 +170,9 @@ fn an_interrupted_run_ends_with_the_weights_of_one_that_was_not() {
         assert!(answer.stderr.contains("cut/weights/last.pt"), "{}", answer.stderr);
         let weights = |name: &str| read(&runs.join(name).join("weights/last.pt")).unwrap().tensors;
         assert!(weights("whole") == weights("cut"), "other weights with `{ranks}`");
+        // The losses of the interrupted epoch are means over all its steps too.
+        let results = |name: &str| std::fs::read_to_string(runs.join(name).join("results.csv")).unwrap();
+        assert_eq!(results("cut"), results("whole"), "other results with `{ranks}`");
     }
 }
 

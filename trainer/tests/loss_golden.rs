@@ -1,6 +1,6 @@
-//! The loss against the original: its parts, their sum, the gradients that go back into the heads,
-//! and the assignment of targets, in its order. Gradients come within 1e-6 of a tensor's largest,
-//! where two versions of the original differ by 1e-8 (another order of summation).
+//! The loss compared with YOLOv5: its parts, their sum, the gradients of the heads, and the
+//! assignment of targets with its order. Gradients agree to 1e-6 of a tensor's largest value; two
+//! versions of YOLOv5 differ by 1e-8, because they sum in another order.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,7 +17,7 @@ use tch::{Device, Kind, Tensor};
 use yolo_trainer::loss::DetectionLoss;
 use yolo_trainer::loss::assign::assign_level;
 
-/// Cases whose heads are in the file; the two of a whole model are compared by the model's test.
+/// Cases whose heads are in the file. Those of a whole model are compared by `model_golden`.
 const CASES: [&str; 7] =
     ["single_cls", "empty", "nc10", "nc10_smooth_pw", "nc10_focal", "nc10_one_target", "p6_nc10"];
 
@@ -40,10 +40,10 @@ fn compare(all: &Tensors, case: &str, expected: &serde_json::Value) {
 
     let total = output.total.double_value(&[]);
     let want = expected["loss"].as_f64().unwrap();
-    assert!((total - want).abs() < 2e-6 * want.max(1.0), "{case}: total {total}, original {want}");
+    assert!((total - want).abs() < 2e-6 * want.max(1.0), "{case}: total {total}, YOLOv5 {want}");
     for (index, key) in ["lbox", "lobj", "lcls"].iter().enumerate() {
         let (got, want) = (output.items.double_value(&[index as i64]), expected[*key].as_f64().unwrap());
-        assert!((got - want).abs() < 1e-6, "{case}: {key} {got}, original {want}");
+        assert!((got - want).abs() < 1e-6, "{case}: {key} {got}, YOLOv5 {want}");
     }
 
     let gradients = Tensor::run_backward(&[&output.total], &heads, false, false);
@@ -64,12 +64,12 @@ fn compare_assignment(all: &Tensors, case: &str) {
         let want = Vec::<i64>::try_from(all[&name("idx_b_a_gj_gi")].tr().contiguous().reshape([-1])).unwrap();
         let indices: Vec<i64> =
             got.iter().flat_map(|one| [one.image, one.anchor, one.cell[0], one.cell[1]]).collect();
-        assert_eq!(indices, want, "{case}, level {level}: which cells, in which order");
+        assert_eq!(indices, want, "{case}, level {level}: cells and their order");
         let classes: Vec<i64> = got.iter().map(|one| one.class).collect();
         assert_eq!(classes, Vec::<i64>::try_from(&all[&name("tcls")]).unwrap());
         let boxes: Vec<f32> = got.iter().flat_map(|one| one.bbox).collect();
         for (got, want) in boxes.iter().zip(floats(&all[&name("tbox")])) {
-            assert!((got - want).abs() < 1e-6, "{case}, level {level}: box {got}, original {want}");
+            assert!((got - want).abs() < 1e-6, "{case}, level {level}: box {got}, YOLOv5 {want}");
         }
         let sizes: Vec<f32> = got.iter().flat_map(|one| one.anchor_size).collect();
         assert_eq!(sizes, floats(&all[&name("anch")]));
@@ -77,7 +77,7 @@ fn compare_assignment(all: &Tensors, case: &str) {
 }
 
 #[test]
-fn every_case_of_the_original() {
+fn every_recorded_case() {
     let (Some(numbers), Some(described)) =
         (golden("b_loss_d_build_targets.safetensors"), golden("b_loss.json"))
     else {

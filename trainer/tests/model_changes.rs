@@ -1,5 +1,5 @@
-//! What is done to a model before and after it learns: layers are frozen, weights of another model
-//! move in, floats become halves, and two ranks normalise their images together.
+//! Changes to a model around training: frozen layers, weights of another model, half precision, and
+//! batch normalisation over two ranks.
 
 #![allow(
     clippy::unwrap_used,
@@ -37,7 +37,7 @@ fn model(classes: usize) -> Model {
     Model::new(&ModelSpec::load("yolov5n", classes, None).unwrap(), Device::Cpu).unwrap()
 }
 
-/// A model that learns by itself, from the same weights.
+/// Another model with the same weights.
 fn twin(of: &Model) -> Model {
     let twin = model(of.spec().nc);
     no_grad(|| {
@@ -57,7 +57,7 @@ fn learner(model: Model, group: Option<&Rc<ProcessGroup>>, sync_bn: bool) -> Lea
     Learner::new(model, optimizer, None, LOSS, group, sync_bn).unwrap()
 }
 
-/// All tensors of a model as they are now.
+/// Copies of all tensors of a model.
 fn snapshot(model: &Model) -> Vec<(String, Tensor)> {
     model.state().iter().map(|entry| (entry.name.clone(), entry.tensor.detach().copy())).collect()
 }
@@ -65,7 +65,7 @@ fn snapshot(model: &Model) -> Vec<(String, Tensor)> {
 const TARGETS: [[f32; 6]; 2] = [[0.0, 1.0, 0.5, 0.5, 0.4, 0.3], [1.0, 0.0, 0.3, 0.7, 0.2, 0.2]];
 
 #[test]
-fn frozen_layers_keep_their_weights_and_still_watch_their_images() {
+fn frozen_layers_keep_their_weights_and_update_their_statistics() {
     let _alone = alone();
     for layers in [(0..10).collect::<Vec<_>>(), vec![2, 17, 24]] {
         tch::manual_seed(3);
@@ -91,7 +91,7 @@ fn frozen_layers_keep_their_weights_and_still_watch_their_images() {
         for ((name, before), entry) in before.iter().zip(learner.model().state()) {
             let moved = before != &entry.tensor;
             let is_anchor = name.ends_with("anchors");
-            // Running statistics go on in frozen layers, as in the original (spec §6).
+            // As in YOLOv5, running statistics of frozen layers are still updated (spec §6).
             let expected = !is_anchor && (!entry.is_parameter() || !is_frozen(name));
             assert_eq!(moved, expected, "{name} with layers {layers:?} frozen");
         }
@@ -99,7 +99,7 @@ fn frozen_layers_keep_their_weights_and_still_watch_their_images() {
 }
 
 #[test]
-fn what_a_transfer_leaves_out_is_named_and_counted() {
+fn a_transfer_reports_what_it_leaves_out() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let source = model(80);
@@ -115,7 +115,7 @@ fn what_a_transfer_leaves_out_is_named_and_counted() {
     let target = model(3);
     let untouched = target.state().get("model.24.m.1.weight").unwrap().copy();
     let report = target.transfer(&file, false).unwrap();
-    // Six tensors of the head have other shapes for 3 classes than for 80.
+    // For 3 classes, six tensors of the head have other shapes than for 80.
     assert_eq!((report.matched, report.total), (341, 349));
     assert_eq!(report.missing, ["model.3.conv.weight", "model.3.bn.bias"]);
     assert_eq!(report.extra, ["model.99.weight"]);
@@ -144,7 +144,24 @@ fn what_a_transfer_leaves_out_is_named_and_counted() {
 }
 
 #[test]
-fn a_model_in_half_precision_finds_nearly_the_same_boxes() {
+fn anchors_of_the_hyper_parameters_win_over_those_of_a_file() {
+    let file = torch_checkpoint::WeightsFile {
+        tensors: indexmap::IndexMap::new(),
+        names: None,
+        yaml: Some(model(3).spec().yaml.clone()),
+        stride: None,
+        root: Value::None,
+    };
+    let shape = |anchors| {
+        let model = Model::from_weights(&file, None, anchors, Device::Cpu).unwrap();
+        model.anchors().unwrap().size()
+    };
+    assert_eq!(shape(None), [3, 3, 2]);
+    assert_eq!(shape(Some(4.0)), [3, 4, 2]);
+}
+
+#[test]
+fn half_precision_gives_nearly_the_same_boxes() {
     let _alone = alone();
     tch::manual_seed(5);
     let model = model(2);
@@ -164,11 +181,11 @@ fn a_model_in_half_precision_finds_nearly_the_same_boxes() {
 }
 
 #[test]
-fn sync_bn_on_two_ranks_learns_as_one_rank_with_all_images() {
-    on_two_ranks("sync_bn_on_two_ranks_learns_as_one_rank_with_all_images", |rank, group| {
+fn sync_bn_on_two_ranks_equals_one_rank_with_all_images() {
+    on_two_ranks("sync_bn_on_two_ranks_equals_one_rank_with_all_images", |rank, group| {
         tch::manual_seed(11);
         let whole = images(4, 128);
-        // The same boxes in every image: the loss of all images is then the mean of the ranks' own.
+        // Every image has the same boxes, so the loss of all images is the mean over the ranks.
         let targets = |count: usize| -> Vec<[f32; 6]> {
             (0..count)
                 .flat_map(|image| TARGETS.map(|[_, c, x, y, w, h]| [image as f32, c, x, y, w, h]))

@@ -1,6 +1,6 @@
-//! The model against numbers of the Python original: fresh weights from the same seed, outputs in both
-//! modes, running statistics. The folder is `YOLO_GOLDEN`, or `shared/golden` beside the checkout; without it these
-//! comparisons are skipped.
+//! The model compared with YOLOv5: initial weights from the same seed, outputs in both modes, and
+//! running statistics. Without the folder of recorded numbers (`YOLO_GOLDEN`, or `shared/golden` next
+//! to the checkout) these tests are skipped.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,14 +21,14 @@ fn fresh() -> Model {
     Model::new(&ModelSpec::load("yolov5n", 80, None).unwrap(), Device::Cpu).unwrap()
 }
 
-/// The original's first weights in a model, and its inputs and outputs.
+/// A model with YOLOv5's initial weights, and the recorded inputs and outputs.
 fn recorded() -> Option<(Model, HashMap<String, Tensor>)> {
     let initial = golden("a_yolov5n_init.safetensors")?;
     Some((yolov5n(&initial), tensors(&golden("a_yolov5n_io.safetensors")?)))
 }
 
 #[test]
-fn all_ten_models_are_of_the_size_of_the_originals() {
+fn all_ten_models_have_the_recorded_size() {
     let _alone = alone();
     let Some(file) = golden("i_model_configs.json") else { return };
     let all = json(&file);
@@ -66,7 +66,7 @@ fn a_fused_model_has_fewer_layers() {
 }
 
 #[test]
-fn names_stand_in_the_order_of_the_original() {
+fn names_have_the_recorded_order() {
     let _alone = alone();
     let Some(file) = golden("a_state_dict_keys.json") else { return };
     let keys = json(&file);
@@ -77,7 +77,7 @@ fn names_stand_in_the_order_of_the_original() {
 }
 
 #[test]
-fn the_same_seed_draws_the_same_weights() {
+fn the_same_seed_gives_the_same_weights() {
     let _alone = alone();
     let Some(file) = golden("a_yolov5n_init.safetensors") else { return };
     tch::manual_seed(0);
@@ -88,10 +88,10 @@ fn the_same_seed_draws_the_same_weights() {
     }
 }
 
-/// Image size and tolerance of the raw outputs in training mode. The golden numbers are those of contiguous
-/// memory, ours of channels_last, which sums in another order. The original itself, run in channels_last,
-/// differs from them by up to 1.4e-5 at 64 pixels and 3.2e-5 at 320, and contiguous by up to 2.1e-6;
-/// layer by layer the difference from a float64 run grows with depth in both layouts.
+/// Image size and tolerance of the raw outputs in training mode. The record was made in contiguous
+/// memory; we use channels-last, which sums in another order. YOLOv5 itself differs from the record
+/// by up to 1.4e-5 at 64 pixels and 3.2e-5 at 320 in channels-last, and by up to 2.1e-6 in contiguous
+/// memory. In both layouts the difference from a float64 run grows with depth.
 const SIZES: [(i64, f64); 2] = [(64, 2e-5), (320, 4e-5)];
 
 #[test]
@@ -130,7 +130,7 @@ fn outputs_and_statistics_agree() {
             continue;
         }
         for entry in model.state().buffers().filter(|entry| !entry.name.ends_with("anchors")) {
-            // Statistics of eight values a channel, with means near zero.
+            // Statistics of eight values per channel, with means near zero.
             let name = format!("bn_after_train64.{}", entry.name);
             check(&name, &entry.tensor, 5e-5);
         }
@@ -150,7 +150,7 @@ fn images_need_not_be_square() {
 }
 
 #[test]
-fn augmented_detections_are_those_of_the_original() {
+fn test_time_augmentation_agrees() {
     let _alone = alone();
     let Some((model, io)) = recorded() else { return };
     let x = io["x64"].upsample_nearest2d([128, 128], None, None);
@@ -159,13 +159,13 @@ fn augmented_detections_are_those_of_the_original() {
     assert!(off < 2e-6, "off by {off:e}");
 }
 
-/// How far norm, mean and standard deviation of a layer may be off, in norms or deviations. The
-/// original in channels_last memory is off by up to 1.0e-6.
+/// Tolerance of a layer's norm, mean and standard deviation, relative to norm or deviation. YOLOv5
+/// itself in channels-last memory is off by up to 1.0e-6.
 const SUM: f64 = 3e-6;
-/// How far single values may be off, in standard deviations of their layer; there by up to 1.0e-4.
+/// Tolerance of single values in standard deviations of their layer; YOLOv5 itself: up to 1.0e-4.
 const VALUE: f64 = 2e-4;
 
-/// Every layer of the forward pass in training mode, so that a difference is found where it arises.
+/// Compares every layer of the forward pass in training mode, to find where a difference arises.
 #[test]
 fn activations_of_every_layer() {
     let _alone = alone();
@@ -198,6 +198,6 @@ fn activations_of_every_layer() {
         layers += 1;
     };
     model.forward_train_with(&io["x64"], &mut compare).unwrap();
-    // Detect gives three outputs, which the test above compares.
+    // Detect has three outputs, which `outputs_and_statistics_agree` compares.
     assert_eq!(layers, 24);
 }

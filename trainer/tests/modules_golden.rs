@@ -1,8 +1,7 @@
-//! Every module that a model's yaml may name, against the Python original (PyPI yolov5 7.0.14).
-//! Each case is a model of three rows: a convolution, the module, and Detect. Its weights are
-//! numbers of a formula that both sides compute, so the two committed files hold only the yamls,
-//! what the tensors are called, and what came out: the module's output in both modes, norms of
-//! gradients, layers, parameters and strides.
+//! Every module that a model's yaml may name, compared with YOLOv5 (PyPI yolov5 7.0.14). Each case
+//! is a model of three rows: a convolution, the module, and Detect. Both sides compute the weights
+//! by the same formula, so the two committed files hold only the yamls, the names of the tensors and
+//! the results: the module's output in both modes, norms of gradients, layers, parameters, strides.
 
 #![allow(
     clippy::unwrap_used,
@@ -18,12 +17,12 @@ use tch::{Device, Kind, Tensor, no_grad};
 use yolo_plan::model::ModelSpec;
 use yolo_trainer::model::Model;
 
-/// Seeds of the formula: a weight's is its place among the tensors, these are beyond any.
+/// Seeds of the formula. The seed of a weight is its index among the tensors; these are larger.
 const IMAGES: u32 = 999;
 const OUTER: u32 = 777;
 
-/// The `index`-th number of a series, from -1 up to 1: a hash of whole numbers, so that it is the
-/// same in any language.
+/// The `index`-th number of a series, from -1 to 1: a hash of whole numbers, which is the same in any
+/// language.
 fn number(seed: u32, index: u32) -> f64 {
     let mut x =
         index.wrapping_mul(2_654_435_761).wrapping_add(seed.wrapping_mul(40_503)).wrapping_add(12_345);
@@ -33,14 +32,14 @@ fn number(seed: u32, index: u32) -> f64 {
     f64::from(x >> 8) / f64::from(1 << 23) - 1.0
 }
 
-/// A tensor of the series, each number changed by `of`.
+/// A tensor of the series, with `of` applied to each number.
 fn series(seed: u32, shape: &[i64], of: impl Fn(f64) -> f64) -> Tensor {
     let count = shape.iter().product::<i64>() as u32;
     let values: Vec<f32> = (0..count).map(|index| of(number(seed, index)) as f32).collect();
     Tensor::from_slice(&values).reshape(shape)
 }
 
-/// Gives the tensors of a model their numbers, by the rules that the original's were given by.
+/// Fills the tensors of a model by the rules that the record was made with.
 fn fill(model: &Model) {
     for (seed, entry) in (0..).zip(model.state()) {
         let (name, shape) = (entry.name.as_str(), entry.tensor.size());
@@ -67,7 +66,7 @@ fn images() -> Tensor {
     series(IMAGES, &[2, 3, 8, 16], |x| x)
 }
 
-/// The output of row 1, the module, in a pass that shows the outputs of all rows.
+/// The output of row 1, the module, in a pass that shows the output of every row.
 fn of_the_module(pass: impl FnOnce(&mut dyn FnMut(usize, &Tensor))) -> Tensor {
     let mut output = None;
     pass(&mut |index, tensor| {
@@ -78,7 +77,7 @@ fn of_the_module(pass: impl FnOnce(&mut dyn FnMut(usize, &Tensor))) -> Tensor {
     output.unwrap()
 }
 
-/// How one case differs from the original, each a sentence.
+/// How a case differs from the record, one sentence per difference.
 fn differences(want: &Value, outputs: impl Fn(&str) -> Option<Tensor>) -> Vec<String> {
     let mut found = Vec::new();
     let mut check = |holds: bool, what: String| {
@@ -90,7 +89,7 @@ fn differences(want: &Value, outputs: impl Fn(&str) -> Option<Tensor>) -> Vec<St
     let model = Model::new(&spec, Device::Cpu).unwrap();
     let keys = names_and_shapes(&model);
     check(keys == want["keys"], format!("the tensors are {keys}"));
-    // The original holds its strides in single precision.
+    // YOLOv5 keeps its strides in single precision.
     let strides: Vec<f32> = model.strides().iter().map(|&stride| stride as f32).collect();
     check(json!(strides) == want["strides"], format!("the strides are {strides:?}"));
     let summary = model.summary().unwrap();
@@ -112,7 +111,7 @@ fn differences(want: &Value, outputs: impl Fn(&str) -> Option<Tensor>) -> Vec<St
     let off = relative(&output.detach(), &outputs("train").unwrap());
     check(off < 1e-5, format!("the output in training is off by {off:e}"));
 
-    // Each value has a weight of its own, so that gradients show what a step in place may spoil.
+    // Each value has its own weight, so that gradients show if an in-place operation spoils something.
     (&output * series(OUTER, &output.size(), |x| x)).sum(Kind::Float).backward();
     for (name, norm) in want["gradient_norms"].as_object().unwrap() {
         let gradient = model.state().get(name).unwrap().grad();
@@ -145,7 +144,7 @@ fn every_module_of_the_grammar() {
 }
 
 #[test]
-fn fusing_changes_no_output_of_any_module() {
+fn fusing_changes_no_output() {
     let _alone = alone();
     for (name, case) in json(&committed("modules.json")).as_object().unwrap() {
         let spec = ModelSpec::from_yaml_value(&case["yaml"], 2, None).unwrap();
@@ -156,7 +155,7 @@ fn fusing_changes_no_output_of_any_module() {
         assert!(fused.state().len() < model.state().len(), "{name}: normalisations are gone");
         let off = relative(&decoded(&fused), &decoded(&model));
         assert!(off < 1e-5, "{name}: off by {off:e}");
-        // Its own description counts what was built.
+        // The description counts what was built.
         let counted: usize = fused.state().parameters().map(|entry| entry.tensor.numel()).sum();
         assert_eq!(spec.fused_summary().unwrap().parameters, counted as u64, "{name}");
     }

@@ -1,6 +1,6 @@
-//! Whole training steps of yolov5n against the Python original: forward, loss, clipping, a step of
-//! SGD, Adam or AdamW with the warm-up's rates, and the average. The folder of its numbers is
-//! `YOLO_GOLDEN`, or `shared/golden` beside the checkout; without it the comparison is skipped.
+//! Whole training steps of yolov5n compared with YOLOv5: forward pass, loss, clipping, a step of SGD,
+//! Adam or AdamW with the learning rates of the warm-up, and the moving average. Without the folder
+//! of recorded numbers (`YOLO_GOLDEN`, or `shared/golden` next to the checkout) it is skipped.
 
 #![allow(
     clippy::unwrap_used,
@@ -28,23 +28,33 @@ fn numbers(list: &Value) -> Vec<f64> {
     list.as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect()
 }
 
-/// The numbers of one case, and how far this implementation may be from them.
+/// A recorded case, and how far this implementation may be from it.
 struct Case<'a> {
     name: &'a str,
     algorithm: Algorithm,
-    /// Steps that are compared.
+    /// Steps whose tensors are compared; losses are compared in all steps.
     steps: usize,
     /// After the first step: relative to the largest expected value of a tensor, and absolute.
     tolerance: (f64, f64),
-    /// By how much the tolerance grows with each further step. On images of 64 pixels the last
-    /// normalisations see 8 values a channel, so at full learning rates rounding errors grow: when
-    /// the initial weights are off by 1e-7, the norm of the gradients is off by about 1e-5, 1e-3
+    /// The factor by which the tolerance grows with each further step. On images of 64 pixels the
+    /// last normalisations see 8 values per channel, so rounding errors grow at full learning rates:
+    /// if the initial weights are off by 1e-7, the norm of the gradients is off by about 1e-5, 1e-3
     /// and 1e-2 in three steps.
     growth: f64,
+    /// The mean difference of a tensor's values may be this fraction of the tolerance. A wrong rule
+    /// moves all values, noise only those that depend on the smallest gradients.
+    mean: f64,
+    /// The tolerance of the losses in each step; by default 1e-6, which grows like the others.
+    losses: &'a [f64],
 }
+
+/// Adam's updates are almost the signs of the gradients, so that after the first step noise in tiny
+/// gradients moves weights: later steps compare only the losses.
+const ADAM_LOSSES: [f64; 3] = [1e-6, 5e-4, 4e-3];
 
 fn compare_tensors(
     (relative, absolute): (f64, f64),
+    mean: f64,
     prefix: &str,
     state: &State,
     expected: &HashMap<String, Tensor>,
@@ -57,12 +67,18 @@ fn compare_tensors(
         let expected = expected.to_kind(Kind::Double);
         let found = entry.tensor.detach().to_kind(Kind::Double);
         let scale = expected.abs().max().double_value(&[]);
-        let difference = (found - expected).abs().max().double_value(&[]);
-        assert!(
-            difference <= absolute.max(relative * scale),
-            "{prefix}{}: {difference} off, the largest value is {scale}",
-            entry.name
+        let differences = (found - expected).abs();
+        let tolerance = absolute.max(relative * scale);
+        let (most, average) =
+            (differences.max().double_value(&[]), differences.mean(Kind::Double).double_value(&[]));
+        println!(
+            "{prefix}{}: at most {:.0e}, mean {:.0e} of the tolerance",
+            entry.name,
+            most / tolerance,
+            average / tolerance
         );
+        assert!(most <= tolerance, "{prefix}{}: {most} off, the largest value is {scale}", entry.name);
+        assert!(average <= mean * tolerance, "{prefix}{}: {average} off in the mean", entry.name);
         compared += 1;
     }
     compared
@@ -74,7 +90,7 @@ fn compare_norms((relative, absolute): (f64, f64), what: &str, state: &State, ex
     for (name, norm) in expected {
         let tensor = state.get(name).unwrap().detach().to_kind(Kind::Double);
         let (found, norm) = (tensor.norm().double_value(&[]), norm.as_f64().unwrap());
-        // The norm of a difference is at most that of its largest element times the root of their count.
+        // The norm of a difference is at most its largest element times the root of their number.
         let slack = absolute * (tensor.numel() as f64).sqrt();
         assert!((found - norm).abs() <= slack.max(relative * norm), "{what} {name}: {found} {norm}");
     }
@@ -106,40 +122,58 @@ fn run(case: &Case<'_>) {
             .unwrap();
     let mut average = Ema::new(&model).unwrap();
     let mut compared = 0;
-    for step in &numbers_of_case["steps"].as_array().unwrap()[..case.steps] {
-        // Noise of the steps before this one.
+    let mut updates_compared = 0;
+    for (number, step) in numbers_of_case["steps"].as_array().unwrap().iter().enumerate() {
+        // The noise that the steps before this one have left.
         let noise = case.growth.powi(i32::try_from(average.updates()).unwrap());
         for (group, lr) in numbers(&step["lr"]).into_iter().enumerate() {
             optimizer.set_lr(group, lr).unwrap();
         }
-        // The original writes -1 where groups have no momentum.
+        // The record has -1 for groups without momentum.
         optimizer.set_momentum(step["momentum"][0].as_f64().unwrap().max(0.0)).unwrap();
         let heads = model.forward_train(&input["x64"]).unwrap();
         let output = loss.compute(&heads, &targets).unwrap();
         output.total.backward();
         let items = Vec::<f64>::try_from(output.items.to_kind(Kind::Double)).unwrap();
         for (found, expected) in items.iter().zip(numbers(&step["items"])) {
-            assert!((found - expected).abs() < 1e-6 * noise, "{}: {found} {expected}", case.name);
+            let tolerance = case.losses.get(number).copied().unwrap_or(1e-6 * noise);
+            let off = (found - expected).abs();
+            println!("{}, step {number}: loss off by {off:.1e}", case.name);
+            assert!(off < tolerance, "{}, step {number}: {found} {expected}", case.name);
         }
         if step["stepped"] == Value::Bool(true) {
             let norm = optimizer.clip_gradients(MAX_NORM).unwrap().double_value(&[]);
             let expected = step["total_grad_norm_before_clip"].as_f64().unwrap();
-            assert!((norm / expected - 1.0).abs() < 1e-4 * noise, "{}: {norm} {expected}", case.name);
+            let off = (norm / expected - 1.0).abs();
+            println!("{}, step {number}: norm off by {off:.1e}", case.name);
+            if number < case.steps {
+                assert!(off < 1e-4 * noise, "{}: {norm} {expected}", case.name);
+            }
             optimizer.step().unwrap();
             optimizer.zero_grad().unwrap();
             average.update(model.state()).unwrap();
         }
         assert_eq!(average.updates(), step["ema_updates"].as_u64().unwrap());
+        if number >= case.steps {
+            continue;
+        }
+        updates_compared = average.updates();
         let (relative, absolute) = case.tolerance;
         let tolerance = (relative * noise, absolute * noise);
         let prefix = format!("{}.ni{}.", case.name, step["ni"]);
-        compared += compare_tensors(tolerance, &prefix, model.state(), &expected);
-        compared += compare_tensors(tolerance, &format!("{prefix}ema."), average.model().state(), &expected);
+        compared += compare_tensors(tolerance, case.mean, &prefix, model.state(), &expected);
+        compared += compare_tensors(
+            tolerance,
+            case.mean,
+            &format!("{prefix}ema."),
+            average.model().state(),
+            &expected,
+        );
         compare_norms(tolerance, "weight", model.state(), &step["weight_norms"]);
         compare_norms(tolerance, "average", average.model().state(), &step["ema_norms"]);
     }
-    // Seven tensors and their averages are recorded after each step of the optimizer.
-    assert_eq!(compared as u64, 14 * average.updates());
+    // Seven tensors and their averages are recorded after each optimizer step.
+    assert_eq!(compared as u64, 14 * updates_compared);
 }
 
 #[test]
@@ -150,6 +184,8 @@ fn sgd_in_the_first_steps_of_the_warm_up() {
         steps: 3,
         tolerance: (1e-4, 2e-6),
         growth: 3.0,
+        mean: 0.3,
+        losses: &[],
     });
 }
 
@@ -160,7 +196,9 @@ fn sgd_in_the_middle_of_the_warm_up() {
         algorithm: Algorithm::Sgd,
         steps: 3,
         tolerance: (1e-4, 2e-6),
-        growth: 20.0,
+        growth: 15.0,
+        mean: 0.3,
+        losses: &[],
     });
 }
 
@@ -171,23 +209,40 @@ fn sgd_over_accumulated_batches() {
         algorithm: Algorithm::Sgd,
         steps: 4,
         tolerance: (1e-4, 2e-6),
-        growth: 20.0,
+        growth: 15.0,
+        mean: 0.3,
+        losses: &[],
     });
 }
 
-// After more steps Adam's updates, which are almost signs of the gradients, make noise visible.
 #[test]
 fn the_first_step_of_adam() {
-    run(&Case { name: "adam", algorithm: Algorithm::Adam, steps: 1, tolerance: (0.0, 1e-3), growth: 1.0 });
+    run(&Case {
+        name: "adam",
+        algorithm: Algorithm::Adam,
+        steps: 1,
+        tolerance: (0.0, 1e-3),
+        growth: 1.0,
+        mean: 1e-3,
+        losses: &ADAM_LOSSES,
+    });
 }
 
 #[test]
 fn the_first_step_of_adamw() {
-    run(&Case { name: "adamw", algorithm: Algorithm::AdamW, steps: 1, tolerance: (0.0, 1e-3), growth: 1.0 });
+    run(&Case {
+        name: "adamw",
+        algorithm: Algorithm::AdamW,
+        steps: 1,
+        tolerance: (0.0, 1e-3),
+        growth: 1.0,
+        mean: 1e-3,
+        losses: &ADAM_LOSSES,
+    });
 }
 
 #[test]
-fn groups_hold_the_parameters_of_the_original_in_its_order() {
+fn groups_hold_the_same_parameters_in_the_same_order() {
     let Some(file) = golden("c_optim_ema.json") else { return };
     let root = json(&file);
     let model = Model::new(&ModelSpec::load("yolov5n", 80, None).unwrap(), Device::Cpu).unwrap();
@@ -203,7 +258,7 @@ fn groups_hold_the_parameters_of_the_original_in_its_order() {
 }
 
 #[test]
-fn a_restored_average_goes_on_as_if_it_had_never_stopped() {
+fn a_restored_average_continues_bit_by_bit() {
     let spec = ModelSpec::load("yolov5n", 3, None).unwrap();
     let model = Model::new(&spec, Device::Cpu).unwrap();
     let mut average = Ema::new(&model).unwrap();
@@ -219,7 +274,7 @@ fn a_restored_average_goes_on_as_if_it_had_never_stopped() {
     };
     shift();
     average.update(model.state()).unwrap();
-    // The average has memory of its own, follows floating entries and leaves counters alone.
+    // The average has its own memory, follows floating-point tensors and leaves counters alone.
     let averaged = |average: &Ema, name: &str| average.model().state().get(name).unwrap().copy();
     assert_eq!(averaged(&average, counter).int64_value(&[]), count);
     assert_eq!(model.state().get(counter).unwrap().int64_value(&[]), count + 1);

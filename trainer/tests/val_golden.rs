@@ -1,4 +1,5 @@
-//! Suppression, matching, average precision and the confusion matrix against the original.
+//! Suppression, mapping to image pixels, matching, average precision and the confusion matrix,
+//! compared with YOLOv5's results.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,15 +11,16 @@ mod support;
 
 use support::{floats, golden, golden_or_committed, json, tensors};
 use tch::Tensor;
-use yolo_trainer::detection::{Detection, NmsSettings, Truth, iou, suppress};
-use yolo_trainer::metrics::{ConfusionMatrix, Judged, match_image, score};
+use yolo_plan::event::Metrics;
+use yolo_trainer::detection::{Detection, NmsSettings, Truth, iou, suppress, to_native};
+use yolo_trainer::metrics::{ConfusionMatrix, IOU_THRESHOLDS, Judged, average_precision, match_image, score};
 
 fn rows<const N: usize>(tensor: &Tensor) -> Vec<[f32; N]> {
     floats(tensor).chunks_exact(N).map(|row| row.try_into().unwrap()).collect()
 }
 
 #[test]
-fn suppression_keeps_what_the_original_keeps() {
+fn suppression_keeps_the_same_boxes() {
     let (Some(numbers), Some(cases)) = (golden("e_nms.safetensors"), golden("e_nms.json")) else { return };
     let (all, cases) = (tensors(&numbers), json(&cases));
     for case in cases.as_array().unwrap() {
@@ -57,7 +59,7 @@ fn suppression_keeps_what_the_original_keeps() {
 }
 
 #[test]
-fn overlaps_are_those_of_the_original() {
+fn overlaps_are_equal() {
     let all = tensors(&golden_or_committed("f_iou_ap.safetensors"));
     let corners = |name: &str| -> Vec<[f32; 4]> {
         rows::<4>(&all[name]).into_iter().map(yolo_trainer::detection::corners).collect()
@@ -67,14 +69,14 @@ fn overlaps_are_those_of_the_original() {
     for (i, first) in a.iter().enumerate() {
         for (j, second) in b.iter().enumerate() {
             let (got, want) = (iou(*first, *second), want[i * b.len() + j]);
-            assert!((got - want).abs() < 1e-5, "boxes {i} and {j}: {got}, original {want}");
+            assert!((got - want).abs() < 1e-5, "boxes {i} and {j}: {got}, YOLOv5 {want}");
         }
     }
 }
 
-/// The original's example.
+/// The recorded example.
 struct Example {
-    /// The detections of each image, and where each stands in the original's list.
+    /// The detections of each image, and their positions in the recorded list.
     found: Vec<(Vec<Detection>, Vec<usize>)>,
     /// The labels of each image.
     truths: Vec<Vec<Truth>>,
@@ -129,7 +131,7 @@ fn hits_and_average_precision() {
     };
     let near = |got: Vec<f64>, key: &str| {
         for (index, (got, want)) in got.iter().zip(list(key)).enumerate() {
-            assert!((got - want).abs() < 1e-6, "{key}[{index}]: {got}, original {want}");
+            assert!((got - want).abs() < 1e-6, "{key}[{index}]: {got}, YOLOv5 {want}");
         }
     };
     assert_eq!(scores.iter().map(|score| score.class as f64).collect::<Vec<_>>(), list("classes"));
@@ -138,6 +140,85 @@ fn hits_and_average_precision() {
     near(scores.iter().map(|score| score.f1).collect(), "f1");
     near(scores.iter().map(|score| score.ap50()).collect(), "ap50");
     near(scores.iter().map(|score| score.ap50_95()).collect(), "ap50_95");
+
+    let number = |key: &str| want[key].as_f64().unwrap();
+    assert_eq!(
+        (judged.len(), labels.iter().sum::<usize>()),
+        (number("n_pred") as usize, number("n_labels") as usize)
+    );
+    let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
+    let metrics = Metrics {
+        precision: mean(scores.iter().map(|score| score.precision).collect()),
+        recall: mean(scores.iter().map(|score| score.recall).collect()),
+        map50: mean(scores.iter().map(|score| score.ap50()).collect()),
+        map50_95: mean(scores.iter().map(|score| score.ap50_95()).collect()),
+    };
+    let means = [
+        (metrics.precision, "mp"),
+        (metrics.recall, "mr"),
+        (metrics.map50, "map50"),
+        (metrics.map50_95, "map"),
+        (metrics.fitness(), "fitness"),
+    ];
+    for (got, key) in means {
+        assert!((got - number(key)).abs() < 1e-6, "{key}: {got}, YOLOv5 {}", number(key));
+    }
+
+    // True and false positives follow from precision, recall and the number of labels.
+    let (positives, negatives) = (floats(&all["ap.out_tp"]), floats(&all["ap.out_fp"]));
+    for (score, (tp, fp)) in scores.iter().zip(positives.into_iter().zip(negatives)) {
+        let found = (score.recall * score.labels as f64).round_ties_even();
+        assert_eq!(found as f32, tp, "class {}", score.class);
+        assert_eq!((found / (score.precision + 1e-16) - found).round_ties_even() as f32, fp);
+    }
+    let found = scores.iter().flat_map(|score| score.ap);
+    for (got, want) in found.zip(floats(&all["ap.out_ap"])) {
+        assert!((got - f64::from(want)).abs() < 1e-6, "{got}, YOLOv5 {want}");
+    }
+}
+
+#[test]
+fn thresholds_and_the_area_under_a_curve() {
+    let want = json(&golden_or_committed("f_metrics.json"));
+    let list = |value: &serde_json::Value| -> Vec<f64> {
+        value.as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect()
+    };
+    for (got, want) in IOU_THRESHOLDS.iter().zip(list(&want["iouv"])) {
+        assert!((f64::from(*got) - want).abs() < 1e-6, "{got}, YOLOv5 {want}");
+    }
+    let example = &want["compute_ap_example"];
+    let ap = average_precision(&list(&example["recall"]), &list(&example["precision"]));
+    assert!((ap - example["ap"].as_f64().unwrap()).abs() < 1e-9, "{ap}");
+}
+
+#[test]
+fn detections_on_images_without_labels_are_all_wrong() {
+    let want = json(&golden_or_committed("f_metrics.json"));
+    assert_eq!(want["process_batch_on_images_without_labels"], "all false");
+    let Example { found, .. } = example();
+    for (detections, _) in found {
+        assert!(match_image(&detections, &[]).iter().flatten().all(|hit| !hit));
+    }
+}
+
+#[test]
+fn boxes_map_back_to_the_image() {
+    let Some(file) = golden("g_geometry.json") else { return };
+    let cases = json(&file);
+    let pair = |value: &serde_json::Value| [0, 1].map(|side| value[side].as_f64().unwrap() as f32);
+    let corners = |value: &serde_json::Value| [0, 1, 2, 3].map(|side| value[side].as_f64().unwrap() as f32);
+    for case in cases["scale_boxes"].as_array().unwrap() {
+        let ([height, width], native) = (pair(&case["img1"]), pair(&case["img0"]));
+        let gain = (height / native[0]).min(width / native[1]);
+        let pad = [(width - native[1] * gain) / 2.0, (height - native[0] * gain) / 2.0];
+        let boxes = case["inp"].as_array().unwrap().iter().zip(case["out"].as_array().unwrap());
+        for (from, to) in boxes {
+            let got = to_native(corners(from), [gain; 2], pad, native.map(|side| side as u32));
+            let want = corners(to);
+            let off = got.iter().zip(want).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            assert!(off < 1e-3, "{got:?}, YOLOv5 {want:?}");
+        }
+    }
 }
 
 #[test]
@@ -151,7 +232,7 @@ fn the_confusion_matrix() {
     for predicted in 0..9 {
         for truth in 0..9 {
             let want = want[predicted * 9 + truth] as u64;
-            assert_eq!(matrix.count(predicted, truth), want, "class {truth} taken for {predicted}");
+            assert_eq!(matrix.count(predicted, truth), want, "class {truth} predicted as {predicted}");
         }
     }
 }

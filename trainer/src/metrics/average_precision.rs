@@ -239,6 +239,21 @@ mod tests {
     }
 
     #[test]
+    fn smoothing_equals_yolov5s() {
+        let recorded: serde_json::Value =
+            serde_json::from_str(include_str!("../../tests/golden/f_metrics.json")).unwrap();
+        let list = |key: &str| -> Vec<f64> {
+            let values = recorded["smooth_f0.1"][key].as_array().unwrap();
+            values.iter().map(|value| value.as_f64().unwrap()).collect()
+        };
+        let (smoothed, expected) = (smooth(&list("y"), 0.1), list("out"));
+        assert_eq!(smoothed.len(), expected.len());
+        for (smoothed, expected) in smoothed.iter().zip(expected) {
+            assert!((smoothed - expected).abs() < 1e-9, "{smoothed}, YOLOv5 {expected}");
+        }
+    }
+
+    #[test]
     fn smoothing_keeps_a_constant_and_the_length() {
         let smoothed = smooth(&[2.0; 37], 0.1);
         assert_eq!(smoothed.len(), 37);

@@ -1,6 +1,6 @@
-//! Where numbers of the Python original lie, and how near ours must come to them. A few small
-//! files are committed and compared in every clone; the large ones are compared where the folder
-//! named by `YOLO_GOLDEN`, or `shared/golden` beside the checkout, is present.
+//! Numbers recorded from the Python original, and helpers to compare with them. A few small files
+//! are committed and compared in every clone; the large ones are compared if the folder named by
+//! `YOLO_GOLDEN`, or `shared/golden` next to the checkout, exists.
 
 #![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
 
@@ -10,24 +10,25 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use tch::{Device, Kind, Tensor};
+use yolo_base::env::YOLO_GOLDEN;
 use yolo_plan::model::ModelSpec;
 use yolo_trainer::loss::LossSettings;
 use yolo_trainer::model::Model;
 
-/// The large file of this name, or `None` with a line that says that it is skipped.
+/// The large file of this name; if it is missing, prints that the test is skipped.
 pub fn golden(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder =
-        std::env::var_os("YOLO_GOLDEN").map_or_else(|| root.join("../../shared/golden"), PathBuf::from);
+        std::env::var_os(YOLO_GOLDEN).map_or_else(|| root.join("../../shared/golden"), PathBuf::from);
     let file = folder.join(name);
     if file.exists() {
         return Some(file);
     }
-    println!("skipped: {} is not here", file.display());
+    println!("skipped: {} does not exist", file.display());
     None
 }
 
-/// The large file where it is present, else the small committed one.
+/// The large file if it exists, else the small committed one.
 pub fn golden_or_committed(name: &str) -> PathBuf {
     golden(name).unwrap_or_else(|| committed(name))
 }
@@ -37,14 +38,14 @@ pub fn committed(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }
 
-/// yolov5n for 80 classes with the original's first weights, which it reads from `initial`.
+/// yolov5n for 80 classes, with YOLOv5's initial weights from `initial`.
 pub fn yolov5n(initial: &Path) -> Model {
     let model = Model::new(&ModelSpec::load("yolov5n", 80, None).unwrap(), Device::Cpu).unwrap();
     start_from(&model, initial);
     model
 }
 
-/// Gives a yolov5n the original's first weights.
+/// Copies YOLOv5's initial weights into a yolov5n.
 pub fn start_from(model: &Model, initial: &Path) {
     let transfer = model.transfer(&torch_checkpoint::read(initial).unwrap(), false).unwrap();
     assert_eq!((transfer.matched, transfer.total), (349, 349));
@@ -70,8 +71,8 @@ pub fn targets(tensor: &Tensor) -> Vec<[f32; 6]> {
     floats(tensor).as_chunks::<6>().0.to_vec()
 }
 
-/// Random weights come from one generator for the whole process, and tests run side by side: a
-/// test that draws has it to itself as long as it keeps this.
+/// All tests of a program share one random generator and run in parallel. A test that draws random
+/// weights holds this lock while it does.
 pub fn alone() -> std::sync::MutexGuard<'static, ()> {
     static DRAWING: std::sync::Mutex<()> = std::sync::Mutex::new(());
     DRAWING.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -86,7 +87,7 @@ pub fn json(path: &Path) -> serde_json::Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// The largest difference, relative to the largest magnitude of `want`.
+/// The largest difference, relative to the largest value of `want`.
 pub fn relative(got: &Tensor, want: &Tensor) -> f64 {
     assert_eq!(got.size(), want.size());
     if want.numel() == 0 {

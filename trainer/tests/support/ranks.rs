@@ -1,5 +1,5 @@
-//! Two ranks for a test: the test program starts itself again, once a rank, with the variables
-//! that the launcher gives, and each child runs only the test that started it.
+//! Two ranks for a test: the test program starts itself once per rank, with the launcher's variables.
+//! Each child runs only the test that started it.
 
 #![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
 
@@ -9,16 +9,16 @@ use std::process::{Command, Output, Stdio};
 use std::rc::Rc;
 
 use tch_distributed::ProcessGroup;
+use yolo_base::env::{LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, YOLO_RENDEZVOUS_FD};
 use yolo_plan::device::{Backend, Device};
-use yolo_plan::event::RENDEZVOUS_FD;
 use yolo_plan::run::Ranks;
 use yolo_trainer::rank::peers;
 
-/// Names the rank that a child is; the other variables are those of every run.
+/// The rank of a child. The other variables are those of every run.
 const CHILD: &str = "YOLO_TEST_RANK";
 
-/// Runs `body` on two processes, each with its rank and their group. The parent waits for both and
-/// fails with what they printed when one of them failed.
+/// Runs `body` in two processes, with their rank and group. If one fails, the test fails with its
+/// output.
 pub fn on_two_ranks(test: &str, body: impl FnOnce(usize, &Rc<ProcessGroup>)) {
     if let Ok(rank) = std::env::var(CHILD) {
         tch_train::set_num_threads(1).unwrap();
@@ -38,24 +38,24 @@ pub fn on_two_ranks(test: &str, body: impl FnOnce(usize, &Rc<ProcessGroup>)) {
         command
             .args([test, "--exact", "--nocapture", "--test-threads=1"])
             .env(CHILD, rank.to_string())
-            .envs([("MASTER_ADDR", "127.0.0.1"), ("LOCAL_WORLD_SIZE", "2")])
-            .env("MASTER_PORT", port.to_string())
+            .envs([(MASTER_ADDR, "127.0.0.1"), (LOCAL_WORLD_SIZE, "2")])
+            .env(MASTER_PORT, port.to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         if rank == 0 {
             rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::empty()).unwrap();
-            command.env(RENDEZVOUS_FD, socket.as_raw_fd().to_string());
+            command.env(YOLO_RENDEZVOUS_FD, socket.as_raw_fd().to_string());
         }
         command.spawn().unwrap()
     };
     let children = [start(0), start(1)];
-    // Only rank 0 shall listen.
+    // Only rank 0 listens.
     drop(socket);
     for (rank, output) in children.map(|child| child.wait_with_output().unwrap()).iter().enumerate() {
         let said = text(output);
         assert!(output.status.success(), "rank {rank} failed\n{said}");
-        // A child that ran no test would pass as well.
+        // A child that ran no test would succeed too.
         assert!(said.contains("1 passed"), "rank {rank} ran no test\n{said}");
     }
 }
