@@ -1,13 +1,15 @@
-//! Tensors between libtorch and files, both ways: a tensor as bytes, a model's state as a
-//! dictionary, and the numbers of a file into a tensor that exists. The kind is converted, and the
-//! place in memory (device, order of dimensions) stays that of the tensor that is filled.
+//! Tensors between libtorch and files: a tensor as bytes, and the bytes of a file into an existing
+//! tensor, which keeps its kind, device and memory layout.
 
 use tch::{Device, Kind, Tensor, no_grad};
 use torch_checkpoint::{DType, TensorData};
 
 use crate::error::TrainError;
 
-/// The numbers of a tensor, wherever it lives and however it lies in memory.
+/// The numbers of a tensor on any device, in any memory layout.
+///
+/// # Errors
+/// When the tensor's kind has no counterpart in files, or it cannot be read from its device.
 pub fn tensor_data(tensor: &Tensor) -> Result<TensorData, TrainError> {
     let dtype = dtype(tensor.f_kind()?)?;
     let tensor = tensor.f_detach()?.f_to_device(Device::Cpu)?.f_contiguous()?;
@@ -16,27 +18,27 @@ pub fn tensor_data(tensor: &Tensor) -> Result<TensorData, TrainError> {
     Ok(TensorData { dtype, shape: tensor.size().iter().map(|&side| side as usize).collect(), bytes })
 }
 
-/// Copies the numbers of `source` into `target`.
+/// Copies the numbers of `source` into `target`, converted to its kind.
 ///
 /// # Errors
-/// When the shapes differ, with both in the message, or libtorch refuses.
+/// When the shapes differ, or `source` has too few bytes.
 pub(crate) fn fill(target: &Tensor, source: &TensorData) -> Result<(), TrainError> {
     let shape = shape(source);
     if shape != target.size() {
-        return Err(TrainError::new(format!("its shape is {shape:?}, and {:?} is needed", target.size())));
+        return Err(TrainError::new(format!("its shape is {shape:?}, not {:?}", target.size())));
     }
-    // The bytes are read by C++ as far as the shape says.
+    // C++ reads as many bytes as the shape says.
     let expected = source.shape.iter().product::<usize>() * source.dtype.size();
     if source.bytes.len() != expected {
         let found = source.bytes.len();
-        return Err(TrainError::new(format!("it has {found} bytes, and shape {shape:?} needs {expected}")));
+        return Err(TrainError::new(format!("it has {found} bytes, but shape {shape:?} needs {expected}")));
     }
     let read = Tensor::f_from_data_size(&source.bytes, &shape, kind(source.dtype))?;
     no_grad(|| target.shallow_clone().f_copy_(&read))?;
     Ok(())
 }
 
-/// The shape of a file's tensor as libtorch writes shapes.
+/// The shape of a file's tensor, in libtorch's type.
 pub(crate) fn shape(source: &TensorData) -> Vec<i64> {
     source.shape.iter().map(|&side| side as i64).collect()
 }
@@ -51,7 +53,9 @@ fn dtype(kind: Kind) -> Result<DType, TrainError> {
         Kind::Int => DType::I32,
         Kind::Uint8 => DType::U8,
         Kind::Bool => DType::Bool,
-        other => return Err(TrainError::new(format!("tensors of kind {other:?} are not written to files"))),
+        other => {
+            return Err(TrainError::new(format!("a tensor of kind {other:?} cannot be written to a file")));
+        }
     })
 }
 
@@ -83,17 +87,17 @@ mod tests {
     }
 
     #[test]
-    fn another_shape_and_too_few_bytes_are_refused() {
+    fn wrong_shapes_and_missing_bytes_are_rejected() {
         let mut source = TensorData::from_f32(vec![2], &[1.5, -2.0]);
         let target = Tensor::zeros([3], (Kind::Float, Device::Cpu));
-        assert_eq!(fill(&target, &source).unwrap_err().to_string(), "its shape is [2], and [3] is needed");
+        assert_eq!(fill(&target, &source).unwrap_err().to_string(), "its shape is [2], not [3]");
         source.bytes.pop();
         let target = Tensor::zeros([2], (Kind::Float, Device::Cpu));
-        assert_eq!(fill(&target, &source).unwrap_err().to_string(), "it has 7 bytes, and shape [2] needs 8");
+        assert_eq!(fill(&target, &source).unwrap_err().to_string(), "it has 7 bytes, but shape [2] needs 8");
     }
 
     #[test]
-    fn a_tensor_comes_back_whatever_its_order_in_memory() {
+    fn a_tensor_survives_a_round_trip_in_any_memory_layout() {
         let tensor = Tensor::arange(24, (Kind::Float, Device::Cpu)).reshape([1, 2, 3, 4]);
         tch_train::set_channels_last(&tensor).unwrap();
         let copy = tensor.zeros_like();

@@ -109,7 +109,7 @@ pub struct Step {
     /// Over all ranks, over the last seconds.
     pub images_per_second: f64,
     pub image_size: usize,
-    /// Bytes: resident memory of the rank on CPU, allocated on the device on CUDA.
+    /// Resident memory of the rank on the host, in bytes, on every device; 0 if unknown.
     pub memory: u64,
     /// Targets in the batch.
     pub instances: usize,

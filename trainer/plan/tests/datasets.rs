@@ -106,10 +106,7 @@ fn an_invalid_yaml_is_rejected_with_the_reason() {
         ("train: []\nval: b\nnames: [x]\n", "train is []; it must be a path"),
         ("train: a\nval: b\nnames: []\n", "names is empty"),
         ("train: a\nval: b\nnames: x\n", "names is \"x\"; it must be a list or a table"),
-        (
-            "train: a\nval: b\nnames: {zero: x}\n",
-            "names has the key \"zero\", which is not a class number",
-        ),
+        ("train: a\nval: b\nnames: {zero: x}\n", "names has the key \"zero\", which is not a class number"),
         ("train: a\nval: b\nnames: {0: x, 2: y}\n", "names has class 2 but only 2 names"),
         ("train: a\nval: b\nnames: [[x]]\n", "the name of class 0 is [\"x\"]; it must be text"),
         ("- a\n- b\n", "must be a table with train, val and names, not [\"a\",\"b\"]"),

@@ -190,7 +190,10 @@ fn errors_in_a_yaml_name_the_row() {
         ),
         (("Detect, [nc", "Detect, [20"), "row 20 (Detect): it detects 20 classes, but the data set has 80"),
         (("depth_multiple: 1.0", "depth_multiple: deep"), "depth_multiple is \"deep\"; it must be a number"),
-        (("10,14, 23", "10,14,7, 23"), "the anchors of level 0 are [10,14,7,23,27,37,58]; they must be pairs"),
+        (
+            ("10,14, 23", "10,14,7, 23"),
+            "the anchors of level 0 are [10,14,7,23,27,37,58]; they must be pairs",
+        ),
     ];
     for ((from, to), expected) in cases {
         assert!(TINY.contains(from), "{from}");

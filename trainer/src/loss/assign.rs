@@ -1,7 +1,6 @@
-//! Which cell and anchor of which level learns which target (spec §3). Targets are few and begin
-//! their life on the CPU, so the assignment is plain Rust over slices: it needs no device, waits
-//! for none, and its order is the same everywhere. The order of the results is part of the
-//! specification, because the last one written to a cell sets that cell's objectness.
+//! Which cells and anchors of a level learn which targets (spec §3). Targets are few and start on
+//! the CPU, so the assignment is plain Rust over slices, without waiting for a device. The order of
+//! the results is part of the specification: the last one written to a cell sets its objectness.
 
 /// One labelled object as the loader gives it: index of the image in the batch, class, and the
 /// centre, width and height of its box, normalised to the size of the batch's images.
@@ -10,10 +9,10 @@ pub type Target = [f32; 6];
 /// The width and height of an anchor, in cells of its level.
 pub type AnchorSize = [f32; 2];
 
-/// How far a centre may lie from a neighbour cell that learns the target too, in cells.
+/// A neighbour cell learns the target too if the centre is closer to it than this, in cells.
 const NEIGHBOUR_BIAS: f32 = 0.5;
 
-/// One target, given to one anchor of one cell.
+/// One target, assigned to one anchor of one cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Assignment {
     /// Index of the image in the batch.
@@ -24,8 +23,7 @@ pub struct Assignment {
     pub cell: [i64; 2],
     /// Index of the class.
     pub class: i64,
-    /// The box that the cell shall predict: centre relative to the cell's corner, width and
-    /// height, all in cells.
+    /// The box to predict: centre relative to the cell's corner, width and height, in cells.
     pub bbox: [f32; 4],
     /// The anchor's width and height, in cells.
     pub anchor_size: AnchorSize,
@@ -39,8 +37,8 @@ impl Assignment {
     }
 }
 
-/// The parts of a cell's surroundings, in the order of the results: the cell that holds the
-/// centre, then the neighbours to the left, above, to the right and below.
+/// A cell that may learn a target, in the order of the results: the one with the centre, then its
+/// neighbours.
 #[derive(Debug, Clone, Copy)]
 enum Block {
     Own,
@@ -53,9 +51,9 @@ enum Block {
 impl Block {
     const ALL: [Self; 5] = [Self::Own, Self::Left, Self::Up, Self::Right, Self::Down];
 
-    /// Whether a centre at `centre` cells, on a grid of `size` columns and rows, lies close enough
-    /// to this neighbour, and the neighbour is inside the grid.
-    fn takes(self, centre: [f32; 2], size: [f32; 2]) -> bool {
+    /// Whether `centre`, on a grid of `size` columns and rows, is close enough to this neighbour, and
+    /// the neighbour is inside the grid.
+    fn learns(self, centre: [f32; 2], size: [f32; 2]) -> bool {
         let near = |distance: f32| distance % 1.0 < NEIGHBOUR_BIAS && distance > 1.0;
         match self {
             Self::Own => true,
@@ -66,7 +64,7 @@ impl Block {
         }
     }
 
-    /// What is taken off the centre, in x and y, before it is truncated to a cell.
+    /// What is subtracted from the centre, in x and y, before it is truncated to a cell.
     fn offset(self) -> [f32; 2] {
         match self {
             Self::Own => [0.0, 0.0],
@@ -80,9 +78,8 @@ impl Block {
 
 /// Assigns targets to the cells and anchors of one level with a grid of `[rows, columns]`.
 ///
-/// An anchor takes a target when neither side differs by a factor of `threshold` or more. The
-/// result is ordered by block of neighbours, then by anchor, then by target; a cell and anchor
-/// may occur several times.
+/// An anchor learns a target if both sides differ by a factor below `threshold`. The result is
+/// ordered by kind of cell, then anchor, then target; a cell and anchor may occur several times.
 pub fn assign_level(
     targets: &[Target],
     anchors: &[AnchorSize],
@@ -103,7 +100,7 @@ pub fn assign_level(
     for block in Block::ALL {
         for &(anchor, target) in &matches {
             let (centre, extent) = scaled[target];
-            if !block.takes(centre, size) {
+            if !block.learns(centre, size) {
                 continue;
             }
             let offset = block.offset();
@@ -122,8 +119,8 @@ pub fn assign_level(
     assignments
 }
 
-/// Whether width and height each differ from the anchor's by a factor below `threshold`. A side of
-/// zero differs by an infinite factor.
+/// Whether width and height each differ from the anchor's by a factor below `threshold`. For a side
+/// of zero the factor is infinite.
 fn shapes_agree(extent: [f32; 2], anchor: AnchorSize, threshold: f32) -> bool {
     (0..2).all(|side| {
         let ratio = extent[side] / anchor[side];
@@ -158,13 +155,13 @@ mod tests {
     }
 
     #[test]
-    fn no_neighbour_lies_outside_the_grid() {
+    fn neighbours_outside_the_grid_are_left_out() {
         let corner = assign_level(&[target(0.25, 7.75, 2.0, 2.0)], &[[2.0, 2.0]], GRID, 4.0);
         assert_eq!(cells(&corner), [[7, 0]]);
     }
 
     #[test]
-    fn a_centre_on_the_far_border_falls_into_the_last_cell() {
+    fn a_centre_on_the_far_border_belongs_to_the_last_cell() {
         let edge = assign_level(&[target(8.0, 8.0, 2.0, 2.0)], &[[2.0, 2.0]], GRID, 4.0);
         assert_eq!(cells(&edge), [[7, 7], [7, 7], [7, 7]]);
         assert!(edge.iter().all(|a| a.bbox[..2] == [1.0, 1.0]));
@@ -194,7 +191,7 @@ mod tests {
         assert_eq!(
             order,
             [(3, 0), (5, 0), (3, 1), (5, 1), (2, 0), (4, 0), (2, 1), (4, 1)],
-            "the centre row leaves no neighbours above and below",
+            "in the middle of a row there are no neighbours above and below",
         );
     }
 }

@@ -1,22 +1,22 @@
-//! Binary cross entropy on logits, as objectness and class loss use it: with a weight on positive
-//! targets, and, when gamma is above zero, with focal modulation (spec §4).
+//! Binary cross-entropy on logits, for objectness and class loss: with a weight on positive targets
+//! and, if gamma is above zero, focal modulation (spec §4).
 
 use tch::{Device, Reduction, TchError, Tensor};
 
-/// The share of the focal loss that positive targets keep (spec §4).
+/// The weight α of positive targets in the focal loss (spec §4).
 const FOCAL_ALPHA: f64 = 0.25;
 
-/// Binary cross entropy of logits with targets in [0, 1].
+/// Binary cross-entropy of logits with targets in [0, 1].
 #[derive(Debug)]
 pub(super) struct BinaryCrossEntropy {
-    /// Multiplies the term of positive targets; `None` when it would be 1.
+    /// Multiplies the term of positive targets; `None` if it is 1.
     positive_weight: Option<Tensor>,
-    /// The exponent of the focal modulation; `None` without it.
+    /// The exponent γ of the focal modulation; `None` without it.
     focal_gamma: Option<f64>,
 }
 
 impl BinaryCrossEntropy {
-    /// A loss with the given weight on positive targets, focal when `gamma` is above zero.
+    /// A loss with this weight on positive targets; focal if `gamma` is above zero.
     pub(super) fn new(positive_weight: f64, gamma: f64, device: Device) -> Result<Self, TchError> {
         #[expect(clippy::float_cmp, reason = "exactly 1 is the neutral value of the option")]
         let neutral = positive_weight == 1.0;
@@ -36,7 +36,7 @@ impl BinaryCrossEntropy {
         }
     }
 
-    /// The sum over all elements, each times its `weights` (broadcast to the logits' shape).
+    /// The sum over all elements, each times its weight (broadcast to the logits' shape).
     pub(super) fn weighted_sum(
         &self,
         logits: &Tensor,
@@ -59,7 +59,7 @@ impl BinaryCrossEntropy {
         logits.f_binary_cross_entropy_with_logits(targets, weights, self.positive_weight.as_ref(), reduction)
     }
 
-    /// Element-wise: α-factor t·α + (1−t)(1−α), times (1 − p_t)^γ, times the cross entropy.
+    /// Element-wise: t·α + (1−t)(1−α), times (1 − p_t)^γ, times the cross-entropy.
     fn focal(&self, logits: &Tensor, targets: &Tensor, gamma: f64) -> Result<Tensor, TchError> {
         let loss = self.plain(logits, targets, None, Reduction::None)?;
         let negative = targets.f_neg()?.f_add_scalar(1.0)?;

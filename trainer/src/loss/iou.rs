@@ -1,6 +1,7 @@
-//! Complete IoU of matched boxes: overlap, minus a penalty for the distance of the centres, minus
-//! one for the difference of the aspect ratios (spec §4). It is differentiable in the predicted
-//! box; the weight of the aspect penalty counts as a constant, as in the paper.
+//! Complete IoU (CIoU) of matched boxes: the overlap, minus a penalty for the distance of the
+//! centres, minus one for the difference of the aspect ratios (spec §4). It is differentiable with
+//! respect to the predicted box; the weight of the aspect penalty is treated as a constant, as in
+//! the paper: Zheng et al., "Distance-IoU Loss", 2020, arXiv:1911.08287.
 
 use std::f64::consts::PI;
 
@@ -9,11 +10,11 @@ use tch::{TchError, Tensor};
 /// Keeps divisions by an area or a diagonal of zero finite (spec §4).
 const EPSILON: f64 = 1e-7;
 
-/// Complete IoU of each predicted box with its target. All arguments are (n, 2): centres, and
-/// widths with heights, in one unit. Returns (n) values in (-1, 1].
+/// Complete IoU of each predicted box with its target. All arguments are (n, 2), centres or sizes, in
+/// the same unit. Returns (n) values in (-1, 1].
 ///
 /// # Errors
-/// When a tensor operation fails, as when memory runs out.
+/// When memory runs out.
 pub fn complete_iou(
     centre: &Tensor,
     size: &Tensor,

@@ -1,6 +1,5 @@
-//! The assignments of all levels, laid out for the device: everything that the loss needs goes
-//! over in two tensors, one of integers and one of numbers, so that a step costs two copies that
-//! the host does not wait for, however many levels there are.
+//! The assignments of all levels as two tensors, one of integers and one of floats. A step sends
+//! everything that the loss needs to the device with two copies, for which the host does not wait.
 
 use std::collections::HashMap;
 
@@ -13,16 +12,16 @@ const INTEGER_ROWS: i64 = 5;
 /// Target box (4), anchor (2) and weight in the mean of the level.
 const NUMBER_COLUMNS: usize = 7;
 
-/// The assignments of one level, as ranges of the tensors in [`Matched`].
+/// The assignments of one level, as ranges in the tensors of [`Matched`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LevelRange {
-    /// Where the level's assignments begin.
+    /// The first assignment of the level.
     pub(super) start: i64,
     /// How many assignments the level has.
     pub(super) count: i64,
-    /// Where the level's objectness writes begin, among those of all levels.
+    /// The first objectness write of the level.
     pub(super) write_start: i64,
-    /// How many distinct cells and anchors receive an objectness.
+    /// How many distinct cells and anchors get an objectness.
     pub(super) write_count: i64,
 }
 
@@ -99,16 +98,16 @@ impl Matched {
         self.levels.iter().all(|level| level.count == 0)
     }
 
-    /// The rows of a head (batch, anchor, row, column, values) that a level's assignments name:
-    /// (count, values).
+    /// The rows of a head (batch, anchor, row, column, values) at a level's assignments: (count,
+    /// values).
     pub(super) fn gather(&self, head: &Tensor, level: LevelRange) -> Result<Tensor, TchError> {
         let part = self.integers.f_narrow(1, level.start, level.count)?;
         let indices = (0..4).map(|row| part.f_select(0, row).map(Some)).collect::<Result<Vec<_>, _>>()?;
         head.f_index(&indices)
     }
 
-    /// Writes the `values` (n) of the assignments into a level's (batch, anchor, row, column)
-    /// array; where several name the same element, the last one stays.
+    /// Writes the `values` (n) of the assignments into a level's (batch, anchor, row, column) array. Of
+    /// several for the same element, the last one counts.
     pub(super) fn write(
         &self,
         array: &mut Tensor,
@@ -142,8 +141,8 @@ impl Matched {
         self.numbers.f_narrow(1, 4, 2)
     }
 
-    /// One over the number of assignments of the own level: (n, 1). A sum with these weights is
-    /// the sum of the levels' means.
+    /// One over the number of assignments of the level: (n, 1). A sum with these weights is the sum of
+    /// the levels' means.
     pub(super) fn weights(&self) -> Result<Tensor, TchError> {
         self.numbers.f_narrow(1, 6, 1)
     }
@@ -165,8 +164,8 @@ fn last_writes(positions: &[i64]) -> Vec<(usize, i64)> {
     positions.iter().copied().enumerate().filter(|(row, at)| last[at] == *row).collect()
 }
 
-/// Copies a CPU tensor to the device. Towards a GPU it goes through page-locked memory, since only
-/// then does the copy run without the host waiting for the work queued before it.
+/// Copies a CPU tensor to the device. To a GPU it goes through page-locked memory; otherwise the host
+/// would wait for all queued work.
 fn send(tensor: &Tensor, device: Device) -> Result<Tensor, TchError> {
     if device.is_cuda() {
         tensor.f_pin_memory(device)?.f_to_device_(device, tensor.kind(), true, false)
@@ -180,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_last_write_to_a_position_is_kept() {
+    fn only_the_last_write_to_a_position_counts() {
         assert_eq!(last_writes(&[7, 3, 7, 1, 3]), [(2, 7), (3, 1), (4, 3)]);
         assert!(last_writes(&[]).is_empty());
     }

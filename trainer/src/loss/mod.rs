@@ -1,7 +1,7 @@
-//! The detection loss (spec §3–4): how far the raw heads of a batch are from its targets, in box,
-//! objectness and class. Targets are assigned on the CPU, matched predictions of all levels are
-//! gathered into one tensor, and box and class losses are computed on that, so a step launches
-//! few kernels and the host never waits for the device.
+//! The detection loss (spec §3–4): box, objectness and class loss of the raw heads of a batch.
+//! Targets are assigned on the CPU; the matched predictions of all levels are gathered into one
+//! tensor, on which box and class loss are computed. A step therefore launches few kernels, and the
+//! host never waits for the device.
 
 pub mod assign;
 mod classification;
@@ -20,7 +20,7 @@ use assign::AnchorSize;
 use classification::BinaryCrossEntropy;
 use matched::Matched;
 
-/// Weight of each level's objectness, from the finest level on, for models of three levels.
+/// Weight of each level's objectness loss, finest level first, for models with three levels.
 const BALANCE_3: [f64; 3] = [4.0, 1.0, 0.4];
 /// The same for models with any other number of levels (spec §4).
 const BALANCE: [f64; 5] = [4.0, 1.0, 0.25, 0.06, 0.02];
@@ -38,23 +38,22 @@ pub struct DetectionLoss {
     class: BinaryCrossEntropy,
 }
 
-/// What a batch costs.
+/// The loss of a batch.
 #[derive(Debug)]
 pub struct LossOutput {
-    /// The sum of the three parts times the number of images, a scalar to call backward on.
+    /// The sum of the three parts times the number of images: a scalar to call backward on.
     pub total: Tensor,
-    /// Box, objectness and class loss, after their gains and not multiplied by the number of
-    /// images: (3), without gradient.
+    /// Box, objectness and class loss after their gains, not multiplied by the number of images: (3),
+    /// without gradient.
     pub items: Tensor,
 }
 
 impl DetectionLoss {
     /// The loss of a model with these anchors, (levels, anchors, 2) in cells of their level, and
-    /// this many classes; heads will come on `device`.
+    /// this many classes. Heads must be on `device`.
     ///
     /// # Errors
-    /// When the anchors have another shape, or there are more levels than the five for which
-    /// weights are known.
+    /// When the anchors have another shape, or there are more than five levels.
     pub fn new(
         anchors: &Tensor,
         classes: usize,
@@ -67,7 +66,7 @@ impl DetectionLoss {
         };
         if levels as usize > BALANCE.len() {
             return Err(TrainError::new(format!(
-                "the model has {levels} detection levels; the loss knows weights for at most {}",
+                "the model has {levels} detection levels, but the loss supports at most {}",
                 BALANCE.len()
             )));
         }
@@ -136,7 +135,7 @@ impl DetectionLoss {
         let levels = self.anchors.len();
         if shapes.len() != levels || !shapes.iter().zip(&self.anchors).all(|(s, a)| fits(s, a)) {
             return Err(TrainError::new(format!(
-                "heads of shapes {shapes:?} do not fit a loss of {levels} levels, {} anchors a level and {} classes",
+                "heads of shapes {shapes:?} do not fit a loss with {levels} levels, {} anchors per level and {} classes",
                 self.anchors.first().map_or(0, Vec::len),
                 self.classes,
             )));
@@ -144,8 +143,8 @@ impl DetectionLoss {
         Ok((shapes[0][0], shapes.iter().map(|shape| [shape[2], shape[3]]).collect()))
     }
 
-    /// A wrong index would read out of bounds on a GPU, which ends the process; so it is refused
-    /// here.
+    /// Invariant: every index that reaches the device is checked here. A wrong one would read out of
+    /// bounds on a GPU, which ends the process.
     fn check_targets(&self, targets: &[Target], batch: i64) -> Result<(), TrainError> {
         for target in targets {
             let (image, class) = (target[0], target[1]);
@@ -166,16 +165,16 @@ impl DetectionLoss {
 
     /// Mean over the classes, then over each level's assignments, summed over the levels.
     fn class_loss(&self, predictions: &Tensor, matched: &Matched) -> Result<Tensor, TrainError> {
-        let smoothing = self.settings.label_smoothing;
+        let (positive, negative) = self.settings.class_targets();
         let logits = predictions.f_narrow(1, BOX_COLUMNS, self.classes)?;
-        let mut targets = logits.f_detach()?.f_full_like(0.5 * smoothing)?;
-        let _ = targets.f_scatter_value_(1, &matched.classes()?, 1.0 - 0.5 * smoothing)?;
+        let mut targets = logits.f_detach()?.f_full_like(negative)?;
+        let _ = targets.f_scatter_value_(1, &matched.classes()?, positive)?;
         let weights = matched.weights()?.f_div_scalar(self.classes)?;
         Ok(self.class.weighted_sum(&logits, &targets, &weights)?)
     }
 
-    /// Mean over all cells and anchors of a level, weighted by level. A matched one shall predict
-    /// its overlap with the target, every other one zero.
+    /// Mean over all cells and anchors of a level, weighted by level. The target of a matched one is
+    /// its overlap with the labelled box, that of every other one zero.
     fn objectness_loss(
         &self,
         heads: &[Tensor],
@@ -199,8 +198,8 @@ impl DetectionLoss {
     }
 }
 
-/// The matched predictions of all levels in one tensor, (n, 5 + classes). They are widened to 32
-/// bits, since a mean over half-precision losses would lose digits.
+/// The matched predictions of all levels in one tensor, (n, 5 + classes), widened to 32 bits because
+/// a mean in half precision would lose digits.
 fn gather(heads: &[Tensor], matched: &Matched) -> Result<Tensor, TrainError> {
     let mut parts = Vec::with_capacity(heads.len());
     for (head, &level) in heads.iter().zip(matched.levels()) {

@@ -1,5 +1,4 @@
-//! The constants of the loss, with the gains scaled to the model and the image size as training
-//! does at its start (spec §4).
+//! The constants of the loss. Training scales the gains to the model and the image size (spec §4).
 
 use yolo_plan::hyp::HyperParameters;
 use yolo_plan::schedule::scale_gains;
@@ -17,17 +16,17 @@ pub struct LossSettings {
     pub objectness_positive_weight: f64,
     /// Weight of positive targets in the class loss (`cls_pw`).
     pub class_positive_weight: f64,
-    /// How far class targets stay from 0 and 1, 0 for hard targets.
+    /// Label-smoothing epsilon; 0 for hard targets.
     pub label_smoothing: f64,
-    /// Exponent of the focal loss, 0 for none.
+    /// Exponent of the focal loss; 0 for none.
     pub focal_gamma: f64,
-    /// The factor at which an anchor is too large or too small for a target.
+    /// The factor from which on an anchor is too large or too small for a target.
     pub anchor_threshold: f64,
 }
 
 impl LossSettings {
-    /// The settings of a run: gains are scaled to the number of levels and classes and to the
-    /// image size in pixels; everything else is taken as it is (spec §4).
+    /// The settings of a run: the gains are scaled to the number of levels and classes and to the
+    /// image size in pixels (spec §4).
     pub fn scaled(
         hyp: &HyperParameters,
         levels: usize,
@@ -46,6 +45,27 @@ impl LossSettings {
             label_smoothing,
             focal_gamma: hyp.fl_gamma,
             anchor_threshold: hyp.anchor_t,
+        }
+    }
+    /// The class targets of a match and of all other classes, after label smoothing (spec §4).
+    pub(super) fn class_targets(&self) -> (f64, f64) {
+        (1.0 - 0.5 * self.label_smoothing, 0.5 * self.label_smoothing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn smoothed_targets_equal_those_of_yolov5() {
+        // `smooth_bce` of `h_schedules.json`.
+        for (label_smoothing, expected) in [(0.0, (1.0, 0.0)), (0.1, (0.95, 0.05)), (0.2, (0.9, 0.1))] {
+            let hyp = HyperParameters::load("scratch-low").unwrap();
+            let (positive, negative) =
+                LossSettings::scaled(&hyp, 3, 80, 640, label_smoothing).class_targets();
+            assert!((positive - expected.0).abs() < 1e-12, "{positive}");
+            assert!((negative - expected.1).abs() < 1e-12, "{negative}");
         }
     }
 }

@@ -1,12 +1,12 @@
-//! What every module is to the model: a function of one tensor. How large its outputs are and what
-//! it costs is known to the description that it was built from (`yolo_plan::model`).
+//! [`Block`], which most modules of a model implement: a function of one tensor. Output sizes and
+//! costs are computed on the description instead (`yolo_plan::model`).
 
 use tch::Tensor;
 use tch_distributed::ProcessGroup;
 
 use crate::error::TrainError;
 
-/// How one pass treats batch normalisation.
+/// How a forward pass treats batch normalisation.
 pub(super) struct Pass<'a> {
     /// Use and record the statistics of the batch.
     pub(super) training: bool,
@@ -14,7 +14,7 @@ pub(super) struct Pass<'a> {
     pub(super) momentum: f64,
     /// Added to the variance.
     pub(super) eps: f64,
-    /// The ranks whose batches are normalised together.
+    /// The ranks whose images are normalised together; `None` for this rank alone.
     pub(super) sync: Option<&'a ProcessGroup>,
 }
 
@@ -24,7 +24,7 @@ pub(super) trait Block {
     fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TrainError>;
 }
 
-/// Blocks one after the other.
+/// Blocks in sequence.
 pub(super) struct Sequential(pub(super) Vec<Box<dyn Block>>);
 
 impl Block for Sequential {

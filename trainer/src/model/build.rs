@@ -1,7 +1,7 @@
-//! Creates the tensors of a model, one module after the other. A [`Builder`] knows where tensors come
-//! from (fresh random ones, a copy of another model, or that model with every batch normalisation
-//! folded into its convolution), so a module describes its tensors once and training, EMA copies
-//! and fused inference models all come out of the same code.
+//! Creates the tensors of a model, module by module. A [`Builder`] decides where they come from: new
+//! random ones, copies of another model's, or that model's with every batch normalisation folded
+//! into its convolution. So each module describes its tensors once, for training, for the moving
+//! average and for fused inference.
 
 use tch::{Device, Kind, Tensor};
 
@@ -14,11 +14,11 @@ pub(super) const NORM_EPS: f64 = 1e-3;
 /// Where tensors come from.
 #[derive(Clone, Copy)]
 pub(super) enum Source<'a> {
-    /// Random, as the framework initialises (spec §2).
+    /// Random, with torch's initialisation (spec §2).
     Fresh,
     /// A copy of a model of the same structure.
     Copy(&'a State),
-    /// A model whose batch normalisations shall be folded into its convolutions.
+    /// A model whose batch normalisations are folded into its convolutions.
     Fuse(&'a State),
 }
 
@@ -32,17 +32,17 @@ pub(super) struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// `fused` says whether convolutions carry a bias instead of a normalisation.
+    /// With `fused`, convolutions have a bias instead of a normalisation.
     pub(super) fn new(source: Source<'a>, fused: bool, device: Device) -> Self {
         Self { source, fused, device, prefix: String::new(), state: State::default() }
     }
 
-    /// All that was registered.
+    /// The registered tensors.
     pub(super) fn finish(self) -> State {
         self.state
     }
 
-    /// Whether convolutions carry a bias instead of a normalisation.
+    /// Whether convolutions have a bias instead of a normalisation.
     pub(super) fn is_fused(&self) -> bool {
         self.fused
     }
@@ -60,7 +60,7 @@ impl<'a> Builder<'a> {
         built
     }
 
-    /// A parameter drawn from U(±1/√fan_in), the framework's default for convolutions and linear layers.
+    /// A parameter drawn from U(±1/√fan_in), torch's default for convolutions and linear layers.
     pub(super) fn uniform(
         &mut self,
         name: &str,
@@ -68,7 +68,7 @@ impl<'a> Builder<'a> {
         fan_in: usize,
         role: Role,
     ) -> Result<Tensor, TrainError> {
-        // The steps of the framework, so that the same seed gives the same bits: gain √(1/3), std, then bound.
+        // The steps of torch, so that the same seed gives the same bits: gain √(1/3), std, then bound.
         let std = (1.0f64 / 3.0).sqrt() / (fan_in.max(1) as f64).sqrt();
         let bound =
             if role == Role::Bias { 1.0 / (fan_in.max(1) as f64).sqrt() } else { 3.0f64.sqrt() * std };
@@ -84,13 +84,13 @@ impl<'a> Builder<'a> {
         role: Role,
     ) -> Result<Tensor, TrainError> {
         self.take(name, shape, role, |shape| {
-            // Drawn on the CPU whatever the device is: one seed, one model.
+            // Drawn on the CPU for every device, so that a seed always gives the same model.
             let mut tensor = Tensor::f_empty(shape, (Kind::Float, Device::Cpu))?;
             Ok(tensor.f_uniform_(-bound, bound)?)
         })
     }
 
-    /// A tensor that starts with one value everywhere.
+    /// A tensor filled with one value.
     pub(super) fn filled(
         &mut self,
         name: &str,
@@ -101,14 +101,14 @@ impl<'a> Builder<'a> {
         self.take(name, shape, role, |shape| Ok(Tensor::f_full(shape, value, (Kind::Float, Device::Cpu))?))
     }
 
-    /// An integer buffer of no dimension.
+    /// A scalar integer buffer.
     pub(super) fn counter(&mut self, name: &str, value: i64) -> Result<Tensor, TrainError> {
         self.take(name, &[], Role::Buffer, |shape| {
             Ok(Tensor::f_full(shape, value, (Kind::Int64, Device::Cpu))?)
         })
     }
 
-    /// A buffer with given values, for the anchors of Detect.
+    /// A buffer with these values, for the anchors of Detect.
     pub(super) fn values(
         &mut self,
         name: &str,
@@ -118,7 +118,7 @@ impl<'a> Builder<'a> {
         self.take(name, shape, Role::Buffer, |shape| Ok(Tensor::f_from_slice(values)?.f_reshape(shape)?))
     }
 
-    /// Weight and bias of a convolution that has absorbed its batch normalisation `bn` (spec §2).
+    /// Weight and bias of a convolution with its batch normalisation `bn` folded in (spec §2).
     pub(super) fn folded(&mut self, shape: &[usize]) -> Result<(Tensor, Tensor), TrainError> {
         let (weight, bias) = match self.source {
             Source::Fuse(state) => {
@@ -130,7 +130,9 @@ impl<'a> Builder<'a> {
                 (weight, bias)
             }
             Source::Copy(state) => (self.find(state, "conv.weight")?, self.find(state, "conv.bias")?),
-            Source::Fresh => return Err(TrainError::new("a fused model is built from another model only")),
+            Source::Fresh => {
+                return Err(TrainError::new("a fused model can only be built from another model"));
+            }
         };
         let weight = self.put("conv.weight", shape, Role::Weight, weight)?;
         let bias = self.put("conv.bias", &shape[..1], Role::Bias, bias)?;
@@ -167,7 +169,7 @@ impl<'a> Builder<'a> {
         let name = format!("{}{name}", self.prefix);
         if !tensor.size().iter().copied().eq(shape.iter().map(|&side| side as i64)) {
             return Err(TrainError::new(format!(
-                "tensor {name} has the shape {:?}, the module needs {shape:?}",
+                "tensor {name} has the shape {:?}, but the module needs {shape:?}",
                 tensor.size()
             )));
         }
@@ -181,7 +183,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The tensor with its memory in the order N, H, W, C, in which convolutions need no reordering.
+/// The tensor in channels-last memory (N, H, W, C), in which convolutions need no reordering.
 pub(super) fn channels_last(tensor: &Tensor) -> Result<Tensor, TrainError> {
     Ok(tensor.f_permute([0, 2, 3, 1])?.f_contiguous()?.f_permute([0, 3, 1, 2])?)
 }

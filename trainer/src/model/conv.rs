@@ -1,4 +1,4 @@
-//! Convolution, batch normalisation and activation, and the `Conv` that joins them (spec §2).
+//! Convolution, batch normalisation, activation, and `Conv`, which combines them (spec §2).
 
 use tch::{Kind, Tensor};
 use tch_distributed::{RunningStats, sync_batch_norm};
@@ -17,7 +17,7 @@ pub(super) struct Conv2d {
 }
 
 impl Conv2d {
-    /// Registers `weight` and, if asked, `bias`; the activation of `spec` is not applied here.
+    /// Registers `weight` and, if asked, `bias`. Does not apply the activation of `spec`.
     pub(super) fn new(b: &mut Builder<'_>, spec: ConvSpec, with_bias: bool) -> Result<Self, TrainError> {
         let [kh, kw] = spec.k;
         let fan_in = spec.c1 / spec.g * kh * kw;
@@ -54,7 +54,7 @@ impl Block for Conv2d {
     }
 }
 
-/// Normalisation by the statistics of the batch, or by the recorded ones.
+/// Normalisation by the statistics of the batch, or by the running ones.
 pub(super) struct BatchNorm2d {
     weight: Tensor,
     bias: Tensor,
@@ -66,7 +66,7 @@ pub(super) struct BatchNorm2d {
 impl BatchNorm2d {
     pub(super) fn new(b: &mut Builder<'_>, channels: usize) -> Result<Self, TrainError> {
         let c = [channels];
-        // Mean 0, variance 0.9 and one batch are what one pass of zeros leaves behind (spec §2).
+        // Mean 0, variance 0.9 and one batch: the result of a pass on zeros (spec §2).
         Ok(Self {
             weight: b.filled("weight", &c, 1.0, Role::NormWeight)?,
             bias: b.filled("bias", &c, 0.0, Role::Bias)?,
@@ -94,16 +94,14 @@ impl Block for BatchNorm2d {
     }
 }
 
-/// Applies an activation to a tensor that nobody else holds.
-///
-/// SiLU needs its input for the gradient, so in place it would have to copy it: only without
-/// gradients does working in place save anything.
+/// Applies an activation to a tensor that nothing else holds. SiLU needs its input for the gradient,
+/// so it runs in place only without gradients.
 pub(super) fn activate(mut x: Tensor, activation: Activation) -> Result<Tensor, TrainError> {
     Ok(match activation {
         Activation::Silu if !x.requires_grad() => x.f_silu_()?,
         Activation::Silu => x.f_silu()?,
         Activation::Relu => x.f_relu()?,
-        // `max(x, 0) + slope·min(x, 0)`: the binding's own leaky ReLU knows the slope 0.01 only.
+        // `max(x, 0) + slope·min(x, 0)`: tch's leaky ReLU has the fixed slope 0.01.
         Activation::LeakyRelu(slope) => x.f_relu()?.f_add(&x.f_clamp_max(0.0)?.f_mul_scalar(slope)?)?,
         Activation::Hardswish => x.f_hardswish()?,
         Activation::Mish => x.f_mish()?,
@@ -111,7 +109,8 @@ pub(super) fn activate(mut x: Tensor, activation: Activation) -> Result<Tensor, 
     })
 }
 
-/// `Conv`: convolution without bias, batch normalisation, activation. Fused: convolution with bias, activation.
+/// `Conv`: convolution without bias, batch normalisation, activation. Fused: convolution with bias,
+/// activation.
 pub(super) struct Conv {
     conv: Conv2d,
     norm: Option<BatchNorm2d>,
@@ -163,7 +162,7 @@ impl ConvTranspose2d {
         [padding, output_padding]: [usize; 2],
         groups: usize,
     ) -> Result<Self, TrainError> {
-        // The framework takes the second dimension of the weight for the fan, here the outputs a group.
+        // torch computes the fan-in from the second dimension of the weight: here, outputs per group.
         let fan_in = c2 / groups * k * k;
         Ok(Self {
             weight: b.uniform("weight", &[c1, c2 / groups, k, k], fan_in, Role::Weight)?,
@@ -184,7 +183,7 @@ impl Block for ConvTranspose2d {
     }
 }
 
-/// True when a tensor is of a floating kind.
+/// Whether a tensor is of a floating-point kind.
 pub(super) fn is_floating(tensor: &Tensor) -> bool {
     matches!(tensor.f_kind(), Ok(Kind::Float | Kind::Double | Kind::Half | Kind::BFloat16))
 }

@@ -1,5 +1,5 @@
-//! The bottlenecks and the cross-stage-partial family: `Bottleneck`, `CrossConv`, `C3`, `C3x`, `C3Ghost`,
-//! `C3SPP`, `C3TR` and `BottleneckCSP` (spec §2). All `C3…` differ only in the branch `m`.
+//! Bottlenecks and the cross-stage-partial family: `Bottleneck`, `CrossConv`, `C3`, `C3x`, `C3Ghost`,
+//! `C3SPP`, `C3TR` and `BottleneckCSP` (spec §2). The `C3` modules differ only in the branch `m`.
 
 use tch::Tensor;
 use yolo_plan::model::{Activation, ConvSpec, CspSpec};
@@ -12,12 +12,12 @@ use super::pool::Spp;
 use super::transformer::TransformerBlock;
 use crate::error::TrainError;
 
-/// Two convolutions and, if the channels agree, the input added.
+/// Two convolutions, plus the input if the channels agree.
 pub(super) struct Bottleneck {
     cv1: Conv,
     cv2: Conv,
     adds: bool,
-    /// ReLU keeps its output for the gradient: it must not be changed in place.
+    /// False after a ReLU, which keeps its output for the gradient.
     in_place: bool,
 }
 
@@ -149,7 +149,7 @@ impl Block for BottleneckCsp {
     fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TrainError> {
         let deep = self.m.forward(&self.cv1.forward(x, pass)?, pass)?;
         let joined = Tensor::f_cat(&[self.cv3.forward(&deep, pass)?, self.cv2.forward(x, pass)?], 1)?;
-        // This activation is the module's own SiLU, whatever the yaml asks of `Conv`.
+        // This activation is always SiLU; the yaml's applies to `Conv` only.
         let joined = activate(self.bn.forward(&joined, pass)?, Activation::Silu)?;
         self.cv4.forward(&joined, pass)
     }
@@ -160,7 +160,7 @@ fn hidden(spec: &CspSpec) -> usize {
     (spec.c2 as f64 * spec.e) as usize
 }
 
-/// The bottleneck inside a CSP module: hidden channels throughout.
+/// The bottleneck inside a CSP module, with hidden channels throughout.
 fn inner(spec: &CspSpec) -> CspSpec {
     let c = hidden(spec);
     CspSpec { c1: c, c2: c, n: 1, e: 1.0, ..spec.clone() }

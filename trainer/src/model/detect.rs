@@ -1,5 +1,5 @@
-//! The head: one 1×1 convolution a level, anchors in grid units, and the decoding of its outputs into
-//! boxes in pixels of the network's input (spec §2).
+//! The head: one 1×1 convolution per level, anchors in cells, and the decoding of its outputs into
+//! boxes in pixels of the network input (spec §2).
 
 use tch::{Device, Kind, Tensor, no_grad};
 
@@ -8,7 +8,7 @@ use super::build::Builder;
 use super::conv::Conv2d;
 use crate::error::TrainError;
 
-/// Image size for which the objectness prior is about 8 objects (spec §2).
+/// Image size for which the objectness prior is 8 objects per image (spec §2).
 const PRIOR_SIZE: f64 = 640.0;
 
 pub(super) struct Detect {
@@ -20,7 +20,7 @@ pub(super) struct Detect {
 }
 
 impl Detect {
-    /// `anchors` are in pixels, a list a level; `strides` those of the levels.
+    /// `anchors` are in pixels, one list per level; `strides` are those of the levels.
     pub(super) fn new(
         b: &mut Builder<'_>,
         nc: usize,
@@ -31,12 +31,12 @@ impl Detect {
         let na = anchors.first().map_or(0, Vec::len);
         if na == 0 || anchors.len() != channels.len() || anchors.iter().any(|level| level.len() != na) {
             return Err(TrainError::new(format!(
-                "Detect has {} inputs and anchors for {} levels, {:?} on each",
+                "Detect has {} inputs, but anchors for {} levels with {:?} anchors",
                 channels.len(),
                 anchors.len(),
                 anchors.iter().map(Vec::len).collect::<Vec<_>>()
             ))
-            .with_hint("give every input of Detect one row of `anchors`, all of the same length"));
+            .with_hint("give each input of Detect one row of `anchors`, all of the same length"));
         }
         let grid: Vec<f32> = in_stride_order(anchors, strides)
             .iter()
@@ -55,7 +55,7 @@ impl Detect {
         Ok(Self { convs, anchors, strides: strides.to_vec(), nc, na })
     }
 
-    /// Adds the priors to the biases: 8 objects an image of 640 pixels, classes equally likely.
+    /// Adds the priors to the biases: 8 objects per image of 640 pixels, all classes equally likely.
     pub(super) fn add_priors(&self) -> Result<(), TrainError> {
         let class = (0.6 / (self.nc as f64 - 0.99999)).ln();
         for (conv, stride) in self.convs.iter().zip(&self.strides) {
@@ -71,7 +71,7 @@ impl Detect {
         Ok(())
     }
 
-    /// (levels, anchors, 2) in grid units.
+    /// (levels, anchors, 2) in cells.
     pub(super) fn anchors(&self) -> &Tensor {
         &self.anchors
     }
@@ -80,7 +80,7 @@ impl Detect {
         &self.strides
     }
 
-    /// Raw outputs, (B, na, ny, nx, nc + 5) a level.
+    /// Raw outputs, (B, na, ny, nx, nc + 5) per level.
     pub(super) fn forward(&self, inputs: &[Tensor], pass: &Pass<'_>) -> Result<Vec<Tensor>, TrainError> {
         let outputs = (self.nc + 5) as i64;
         let level = |(conv, x): (&Conv2d, &Tensor)| -> Result<Tensor, TrainError> {
@@ -118,7 +118,7 @@ fn cells(nx: i64, ny: i64, kind: Kind, device: Device) -> Result<Tensor, TrainEr
     Ok(Tensor::f_stack(&[x, y], 2)?.f_sub_scalar(0.5)?.f_view([1, 1, ny, nx, 2])?)
 }
 
-/// Anchors grow with the stride; levels given the other way round are turned (spec §2).
+/// Anchors grow with the stride; levels in the opposite order are reversed (spec §2).
 fn in_stride_order(anchors: &[Vec<[f64; 2]>], strides: &[f64]) -> Vec<Vec<[f64; 2]>> {
     let area = |level: &[[f64; 2]]| level.iter().map(|[w, h]| w * h).sum::<f64>();
     let mut levels = anchors.to_vec();
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn anchors_given_largest_first_are_turned() {
+    fn anchors_given_largest_first_are_reversed() {
         let small = vec![[10.0, 13.0]];
         let large = vec![[116.0, 90.0]];
         let right = vec![small.clone(), large.clone()];

@@ -1,4 +1,4 @@
-//! The ghost family, which makes half of its channels by a cheap depth-wise convolution (spec §2).
+//! The ghost family, which computes half of its channels by a cheap depth-wise convolution (spec §2).
 
 use tch::Tensor;
 use yolo_plan::model::{Activation, ConvSpec};
@@ -15,7 +15,7 @@ pub(super) struct GhostConv {
 }
 
 impl GhostConv {
-    /// `spec` is that of the whole: its `c2` is split in two.
+    /// `spec` is that of the whole module: each half computes half of `c2`.
     pub(super) fn new(b: &mut Builder<'_>, spec: ConvSpec) -> Result<Self, TrainError> {
         let half = spec.c2 / 2;
         Ok(Self {
@@ -33,7 +33,7 @@ impl Block for GhostConv {
     }
 }
 
-/// Two ghost convolutions, a depth-wise one between them at stride 2, and a shortcut.
+/// Two ghost convolutions, with a depth-wise one in between at stride 2, and a shortcut.
 pub(super) struct GhostBottleneck {
     conv: Sequential,
     shortcut: Option<Sequential>,
@@ -80,7 +80,7 @@ impl Block for GhostBottleneck {
     }
 }
 
-/// Hands its input on; it is counted as a layer.
+/// Returns its input; it counts as a layer.
 struct Identity;
 
 impl Block for Identity {

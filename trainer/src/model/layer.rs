@@ -1,5 +1,5 @@
-//! One row of the model's description, built: the module it names, as often as it is repeated, and
-//! the layers whose outputs it reads.
+//! One row of the model's description, built: its module, as often as it is repeated, and the layers
+//! whose outputs it reads.
 
 use tch::Tensor;
 use yolo_plan::model::{CspSpec, Layer as LayerSpec, ModelSpec, Module, gcd};
@@ -28,7 +28,7 @@ pub(super) struct Layer {
 }
 
 impl Layer {
-    /// `strides` are those of the levels of Detect.
+    /// `strides` are those of the detection levels.
     pub(super) fn new(
         b: &mut Builder<'_>,
         spec: &LayerSpec,
@@ -51,13 +51,13 @@ impl Layer {
         Ok(Self { from: spec.from.clone(), body })
     }
 
-    /// The output of any layer but Detect, whose outputs are several.
+    /// The output of any layer but Detect, which has several.
     pub(super) fn forward(&self, inputs: &[Tensor], pass: &Pass<'_>) -> Result<Tensor, TrainError> {
         match (&self.body, inputs) {
             (Body::Blocks(blocks), [x]) => blocks.forward(x, pass),
             (Body::Concat(dim), inputs) => Ok(Tensor::f_cat(inputs, *dim)?),
             (_, inputs) => {
-                Err(TrainError::new(format!("the module takes one input and is given {}", inputs.len())))
+                Err(TrainError::new(format!("the module takes one input but gets {}", inputs.len())))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Spatial pyramid pooling, `SPP` and `SPPF`, and the plain max-pool under them (spec §2).
+//! Spatial pyramid pooling, `SPP` and `SPPF`, and the max-pooling that they use (spec §2).
 
 use tch::Tensor;
 use yolo_plan::model::Activation;
@@ -8,7 +8,7 @@ use super::build::Builder;
 use super::conv::{Conv, square};
 use crate::error::TrainError;
 
-/// Max-pooling; the padding counts as minus infinity.
+/// Max-pooling; padding is minus infinity.
 pub(super) struct MaxPool2d {
     pub(super) k: usize,
     pub(super) s: usize,
@@ -16,7 +16,7 @@ pub(super) struct MaxPool2d {
 }
 
 impl MaxPool2d {
-    /// A pool that keeps the size.
+    /// Pooling that keeps the size.
     fn same(k: usize) -> Self {
         Self { k, s: 1, p: k / 2 }
     }
@@ -29,7 +29,7 @@ impl Block for MaxPool2d {
     }
 }
 
-/// Pools of several sizes side by side.
+/// Pooling with several sizes in parallel.
 pub(super) struct Spp {
     cv1: Conv,
     cv2: Conv,
@@ -63,7 +63,7 @@ impl Block for Spp {
     }
 }
 
-/// One pool three times: the same fields of view as `SPP` with 5, 9, 13, cheaper.
+/// The same pooling three times: the receptive fields of `SPP` with 5, 9, 13, but cheaper.
 pub(super) struct Sppf {
     cv1: Conv,
     cv2: Conv,

@@ -1,5 +1,5 @@
-//! Modules that move pixels and have few tensors or none: `Focus`, `Contract`, `Expand`, `Upsample`, `ZeroPad2d`
-//! and the mixed convolution (spec §2).
+//! Modules that move pixels and have few tensors or none: `Focus`, `Contract`, `Expand`, `Upsample`,
+//! `ZeroPad2d`, and the mixed convolution `MixConv2d` (spec §2).
 
 use tch::Tensor;
 use yolo_plan::model::{Activation, ConvSpec, gcd, mixed_shares};
@@ -9,13 +9,13 @@ use super::build::Builder;
 use super::conv::{BatchNorm2d, Conv, Conv2d, activate, square};
 use crate::error::TrainError;
 
-/// The four pixel phases side by side, then a convolution.
+/// The four pixel phases as channels, then a convolution.
 pub(super) struct Focus {
     conv: Conv,
 }
 
 impl Focus {
-    /// `spec.c1` counts the channels of the input; the convolution sees four times as many.
+    /// `spec.c1` is the number of input channels; the convolution gets four times as many.
     pub(super) fn new(b: &mut Builder<'_>, spec: ConvSpec) -> Result<Self, TrainError> {
         Ok(Self { conv: b.scope("conv", |b| Conv::new(b, ConvSpec { c1: 4 * spec.c1, ..spec }))? })
     }
@@ -29,7 +29,7 @@ impl Block for Focus {
     }
 }
 
-/// Space to depth: `gain`² times the channels.
+/// Space to depth, with `gain`² times the channels.
 pub(super) struct Contract {
     pub(super) gain: usize,
 }
@@ -43,7 +43,7 @@ impl Block for Contract {
     }
 }
 
-/// Depth to space: the channels divided by `gain`².
+/// Depth to space, with the channels divided by `gain`².
 pub(super) struct Expand {
     pub(super) gain: usize,
 }
@@ -57,7 +57,7 @@ impl Block for Expand {
     }
 }
 
-/// How a picture grows.
+/// The interpolation of [`Upsample`].
 #[derive(Clone, Copy)]
 enum Interpolation {
     Nearest,
@@ -78,10 +78,8 @@ impl Upsample {
             "bilinear" => Interpolation::Bilinear,
             "bicubic" => Interpolation::Bicubic,
             other => {
-                return Err(TrainError::new(format!(
-                    "nn.Upsample has the mode `{other}`, which does not exist"
-                ))
-                .with_hint("use nearest, bilinear or bicubic"));
+                return Err(TrainError::new(format!("nn.Upsample has the unknown mode `{other}`"))
+                    .with_hint("use nearest, bilinear or bicubic"));
             }
         };
         Ok(Self { scale, mode })
@@ -105,7 +103,7 @@ impl Block for Upsample {
     }
 }
 
-/// Zeros around the picture: left, right, top, bottom; negative numbers crop.
+/// Pads with zeros at the left, right, top and bottom; negative numbers crop.
 pub(super) struct ZeroPad2d {
     pub(super) pad: [i64; 4],
 }
@@ -116,7 +114,7 @@ impl Block for ZeroPad2d {
     }
 }
 
-/// Convolutions of several kernel sizes side by side, then one normalisation and SiLU.
+/// Convolutions with several kernel sizes in parallel, then normalisation and SiLU.
 pub(super) struct MixConv2d {
     convs: Vec<Conv2d>,
     bn: BatchNorm2d,

@@ -1,6 +1,6 @@
-//! All tensors of a model in the order in which its modules register them, named exactly as in
-//! YOLOv5's `state_dict` (spec §2). The order is the order of checkpoints, of the optimizer's
-//! parameters and of random draws, so nothing else in the trainer decides it.
+//! All tensors of a model in the order in which its modules register them, with the names of
+//! YOLOv5's `state_dict` (spec §2). Checkpoints, the optimizer's parameters and random draws all
+//! follow this order.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,10 @@ use torch_checkpoint::Value;
 use crate::error::TrainError;
 use crate::tensor_io::tensor_data;
 
-/// What a tensor is to the optimizer (spec §6).
+/// How the optimizer treats a tensor (spec §6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// A weight that decays: convolution, linear.
+    /// A weight that decays, of a convolution or linear layer.
     Weight,
     /// Any bias.
     Bias,
@@ -28,14 +28,14 @@ pub enum Role {
 pub struct Entry {
     /// The key in the `state_dict`, `model.0.conv.weight`.
     pub name: String,
-    /// The tensor itself, shared with the module that uses it: change it in place.
+    /// The tensor, shared with the module that uses it. Change it only in place.
     pub tensor: Tensor,
-    /// What the tensor is to the optimizer.
+    /// How the optimizer treats it.
     pub role: Role,
 }
 
 impl Entry {
-    /// True for everything that is not a buffer, frozen or not.
+    /// Whether this is a parameter, frozen or not, and not a buffer.
     pub fn is_parameter(&self) -> bool {
         self.role != Role::Buffer
     }
@@ -52,7 +52,7 @@ impl State {
     /// Appends a tensor.
     ///
     /// # Errors
-    /// When the name is already taken, which is a mistake of the module that registers it.
+    /// When the name is already taken, which is a bug of the module that registers it.
     pub(crate) fn register(&mut self, name: String, tensor: Tensor, role: Role) -> Result<(), TrainError> {
         if self.by_name.insert(name.clone(), self.entries.len()).is_some() {
             return Err(TrainError::new(format!("two tensors of the model are named {name}")));
@@ -66,13 +66,13 @@ impl State {
         self.entries.iter()
     }
 
-    /// The trained tensors, in registration order. Frozen ones are among them; ask
-    /// `tensor.requires_grad()`.
+    /// The parameters, in registration order, including frozen ones (`tensor.requires_grad()` is then
+    /// false).
     pub fn parameters(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter().filter(|entry| entry.is_parameter())
     }
 
-    /// The tensors that are not trained, in registration order.
+    /// The buffers, in registration order.
     pub fn buffers(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter().filter(|entry| !entry.is_parameter())
     }
@@ -105,7 +105,7 @@ impl State {
         self.entries.len()
     }
 
-    /// True when nothing is registered.
+    /// Whether nothing is registered.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -1,21 +1,21 @@
-//! The size of a model in the numbers that YOLOv5 prints: layers, parameters, gradients, GFLOPs.
-//! Layers and operations are those of its description; parameters are counted on the tensors.
+//! The size of a model as YOLOv5 prints it: layers, parameters, gradients, GFLOPs. Layers and
+//! operations come from its description, parameters are counted on its tensors.
 
 use std::fmt;
 
 use super::detector::Model;
 use crate::error::TrainError;
 
-/// What a model is made of.
+/// The size of a model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Summary {
-    /// Modules that contain no other.
+    /// Modules that contain no other modules.
     pub layers: usize,
-    /// Numbers that can be trained.
+    /// Values of all parameters.
     pub parameters: usize,
-    /// Those of them that are not frozen.
+    /// Values of the parameters that are not frozen.
     pub gradients: usize,
-    /// 10⁹ operations for one image of 640×640 pixels, two a multiply-add.
+    /// 10⁹ operations for an image of 640×640 pixels; a multiply-add counts as two.
     pub gflops: f64,
 }
 
@@ -27,10 +27,10 @@ impl fmt::Display for Summary {
 }
 
 impl Model {
-    /// Layers, parameters and operations, as far as they can be learned.
+    /// Counts layers, parameters and operations.
     ///
     /// # Errors
-    /// Never for a model that was built; its description has been measured then.
+    /// Never, for a model that was built.
     pub fn summary(&self) -> Result<Summary, TrainError> {
         let described = if self.fused { self.spec.fused_summary()? } else { self.spec.summary()? };
         let count = |trained: bool| -> usize {

@@ -1,5 +1,5 @@
-//! Pretrained weights into a model: tensors whose name and shape agree are copied, all others are named, so
-//! that the user sees what was learned before and what starts anew (spec §10).
+//! Pretrained weights into a model: tensors with equal names and shapes are copied, all others are
+//! reported, so that the user sees what is pretrained and what starts from scratch (spec §10).
 
 use std::fmt::Display;
 
@@ -9,10 +9,10 @@ use super::detector::Model;
 use crate::error::TrainError;
 use crate::tensor_io::{fill, shape};
 
-/// How many names a summary gives of each kind.
+/// A summary names at most this many tensors of each kind.
 const NAMED: usize = 3;
 
-/// A tensor whose shapes differ between file and model.
+/// A tensor with different shapes in file and model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reshaped {
     /// Its name.
@@ -23,18 +23,18 @@ pub struct Reshaped {
     pub model: Vec<i64>,
 }
 
-/// What a transfer did.
+/// The result of a transfer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Transfer {
     /// Tensors copied.
     pub matched: usize,
     /// Tensors of the model.
     pub total: usize,
-    /// Tensors of the model that the file lacks or that were skipped.
+    /// Tensors of the model that are not in the file or were skipped.
     pub missing: Vec<String>,
-    /// Tensors of the file that the model lacks.
+    /// Tensors of the file that are not in the model.
     pub extra: Vec<String>,
-    /// Tensors of another shape.
+    /// Tensors with another shape.
     pub reshaped: Vec<Reshaped>,
 }
 
@@ -50,7 +50,7 @@ impl Transfer {
         let kinds = [
             ("not in the file", &self.missing),
             ("not in the model", &self.extra),
-            ("of another shape", &reshaped),
+            ("with another shape", &reshaped),
         ];
         for (what, names) in kinds {
             if !names.is_empty() {
@@ -61,7 +61,7 @@ impl Transfer {
     }
 }
 
-/// The first names, and dots when there are more.
+/// The first names, and dots if there are more.
 fn first(names: &[impl Display]) -> String {
     let mut parts: Vec<String> = names.iter().take(NAMED).map(ToString::to_string).collect();
     if names.len() > NAMED {
@@ -71,11 +71,11 @@ fn first(names: &[impl Display]) -> String {
 }
 
 impl Model {
-    /// Copies every tensor of `source` whose name and shape agree; with `skip_anchors`, none whose name
-    /// contains `anchor`.
+    /// Copies every tensor of `source` whose name and shape agree with the model's. With
+    /// `skip_anchors`, skips those whose name contains `anchor`.
     ///
     /// # Errors
-    /// When a tensor of the file has fewer bytes than its shape says, or libtorch refuses a copy.
+    /// When a tensor of the file has fewer bytes than its shape says.
     pub fn transfer(&self, source: &WeightsFile, skip_anchors: bool) -> Result<Transfer, TrainError> {
         let mut report = Transfer { total: self.state.len(), ..Transfer::default() };
         report.extra.extend(source.tensors.keys().filter(|name| self.state.get(name).is_none()).cloned());
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_out_is_counted_and_named() {
+    fn tensors_that_were_not_copied_are_counted_and_named() {
         let names = |list: &[&str]| list.iter().map(|&name| name.to_owned()).collect();
         let transfer = Transfer {
             matched: 1,
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(
             transfer.summary(),
             "transferred 1 of 6 tensors; 4 not in the file: a, b, c, …; 1 not in the model: e; \
-             1 of another shape: f [255, 64] → [21, 64]"
+             1 with another shape: f [255, 64] → [21, 64]"
         );
     }
 }

@@ -1,5 +1,5 @@
-//! The transformer inside `C3TR`: pixels are tokens, position is a learned linear map, layers have neither
-//! normalisation nor activation (spec §2).
+//! The transformer inside `C3TR`: pixels are tokens, positions are encoded by a learned linear map,
+//! and layers have neither normalisation nor activation (spec §2).
 
 use tch::Tensor;
 
@@ -35,10 +35,10 @@ struct Attention {
 
 impl Attention {
     fn new(b: &mut Builder<'_>, c: usize, heads: usize) -> Result<Self, TrainError> {
-        // Xavier for the three joined projections, zeros for the biases: the framework's defaults.
+        // torch's defaults: Xavier for the three joined projections, zeros for their biases.
         let bound = (6.0 / (4 * c) as f64).sqrt();
         let in_weight = b.bounded("in_proj_weight", &[3 * c, c], bound, Role::Weight)?;
-        // Not named `bias`, so the optimizer lets it decay (spec §6 goes by the name).
+        // Its name is not `bias`, so it decays (spec §6 goes by the name).
         let in_bias = b.filled("in_proj_bias", &[3 * c], 0.0, Role::Weight)?;
         let out = b.scope("out_proj", |b| {
             let weight = b.uniform("weight", &[c, c], c, Role::Weight)?;
@@ -94,7 +94,7 @@ impl TransformerLayer {
     }
 }
 
-/// Tokens, position and layers.
+/// Position encoding and layers over the pixels.
 pub(super) struct TransformerBlock {
     linear: Linear,
     layers: Vec<TransformerLayer>,
@@ -105,9 +105,9 @@ impl TransformerBlock {
     pub(super) fn new(b: &mut Builder<'_>, c: usize, heads: usize, n: usize) -> Result<Self, TrainError> {
         if !c.is_multiple_of(heads) {
             return Err(TrainError::new(format!(
-                "C3TR has {c} hidden channels, not a multiple of {heads} heads"
+                "C3TR has {c} hidden channels, which is not a multiple of its {heads} heads"
             ))
-            .with_hint("choose a number of channels that is a multiple of 8"));
+            .with_hint("use a number of channels that is a multiple of 8"));
         }
         let linear = b.scope("linear", |b| Linear::new(b, c, true))?;
         let layers = b.scope("tr", |b| {

@@ -61,7 +61,7 @@ impl Context {
     ///
     /// # Errors
     /// When a peer is lost.
-    pub fn from_main(&self, value: u8) -> Result<u8, TrainError> {
+    pub fn broadcast(&self, value: u8) -> Result<u8, TrainError> {
         let Some(group) = &self.group else { return Ok(value) };
         let shared = tch::Tensor::from_slice(&[f32::from(value)]);
         group.broadcast(&[&shared], 0)?;

@@ -35,7 +35,7 @@ impl Training<'_> {
         } else {
             Decision::Continue
         };
-        let decision = Decision::ALL[usize::from(self.context.from_main(own as u8)?)];
+        let decision = Decision::ALL[usize::from(self.context.broadcast(own as u8)?)];
         if decision != Decision::Interrupt {
             self.start_epoch(number + 1);
         }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use torch_checkpoint::WeightsFile;
+use yolo_base::format::count;
 use yolo_data::loader::{self, LoaderSettings, TrainLoader, ValLoader};
 use yolo_data::scan::{Sample, Scan, ScanOptions, scan};
 use yolo_plan::RunPlan;
@@ -155,8 +156,8 @@ fn read_split(
     }
     found.messages.iter().for_each(|message| context.reporter.warning(message));
     context.reporter.note(format!(
-        "{split}: {} images, {} without labels, {} corrupt",
-        found.samples.len(),
+        "{split}: {}, {} without labels, {} corrupt",
+        count(found.samples.len(), "image"),
         found.missing + found.empty,
         found.corrupt
     ));

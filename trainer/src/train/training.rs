@@ -47,7 +47,7 @@ impl Training<'_> {
             return Err(TrainError::new("only rank 0 validates"));
         };
         let options = ValidateOptions::standard(self.task.single_cls);
-        let mut observer = UntilInterrupted::new(self.context);
+        let mut observer = UntilInterrupted { context: self.context, on_image: &mut |_| Ok(()) };
         validate(ema.model(), val, &self.task.data.names, &options, Some(self.learner.loss()), &mut observer)
     }
 
@@ -60,7 +60,7 @@ impl Training<'_> {
     ) -> Result<Option<Validation>, TrainError> {
         let Some(val) = &mut self.val else { return Err(TrainError::new("only rank 0 validates")) };
         let options = ValidateOptions::standard(self.task.single_cls);
-        let mut observer = UntilInterrupted { context: self.context, on_image: Some(on_image) };
+        let mut observer = UntilInterrupted { context: self.context, on_image };
         validate(model, val, &self.task.data.names, &options, None, &mut observer)
     }
 
@@ -112,7 +112,7 @@ impl Training<'_> {
             self.context.reporter.send(&Event::Interrupted { resume_from: Some(path) });
         }
         // No rank leaves before the file is written: the supervisor stops all when one ends.
-        self.context.from_main(0)?;
+        self.context.broadcast(0)?;
         Ok(Ending::Interrupted)
     }
 }
@@ -120,18 +120,12 @@ impl Training<'_> {
 /// Stops a validation when the user interrupts the run.
 struct UntilInterrupted<'a> {
     context: &'a Context,
-    on_image: Option<&'a mut dyn FnMut(&ImageResult<'_>) -> Result<(), TrainError>>,
-}
-
-impl<'a> UntilInterrupted<'a> {
-    fn new(context: &'a Context) -> Self {
-        Self { context, on_image: None }
-    }
+    on_image: &'a mut dyn FnMut(&ImageResult<'_>) -> Result<(), TrainError>,
 }
 
 impl Observer for UntilInterrupted<'_> {
     fn image(&mut self, image: &ImageResult<'_>) -> Result<(), TrainError> {
-        self.on_image.as_mut().map_or(Ok(()), |on_image| on_image(image))
+        (self.on_image)(image)
     }
 
     fn batch_done(&mut self, done: usize, batches: usize) -> bool {

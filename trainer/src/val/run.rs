@@ -244,3 +244,29 @@ impl Observer for Progress<'_> {
         done == batches || !self.context.asked_to_stop()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use yolo_plan::event::{Metrics, ValTable};
+
+    use super::*;
+    use crate::metrics::ConfusionMatrix;
+
+    #[test]
+    fn a_study_goes_over_yolov5s_image_sizes() {
+        let sizes: Vec<usize> = study_sizes().collect();
+        assert_eq!(sizes, [256, 384, 512, 640, 768, 896, 1024, 1152, 1280, 1408, 1536]);
+    }
+
+    #[test]
+    fn a_line_of_a_study_has_size_metrics_and_times() {
+        let measured = Validation {
+            table: ValTable { rows: Vec::new(), speed_ms: [0.5, 12.25, 1.0], images: 8 },
+            metrics: Metrics { precision: 0.5, recall: 0.25, map50: 0.123_45, map50_95: 0.0625 },
+            losses: None,
+            scores: Vec::new(),
+            confusion: ConfusionMatrix::new(1),
+        };
+        assert_eq!(study_line(640, &measured), "640 0.5 0.25 0.1235 0.0625 0.5 12.25 1");
+    }
+}

@@ -410,7 +410,7 @@ mod tests {
             adam,
             &memory(1, "exp_avg"),
             Some(Value::Tensor(short)),
-            "the state of head.bias: `exp_avg`: its shape is [1], and [3] is needed",
+            "the state of head.bias: `exp_avg`: its shape is [1], not [3]",
         );
     }
 
