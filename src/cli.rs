@@ -44,7 +44,7 @@ pub(crate) enum Command {
     /// Install what a run needs: libtorch, the trainer, weights, data sets
     Setup(SetupArgs),
     /// Load a libtorch and answer what it sees; `yolo setup` starts this as a process of its own
-    #[command(name = crate::setup::look::WORD, hide = true)]
+    #[command(name = crate::setup::smoke_test::SUBCOMMAND, hide = true)]
     LookAtLibtorch {
         /// The folder of the libraries
         folder: PathBuf,

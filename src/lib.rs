@@ -53,7 +53,7 @@ pub fn run() -> ExitCode {
 
 /// The process that `yolo setup` starts to try a libtorch.
 fn look_at_libtorch(folder: &std::path::Path, printer: &Printer) -> Result<ExitCode, error::CommandError> {
-    Ok(match setup::look::look(folder) {
+    Ok(match setup::smoke_test::run(folder) {
         Ok(answer) => {
             printer.result(answer);
             ExitCode::SUCCESS

@@ -8,9 +8,9 @@ use crate::dirs::YoloDirs;
 use crate::error::CommandError;
 use crate::interrupt::Interrupt;
 use crate::printer::{Printer, SetupView, setup as show};
-use crate::setup::data::{DataProspect, data_prospect};
-use crate::setup::weights::{WeightsProspect, Word, weights_prospect};
-use crate::setup::{Context, Outcome, Plan, SetupError, Wish};
+use crate::setup::data::{DataStatus, data_status};
+use crate::setup::weights::{WeightsName, WeightsStatus, weights_status};
+use crate::setup::{Context, SetupError, SetupPlan, SetupRequest, StepOutcome};
 
 /// Words of the options.
 pub(crate) struct Needs<'a> {
@@ -32,9 +32,9 @@ impl Needs<'_> {
     ) -> Result<Option<Vec<String>>, CommandError> {
         let view = SetupView::new(printer);
         let context = Context::new(places, offline, &view);
-        let mut wish = Wish::default();
-        let lacks_data = match data_prospect(&context, self.data, plan_places) {
-            Ok(prospect) => matches!(prospect, DataProspect::Fetch(_)),
+        let mut wish = SetupRequest::default();
+        let lacks_data = match data_status(&context, self.data, plan_places) {
+            Ok(status) => matches!(status, DataStatus::Missing(_)),
             // A wrong yaml is the plan's to tell; a server that does not answer is ours.
             Err(error) if error.is_about_fetching() => return Err(error.into()),
             Err(_) => return Ok(None),
@@ -45,12 +45,12 @@ impl Needs<'_> {
         let mut words = self.weights.to_vec();
         for word in &mut words {
             let here = plan_places.working_dir.join(&*word);
-            if word.is_empty() || here.exists() || matches!(Word::parse(word), Word::Path(_)) {
+            if word.is_empty() || here.exists() || matches!(WeightsName::parse(word), WeightsName::Path(_)) {
                 continue;
             }
-            match weights_prospect(&context, word)? {
-                WeightsProspect::There(weights) => *word = shown(&weights.path),
-                WeightsProspect::Fetch(pending) => {
+            match weights_status(&context, word)? {
+                WeightsStatus::Installed(weights) => *word = shown(&weights.path),
+                WeightsStatus::Missing(pending) => {
                     wish.weights.push(word.clone());
                     *word = shown(pending.target());
                 }
@@ -61,12 +61,12 @@ impl Needs<'_> {
         }
         let _interrupt = Interrupt::says("what came is kept: run the same command again to go on", printer);
         let nothing_to_choose = || crate::setup::Chosen::named(crate::setup::Variant::Cpu);
-        let plan = Plan::make(&wish, &context, plan_places, nothing_to_choose)?;
+        let plan = SetupPlan::make(&wish, &context, plan_places, nothing_to_choose)?;
         let steps: Vec<_> = plan.steps().cloned().collect();
         view.clear();
         printer.say(show::plan(&steps, &plan.disks()?));
         plan.check_room()?;
-        let result = plan.run(&context, plan_places, &mut Vec::new(), |step, outcome: &Outcome| {
+        let result = plan.run(&context, plan_places, &mut Vec::new(), |step, outcome: &StepOutcome| {
             view.above(|| printer.say(show::outcome(step, outcome)));
         });
         match result {

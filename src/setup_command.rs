@@ -13,16 +13,18 @@ use crate::error::CommandError;
 use crate::host;
 use crate::interrupt::Interrupt;
 use crate::printer::{Printer, SetupView, setup as show};
-use crate::setup::{self, Chosen, Context, Disk, Holding, Outcome, Plan, SetupError, Step, Wish};
+use crate::setup::{
+    self, Chosen, Context, Disk, InstalledItem, SetupError, SetupPlan, SetupRequest, SetupStep, StepOutcome,
+};
 
 /// What `--json` prints.
 #[derive(Default, Serialize)]
 struct Report {
-    steps: Vec<Step>,
+    steps: Vec<SetupStep>,
     disks: Vec<Disk>,
     /// What each step came to; absent after `--dry-run`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    done: Option<Vec<Outcome>>,
+    done: Option<Vec<StepOutcome>>,
     /// Why it ended early; absent when it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
@@ -37,7 +39,7 @@ pub(crate) fn setup(args: &SetupArgs, offline: bool, printer: &Printer) -> Resul
     let view = SetupView::new(printer);
     let context = Context::new(&places, offline, &view);
     if args.list {
-        list(&setup::holdings(&places), args.json, printer);
+        list(&setup::installed_items(&places), args.json, printer);
         return Ok(ExitCode::SUCCESS);
     }
     if !args.remove.is_empty() {
@@ -56,7 +58,7 @@ pub(crate) fn setup(args: &SetupArgs, offline: bool, printer: &Printer) -> Resul
         Some(variant) => Chosen::named(variant),
         None => choose(),
     });
-    let wish = Wish {
+    let wish = SetupRequest {
         // Whoever names weights or a data set gets these; whoever names nothing, what a run needs.
         programs: variant.is_some() || (args.weights.is_empty() && args.data.is_empty()),
         variant,
@@ -78,7 +80,7 @@ pub(crate) fn setup(args: &SetupArgs, offline: bool, printer: &Printer) -> Resul
 
 /// Plans, and does it; `report` has what was found and done before an error too.
 fn carry_out(
-    wish: &Wish,
+    wish: &SetupRequest,
     context: &Context<'_>,
     plan_places: &dataset::Places,
     choose: impl FnOnce() -> Chosen,
@@ -86,7 +88,7 @@ fn carry_out(
     (view, printer): (&SetupView<'_>, &Printer),
     report: &mut Report,
 ) -> Result<(), SetupError> {
-    let plan = Plan::make(wish, context, plan_places, choose)?;
+    let plan = SetupPlan::make(wish, context, plan_places, choose)?;
     report.steps = plan.steps().cloned().collect();
     report.disks = plan.disks()?;
     view.clear();
@@ -121,7 +123,7 @@ fn set_up_wsl(args: &SetupArgs, places: &YoloDirs, printer: &Printer) -> Result<
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(holdings: &[Holding], as_json: bool, printer: &Printer) {
+fn list(holdings: &[InstalledItem], as_json: bool, printer: &Printer) {
     if as_json {
         printer.result(json(&holdings));
     } else if holdings.is_empty() {

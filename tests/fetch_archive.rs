@@ -11,7 +11,10 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
-use yolo::fetch::{Archive, Client, Event, FetchError, Meter, Pick, Policy, Progress, Silent, Unpacked};
+use yolo::fetch::{
+    Archive, Client, FetchError, MemberPattern, Meter, Policy, Progress, ProgressEvent, Silent,
+    UnpackedMember,
+};
 use zip::CompressionMethod;
 use zip::write::SimpleFileOptions;
 
@@ -66,11 +69,11 @@ fn make_wheel(zip64: bool) -> Vec<u8> {
     zip.finish().unwrap().into_inner()
 }
 
-fn picks() -> [Pick; 3] {
+fn picks() -> [MemberPattern; 3] {
     [
-        Pick::file("t/lib/big.so", "lib/big.so"),
-        Pick::file("t/lib/small.so", "lib/small.so"),
-        Pick::tree("t/include", "include"),
+        MemberPattern::file("t/lib/big.so", "lib/big.so"),
+        MemberPattern::file("t/lib/small.so", "lib/small.so"),
+        MemberPattern::tree("t/include", "include"),
     ]
 }
 
@@ -94,18 +97,18 @@ fn open(address: &str) -> Archive {
     Archive::open(&Client::new(policy()).unwrap(), address).unwrap()
 }
 
-fn take(address: &str, into: &Path) -> Result<Vec<Unpacked>, FetchError> {
+fn take(address: &str, into: &Path) -> Result<Vec<UnpackedMember>, FetchError> {
     let meter = Meter::new(&Silent);
     let archive = open(address);
     let selection = archive.select(&picks(), &meter)?;
-    archive.take(&selection, into, &meter)
+    archive.fetch_members(&selection, into, &meter)
 }
 
-fn stream(address: &str, into: &Path) -> Result<(Vec<Unpacked>, [u8; 32]), FetchError> {
+fn stream(address: &str, into: &Path) -> Result<(Vec<UnpackedMember>, [u8; 32]), FetchError> {
     open(address).stream(&picks(), into, &Meter::new(&Silent))
 }
 
-fn assert_right(into: &Path, unpacked: &[Unpacked]) {
+fn assert_right(into: &Path, unpacked: &[UnpackedMember]) {
     assert_eq!(unpacked.len(), 52);
     assert!(fs::read(into.join("lib/big.so")).unwrap() == big(), "the large member differs");
     assert_eq!(fs::read(into.join("lib/small.so")).unwrap(), b"stored bytes");
@@ -119,7 +122,7 @@ fn comes_right(manners: &[Manner]) -> RudeServer {
     let server = server(wheel(false));
     server.behave(WHEEL, manners);
     let into = tempfile::tempdir().unwrap();
-    let unpacked = take(&server.url(WHEEL), into.path()).unwrap();
+    let unpacked = fetch_members(&server.url(WHEEL), into.path()).unwrap();
     assert_right(into.path(), &unpacked);
     server
 }
@@ -129,7 +132,7 @@ fn fails(manners: &[Manner]) -> String {
     let server = server(wheel(false));
     server.behave(WHEEL, manners);
     let into = tempfile::tempdir().unwrap();
-    take(&server.url(WHEEL), into.path()).unwrap_err().to_string()
+    fetch_members(&server.url(WHEEL), into.path()).unwrap_err().to_string()
 }
 
 #[test]
@@ -138,7 +141,7 @@ fn only_what_is_picked_travels() {
     let length = wheel.len();
     let server = server(wheel);
     let into = tempfile::tempdir().unwrap();
-    let unpacked = take(&server.url(WHEEL), into.path()).unwrap();
+    let unpacked = fetch_members(&server.url(WHEEL), into.path()).unwrap();
     assert_right(into.path(), &unpacked);
     // The two unwanted members have 500,000 bytes; directory and end take less than 40,000.
     assert!(server.sent() < length - 500_000 + 40_000, "{} of {length}", server.sent());
@@ -149,7 +152,7 @@ fn only_what_is_picked_travels() {
 fn a_zip64_archive_is_read() {
     let server = server(wheel(true));
     let into = tempfile::tempdir().unwrap();
-    assert_right(into.path(), &take(&server.url(WHEEL), into.path()).unwrap());
+    assert_right(into.path(), &fetch_members(&server.url(WHEEL), into.path()).unwrap());
     let into = tempfile::tempdir().unwrap();
     assert_right(into.path(), &stream(&server.url(WHEEL), into.path()).unwrap().0);
 }
@@ -161,7 +164,7 @@ fn an_archive_on_the_disk_is_read_by_path_and_by_file_address() {
     fs::write(&path, wheel(false)).unwrap();
     for address in [path.display().to_string(), format!("file://{}", path.display()).replace(' ', "%20")] {
         let into = tempfile::tempdir().unwrap();
-        assert_right(into.path(), &take(&address, into.path()).unwrap());
+        assert_right(into.path(), &fetch_members(&address, into.path()).unwrap());
     }
 }
 
@@ -180,7 +183,7 @@ fn a_server_without_ranges_says_so_and_is_streamed() {
     for manner in [Manner::NoRanges, Manner::RefusesRanges(416), Manner::RefusesRanges(400)] {
         server.behave(WHEEL, &[manner]);
         let into = tempfile::tempdir().unwrap();
-        let error = take(&server.url(WHEEL), into.path()).unwrap_err();
+        let error = fetch_members(&server.url(WHEEL), into.path()).unwrap_err();
         assert!(matches!(error, FetchError::NoRanges { .. }), "{error}");
         let (unpacked, whole) = stream(&server.url(WHEEL), into.path()).unwrap();
         assert_right(into.path(), &unpacked);
@@ -254,8 +257,8 @@ fn a_server_that_stays_broken_is_given_up_with_its_last_word() {
 fn retries_are_told() {
     struct Heard(std::sync::Mutex<Vec<String>>);
     impl Progress for Heard {
-        fn event(&self, event: Event<'_>) {
-            if let Event::Retry { why, .. } = event {
+        fn event(&self, event: ProgressEvent<'_>) {
+            if let ProgressEvent::Retry { why, .. } = event {
                 self.0.lock().unwrap().push(why.to_owned());
             }
         }
@@ -275,7 +278,7 @@ fn permanent_answers_are_asked_once() {
         let server = server(wheel(false));
         server.behave(WHEEL, &[Manner::Status(status, "")]);
         let into = tempfile::tempdir().unwrap();
-        let message = take(&server.url(WHEEL), into.path()).unwrap_err().to_string();
+        let message = fetch_members(&server.url(WHEEL), into.path()).unwrap_err().to_string();
         assert!(message.contains(&status.to_string()) && message.contains(word), "{message}");
         assert_eq!(server.asked().len(), 1);
     }
@@ -302,7 +305,7 @@ fn a_web_page_instead_of_the_archive_is_recognised() {
     let message = stream(&server.url(WHEEL), into.path()).unwrap_err().to_string();
     assert!(message.contains("web page"), "{message}");
     let page = self::server(b"<html>login</html>".repeat(20));
-    let message = take(&page.url(WHEEL), into.path()).unwrap_err().to_string();
+    let message = fetch_members(&page.url(WHEEL), into.path()).unwrap_err().to_string();
     assert!(message.contains("web page"), "{message}");
 }
 
@@ -313,7 +316,7 @@ fn one_wrong_bit_is_found_in_either_way() {
     for way in ["ranges", "stream"] {
         let into = tempfile::tempdir().unwrap();
         let error = if way == "ranges" {
-            take(&server.url(WHEEL), into.path()).unwrap_err()
+            fetch_members(&server.url(WHEEL), into.path()).unwrap_err()
         } else {
             stream(&server.url(WHEEL), into.path()).unwrap_err()
         };
@@ -334,7 +337,7 @@ fn an_incomplete_archive_says_so() {
     bytes.truncate(8_000_000);
     let server = server(bytes);
     let into = tempfile::tempdir().unwrap();
-    let message = take(&server.url(WHEEL), into.path()).unwrap_err().to_string();
+    let message = fetch_members(&server.url(WHEEL), into.path()).unwrap_err().to_string();
     assert!(message.contains("incomplete"), "{message}");
     let message = stream(&server.url(WHEEL), into.path()).unwrap_err().to_string();
     assert!(message.contains("big.so"), "{message}");
@@ -343,7 +346,7 @@ fn an_incomplete_archive_says_so() {
 #[test]
 fn a_missing_member_is_named() {
     let server = server(wheel(false));
-    let picks = [Pick::file("t/lib/none.so", "x")];
+    let picks = [MemberPattern::file("t/lib/none.so", "x")];
     let message = open(&server.url(WHEEL)).select(&picks, &Meter::new(&Silent)).unwrap_err().to_string();
     assert!(message.ends_with("lacks t/lib/none.so"), "{message}");
 }
@@ -353,12 +356,12 @@ fn credentials_go_to_the_server_and_never_into_a_message() {
     let server = server(wheel(false));
     let address = server.url(WHEEL).replace("http://", "http://me:secret@");
     let into = tempfile::tempdir().unwrap();
-    assert_right(into.path(), &take(&address, into.path()).unwrap());
+    assert_right(into.path(), &fetch_members(&address, into.path()).unwrap());
     let sent = server.headers();
     assert!(sent.iter().any(|line| line.to_lowercase().starts_with("authorization: basic")), "{sent:?}");
     for manners in [Manner::Status(403, ""), Manner::Status(500, ""), Manner::RedirectLoop, Manner::Html] {
         server.behave(WHEEL, &[manners]);
-        let message = take(&address, into.path()).unwrap_err().to_string();
+        let message = fetch_members(&address, into.path()).unwrap_err().to_string();
         assert!(!message.contains("secret"), "{message}");
     }
 }
@@ -371,7 +374,7 @@ fn a_range_is_fetched_in_parallel_and_the_meter_ends_at_its_total() {
     let selection = archive.select(&picks(), &meter).unwrap();
     let before = meter.done();
     let into = tempfile::tempdir().unwrap();
-    archive.take(&selection, into.path(), &meter).unwrap();
+    archive.fetch_members(&selection, into.path(), &meter).unwrap();
     assert_eq!(meter.done() - before, selection.transfer());
     let chunks = server.asked().iter().filter(|range| !range.starts_with("bytes=-")).count();
     assert!(chunks >= 3, "{:?}", server.asked());

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
-use yolo::fetch::{Client, Downloaded, FetchError, Meter, Policy, Silent, Wanted, download};
+use yolo::fetch::{Client, Downloaded, FetchError, FileRequest, Meter, Policy, Silent, download};
 
 #[allow(dead_code, reason = "each test program uses its own part of the server")]
 #[path = "support/rude_server.rs"]
@@ -68,12 +68,12 @@ impl Case {
         self.folder.path().join("file.bin.part")
     }
 
-    fn wanted(&self) -> Wanted {
+    fn wanted(&self) -> FileRequest {
         let (name, sources) = ("file.bin".to_owned(), vec![self.server.url(FILE)]);
-        Wanted { name, sources, length: None, sha256: None }
+        FileRequest { name, sources, length: None, sha256: None }
     }
 
-    fn fetch(&self, wanted: &Wanted) -> Result<Downloaded, FetchError> {
+    fn fetch(&self, wanted: &FileRequest) -> Result<Downloaded, FetchError> {
         download(&Client::new(self.policy.clone()).unwrap(), wanted, &self.part(), &Meter::new(&Silent))
     }
 
@@ -82,7 +82,7 @@ impl Case {
         self.comes_right_as(&self.wanted())
     }
 
-    fn comes_right_as(&self, wanted: &Wanted) -> &Self {
+    fn comes_right_as(&self, wanted: &FileRequest) -> &Self {
         let done = self.fetch(wanted).unwrap();
         assert_eq!((done.size, done.sha256), (bytes().len() as u64, hash(bytes())));
         assert!(fs::read(&done.path).unwrap() == bytes(), "the file on the disk differs");
@@ -93,7 +93,7 @@ impl Case {
         self.fails_as(&self.wanted())
     }
 
-    fn fails_as(&self, wanted: &Wanted) -> String {
+    fn fails_as(&self, wanted: &FileRequest) -> String {
         self.fetch(wanted).unwrap_err().to_string()
     }
 
@@ -209,7 +209,7 @@ fn a_wrong_length_is_found() {
     let message = Case::new().behaves(&[Manner::TooLong(1000)]).fails();
     assert!(message.contains("4 attempts"), "{message}");
     let case = Case::new();
-    let message = case.fails_as(&Wanted { length: Some(7), ..case.wanted() });
+    let message = case.fails_as(&FileRequest { length: Some(7), ..case.wanted() });
     assert!(message.contains("wrong length") && message.contains("expected 7"), "{message}");
 }
 
@@ -223,7 +223,7 @@ fn a_file_that_changes_between_two_ranges_is_fetched_anew() {
 #[test]
 fn a_wrong_hash_is_found_and_the_bytes_are_not_kept() {
     let case = Case::new().behaves(&[Manner::Flip(5_000_000)]);
-    let message = case.fails_as(&Wanted { sha256: Some(hash(bytes())), ..case.wanted() });
+    let message = case.fails_as(&FileRequest { sha256: Some(hash(bytes())), ..case.wanted() });
     assert!(message.contains("wrong SHA-256") && message.contains("nothing was installed"), "{message}");
     assert_eq!(case.kept(), 0);
 }
@@ -277,7 +277,7 @@ fn what_came_of_another_version_is_dropped() {
 #[test]
 fn kept_bytes_that_are_wrong_are_fetched_anew_when_the_hash_is_known() {
     let case = Case::new();
-    let wanted = Wanted { sha256: Some(hash(bytes())), ..case.wanted() };
+    let wanted = FileRequest { sha256: Some(hash(bytes())), ..case.wanted() };
     case.comes_right_as(&wanted);
     let mut spoiled = bytes()[..3_000_000].to_vec();
     spoiled[1_000_000] ^= 1;
@@ -291,10 +291,10 @@ fn mirrors_are_asked_in_order() {
     missing.server.behave(FILE, &[Manner::Status(404, "")]);
     page.server.behave(FILE, &[Manner::Html]);
     let sources = [&missing, &page, &good].map(|case| case.server.url(FILE)).to_vec();
-    good.comes_right_as(&Wanted { sources: sources.clone(), ..good.wanted() });
+    good.comes_right_as(&FileRequest { sources: sources.clone(), ..good.wanted() });
     good.server.behave(FILE, &[Manner::Status(403, "")]);
     fs::remove_file(good.part()).unwrap();
-    let message = good.fails_as(&Wanted { sources, ..good.wanted() });
+    let message = good.fails_as(&FileRequest { sources, ..good.wanted() });
     for word in ["file.bin cannot be fetched", "404", "web page", "403"] {
         assert!(message.contains(word), "{word} is not in {message}");
     }
@@ -305,7 +305,7 @@ fn a_hash_that_one_mirror_lacks_is_found_on_the_next() {
     let [bad, good] = [Case::new(), Case::new()];
     bad.server.behave(FILE, &[Manner::Flip(9)]);
     let sources = vec![bad.server.url(FILE), good.server.url(FILE)];
-    good.comes_right_as(&Wanted { sources, sha256: Some(hash(bytes())), ..good.wanted() });
+    good.comes_right_as(&FileRequest { sources, sha256: Some(hash(bytes())), ..good.wanted() });
 }
 
 #[test]
@@ -313,7 +313,7 @@ fn a_file_of_this_machine_is_taken_where_it_lies() {
     let case = Case::new();
     let path = case.folder.path().join("here.bin");
     fs::write(&path, bytes()).unwrap();
-    let wanted = Wanted { sources: vec![path.display().to_string()], ..case.wanted() };
+    let wanted = FileRequest { sources: vec![path.display().to_string()], ..case.wanted() };
     assert_eq!(case.comes_right_as(&wanted).fetch(&wanted).unwrap().path, path);
 }
 

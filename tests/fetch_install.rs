@@ -12,8 +12,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use yolo::fetch::{
-    Archive, Client, Event, FetchError, Incoming, Lock, Meter, Parts, Pick, Policy, Progress, Silent, Take,
-    take,
+    Archive, Client, FetchError, FolderLock, MemberFetch, MemberPattern, Meter, Policy, Progress,
+    ProgressEvent, ResumeState, Silent, Staging, fetch_members,
 };
 use zip::write::SimpleFileOptions;
 
@@ -46,19 +46,19 @@ fn slow_server() -> RudeServer {
 
 fn install(address: &str, folder: &Path, progress: &dyn Progress) -> Result<(), FetchError> {
     let client = Client::new(Policy::default())?;
-    let lock = Lock::acquire(folder, progress)?;
-    lock.sweep();
+    let lock = FolderLock::acquire(folder, progress)?;
+    Staging::sweep(&lock);
     let target = folder.join("it");
     if target.exists() {
         return Ok(());
     }
     let meter = Meter::new(progress);
     let archive = Archive::open(&client, address)?;
-    let selection = archive.select(&[Pick::tree("lib", "lib")], &meter)?;
-    let incoming = Incoming::open(&lock, "it")?;
-    let parts = Parts::open(incoming.parts());
-    let all = [Take { archive: &archive, selection: &selection, sha256: None }];
-    match take(&all, incoming.path(), Some(&parts), &meter) {
+    let selection = archive.select(&[MemberPattern::tree("lib", "lib")], &meter)?;
+    let incoming = Staging::open(&lock, "it")?;
+    let parts = ResumeState::open(incoming.parts());
+    let all = [MemberFetch { archive: &archive, selection: &selection, sha256: None }];
+    match fetch_members(&all, incoming.path(), Some(&parts), &meter) {
         Ok(_) => incoming.publish(&target),
         Err(error) => {
             incoming.discard();
@@ -90,10 +90,10 @@ fn child(address: &str, folder: &Path) -> Child {
 fn the_child_installs() {
     struct Says;
     impl Progress for Says {
-        fn event(&self, event: Event<'_>) {
+        fn event(&self, event: ProgressEvent<'_>) {
             match event {
-                Event::Bytes { .. } => println!("bytes"),
-                Event::Note { text } => println!("note {text}"),
+                ProgressEvent::Bytes { .. } => println!("bytes"),
+                ProgressEvent::Note { text } => println!("note {text}"),
                 _ => {}
             }
         }
@@ -144,8 +144,8 @@ fn two_at_once_install_once_and_the_second_says_for_whom_it_waits() {
     assert!(told.any(|line| line == "bytes"), "the first never began");
     struct Notes(Mutex<Vec<String>>);
     impl Progress for Notes {
-        fn event(&self, event: Event<'_>) {
-            if let Event::Note { text } = event {
+        fn event(&self, event: ProgressEvent<'_>) {
+            if let ProgressEvent::Note { text } = event {
                 self.0.lock().unwrap().push(text.to_owned());
             }
         }

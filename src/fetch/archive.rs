@@ -8,13 +8,16 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
-use super::body::Body;
-use super::directory::{self, Entry, FIRST_TAIL, TAIL, Tail};
-use super::meter::{Counting, Meter};
+use super::body::{Body, fetch_tail};
+use super::central_directory::{self, Entry, FIRST_TAIL, TAIL, Tail};
+use super::client::Client;
+use super::error::FetchError;
+use super::member_pattern::MemberPattern;
+use super::meter::{CountingReader, Meter};
 use super::parallel::{self, Parallel};
-use super::remote::{Identity, Remote};
+use super::progress::Progress;
+use super::remote_file::{Identity, RemoteFile};
 use super::unpack::Sums;
-use super::{Client, FetchError, Pick, Progress};
 
 /// Members with less than this between them are fetched in one request: the bytes between cost
 /// less than a round trip.
@@ -34,13 +37,13 @@ pub struct Archive {
 
 #[derive(Debug, Clone)]
 pub(super) enum Source {
-    Http(Box<Remote>),
+    Http(Box<RemoteFile>),
     File(PathBuf),
 }
 
 /// A member that lies on the disk now; its length and CRC-32 are those of the archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unpacked {
+pub struct UnpackedMember {
     /// Its name in the archive.
     pub name: String,
     /// Its path below the destination.
@@ -105,7 +108,7 @@ impl Archive {
         let source = if let Some(path) = file_path(address)? {
             Source::File(path)
         } else {
-            Source::Http(Box::new(Remote::new(client.clone(), address)?))
+            Source::Http(Box::new(RemoteFile::new(client.clone(), address)?))
         };
         Ok(Self { source })
     }
@@ -152,7 +155,7 @@ impl Archive {
     /// # Errors
     /// [`FetchError::NoRanges`] where only [`Self::stream`] works; [`FetchError::Missing`] when a
     /// pick matches nothing.
-    pub fn select(&self, picks: &[Pick], meter: &Meter<'_>) -> Result<Selection, FetchError> {
+    pub fn select(&self, picks: &[MemberPattern], meter: &Meter<'_>) -> Result<Selection, FetchError> {
         let (entries, directory_start) = self.directory(meter)?;
         let mut spans: Vec<Span> = Vec::new();
         let mut matched = HashSet::new();
@@ -181,9 +184,9 @@ impl Archive {
     ) -> Result<Box<dyn Read + 'a>, FetchError> {
         Ok(match &self.source {
             Source::Http(remote) if end - start >= parallel::WORTH_IT => {
-                Box::new(Parallel::range(Remote::clone(remote), start, end, progress))
+                Box::new(Parallel::range(RemoteFile::clone(remote), start, end, progress))
             }
-            Source::Http(remote) => Box::new(Body::range(Remote::clone(remote), start, end, progress)),
+            Source::Http(remote) => Box::new(Body::range(RemoteFile::clone(remote), start, end, progress)),
             Source::File(path) => {
                 let mut file = File::open(path).map_err(FetchError::disk("open", path))?;
                 file.seek(SeekFrom::Start(start)).map_err(FetchError::disk("read", path))?;
@@ -197,18 +200,18 @@ impl Archive {
         for count in [FIRST_TAIL, TAIL] {
             let (length, tail) = self.tail(count, meter.progress)?;
             let start = length - tail.len() as u64;
-            let found = directory::read_tail(&tail, length).map_err(|why| self.unusable(why))?;
+            let found = central_directory::read_tail(&tail, length).map_err(|why| self.unusable(why))?;
             let found = match found {
                 Tail::Earlier(from) if from < start => {
                     let longer = self.bytes(from, length, meter)?;
-                    directory::read_tail(&longer, length).map_err(|why| self.unusable(why))?
+                    central_directory::read_tail(&longer, length).map_err(|why| self.unusable(why))?
                 }
                 found => found,
             };
             let Tail::Directory(mut place) = found else { continue };
             if place.shift > 0 {
                 let at = place.offset + place.shift;
-                if directory::is_directory(&self.bytes(at, (at + 4).min(length), meter)?) {
+                if central_directory::is_directory(&self.bytes(at, (at + 4).min(length), meter)?) {
                     place.offset = at;
                 } else {
                     place.shift = 0;
@@ -227,7 +230,7 @@ impl Archive {
             if to_tail > from_tail {
                 bytes.extend(&tail[(from_tail - start) as usize..(to_tail - start) as usize]);
             }
-            let entries = directory::read_directory(&bytes, place.offset, place.shift)
+            let entries = central_directory::read_directory(&bytes, place.offset, place.shift)
                 .map_err(|why| self.unusable(why))?;
             return Ok((entries, place.offset));
         }
@@ -241,7 +244,7 @@ impl Archive {
 
     fn tail(&self, count: u64, progress: &dyn Progress) -> Result<(u64, Vec<u8>), FetchError> {
         let path = match &self.source {
-            Source::Http(remote) => return remote.tail(count, progress),
+            Source::Http(remote) => return fetch_tail(remote, count, progress),
             Source::File(path) => path,
         };
         let read = || {
@@ -258,7 +261,7 @@ impl Archive {
     fn bytes(&self, start: u64, end: u64, meter: &Meter<'_>) -> Result<Vec<u8>, FetchError> {
         let mut bytes = Vec::new();
         meter.expect(end - start);
-        Counting { inner: self.range(start, end, meter.progress)?, tally: meter }
+        CountingReader { inner: self.range(start, end, meter.progress)?, tally: meter }
             .read_to_end(&mut bytes)
             .map_err(|error| FetchError::from_io(error, &self.shown()))?;
         Ok(bytes)
@@ -288,7 +291,11 @@ impl Archive {
         Ok(())
     }
 
-    pub(super) fn all_matched(&self, picks: &[Pick], matched: &HashSet<usize>) -> Result<(), FetchError> {
+    pub(super) fn all_matched(
+        &self,
+        picks: &[MemberPattern],
+        matched: &HashSet<usize>,
+    ) -> Result<(), FetchError> {
         match picks.iter().enumerate().find(|(index, pick)| !pick.optional && !matched.contains(index)) {
             None => Ok(()),
             Some((_, pick)) => Err(FetchError::Missing { archive: self.shown(), member: pick.shown() }),
@@ -301,7 +308,7 @@ impl Archive {
 }
 
 /// The first pick that wants this member.
-pub(super) fn find(picks: &[Pick], name: &str) -> Option<(usize, PathBuf)> {
+pub(super) fn find(picks: &[MemberPattern], name: &str) -> Option<(usize, PathBuf)> {
     picks.iter().enumerate().find_map(|(index, pick)| Some((index, pick.place(name)?)))
 }
 

@@ -3,71 +3,40 @@
 //! and the count of attempts begins anew with every byte that comes.
 
 use std::io::{self, Read};
-use std::thread;
-use std::time::Duration;
 
 use reqwest::blocking::Response;
 
-use super::http::{Policy, Redacted};
-use super::remote::{Answer, Attempt, Identity, Remote, chain, validator};
-use super::{Event, FetchError, Progress};
-
-/// Counts the attempts without progress and pauses between them.
-pub(super) struct Tries {
-    shown: Redacted,
-    policy: Policy,
-    count: u32,
-}
-
-impl Tries {
-    pub(super) fn new(remote: &Remote) -> Self {
-        Self { shown: remote.shown.clone(), policy: remote.policy().clone(), count: 0 }
-    }
-
-    pub(super) fn failed(&mut self, attempt: Attempt, progress: &dyn Progress) -> Result<(), FetchError> {
-        let (why, after) = match attempt {
-            Attempt::Final(error) => return Err(error),
-            Attempt::Transient { why, after } => (why, after),
-        };
-        self.count += 1;
-        if self.count >= self.policy.attempts {
-            return Err(FetchError::Transport { url: self.shown.to_string(), why, attempts: self.count });
-        }
-        if let Some(wait) = after.filter(|wait| *wait > self.policy.longest_wait) {
-            let why = format!("{why} and asks to come back in {} s; try again then", wait.as_secs());
-            return Err(FetchError::Refused { url: self.shown.to_string(), why });
-        }
-        let doubled = self.policy.first_pause.saturating_mul(1 << (self.count - 1).min(16));
-        let pause = after.unwrap_or(doubled.min(self.policy.longest_pause)).max(Duration::from_millis(1));
-        progress.event(Event::Retry { why: &format!("{}: {why}", self.shown), after: pause });
-        thread::sleep(pause);
-        Ok(())
-    }
-}
+use super::client::Client;
+use super::error::FetchError;
+use super::error_chain::chain;
+use super::progress::Progress;
+use super::redacted::Redacted;
+use super::remote_file::{Answer, Identity, RemoteFile, validator};
+use super::retry::{AttemptError, Retries};
 
 /// The bytes of a range, in order; breaks are mended inside.
 pub(super) struct Body<'p> {
-    remote: Remote,
+    remote: RemoteFile,
     progress: &'p dyn Progress,
     position: u64,
     /// One past the last byte; `None` for a whole file of unknown length.
     end: Option<u64>,
     ranged: bool,
     open: Option<Response>,
-    tries: Tries,
+    tries: Retries,
 }
 
 impl<'p> Body<'p> {
     /// Bytes `start..end`.
-    pub(super) fn range(remote: Remote, start: u64, end: u64, progress: &'p dyn Progress) -> Self {
-        let tries = Tries::new(&remote);
+    pub(super) fn range(remote: RemoteFile, start: u64, end: u64, progress: &'p dyn Progress) -> Self {
+        let tries = Retries::new(&remote.shown, remote.policy());
         Self { remote, progress, position: start, end: Some(end), ranged: true, open: None, tries }
     }
 
     /// The whole file, asked for without ranges: after a break the bytes that came before are
     /// read once more and dropped.
-    pub(super) fn whole(remote: Remote, progress: &'p dyn Progress) -> Self {
-        let tries = Tries::new(&remote);
+    pub(super) fn whole(remote: RemoteFile, progress: &'p dyn Progress) -> Self {
+        let tries = Retries::new(&remote.shown, remote.policy());
         Self { remote, progress, position: 0, end: None, ranged: false, open: None, tries }
     }
 
@@ -76,20 +45,20 @@ impl<'p> Body<'p> {
         self.end
     }
 
-    fn connect(&mut self) -> Result<Response, Attempt> {
+    fn connect(&mut self) -> Result<Response, AttemptError> {
         if !self.ranged {
             return self.connect_whole();
         }
         // The end is always known for a range.
         let end = self.end.unwrap_or(u64::MAX);
         match self.remote.request(&format!("bytes={}-{}", self.position, end - 1))? {
-            Answer::Whole(_) => Err(Attempt::Final(self.remote.no_ranges())),
+            Answer::Whole(_) => Err(AttemptError::Final(self.remote.no_ranges())),
             Answer::Part(response) => {
-                let (start, _) = self.remote.placed(&response).map_err(Attempt::Final)?;
+                let (start, _) = self.remote.placed(&response).map_err(AttemptError::Final)?;
                 if start == self.position {
                     return Ok(response);
                 }
-                Err(Attempt::Final(FetchError::Refused {
+                Err(AttemptError::Final(FetchError::Refused {
                     url: self.remote.shown.to_string(),
                     why: format!("asked for bytes from {}, the server sent from {start}", self.position),
                 }))
@@ -97,18 +66,18 @@ impl<'p> Body<'p> {
         }
     }
 
-    fn connect_whole(&mut self) -> Result<Response, Attempt> {
+    fn connect_whole(&mut self) -> Result<Response, AttemptError> {
         let (Answer::Whole(mut response) | Answer::Part(mut response)) = self.remote.request("")?;
         if let Some(length) = response.content_length() {
             let now = Identity { length, validator: validator(response.headers()) };
-            self.remote.same_file(now).map_err(Attempt::Final)?;
+            self.remote.same_file(now).map_err(AttemptError::Final)?;
             self.end = Some(length);
         }
         let again = self.position;
         match io::copy(&mut (&mut response).take(again), &mut io::sink()) {
             Ok(dropped) if dropped == again => Ok(response),
-            Ok(_) => Err(Attempt::transient("the answer ended before the place of the last break")),
-            Err(error) => Err(Attempt::transient(chain(&error))),
+            Ok(_) => Err(AttemptError::transient("the answer ended before the place of the last break")),
+            Err(error) => Err(AttemptError::transient(chain(&error))),
         }
     }
 }
@@ -133,17 +102,82 @@ impl Read for Body<'_> {
                 Err(failed) => failed,
                 Ok(mut response) => match response.read(&mut buffer[..want]) {
                     Ok(0) if self.end.is_none() => return Ok(0),
-                    Ok(0) => Attempt::transient("the connection ended early"),
+                    Ok(0) => AttemptError::transient("the connection ended early"),
                     Ok(count) => {
                         self.position += count as u64;
-                        self.tries.count = 0;
+                        self.tries.reset();
                         self.open = Some(response);
                         return Ok(count);
                     }
-                    Err(error) => Attempt::transient(chain(&error)),
+                    Err(error) => AttemptError::transient(chain(&error)),
                 },
             };
             self.tries.failed(failed, self.progress)?;
         }
     }
+}
+
+/// The whole of a small text, at most `limit` bytes.
+///
+/// # Errors
+/// As for every request; a longer text is refused.
+pub fn fetch_text(
+    client: &Client,
+    url: &str,
+    limit: u64,
+    progress: &dyn Progress,
+) -> Result<String, FetchError> {
+    let remote = RemoteFile::new(client.clone(), url)?;
+    let mut text = String::new();
+    let mut body = Body::whole(remote, progress).take(limit + 1);
+    body.read_to_string(&mut text)
+        .map_err(|error| FetchError::from_io(error, Redacted::new(url).as_str()))?;
+    if text.len() as u64 > limit {
+        return Err(FetchError::Refused {
+            url: Redacted::new(url).to_string(),
+            why: format!("the answer is longer than {limit} bytes"),
+        });
+    }
+    Ok(text)
+}
+
+/// The length of the file and its last `count` bytes at most.
+/// Servers that know ranges but not suffixes are asked in two steps.
+pub(super) fn fetch_tail(
+    remote: &RemoteFile,
+    count: u64,
+    progress: &dyn Progress,
+) -> Result<(u64, Vec<u8>), FetchError> {
+    let mut tries = Retries::new(&remote.shown, remote.policy());
+    loop {
+        let attempt = match remote.request(&format!("bytes=-{count}")) {
+            Ok(Answer::Part(response)) => {
+                let (start, length) = remote.placed(&response)?;
+                let mut bytes = Vec::new();
+                match response.take(count).read_to_end(&mut bytes) {
+                    Ok(_) if start + bytes.len() as u64 == length => return Ok((length, bytes)),
+                    Ok(_) => AttemptError::transient("the answer was shorter than announced"),
+                    Err(error) => AttemptError::transient(chain(&error)),
+                }
+            }
+            Ok(Answer::Whole(_)) => return Err(remote.no_ranges()),
+            Err(AttemptError::Final(FetchError::Status { status: 400 | 416 | 501, .. })) => break,
+            Err(attempt) => attempt,
+        };
+        tries.failed(attempt, progress)?;
+    }
+    let broken = |error: io::Error| FetchError::from_io(error, remote.shown.as_str());
+    Body::range(remote.clone(), 0, 1, progress).read_to_end(&mut Vec::new()).map_err(|error| {
+        match broken(error) {
+            // It refuses ranges of any kind, and may still give the whole file.
+            FetchError::Status { status: 400 | 416 | 501, .. } => remote.no_ranges(),
+            error => error,
+        }
+    })?;
+    let length = remote.identity().ok_or_else(|| remote.no_ranges())?.length;
+    let mut bytes = Vec::new();
+    Body::range(remote.clone(), length.saturating_sub(count), length, progress)
+        .read_to_end(&mut bytes)
+        .map_err(broken)?;
+    Ok((length, bytes))
 }

@@ -7,20 +7,25 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use yolo_base::format;
+
 use super::archive::{BUFFER, file_path};
 use super::body::Body;
-use super::hash::Sha256;
-use super::http::Redacted;
-use super::meter::{Announcing, Counting, FileMeter, Meter};
+use super::client::{Client, Policy};
+use super::disk::MARGIN;
+use super::disk::free_bytes;
+use super::error::FetchError;
+use super::meter::{AnnouncingReader, CountingReader, FileMeter, Meter};
 use super::parallel::{self, Parallel};
-use super::place::MARGIN;
-use super::remote::Remote;
-use super::spool::{Label, Spool};
-use super::{Client, Event, FetchError, Policy, Progress, free_bytes};
+use super::partial_file::{PartialFile, PartialLabel};
+use super::progress::{Progress, ProgressEvent};
+use super::redacted::Redacted;
+use super::remote_file::RemoteFile;
+use super::sha256::Sha256;
 
 /// A file that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct FileRequest {
     /// Its name, for people.
     pub name: String,
     /// Addresses or paths, the best first. They may hold credentials.
@@ -51,7 +56,7 @@ pub struct Downloaded {
 /// When the disk refuses, or with what each source said.
 pub fn download(
     client: &Client,
-    wanted: &Wanted,
+    wanted: &FileRequest,
     part: &Path,
     meter: &Meter<'_>,
 ) -> Result<Downloaded, FetchError> {
@@ -63,7 +68,9 @@ pub fn download(
             Err(error) if wanted.sources.len() == 1 => return Err(error),
             Err(error) => {
                 if index + 1 < wanted.sources.len() {
-                    meter.progress.event(Event::Note { text: &format!("{error}; trying the next source") });
+                    meter
+                        .progress
+                        .event(ProgressEvent::Note { text: &format!("{error}; trying the next source") });
                 }
                 refusals.push(error.to_string());
             }
@@ -75,12 +82,12 @@ pub fn download(
 /// The length of a file on a server, asked once; `None` where it does not tell.
 pub fn length_of(client: &Client, source: &str, progress: &dyn Progress) -> Option<u64> {
     let once = Client { policy: Policy { attempts: 1, ..client.policy.clone() }, ..client.clone() };
-    Remote::new(once, source).ok()?.probe(progress).ok()?.map(|identity| identity.length)
+    RemoteFile::new(once, source).ok()?.probe(progress).ok()?.map(|identity| identity.length)
 }
 
 fn from_source(
     client: &Client,
-    wanted: &Wanted,
+    wanted: &FileRequest,
     source: &str,
     part: &Path,
     meter: &Meter<'_>,
@@ -90,15 +97,15 @@ fn from_source(
         return from_disk(wanted, path, &file_meter);
     }
     let attempt = || {
-        let remote = Remote::new(client.clone(), source)?;
+        let remote = RemoteFile::new(client.clone(), source)?;
         let transfer = Transfer { wanted, part, file: &file_meter, remote };
         transfer.run()
     };
     match attempt() {
         // Bytes of an earlier run among them, or of a file that has just changed: once more, anew.
         Err((error, true)) => {
-            meter.progress.event(Event::Note { text: &format!("{error}; fetching it anew") });
-            Spool::remove(part);
+            meter.progress.event(ProgressEvent::Note { text: &format!("{error}; fetching it anew") });
+            PartialFile::remove(part);
             file_meter.restart();
             attempt().map_err(|(error, _)| error)
         }
@@ -107,7 +114,11 @@ fn from_source(
 }
 
 /// A file of this machine is read where it lies.
-fn from_disk(wanted: &Wanted, path: PathBuf, meter: &FileMeter<'_, '_>) -> Result<Downloaded, FetchError> {
+fn from_disk(
+    wanted: &FileRequest,
+    path: PathBuf,
+    meter: &FileMeter<'_, '_>,
+) -> Result<Downloaded, FetchError> {
     let mut file = File::open(&path).map_err(FetchError::disk_source("open", &path))?;
     let length = file.metadata().map_err(FetchError::disk_source("read", &path))?.len();
     meter.expect(length);
@@ -120,10 +131,10 @@ fn from_disk(wanted: &Wanted, path: PathBuf, meter: &FileMeter<'_, '_>) -> Resul
 
 /// One attempt with one server.
 struct Transfer<'a, 'm, 'p> {
-    wanted: &'a Wanted,
+    wanted: &'a FileRequest,
     part: &'a Path,
     file: &'a FileMeter<'m, 'p>,
-    remote: Remote,
+    remote: RemoteFile,
 }
 
 /// An error, and whether the same source may serve when it is asked for all of it anew.
@@ -144,8 +155,8 @@ impl Transfer<'_, '_, '_> {
                 check_length(self.wanted, identity.length, &shown)?;
                 let length = identity.length;
                 let sha256 = self.wanted.sha256.as_deref();
-                let label = Label::new(&shown, &identity, sha256, (0, length));
-                let spool = Spool::open(self.part, &label)?;
+                let label = PartialLabel::new(&shown, &identity, sha256, (0, length));
+                let spool = PartialFile::open(self.part, &label)?;
                 let kept = spool.kept();
                 self.check_room(length - kept)?;
                 self.file.expect(length);
@@ -163,7 +174,7 @@ impl Transfer<'_, '_, '_> {
             .and_then(|()| check_hash(self.wanted, &sha256, &shown))
             .map_err(|error| {
                 // Wrong bytes are of no use to a later run.
-                Spool::remove(self.part);
+                PartialFile::remove(self.part);
                 (error, resumed)
             })?;
         Ok(Downloaded { path: self.part.to_owned(), size, sha256, source: shown })
@@ -181,14 +192,14 @@ impl Transfer<'_, '_, '_> {
 
     /// Without ranges: all of it, in one go, and nothing that could be gone on with.
     fn whole(&self, shown: &str) -> Result<(u64, String), FetchError> {
-        Spool::remove(self.part);
+        PartialFile::remove(self.part);
         if let Some(parent) = self.part.parent() {
             fs::create_dir_all(parent).map_err(FetchError::disk("create", parent))?;
         }
         self.check_room(self.wanted.length.unwrap_or(0))?;
         let mut file = File::create(self.part).map_err(FetchError::disk("create", self.part))?;
         let body = Body::whole(self.remote.clone(), self.file.progress());
-        let mut reader = Announcing { body, file: self.file, announced: false };
+        let mut reader = AnnouncingReader { body, file: self.file, announced: false };
         let mut sink = Sink { file: &mut file, path: self.part };
         copy(&mut reader, self.file, &mut sink, shown)
     }
@@ -197,8 +208,7 @@ impl Transfer<'_, '_, '_> {
         let folder = self.part.parent().unwrap_or(self.part);
         let (free, need) = (free_bytes(folder)?, need + MARGIN);
         if free < need {
-            let megabytes = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
-            let (free, need) = (megabytes(free), megabytes(need));
+            let (free, need) = (format::bytes(free), format::bytes(need));
             return Err(FetchError::Space { path: folder.to_owned(), free, need });
         }
         Ok(())
@@ -234,7 +244,7 @@ fn copy(
     shown: &str,
 ) -> Result<(u64, String), FetchError> {
     let broken = |error| FetchError::from_io(error, shown);
-    let mut reader = Counting { inner: reader, tally: meter };
+    let mut reader = CountingReader { inner: reader, tally: meter };
     let (mut size, mut sha, mut buffer) = (0, Sha256::new(), vec![0; BUFFER]);
     loop {
         let count = match reader.read(&mut buffer) {
@@ -261,7 +271,7 @@ fn is_page(start: &[u8]) -> bool {
     text.starts_with("<!doctype html") || text.starts_with("<html")
 }
 
-fn check_length(wanted: &Wanted, actual: u64, shown: &str) -> Result<(), FetchError> {
+fn check_length(wanted: &FileRequest, actual: u64, shown: &str) -> Result<(), FetchError> {
     match wanted.length {
         Some(expected) if expected != actual => {
             Err(wrong(wanted, shown, "length", expected.to_string(), actual.to_string()))
@@ -270,7 +280,7 @@ fn check_length(wanted: &Wanted, actual: u64, shown: &str) -> Result<(), FetchEr
     }
 }
 
-fn check_hash(wanted: &Wanted, actual: &str, shown: &str) -> Result<(), FetchError> {
+fn check_hash(wanted: &FileRequest, actual: &str, shown: &str) -> Result<(), FetchError> {
     match &wanted.sha256 {
         Some(expected) if expected != actual => {
             Err(wrong(wanted, shown, "SHA-256", expected.clone(), actual.to_owned()))
@@ -279,7 +289,13 @@ fn check_hash(wanted: &Wanted, actual: &str, shown: &str) -> Result<(), FetchErr
     }
 }
 
-fn wrong(wanted: &Wanted, shown: &str, what: &'static str, expected: String, actual: String) -> FetchError {
+fn wrong(
+    wanted: &FileRequest,
+    shown: &str,
+    what: &'static str,
+    expected: String,
+    actual: String,
+) -> FetchError {
     let archive = Redacted::new(shown).to_string();
     FetchError::Wrong { archive, member: wanted.name.clone(), what, expected, actual }
 }

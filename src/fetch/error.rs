@@ -4,7 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::names::printable;
+use super::printable::printable;
 
 /// A failure of a download, an archive or the disk that receives it.
 #[derive(Debug, thiserror::Error)]

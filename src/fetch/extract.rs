@@ -7,13 +7,19 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
+use yolo_base::format;
+
 use super::archive::{Archive, BUFFER, not_a_zip};
-use super::directory::file_and_folder;
+use super::central_directory::file_and_folder;
+use super::client::Client;
+use super::disk::MARGIN;
+use super::disk::free_bytes;
+use super::download::FileRequest;
+use super::error::FetchError;
 use super::gzip::Members;
-use super::meter::{Counting, FileMeter, Meter};
-use super::names::safe_name;
-use super::place::MARGIN;
-use super::{Client, FetchError, Pick, Wanted, free_bytes};
+use super::member_path::safe_name;
+use super::member_pattern::MemberPattern;
+use super::meter::{CountingReader, FileMeter, Meter};
 
 /// An archive that grows by more than this, and to more than [`LARGE`], is a trap: deflate alone can
 /// do 1032, and images do not shrink.
@@ -63,7 +69,7 @@ pub fn extract(
         let archive = Archive::open(client, &path.display().to_string())?;
         // A zip that has become a program has bytes before it.
         let is_zip = start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06");
-        if !is_zip && archive.select(&[Pick::all()], meter).is_err() {
+        if !is_zip && archive.select(&[MemberPattern::all()], meter).is_err() {
             return Err(unusable(not_a_zip(start)));
         }
         return unzip(&archive, shown, into, limit, meter)
@@ -71,7 +77,7 @@ pub fn extract(
     }
     let file_meter = meter.file(&format!("unpacking {shown}"), None);
     file_meter.expect(packed);
-    let counted = BufReader::with_capacity(BUFFER, Counting { inner: file, tally: &file_meter });
+    let counted = BufReader::with_capacity(BUFFER, CountingReader { inner: file, tally: &file_meter });
     let kind = if is_gzip { "tar.gz" } else { "tar" };
     let unpacker = Untar { shown, kind, into, limit, file: &file_meter };
     let contents = if is_gzip {
@@ -124,16 +130,15 @@ impl Limit {
     }
 
     fn check(self, bytes: u64, shown: &str, into: &Path) -> Result<(), FetchError> {
-        let megabytes = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
         if bytes > self.honest {
             let why = format!(
                 "it unpacks to {} or more, over {GROWTH} times its own length, which no data set does",
-                megabytes(bytes)
+                format::bytes(bytes)
             );
             return Err(FetchError::Hostile { archive: shown.to_owned(), why });
         }
         if bytes > self.room {
-            let (free, need) = (megabytes(self.room + MARGIN), megabytes(bytes + MARGIN));
+            let (free, need) = (format::bytes(self.room + MARGIN), format::bytes(bytes + MARGIN));
             return Err(FetchError::Space { path: into.to_owned(), free, need });
         }
         Ok(())
@@ -142,7 +147,7 @@ impl Limit {
 
 /// How large an archive is, as far as that can be told before it comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Measure {
+pub struct ArchiveSize {
     /// Bytes of the archive.
     pub packed: Option<u64>,
     /// Bytes of what it holds.
@@ -153,27 +158,31 @@ pub struct Measure {
 ///
 /// # Errors
 /// With what each source said, when none has it.
-pub fn measure(client: &Client, wanted: &Wanted, meter: &Meter<'_>) -> Result<(usize, Measure), FetchError> {
+pub fn archive_size(
+    client: &Client,
+    wanted: &FileRequest,
+    meter: &Meter<'_>,
+) -> Result<(usize, ArchiveSize), FetchError> {
     let mut refusals = Vec::new();
     for (index, source) in wanted.sources.iter().enumerate() {
         match measure_one(client, source, meter) {
-            Ok(measure) => return Ok((index, measure)),
+            Ok(size) => return Ok((index, size)),
             Err(error) => refusals.push(error.to_string()),
         }
     }
     Err(FetchError::NoSource { name: wanted.name.clone(), refusals })
 }
 
-fn measure_one(client: &Client, source: &str, meter: &Meter<'_>) -> Result<Measure, FetchError> {
+fn measure_one(client: &Client, source: &str, meter: &Meter<'_>) -> Result<ArchiveSize, FetchError> {
     let archive = Archive::open(client, source)?;
     let packed = archive.length(meter)?;
     let is_zip = archive.name().to_ascii_lowercase().ends_with(".zip");
     // A zip tells what it holds; a file under that name which is none is found out when it came.
     let unpacked = match packed.filter(|_| is_zip) {
-        Some(_) => archive.select(&[Pick::all()], meter).ok().map(|selection| selection.unpacked()),
+        Some(_) => archive.select(&[MemberPattern::all()], meter).ok().map(|selection| selection.unpacked()),
         None => None,
     };
-    Ok(Measure { packed, unpacked })
+    Ok(ArchiveSize { packed, unpacked })
 }
 
 fn unzip(
@@ -183,9 +192,9 @@ fn unzip(
     limit: Limit,
     meter: &Meter<'_>,
 ) -> Result<Contents, FetchError> {
-    let selection = archive.select(&[Pick::all()], meter)?.without(SHADOWS);
+    let selection = archive.select(&[MemberPattern::all()], meter)?.without(SHADOWS);
     limit.check(selection.unpacked(), shown, into)?;
-    let unpacked = archive.take(&selection, into, meter)?;
+    let unpacked = archive.fetch_members(&selection, into, meter)?;
     Ok(Contents { files: unpacked.len(), bytes: unpacked.iter().map(|file| file.size).sum() })
 }
 

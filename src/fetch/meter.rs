@@ -4,8 +4,8 @@ use std::io::{self, BufRead, Read};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::body::Body;
-use super::hash::Sha256;
-use super::{Event, Progress};
+use super::progress::{Progress, ProgressEvent};
+use super::sha256::Sha256;
 
 /// Sums the bytes of several downloads into one progress.
 pub struct Meter<'p> {
@@ -22,7 +22,7 @@ impl<'p> Meter<'p> {
     }
 
     /// Passes an event on.
-    pub fn note(&self, event: Event<'_>) {
+    pub fn note(&self, event: ProgressEvent<'_>) {
         self.progress.event(event);
     }
 
@@ -50,7 +50,7 @@ impl<'p> Meter<'p> {
     fn add(&self, bytes: u64) {
         let done = self.done.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let total = self.total.load(Ordering::Relaxed);
-        self.progress.event(Event::Bytes { done, total: (total >= done).then_some(total) });
+        self.progress.event(ProgressEvent::Bytes { done, total: (total >= done).then_some(total) });
     }
 
     /// Takes bytes back that will come once more.
@@ -92,7 +92,7 @@ impl<'p> FileMeter<'_, 'p> {
     fn tell(&self, over: bool) {
         let (done, total) = (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed));
         let total = (total >= done && total > 0).then_some(total);
-        self.meter.progress.event(Event::File { id: self.id, name: &self.name, done, total, over });
+        self.meter.progress.event(ProgressEvent::File { id: self.id, name: &self.name, done, total, over });
     }
 }
 
@@ -122,12 +122,12 @@ impl Tally for FileMeter<'_, '_> {
 }
 
 /// Tells the tally each byte.
-pub(super) struct Counting<'a, R> {
+pub(super) struct CountingReader<'a, R> {
     pub(super) inner: R,
     pub(super) tally: &'a dyn Tally,
 }
 
-impl<R: Read> Read for Counting<'_, R> {
+impl<R: Read> Read for CountingReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
         self.tally.add(count as u64);
@@ -136,13 +136,13 @@ impl<R: Read> Read for Counting<'_, R> {
 }
 
 /// Tells the file's meter the length once, as soon as the server has told it.
-pub(super) struct Announcing<'a, 'm, 'p> {
+pub(super) struct AnnouncingReader<'a, 'm, 'p> {
     pub(super) body: Body<'a>,
     pub(super) file: &'a FileMeter<'m, 'p>,
     pub(super) announced: bool,
 }
 
-impl Read for Announcing<'_, '_, '_> {
+impl Read for AnnouncingReader<'_, '_, '_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.body.read(buffer)?;
         if let (false, Some(length)) = (self.announced, self.body.length()) {
@@ -154,12 +154,12 @@ impl Read for Announcing<'_, '_, '_> {
 }
 
 /// Hashes all that is read.
-pub(super) struct Hashing<R> {
+pub(super) struct HashingReader<R> {
     pub(super) inner: R,
     pub(super) sha: Sha256,
 }
 
-impl<R: Read> Read for Hashing<R> {
+impl<R: Read> Read for HashingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
         self.sha.update(&buffer[..count]);
@@ -168,12 +168,12 @@ impl<R: Read> Read for Hashing<R> {
 }
 
 /// Counts what is consumed of a buffered reader.
-pub(super) struct CountingBuf<'a, R> {
+pub(super) struct CountingBufReader<'a, R> {
     pub(super) inner: &'a mut R,
     pub(super) count: u64,
 }
 
-impl<R: BufRead> Read for CountingBuf<'_, R> {
+impl<R: BufRead> Read for CountingBufReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
         self.count += count as u64;
@@ -181,7 +181,7 @@ impl<R: BufRead> Read for CountingBuf<'_, R> {
     }
 }
 
-impl<R: BufRead> BufRead for CountingBuf<'_, R> {
+impl<R: BufRead> BufRead for CountingBufReader<'_, R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         self.inner.fill_buf()
     }

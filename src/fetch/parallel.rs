@@ -8,8 +8,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 
 use super::body::Body;
-use super::remote::Remote;
-use super::{Event, FetchError, Progress};
+use super::error::FetchError;
+use super::progress::{Progress, ProgressEvent};
+use super::remote_file::RemoteFile;
 
 /// Bytes of one request. Large enough that a request's round trip is small beside it.
 const CHUNK: u64 = 2 << 20;
@@ -28,7 +29,7 @@ pub(super) struct Parallel<'p> {
 }
 
 struct Shared {
-    remote: Remote,
+    remote: RemoteFile,
     start: u64,
     end: u64,
     window: u64,
@@ -58,7 +59,7 @@ struct Chunk {
 
 impl<'p> Parallel<'p> {
     /// Starts to fetch bytes `start..end`.
-    pub(super) fn range(remote: Remote, start: u64, end: u64, progress: &'p dyn Progress) -> Self {
+    pub(super) fn range(remote: RemoteFile, start: u64, end: u64, progress: &'p dyn Progress) -> Self {
         let workers = remote.policy().connections.max(1);
         let shared = Arc::new(Shared {
             remote,
@@ -85,7 +86,7 @@ impl<'p> Parallel<'p> {
         }
         loop {
             for (why, after) in std::mem::take(&mut state.retries) {
-                self.progress.event(Event::Retry { why: &why, after });
+                self.progress.event(ProgressEvent::Retry { why: &why, after });
             }
             let wanted = state.wanted;
             if let Some(chunk) = state.ready.remove(&wanted) {
@@ -185,8 +186,8 @@ impl Shared {
 }
 
 impl Progress for Shared {
-    fn event(&self, event: Event<'_>) {
-        if let Event::Retry { why, after } = event {
+    fn event(&self, event: ProgressEvent<'_>) {
+        if let ProgressEvent::Retry { why, after } = event {
             self.lock().retries.push((why.to_owned(), after));
             self.changed.notify_all();
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// One thing worth telling. Texts carry no credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Event<'a> {
+pub enum ProgressEvent<'a> {
     /// A step begins: "asking pip where torch 2.11.0 is".
     Step {
         /// What is being done, in words, without a full stop.
@@ -61,7 +61,7 @@ pub enum Event<'a> {
 /// Receives events, from several threads at once.
 pub trait Progress: Sync {
     /// Takes one event; it must return soon.
-    fn event(&self, event: Event<'_>);
+    fn event(&self, event: ProgressEvent<'_>);
 }
 
 /// Hears everything and says nothing.
@@ -69,5 +69,5 @@ pub trait Progress: Sync {
 pub struct Silent;
 
 impl Progress for Silent {
-    fn event(&self, _event: Event<'_>) {}
+    fn event(&self, _event: ProgressEvent<'_>) {}
 }

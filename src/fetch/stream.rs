@@ -6,31 +6,32 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use super::archive::{Archive, BUFFER, Source, Unpacked, find, not_a_zip};
+use super::archive::{Archive, BUFFER, Source, UnpackedMember, find, not_a_zip};
 use super::body::Body;
-use super::directory::{self, LOCAL, LocalHeader, Method};
-use super::hash::Sha256;
-use super::meter::{Announcing, Counting, Hashing, Meter};
-use super::remote::Remote;
-use super::unpack::{self, Sums, Trouble};
-use super::{FetchError, Pick};
+use super::central_directory::{self, LOCAL, LocalHeader, Method};
+use super::error::FetchError;
+use super::member_pattern::MemberPattern;
+use super::meter::{AnnouncingReader, CountingReader, HashingReader, Meter};
+use super::remote_file::RemoteFile;
+use super::sha256::Sha256;
+use super::unpack::{self, Sums, UnpackError};
 
 impl Archive {
     /// Reads the archive once from its beginning and unpacks the picks as they come.
     /// Also gives the SHA-256 of the whole archive.
     ///
     /// # Errors
-    /// As [`Self::take`].
+    /// As [`Self::fetch_members`].
     pub fn stream(
         &self,
-        picks: &[Pick],
+        picks: &[MemberPattern],
         into: &Path,
         meter: &Meter<'_>,
-    ) -> Result<(Vec<Unpacked>, [u8; 32]), FetchError> {
+    ) -> Result<(Vec<UnpackedMember>, [u8; 32]), FetchError> {
         let file_meter = meter.file(&self.name(), None);
         let reader: Box<dyn Read + '_> = match &self.source {
-            Source::Http(remote) => Box::new(Announcing {
-                body: Body::whole(Remote::clone(remote), file_meter.progress()),
+            Source::Http(remote) => Box::new(AnnouncingReader {
+                body: Body::whole(RemoteFile::clone(remote), file_meter.progress()),
                 file: &file_meter,
                 announced: false,
             }),
@@ -42,7 +43,7 @@ impl Archive {
         };
         let mut reader = BufReader::with_capacity(
             BUFFER,
-            Hashing { inner: Counting { inner: reader, tally: &file_meter }, sha: Sha256::new() },
+            HashingReader { inner: CountingReader { inner: reader, tally: &file_meter }, sha: Sha256::new() },
         );
         let unpacked = self.stream_members(&mut reader, picks, into)?;
         io::copy(&mut reader, &mut io::sink()).map_err(|error| FetchError::from_io(error, &self.shown()))?;
@@ -52,16 +53,16 @@ impl Archive {
     fn stream_members(
         &self,
         reader: &mut impl BufRead,
-        picks: &[Pick],
+        picks: &[MemberPattern],
         into: &Path,
-    ) -> Result<Vec<Unpacked>, FetchError> {
+    ) -> Result<Vec<UnpackedMember>, FetchError> {
         let broken = |error| FetchError::from_io(error, &self.shown());
         let start = reader.fill_buf().map_err(broken)?;
         if !start.starts_with(b"PK\x03\x04") {
             return Err(self.unusable(not_a_zip(start)));
         }
         let (mut unpacked, mut matched, mut seen) = (Vec::new(), HashSet::new(), HashSet::new());
-        while directory::read_u32(reader).map_err(broken)? == LOCAL {
+        while central_directory::read_u32(reader).map_err(broken)? == LOCAL {
             let header = LocalHeader::read(reader).map_err(broken)?;
             if !seen.insert(header.name.clone()) {
                 return Err(self.unusable(format!("{} is in it twice", header.name)));
@@ -87,7 +88,12 @@ impl Archive {
             self.compare(&header.name, announced, &sums)?;
             if let Some((pick, path)) = found {
                 matched.insert(pick);
-                unpacked.push(Unpacked { name: header.name, path, size: sums.size, sha256: sums.sha256 });
+                unpacked.push(UnpackedMember {
+                    name: header.name,
+                    path,
+                    size: sums.size,
+                    sha256: sums.sha256,
+                });
             }
         }
         self.all_matched(picks, &matched)?;
@@ -99,7 +105,7 @@ fn stream_member(
     reader: &mut impl BufRead,
     header: &LocalHeader,
     path: Option<PathBuf>,
-) -> Result<(Sums, (u32, u64, u64)), Trouble> {
+) -> Result<(Sums, (u32, u64, u64)), UnpackError> {
     let (compressed, size) =
         header.sums.map_or((u64::MAX, None), |(_, compressed, size)| (compressed, Some(size)));
     // A folder that hides its length has none.
@@ -112,11 +118,11 @@ fn stream_member(
     };
     if header.sums.is_some() && data.limit() > 0 {
         let why = format!("it ends {} bytes too early", data.limit());
-        return Err(Trouble::Data(io::Error::other(why)));
+        return Err(UnpackError::Data(io::Error::other(why)));
     }
     let announced = match header.sums {
         Some(sums) => sums,
-        None => header.read_descriptor(reader).map_err(Trouble::Data)?,
+        None => header.read_descriptor(reader).map_err(UnpackError::Data)?,
     };
     Ok((sums, announced))
 }

@@ -8,9 +8,9 @@ use std::path::Path;
 use flate2::Crc;
 use flate2::bufread::DeflateDecoder;
 
-use super::FetchError;
-use super::directory::Method;
-use super::hash::Sha256;
+use super::central_directory::Method;
+use super::error::FetchError;
+use super::sha256::Sha256;
 
 /// Bytes that are inflated, hashed and written at a time; they stay in the cache of a core.
 const STEP: usize = 128 << 10;
@@ -31,8 +31,9 @@ pub(super) fn to_file(
     method: Method,
     announced: Option<u64>,
     path: &Path,
-) -> Result<Sums, Trouble> {
-    let disk = |action| move |source| Trouble::Disk(FetchError::Disk { action, path: path.into(), source });
+) -> Result<Sums, UnpackError> {
+    let disk =
+        |action| move |source| UnpackError::Disk(FetchError::Disk { action, path: path.into(), source });
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent).map_err(disk("create the folder of"))?;
     }
@@ -43,17 +44,21 @@ pub(super) fn to_file(
 }
 
 /// Reads a member to its end and keeps nothing: the only way past one of unknown length.
-pub(super) fn skip(data: &mut impl BufRead, method: Method, announced: Option<u64>) -> Result<Sums, Trouble> {
+pub(super) fn skip(
+    data: &mut impl BufRead,
+    method: Method,
+    announced: Option<u64>,
+) -> Result<Sums, UnpackError> {
     copy(data, method, announced, |_| Ok(()))
 }
 
 /// Why a member could not be unpacked: the bytes, or the disk.
-pub(super) enum Trouble {
+pub(super) enum UnpackError {
     Data(io::Error),
     Disk(FetchError),
 }
 
-impl Trouble {
+impl UnpackError {
     pub(super) fn into_error(self, archive: &str, member: &str) -> FetchError {
         match self {
             Self::Disk(error) => error,
@@ -71,8 +76,8 @@ fn copy(
     data: &mut impl BufRead,
     method: Method,
     announced: Option<u64>,
-    mut sink: impl FnMut(&[u8]) -> Result<(), Trouble>,
-) -> Result<Sums, Trouble> {
+    mut sink: impl FnMut(&[u8]) -> Result<(), UnpackError>,
+) -> Result<Sums, UnpackError> {
     let mut inflater;
     let reader: &mut dyn Read = match method {
         Method::Stored => data,
@@ -89,11 +94,13 @@ fn copy(
             Ok(0) => break,
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(Trouble::Data(error)),
+            Err(error) => return Err(UnpackError::Data(error)),
         };
         size += count as u64;
         if size > limit {
-            return Err(Trouble::Data(io::Error::other(format!("it unpacks to more than {limit} bytes"))));
+            return Err(UnpackError::Data(io::Error::other(format!(
+                "it unpacks to more than {limit} bytes"
+            ))));
         }
         crc.update(&buffer[..count]);
         sha.update(&buffer[..count]);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{Printer, bytes};
-use crate::fetch::{Event, Progress};
+use crate::fetch::{Progress, ProgressEvent};
 
 /// Without a terminal, how often a line tells about a running download.
 const PLAIN_EVERY: Duration = Duration::from_secs(5);
@@ -83,11 +83,11 @@ impl<'a> SetupView<'a> {
 }
 
 impl Progress for SetupView<'_> {
-    fn event(&self, event: Event<'_>) {
+    fn event(&self, event: ProgressEvent<'_>) {
         // A view that panicked while drawing is still a view.
         let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         match event {
-            Event::Step { text } => {
+            ProgressEvent::Step { text } => {
                 state.files.drain().for_each(|(_, bar)| bar.finish_and_clear());
                 *state = State::new(text);
                 if self.printer.is_terminal() {
@@ -96,7 +96,7 @@ impl Progress for SetupView<'_> {
                     self.printer.say(format_args!("{text} …"));
                 }
             }
-            Event::Bytes { done, total } => {
+            ProgressEvent::Bytes { done, total } => {
                 let first = *state.at_first.get_or_insert(done);
                 let rate = done.saturating_sub(first) as f64 / state.began.elapsed().as_secs_f64().max(0.001);
                 let of = total.map_or(String::new(), |total| {
@@ -105,7 +105,7 @@ impl Progress for SetupView<'_> {
                 let text = format!("{}  {}{of}  {}/s", state.step, bytes(done), bytes(rate as u64));
                 self.draw(&mut state, text);
             }
-            Event::File { id, name, done, total, over } => {
+            ProgressEvent::File { id, name, done, total, over } => {
                 if !self.printer.is_terminal() {
                     return;
                 }
@@ -119,17 +119,17 @@ impl Progress for SetupView<'_> {
                 bar.set_length(total.unwrap_or(done));
                 bar.set_position(done);
             }
-            Event::Built { krate, count } => {
+            ProgressEvent::Built { krate, count } => {
                 let text = format!("{}  {count} crates, {krate}", state.step);
                 self.draw(&mut state, text);
             }
-            Event::Retry { why, after } => self.above(|| {
+            ProgressEvent::Retry { why, after } => self.above(|| {
                 let seconds = after.as_secs_f64();
                 let digits = usize::from(seconds < 10.0);
                 self.printer.warning(format_args!("{why}; trying again in {seconds:.digits$} s"));
             }),
-            Event::Note { text } => self.above(|| self.printer.say(text)),
-            Event::Done { text } => {
+            ProgressEvent::Note { text } => self.above(|| self.printer.say(text)),
+            ProgressEvent::Done { text } => {
                 self.line.set_message("");
                 self.above(|| self.printer.say(text));
             }

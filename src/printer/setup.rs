@@ -2,20 +2,20 @@
 
 use super::bytes;
 use crate::setup::data::Summary;
-use crate::setup::{Disk, Holding, Outcome, State, Step};
+use crate::setup::{Disk, InstalledItem, SetupStep, StepOutcome, StepState};
 
 /// Classes and faults that are shown; the rest is counted.
 const SHOWN: usize = 10;
 
 /// The plan, as lines.
-pub(crate) fn plan(steps: &[Step], disks: &[Disk]) -> String {
+pub(crate) fn plan(steps: &[SetupStep], disks: &[Disk]) -> String {
     let mut lines = Vec::new();
     for step in steps {
         lines.push(match step.state {
-            State::There => format!("  there   {}: {}", step.what, step.place.display()),
-            State::Build => format!("  build   {} into {}", step.what, step.place.display()),
-            State::Make => format!("  make    {} in {}", step.what, step.place.display()),
-            State::Fetch => {
+            StepState::Installed => format!("  there   {}: {}", step.what, step.place.display()),
+            StepState::Build => format!("  build   {} into {}", step.what, step.place.display()),
+            StepState::Make => format!("  make    {} in {}", step.what, step.place.display()),
+            StepState::Fetch => {
                 let size = match (step.transfer, step.size) {
                     (Some(transfer), Some(size)) => {
                         format!("{} to fetch, {} on the disk", bytes(transfer), bytes(size))
@@ -28,7 +28,7 @@ pub(crate) fn plan(steps: &[Step], disks: &[Disk]) -> String {
                 format!("  fetch   {}: {size}{left}, into {}", step.what, step.place.display())
             }
         });
-        if !step.from.is_empty() && step.state == State::Fetch {
+        if !step.from.is_empty() && step.state == StepState::Fetch {
             lines.push(format!("          from {}", from(&step.from)));
         }
         lines.extend(step.reasons.iter().map(|reason| format!("          {reason}")));
@@ -55,15 +55,15 @@ fn from(sources: &[String]) -> String {
 }
 
 /// What a step came to.
-pub(crate) fn outcome(step: &Step, outcome: &Outcome) -> String {
+pub(crate) fn outcome(step: &SetupStep, outcome: &StepOutcome) -> String {
     match outcome {
-        Outcome::Libtorch { root, variant } => {
-            let reasons = if step.state == State::There { step.reasons.as_slice() } else { &[] };
+        StepOutcome::Libtorch { root, variant } => {
+            let reasons = if step.state == StepState::Installed { step.reasons.as_slice() } else { &[] };
             let reasons: String = reasons.iter().map(|reason| format!("\n  {reason}")).collect();
             format!("libtorch ({variant}) is in {}{reasons}", root.display())
         }
-        Outcome::Trainer { path } => format!("the trainer is {}", path.display()),
-        Outcome::Weights(weights) => format!(
+        StepOutcome::Trainer { path } => format!("the trainer is {}", path.display()),
+        StepOutcome::Weights(weights) => format!(
             "weights {}: {} parameters, {}{} (SHA-256 {}…)",
             weights.path.display(),
             weights.parameters,
@@ -71,7 +71,7 @@ pub(crate) fn outcome(step: &Step, outcome: &Outcome) -> String {
             bytes(weights.size),
             weights.sha256.get(..12).unwrap_or_default(),
         ),
-        Outcome::Data { name, summary } => {
+        StepOutcome::Data { name, summary } => {
             format!("data set {name} is there: {}\n{}", step.place.display(), data(summary))
         }
     }
@@ -109,9 +109,9 @@ fn data(summary: &Summary) -> String {
 }
 
 /// What is installed, a line a thing.
-pub(crate) fn holdings(holdings: &[Holding]) -> String {
+pub(crate) fn holdings(holdings: &[InstalledItem]) -> String {
     let width = holdings.iter().map(|holding| holding.name.len()).max().unwrap_or(0);
-    let line = |holding: &Holding| {
+    let line = |holding: &InstalledItem| {
         let mark = if holding.in_use { "  (runs use it)" } else { "" };
         format!(
             "{:<10} {:<width$} {:>9}  {}{mark}",
@@ -127,7 +127,7 @@ pub(crate) fn holdings(holdings: &[Holding]) -> String {
 }
 
 /// What was removed.
-pub(crate) fn removed(holding: &Holding) -> String {
+pub(crate) fn removed(holding: &InstalledItem) -> String {
     format!(
         "removed {} {} ({}) from {}",
         holding.kind,
@@ -142,8 +142,8 @@ mod tests {
     use super::*;
     use crate::setup::data::SplitSummary;
 
-    fn step(state: State) -> Step {
-        Step {
+    fn step(state: StepState) -> SetupStep {
+        SetupStep {
             kind: "weights",
             what: "weights yolov5s.pt".into(),
             state,
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn a_plan_says_what_comes_from_where_and_onto_which_disk() {
         let disk = Disk { mount: "/".into(), free: 5_000_000_000, need: 14_800_000 };
-        insta::assert_snapshot!(plan(&[step(State::Fetch), step(State::There)], &[disk]), @r"
+        insta::assert_snapshot!(plan(&[step(StepState::Fetch), step(StepState::Installed)], &[disk]), @r"
           fetch   weights yolov5s.pt: 14.8 MB to fetch, 14.8 MB on the disk, into /y/yolov5s.pt
                   from https://h.example/ultralytics/yolov5s.pt
           warning GPU 1 (K80) is not served

@@ -5,8 +5,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{LIBTORCH_VERSION, Libtorch, SetupError};
 use crate::dirs::YoloDirs;
+use crate::setup::error::SetupError;
+use crate::setup::libtorch::installation::{LIBTORCH_VERSION, Libtorch};
 
 /// Where the source was when this program was built; it may be gone.
 pub(super) fn root() -> &'static Path {

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-use super::SetupError;
 use crate::dirs::YoloDirs;
 use crate::fetch::{Client, FetchError, Policy, Progress, Redacted};
+use crate::setup::error::SetupError;
 
 /// The surroundings of a setup.
 pub struct Context<'a> {

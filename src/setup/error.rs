@@ -21,7 +21,11 @@ pub enum SetupError {
     #[error(transparent)]
     Fetch(#[from] FetchError),
     /// No source could serve libtorch.
-    #[error("libtorch {} ({variant}) cannot be fetched:{}", super::LIBTORCH_VERSION, lines(refusals))]
+    #[error(
+        "libtorch {} ({variant}) cannot be fetched:{}",
+        super::libtorch::installation::LIBTORCH_VERSION,
+        lines(refusals)
+    )]
     NoSource {
         /// The variant.
         variant: &'static str,

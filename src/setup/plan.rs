@@ -4,23 +4,26 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use yolo_base::format;
 use yolo_plan::dataset;
 
-use super::data::{DataProspect, PendingData, Summary, data_prospects, look_through};
-use super::trainer::{TrainerProspect, ensure_trainer, trainer_prospect};
-use super::weights::{PendingWeights, Weights, WeightsProspect, weights_prospect};
-use super::{
-    Chosen, Context, LIBTORCH_VERSION, Libtorch, Pending, Prospect, SetupError, checkout_needs_headers,
-    megabytes, prospect, select,
-};
+use super::context::Context;
+use super::data::{DataStatus, PendingData, Summary, data_statuses, look_through};
+use super::error::SetupError;
+use super::libtorch::installation::{LIBTORCH_VERSION, Libtorch};
+use super::libtorch::installed::select;
+use super::libtorch::status::{LibtorchStatus, PendingLibtorch, libtorch_status};
+use super::libtorch::variant::{Chosen, Variant};
+use super::trainer::checkout_needs_headers;
+use super::trainer::{TrainerStatus, ensure_trainer, trainer_status};
+use super::weights::{PendingWeights, Weights, WeightsStatus, weights_status};
 use crate::fetch::{
-    FetchError, Incoming, Lock, MARGIN, Redacted, folder_size, free_bytes, mount_of, unfinished,
+    FetchError, FolderLock, MARGIN, Redacted, Staging, folder_size, free_bytes, mount_of, staging_dir,
 };
-use crate::setup::Variant;
 
 /// What the user wants to have.
 #[derive(Debug, Clone, Default)]
-pub struct Wish {
+pub struct SetupRequest {
     /// libtorch and the trainer.
     pub programs: bool,
     /// The variant that the user named or asked to be chosen.
@@ -34,9 +37,10 @@ pub struct Wish {
 /// Whether a step has something to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum StepState {
     /// It is there.
-    There,
+    #[serde(rename = "there")]
+    Installed,
     /// It is fetched.
     Fetch,
     /// It is built from the checkout.
@@ -47,13 +51,13 @@ pub enum State {
 
 /// One step, as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Step {
+pub struct SetupStep {
     /// "libtorch", "trainer", "weights", "data".
     pub kind: &'static str,
     /// What it brings, in words.
     pub what: String,
     /// Whether there is something to do.
-    pub state: State,
+    pub state: StepState,
     /// Who serves it, and the addresses, without credentials.
     pub from: Vec<String>,
     /// Bytes that travel, without those that an interrupted run has brought; absent where a server does
@@ -86,15 +90,15 @@ pub struct Disk {
 
 /// All steps.
 #[derive(Debug)]
-pub struct Plan {
-    steps: Vec<(Step, Action)>,
+pub struct SetupPlan {
+    steps: Vec<(SetupStep, Action)>,
 }
 
 /// What is done for a step.
 #[derive(Debug)]
 enum Action {
     Nothing,
-    Libtorch(Box<Pending>),
+    Libtorch(Box<PendingLibtorch>),
     UseLibtorch(Libtorch),
     Trainer,
     Weights(PendingWeights),
@@ -107,7 +111,7 @@ enum Action {
 /// What a step came to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum StepOutcome {
     /// A libtorch.
     Libtorch {
         /// Its folder.
@@ -131,35 +135,35 @@ pub enum Outcome {
     },
 }
 
-impl Plan {
+impl SetupPlan {
     /// Looks at everything that is wished for; nothing is changed.
     ///
     /// # Errors
     /// When something can neither be found nor fetched.
     pub fn make(
-        wish: &Wish,
+        wish: &SetupRequest,
         context: &Context<'_>,
         places: &dataset::Places,
         choose: impl FnOnce() -> Chosen,
     ) -> Result<Self, SetupError> {
         let mut steps = Vec::new();
         if wish.programs {
-            let found = prospect(context, wish.variant.clone(), choose, checkout_needs_headers())?;
+            let found = libtorch_status(context, wish.variant.clone(), choose, checkout_needs_headers())?;
             let libtorch = match &found {
-                Prospect::There(libtorch) => Some(libtorch.clone()),
-                Prospect::Fetch(_) => None,
+                LibtorchStatus::Installed(libtorch) => Some(libtorch.clone()),
+                LibtorchStatus::Missing(_) => None,
             };
             steps.push(libtorch_step(found, wish.variant.as_ref()));
-            steps.push(trainer_step(trainer_prospect(context.dirs, libtorch.as_ref())?));
+            steps.push(trainer_step(trainer_status(context.dirs, libtorch.as_ref())?));
         }
         for word in &wish.weights {
-            steps.push(weights_step(word, weights_prospect(context, word)?));
+            steps.push(weights_step(word, weights_status(context, word)?));
         }
-        for (word, prospect) in data_prospects(context, &wish.data, places)? {
-            steps.push(data_step(word, prospect, places));
+        for (word, status) in data_statuses(context, &wish.data, places)? {
+            steps.push(data_step(word, status, places));
         }
-        for (step, _) in steps.iter_mut().filter(|(step, _)| step.state == State::Fetch) {
-            let begun = folder_size(&unfinished(&step.place));
+        for (step, _) in steps.iter_mut().filter(|(step, _)| step.state == StepState::Fetch) {
+            let begun = folder_size(&staging_dir(&step.place));
             // A part that was unpacked a moment ago may lie there still beside its contents.
             step.begun = begun.min(step.size.unwrap_or(0) + step.beside);
         }
@@ -167,13 +171,13 @@ impl Plan {
     }
 
     /// The steps, as they are shown.
-    pub fn steps(&self) -> impl Iterator<Item = &Step> {
+    pub fn steps(&self) -> impl Iterator<Item = &SetupStep> {
         self.steps.iter().map(|(step, _)| step)
     }
 
     /// Whether everything is there.
     pub fn is_done(&self) -> bool {
-        self.steps().all(|step| step.state == State::There)
+        self.steps().all(|step| step.state == StepState::Installed)
     }
 
     /// The disks that something is put on.
@@ -182,7 +186,7 @@ impl Plan {
     /// When a disk cannot be asked.
     pub fn disks(&self) -> Result<Vec<Disk>, SetupError> {
         let mut disks: Vec<Disk> = Vec::new();
-        for step in self.steps().filter(|step| step.state != State::There) {
+        for step in self.steps().filter(|step| step.state != StepState::Installed) {
             let need = step.size.unwrap_or(0) + step.beside - step.begun;
             let mount = mount_of(&step.place);
             match disks.iter_mut().find(|disk| disk.mount == mount) {
@@ -205,7 +209,7 @@ impl Plan {
         match self.disks()?.into_iter().find(|disk| disk.need > disk.free) {
             None => Ok(()),
             Some(Disk { mount, free, need }) => {
-                let (free, need) = (megabytes(free), megabytes(need));
+                let (free, need) = (format::bytes(free), format::bytes(need));
                 Err(FetchError::Space { path: mount, free, need }.into())
             }
         }
@@ -219,16 +223,16 @@ impl Plan {
         self,
         context: &Context<'_>,
         places: &dataset::Places,
-        outcomes: &mut Vec<Outcome>,
-        mut tell: impl FnMut(&Step, &Outcome),
+        outcomes: &mut Vec<StepOutcome>,
+        mut tell: impl FnMut(&SetupStep, &StepOutcome),
     ) -> Result<(), SetupError> {
         let mut libtorch = None;
         for (step, action) in self.steps {
-            if step.state == State::There && step.kind != "trainer" {
+            if step.state == StepState::Installed && step.kind != "trainer" {
                 tidy(&step.place, context)?;
             }
             let outcome = match action {
-                Action::Nothing => Outcome::Trainer { path: step.place.clone() },
+                Action::Nothing => StepOutcome::Trainer { path: step.place.clone() },
                 Action::UseLibtorch(found) => {
                     if let Some(variant) = Variant::named(&found.variant)
                         && found.root.starts_with(context.dirs.libtorch())
@@ -241,13 +245,13 @@ impl Plan {
                 Action::Trainer => match &libtorch {
                     Some(libtorch) => {
                         let path = ensure_trainer(context.dirs, libtorch, context.progress)?;
-                        Outcome::Trainer { path }
+                        StepOutcome::Trainer { path }
                     }
                     // A plan with a trainer has libtorch before it.
                     None => continue,
                 },
-                Action::HaveWeights(weights) => Outcome::Weights(weights),
-                Action::Weights(pending) => Outcome::Weights(pending.run(context)?),
+                Action::HaveWeights(weights) => StepOutcome::Weights(weights),
+                Action::Weights(pending) => StepOutcome::Weights(pending.run(context)?),
                 Action::MakeData(folder, word) => {
                     yolo_data::shapes::generate(&folder, &|_| ())?;
                     data_outcome(&word, look_through(&word, places, None)?)
@@ -259,7 +263,7 @@ impl Plan {
             };
             tell(&step, &outcome);
             let refused = match &outcome {
-                Outcome::Data { name, summary } => summary.refused.clone().map(|why| (name.clone(), why)),
+                StepOutcome::Data { name, summary } => summary.refused.clone().map(|why| (name.clone(), why)),
                 _ => None,
             };
             outcomes.push(outcome);
@@ -277,28 +281,28 @@ fn tidy(place: &Path, context: &Context<'_>) -> Result<(), SetupError> {
     let is_yaml = place.extension().is_some_and(|extension| extension == "yaml");
     let place = if is_yaml { place.parent().unwrap_or(place) } else { place };
     let (Some(folder), Some(name)) = (place.parent(), place.file_name()) else { return Ok(()) };
-    let left = unfinished(place);
+    let left = staging_dir(place);
     if left.exists() {
-        let lock = Lock::acquire(folder, context.progress)?;
-        Incoming::open(&lock, &name.to_string_lossy())?.discard();
+        let lock = FolderLock::acquire(folder, context.progress)?;
+        Staging::open(&lock, &name.to_string_lossy())?.discard();
     }
     Ok(())
 }
 
-fn libtorch_outcome(libtorch: &Libtorch) -> Outcome {
-    Outcome::Libtorch { root: libtorch.root.clone(), variant: libtorch.variant.clone() }
+fn libtorch_outcome(libtorch: &Libtorch) -> StepOutcome {
+    StepOutcome::Libtorch { root: libtorch.root.clone(), variant: libtorch.variant.clone() }
 }
 
-fn data_outcome(name: &str, summary: Summary) -> Outcome {
-    Outcome::Data { name: name.to_owned(), summary }
+fn data_outcome(name: &str, summary: Summary) -> StepOutcome {
+    StepOutcome::Data { name: name.to_owned(), summary }
 }
 
 /// A step that has nothing to do.
-fn there(kind: &'static str, what: String, place: &Path) -> Step {
-    Step {
+fn there(kind: &'static str, what: String, place: &Path) -> SetupStep {
+    SetupStep {
         kind,
         what,
-        state: State::There,
+        state: StepState::Installed,
         from: Vec::new(),
         transfer: Some(0),
         size: None,
@@ -310,9 +314,9 @@ fn there(kind: &'static str, what: String, place: &Path) -> Step {
     }
 }
 
-fn libtorch_step(prospect: Prospect, chosen: Option<&Chosen>) -> (Step, Action) {
-    match prospect {
-        Prospect::There(libtorch) => {
+fn libtorch_step(status: LibtorchStatus, chosen: Option<&Chosen>) -> (SetupStep, Action) {
+    match status {
+        LibtorchStatus::Installed(libtorch) => {
             let what = format!("libtorch {LIBTORCH_VERSION} ({})", libtorch.variant);
             let mut step = there("libtorch", what, &libtorch.root);
             if let Some(chosen) = chosen {
@@ -324,12 +328,12 @@ fn libtorch_step(prospect: Prospect, chosen: Option<&Chosen>) -> (Step, Action) 
             }
             (step, Action::UseLibtorch(libtorch))
         }
-        Prospect::Fetch(pending) => {
+        LibtorchStatus::Missing(pending) => {
             let headers = if pending.headers() { ", with headers to build the trainer" } else { "" };
             let name = pending.chosen().variant.name();
-            let step = Step {
+            let step = SetupStep {
                 what: format!("libtorch {LIBTORCH_VERSION} ({name}{headers})"),
-                state: State::Fetch,
+                state: StepState::Fetch,
                 from: [pending.source().to_owned()].into_iter().chain(pending.addresses()).collect(),
                 transfer: pending.transfer(),
                 size: Some(pending.unpacked()),
@@ -343,27 +347,27 @@ fn libtorch_step(prospect: Prospect, chosen: Option<&Chosen>) -> (Step, Action) 
     }
 }
 
-fn trainer_step(prospect: TrainerProspect) -> (Step, Action) {
+fn trainer_step(status: TrainerStatus) -> (SetupStep, Action) {
     let what = "yolo-trainer".to_owned();
-    match prospect {
-        TrainerProspect::There(path) => (there("trainer", what, &path), Action::Nothing),
-        TrainerProspect::Build(path) => {
+    match status {
+        TrainerStatus::Installed(path) => (there("trainer", what, &path), Action::Nothing),
+        TrainerStatus::Build(path) => {
             let from = vec!["the checkout, built with cargo".to_owned()];
-            (Step { state: State::Build, from, ..there("trainer", what, &path) }, Action::Trainer)
+            (SetupStep { state: StepState::Build, from, ..there("trainer", what, &path) }, Action::Trainer)
         }
     }
 }
 
-fn weights_step(word: &str, prospect: WeightsProspect) -> (Step, Action) {
+fn weights_step(word: &str, status: WeightsStatus) -> (SetupStep, Action) {
     let what = format!("weights {}", Redacted::new(word));
-    match prospect {
-        WeightsProspect::There(weights) => {
-            let step = Step { size: Some(weights.size), ..there("weights", what, &weights.path) };
+    match status {
+        WeightsStatus::Installed(weights) => {
+            let step = SetupStep { size: Some(weights.size), ..there("weights", what, &weights.path) };
             (step, Action::HaveWeights(weights))
         }
-        WeightsProspect::Fetch(pending) => {
-            let step = Step {
-                state: State::Fetch,
+        WeightsStatus::Missing(pending) => {
+            let step = SetupStep {
+                state: StepState::Fetch,
                 from: pending.sources(),
                 transfer: pending.transfer(),
                 size: pending.length(),
@@ -374,23 +378,23 @@ fn weights_step(word: &str, prospect: WeightsProspect) -> (Step, Action) {
     }
 }
 
-fn data_step(word: &str, prospect: DataProspect, places: &dataset::Places) -> (Step, Action) {
+fn data_step(word: &str, status: DataStatus, places: &dataset::Places) -> (SetupStep, Action) {
     let what = format!("data set {word}");
-    match prospect {
-        DataProspect::There { yaml, installed } => {
+    match status {
+        DataStatus::Installed { yaml, installed } => {
             let size = installed.as_ref().map(|installed| installed.bytes);
-            let step = Step { size, ..there("data", what, &yaml) };
+            let step = SetupStep { size, ..there("data", what, &yaml) };
             (step, Action::LookThrough(word.to_owned(), installed.map(|installed| *installed)))
         }
-        DataProspect::Make(folder) => {
+        DataStatus::Generate(folder) => {
             let from = vec!["made by yolo".to_owned()];
             let size = Some(yolo_data::shapes::BYTES);
-            let step = Step { state: State::Make, from, size, ..there("data", what, &folder) };
+            let step = SetupStep { state: StepState::Make, from, size, ..there("data", what, &folder) };
             (step, Action::MakeData(places.builtin_yaml(word).with_file_name(""), word.to_owned()))
         }
-        DataProspect::Fetch(pending) => {
-            let step = Step {
-                state: State::Fetch,
+        DataStatus::Missing(pending) => {
+            let step = SetupStep {
+                state: StepState::Fetch,
                 from: pending.sources(),
                 transfer: pending.transfer(),
                 size: pending.unpacked(),

@@ -12,9 +12,11 @@ use std::time::SystemTime;
 
 use yolo_base::env::YOLO_TRAINER;
 
-use super::{Libtorch, SetupError, checkout};
 use crate::dirs::YoloDirs;
-use crate::fetch::{Event, Lock, Progress};
+use crate::fetch::{FolderLock, Progress, ProgressEvent};
+use crate::setup::checkout;
+use crate::setup::error::SetupError;
+use crate::setup::libtorch::installation::Libtorch;
 
 const NAME: &str = "yolo-trainer";
 
@@ -28,10 +30,10 @@ const KEPT_LINES: usize = 60;
 
 /// What is there, or what would have to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum TrainerProspect {
+pub(super) enum TrainerStatus {
     /// It can be started.
-    There(PathBuf),
-    /// It is built from the checkout to this place.
+    Installed(PathBuf),
+    /// It is built from the checkout to this path.
     Build(PathBuf),
 }
 
@@ -39,33 +41,33 @@ pub(super) enum TrainerProspect {
 ///
 /// # Errors
 /// When it is nowhere and cannot be built.
-pub(super) fn trainer_prospect(
+pub(super) fn trainer_status(
     dirs: &YoloDirs,
     libtorch: Option<&Libtorch>,
-) -> Result<TrainerProspect, SetupError> {
-    Ok(match look(libtorch)? {
-        Found::There(path) => TrainerProspect::There(path),
-        Found::Build(build) => {
+) -> Result<TrainerStatus, SetupError> {
+    Ok(match source(libtorch)? {
+        TrainerSource::Program(path) => TrainerStatus::Installed(path),
+        TrainerSource::Checkout(build) => {
             let program = build.product();
             let linked = libtorch.is_some_and(|libtorch| checkout::is_linked(dirs, libtorch));
             if linked && build.is_fresh(&program) {
-                TrainerProspect::There(program)
+                TrainerStatus::Installed(program)
             } else {
-                TrainerProspect::Build(program)
+                TrainerStatus::Build(program)
             }
         }
     })
 }
 
 /// Where the trainer is, or how it is built.
-enum Found {
-    There(PathBuf),
-    Build(Build),
+enum TrainerSource {
+    Program(PathBuf),
+    Checkout(Build),
 }
 
-fn look(libtorch: Option<&Libtorch>) -> Result<Found, SetupError> {
+fn source(libtorch: Option<&Libtorch>) -> Result<TrainerSource, SetupError> {
     if let Some(path) = named_by_user() {
-        return runnable(path).map(Found::There);
+        return runnable(path).map(TrainerSource::Program);
     }
     let exe = env::current_exe().map_err(SetupError::file("find", "this program"))?;
     let build = Build::of(&exe);
@@ -74,7 +76,7 @@ fn look(libtorch: Option<&Libtorch>) -> Result<Found, SetupError> {
         // In cargo's folder the neighbour is a build product, which may be stale.
         && !(checkout::stands() && build.target.is_some())
     {
-        return Ok(Found::There(beside));
+        return Ok(TrainerSource::Program(beside));
     }
     if !checkout::stands() {
         return Err(SetupError::NoTrainer { exe, checkout: checkout::root().to_owned() });
@@ -82,7 +84,7 @@ fn look(libtorch: Option<&Libtorch>) -> Result<Found, SetupError> {
     if let Some(libtorch) = libtorch.filter(|libtorch| libtorch.include.is_none()) {
         return Err(SetupError::NoHeaders { path: libtorch.root.clone() });
     }
-    Ok(Found::Build(build))
+    Ok(TrainerSource::Checkout(build))
 }
 
 /// Finds the trainer, or builds it where the checkout stands.
@@ -94,9 +96,9 @@ pub fn ensure_trainer(
     libtorch: &Libtorch,
     progress: &dyn Progress,
 ) -> Result<PathBuf, SetupError> {
-    let build = match look(Some(libtorch))? {
-        Found::There(path) => return Ok(path),
-        Found::Build(build) => build,
+    let build = match source(Some(libtorch))? {
+        TrainerSource::Program(path) => return Ok(path),
+        TrainerSource::Checkout(build) => build,
     };
     let changed = checkout::point_link(dirs, libtorch)?;
     let program = build.product();
@@ -104,7 +106,7 @@ pub fn ensure_trainer(
         return Ok(program);
     }
     // Cargo waits for another cargo by itself; the lock keeps two setups from judging freshness at once.
-    let _lock = Lock::acquire(&dirs.cache().join("build"), progress)?;
+    let _lock = FolderLock::acquire(&dirs.cache().join("build"), progress)?;
     if !changed && build.is_fresh(&program) {
         return Ok(program);
     }
@@ -251,7 +253,7 @@ impl Build {
 
     fn run(&self, program: &Path, progress: &dyn Progress) -> Result<(), SetupError> {
         let text = "building yolo-trainer (the first time takes some minutes)";
-        progress.event(Event::Step { text });
+        progress.event(ProgressEvent::Step { text });
         let began = SystemTime::now();
         let mut command = self.command()?;
         let mut child = command
@@ -277,7 +279,8 @@ impl Build {
         File::create(&stamp)
             .and_then(|file| file.set_modified(began))
             .map_err(SetupError::file("write", stamp))?;
-        progress.event(Event::Done { text: &format!("yolo-trainer is built: {}", program.display()) });
+        progress
+            .event(ProgressEvent::Done { text: &format!("yolo-trainer is built: {}", program.display()) });
         Ok(())
     }
 }
@@ -333,7 +336,7 @@ fn tell_crates(stdout: impl BufRead, progress: &dyn Progress) {
         if message["reason"] == "compiler-artifact" && message["fresh"] == false {
             count += 1;
             let krate = message["target"]["name"].as_str().unwrap_or_default();
-            progress.event(Event::Built { krate, count });
+            progress.event(ProgressEvent::Built { krate, count });
         }
     }
 }

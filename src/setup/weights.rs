@@ -11,12 +11,13 @@ use serde::{Deserialize, Serialize};
 use torch_checkpoint::WeightsFile;
 use yolo_plan::model::{ModelSpec, builtin};
 
-use super::{Context, SetupError};
 use crate::dirs::YoloDirs;
 use crate::fetch::{
-    Event, FetchError, Incoming, Lock, Meter, Redacted, Sha256, Wanted, download, is_http, kept_in,
-    length_of, tree_and_parts, unfinished,
+    FetchError, FileRequest, FolderLock, Meter, ProgressEvent, Redacted, Sha256, Staging, download, is_http,
+    kept_in, length_of, staging_dir, tree_and_parts,
 };
+use crate::setup::context::Context;
+use crate::setup::error::SetupError;
 
 /// Where the release lies.
 const RELEASE: &str = "https://github.com/ultralytics/yolov5/releases/download/v7.0/";
@@ -33,7 +34,7 @@ const BUFFERS: [&str; 5] = ["running_mean", "running_var", "num_batches_tracked"
 
 /// What a word of `--weights` means.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Word {
+pub enum WeightsName {
     /// A published name, without `.pt`.
     Published(String),
     /// An address.
@@ -42,7 +43,7 @@ pub enum Word {
     Path(PathBuf),
 }
 
-impl Word {
+impl WeightsName {
     /// Reads a word: `yolov5s`, `yolov5s.pt`, `https://…`, `path/to/best.pt`.
     pub fn parse(word: &str) -> Self {
         let name = word.strip_suffix(".pt").unwrap_or(word);
@@ -95,19 +96,19 @@ pub struct Weights {
 /// Weights that have to be fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingWeights {
-    word: Word,
-    wanted: Wanted,
+    word: WeightsName,
+    wanted: FileRequest,
     size: Option<u64>,
     target: PathBuf,
 }
 
 /// What is there, or what would have to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WeightsProspect {
+pub enum WeightsStatus {
     /// In place and checked by an earlier run.
-    There(Weights),
+    Installed(Weights),
     /// To be fetched or copied.
-    Fetch(PendingWeights),
+    Missing(PendingWeights),
 }
 
 /// The folder of all weights.
@@ -119,24 +120,24 @@ pub fn folder(dirs: &YoloDirs) -> PathBuf {
 ///
 /// # Errors
 /// When a path does not exist, or an address names no file.
-pub fn weights_prospect(context: &Context<'_>, word: &str) -> Result<WeightsProspect, SetupError> {
-    let parsed = Word::parse(word);
+pub fn weights_status(context: &Context<'_>, word: &str) -> Result<WeightsStatus, SetupError> {
+    let parsed = WeightsName::parse(word);
     let unusable =
         |why: &str| SetupError::Weights { word: Redacted::new(word).to_string(), why: why.to_owned() };
     let file = parsed.file().ok_or_else(|| match &parsed {
-        Word::Path(path) if path.as_os_str().is_empty() => {
+        WeightsName::Path(path) if path.as_os_str().is_empty() => {
             unusable("is no word: give a name, address or path")
         }
         _ => unusable("names no file; end it with one, such as best.pt"),
     })?;
     let target = folder(context.dirs).join(&file);
     if let Some(weights) = standing(&parsed, &target)? {
-        return Ok(WeightsProspect::There(weights));
+        return Ok(WeightsStatus::Installed(weights));
     }
     let mut sources = Vec::new();
     let (mut length, mut sha256) = (None, None);
     match &parsed {
-        Word::Published(name) => {
+        WeightsName::Published(name) => {
             let mirror = context.mirror()?.map(|mirror| format!("{}/{file}", mirror.trim_end_matches('/')));
             sources.extend(mirror);
             sources.push(format!("{RELEASE}{file}"));
@@ -144,13 +145,13 @@ pub fn weights_prospect(context: &Context<'_>, word: &str) -> Result<WeightsPros
                 (length, sha256) = (Some(*size), Some((*hash).to_owned()));
             }
         }
-        Word::Address(address) => {
+        WeightsName::Address(address) => {
             if !is_http(address) {
                 return Err(unusable("is not http or https; fetch the file yourself and give its path"));
             }
             sources.push(address.clone());
         }
-        Word::Path(path) => {
+        WeightsName::Path(path) => {
             match fs::metadata(path) {
                 Ok(data) if data.is_file() => {}
                 Ok(data) if data.is_dir() => return Err(unusable("is a folder; name the file in it")),
@@ -164,15 +165,15 @@ pub fn weights_prospect(context: &Context<'_>, word: &str) -> Result<WeightsPros
         }
     }
     let size = match (length, sources.first(), &parsed) {
-        (None, Some(source), Word::Path(_)) => fs::metadata(source).ok().map(|data| data.len()),
+        (None, Some(source), WeightsName::Path(_)) => fs::metadata(source).ok().map(|data| data.len()),
         (None, Some(source), _) if !context.is_offline() => {
-            context.progress.event(Event::Step { text: &format!("looking for {file}") });
+            context.progress.event(ProgressEvent::Step { text: &format!("looking for {file}") });
             length_of(context.client()?, source, context.progress)
         }
         _ => length,
     };
-    let wanted = Wanted { name: file, sources, length, sha256 };
-    Ok(WeightsProspect::Fetch(PendingWeights { word: parsed, wanted, size, target }))
+    let wanted = FileRequest { name: file, sources, length, sha256 };
+    Ok(WeightsStatus::Missing(PendingWeights { word: parsed, wanted, size, target }))
 }
 
 impl PendingWeights {
@@ -189,7 +190,7 @@ impl PendingWeights {
     /// Bytes that will travel, without those that an earlier run has brought.
     pub fn transfer(&self) -> Option<u64> {
         let name = &self.wanted.name;
-        let (_, parts) = tree_and_parts(&unfinished(&self.target));
+        let (_, parts) = tree_and_parts(&staging_dir(&self.target));
         Some(self.size?.saturating_sub(kept_in(&parts.join(name))))
     }
 
@@ -204,20 +205,20 @@ impl PendingWeights {
     /// When no source can serve, the file holds no such model, or the disk refuses.
     pub fn run(&self, context: &Context<'_>) -> Result<Weights, SetupError> {
         let folder = folder(context.dirs);
-        let lock = Lock::acquire(&folder, context.progress)?;
-        lock.sweep();
+        let lock = FolderLock::acquire(&folder, context.progress)?;
+        Staging::sweep(&lock);
         // Another setup, or a step of this one, may have put something there in the meantime.
         if let Some(weights) = standing(&self.word, &self.target)? {
             return Ok(weights);
         }
         let name = &self.wanted.name;
-        context.progress.event(Event::Step { text: &format!("fetching {name}") });
-        let incoming = Incoming::open(&lock, name)?;
+        context.progress.event(ProgressEvent::Step { text: &format!("fetching {name}") });
+        let incoming = Staging::open(&lock, name)?;
         let part = incoming.parts().join(name);
         let meter = Meter::new(context.progress);
         let mut refusals = Vec::new();
         for source in &self.wanted.sources {
-            let wanted = Wanted { sources: vec![source.clone()], ..self.wanted.clone() };
+            let wanted = FileRequest { sources: vec![source.clone()], ..self.wanted.clone() };
             match download(context.client()?, &wanted, &part, &meter) {
                 Err(error) if error.is_full_disk() => {
                     incoming.discard();
@@ -236,7 +237,7 @@ impl PendingWeights {
                                 parameters,
                                 classes,
                                 source: done.source,
-                                published: matches!(self.word, Word::Published(_)),
+                                published: matches!(self.word, WeightsName::Published(_)),
                             };
                             publish(incoming, &done.path, &part, &weights)?;
                             return Ok(weights);
@@ -264,7 +265,7 @@ impl PendingWeights {
             error.to_string().replace(&path.display().to_string(), shown)
         })?;
         let (parameters, classes) = (count(&file), file.names.as_ref().map(Vec::len));
-        if let Word::Published(name) = &self.word {
+        if let WeightsName::Published(name) = &self.word {
             let summary = ModelSpec::load(name, CLASSES, None).and_then(|spec| spec.summary());
             let expected = summary.map_err(|error| error.to_string())?.parameters;
             if parameters != expected || classes.is_some_and(|classes| classes != CLASSES) {
@@ -296,7 +297,7 @@ fn record(target: &Path) -> PathBuf {
 ///
 /// # Errors
 /// When other weights, or a file that setup did not put there, have that name.
-fn standing(word: &Word, target: &Path) -> Result<Option<Weights>, SetupError> {
+fn standing(word: &WeightsName, target: &Path) -> Result<Option<Weights>, SetupError> {
     let taken = |by: String| SetupError::Taken { path: target.to_owned(), by };
     if fs::symlink_metadata(target).is_err() {
         return Ok(None);
@@ -306,12 +307,12 @@ fn standing(word: &Word, target: &Path) -> Result<Option<Weights>, SetupError> {
     };
     let is_whole = fs::metadata(target).is_ok_and(|data| data.len() == recorded.size);
     let same = match word {
-        Word::Published(name) => match SEEN.iter().find(|(known, ..)| known == name) {
+        WeightsName::Published(name) => match SEEN.iter().find(|(known, ..)| known == name) {
             Some((_, _, hash)) => recorded.sha256 == *hash,
             None => recorded.published,
         },
-        Word::Address(address) => recorded.source == Redacted::new(address).as_str(),
-        Word::Path(path) => {
+        WeightsName::Address(address) => recorded.source == Redacted::new(address).as_str(),
+        WeightsName::Path(path) => {
             recorded.source == absolute(path)?.display().to_string() && !is_whole
                 || sha256_of(path)? == recorded.sha256
         }
@@ -350,7 +351,7 @@ pub(super) fn in_place(target: &Path) -> Option<Weights> {
     recorded(target).filter(|weights| weights.size == size)
 }
 
-fn publish(incoming: Incoming, from: &Path, part: &Path, weights: &Weights) -> Result<(), SetupError> {
+fn publish(incoming: Staging, from: &Path, part: &Path, weights: &Weights) -> Result<(), SetupError> {
     if from != part {
         fs::copy(from, part).map_err(SetupError::file("copy", from))?;
     }
@@ -375,13 +376,16 @@ mod tests {
 
     #[test]
     fn names_addresses_and_paths_are_told_apart() {
-        assert_eq!(Word::parse("yolov5s.pt"), Word::Published("yolov5s".into()));
-        assert_eq!(Word::parse("yolov5x6"), Word::Published("yolov5x6".into()));
-        assert_eq!(Word::parse("https://h/best.pt"), Word::Address("https://h/best.pt".into()));
-        assert_eq!(Word::parse("runs/best.pt"), Word::Path("runs/best.pt".into()));
-        assert_eq!(Word::parse("https://me:secret@h/a/best.pt?token=x").file().as_deref(), Some("best.pt"));
-        assert_eq!(Word::parse("https://h/caf%C3%A9%20one.pt").file().as_deref(), Some("café one.pt"));
-        assert_eq!(Word::parse("https://h/").file(), None);
-        assert_eq!(Word::parse("https://h/..%2Fup.pt").file(), None);
+        assert_eq!(WeightsName::parse("yolov5s.pt"), WeightsName::Published("yolov5s".into()));
+        assert_eq!(WeightsName::parse("yolov5x6"), WeightsName::Published("yolov5x6".into()));
+        assert_eq!(WeightsName::parse("https://h/best.pt"), WeightsName::Address("https://h/best.pt".into()));
+        assert_eq!(WeightsName::parse("runs/best.pt"), WeightsName::Path("runs/best.pt".into()));
+        assert_eq!(
+            WeightsName::parse("https://me:secret@h/a/best.pt?token=x").file().as_deref(),
+            Some("best.pt")
+        );
+        assert_eq!(WeightsName::parse("https://h/caf%C3%A9%20one.pt").file().as_deref(), Some("café one.pt"));
+        assert_eq!(WeightsName::parse("https://h/").file(), None);
+        assert_eq!(WeightsName::parse("https://h/..%2Fup.pt").file(), None);
     }
 }

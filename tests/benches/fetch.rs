@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use yolo::fetch::{Client, Meter, Policy, Silent, Wanted, download};
+use yolo::fetch::{Client, FileRequest, Meter, Policy, Silent, download};
 
 /// The wheel whose members are wanted.
 const TORCH: &str = "torch-2.11.0-cp312-cp312-manylinux_2_28_x86_64.whl";
@@ -50,7 +50,7 @@ fn large_file() {
         let began = Instant::now();
         let client = Client::new(Policy::default()).unwrap();
         let wanted =
-            Wanted { name: "large".into(), sources: vec![address.clone()], length: None, sha256: None };
+            FileRequest { name: "large".into(), sources: vec![address.clone()], length: None, sha256: None };
         let done = download(&client, &wanted, &folder.path().join("ours"), &Meter::new(&Silent)).unwrap();
         ours.push(began.elapsed());
         fs::remove_file(done.path).unwrap();

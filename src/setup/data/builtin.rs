@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use yolo_plan::dataset;
 
-use crate::setup::SetupError;
+use crate::setup::error::SetupError;
 
 /// Generates the built-in data set that `data` names, or the files that it lacks. Returns its folder
 /// if the data set was not there before; any other `data` is left alone.

@@ -7,15 +7,18 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use yolo_plan::dataset::{self, Description};
 
+use super::conflict::{refuse_another, refuse_others_files};
 use super::known::{Form, Known};
 use super::stamp::{Installed, folders_of};
+use super::summary::Summary;
+use super::verify::look_through;
 use super::voc::{self, LeftOut};
-use super::{Summary, look_through, refuse_another, refuse_others_files};
 use crate::fetch::{
-    Client, Event, Incoming, Lock, Measure, Meter, Redacted, Wanted, download, extract, kept_in, printable,
-    tree_and_parts, unfinished,
+    ArchiveSize, Client, FileRequest, FolderLock, Meter, ProgressEvent, Redacted, Staging, download, extract,
+    kept_in, printable, staging_dir, tree_and_parts,
 };
-use crate::setup::{Context, SetupError};
+use crate::setup::context::Context;
+use crate::setup::error::SetupError;
 
 /// Archives that are fetched at once.
 const AT_ONCE: usize = 3;
@@ -37,9 +40,9 @@ pub struct PendingData {
 /// An archive of it.
 #[derive(Debug, Clone)]
 pub(super) struct Piece {
-    pub(super) wanted: Wanted,
+    pub(super) wanted: FileRequest,
     pub(super) into: &'static str,
-    pub(super) size: Measure,
+    pub(super) size: ArchiveSize,
 }
 
 impl PendingData {
@@ -78,7 +81,7 @@ impl PendingData {
     /// Bytes that will travel, without those that an earlier run has brought; `None` where a server does
     /// not tell before.
     pub fn transfer(&self) -> Option<u64> {
-        let (_, parts) = tree_and_parts(&unfinished(&self.target));
+        let (_, parts) = tree_and_parts(&staging_dir(&self.target));
         let left = |(index, piece): (usize, &Piece)| {
             let is_done = piece.done(index, &parts).exists();
             let left = piece.size.packed?.saturating_sub(kept_in(&piece.part(index, &parts)));
@@ -104,8 +107,8 @@ impl PendingData {
     pub fn run(&self, context: &Context<'_>) -> Result<Summary, SetupError> {
         // On the disk of the target, so that it is published by a rename.
         let folder = self.target.parent().unwrap_or(&self.target);
-        let lock = Lock::acquire(folder, context.progress)?;
-        lock.sweep();
+        let lock = FolderLock::acquire(folder, context.progress)?;
+        Staging::sweep(&lock);
         if let Some(installed) = Installed::read(&self.target)
             && Description::read(&self.word, &self.places).is_ok_and(|description| description.is_there())
             && installed.missing() == 0
@@ -115,8 +118,8 @@ impl PendingData {
             return look_through(&self.word, &self.places, Some(installed));
         }
         refuse_others_files(&self.target)?;
-        context.progress.event(Event::Step { text: &format!("fetching the data set {}", self.name) });
-        let mut incoming = Incoming::open(&lock, &self.name)?;
+        context.progress.event(ProgressEvent::Step { text: &format!("fetching the data set {}", self.name) });
+        let mut incoming = Staging::open(&lock, &self.name)?;
         let (of, addresses) = (incoming.parts().join("of"), self.addresses().join("\n"));
         if incoming.resumed() && fs::read_to_string(&of).ok().as_ref() != Some(&addresses) {
             // Another data set of this name was interrupted.
@@ -159,16 +162,12 @@ impl PendingData {
             }
         };
         let text = format!("looking through {} files of {}", installed.files, self.name);
-        context.progress.event(Event::Step { text: &text });
+        context.progress.event(ProgressEvent::Step { text: &text });
         look_through(&self.word, &self.places, Some(installed))
     }
 
     /// Brings all archives and unpacks them; the folder that is the data set, and what is not in it.
-    fn fill(
-        &self,
-        incoming: &Incoming,
-        context: &Context<'_>,
-    ) -> Result<(PathBuf, Vec<LeftOut>), SetupError> {
+    fn fill(&self, incoming: &Staging, context: &Context<'_>) -> Result<(PathBuf, Vec<LeftOut>), SetupError> {
         let meter = Meter::new(context.progress);
         let queue: Mutex<Vec<(usize, &Piece)>> = Mutex::new(self.pieces.iter().enumerate().rev().collect());
         let failed: Mutex<Option<SetupError>> = Mutex::new(None);
@@ -195,7 +194,7 @@ impl PendingData {
     }
 
     /// Gives the unpacked files the form that the yaml describes, and finds their root.
-    fn arrange(&self, incoming: &Incoming) -> Result<(PathBuf, Vec<LeftOut>), SetupError> {
+    fn arrange(&self, incoming: &Staging) -> Result<(PathBuf, Vec<LeftOut>), SetupError> {
         let tree = incoming.path();
         let Some(known) = self.known else {
             let description = Description::read(&self.word, &self.places)?;
@@ -222,7 +221,7 @@ impl PendingData {
 
     /// The folder in `tree` below which train and val are: itself, the folder of the set's name, or
     /// the only folder there is.
-    fn root(&self, incoming: &Incoming, description: &Description) -> Result<PathBuf, SetupError> {
+    fn root(&self, incoming: &Staging, description: &Description) -> Result<PathBuf, SetupError> {
         let tree = incoming.path();
         let folders = folders_in(tree);
         let mut candidates = vec![tree.join(&self.name), tree.to_owned()];
@@ -236,7 +235,7 @@ impl PendingData {
     }
 
     /// The archives are there, and hold something else.
-    fn not_in_archive(&self, incoming: &Incoming, wanted: Vec<String>) -> SetupError {
+    fn not_in_archive(&self, incoming: &Staging, wanted: Vec<String>) -> SetupError {
         let shown = |path: &PathBuf| printable(&path.file_name().unwrap_or_default().to_string_lossy());
         let mut holds: Vec<String> = folders_in(incoming.path()).iter().take(8).map(shown).collect();
         if holds.is_empty() {
@@ -278,7 +277,7 @@ impl Piece {
         &self,
         index: usize,
         client: &Client,
-        incoming: &Incoming,
+        incoming: &Staging,
         meter: &Meter<'_>,
     ) -> Result<(), SetupError> {
         let done = self.done(index, incoming.parts());

@@ -11,10 +11,10 @@ use std::time::SystemTime;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::Summary;
+use super::summary::Summary;
 use super::voc::LeftOut;
 use crate::fetch::Sha256;
-use crate::setup::SetupError;
+use crate::setup::error::SetupError;
 
 /// The file's name.
 pub(super) const STAMP: &str = ".yolo-setup.json";
@@ -157,6 +157,12 @@ impl Files {
             newest: self.newest.max(other.newest),
         }
     }
+}
+
+/// The data sets that setup has put below this folder.
+pub(in crate::setup) fn installed_in(folder: &Path) -> Vec<Installed> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    entries.flatten().filter_map(|entry| Installed::read(&entry.path())).collect()
 }
 
 #[cfg(test)]

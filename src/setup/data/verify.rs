@@ -1,44 +1,45 @@
 //! A data set looked through with the trainer's own rules: how many images and boxes, of which
 //! classes, and what is wrong where.
 
-use serde::{Deserialize, Serialize};
 use yolo_data::error::DataError;
 use yolo_data::scan::{ScanOptions, check_classes, scan};
-use yolo_plan::dataset::DataSet;
+use yolo_plan::dataset::{self, DataSet};
 
+use super::stamp::Installed;
+use super::summary::{SplitSummary, Summary};
+use super::voc::LeftOut;
 use crate::fetch::printable;
+use crate::setup::error::SetupError;
 
-/// What lies in a data set.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Summary {
-    /// One line a split.
-    pub splits: Vec<SplitSummary>,
-    /// Boxes of each class over all splits, by name, in the order of the classes.
-    pub classes: Vec<(String, usize)>,
-    /// What is wrong, one message a file.
-    pub wrong: Vec<String>,
-    /// Why a training would refuse the whole set: its first label of a class beyond the names.
-    #[serde(default)]
-    pub refused: Option<String>,
-}
-
-/// What lies in one split.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SplitSummary {
-    /// "train", "val" or "test".
-    pub name: String,
-    /// Images that can be used.
-    pub images: usize,
-    /// Objects in them.
-    pub boxes: usize,
-    /// Images without an object.
-    pub background: usize,
-    /// Images left out, because they or their labels are corrupt.
-    pub corrupt: usize,
+/// Looks through a data set that is in place, and remembers what it found where setup has put it.
+///
+/// # Errors
+/// When its yaml is wrong, or no image of it can be used.
+pub fn look_through(
+    word: &str,
+    places: &dataset::Places,
+    installed: Option<Installed>,
+) -> Result<Summary, SetupError> {
+    let Some(installed) = installed else { return Ok(verify(&DataSet::load(word, places)?)?) };
+    let data = DataSet::load(word, places)?;
+    let seen = installed.state(&data.yaml);
+    if let Some(summary) = installed.summary.clone().filter(|_| installed.seen == seen) {
+        return Ok(summary);
+    }
+    let mut summary = verify(&data)?;
+    for LeftOut { split, why } in &installed.left_out {
+        if let Some(split) = summary.splits.iter_mut().find(|of| Some(&of.name) == split.as_ref()) {
+            split.corrupt += 1;
+        }
+        summary.wrong.push(printable(why));
+    }
+    let root = installed.root.clone();
+    Installed { summary: Some(summary.clone()), seen, ..installed }.write(&root)?;
+    Ok(summary)
 }
 
 /// Looks through all splits.
-pub(super) fn verify(data: &DataSet) -> Result<Summary, DataError> {
+fn verify(data: &DataSet) -> Result<Summary, DataError> {
     let mut summary = Summary { splits: Vec::new(), classes: Vec::new(), wrong: Vec::new(), refused: None };
     let mut counts = vec![0; data.names.len()];
     for (name, roots) in [("train", &data.train), ("val", &data.val), ("test", &data.test)] {

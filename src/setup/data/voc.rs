@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::known::VOC_CLASSES;
-use crate::setup::SetupError;
+use crate::setup::error::SetupError;
 
 /// (year, set) of the lists that make up the data set.
 const SETS: [(&str, &str); 5] =

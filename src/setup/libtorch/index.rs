@@ -3,10 +3,10 @@
 
 use reqwest::Url;
 
-use super::asked::{Located, file_of};
+use super::package_tool::{WheelLocation, file_of};
 use super::variant::Variant;
 use super::wheel::Wheel;
-use crate::fetch::{Client, FetchError, Progress, Redacted};
+use crate::fetch::{Client, FetchError, Progress, Redacted, fetch_text};
 
 /// PyTorch's site: below it a folder a variant, in it a page a package.
 const PYTORCH: &str = "https://download.pytorch.org/whl/";
@@ -20,9 +20,9 @@ pub(super) fn ask_pytorch(
     variant: Variant,
     wheel: &Wheel,
     progress: &dyn Progress,
-) -> Result<Located, FetchError> {
+) -> Result<WheelLocation, FetchError> {
     let page = format!("{PYTORCH}{}/{}/", variant.name(), wheel.package);
-    let text = client.text(&page, LONGEST, progress)?;
+    let text = fetch_text(client, &page, LONGEST, progress)?;
     let missing = || FetchError::Missing { archive: page.clone(), member: wheel.shown() };
     find(&text, &page, wheel).ok_or_else(missing)
 }
@@ -33,18 +33,18 @@ pub(super) fn on_mirror(
     mirror: &str,
     wheel: &Wheel,
     progress: &dyn Progress,
-) -> Result<Located, FetchError> {
+) -> Result<WheelLocation, FetchError> {
     let base = mirror.trim_end_matches('/');
     if let Some(file) = &wheel.file {
         // A plus is another letter in the query of an address and a plain one in its path; some
         // servers decode it all the same.
         let file = if base.contains("://") { file.replace('+', "%2B") } else { file.clone() };
-        return Ok(Located { address: format!("{base}/{file}"), sha256: wheel.sha256.clone() });
+        return Ok(WheelLocation { address: format!("{base}/{file}"), sha256: wheel.sha256.clone() });
     }
     let missing = || FetchError::Missing { archive: Redacted::new(base).to_string(), member: wheel.shown() };
     if base.contains("://") && !base.starts_with("file:") {
         let page = format!("{base}/");
-        let text = client.text(&page, LONGEST, progress)?;
+        let text = fetch_text(client, &page, LONGEST, progress)?;
         return find(&text, &page, wheel).ok_or_else(missing);
     }
     let folder = base.strip_prefix("file://").unwrap_or(base);
@@ -54,11 +54,11 @@ pub(super) fn on_mirror(
     })?;
     let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
     let file = { names }.find(|name| wheel.is_named(name)).ok_or_else(missing)?;
-    Ok(Located { address: format!("{base}/{file}"), sha256: None })
+    Ok(WheelLocation { address: format!("{base}/{file}"), sha256: None })
 }
 
 /// The wheel among the links of a page.
-fn find(page: &str, address: &str, wheel: &Wheel) -> Option<Located> {
+fn find(page: &str, address: &str, wheel: &Wheel) -> Option<WheelLocation> {
     let base = Url::parse(address).ok()?;
     let links = page.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
     let link = { links }.find(|link| wheel.is_named(&file_of(link)))?;
@@ -71,7 +71,7 @@ fn find(page: &str, address: &str, wheel: &Wheel) -> Option<Located> {
         let _ = found.set_username(base.username());
         let _ = found.set_password(base.password());
     }
-    Some(Located { address: found.into(), sha256 })
+    Some(WheelLocation { address: found.into(), sha256 })
 }
 
 #[cfg(test)]

@@ -5,19 +5,22 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::offer::{Offer, Prepared};
+use yolo_base::format;
+
+use super::installation::LIBTORCH_VERSION;
 use super::stamp::{A_HEADER, Stamp, StampedFile, Trust};
 use super::variant::Variant;
 use super::wheel::RECORDS;
+use super::wheel_set::{OpenedWheel, WheelSet};
 use crate::fetch::{
-    FetchError, Incoming, MARGIN, Meter, Parts, Progress, Record, Selection, Take, Unpacked, free_bytes,
-    sync, take,
+    FetchError, MARGIN, MemberFetch, Meter, Progress, ResumeState, Selection, Staging, UnpackedMember,
+    WheelRecord, fetch_members, free_bytes, sync,
 };
-use crate::setup::{LIBTORCH_VERSION, SetupError, megabytes};
+use crate::setup::error::SetupError;
 
 /// An offer that is taken up.
 pub(super) struct Job<'a> {
-    pub(super) offer: &'a Offer,
+    pub(super) wheels: &'a WheelSet,
     pub(super) variant: Variant,
     pub(super) headers: bool,
     pub(super) progress: &'a dyn Progress,
@@ -26,7 +29,7 @@ pub(super) struct Job<'a> {
 impl Job<'_> {
     /// Fills `incoming` with the whole variant. What came stays in it when the way failed; it is
     /// emptied when the bytes were wrong, and removed when the disk is full.
-    pub(super) fn run(&self, mut incoming: Incoming) -> Result<Incoming, SetupError> {
+    pub(super) fn run(&self, mut incoming: Staging) -> Result<Staging, SetupError> {
         let mut result = self.fill(&incoming);
         if incoming.resumed() && matches!(&result, Err(SetupError::Fetch(error)) if error.is_wrong_bytes()) {
             // The wrong bytes may be those of an earlier run.
@@ -46,20 +49,20 @@ impl Job<'_> {
         }
     }
 
-    fn fill(&self, incoming: &Incoming) -> Result<(), SetupError> {
+    fn fill(&self, incoming: &Staging) -> Result<(), SetupError> {
         let into = incoming.path();
         self.check_room(incoming)?;
         let meter = Meter::new(self.progress);
-        self.offer
-            .prepared
+        self.wheels
+            .opened
             .iter()
             .filter_map(|one| one.selection.as_ref())
             .for_each(|selection| meter.expect(selection.transfer()));
-        let parts = Parts::open(incoming.parts());
-        let (by_range, streamed): (Vec<&Prepared>, Vec<&Prepared>) =
-            self.offer.prepared.iter().partition(|one| one.selection.is_some());
-        let takes: Vec<Take<'_>> = by_range.iter().filter_map(|one| one.take()).collect();
-        let unpacked = take(&takes, into, Some(&parts), &meter)?;
+        let parts = ResumeState::open(incoming.parts());
+        let (by_range, streamed): (Vec<&OpenedWheel>, Vec<&OpenedWheel>) =
+            self.wheels.opened.iter().partition(|one| one.selection.is_some());
+        let takes: Vec<MemberFetch<'_>> = by_range.iter().filter_map(|one| one.member_fetch()).collect();
+        let unpacked = fetch_members(&takes, into, Some(&parts), &meter)?;
         let (mut files, mut trust) = (Vec::new(), Trust::Pinned);
         for (one, unpacked) in by_range.into_iter().zip(unpacked) {
             trust = trust.weaker(check_record(one, &unpacked, into, false)?);
@@ -73,24 +76,24 @@ impl Job<'_> {
         self.finish(into, &files, trust)
     }
 
-    fn check_room(&self, incoming: &Incoming) -> Result<(), FetchError> {
+    fn check_room(&self, incoming: &Staging) -> Result<(), FetchError> {
         let there = incoming.size();
-        let need = self.offer.unpacked() + self.offer.kept_meanwhile() + MARGIN;
+        let need = self.wheels.unpacked() + self.wheels.kept_meanwhile() + MARGIN;
         let need = need.saturating_sub(there);
         let free = free_bytes(incoming.path())?;
         if free < need {
             let path = incoming.path().parent().unwrap_or(incoming.path()).to_owned();
-            return Err(FetchError::Space { path, free: megabytes(free), need: megabytes(need) });
+            return Err(FetchError::Space { path, free: format::bytes(free), need: format::bytes(need) });
         }
         Ok(())
     }
 
     /// The files that no wheel holds, and the stamp.
-    fn finish(&self, into: &Path, files: &[Unpacked], trust: Trust) -> Result<(), SetupError> {
+    fn finish(&self, into: &Path, files: &[UnpackedMember], trust: Trust) -> Result<(), SetupError> {
         let records = into.join(RECORDS);
         fs::remove_dir_all(&records).map_err(SetupError::file("remove", records))?;
         if self.headers && !into.join(A_HEADER).is_file() {
-            let archive = self.offer.prepared.first().map_or_else(String::new, |one| one.archive.shown());
+            let archive = self.wheels.opened.first().map_or_else(String::new, |one| one.archive.shown());
             return Err(FetchError::Missing { archive, member: A_HEADER.into() }.into());
         }
         // torch-sys links libtorch, which in the wheel would ask for libtorch_cuda as well.
@@ -107,7 +110,7 @@ impl Job<'_> {
         };
         fs::write(&version, text).map_err(SetupError::file("write", version))?;
         // Headers are many and matter to a build only; libraries and licences are few.
-        let is_script = |file: &Unpacked| file.path == Path::new("lib/libtorch.so");
+        let is_script = |file: &UnpackedMember| file.path == Path::new("lib/libtorch.so");
         let stamped = files
             .iter()
             .filter(|file| {
@@ -119,7 +122,7 @@ impl Job<'_> {
                 sha256: hex::encode(file.sha256),
             })
             .collect();
-        let sources = self.offer.prepared.iter().map(|one| one.archive.shown()).collect();
+        let sources = self.wheels.opened.iter().map(|one| one.archive.shown()).collect();
         Stamp::new(self.variant.name(), sources, trust, self.headers, stamped)
             .write(into)
             .map_err(SetupError::file("write the stamp in", into))?;
@@ -132,17 +135,17 @@ impl Job<'_> {
     }
 }
 
-impl Prepared {
-    pub(super) fn take(&self) -> Option<Take<'_>> {
+impl OpenedWheel {
+    pub(super) fn member_fetch(&self) -> Option<MemberFetch<'_>> {
         let selection: &Selection = self.selection.as_ref()?;
-        Some(Take { archive: &self.archive, selection, sha256: self.whole.as_deref() })
+        Some(MemberFetch { archive: &self.archive, selection, sha256: self.whole.as_deref() })
     }
 }
 
 /// Compares every member with RECORD, and RECORD with its pin where this wheel is the known one.
 fn check_record(
-    one: &Prepared,
-    unpacked: &[Unpacked],
+    one: &OpenedWheel,
+    unpacked: &[UnpackedMember],
     into: &Path,
     streamed: bool,
 ) -> Result<Trust, FetchError> {
@@ -153,7 +156,7 @@ fn check_record(
     let path = into.join(&place);
     let text =
         fs::read_to_string(&path).map_err(|source| FetchError::Disk { action: "read", path, source })?;
-    let lines = Record::parse(&text);
+    let lines = WheelRecord::parse(&text);
     for file in unpacked.iter().filter(|file| file.path != place) {
         lines
             .check(file)
@@ -176,11 +179,11 @@ mod tests {
     use sha2::{Digest, Sha256};
     use zip::write::SimpleFileOptions;
 
-    use super::super::asked::Located;
-    use super::super::sources::Found;
+    use super::super::package_tool::WheelLocation;
+    use super::super::sources::FoundWheel;
     use super::super::wheel::Wheel;
     use super::*;
-    use crate::fetch::{Client, Lock, Policy, Silent};
+    use crate::fetch::{Client, FolderLock, Policy, Silent};
 
     use super::rude_server::{Manner, RudeServer};
 
@@ -188,15 +191,15 @@ mod tests {
 
     /// A wheel named like the real one with another content, and its RECORD's hash.
     fn a_wheel(record_of: &[u8]) -> (Vec<u8>, String) {
-        let mut library = Unpacked {
+        let mut library = UnpackedMember {
             name: "nvidia/cu13/lib/libcupti.so.13".into(),
             path: "".into(),
             size: record_of.len() as u64,
             sha256: Sha256::digest(record_of).into(),
         };
         // The record's notation is read back from the comparison's own message.
-        let line = |unpacked: &Unpacked| {
-            let hash = Record::default().check(unpacked).unwrap_err().actual;
+        let line = |unpacked: &UnpackedMember| {
+            let hash = WheelRecord::default().check(unpacked).unwrap_err().actual;
             format!("{},sha256={},{}\n", unpacked.name, hash.split(' ').next().unwrap(), unpacked.size)
         };
         let mut record = line(&library);
@@ -219,7 +222,7 @@ mod tests {
 
     fn pinned(wheel: &[u8], record: &str) -> Wheel {
         let sha256 = hex::encode(Sha256::digest(wheel));
-        Wheel::from(crate::setup::libtorch::pins::CPU[1]).with_pins(&sha256, record)
+        Wheel::from(super::super::pinned_wheels::CPU[1]).with_pins(&sha256, record)
     }
 
     /// Installs from a server that serves `bytes`; what the stamp says, or the message.
@@ -229,13 +232,13 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let policy = Policy { first_pause: Duration::from_millis(1), attempts: 2, ..Policy::default() };
         let (client, target) = (Client::new(policy).unwrap(), home.path().join("it"));
-        let located = Located { address: server.url("/w.whl"), sha256: told };
-        let found = vec![Found { wheel, located, named_by_user: false }];
-        let lock = Lock::acquire(home.path(), &Silent).unwrap();
+        let located = WheelLocation { address: server.url("/w.whl"), sha256: told };
+        let found = vec![FoundWheel { wheel, located, named_by_user: false }];
+        let lock = FolderLock::acquire(home.path(), &Silent).unwrap();
         let install = || -> Result<(), SetupError> {
-            let offer = Offer::look(&client, found, false, &Meter::new(&Silent))?;
-            let job = Job { offer: &offer, variant: Variant::Cpu, headers: false, progress: &Silent };
-            job.run(Incoming::open(&lock, "it")?)?.publish(&target)?;
+            let wheels = WheelSet::open(&client, found, false, &Meter::new(&Silent))?;
+            let job = Job { wheels: &wheels, variant: Variant::Cpu, headers: false, progress: &Silent };
+            job.run(Staging::open(&lock, "it")?)?.publish(&target)?;
             Ok(())
         };
         let result = install();

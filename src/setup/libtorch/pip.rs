@@ -12,7 +12,9 @@ use std::thread;
 use reqwest::Url;
 use serde::Deserialize;
 
-use super::asked::{Ending, Located, PATIENCE, add_credentials, file_of, hangs, last_error, tells_cause};
+use super::package_tool::{
+    KillOnDrop, SILENCE_LIMIT, WheelLocation, add_credentials, file_of, hung, last_error, states_cause,
+};
 use super::wheel::Wheel;
 
 /// Runs of pip at the same time: each takes a core for a second or two.
@@ -56,7 +58,7 @@ struct ArchiveInfo {
 }
 
 /// Asks pip for all wheels at once; one place a wheel, in their order.
-pub(super) fn ask_pip(wheels: &[Wheel]) -> Result<Vec<Located>, String> {
+pub(super) fn ask_pip(wheels: &[Wheel]) -> Result<Vec<WheelLocation>, String> {
     let mut reasons = Vec::new();
     for (name, arguments, shown) in [
         ("python3", &["-m", "pip"][..], "python3 -m pip"),
@@ -95,7 +97,7 @@ impl Pip {
 
     /// One pip a wheel, some at once. pip looks the wheels up one after the other and fetches each
     /// before it goes on, where the index serves no metadata by itself.
-    fn locate(&self, wheels: &[Wheel]) -> Result<Vec<Located>, Failed> {
+    fn locate(&self, wheels: &[Wheel]) -> Result<Vec<WheelLocation>, Failed> {
         let mut located = Vec::with_capacity(wheels.len());
         for some in wheels.chunks(AT_ONCE) {
             let found: Result<Vec<_>, _> = thread::scope(|scope| {
@@ -111,7 +113,7 @@ impl Pip {
 
     /// Reads along while pip tells what it finds. Once the wheel is named pip is stopped: it would
     /// go on to fetch all of it, half a gigabyte, only to report the same address.
-    fn locate_one(&self, wheel: &Wheel) -> Result<Located, Failed> {
+    fn locate_one(&self, wheel: &Wheel) -> Result<WheelLocation, Failed> {
         let failed = |why: String| Failed { why: format!("{}: {why}", self.shown), other_may_work: false };
         let folder = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
         let report = folder.path().join("report.json");
@@ -127,7 +129,7 @@ impl Pip {
         command.arg(wheel.requirement());
         // What a stopped pip leaves goes away with the folder.
         command.env("TMPDIR", folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = Ending(command.spawn().map_err(|error| failed(error.to_string()))?);
+        let mut child = KillOnDrop(command.spawn().map_err(|error| failed(error.to_string()))?);
         let (says, said) = mpsc::channel();
         for (stream, is_log) in [
             (child.0.stdout.take().map(|stream| Box::new(stream) as Box<dyn Read + Send>), true),
@@ -143,18 +145,18 @@ impl Pip {
         drop(says);
         let mut errors = String::new();
         loop {
-            match said.recv_timeout(PATIENCE) {
+            match said.recv_timeout(SILENCE_LIMIT) {
                 Ok((true, line)) => {
                     if let Some(found) = parse_found_link(&line, wheel) {
                         return Ok(found);
                     }
                     // Told this much, pip writes its warnings into the log.
-                    if tells_cause(&line) {
+                    if states_cause(&line) {
                         errors.insert_str(0, &(line + "\n"));
                     }
                 }
                 Ok((false, line)) => errors = errors + &line + "\n",
-                Err(RecvTimeoutError::Timeout) => return Err(failed(hangs())),
+                Err(RecvTimeoutError::Timeout) => return Err(failed(hung())),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
@@ -201,7 +203,7 @@ fn platforms() -> impl Iterator<Item = String> {
 
 /// `Found link https://host/torch-2.11.0-….whl#sha256=… (from …), version: 2.11.0`: pip's log, the
 /// same since pip 20. Where it is written otherwise, the report serves.
-fn parse_found_link(line: &str, wheel: &Wheel) -> Option<Located> {
+fn parse_found_link(line: &str, wheel: &Wheel) -> Option<WheelLocation> {
     let link = line.trim_start().strip_prefix("Found link ")?.split(' ').next()?;
     let (address, fragment) = link.split_once('#').unwrap_or((link, ""));
     if !wheel.is_named(&file_of(address)) {
@@ -215,10 +217,10 @@ fn parse_found_link(line: &str, wheel: &Wheel) -> Option<Located> {
         let _ = url.set_username("");
         let _ = url.set_password(None);
     }
-    Some(Located { address: url.into(), sha256 })
+    Some(WheelLocation { address: url.into(), sha256 })
 }
 
-fn parse_report(bytes: &[u8], wheel: &Wheel) -> Result<Located, String> {
+fn parse_report(bytes: &[u8], wheel: &Wheel) -> Result<WheelLocation, String> {
     let report: Report =
         serde_json::from_slice(bytes).map_err(|error| format!("its report is not readable: {error}"))?;
     let is_it = |item: &&Item| item.metadata.name.replace('_', "-").eq_ignore_ascii_case(&wheel.package);
@@ -229,16 +231,16 @@ fn parse_report(bytes: &[u8], wheel: &Wheel) -> Result<Located, String> {
         let old = info.hash.as_deref().and_then(|hash| hash.strip_prefix("sha256="));
         info.hashes.get("sha256").map(String::as_str).or(old).map(str::to_lowercase)
     });
-    Ok(Located { address: item.download_info.url.clone(), sha256 })
+    Ok(WheelLocation { address: item.download_info.url.clone(), sha256 })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::pins;
+    use super::super::pinned_wheels;
     use super::*;
 
     fn cpu() -> [Wheel; 3] {
-        pins::CPU.map(Wheel::from)
+        pinned_wheels::CPU.map(Wheel::from)
     }
 
     fn file(wheel: &Wheel) -> String {
@@ -248,7 +250,7 @@ mod tests {
     #[test]
     fn every_pinned_wheel_has_a_platform_tag_that_pip_is_given() {
         let given: Vec<String> = platforms().collect();
-        for wheel in pins::CPU.into_iter().chain(pins::CU130).map(Wheel::from) {
+        for wheel in pinned_wheels::CPU.into_iter().chain(pinned_wheels::CU130).map(Wheel::from) {
             let file = file(&wheel);
             let tags = file.trim_end_matches(".whl").rsplit('-').next().unwrap();
             assert!(tags.split('.').any(|tag| given.iter().any(|given| given == tag)), "{file}");
@@ -272,7 +274,7 @@ mod tests {
             None
         );
         assert!(parse_found_link(&line, &wheels[1]).is_none());
-        assert!(parse_found_link(&line.replace("Found", "Skipping"), &wheels[0]).is_none());
+        assert!(parse_found_link(&line.replace("FoundWheel", "Skipping"), &wheels[0]).is_none());
     }
 
     #[test]

@@ -4,17 +4,17 @@
 
 use std::fs;
 
-use super::asked::Located;
+use super::package_tool::WheelLocation;
 use super::variant::Variant;
 use super::wheel::{METADATA, Wheel, requirements};
-use super::{index, pins, pip, uv};
-use crate::fetch::{Archive, Client, Event, FetchError, Meter, Progress};
+use super::{index, pinned_wheels, pip, uv};
+use crate::fetch::{Archive, Client, FetchError, Meter, Progress, ProgressEvent};
 
 /// A wheel, and where it lies.
 #[derive(Clone)]
-pub(super) struct Found {
+pub(super) struct FoundWheel {
     pub(super) wheel: Wheel,
-    pub(super) located: Located,
+    pub(super) located: WheelLocation,
     /// The user has named the server or folder: it is believed also where no hash is known.
     pub(super) named_by_user: bool,
 }
@@ -59,19 +59,19 @@ impl Source {
         client: &Client,
         variant: Variant,
         progress: &dyn Progress,
-    ) -> Result<Vec<Found>, String> {
+    ) -> Result<Vec<FoundWheel>, String> {
         if client.is_offline() && !matches!(self, Self::Mirror(mirror) if is_folder(mirror)) {
             return Err("yolo was told to stay offline".into());
         }
         let pinned = match variant {
-            Variant::Cpu => Some(pins::CPU.map(Wheel::from).to_vec()),
-            Variant::Cu130 => Some(pins::CU130.map(Wheel::from).to_vec()),
+            Variant::Cpu => Some(pinned_wheels::CPU.map(Wheel::from).to_vec()),
+            Variant::Cu130 => Some(pinned_wheels::CU130.map(Wheel::from).to_vec()),
             Variant::Cu126 | Variant::Cu128 => None,
         };
         let ask = Ask { client, variant, progress };
-        let join = |wheels: Vec<Wheel>, located: Vec<Located>| {
+        let join = |wheels: Vec<Wheel>, located: Vec<WheelLocation>| {
             let pairs = wheels.into_iter().zip(located);
-            pairs.map(|(wheel, located)| Found { wheel, located, named_by_user: false }).collect()
+            pairs.map(|(wheel, located)| FoundWheel { wheel, located, named_by_user: false }).collect()
         };
         match (self, pinned) {
             (Self::Mirror(mirror), Some(wheels)) => {
@@ -100,13 +100,13 @@ struct Ask<'a> {
 }
 
 impl Ask<'_> {
-    fn mirror(&self, mirror: &str, wheel: Wheel) -> Result<Found, FetchError> {
+    fn mirror(&self, mirror: &str, wheel: Wheel) -> Result<FoundWheel, FetchError> {
         let located = index::on_mirror(self.client, mirror, &wheel, self.progress)?;
-        Ok(Found { wheel, located, named_by_user: true })
+        Ok(FoundWheel { wheel, located, named_by_user: true })
     }
 
     /// PyTorch's site, which has NVIDIA's packages too; where one is not there, the user's index.
-    fn pytorch(&self, wheel: Wheel) -> Result<Found, String> {
+    fn pytorch(&self, wheel: Wheel) -> Result<FoundWheel, String> {
         let located = match index::ask_pytorch(self.client, self.variant, &wheel, self.progress) {
             Ok(located) => located,
             Err(error) if wheel.is_torch() => return Err(error.to_string()),
@@ -116,11 +116,14 @@ impl Ask<'_> {
                 asked.into_iter().next().ok_or_else(|| error.to_string())?
             }
         };
-        Ok(Found { wheel, located, named_by_user: false })
+        Ok(FoundWheel { wheel, located, named_by_user: false })
     }
 
     /// PyTorch's build of the variant, and the wheels that its METADATA asks for.
-    fn with_others(&self, find: impl Fn(Wheel) -> Result<Found, String>) -> Result<Vec<Found>, String> {
+    fn with_others(
+        &self,
+        find: impl Fn(Wheel) -> Result<FoundWheel, String>,
+    ) -> Result<Vec<FoundWheel>, String> {
         let torch = find(Wheel::of_pytorch(self.variant))?;
         if !torch.wheel.names_others() {
             return Ok(vec![torch]);
@@ -136,7 +139,7 @@ impl Ask<'_> {
         Ok(found)
     }
 
-    fn metadata(&self, torch: &Found) -> Result<String, FetchError> {
+    fn metadata(&self, torch: &FoundWheel) -> Result<String, FetchError> {
         let folder = tempfile::tempdir().map_err(|source| FetchError::Disk {
             action: "create a temporary folder in",
             path: std::env::temp_dir(),
@@ -145,10 +148,10 @@ impl Ask<'_> {
         let archive = Archive::open(self.client, &torch.located.address)?;
         let (meter, picks) = (Meter::new(self.progress), [torch.wheel.metadata_pick()]);
         match archive.select(&picks, &meter) {
-            Ok(selection) => archive.take(&selection, folder.path(), &meter).map(|_| ())?,
+            Ok(selection) => archive.fetch_members(&selection, folder.path(), &meter).map(|_| ())?,
             Err(FetchError::NoRanges { url }) => {
                 let text = format!("{url} cannot be read in parts, so that it is fetched twice");
-                self.progress.event(Event::Note { text: &text });
+                self.progress.event(ProgressEvent::Note { text: &text });
                 archive.stream(&picks, folder.path(), &meter).map(|_| ())?;
             }
             Err(error) => return Err(error),

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::setup::LIBTORCH_VERSION;
+use super::installation::LIBTORCH_VERSION;
 
 const FILE: &str = "yolo-setup.json";
 const FORMAT: u32 = 1;
@@ -38,7 +38,7 @@ impl Trust {
     }
 
     /// As a sentence about what was fetched.
-    pub(super) fn in_words(self) -> &'static str {
+    pub(super) fn describe(self) -> &'static str {
         match self {
             Self::Pinned => "every file has the hash that yolo expects",
             Self::WholeWheel => "the wheels have the hashes that their index told",

@@ -5,11 +5,13 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 
-use super::asked::{Ending, Located, PATIENCE, add_credentials, file_of, hangs, last_error};
+use super::package_tool::{
+    KillOnDrop, SILENCE_LIMIT, WheelLocation, add_credentials, file_of, hung, last_error,
+};
 use super::wheel::Wheel;
 
 /// Asks uv for all wheels at once.
-pub(super) fn ask_uv(wheels: &[Wheel]) -> Result<Vec<Located>, String> {
+pub(super) fn ask_uv(wheels: &[Wheel]) -> Result<Vec<WheelLocation>, String> {
     let program = which::which("uv").map_err(|_| "no uv on this machine".to_owned())?;
     let mut child = Command::new(program)
         .args(["pip", "compile", "--no-deps", "--no-header", "--quiet", "--format", "pylock.toml"])
@@ -20,7 +22,7 @@ pub(super) fn ask_uv(wheels: &[Wheel]) -> Result<Vec<Located>, String> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map(Ending)
+        .map(KillOnDrop)
         .map_err(|error| format!("uv: {error}"))?;
     let requirements: String = wheels.iter().map(|wheel| wheel.requirement() + "\n").collect();
     if let Some(mut stdin) = child.0.stdin.take() {
@@ -29,9 +31,9 @@ pub(super) fn ask_uv(wheels: &[Wheel]) -> Result<Vec<Located>, String> {
     let lock = read_whole(child.0.stdout.take());
     let errors = read_whole(child.0.stderr.take());
     // It is quiet: both streams end when it does.
-    let (lock, errors) = match (lock.recv_timeout(PATIENCE), errors.recv_timeout(PATIENCE)) {
+    let (lock, errors) = match (lock.recv_timeout(SILENCE_LIMIT), errors.recv_timeout(SILENCE_LIMIT)) {
         (Ok(lock), Ok(errors)) => (lock, errors),
-        _ => return Err(format!("uv: {}", hangs())),
+        _ => return Err(format!("uv: {}", hung())),
     };
     let status = child.0.wait().map_err(|error| format!("uv: {error}"))?;
     if !status.success() {
@@ -65,7 +67,7 @@ fn read_whole(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Stri
 }
 
 /// Finds each wheel's line in a pylock.toml: `{ url = "…", …, hashes = { sha256 = "…" } }`.
-fn parse_pylock(text: &str, wheels: &[Wheel]) -> Result<Vec<Located>, String> {
+fn parse_pylock(text: &str, wheels: &[Wheel]) -> Result<Vec<WheelLocation>, String> {
     let quoted = |from: &str, key: &str| {
         let rest = &from[from.find(key)? + key.len()..];
         let rest = rest.trim_start().strip_prefix('=')?.trim_start();
@@ -83,7 +85,7 @@ fn parse_pylock(text: &str, wheels: &[Wheel]) -> Result<Vec<Located>, String> {
                     }
                     // The hashes are the next table, inside this one.
                     let sha256 = text.split("{ ").nth(index + 1).and_then(|next| quoted(next, "sha256"));
-                    Some(Located { address, sha256 })
+                    Some(WheelLocation { address, sha256 })
                 })
                 .ok_or_else(|| format!("uv's lock does not name {}", wheel.shown()))
         })
@@ -92,7 +94,7 @@ fn parse_pylock(text: &str, wheels: &[Wheel]) -> Result<Vec<Located>, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pins;
+    use super::super::pinned_wheels;
     use super::*;
 
     #[test]
@@ -105,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_lock_of_uv_is_read() {
-        let wheels = pins::CPU.map(Wheel::from);
+        let wheels = pinned_wheels::CPU.map(Wheel::from);
         let file = wheels[0].file.clone().unwrap();
         let text = format!(
             "[[packages]]\nname = \"torch\"\nwheels = [\n    {{ url = \"https://h/other.whl\", hashes = {{ sha256 = \"00\" }} }},\n    \

@@ -1,10 +1,10 @@
 //! A wheel of some variant, whether the program has seen it before or not: which members are taken,
 //! where they go, and what is known of its bytes.
 
-use super::pins::Pin;
+use super::installation::LIBTORCH_VERSION;
+use super::pinned_wheels::PinnedWheel;
 use super::variant::Variant;
-use crate::fetch::Pick;
-use crate::setup::LIBTORCH_VERSION;
+use crate::fetch::MemberPattern;
 
 /// Headers in the archive and below the root.
 const HEADERS: (&str, &str) = ("torch/include", "include");
@@ -48,8 +48,8 @@ enum Members {
     Libraries,
 }
 
-impl From<&Pin> for Wheel {
-    fn from(pin: &Pin) -> Self {
+impl From<&PinnedWheel> for Wheel {
+    fn from(pin: &PinnedWheel) -> Self {
         let all = pin.members.iter().chain(pin.licences);
         let members = all.map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect();
         Self {
@@ -131,31 +131,33 @@ impl Wheel {
     }
 
     /// Everything to take, RECORD too.
-    pub(super) fn picks(&self, headers: bool) -> Vec<Pick> {
+    pub(super) fn picks(&self, headers: bool) -> Vec<MemberPattern> {
         let info = self.info();
-        let mut picks: Vec<Pick> = match &self.members {
-            Members::Named(members) => members.iter().map(|(from, to)| Pick::file(from, to)).collect(),
+        let mut picks: Vec<MemberPattern> = match &self.members {
+            Members::Named(members) => {
+                members.iter().map(|(from, to)| MemberPattern::file(from, to)).collect()
+            }
             Members::Libraries if self.is_torch() => vec![
-                Pick::libraries("torch/lib", "lib"),
-                Pick::tree(&format!("{info}/licenses"), "licenses/torch"),
+                MemberPattern::libraries("torch/lib", "lib"),
+                MemberPattern::tree(&format!("{info}/licenses"), "licenses/torch"),
             ],
             Members::Libraries => vec![
-                Pick::libraries("nvidia/*/lib", "lib").optional(),
-                Pick::tree(&info, format!("licenses/{}", self.package))
+                MemberPattern::libraries("nvidia/*/lib", "lib").optional(),
+                MemberPattern::tree(&info, format!("licenses/{}", self.package))
                     .only(&["icense", "ICENSE", "NOTICE"])
                     .optional(),
             ],
         };
-        picks.push(Pick::file(format!("{info}/RECORD"), self.record_place()));
+        picks.push(MemberPattern::file(format!("{info}/RECORD"), self.record_place()));
         if headers && self.is_torch() {
-            picks.push(Pick::tree(HEADERS.0, HEADERS.1));
+            picks.push(MemberPattern::tree(HEADERS.0, HEADERS.1));
         }
         picks
     }
 
     /// Its METADATA alone.
-    pub(super) fn metadata_pick(&self) -> Pick {
-        Pick::file(format!("{}/METADATA", self.info()), METADATA)
+    pub(super) fn metadata_pick(&self) -> MemberPattern {
+        MemberPattern::file(format!("{}/METADATA", self.info()), METADATA)
     }
 
     /// The same wheel with other hashes.

@@ -2,7 +2,6 @@
 //! pass. Every answer is compared with the first one, and once a strong validator is known each
 //! request carries it (`If-Range`), so that no two versions of a file are ever mixed.
 
-use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -13,9 +12,12 @@ use reqwest::header::{
 };
 use reqwest::{StatusCode, Url};
 
-use super::body::{Body, Tries};
-use super::http::{Policy, Redacted};
-use super::{Client, FetchError, Progress};
+use super::client::{Client, Policy};
+use super::error::FetchError;
+use super::error_chain::chain;
+use super::progress::Progress;
+use super::redacted::Redacted;
+use super::retry::{AttemptError, Retries};
 
 /// A date is a strong validator only when the file had not changed for this long before the answer
 /// (RFC 9110, 8.8.2.2).
@@ -23,7 +25,7 @@ const STRONG_AFTER: Duration = Duration::from_secs(60);
 
 /// A file on a server, with what is known of it so far.
 #[derive(Debug, Clone)]
-pub(super) struct Remote {
+pub(super) struct RemoteFile {
     client: Client,
     url: Url,
     pub(super) shown: Redacted,
@@ -45,19 +47,7 @@ pub(super) enum Answer {
     Whole(Response),
 }
 
-/// Why one attempt failed, and whether the next may succeed.
-pub(super) enum Attempt {
-    Final(FetchError),
-    Transient { why: String, after: Option<Duration> },
-}
-
-impl Attempt {
-    pub(super) fn transient(why: impl Into<String>) -> Self {
-        Self::Transient { why: why.into(), after: None }
-    }
-}
-
-impl Remote {
+impl RemoteFile {
     pub(super) fn new(client: Client, url: &str) -> Result<Self, FetchError> {
         let shown = Redacted::new(url);
         if client.policy.offline {
@@ -85,7 +75,7 @@ impl Remote {
 
     /// Asks for one byte, to learn the length and the validator. `None`: the server ignores ranges.
     pub(super) fn probe(&self, progress: &dyn Progress) -> Result<Option<Identity>, FetchError> {
-        let mut tries = Tries::new(self);
+        let mut tries = Retries::new(&self.shown, self.policy());
         loop {
             match self.request("bytes=0-0") {
                 Ok(Answer::Part(response)) => match self.placed(&response) {
@@ -94,47 +84,12 @@ impl Remote {
                 },
                 Ok(Answer::Whole(_)) => return Ok(None),
                 // A file without bytes has no first one.
-                Err(Attempt::Final(FetchError::Status { status: 400 | 416 | 501, .. })) => return Ok(None),
+                Err(AttemptError::Final(FetchError::Status { status: 400 | 416 | 501, .. })) => {
+                    return Ok(None);
+                }
                 Err(attempt) => tries.failed(attempt, progress)?,
             }
         }
-    }
-
-    /// The length of the file and its last `count` bytes at most.
-    /// Servers that know ranges but not suffixes are asked in two steps.
-    pub(super) fn tail(&self, count: u64, progress: &dyn Progress) -> Result<(u64, Vec<u8>), FetchError> {
-        let mut tries = Tries::new(self);
-        loop {
-            let attempt = match self.request(&format!("bytes=-{count}")) {
-                Ok(Answer::Part(response)) => {
-                    let (start, length) = self.placed(&response)?;
-                    let mut bytes = Vec::new();
-                    match response.take(count).read_to_end(&mut bytes) {
-                        Ok(_) if start + bytes.len() as u64 == length => return Ok((length, bytes)),
-                        Ok(_) => Attempt::transient("the answer was shorter than announced"),
-                        Err(error) => Attempt::transient(chain(&error)),
-                    }
-                }
-                Ok(Answer::Whole(_)) => return Err(self.no_ranges()),
-                Err(Attempt::Final(FetchError::Status { status: 400 | 416 | 501, .. })) => break,
-                Err(attempt) => attempt,
-            };
-            tries.failed(attempt, progress)?;
-        }
-        let broken = |error: io::Error| FetchError::from_io(error, self.shown.as_str());
-        Body::range(self.clone(), 0, 1, progress).read_to_end(&mut Vec::new()).map_err(|error| {
-            match broken(error) {
-                // It refuses ranges of any kind, and may still give the whole file.
-                FetchError::Status { status: 400 | 416 | 501, .. } => self.no_ranges(),
-                error => error,
-            }
-        })?;
-        let length = self.identity().ok_or_else(|| self.no_ranges())?.length;
-        let mut bytes = Vec::new();
-        Body::range(self.clone(), length.saturating_sub(count), length, progress)
-            .read_to_end(&mut bytes)
-            .map_err(broken)?;
-        Ok((length, bytes))
     }
 
     pub(super) fn no_ranges(&self) -> FetchError {
@@ -142,7 +97,7 @@ impl Remote {
     }
 
     /// One request. `range` is the header's value, empty for the whole file.
-    pub(super) fn request(&self, range: &str) -> Result<Answer, Attempt> {
+    pub(super) fn request(&self, range: &str) -> Result<Answer, AttemptError> {
         // A compressed transfer would shift every offset.
         let mut request = self.client.http.get(self.url.clone()).header(ACCEPT_ENCODING, "identity");
         let known = self.identity();
@@ -160,7 +115,7 @@ impl Remote {
             && !is_compressed
         {
             let why = format!("the server sent it compressed ({how}), which it was asked not to do");
-            return Err(Attempt::Final(FetchError::Refused { url: self.shown.to_string(), why }));
+            return Err(AttemptError::Final(FetchError::Refused { url: self.shown.to_string(), why }));
         }
         match status {
             StatusCode::PARTIAL_CONTENT => Ok(Answer::Part(response)),
@@ -168,7 +123,7 @@ impl Remote {
                 // With If-Range, all of the file means that it is another one now.
                 if let (Some(length), Some(_)) = (response.content_length(), &known) {
                     let now = Identity { length, validator: validator(response.headers()) };
-                    self.same_file(now).map_err(Attempt::Final)?;
+                    self.same_file(now).map_err(AttemptError::Final)?;
                 }
                 Ok(Answer::Whole(response))
             }
@@ -177,11 +132,11 @@ impl Remote {
             | StatusCode::INTERNAL_SERVER_ERROR
             | StatusCode::BAD_GATEWAY
             | StatusCode::SERVICE_UNAVAILABLE
-            | StatusCode::GATEWAY_TIMEOUT => Err(Attempt::Transient {
+            | StatusCode::GATEWAY_TIMEOUT => Err(AttemptError::Transient {
                 why: format!("the server answered {status}"),
                 after: retry_after(response.headers(), SystemTime::now()),
             }),
-            _ => Err(Attempt::Final(FetchError::Status {
+            _ => Err(AttemptError::Final(FetchError::Status {
                 url: self.shown.to_string(),
                 status: status.as_u16(),
                 hint: status_hint(status),
@@ -189,7 +144,7 @@ impl Remote {
         }
     }
 
-    fn classify(&self, error: &reqwest::Error) -> Attempt {
+    fn classify(&self, error: &reqwest::Error) -> AttemptError {
         let mut why = chain(error);
         // A redirect may have led to another host, which is the one that fails.
         if let Some(asked) =
@@ -197,7 +152,8 @@ impl Remote {
         {
             why = format!("{why}, at {} to which it was redirected", Redacted::new(asked.as_str()));
         }
-        let refused = |why: String| Attempt::Final(FetchError::Refused { url: self.shown.to_string(), why });
+        let refused =
+            |why: String| AttemptError::Final(FetchError::Refused { url: self.shown.to_string(), why });
         if error.is_redirect() {
             refused(format!("too many redirects: {why}"))
         } else if why.contains("CaUsedAsEndEntity") {
@@ -214,9 +170,9 @@ impl Remote {
         {
             refused(why)
         } else if let (true, Some(proxy)) = (error.is_connect(), proxy_of(self.url.scheme())) {
-            Attempt::transient(format!("{why}; {proxy}"))
+            AttemptError::transient(format!("{why}; {proxy}"))
         } else {
-            Attempt::transient(why)
+            AttemptError::transient(why)
         }
     }
 
@@ -303,56 +259,6 @@ fn proxy_of(scheme: &str) -> Option<String> {
 /// Words of failures that stay, however often one asks.
 const PERMANENT: [&str; 4] =
     ["invalid", "unsupported scheme", "message head is too large", "InvalidContentType"];
-
-/// How the client's layers begin when the reason lies below them.
-const LAYERS: [&str; 10] = [
-    "builder error",
-    "error sending request",
-    "request or response body error",
-    "error decoding response body",
-    "error reading a body",
-    "client error",
-    "error trying to connect",
-    "dns error",
-    "error resolving DNS",
-    "tcp connect error",
-];
-
-/// The error with its causes in one line. The address is left out: it may hold credentials.
-pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    let mut next = Some(error);
-    while let Some(error) = next {
-        let text = match error.downcast_ref::<reqwest::Error>() {
-            Some(error) if error.is_timeout() => "nothing came for too long (stalled)".to_owned(),
-            Some(error) => without_address(&error.to_string()),
-            None => error.to_string(),
-        };
-        let text = match text.as_str() {
-            "operation timed out" => "nothing came for too long (stalled)".to_owned(),
-            "end of file before message length reached" => "the connection was cut".to_owned(),
-            _ => text,
-        };
-        // rustls' word for whatever has no word of its own.
-        let text = text.strip_prefix("unexpected error: ").map_or(text.clone(), str::to_owned);
-        let last = error.source().is_none();
-        // The layers in between say only that they are there.
-        let says_nothing = LAYERS.iter().any(|layer| text.starts_with(layer));
-        if !text.is_empty() && parts.last() != Some(&text) && (last || !says_nothing) {
-            parts.push(text);
-        }
-        next = error.source();
-    }
-    parts.join(": ")
-}
-
-/// reqwest writes "… for url (https://user:password@host/…)".
-fn without_address(text: &str) -> String {
-    match text.find(" for url (") {
-        Some(at) => text[..at].to_owned(),
-        None => text.to_owned(),
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::FetchError;
-use super::archive::{Archive, BUFFER, Selection, Span, Unpacked};
-use super::directory::{self, Entry, LOCAL, LocalHeader};
-use super::meter::{Counting, CountingBuf, FileMeter, Meter, Tally};
-use super::parts::Parts;
-use super::spool::Spool;
+use super::archive::{Archive, BUFFER, Selection, Span, UnpackedMember};
+use super::central_directory::{self, Entry, LOCAL, LocalHeader};
+use super::error::FetchError;
+use super::meter::{CountingBufReader, CountingReader, FileMeter, Meter, Tally};
+use super::partial_file::PartialFile;
+use super::resume::ResumeState;
 use super::unpack;
 
 /// Ranges that are fetched and unpacked at once.
@@ -20,7 +20,7 @@ const AT_ONCE: usize = 3;
 
 /// An archive and what is to be taken from it.
 #[derive(Debug, Clone, Copy)]
-pub struct Take<'a> {
+pub struct MemberFetch<'a> {
     /// The archive.
     pub archive: &'a Archive,
     /// The members.
@@ -30,27 +30,27 @@ pub struct Take<'a> {
     pub sha256: Option<&'a str>,
 }
 
-/// A [`Take`] that is under way.
+/// A [`MemberFetch`] that is under way.
 struct Job<'a, 'm, 'p> {
-    take: Take<'a>,
+    take: MemberFetch<'a>,
     meter: OnceLock<FileMeter<'m, 'p>>,
     spans_left: AtomicUsize,
 }
 
 /// Members by the number of their archive, and the first failure.
-type Results = (HashMap<usize, Vec<Unpacked>>, Option<FetchError>);
+type Results = (HashMap<usize, Vec<UnpackedMember>>, Option<FetchError>);
 
 /// Fetches and unpacks what was selected, below `into`, and gives the members by archive.
 /// With `parts`, what came before an interruption is taken up and what comes now is kept.
 ///
 /// # Errors
 /// When the transfer fails for good, the bytes are wrong or the disk refuses.
-pub fn take(
-    takes: &[Take<'_>],
+pub fn fetch_members(
+    takes: &[MemberFetch<'_>],
     into: &Path,
-    parts: Option<&Parts>,
+    parts: Option<&ResumeState>,
     meter: &Meter<'_>,
-) -> Result<Vec<Vec<Unpacked>>, FetchError> {
+) -> Result<Vec<Vec<UnpackedMember>>, FetchError> {
     let jobs: Vec<Job<'_, '_, '_>> = takes
         .iter()
         .map(|&take| {
@@ -97,8 +97,8 @@ pub fn take(
 
 /// Bytes of these that an earlier run has brought and that need not travel again, as far as can be told
 /// without reading them.
-pub fn kept(takes: &[Take<'_>], into: &Path, parts: &Parts) -> u64 {
-    let of_span = |take: &Take<'_>, span: &Span| {
+pub fn kept_bytes(takes: &[MemberFetch<'_>], into: &Path, parts: &ResumeState) -> u64 {
+    let of_span = |take: &MemberFetch<'_>, span: &Span| {
         let key = take.key();
         let is_there = |(entry, path): &(Entry, PathBuf)| parts.lists(&key, &entry.name, path, into);
         if span.members.iter().all(is_there) {
@@ -115,7 +115,7 @@ pub fn kept(takes: &[Take<'_>], into: &Path, parts: &Parts) -> u64 {
         .sum()
 }
 
-impl Take<'_> {
+impl MemberFetch<'_> {
     /// What stands for the archive in the list of whole members.
     fn key(&self) -> String {
         match (self.sha256, self.archive.identity()) {
@@ -133,15 +133,15 @@ impl Archive {
     /// Takes a selection of this archive alone, keeping nothing for a next run.
     ///
     /// # Errors
-    /// As [`take`].
-    pub fn take(
+    /// As [`fetch_members`].
+    pub fn fetch_members(
         &self,
         selection: &Selection,
         into: &Path,
         meter: &Meter<'_>,
-    ) -> Result<Vec<Unpacked>, FetchError> {
-        let one = Take { archive: self, selection, sha256: None };
-        Ok(take(&[one], into, None, meter)?.pop().unwrap_or_default())
+    ) -> Result<Vec<UnpackedMember>, FetchError> {
+        let one = MemberFetch { archive: self, selection, sha256: None };
+        Ok(fetch_members(&[one], into, None, meter)?.pop().unwrap_or_default())
     }
 }
 
@@ -150,9 +150,9 @@ impl<'m, 'p> Job<'_, 'm, 'p> {
         &self,
         span: &Span,
         into: &Path,
-        parts: Option<&Parts>,
+        parts: Option<&ResumeState>,
         meter: &'m Meter<'p>,
-    ) -> Result<Vec<Unpacked>, FetchError> {
+    ) -> Result<Vec<UnpackedMember>, FetchError> {
         let file = self
             .meter
             .get_or_init(|| meter.file(&self.take.archive.name(), Some(self.take.selection.transfer())));
@@ -170,7 +170,7 @@ impl<'m, 'p> Job<'_, 'm, 'p> {
     }
 
     /// All members of the span from an earlier run, if they are all there.
-    fn take_up(&self, span: &Span, into: &Path, parts: &Parts) -> Option<Vec<Unpacked>> {
+    fn take_up(&self, span: &Span, into: &Path, parts: &ResumeState) -> Option<Vec<UnpackedMember>> {
         let key = self.take.key();
         span.members.iter().map(|(entry, path)| parts.take_up(&key, &entry.name, path, into)).collect()
     }
@@ -179,9 +179,9 @@ impl<'m, 'p> Job<'_, 'm, 'p> {
         &self,
         span: &Span,
         into: &Path,
-        parts: Option<&Parts>,
+        parts: Option<&ResumeState>,
         file: &FileMeter<'m, 'p>,
-    ) -> Result<Vec<Unpacked>, FetchError> {
+    ) -> Result<Vec<UnpackedMember>, FetchError> {
         let archive = self.take.archive;
         let spool = match (parts, archive.identity()) {
             (Some(parts), Some(identity)) => {
@@ -197,17 +197,17 @@ impl<'m, 'p> Job<'_, 'm, 'p> {
             }
             None => (archive.range(span.start, span.end, file.progress())?, None),
         };
-        let unpacked = self.unpack(span, into, Counting { inner, tally: file })?;
+        let unpacked = self.unpack(span, into, CountingReader { inner, tally: file })?;
         if let Some(parts) = parts {
             parts.list(&self.take.key(), &unpacked)?;
         }
         if let Some(path) = path {
-            Spool::remove(&path);
+            PartialFile::remove(&path);
         }
         Ok(unpacked)
     }
 
-    fn unpack(&self, span: &Span, into: &Path, inner: impl Read) -> Result<Vec<Unpacked>, FetchError> {
+    fn unpack(&self, span: &Span, into: &Path, inner: impl Read) -> Result<Vec<UnpackedMember>, FetchError> {
         let archive = self.take.archive;
         let mut reader = BufReader::with_capacity(BUFFER, inner);
         let broken = |error| FetchError::from_io(error, &archive.shown());
@@ -217,8 +217,8 @@ impl<'m, 'p> Job<'_, 'm, 'p> {
             // Positions are counted from the sizes of what was read.
             let gap = entry.offset - end;
             io::copy(&mut (&mut reader).take(gap), &mut io::sink()).map_err(broken)?;
-            let mut counted = CountingBuf { inner: &mut reader, count: 0 };
-            if directory::read_u32(&mut counted).map_err(broken)? != LOCAL {
+            let mut counted = CountingBufReader { inner: &mut reader, count: 0 };
+            if central_directory::read_u32(&mut counted).map_err(broken)? != LOCAL {
                 return Err(archive.unusable(format!("{} is not where the directory says", entry.name)));
             }
             let header = LocalHeader::read(&mut counted).map_err(broken)?;
@@ -234,7 +234,7 @@ impl<'m, 'p> Job<'_, 'm, 'p> {
             }
             end = entry.offset + counted.count;
             archive.compare(&entry.name, (entry.crc, entry.compressed, entry.size), &sums)?;
-            unpacked.push(Unpacked {
+            unpacked.push(UnpackedMember {
                 name: entry.name.clone(),
                 path: path.clone(),
                 size: sums.size,

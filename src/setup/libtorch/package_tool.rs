@@ -11,19 +11,19 @@ use crate::fetch::{Redacted, credentials_in_netrc};
 
 /// Where a wheel lies. The address may hold credentials.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Located {
+pub(super) struct WheelLocation {
     pub(super) address: String,
     pub(super) sha256: Option<String>,
 }
 
 /// pip and uv give up a server that does not answer, and try again, within a minute or two. One that
 /// says nothing for longer hangs.
-pub(super) const PATIENCE: Duration = Duration::from_secs(180);
+pub(super) const SILENCE_LIMIT: Duration = Duration::from_secs(180);
 
 /// A child that does not outlive the question.
-pub(super) struct Ending(pub(super) Child);
+pub(super) struct KillOnDrop(pub(super) Child);
 
-impl Drop for Ending {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         // It may have ended by itself in the meantime.
         let _ = self.0.kill();
@@ -31,8 +31,8 @@ impl Drop for Ending {
     }
 }
 
-pub(super) fn hangs() -> String {
-    format!("it said nothing for {} s and was ended; try it by hand", PATIENCE.as_secs())
+pub(super) fn hung() -> String {
+    format!("it said nothing for {} s and was ended; try it by hand", SILENCE_LIMIT.as_secs())
 }
 
 /// The file's name in an address: `+` may be written as `%2B`.
@@ -42,7 +42,7 @@ pub(super) fn file_of(address: &str) -> String {
 }
 
 /// pip leaves user and password out of its report: they are taken from where pip had them.
-pub(super) fn add_credentials(located: &mut [Located], configured: &[String]) {
+pub(super) fn add_credentials(located: &mut [WheelLocation], configured: &[String]) {
     let variables = ["PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL"];
     let variables = variables.into_iter().chain(["UV_DEFAULT_INDEX", "UV_INDEX"]);
     let mut known: Vec<Url> = Vec::new();
@@ -89,13 +89,13 @@ const CAUSES: [&str; 9] = [
 ];
 
 /// Whether a line of pip's tells why an index did not serve.
-pub(super) fn tells_cause(line: &str) -> bool {
+pub(super) fn states_cause(line: &str) -> bool {
     CAUSES.iter().any(|cause| line.contains(cause))
 }
 
 /// The line that tells most, without credentials, and the cause where pip tells it in an earlier one.
 pub(super) fn last_error(text: &str) -> String {
-    let cause = text.lines().find(|line| tells_cause(line));
+    let cause = text.lines().find(|line| states_cause(line));
     let error = error_line(text);
     match cause.map(redacted) {
         Some(cause) if cause != error => format!("{error} ({cause})"),
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn credentials_of_an_index_go_to_its_own_host_only() {
-        let place = |address: &str| Located { address: address.into(), sha256: None };
+        let place = |address: &str| WheelLocation { address: address.into(), sha256: None };
         let mut located = [place("https://index.example/t.whl"), place("https://other.example/t.whl")];
         add_credentials(&mut located, &["https://me:secret@index.example/simple".into()]);
         assert_eq!(located[0].address, "https://me:secret@index.example/t.whl");

@@ -3,16 +3,13 @@
 //! `SSL_CERT_FILE`. The time-out is for a connection on which nothing comes, so a slow line may take
 //! as long as it needs.
 
-use std::fmt;
-use std::io::Read;
 use std::time::Duration;
 
 use reqwest::Url;
 use reqwest::blocking::Client as Http;
 
-use super::body::Body;
-use super::remote::{Remote, chain};
-use super::{FetchError, Progress};
+use super::error::FetchError;
+use super::error_chain::chain;
 
 /// How patient a client is.
 #[derive(Debug, Clone)]
@@ -50,38 +47,6 @@ impl Default for Policy {
 /// Whether this is an address that a client can ask.
 pub fn is_http(address: &str) -> bool {
     Url::parse(address).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
-}
-
-/// An address as it may be shown: without user name, password and query.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Redacted(String);
-
-impl Redacted {
-    /// Strips what may be secret.
-    pub fn new(url: &str) -> Self {
-        match Url::parse(url) {
-            Ok(mut url) => {
-                // Both fail only for addresses that cannot hold credentials at all.
-                let _ = url.set_username("");
-                let _ = url.set_password(None);
-                url.set_query(None);
-                url.set_fragment(None);
-                Self(url.into())
-            }
-            Err(_) => Self(url.rsplit('@').next().unwrap_or_default().to_owned()),
-        }
-    }
-
-    /// The text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for Redacted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
 }
 
 /// An HTTP client; clones share connections.
@@ -123,36 +88,5 @@ impl Client {
     /// Whether it was told to fetch nothing.
     pub fn is_offline(&self) -> bool {
         self.policy.offline
-    }
-
-    /// The whole of a small text, at most `limit` bytes.
-    ///
-    /// # Errors
-    /// As for every request; a longer text is refused.
-    pub fn text(&self, url: &str, limit: u64, progress: &dyn Progress) -> Result<String, FetchError> {
-        let remote = Remote::new(self.clone(), url)?;
-        let mut text = String::new();
-        let mut body = Body::whole(remote, progress).take(limit + 1);
-        body.read_to_string(&mut text)
-            .map_err(|error| FetchError::from_io(error, Redacted::new(url).as_str()))?;
-        if text.len() as u64 > limit {
-            return Err(FetchError::Refused {
-                url: Redacted::new(url).to_string(),
-                why: format!("the answer is longer than {limit} bytes"),
-            });
-        }
-        Ok(text)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn secrets_of_an_address_are_not_shown() {
-        let shown = Redacted::new("https://me:secret@index.example/simple/torch.whl?token=x#sha256=y");
-        assert_eq!(shown.as_str(), "https://index.example/simple/torch.whl");
-        assert_eq!(Redacted::new("no url me:secret@host/x").as_str(), "host/x");
     }
 }

@@ -5,7 +5,7 @@
 
 /// One wheel and what is taken from it.
 #[derive(Debug)]
-pub(super) struct Pin {
+pub(super) struct PinnedWheel {
     pub(super) package: &'static str,
     pub(super) version: &'static str,
     /// The file's name, by which a mirror serves it.
@@ -26,11 +26,11 @@ pub(super) struct Pin {
 
 /// The CPU libraries out of the CUDA 13.0 wheel: libtorch_cpu runs without a GPU, and needs the two
 /// small CUDA libraries to load (libtorch-c10d.md, "CPU-only libtorch out of the PyPI wheel").
-pub(super) const CPU: [&Pin; 3] = [&TORCH_CPU, &CUPTI, &CUDART];
+pub(super) const CPU: [&PinnedWheel; 3] = [&TORCH_CPU, &CUPTI, &CUDART];
 
 /// All that libtorch_cuda of the CUDA 13.0 wheel loads, at start or later: cusolver by
 /// libtorch_cuda_linalg, cuDNN's own parts by libcudnn, nvrtc by libcaffe2_nvrtc and by cuDNN.
-pub(super) const CU130: [&Pin; 15] = [
+pub(super) const CU130: [&PinnedWheel; 15] = [
     &TORCH_CUDA,
     &CUBLAS,
     &CUPTI,
@@ -48,7 +48,7 @@ pub(super) const CU130: [&Pin; 15] = [
     &NVSHMEM,
 ];
 
-const TORCH_CPU: Pin = Pin {
+const TORCH_CPU: PinnedWheel = PinnedWheel {
     package: "torch",
     version: "2.11.0",
     file: "torch-2.11.0-cp312-cp312-manylinux_2_28_x86_64.whl",
@@ -67,7 +67,7 @@ const TORCH_CPU: Pin = Pin {
     unpacked: 452_962_107,
 };
 
-const TORCH_CUDA: Pin = Pin {
+const TORCH_CUDA: PinnedWheel = PinnedWheel {
     members: &[
         ("torch/lib/libc10.so", "lib/libc10.so"),
         ("torch/lib/libc10_cuda.so", "lib/libc10_cuda.so"),
@@ -83,7 +83,7 @@ const TORCH_CUDA: Pin = Pin {
     ..TORCH_CPU
 };
 
-const CUBLAS: Pin = Pin {
+const CUBLAS: PinnedWheel = PinnedWheel {
     package: "nvidia-cublas",
     version: "13.1.0.3",
     file: "nvidia_cublas-13.1.0.3-py3-none-manylinux_2_27_x86_64.whl",
@@ -101,7 +101,7 @@ const CUBLAS: Pin = Pin {
     unpacked: 595_773_576,
 };
 
-const CUPTI: Pin = Pin {
+const CUPTI: PinnedWheel = PinnedWheel {
     package: "nvidia-cuda-cupti",
     version: "13.0.85",
     file: "nvidia_cuda_cupti-13.0.85-py3-none-manylinux_2_25_x86_64.whl",
@@ -116,7 +116,7 @@ const CUPTI: Pin = Pin {
     unpacked: 4_152_208,
 };
 
-const NVRTC: Pin = Pin {
+const NVRTC: PinnedWheel = PinnedWheel {
     package: "nvidia-cuda-nvrtc",
     version: "13.0.88",
     file: "nvidia_cuda_nvrtc-13.0.88-py3-none-manylinux2010_x86_64.manylinux_2_12_x86_64.whl",
@@ -134,7 +134,7 @@ const NVRTC: Pin = Pin {
     unpacked: 113_718_680,
 };
 
-const CUDART: Pin = Pin {
+const CUDART: PinnedWheel = PinnedWheel {
     package: "nvidia-cuda-runtime",
     version: "13.0.96",
     file: "nvidia_cuda_runtime-13.0.96-py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64.whl",
@@ -149,7 +149,7 @@ const CUDART: Pin = Pin {
     unpacked: 704_288,
 };
 
-const CUDNN: Pin = Pin {
+const CUDNN: PinnedWheel = PinnedWheel {
     package: "nvidia-cudnn-cu13",
     version: "9.19.0.56",
     file: "nvidia_cudnn_cu13-9.19.0.56-py3-none-manylinux_2_27_x86_64.whl",
@@ -176,7 +176,7 @@ const CUDNN: Pin = Pin {
     unpacked: 493_410_224,
 };
 
-const CUFFT: Pin = Pin {
+const CUFFT: PinnedWheel = PinnedWheel {
     package: "nvidia-cufft",
     version: "12.0.0.61",
     file: "nvidia_cufft-12.0.0.61-py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64.whl",
@@ -191,7 +191,7 @@ const CUFFT: Pin = Pin {
     unpacked: 286_542_352,
 };
 
-const CUFILE: Pin = Pin {
+const CUFILE: PinnedWheel = PinnedWheel {
     package: "nvidia-cufile",
     version: "1.15.1.6",
     file: "nvidia_cufile-1.15.1.6-py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64.whl",
@@ -206,7 +206,7 @@ const CUFILE: Pin = Pin {
     unpacked: 3_170_800,
 };
 
-const CURAND: Pin = Pin {
+const CURAND: PinnedWheel = PinnedWheel {
     package: "nvidia-curand",
     version: "10.4.0.35",
     file: "nvidia_curand-10.4.0.35-py3-none-manylinux_2_27_x86_64.whl",
@@ -221,7 +221,7 @@ const CURAND: Pin = Pin {
     unpacked: 132_698_328,
 };
 
-const CUSOLVER: Pin = Pin {
+const CUSOLVER: PinnedWheel = PinnedWheel {
     package: "nvidia-cusolver",
     version: "12.0.4.66",
     file: "nvidia_cusolver-12.0.4.66-py3-none-manylinux_2_27_x86_64.whl",
@@ -236,7 +236,7 @@ const CUSOLVER: Pin = Pin {
     unpacked: 141_152_872,
 };
 
-const CUSPARSE: Pin = Pin {
+const CUSPARSE: PinnedWheel = PinnedWheel {
     package: "nvidia-cusparse",
     version: "12.6.3.3",
     file: "nvidia_cusparse-12.6.3.3-py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64.whl",
@@ -251,7 +251,7 @@ const CUSPARSE: Pin = Pin {
     unpacked: 162_565_256,
 };
 
-const CUSPARSELT: Pin = Pin {
+const CUSPARSELT: PinnedWheel = PinnedWheel {
     package: "nvidia-cusparselt-cu13",
     version: "0.8.0",
     file: "nvidia_cusparselt_cu13-0.8.0-py3-none-manylinux2014_x86_64.whl",
@@ -263,7 +263,7 @@ const CUSPARSELT: Pin = Pin {
     unpacked: 233_613_145,
 };
 
-const NCCL: Pin = Pin {
+const NCCL: PinnedWheel = PinnedWheel {
     package: "nvidia-nccl-cu13",
     version: "2.28.9",
     file: "nvidia_nccl_cu13-2.28.9-py3-none-manylinux_2_18_x86_64.whl",
@@ -278,7 +278,7 @@ const NCCL: Pin = Pin {
     unpacked: 217_995_896,
 };
 
-const NVJITLINK: Pin = Pin {
+const NVJITLINK: PinnedWheel = PinnedWheel {
     package: "nvidia-nvjitlink",
     version: "13.0.88",
     file: "nvidia_nvjitlink-13.0.88-py3-none-manylinux2010_x86_64.manylinux_2_12_x86_64.whl",
@@ -293,7 +293,7 @@ const NVJITLINK: Pin = Pin {
     unpacked: 98_806_736,
 };
 
-const NVSHMEM: Pin = Pin {
+const NVSHMEM: PinnedWheel = PinnedWheel {
     package: "nvidia-nvshmem-cu13",
     version: "3.4.5",
     file: "nvidia_nvshmem_cu13-3.4.5-py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64.whl",

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::FetchError;
-use super::remote::Identity;
+use super::error::FetchError;
+use super::remote_file::Identity;
 
 /// Of which bytes a spool is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Label {
+pub(super) struct PartialLabel {
     /// Without credentials. It counts only where no hash is known.
     pub(super) address: String,
     pub(super) length: u64,
@@ -29,7 +29,7 @@ pub(super) struct Label {
     boot: String,
 }
 
-impl Label {
+impl PartialLabel {
     pub(super) fn new(
         address: &str,
         identity: &Identity,
@@ -64,15 +64,15 @@ fn boot() -> String {
 
 /// A file of bytes that have come.
 #[derive(Debug)]
-pub(super) struct Spool {
+pub(super) struct PartialFile {
     file: File,
     path: PathBuf,
     kept: u64,
 }
 
-impl Spool {
+impl PartialFile {
     /// Opens the spool at `path`, empties it unless its label serves, and labels it.
-    pub(super) fn open(path: &Path, label: &Label) -> Result<Self, FetchError> {
+    pub(super) fn open(path: &Path, label: &PartialLabel) -> Result<Self, FetchError> {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).map_err(FetchError::disk("create", parent))?;
         }
@@ -101,7 +101,7 @@ impl Spool {
     }
 
     /// Bytes at `path` that serve under this label; nothing is changed.
-    pub(super) fn look(path: &Path, label: &Label) -> u64 {
+    pub(super) fn look(path: &Path, label: &PartialLabel) -> u64 {
         let serves = read_label(path).is_some_and(|before| before.serves(label));
         if serves { kept_in(path).min(label.end - label.start) } else { 0 }
     }
@@ -112,8 +112,8 @@ impl Spool {
     }
 
     /// Reads what is kept, then `network`, which begins right behind it, and keeps that too.
-    pub(super) fn then<R: Read>(self, network: R) -> SpoolReader<R> {
-        SpoolReader { spool: self, position: 0, network }
+    pub(super) fn then<R: Read>(self, network: R) -> PartialFileReader<R> {
+        PartialFileReader { spool: self, position: 0, network }
     }
 
     /// Removes a spool that has done its duty.
@@ -131,7 +131,7 @@ pub(super) fn label_path(path: &Path) -> PathBuf {
     name.into()
 }
 
-fn read_label(path: &Path) -> Option<Label> {
+fn read_label(path: &Path) -> Option<PartialLabel> {
     serde_json::from_slice(&fs::read(label_path(path)).ok()?).ok()
 }
 
@@ -142,13 +142,13 @@ pub fn kept_in(part: &Path) -> u64 {
 }
 
 /// Delivers the bytes of a spool and what follows them.
-pub(super) struct SpoolReader<R> {
-    spool: Spool,
+pub(super) struct PartialFileReader<R> {
+    spool: PartialFile,
     position: u64,
     network: R,
 }
 
-impl<R: Read> Read for SpoolReader<R> {
+impl<R: Read> Read for PartialFileReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = self.spool.kept - self.position.min(self.spool.kept);
         if left > 0 {
@@ -180,9 +180,9 @@ impl<R: Read> Read for SpoolReader<R> {
 mod tests {
     use super::*;
 
-    fn label(validator: Option<&str>, sha256: Option<&str>) -> Label {
+    fn label(validator: Option<&str>, sha256: Option<&str>) -> PartialLabel {
         let identity = Identity { length: 10, validator: validator.map(str::to_owned) };
-        Label::new("http://h/f", &identity, sha256, (0, 10))
+        PartialLabel::new("http://h/f", &identity, sha256, (0, 10))
     }
 
     #[test]
@@ -190,9 +190,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f.part");
         let mut text = String::new();
-        let spool = Spool::open(&path, &label(Some("\"a\""), None)).unwrap();
+        let spool = PartialFile::open(&path, &label(Some("\"a\""), None)).unwrap();
         spool.then(&b"01234"[..]).read_to_string(&mut text).unwrap();
-        let spool = Spool::open(&path, &label(Some("\"a\""), None)).unwrap();
+        let spool = PartialFile::open(&path, &label(Some("\"a\""), None)).unwrap();
         assert_eq!(spool.kept(), 5);
         text.clear();
         spool.then(&b"56789"[..]).read_to_string(&mut text).unwrap();
@@ -203,17 +203,21 @@ mod tests {
     fn bytes_of_another_version_or_without_a_promise_are_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f.part");
-        let kept = |before: Label, now: Label| {
-            Spool::open(&path, &before).unwrap().then(&b"01234"[..]).read_to_end(&mut Vec::new()).unwrap();
-            let kept = Spool::open(&path, &now).unwrap().kept();
-            Spool::remove(&path);
+        let kept = |before: PartialLabel, now: PartialLabel| {
+            PartialFile::open(&path, &before)
+                .unwrap()
+                .then(&b"01234"[..])
+                .read_to_end(&mut Vec::new())
+                .unwrap();
+            let kept = PartialFile::open(&path, &now).unwrap().kept();
+            PartialFile::remove(&path);
             kept
         };
         assert_eq!(kept(label(Some("\"a\""), None), label(Some("\"b\""), None)), 0);
         assert_eq!(kept(label(None, None), label(None, None)), 0);
         assert_eq!(kept(label(None, Some("00")), label(Some("\"b\""), Some("00"))), 5);
         assert_eq!(kept(label(Some("\"a\""), Some("00")), label(Some("\"a\""), Some("11"))), 0);
-        let rebooted = Label { boot: "another".into(), ..label(Some("\"a\""), None) };
+        let rebooted = PartialLabel { boot: "another".into(), ..label(Some("\"a\""), None) };
         assert_eq!(kept(rebooted, label(Some("\"a\""), None)), 0);
     }
 }

@@ -11,23 +11,23 @@ use std::process::{Command, Stdio};
 use libloading::Library;
 use serde::{Deserialize, Serialize};
 
-use crate::setup::SetupError;
+use crate::setup::error::SetupError;
 
 /// The hidden word of the command that makes a process look.
-pub const WORD: &str = "__look-at-libtorch";
+pub const SUBCOMMAND: &str = "__look-at-libtorch";
 
 /// What a libtorch says of itself and of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct SmokeTest {
     /// Threads that it would use.
     pub threads: u32,
     /// CUDA, where the variant has it.
-    pub cuda: Option<SeenCuda>,
+    pub cuda: Option<CudaReport>,
 }
 
 /// What a CUDA variant says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SeenCuda {
+pub struct CudaReport {
     /// Version of libcudart, such as 13.0.
     pub runtime: String,
     /// Version of cuDNN, such as 91900.
@@ -38,9 +38,9 @@ pub struct SeenCuda {
     pub devices: i32,
 }
 
-impl Seen {
+impl SmokeTest {
     /// In words.
-    pub fn in_words(&self) -> String {
+    pub fn describe(&self) -> String {
         match &self.cuda {
             None => format!("it loads, computes on the CPU and would use {} threads", self.threads),
             Some(cuda) => format!(
@@ -59,7 +59,7 @@ impl Seen {
 ///
 /// # Errors
 /// When they cannot be loaded, or compute something wrong.
-pub(super) fn ask(lib: &Path) -> Result<Seen, SetupError> {
+pub(super) fn run_in_child(lib: &Path) -> Result<SmokeTest, SetupError> {
     let wrong = |why: String| SetupError::DoesNotLoad { folder: lib.to_owned(), why };
     // On Linux this names the running program even when its file has just been replaced.
     let exe = if cfg!(target_os = "linux") {
@@ -68,7 +68,7 @@ pub(super) fn ask(lib: &Path) -> Result<Seen, SetupError> {
         std::env::current_exe().map_err(SetupError::file("find", "this program"))?
     };
     let output = Command::new(exe)
-        .arg(WORD)
+        .arg(SUBCOMMAND)
         .arg(lib)
         // The libraries must find each other by themselves.
         .env_remove("LD_LIBRARY_PATH")
@@ -88,14 +88,14 @@ pub(super) fn ask(lib: &Path) -> Result<Seen, SetupError> {
 ///
 /// # Errors
 /// With one line, when something does not load or a result is wrong.
-pub fn look(lib: &Path) -> Result<String, String> {
+pub fn run(lib: &Path) -> Result<String, String> {
     let cpu = Loaded::open(lib, "libtorch_cpu.so")?;
     let threads = cpu.multiply()?;
     let cuda = lib.join("libtorch_cuda.so").exists().then(|| see_cuda(lib)).transpose()?;
-    serde_json::to_string(&Seen { threads, cuda }).map_err(|error| error.to_string())
+    serde_json::to_string(&SmokeTest { threads, cuda }).map_err(|error| error.to_string())
 }
 
-fn see_cuda(lib: &Path) -> Result<SeenCuda, String> {
+fn see_cuda(lib: &Path) -> Result<CudaReport, String> {
     let _cuda = Loaded::open(lib, "libtorch_cuda.so")?;
     let named = |start: &str| {
         let entries = std::fs::read_dir(lib).ok()?;
@@ -110,7 +110,7 @@ fn see_cuda(lib: &Path) -> Result<SeenCuda, String> {
     let nccl = named("libnccl.so").map(|name| Loaded::open(lib, &name)?.int("ncclGetVersion")).transpose()?;
     let cudnn =
         named("libcudnn.so").map(|name| Loaded::open(lib, &name)?.size("cudnnGetVersion")).transpose()?;
-    Ok(SeenCuda {
+    Ok(CudaReport {
         runtime: format!("{}.{}", version / 1000, version % 1000 / 10),
         cudnn,
         nccl: nccl.map(|(_, version)| version),

@@ -6,16 +6,19 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Context, SetupError, data, in_use, installed_variants, unselect, weights};
 use crate::dirs::YoloDirs;
-use crate::fetch::{FetchError, Lock, folder_size, unfinished_in};
+use crate::fetch::{FetchError, FolderLock, folder_size, staging_dirs_in};
+use crate::setup::context::Context;
+use crate::setup::error::SetupError;
+use crate::setup::libtorch::installed::{in_use, installed_variants, unselect};
+use crate::setup::{data, weights};
 
 /// The word that stands for all that interrupted runs have left.
 const UNFINISHED: &str = "unfinished";
 
 /// A thing that setup has put in place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Holding {
+pub struct InstalledItem {
     /// "libtorch", "weights", "data" or "unfinished".
     pub kind: &'static str,
     /// By this word it is removed.
@@ -29,9 +32,9 @@ pub struct Holding {
 }
 
 /// Everything, by kind and name.
-pub fn holdings(dirs: &YoloDirs) -> Vec<Holding> {
+pub fn installed_items(dirs: &YoloDirs) -> Vec<InstalledItem> {
     let selected = in_use(dirs);
-    let holding = |kind, name: String, place: PathBuf, in_use| Holding {
+    let item = |kind, name: String, place: PathBuf, in_use| InstalledItem {
         size: if place.is_dir() {
             folder_size(&place)
         } else {
@@ -42,24 +45,22 @@ pub fn holdings(dirs: &YoloDirs) -> Vec<Holding> {
         place,
         in_use,
     };
-    let mut found: Vec<Holding> = installed_variants(dirs)
+    let mut found: Vec<InstalledItem> = installed_variants(dirs)
         .into_iter()
-        .map(|(variant, root)| {
-            holding("libtorch", variant.name().to_owned(), root, selected == Some(variant))
-        })
+        .map(|(variant, root)| item("libtorch", variant.name().to_owned(), root, selected == Some(variant)))
         .collect();
     for path in files(&weights::folder(dirs)) {
         if weights::in_place(&path).is_some() {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            found.push(holding("weights", name, path, false));
+            found.push(item("weights", name, path, false));
         }
     }
     let mut sets = data::installed_in(&dirs.data_sets());
     sets.sort_by(|one, other| one.name.cmp(&other.name));
-    found.extend(sets.into_iter().map(|set| holding("data", set.name, set.root, false)));
+    found.extend(sets.into_iter().map(|set| item("data", set.name, set.root, false)));
     for folder in [dirs.libtorch(), weights::folder(dirs), dirs.data_sets()] {
-        let left = unfinished_in(&folder).into_iter();
-        found.extend(left.map(|path| holding("unfinished", UNFINISHED.to_owned(), path, false)));
+        let left = staging_dirs_in(&folder).into_iter();
+        found.extend(left.map(|path| item("unfinished", UNFINISHED.to_owned(), path, false)));
     }
     found
 }
@@ -76,9 +77,9 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// When nothing goes by one of them, before anything is removed; or when the disk refuses.
-pub fn remove(context: &Context<'_>, words: &[String]) -> Result<Vec<Holding>, SetupError> {
-    let all = holdings(context.dirs);
-    let mut found: Vec<Holding> = Vec::new();
+pub fn remove(context: &Context<'_>, words: &[String]) -> Result<Vec<InstalledItem>, SetupError> {
+    let all = installed_items(context.dirs);
+    let mut found: Vec<InstalledItem> = Vec::new();
     let unknown: Vec<&str> = words
         .iter()
         .map(String::as_str)
@@ -87,7 +88,7 @@ pub fn remove(context: &Context<'_>, words: &[String]) -> Result<Vec<Holding>, S
     if !unknown.is_empty() {
         let what = unknown.iter().map(|word| if word.is_empty() { "\"\"" } else { word });
         let what = what.collect::<Vec<_>>().join(", ");
-        let mut names: Vec<&str> = all.iter().map(|holding| holding.name.as_str()).collect();
+        let mut names: Vec<&str> = all.iter().map(|item| item.name.as_str()).collect();
         names.dedup();
         let installed = match names.as_slice() {
             [] => "nothing is".to_owned(),
@@ -95,45 +96,45 @@ pub fn remove(context: &Context<'_>, words: &[String]) -> Result<Vec<Holding>, S
         };
         return Err(SetupError::NothingToRemove { what, installed });
     }
-    for holding in words.iter().flat_map(|word| named(&all, word)) {
-        if !found.contains(holding) {
-            found.push(holding.clone());
+    for item in words.iter().flat_map(|word| named(&all, word)) {
+        if !found.contains(item) {
+            found.push(item.clone());
         }
     }
     let mut removed = Vec::new();
-    for holding in found {
-        if take_away(context, &holding)? {
-            removed.push(holding);
+    for item in found {
+        if take_away(context, &item)? {
+            removed.push(item);
         }
     }
     Ok(removed)
 }
 
 /// What goes by a word.
-fn named<'a>(all: &'a [Holding], what: &str) -> Vec<&'a Holding> {
-    let is_it = |holding: &&Holding| {
-        holding.name == what
-            || holding.name.strip_suffix(".pt") == Some(what)
-            || format!("{}-{}", holding.kind, holding.name) == what
+fn named<'a>(all: &'a [InstalledItem], what: &str) -> Vec<&'a InstalledItem> {
+    let is_it = |item: &&InstalledItem| {
+        item.name == what
+            || item.name.strip_suffix(".pt") == Some(what)
+            || format!("{}-{}", item.kind, item.name) == what
     };
     all.iter().filter(is_it).collect()
 }
 
 /// Whether it was still there: what was unfinished may be in its place when its setup has ended.
-fn take_away(context: &Context<'_>, holding: &Holding) -> Result<bool, SetupError> {
-    let folder = holding.place.parent().unwrap_or(&holding.place);
+fn take_away(context: &Context<'_>, item: &InstalledItem) -> Result<bool, SetupError> {
+    let folder = item.place.parent().unwrap_or(&item.place);
     // Nobody removes what another setup is working on.
-    let _lock = Lock::acquire(folder, context.progress)?;
-    if holding.kind == "weights" {
-        weights::remove(&holding.place)?;
+    let _lock = FolderLock::acquire(folder, context.progress)?;
+    if item.kind == "weights" {
+        weights::remove(&item.place)?;
         return Ok(true);
     }
-    if holding.place.symlink_metadata().is_err() {
+    if item.place.symlink_metadata().is_err() {
         return Ok(false);
     }
     let aside = folder.join(format!(".incoming-removed-{}", std::process::id()));
-    fs::rename(&holding.place, &aside).map_err(SetupError::file("remove", &holding.place))?;
-    if holding.in_use {
+    fs::rename(&item.place, &aside).map_err(SetupError::file("remove", &item.place))?;
+    if item.in_use {
         unselect(context.dirs)?;
     }
     fs::remove_dir_all(&aside).map_err(FetchError::disk("remove", &aside))?;

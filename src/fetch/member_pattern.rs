@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// A member, or several by one rule, and where they go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pick {
+pub struct MemberPattern {
     rule: Rule,
     to: PathBuf,
     /// Only members with one of these in their names; empty: all.
@@ -26,7 +26,7 @@ enum Rule {
     All,
 }
 
-impl Pick {
+impl MemberPattern {
     /// One member to one path below the destination.
     pub fn file(from: impl Into<String>, to: impl Into<PathBuf>) -> Self {
         Self::new(Rule::File(from.into()), to)
@@ -103,19 +103,19 @@ mod tests {
 
     #[test]
     fn each_rule_places_its_members() {
-        let place = |pick: Pick, name: &str| {
+        let place = |pick: MemberPattern, name: &str| {
             let place = pick.place(name)?.display().to_string();
             Some(place.replace(std::path::MAIN_SEPARATOR, "/"))
         };
-        assert_eq!(place(Pick::file("a/b", "c"), "a/b").as_deref(), Some("c"));
-        assert_eq!(place(Pick::tree("a", "c"), "a/b/d").as_deref(), Some("c/b/d"));
-        assert_eq!(place(Pick::tree("a", "c"), "ab/d"), None);
-        assert_eq!(place(Pick::all(), "a/b").as_deref(), Some("a/b"));
-        assert_eq!(place(Pick::all(), "a/"), None);
-        let libraries = || Pick::libraries("nvidia/*/lib", "lib");
+        assert_eq!(place(MemberPattern::file("a/b", "c"), "a/b").as_deref(), Some("c"));
+        assert_eq!(place(MemberPattern::tree("a", "c"), "a/b/d").as_deref(), Some("c/b/d"));
+        assert_eq!(place(MemberPattern::tree("a", "c"), "ab/d"), None);
+        assert_eq!(place(MemberPattern::all(), "a/b").as_deref(), Some("a/b"));
+        assert_eq!(place(MemberPattern::all(), "a/"), None);
+        let libraries = || MemberPattern::libraries("nvidia/*/lib", "lib");
         assert_eq!(place(libraries(), "nvidia/cublas/lib/libx.so.12").as_deref(), Some("lib/libx.so.12"));
         assert_eq!(place(libraries(), "nvidia/cublas/lib/libx.a"), None);
         assert_eq!(place(libraries(), "nvidia/cublas/lib/deep/libx.so"), None);
-        assert_eq!(place(Pick::tree("i", "l").only(&["icense"]), "i/RECORD"), None);
+        assert_eq!(place(MemberPattern::tree("i", "l").only(&["icense"]), "i/RECORD"), None);
     }
 }

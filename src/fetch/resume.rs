@@ -10,11 +10,12 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::hash::Sha256;
-use super::meter::Hashing;
-use super::remote::Identity;
-use super::spool::{Label, Spool};
-use super::{FetchError, Unpacked};
+use super::archive::UnpackedMember;
+use super::error::FetchError;
+use super::meter::HashingReader;
+use super::partial_file::{PartialFile, PartialLabel};
+use super::remote_file::Identity;
+use super::sha256::Sha256;
 
 /// The list of members that are whole.
 const LIST: &str = "members.jsonl";
@@ -24,7 +25,7 @@ const WORTH_KEEPING: u64 = 1 << 20;
 
 /// The folder of parts of one installation.
 #[derive(Debug)]
-pub struct Parts {
+pub struct ResumeState {
     folder: PathBuf,
     whole: HashMap<(String, String), Listed>,
     /// One thread at a time adds to the list.
@@ -40,7 +41,7 @@ struct Listed {
     sha256: String,
 }
 
-impl Parts {
+impl ResumeState {
     /// Takes up what lies in `folder`.
     pub fn open(folder: &Path) -> Self {
         let text = fs::read_to_string(folder.join(LIST)).unwrap_or_default();
@@ -51,7 +52,13 @@ impl Parts {
     }
 
     /// The member, when an earlier run unpacked it below `into` and its bytes are still the same.
-    pub(super) fn take_up(&self, archive: &str, name: &str, path: &Path, into: &Path) -> Option<Unpacked> {
+    pub(super) fn take_up(
+        &self,
+        archive: &str,
+        name: &str,
+        path: &Path,
+        into: &Path,
+    ) -> Option<UnpackedMember> {
         let listed = self.whole.get(&(archive.to_owned(), name.to_owned()))?;
         if listed.path != path {
             return None;
@@ -60,10 +67,10 @@ impl Parts {
         if file.metadata().ok()?.len() != listed.size {
             return None;
         }
-        let mut hashing = Hashing { inner: file, sha: Sha256::new() };
+        let mut hashing = HashingReader { inner: file, sha: Sha256::new() };
         std::io::copy(&mut hashing, &mut std::io::sink()).ok()?;
         let sha256: [u8; 32] = hashing.sha.finish();
-        (hex::encode(sha256) == listed.sha256).then(|| Unpacked {
+        (hex::encode(sha256) == listed.sha256).then(|| UnpackedMember {
             name: listed.name.clone(),
             path: listed.path.clone(),
             size: listed.size,
@@ -80,7 +87,7 @@ impl Parts {
     }
 
     /// Lists members that are whole now.
-    pub(super) fn list(&self, archive: &str, members: &[Unpacked]) -> Result<(), FetchError> {
+    pub(super) fn list(&self, archive: &str, members: &[UnpackedMember]) -> Result<(), FetchError> {
         let path = self.folder.join(LIST);
         let mut text = String::new();
         for member in members {
@@ -112,12 +119,12 @@ impl Parts {
         identity: &Identity,
         sha256: Option<&str>,
         part: (u64, u64),
-    ) -> Result<Option<(Spool, PathBuf)>, FetchError> {
+    ) -> Result<Option<(PartialFile, PathBuf)>, FetchError> {
         if part.1 - part.0 < WORTH_KEEPING {
             return Ok(None);
         }
         let path = self.spool_path(address, part.0);
-        let spool = Spool::open(&path, &Label::new(address, identity, sha256, part))?;
+        let spool = PartialFile::open(&path, &PartialLabel::new(address, identity, sha256, part))?;
         Ok(Some((spool, path)))
     }
 
@@ -129,7 +136,10 @@ impl Parts {
         sha256: Option<&str>,
         part: (u64, u64),
     ) -> u64 {
-        Spool::look(&self.spool_path(address, part.0), &Label::new(address, identity, sha256, part))
+        PartialFile::look(
+            &self.spool_path(address, part.0),
+            &PartialLabel::new(address, identity, sha256, part),
+        )
     }
 
     /// The place depends on the name and the part alone; the label tells versions apart.

@@ -5,10 +5,13 @@ use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread;
 
-use super::sources::Found;
+use super::sources::FoundWheel;
 use super::stamp::Trust;
 use super::wheel::{HEADERS_SIZE, UNKNOWN_CPU, UNKNOWN_CUDA};
-use crate::fetch::{Archive, Client, Event, FetchError, Meter, Parts, Pick, Selection, Take, Unpacked, kept};
+use crate::fetch::{
+    Archive, Client, FetchError, MemberFetch, MemberPattern, Meter, ProgressEvent, ResumeState, Selection,
+    UnpackedMember, kept_bytes,
+};
 
 /// Directories of wheels that are read at once.
 const AT_ONCE: usize = 5;
@@ -17,15 +20,15 @@ const AT_ONCE: usize = 5;
 const KEPT: usize = 3;
 
 /// All wheels of a variant, ready to be fetched.
-pub(super) struct Offer {
-    pub(super) prepared: Vec<Prepared>,
+pub(super) struct WheelSet {
+    pub(super) opened: Vec<OpenedWheel>,
 }
 
 /// How a wheel will be read.
-pub(super) struct Prepared {
-    pub(super) found: Found,
+pub(super) struct OpenedWheel {
+    pub(super) found: FoundWheel,
     pub(super) archive: Archive,
-    pub(super) picks: Vec<Pick>,
+    pub(super) picks: Vec<MemberPattern>,
     /// `None`: without ranges, streamed once.
     pub(super) selection: Option<Selection>,
     /// What a whole wheel must hash to, where someone told.
@@ -33,18 +36,18 @@ pub(super) struct Prepared {
     headers: bool,
 }
 
-impl Offer {
+impl WheelSet {
     /// Looks into every wheel.
-    pub(super) fn look(
+    pub(super) fn open(
         client: &Client,
-        found: Vec<Found>,
+        found: Vec<FoundWheel>,
         headers: bool,
         meter: &Meter<'_>,
     ) -> Result<Self, FetchError> {
-        let mut prepared = Vec::with_capacity(found.len());
+        let mut opened = Vec::with_capacity(found.len());
         for some in found.chunks(AT_ONCE) {
             let looked: Result<Vec<_>, _> = thread::scope(|scope| {
-                let look = |one: &Found| Prepared::look(client, one.clone(), headers, meter);
+                let look = |one: &FoundWheel| OpenedWheel::open(client, one.clone(), headers, meter);
                 let running: Vec<_> = some.iter().map(|one| scope.spawn(move || look(one))).collect();
                 // A panic of a thread is a defect of this program and goes on as one.
                 let join = |one: thread::ScopedJoinHandle<'_, _>| one.join();
@@ -53,30 +56,30 @@ impl Offer {
                     .map(|one| join(one).unwrap_or_else(|panic| resume_unwind(panic)))
                     .collect()
             });
-            prepared.extend(looked?);
+            opened.extend(looked?);
         }
-        Ok(Self { prepared })
+        Ok(Self { opened })
     }
 
     /// Bytes that will travel; `None` where a server does not tell before.
     pub(super) fn transfer(&self) -> Option<u64> {
-        self.prepared.iter().map(|one| one.selection.as_ref().map(Selection::transfer)).sum()
+        self.opened.iter().map(|one| one.selection.as_ref().map(Selection::transfer)).sum()
     }
 
     /// Bytes on the disk afterwards, at least about.
     pub(super) fn unpacked(&self) -> u64 {
-        self.prepared.iter().map(Prepared::unpacked).sum()
+        self.opened.iter().map(OpenedWheel::unpacked).sum()
     }
 
     /// Bytes of it that an earlier run has brought, in `tree` and `parts`.
     pub(super) fn kept(&self, (tree, parts): (&Path, &Path)) -> u64 {
-        let takes: Vec<Take<'_>> = self.prepared.iter().filter_map(Prepared::take).collect();
-        kept(&takes, tree, &Parts::open(parts))
+        let takes: Vec<MemberFetch<'_>> = self.opened.iter().filter_map(OpenedWheel::member_fetch).collect();
+        kept_bytes(&takes, tree, &ResumeState::open(parts))
     }
 
     /// Bytes on the disk beside those, while it runs: ranges of files that are here already are not kept.
     pub(super) fn kept_meanwhile(&self) -> u64 {
-        let travel = self.prepared.iter().filter(|one| !one.archive.is_here());
+        let travel = self.opened.iter().filter(|one| !one.archive.is_here());
         let selections = travel.filter_map(|one| one.selection.as_ref());
         let mut ranges: Vec<u64> = selections.flat_map(Selection::ranges).collect();
         ranges.sort_unstable_by(|one, other| other.cmp(one));
@@ -84,9 +87,14 @@ impl Offer {
     }
 }
 
-impl Prepared {
-    fn look(client: &Client, found: Found, headers: bool, meter: &Meter<'_>) -> Result<Self, FetchError> {
-        let Found { wheel, located, named_by_user } = &found;
+impl OpenedWheel {
+    fn open(
+        client: &Client,
+        found: FoundWheel,
+        headers: bool,
+        meter: &Meter<'_>,
+    ) -> Result<Self, FetchError> {
+        let FoundWheel { wheel, located, named_by_user } = &found;
         let archive = Archive::open(client, &located.address)?;
         let picks = wheel.picks(headers);
         let told = located.sha256.as_ref();
@@ -107,7 +115,7 @@ impl Prepared {
                 Ok(selection) => Some(selection),
                 Err(FetchError::NoRanges { url }) => {
                     let text = format!("{url} cannot be read in parts; it is fetched whole");
-                    meter.note(Event::Note { text: &text });
+                    meter.note(ProgressEvent::Note { text: &text });
                     None
                 }
                 Err(error) => return Err(error),
@@ -134,7 +142,7 @@ impl Prepared {
         &self,
         into: &Path,
         meter: &Meter<'_>,
-    ) -> Result<(Vec<Unpacked>, String), FetchError> {
+    ) -> Result<(Vec<UnpackedMember>, String), FetchError> {
         let (unpacked, sha256) = self.archive.stream(&self.picks, into, meter)?;
         let actual = hex::encode(sha256);
         match &self.whole {
@@ -146,7 +154,7 @@ impl Prepared {
     }
 
     /// On what the bytes rest once they have been compared with RECORD.
-    pub(super) fn trust(&self, record: &Unpacked, streamed: bool) -> Result<Trust, FetchError> {
+    pub(super) fn trust(&self, record: &UnpackedMember, streamed: bool) -> Result<Trust, FetchError> {
         let wheel = &self.found.wheel;
         if let (Some(pin), true) = (&wheel.record_sha256, self.whole == wheel.sha256) {
             let actual = hex::encode(record.sha256);

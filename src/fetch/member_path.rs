@@ -8,24 +8,6 @@ const LONGEST: usize = 255;
 /// Device names that Windows knows in every folder, whatever their extension.
 const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
 
-/// A name of somebody else's as a message may show it: no line break in it begins a line of its own,
-/// and no control character moves the cursor or turns the text around.
-pub(crate) fn printable(name: &str) -> String {
-    let moves = |letter: char| {
-        letter.is_control()
-            || matches!(letter, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
-    };
-    let mut shown = String::with_capacity(name.len());
-    for letter in name.chars() {
-        if moves(letter) {
-            shown.extend(letter.escape_default());
-        } else {
-            shown.push(letter);
-        }
-    }
-    shown
-}
-
 /// The name with `/` between its parts and nothing superfluous, or why it is refused. Folders keep
 /// their `/` at the end.
 pub(super) fn safe_name(raw: &str) -> Result<String, String> {
@@ -110,11 +92,6 @@ mod tests {
         let why = safe(&format!("ds/{}.txt", "a".repeat(300)), false).unwrap_err();
         assert!(why.contains("aaa\"…") && why.contains("304 bytes"), "{why}");
         assert!(safe(&format!("ds/{}", "a".repeat(255)), false).is_ok());
-    }
-
-    #[test]
-    fn a_name_cannot_forge_a_line() {
-        assert_eq!(printable("a\nERROR: b\u{1b}[31m\u{202e}ü b"), "a\\nERROR: b\\u{1b}[31m\\u{202e}ü b");
     }
 
     #[test]

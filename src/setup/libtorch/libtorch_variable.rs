@@ -3,9 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::Libtorch;
+use super::installation::LIBTORCH_VERSION;
+use super::installation::Libtorch;
 use super::stamp::A_HEADER;
-use crate::setup::{LIBTORCH_VERSION, SetupError, checkout};
+use crate::setup::checkout;
+use crate::setup::error::SetupError;
 
 /// `LIBTORCH`, unless it is the link that setup itself keeps: cargo hands that to every program it runs.
 pub(super) fn named() -> Option<PathBuf> {

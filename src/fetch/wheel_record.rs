@@ -3,11 +3,11 @@
 
 use std::collections::HashMap;
 
-use super::Unpacked;
+use super::archive::UnpackedMember;
 
 /// Hashes by member name.
 #[derive(Debug, Clone, Default)]
-pub struct Record {
+pub struct WheelRecord {
     lines: HashMap<String, (String, u64)>,
 }
 
@@ -22,7 +22,7 @@ pub struct Mismatch {
     pub actual: String,
 }
 
-impl Record {
+impl WheelRecord {
     /// Reads `name,sha256=…,length` lines; lines without a hash (the record itself) are left out.
     pub fn parse(text: &str) -> Self {
         let mut lines = HashMap::new();
@@ -47,7 +47,7 @@ impl Record {
     ///
     /// # Errors
     /// When the member is not in the record, or has another length or hash.
-    pub fn check(&self, unpacked: &Unpacked) -> Result<(), Mismatch> {
+    pub fn check(&self, unpacked: &UnpackedMember) -> Result<(), Mismatch> {
         let actual = base64_url(&unpacked.sha256);
         match self.lines.get(&unpacked.name) {
             Some((hash, length)) if *hash == actual && *length == unpacked.size => Ok(()),
@@ -92,8 +92,8 @@ mod tests {
     #[test]
     fn quoted_names_and_missing_hashes_are_understood() {
         let hash = base64_url(&[7; 32]);
-        let record = Record::parse(&format!("\"a,b\",sha256={hash},3\nx/RECORD,,\n"));
-        let mut unpacked = Unpacked { name: "a,b".into(), path: "a".into(), size: 3, sha256: [7; 32] };
+        let record = WheelRecord::parse(&format!("\"a,b\",sha256={hash},3\nx/RECORD,,\n"));
+        let mut unpacked = UnpackedMember { name: "a,b".into(), path: "a".into(), size: 3, sha256: [7; 32] };
         assert_eq!(record.check(&unpacked), Ok(()));
         unpacked.size = 4;
         assert!(record.check(&unpacked).is_err());

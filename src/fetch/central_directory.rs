@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::io::{self, Read};
 
-use super::names::safe_name;
+use super::member_path::safe_name;
 
 /// The end record with the longest comment, and the zip64 locator before it.
 pub(super) const TAIL: u64 = 22 + 65_535 + 20;

@@ -1,0 +1,44 @@
+//! What setup refuses to overwrite: files of the user, and another data set in the same folder.
+
+use std::fs;
+use std::path::Path;
+
+use super::known::Known;
+use super::stamp::{Installed, STAMP};
+use crate::setup::error::SetupError;
+
+/// Files that setup did not put there are not replaced.
+pub(super) fn refuse_others_files(target: &Path) -> Result<(), SetupError> {
+    let is_file = target.symlink_metadata().is_ok_and(|data| !data.is_dir());
+    let holds_something = fs::read_dir(target).is_ok_and(|mut entries| entries.next().is_some());
+    let others = match Installed::read(target) {
+        Some(installed) => installed.has_others_files(),
+        None => holds_something && !target.join(STAMP).is_file(),
+    };
+    if is_file || others {
+        return Err(SetupError::Occupied { folder: target.to_owned() });
+    }
+    Ok(())
+}
+
+/// One folder cannot be two data sets: refuses `wanted` where another is installed.
+pub(super) fn refuse_another(
+    installed: &Installed,
+    wanted: &[String],
+    known: bool,
+) -> Result<(), SetupError> {
+    let of_name = Known::named(&installed.name).filter(|_| installed.known);
+    // A set that is known by name is the same wherever its archives came from.
+    let same = match of_name {
+        Some(of_name) => known || wanted == of_name.addresses(),
+        None => !known && wanted == installed.sources,
+    };
+    if same || wanted.is_empty() || installed.sources == wanted {
+        return Ok(());
+    }
+    Err(SetupError::AnotherSet {
+        folder: installed.root.clone(),
+        there: installed.sources.join(", "),
+        wanted: wanted.join(", "),
+    })
+}

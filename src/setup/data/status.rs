@@ -1,0 +1,224 @@
+//! Whether a data set is installed, and if not, where its archives come from and how large they are.
+
+use std::path::{Path, PathBuf};
+
+use yolo_plan::PlanError;
+use yolo_plan::dataset::{self, DataSet, Description, Download};
+
+use super::conflict::{refuse_another, refuse_others_files};
+use super::known::Known;
+use super::pending::{PendingData, Piece};
+use super::stamp::Installed;
+use crate::fetch::{ArchiveSize, FileRequest, Meter, ProgressEvent, Redacted, archive_size};
+use crate::setup::context::Context;
+use crate::setup::error::SetupError;
+
+/// What is there, or what would have to be done.
+#[derive(Debug)]
+pub enum DataStatus {
+    /// Its images are there; what an earlier run found in them, where there was one.
+    Installed {
+        /// The yaml.
+        yaml: PathBuf,
+        /// What was found.
+        installed: Option<Box<Installed>>,
+    },
+    /// The program makes it itself, in this folder.
+    Generate(PathBuf),
+    /// It can be fetched.
+    Missing(Box<PendingData>),
+}
+
+/// Looks whether a data set is there, and where it would come from.
+///
+/// # Errors
+/// When its yaml is wrong, its `download:` is code, or no server has its archives.
+pub fn data_status(
+    context: &Context<'_>,
+    word: &str,
+    places: &dataset::Places,
+) -> Result<DataStatus, SetupError> {
+    if dataset::is_builtin(word) {
+        let yaml = places.builtin_yaml(word);
+        let there = DataStatus::Installed { installed: None, yaml: yaml.clone() };
+        let folder = yaml.parent().unwrap_or(&places.data_sets).to_owned();
+        return Ok(if yaml.is_file() { there } else { DataStatus::Generate(folder) });
+    }
+    let by_name = dataset::fetchable(word).filter(|_| !places.working_dir.join(word).is_file());
+    if let Some(known) = by_name.and_then(Known::named) {
+        return known_status(context, word, known, places);
+    }
+    let description = Description::read(word, places)?;
+    let target = description.target(places);
+    let installed = Installed::read(&target);
+    let addresses = match &description.download {
+        Download::Archives(addresses) => addresses.as_slice(),
+        _ => &[],
+    };
+    if let Some(root) = description.root() {
+        let is_installed = installed.as_ref().filter(|_| same_folder(root, &target));
+        let Some(installed) = is_installed else {
+            return Ok(DataStatus::Installed { yaml: description.yaml, installed: None });
+        };
+        if !addresses.is_empty() {
+            refuse_another(installed, &redacted(addresses), false)?;
+        }
+        if addresses.is_empty() || is_kept(installed, context)? {
+            return Ok(DataStatus::Installed {
+                yaml: description.yaml,
+                installed: Some(Box::new(installed.clone())),
+            });
+        }
+    } else if let Some(installed) = &installed {
+        refuse_another(installed, &redacted(addresses), false)?;
+    }
+    let shown = description.yaml.display().to_string();
+    let pieces = match &description.download {
+        Download::Archives(addresses) => addresses
+            .iter()
+            .map(|address| {
+                let redacted = Redacted::new(address).to_string();
+                let name = redacted.rsplit(['/', '\\']).next();
+                let name = name.filter(|name| !name.is_empty()).unwrap_or("archive");
+                piece(context, name, vec![address.clone()], "", None)
+            })
+            .collect::<Result<_, _>>()?,
+        Download::Refused { why, hint } => {
+            return Err(PlanError::new(format!("the data set {shown}: {why}")).with_hint(*hint).into());
+        }
+        Download::Code { kind, would } => {
+            return Err(SetupError::DownloadIsCode { yaml: shown, kind, would: would.clone() });
+        }
+        // The plan's message says what is missing and where it was looked for.
+        Download::Nothing => {
+            return Err(DataSet::load(word, places)
+                .err()
+                .map_or_else(|| SetupError::NothingToFetch { yaml: shown.clone() }, SetupError::from));
+        }
+    };
+    refuse_others_files(&target)?;
+    let (word, name) = (word.to_owned(), description.name);
+    let missing = installed.map_or(0, |installed| installed.missing());
+    Ok(DataStatus::Missing(Box::new(PendingData {
+        word,
+        name,
+        pieces,
+        target,
+        known: None,
+        places: places.clone(),
+        missing,
+    })))
+}
+
+fn known_status(
+    context: &Context<'_>,
+    word: &str,
+    known: &'static Known,
+    places: &dataset::Places,
+) -> Result<DataStatus, SetupError> {
+    let yaml = places.builtin_yaml(known.name);
+    let target = places.data_sets.join(known.name);
+    let installed = Installed::read(&target);
+    if let Some(installed) = &installed {
+        refuse_another(installed, &known.addresses(), true)?;
+    }
+    if yaml.is_file() && Description::read(word, places).is_ok_and(|description| description.is_there()) {
+        match &installed {
+            Some(installed) if !is_kept(installed, context)? => {}
+            _ => return Ok(DataStatus::Installed { yaml, installed: installed.map(Box::new) }),
+        }
+    }
+    refuse_others_files(&target)?;
+    let missing = installed.map_or(0, |installed| installed.missing());
+    let mirror = context.mirror()?;
+    let pieces = known.pieces.iter().map(|one| {
+        let on_mirror = mirror.iter().map(|mirror| format!("{}/{}", mirror.trim_end_matches('/'), one.file));
+        let sources = on_mirror.chain([format!("{}{}", one.site, one.file)]).collect();
+        piece(context, one.file, sources, one.into, Some(one.about))
+    });
+    let pieces = pieces.collect::<Result<_, _>>()?;
+    let (word, name) = (word.to_owned(), known.name.to_owned());
+    Ok(DataStatus::Missing(Box::new(PendingData {
+        word,
+        name,
+        pieces,
+        target,
+        known: Some(known),
+        places: places.clone(),
+        missing,
+    })))
+}
+
+/// Asks how large an archive is, and what it holds where that can be told before.
+fn piece(
+    context: &Context<'_>,
+    name: &str,
+    sources: Vec<String>,
+    into: &'static str,
+    about: Option<(u64, u64)>,
+) -> Result<Piece, SetupError> {
+    context.progress.event(ProgressEvent::Step { text: &format!("looking for {name}") });
+    let wanted = FileRequest { name: name.to_owned(), sources, length: None, sha256: None };
+    let (source, size) = archive_size(context.client()?, &wanted, &Meter::new(context.progress))?;
+    // The one that answered first comes first; those before it have refused.
+    let sources = wanted.sources.into_iter().skip(source).collect();
+    let about = about.unwrap_or((0, 0));
+    let size = ArchiveSize {
+        packed: size.packed.or(Some(about.0)).filter(|bytes| *bytes > 0),
+        unpacked: size.unpacked.or(Some(about.1)).filter(|bytes| *bytes > 0),
+    };
+    Ok(Piece { wanted: FileRequest { sources, ..wanted }, into, size })
+}
+
+fn redacted(addresses: &[String]) -> Vec<String> {
+    addresses.iter().map(|address| Redacted::new(address).to_string()).collect()
+}
+
+/// Whether two paths, of which both are there, are one folder.
+fn same_folder(one: &Path, other: &Path) -> bool {
+    one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+}
+
+/// Whether what is installed can stay. Where files of it are missing it is fetched again, if anything
+/// may be fetched.
+fn is_kept(installed: &Installed, context: &Context<'_>) -> Result<bool, SetupError> {
+    if installed.missing() == 0 {
+        return Ok(true);
+    }
+    let text = format!("files of {} are missing in {}", installed.name, installed.root.display());
+    let then = if context.is_offline() { "and nothing may be fetched" } else { "it is fetched again" };
+    context.progress.event(ProgressEvent::Note { text: &format!("{text}; {then}") });
+    Ok(context.is_offline())
+}
+
+/// What is there of several data sets, and where they would come from.
+///
+/// # Errors
+/// As [`data_status`], and when two of them would be one folder.
+pub(in crate::setup) fn data_statuses<'w>(
+    context: &Context<'_>,
+    words: &'w [String],
+    places: &dataset::Places,
+) -> Result<Vec<(&'w String, DataStatus)>, SetupError> {
+    let mut statuses: Vec<(&String, DataStatus)> = Vec::new();
+    for (index, word) in words.iter().enumerate() {
+        if words[..index].contains(word) {
+            continue;
+        }
+        let status = data_status(context, word, places)?;
+        for (_, earlier) in &statuses {
+            if let (DataStatus::Missing(earlier), DataStatus::Missing(later)) = (earlier, &status)
+                && earlier.target == later.target
+                && earlier.addresses() != later.addresses()
+            {
+                return Err(SetupError::AnotherSet {
+                    folder: later.target.clone(),
+                    there: earlier.addresses().join(", "),
+                    wanted: later.addresses().join(", "),
+                });
+            }
+        }
+        statuses.push((word, status));
+    }
+    Ok(statuses)
+}
