@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use sha2::{Digest, Sha256};
 use yolo::fetch::{
     Archive, Client, FetchError, MemberPattern, Meter, Policy, Progress, ProgressEvent, Silent,
-    UnpackedMember,
+    UnpackedMember, fetch_text,
 };
 use zip::CompressionMethod;
 use zip::write::SimpleFileOptions;
@@ -97,7 +97,7 @@ fn open(address: &str) -> Archive {
     Archive::open(&Client::new(policy()).unwrap(), address).unwrap()
 }
 
-fn take(address: &str, into: &Path) -> Result<Vec<UnpackedMember>, FetchError> {
+fn by_ranges(address: &str, into: &Path) -> Result<Vec<UnpackedMember>, FetchError> {
     let meter = Meter::new(&Silent);
     let archive = open(address);
     let selection = archive.select(&picks(), &meter)?;
@@ -122,7 +122,7 @@ fn comes_right(manners: &[Manner]) -> RudeServer {
     let server = server(wheel(false));
     server.behave(WHEEL, manners);
     let into = tempfile::tempdir().unwrap();
-    let unpacked = fetch_members(&server.url(WHEEL), into.path()).unwrap();
+    let unpacked = by_ranges(&server.url(WHEEL), into.path()).unwrap();
     assert_right(into.path(), &unpacked);
     server
 }
@@ -132,7 +132,7 @@ fn fails(manners: &[Manner]) -> String {
     let server = server(wheel(false));
     server.behave(WHEEL, manners);
     let into = tempfile::tempdir().unwrap();
-    fetch_members(&server.url(WHEEL), into.path()).unwrap_err().to_string()
+    by_ranges(&server.url(WHEEL), into.path()).unwrap_err().to_string()
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn only_what_is_picked_travels() {
     let length = wheel.len();
     let server = server(wheel);
     let into = tempfile::tempdir().unwrap();
-    let unpacked = fetch_members(&server.url(WHEEL), into.path()).unwrap();
+    let unpacked = by_ranges(&server.url(WHEEL), into.path()).unwrap();
     assert_right(into.path(), &unpacked);
     // The two unwanted members have 500,000 bytes; directory and end take less than 40,000.
     assert!(server.sent() < length - 500_000 + 40_000, "{} of {length}", server.sent());
@@ -152,7 +152,7 @@ fn only_what_is_picked_travels() {
 fn a_zip64_archive_is_read() {
     let server = server(wheel(true));
     let into = tempfile::tempdir().unwrap();
-    assert_right(into.path(), &fetch_members(&server.url(WHEEL), into.path()).unwrap());
+    assert_right(into.path(), &by_ranges(&server.url(WHEEL), into.path()).unwrap());
     let into = tempfile::tempdir().unwrap();
     assert_right(into.path(), &stream(&server.url(WHEEL), into.path()).unwrap().0);
 }
@@ -164,7 +164,7 @@ fn an_archive_on_the_disk_is_read_by_path_and_by_file_address() {
     fs::write(&path, wheel(false)).unwrap();
     for address in [path.display().to_string(), format!("file://{}", path.display()).replace(' ', "%20")] {
         let into = tempfile::tempdir().unwrap();
-        assert_right(into.path(), &fetch_members(&address, into.path()).unwrap());
+        assert_right(into.path(), &by_ranges(&address, into.path()).unwrap());
     }
 }
 
@@ -183,7 +183,7 @@ fn a_server_without_ranges_says_so_and_is_streamed() {
     for manner in [Manner::NoRanges, Manner::RefusesRanges(416), Manner::RefusesRanges(400)] {
         server.behave(WHEEL, &[manner]);
         let into = tempfile::tempdir().unwrap();
-        let error = fetch_members(&server.url(WHEEL), into.path()).unwrap_err();
+        let error = by_ranges(&server.url(WHEEL), into.path()).unwrap_err();
         assert!(matches!(error, FetchError::NoRanges { .. }), "{error}");
         let (unpacked, whole) = stream(&server.url(WHEEL), into.path()).unwrap();
         assert_right(into.path(), &unpacked);
@@ -231,7 +231,7 @@ fn a_slow_drip_may_take_longer_than_the_stall_time() {
     let server = server(b"the text".repeat(40));
     server.behave(WHEEL, &[Manner::Drip(16, Duration::from_millis(150))]);
     let began = Instant::now();
-    let text = Client::new(policy()).unwrap().text(&server.url(WHEEL), 1000, &Silent).unwrap();
+    let text = fetch_text(&Client::new(policy()).unwrap(), &server.url(WHEEL), 1000, &Silent).unwrap();
     assert_eq!(text.len(), 320);
     assert!(began.elapsed() > policy().stall, "{:?}", began.elapsed());
 }
@@ -266,19 +266,20 @@ fn retries_are_told() {
     let server = server(b"text".to_vec());
     server.behave(WHEEL, &[Manner::Status(500, ""), Manner::Fine]);
     let heard = Heard(std::sync::Mutex::default());
-    Client::new(policy()).unwrap().text(&server.url(WHEEL), 10, &heard).unwrap();
+    fetch_text(&Client::new(policy()).unwrap(), &server.url(WHEEL), 10, &heard).unwrap();
     let heard = heard.0.into_inner().unwrap();
     assert!(heard.len() == 1 && heard[0].contains("500"), "{heard:?}");
 }
 
 #[test]
 fn permanent_answers_are_asked_once() {
-    for (status, word) in [(401, "credentials"), (403, "credentials"), (404, "not there"), (410, "not there")]
+    for (status, word) in
+        [(401, "credentials"), (403, "credentials"), (404, "does not exist"), (410, "does not exist")]
     {
         let server = server(wheel(false));
         server.behave(WHEEL, &[Manner::Status(status, "")]);
         let into = tempfile::tempdir().unwrap();
-        let message = fetch_members(&server.url(WHEEL), into.path()).unwrap_err().to_string();
+        let message = by_ranges(&server.url(WHEEL), into.path()).unwrap_err().to_string();
         assert!(message.contains(&status.to_string()) && message.contains(word), "{message}");
         assert_eq!(server.asked().len(), 1);
     }
@@ -293,7 +294,7 @@ fn a_redirect_loop_ends() {
 #[test]
 fn nobody_listening_is_said_with_the_address() {
     let into = tempfile::tempdir().unwrap();
-    let message = take("http://127.0.0.1:1/wheel.whl", into.path()).unwrap_err().to_string();
+    let message = by_ranges("http://127.0.0.1:1/wheel.whl", into.path()).unwrap_err().to_string();
     assert!(message.contains("127.0.0.1:1") && message.contains("refused"), "{message}");
 }
 
@@ -305,7 +306,7 @@ fn a_web_page_instead_of_the_archive_is_recognised() {
     let message = stream(&server.url(WHEEL), into.path()).unwrap_err().to_string();
     assert!(message.contains("web page"), "{message}");
     let page = self::server(b"<html>login</html>".repeat(20));
-    let message = fetch_members(&page.url(WHEEL), into.path()).unwrap_err().to_string();
+    let message = by_ranges(&page.url(WHEEL), into.path()).unwrap_err().to_string();
     assert!(message.contains("web page"), "{message}");
 }
 
@@ -316,7 +317,7 @@ fn one_wrong_bit_is_found_in_either_way() {
     for way in ["ranges", "stream"] {
         let into = tempfile::tempdir().unwrap();
         let error = if way == "ranges" {
-            fetch_members(&server.url(WHEEL), into.path()).unwrap_err()
+            by_ranges(&server.url(WHEEL), into.path()).unwrap_err()
         } else {
             stream(&server.url(WHEEL), into.path()).unwrap_err()
         };
@@ -337,7 +338,7 @@ fn an_incomplete_archive_says_so() {
     bytes.truncate(8_000_000);
     let server = server(bytes);
     let into = tempfile::tempdir().unwrap();
-    let message = fetch_members(&server.url(WHEEL), into.path()).unwrap_err().to_string();
+    let message = by_ranges(&server.url(WHEEL), into.path()).unwrap_err().to_string();
     assert!(message.contains("incomplete"), "{message}");
     let message = stream(&server.url(WHEEL), into.path()).unwrap_err().to_string();
     assert!(message.contains("big.so"), "{message}");
@@ -348,7 +349,7 @@ fn a_missing_member_is_named() {
     let server = server(wheel(false));
     let picks = [MemberPattern::file("t/lib/none.so", "x")];
     let message = open(&server.url(WHEEL)).select(&picks, &Meter::new(&Silent)).unwrap_err().to_string();
-    assert!(message.ends_with("lacks t/lib/none.so"), "{message}");
+    assert!(message.ends_with("does not contain t/lib/none.so"), "{message}");
 }
 
 #[test]
@@ -356,12 +357,12 @@ fn credentials_go_to_the_server_and_never_into_a_message() {
     let server = server(wheel(false));
     let address = server.url(WHEEL).replace("http://", "http://me:secret@");
     let into = tempfile::tempdir().unwrap();
-    assert_right(into.path(), &fetch_members(&address, into.path()).unwrap());
+    assert_right(into.path(), &by_ranges(&address, into.path()).unwrap());
     let sent = server.headers();
     assert!(sent.iter().any(|line| line.to_lowercase().starts_with("authorization: basic")), "{sent:?}");
     for manners in [Manner::Status(403, ""), Manner::Status(500, ""), Manner::RedirectLoop, Manner::Html] {
         server.behave(WHEEL, &[manners]);
-        let message = fetch_members(&address, into.path()).unwrap_err().to_string();
+        let message = by_ranges(&address, into.path()).unwrap_err().to_string();
         assert!(!message.contains("secret"), "{message}");
     }
 }

@@ -153,7 +153,9 @@ fn a_web_page_is_refused_and_not_kept() {
         let case = Case::new().behaves(&manners);
         let message = case.fails();
         assert!(
-            message.contains("web page") || message.contains("does not serve") || message.contains("changed"),
+            message.contains("web page")
+                || message.contains("does not support")
+                || message.contains("changed"),
             "{message}"
         );
     }
@@ -161,7 +163,8 @@ fn a_web_page_is_refused_and_not_kept() {
 
 #[test]
 fn permanent_answers_are_told_at_once() {
-    for (status, word) in [(401, "credentials"), (403, "credentials"), (404, "not there"), (410, "not there")]
+    for (status, word) in
+        [(401, "credentials"), (403, "credentials"), (404, "does not exist"), (410, "does not exist")]
     {
         let case = Case::new().behaves(&[Manner::Status(status, "")]);
         let message = case.fails();
@@ -295,7 +298,7 @@ fn mirrors_are_asked_in_order() {
     good.server.behave(FILE, &[Manner::Status(403, "")]);
     fs::remove_file(good.part()).unwrap();
     let message = good.fails_as(&FileRequest { sources, ..good.wanted() });
-    for word in ["file.bin cannot be fetched", "404", "web page", "403"] {
+    for word in ["file.bin cannot be downloaded", "404", "web page", "403"] {
         assert!(message.contains(word), "{word} is not in {message}");
     }
 }

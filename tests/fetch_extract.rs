@@ -318,7 +318,7 @@ fn what_is_no_archive_is_said() {
     for (start, kind) in others {
         refused(start, &[&format!("it is {kind}"), "give zip, tar or tar.gz"]);
     }
-    refused(&[0xff, 0xd8, 0xff, 0xe0, 1, 2], &["bytes of no kind that yolo knows"]);
+    refused(&[0xff, 0xd8, 0xff, 0xe0, 1, 2], &["not in a format that yolo knows"]);
     refused(b"", &["empty"]);
 }
 

@@ -121,7 +121,7 @@ fn a_release_is_installed_from_a_folder_and_again_over_itself() {
         let output = bench.install_folder();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let said = String::from_utf8_lossy(&output.stdout);
-        assert!(said.contains("yolo 9.9.9 is installed") && said.contains("export PATH="), "{said}");
+        assert!(said.contains("installed yolo 9.9.9") && said.contains("export PATH="), "{said}");
         assert_eq!(bench.installed(), "yolo 9.9.9\n");
     }
     let mut left: Vec<_> = fs::read_dir(bench.path("home/.local/lib"))
@@ -143,11 +143,11 @@ fn a_release_is_installed_from_a_web_server() {
 }
 
 #[test]
-fn a_server_without_the_release_is_told() {
+fn a_server_without_the_release_is_reported() {
     assert!(has_downloader(), "this test needs curl or wget");
     let bench = Bench::new();
     let address = serve(bench.path("home"));
-    bench.refused(&bench.install(&address), "SHA256SUMS cannot be had from");
+    bench.refused(&bench.install(&address), "cannot get SHA256SUMS from");
 }
 
 #[test]
@@ -173,13 +173,13 @@ fn a_program_that_does_not_run_here_changes_nothing() {
 }
 
 #[test]
-fn systems_without_a_yolo_get_one_clear_refusal() {
+fn unsupported_systems_are_rejected_with_one_clear_message() {
     for (program, text, words) in [
-        ("uname", "[ \"$1\" = -m ] && echo aarch64 || echo Linux", "aarch64 processors"),
-        ("uname", "[ \"$1\" = -m ] && echo arm64 || echo Darwin", "no yolo for macOS"),
+        ("uname", "[ \"$1\" = -m ] && echo aarch64 || echo Linux", "aarch64 CPUs"),
+        ("uname", "[ \"$1\" = -m ] && echo arm64 || echo Darwin", "not support macOS"),
         ("uname", "[ \"$1\" = -m ] && echo x86_64 || echo MINGW64_NT-10.0", "run install.ps1 in PowerShell"),
         ("ldd", "echo 'musl libc (x86_64)' >&2; exit 1", "C library is musl"),
-        ("getconf", "echo glibc 2.31", "glibc is 2.31, and yolo needs 2.35"),
+        ("getconf", "echo glibc 2.31", "glibc is 2.31, but yolo needs 2.35"),
     ] {
         let bench = Bench::new();
         bench.program(&format!("bin/{program}"), &format!("#!/bin/sh\n{text}\n"));

@@ -1,13 +1,13 @@
 <#
 .SYNOPSIS
-Installs a release of yolo for this user on Windows, without administrator's rights.
+Installs a release of yolo for the current user on Windows, without administrator rights.
 .DESCRIPTION
-The archive is checked against SHA256SUMS before it is unpacked. Training itself runs inside WSL2:
-`yolo setup --wsl` brings this PC to where it can.
+The archive is verified against SHA256SUMS before it is unpacked. Training itself runs in WSL2:
+`yolo setup --wsl` prepares this PC for it.
 .PARAMETER From
-A folder or an http(s) address that holds a release. By default the folder of this script.
+A folder or an http(s) URL that contains a release. The default is the folder of this script.
 .PARAMETER To
-The folder to install into. By default the user's local programs.
+The folder to install into. The default is the user's local programs.
 .EXAMPLE
 powershell -ExecutionPolicy Bypass -File install.ps1 -From D:\Downloads\yolo
 #>
@@ -25,10 +25,10 @@ function Stop-Install([string]$Message) {
 }
 
 if (-not [Environment]::Is64BitOperatingSystem -or $env:PROCESSOR_ARCHITECTURE -eq 'ARM64') {
-  Stop-Install 'there is no yolo for this processor: it needs 64-bit Windows on an Intel or AMD processor'
+  Stop-Install 'yolo does not support this CPU: it needs 64-bit Windows on an Intel or AMD CPU'
 }
 
-# A path that is not whole would mean another folder in PATH.
+# A relative path in PATH would mean another folder.
 $To = $ExecutionContext.SessionState.Path.GetUnresolvedProviderPathFromPSPath($To)
 
 $work = Join-Path ([IO.Path]::GetTempPath()) ("yolo-install-" + [Guid]::NewGuid())
@@ -44,7 +44,7 @@ try {
         Copy-Item -LiteralPath (Join-Path $From $Name) -Destination $target
       }
     } catch {
-      Stop-Install "$Name cannot be had from ${From}: $($_.Exception.Message)"
+      Stop-Install "cannot get $Name from ${From}: $($_.Exception.Message)"
     }
     $target
   }
@@ -58,10 +58,10 @@ try {
   $archive = Get-Part $name
   $found = (Get-FileHash -Algorithm SHA256 -LiteralPath $archive).Hash.ToLowerInvariant()
   if ($found -ne $expected) {
-    Stop-Install "$name is damaged: its SHA-256 is $found, and SHA256SUMS says $expected; nothing was changed"
+    Stop-Install "$name is damaged: its SHA-256 is $found, but SHA256SUMS says $expected; nothing was changed"
   }
 
-  # Beside the target: a folder moves in one step only on one drive.
+  # Next to the target: only on the same drive is moving a folder atomic.
   $new = "$To.new"
   $old = "$To.old"
   New-Item -ItemType Directory -Force -Path (Split-Path -Parent $To) | Out-Null
@@ -81,26 +81,26 @@ try {
     if (Test-Path -LiteralPath $To) { Move-Item -LiteralPath $To -Destination $old }
   } catch {
     Remove-Item -Recurse -Force -LiteralPath $new
-    Stop-Install "$To cannot be replaced: $($_.Exception.Message) End every yolo that runs, and try again; nothing was changed."
+    Stop-Install "$To cannot be replaced: $($_.Exception.Message) Stop every running yolo and try again; nothing was changed."
   }
   Move-Item -LiteralPath $folder.FullName -Destination $To
   foreach ($left in $new, $old) {
     if (Test-Path -LiteralPath $left) { Remove-Item -Recurse -Force -LiteralPath $left }
   }
 
-  # As it is written: [Environment] would replace %USERPROFILE% and the like by their values.
+  # Read unexpanded: [Environment] would replace %USERPROFILE% and the like by their values.
   $variables = [Microsoft.Win32.Registry]::CurrentUser.CreateSubKey('Environment')
   $path = [string]$variables.GetValue('Path', '', 'DoNotExpandEnvironmentNames')
   if (-not (($path -split ';') -contains $To)) {
     $variables.SetValue('Path', ($path.TrimEnd(';') + ';' + $To).TrimStart(';'), 'ExpandString')
-    # Setting a variable in the usual way tells the programs that run; this one is gone at once.
+    # Setting a variable this way notifies running programs; this one is removed immediately.
     $unique = 'yolo-' + [Guid]::NewGuid()
     [Environment]::SetEnvironmentVariable($unique, 'yolo', 'User')
     [Environment]::SetEnvironmentVariable($unique, [NullString]::Value, 'User')
-    Write-Output "$To is in PATH from the next terminal on."
+    Write-Output "$To will be in PATH in new terminals."
   }
   $variables.Close()
-  Write-Output "$version is installed. Type in a new terminal: yolo setup --wsl"
+  Write-Output "installed $version. Next, in a new terminal: yolo setup --wsl"
 } finally {
   Remove-Item -Recurse -Force -LiteralPath $work -ErrorAction SilentlyContinue
 }

@@ -1,7 +1,6 @@
-//! A zip archive on a server or on the disk, of which some members are taken.
-//! Where the server knows ranges, only those members travel: neighbours in one request, a large one
-//! over several connections. Where it does not, the archive is streamed once and unpacked as it
-//! comes, without being stored.
+//! A zip archive on a server or on the disk, and the selection of its members. If the server supports
+//! ranges, only the selected members are downloaded: neighbours in one request, large ones over several
+//! connections. Otherwise the archive is streamed once and unpacked on the fly, without being stored.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -19,17 +18,17 @@ use super::progress::Progress;
 use super::remote_file::{Identity, RemoteFile};
 use super::unpack::Sums;
 
-/// Members with less than this between them are fetched in one request: the bytes between cost
-/// less than a round trip.
+/// Members with at most this many bytes between them are downloaded in one request: the bytes between
+/// them cost less than a round trip.
 const GAP: u64 = 32 << 10;
 
 /// Bytes read from a connection at a time.
 pub(super) const BUFFER: usize = 128 << 10;
 
-/// No directory is longer: it would have some ten million members.
+/// The size limit of a central directory, which is enough for about ten million members.
 const LONGEST_DIRECTORY: u64 = 1 << 30;
 
-/// An archive that can be read from.
+/// An archive to read from.
 #[derive(Debug, Clone)]
 pub struct Archive {
     pub(super) source: Source,
@@ -41,12 +40,12 @@ pub(super) enum Source {
     File(PathBuf),
 }
 
-/// A member that lies on the disk now; its length and CRC-32 are those of the archive.
+/// A member that was unpacked. Its length and CRC-32 match the archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnpackedMember {
     /// Its name in the archive.
     pub name: String,
-    /// Its path below the destination.
+    /// Its path relative to the destination.
     pub path: PathBuf,
     /// Bytes.
     pub size: u64,
@@ -54,13 +53,13 @@ pub struct UnpackedMember {
     pub sha256: [u8; 32],
 }
 
-/// The members that were picked out of a remote directory, before any of them travels.
+/// The members that were selected from an archive, before any of them is downloaded.
 #[derive(Debug)]
 pub struct Selection {
     pub(super) spans: Vec<Span>,
 }
 
-/// Members that lie close together, and the bytes that hold them.
+/// Members that are close together, and the bytes that contain them.
 #[derive(Debug)]
 pub(super) struct Span {
     pub(super) start: u64,
@@ -69,12 +68,12 @@ pub(super) struct Span {
 }
 
 impl Selection {
-    /// Bytes that will travel.
+    /// Bytes to download.
     pub fn transfer(&self) -> u64 {
         self.spans.iter().map(|span| span.end - span.start).sum()
     }
 
-    /// The same without the members below a folder.
+    /// The same selection without the members of a folder.
     #[must_use]
     pub(super) fn without(mut self, folder: &str) -> Self {
         for span in &mut self.spans {
@@ -83,12 +82,12 @@ impl Selection {
         self
     }
 
-    /// Lengths of the ranges that will travel.
+    /// The lengths of the ranges to download.
     pub fn ranges(&self) -> impl Iterator<Item = u64> {
         self.spans.iter().map(|span| span.end - span.start)
     }
 
-    /// How many members were picked.
+    /// The number of selected members.
     pub fn members(&self) -> usize {
         self.spans.iter().map(|span| span.members.len()).sum()
     }
@@ -103,7 +102,7 @@ impl Archive {
     /// An archive at an `http`, `https` or `file` address, or at a path.
     ///
     /// # Errors
-    /// When the address is none of these.
+    /// When the address is neither.
     pub fn open(client: &Client, address: &str) -> Result<Self, FetchError> {
         let source = if let Some(path) = file_path(address)? {
             Source::File(path)
@@ -126,7 +125,7 @@ impl Archive {
         self.shown().rsplit('/').next().unwrap_or_default().to_owned()
     }
 
-    /// The file's length; `None` where the server does not tell.
+    /// The file's length; `None` if the server does not report it.
     pub(super) fn length(&self, meter: &Meter<'_>) -> Result<Option<u64>, FetchError> {
         match &self.source {
             Source::Http(remote) => Ok(remote.probe(meter.progress)?.map(|identity| identity.length)),
@@ -137,12 +136,12 @@ impl Archive {
         }
     }
 
-    /// Whether it lies on this machine.
+    /// Whether it is on this machine.
     pub(crate) fn is_here(&self) -> bool {
         matches!(self.source, Source::File(_))
     }
 
-    /// What is known of the version of a file on a server.
+    /// The version of a file on a server, as far as known.
     pub(super) fn identity(&self) -> Option<Identity> {
         match &self.source {
             Source::Http(remote) => remote.identity(),
@@ -150,11 +149,11 @@ impl Archive {
         }
     }
 
-    /// Reads the directory of the archive and picks members.
+    /// Reads the central directory and selects members.
     ///
     /// # Errors
-    /// [`FetchError::NoRanges`] where only [`Self::stream`] works; [`FetchError::Missing`] when a
-    /// pick matches nothing.
+    /// [`FetchError::NoRanges`] when only [`Self::stream`] works; [`FetchError::Missing`] when a
+    /// pattern matches nothing.
     pub fn select(&self, picks: &[MemberPattern], meter: &Meter<'_>) -> Result<Selection, FetchError> {
         let (entries, directory_start) = self.directory(meter)?;
         let mut spans: Vec<Span> = Vec::new();
@@ -162,7 +161,7 @@ impl Archive {
         for (index, entry) in entries.iter().enumerate() {
             let Some((pick, path)) = find(picks, &entry.name) else { continue };
             matched.insert(pick);
-            // Header, data and descriptor of a member end where the next member begins.
+            // A member's header, data and descriptor end where the next member begins.
             let end = entries.get(index + 1).map_or(directory_start, |next| next.offset);
             match spans.last_mut() {
                 Some(last) if entry.offset - last.end <= GAP => {
@@ -195,7 +194,7 @@ impl Archive {
         })
     }
 
-    /// All members, and where the directory begins.
+    /// All members, and the offset of the central directory.
     fn directory(&self, meter: &Meter<'_>) -> Result<(Vec<Entry>, u64), FetchError> {
         for count in [FIRST_TAIL, TAIL] {
             let (length, tail) = self.tail(count, meter.progress)?;
@@ -221,7 +220,7 @@ impl Archive {
                 return Err(self.unusable(format!("its directory has {} bytes", place.length)));
             }
             let mut bytes = Vec::new();
-            // What the tail holds of the directory does not travel twice.
+            // The part of the directory that is in the tail is not downloaded twice.
             if place.offset < start {
                 bytes = self.bytes(place.offset, start.min(place.offset + place.length), meter)?;
             }
@@ -307,12 +306,12 @@ impl Archive {
     }
 }
 
-/// The first pick that wants this member.
+/// The first pattern that matches this member.
 pub(super) fn find(picks: &[MemberPattern], name: &str) -> Option<(usize, PathBuf)> {
     picks.iter().enumerate().find_map(|(index, pick)| Some((index, pick.place(name)?)))
 }
 
-/// Archives that are not read, by their first bytes.
+/// Unsupported archives, by their first bytes.
 const OTHERS: [(&[u8], &str); 5] = [
     (b"BZh", "bz2"),
     (b"\xfd7zXZ\0", "xz"),
@@ -325,15 +324,15 @@ pub(super) fn not_a_zip(start: &[u8]) -> String {
     let text = String::from_utf8_lossy(&start[..start.len().min(40)]);
     let text = text.trim();
     if let Some((_, kind)) = OTHERS.iter().find(|(magic, _)| start.starts_with(magic)) {
-        return format!("it is {kind}, and bz2, xz, zst, 7z and rar are not read; give zip, tar or tar.gz");
+        return format!("it is {kind}; bz2, xz, zst, 7z and rar are not supported, give zip, tar or tar.gz");
     }
     if start.is_empty() {
         "it is empty".into()
     } else if text.contains(['\u{fffd}', '\0']) {
-        "it begins with bytes of no kind that yolo knows".into()
+        "it is not in a format that yolo knows".into()
     } else if text.starts_with('<') {
         format!(
-            "it is a web page or XML (it begins with {text:?}); a proxy or a login page may stand in between"
+            "it is a web page or XML (it begins with {text:?}); a proxy or login page may have replaced it"
         )
     } else {
         format!("it begins with {text:?}")
@@ -348,6 +347,6 @@ pub(super) fn file_path(address: &str) -> Result<Option<PathBuf>, FetchError> {
     let path = reqwest::Url::parse(address).ok().and_then(|url| url.to_file_path().ok());
     path.map(Some).ok_or_else(|| FetchError::Address {
         url: address.to_owned(),
-        why: "it names no file of this machine".into(),
+        why: "it does not name a local file".into(),
     })
 }

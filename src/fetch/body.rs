@@ -1,6 +1,5 @@
-//! The bytes of one range, in order: a connection that breaks is made again where it broke.
-//! Only transient errors are tried again, with a growing pause or the one that the server asks for,
-//! and the count of attempts begins anew with every byte that comes.
+//! Reads the bytes of one range in order, and reconnects where a connection broke. Only transient errors
+//! are retried; the count of attempts restarts with every byte that arrives.
 
 use std::io::{self, Read};
 
@@ -14,7 +13,7 @@ use super::redacted::Redacted;
 use super::remote_file::{Answer, Identity, RemoteFile, validator};
 use super::retry::{AttemptError, Retries};
 
-/// The bytes of a range, in order; breaks are mended inside.
+/// The bytes of a range in order. Reconnects by itself.
 pub(super) struct Body<'p> {
     remote: RemoteFile,
     progress: &'p dyn Progress,
@@ -33,14 +32,14 @@ impl<'p> Body<'p> {
         Self { remote, progress, position: start, end: Some(end), ranged: true, open: None, tries }
     }
 
-    /// The whole file, asked for without ranges: after a break the bytes that came before are
-    /// read once more and dropped.
+    /// The whole file, requested without ranges: after a break, the bytes before it are read again and
+    /// dropped.
     pub(super) fn whole(remote: RemoteFile, progress: &'p dyn Progress) -> Self {
         let tries = Retries::new(&remote.shown, remote.policy());
         Self { remote, progress, position: 0, end: None, ranged: false, open: None, tries }
     }
 
-    /// Length of the file, once the first byte has come and if the server tells.
+    /// The length of the file, once the first byte has arrived and if the server reports it.
     pub(super) fn length(&self) -> Option<u64> {
         self.end
     }
@@ -60,7 +59,10 @@ impl<'p> Body<'p> {
                 }
                 Err(AttemptError::Final(FetchError::Refused {
                     url: self.remote.shown.to_string(),
-                    why: format!("asked for bytes from {}, the server sent from {start}", self.position),
+                    why: format!(
+                        "requested bytes from {}, but the server sent bytes from {start}",
+                        self.position
+                    ),
                 }))
             }
         }
@@ -76,7 +78,7 @@ impl<'p> Body<'p> {
         let again = self.position;
         match io::copy(&mut (&mut response).take(again), &mut io::sink()) {
             Ok(dropped) if dropped == again => Ok(response),
-            Ok(_) => Err(AttemptError::transient("the answer ended before the place of the last break")),
+            Ok(_) => Err(AttemptError::transient("the response ended before the position of the last break")),
             Err(error) => Err(AttemptError::transient(chain(&error))),
         }
     }
@@ -94,7 +96,7 @@ impl Read for Body<'_> {
                 Some(response) => Ok(response),
                 None => self.connect(),
             };
-            // The first answer may have told the length: an empty file is complete at once.
+            // The first response may have reported the length: an empty file is complete at once.
             if self.end == Some(self.position) {
                 return Ok(0);
             }
@@ -117,10 +119,10 @@ impl Read for Body<'_> {
     }
 }
 
-/// The whole of a small text, at most `limit` bytes.
+/// Downloads a small text of at most `limit` bytes.
 ///
 /// # Errors
-/// As for every request; a longer text is refused.
+/// As for every request, or when the text is longer.
 pub fn fetch_text(
     client: &Client,
     url: &str,
@@ -135,14 +137,14 @@ pub fn fetch_text(
     if text.len() as u64 > limit {
         return Err(FetchError::Refused {
             url: Redacted::new(url).to_string(),
-            why: format!("the answer is longer than {limit} bytes"),
+            why: format!("the response is longer than {limit} bytes"),
         });
     }
     Ok(text)
 }
 
-/// The length of the file and its last `count` bytes at most.
-/// Servers that know ranges but not suffixes are asked in two steps.
+/// The length of the file and at most its last `count` bytes. Servers that support ranges but not suffix
+/// ranges are asked in two steps.
 pub(super) fn fetch_tail(
     remote: &RemoteFile,
     count: u64,
@@ -156,7 +158,7 @@ pub(super) fn fetch_tail(
                 let mut bytes = Vec::new();
                 match response.take(count).read_to_end(&mut bytes) {
                     Ok(_) if start + bytes.len() as u64 == length => return Ok((length, bytes)),
-                    Ok(_) => AttemptError::transient("the answer was shorter than announced"),
+                    Ok(_) => AttemptError::transient("the response was shorter than announced"),
                     Err(error) => AttemptError::transient(chain(&error)),
                 }
             }
@@ -169,7 +171,7 @@ pub(super) fn fetch_tail(
     let broken = |error: io::Error| FetchError::from_io(error, remote.shown.as_str());
     Body::range(remote.clone(), 0, 1, progress).read_to_end(&mut Vec::new()).map_err(|error| {
         match broken(error) {
-            // It refuses ranges of any kind, and may still give the whole file.
+            // It rejects all ranges, but may still serve the whole file.
             FetchError::Status { status: 400 | 416 | 501, .. } => remote.no_ranges(),
             error => error,
         }

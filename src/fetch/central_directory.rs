@@ -1,15 +1,16 @@
-//! The structures of a zip archive: end record, central directory, local headers, each with its
-//! zip64 form. Reading only; a field that lies outside the archive is an error, never a panic.
+//! Reads the structures of a zip archive: end record, central directory and local headers, each also in
+//! its zip64 form. Invariant: no input makes it panic; a field that points outside the archive is an
+//! error.
 
 use std::collections::HashSet;
 use std::io::{self, Read};
 
 use super::member_path::safe_name;
 
-/// The end record with the longest comment, and the zip64 locator before it.
+/// The longest possible tail: the end record with its comment, and the zip64 locator before it.
 pub(super) const TAIL: u64 = 22 + 65_535 + 20;
 
-/// What is asked first: enough for an end record with a short comment.
+/// The tail that is read first: enough for an end record with a short comment.
 pub(super) const FIRST_TAIL: u64 = 16 << 10;
 
 const END: u32 = 0x0605_4b50;
@@ -40,20 +41,20 @@ pub(super) struct Entry {
     pub(super) offset: u64,
 }
 
-/// Where the central directory lies.
+/// Where the central directory is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct DirectoryPlace {
     pub(super) offset: u64,
     pub(super) length: u64,
-    /// Bytes that were put before the archive after it was made, if its directory is where it would
-    /// then be; `offset` and all offsets in the directory are smaller by so many.
+    /// Bytes that were prepended to the finished archive, such as a self-extractor. `offset` and all offsets
+    /// in the directory are too small by this number.
     pub(super) shift: u64,
 }
 
-/// What the tail of an archive says.
+/// What the tail of an archive contains.
 pub(super) enum Tail {
     Directory(DirectoryPlace),
-    /// The zip64 end record begins here, before the bytes at hand.
+    /// The zip64 end record begins at this offset, before the tail.
     Earlier(u64),
     /// No end record in these bytes.
     Nothing,
@@ -65,8 +66,8 @@ pub(super) fn read_tail(tail: &[u8], length: u64) -> Result<Tail, String> {
     let record = |at: usize| u32_at(tail, at) == Some(END) && u16_at(tail, at + 20).is_some();
     let comment = |at: usize| at + 22 + usize::from(u16_at(tail, at + 20).unwrap_or_default());
     let mut places = (0..tail.len().saturating_sub(21)).rev().filter(|&at| record(at));
-    // The comment may hold the signature by chance: the record must end where the file ends. Only where
-    // none does, bytes were put behind the archive, and the last record counts that a directory fits before.
+    // The comment may contain the signature by chance, so the record must end where the file ends. If none
+    // does, bytes were appended to the archive; then the last record with a plausible directory counts.
     let end = places.clone().find(|&at| comment(at) == tail.len()).or_else(|| {
         let all = tail.len() as u64 >= TAIL.min(length);
         let fits = |at: usize| {
@@ -87,36 +88,36 @@ pub(super) fn read_tail(tail: &[u8], length: u64) -> Result<Tail, String> {
         None => place,
         Some(locator) => {
             let mut record = u64_at(tail, locator + 8).unwrap_or_default();
-            // The shortest record, right before the locator, is where it is after bytes were put before.
+            // After bytes were prepended, the record is right before the locator.
             if let Some(before) = locator.checked_sub(56).filter(|&at| u32_at(tail, at) == Some(END64)) {
                 record = tail_start + before as u64;
             }
             behind = record;
             let Some(at) = record.checked_sub(tail_start) else { return Ok(Tail::Earlier(record)) };
-            let at = usize::try_from(at).map_err(|_| "the zip64 end record lies outside the file")?;
+            let at = usize::try_from(at).map_err(|_| "the zip64 end record is outside the file")?;
             if u32_at(tail, at) != Some(END64) {
                 return Err("the zip64 end record is not where the locator says".into());
             }
             match (u64_at(tail, at + 40), u64_at(tail, at + 48)) {
                 (Some(length), Some(offset)) => DirectoryPlace { offset, length, shift: 0 },
-                _ => return Err("the zip64 end record is cut off".into()),
+                _ => return Err("the zip64 end record is truncated".into()),
             }
         }
     };
     match place.offset.checked_add(place.length) {
         Some(end) if end <= behind => Ok(Tail::Directory(DirectoryPlace { shift: behind - end, ..place })),
         Some(end) if end <= length => Ok(Tail::Directory(place)),
-        _ => Err("the central directory lies outside the file".into()),
+        _ => Err("the central directory is outside the file".into()),
     }
 }
 
-/// Whether a central directory begins with these bytes.
+/// Whether these bytes begin a central directory.
 pub(super) fn is_directory(bytes: &[u8]) -> bool {
     u32_at(bytes, 0) == Some(CENTRAL)
 }
 
-/// All members, by offset. `directory_offset` bounds where members may lie; they lie `shift` bytes
-/// behind the place that the directory names.
+/// All members, by offset. They must end before `directory_offset`, and are `shift` bytes after the
+/// offsets in the directory.
 pub(super) fn read_directory(bytes: &[u8], directory_offset: u64, shift: u64) -> Result<Vec<Entry>, String> {
     let mut entries = Vec::new();
     let mut names = HashSet::new();
@@ -125,7 +126,7 @@ pub(super) fn read_directory(bytes: &[u8], directory_offset: u64, shift: u64) ->
         let (mut entry, next) = central_header(bytes, at).ok_or("the central directory is damaged")??;
         entry.offset = entry.offset.saturating_add(shift);
         if entry.offset.saturating_add(entry.compressed) > directory_offset {
-            return Err(format!("{} lies outside the file", entry.name));
+            return Err(format!("{} is outside the file", entry.name));
         }
         if !names.insert(entry.name.clone()) {
             return Err(format!("{} is in it twice", entry.name));
@@ -142,7 +143,7 @@ pub(super) fn read_directory(bytes: &[u8], directory_offset: u64, shift: u64) ->
         return Err(format!("it holds {both} both as a file and as a folder"));
     }
     entries.sort_by_key(|entry| entry.offset);
-    // Members that share their bytes are how a small file unpacks to a huge one.
+    // Overlapping members are how a small zip bomb unpacks to a huge size.
     for pair in entries.windows(2) {
         if pair[0].offset.saturating_add(pair[0].compressed) > pair[1].offset {
             return Err(format!("{} and {} overlap in it", pair[0].name, pair[1].name));
@@ -151,12 +152,12 @@ pub(super) fn read_directory(bytes: &[u8], directory_offset: u64, shift: u64) ->
     Ok(entries)
 }
 
-/// The file that must be a folder too, so that `name` has a place.
+/// A parent of `name` that is a file in the same archive.
 pub(super) fn file_and_folder(name: &str, is_file: impl Fn(&str) -> bool) -> Option<&str> {
     name.match_indices('/').map(|(at, _)| &name[..at]).find(|parent| is_file(parent))
 }
 
-/// `None`: cut off. `Some(Err)`: there, and not usable.
+/// `None`: truncated. `Some(Err)`: complete, but unusable.
 fn central_header(bytes: &[u8], at: usize) -> Option<Result<(Entry, usize), String>> {
     let flags = u16_at(bytes, at + 8)?;
     let method = u16_at(bytes, at + 10)?;
@@ -177,7 +178,7 @@ fn central_header(bytes: &[u8], at: usize) -> Option<Result<(Entry, usize), Stri
     if !sizes.widen(extra) {
         return Some(Err(format!("{name} has a damaged zip64 field")));
     }
-    // The upper half of the external attributes is the Unix mode: S_IFMT, S_IFLNK.
+    // The upper half of the external attributes is the Unix mode (S_IFMT, S_IFLNK).
     if (u32_at(bytes, at + 38)? >> 16) & 0o170_000 == 0o120_000 {
         return Some(Err(format!("{name} is a symbolic link, which yolo does not unpack")));
     }
@@ -199,7 +200,7 @@ struct Sizes {
 }
 
 impl Sizes {
-    /// Replaces each 32-bit field that is all ones by its 64-bit form. False when that is cut off.
+    /// Replaces each 32-bit field that is all ones by its 64-bit form. False if that is truncated.
     fn widen(&mut self, extra: &[u8]) -> bool {
         let Some(mut wide) = extra_field(extra, 1) else { return true };
         for field in [&mut self.size, &mut self.compressed, &mut self.offset] {
@@ -232,7 +233,7 @@ fn usable(name: &str, flags: u16, method: u16) -> Result<Method, String> {
     match method {
         0 => Ok(Method::Stored),
         8 => Ok(Method::Deflated),
-        other => Err(format!("{name} is compressed by method {other}, which yolo does not know")),
+        other => Err(format!("{name} uses compression method {other}, which yolo does not support")),
     }
 }
 
@@ -241,13 +242,13 @@ fn usable(name: &str, flags: u16, method: u16) -> Result<Method, String> {
 pub(super) struct LocalHeader {
     pub(super) name: String,
     pub(super) method: Method,
-    /// CRC-32, compressed size and size; `None`: they follow the data.
+    /// CRC-32, compressed size and size; `None` if they follow the data.
     pub(super) sums: Option<(u32, u64, u64)>,
     zip64: bool,
 }
 
 impl LocalHeader {
-    /// Reads what follows the signature; afterwards the reader stands at the data.
+    /// Reads everything after the signature, up to the data.
     pub(super) fn read(reader: &mut impl Read) -> io::Result<Self> {
         let mut fixed = [0; 26];
         reader.read_exact(&mut fixed)?;

@@ -1,7 +1,6 @@
-//! The HTTP client, how patient it is, and addresses as they may be shown.
-//! Proxies are those of `HTTPS_PROXY` and its kin, certificates those of the system or of
-//! `SSL_CERT_FILE`. The time-out is for a connection on which nothing comes, so a slow line may take
-//! as long as it needs.
+//! The HTTP client and its policy of timeouts and retries. Proxies come from `HTTPS_PROXY` and its
+//! relatives, certificates from the system or `SSL_CERT_FILE`. The timeout applies to a connection that
+//! delivers nothing, so a slow one may take as long as it needs.
 
 use std::time::Duration;
 
@@ -11,22 +10,22 @@ use reqwest::blocking::Client as Http;
 use super::error::FetchError;
 use super::error_chain::chain;
 
-/// How patient a client is.
+/// Timeouts, retries and limits of a client.
 #[derive(Debug, Clone)]
 pub struct Policy {
-    /// A connection on which no byte comes for this long is given up.
+    /// A connection that delivers no byte for this long is closed.
     pub stall: Duration,
-    /// Attempts in a row without a new byte before the download fails.
+    /// Consecutive attempts without a new byte before the download fails.
     pub attempts: u32,
-    /// The first pause; each following one is twice as long.
+    /// The pause before the first retry. Each following one is twice as long.
     pub first_pause: Duration,
-    /// No pause of our own choice is longer.
+    /// The longest pause, unless the server asks for more.
     pub longest_pause: Duration,
-    /// A server that asks for a longer wait (`Retry-After`) than this is not waited for.
+    /// The longest wait that a server may ask for (`Retry-After`).
     pub longest_wait: Duration,
-    /// Connections at once for one large file.
+    /// Parallel connections for one large file.
     pub connections: usize,
-    /// Nothing may be fetched: every request fails at once and says so.
+    /// Whether every request fails immediately.
     pub offline: bool,
 }
 
@@ -44,7 +43,7 @@ impl Default for Policy {
     }
 }
 
-/// Whether this is an address that a client can ask.
+/// Whether this is an http or https URL.
 pub fn is_http(address: &str) -> bool {
     Url::parse(address).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
 }
@@ -54,24 +53,24 @@ pub fn is_http(address: &str) -> bool {
 pub struct Client {
     pub(super) http: Http,
     pub(super) policy: Policy,
-    /// Why no `https` address can be asked, where none can.
+    /// Why https does not work, if it does not.
     pub(super) without_https: Option<String>,
 }
 
 impl Client {
-    /// A client with the system's certificates and proxies. An empty system has no certificates: a
-    /// mirror by `http` serves it all the same, and an `https` address fails when it is asked.
+    /// A client with the system's certificates and proxies. A minimal system has no certificates: then http
+    /// mirrors work, and https addresses fail when they are requested.
     ///
     /// # Errors
     /// When a proxy variable is malformed.
     pub fn new(policy: Policy) -> Result<Self, FetchError> {
-        // A second installation is refused and harmless: the first one serves.
+        // Fails harmlessly if a provider is already installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = || {
             Http::builder()
                 .user_agent(concat!("yolo/", env!("CARGO_PKG_VERSION")))
                 .connect_timeout(policy.stall)
-                // In the blocking client this bounds the wait for the headers and each single read.
+                // In the blocking client, this limits the wait for the headers and for each read.
                 .timeout(policy.stall)
         };
         let (http, without_https) = match builder().build() {
@@ -85,7 +84,7 @@ impl Client {
         Ok(Self { http, policy, without_https })
     }
 
-    /// Whether it was told to fetch nothing.
+    /// Whether downloads are disabled.
     pub fn is_offline(&self) -> bool {
         self.policy.offline
     }

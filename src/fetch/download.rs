@@ -1,7 +1,6 @@
-//! A whole file, from the first of several sources that has it.
-//! Large files come over several connections at once and are hashed as they come; what came is kept
-//! beside its label, and a later run goes on behind it where the server promises the same bytes, or
-//! where their hash is known.
+//! Downloads a whole file from the first source that works. Large files use several connections and are
+//! hashed while they arrive. A later run resumes if the server guarantees the same bytes, or if their
+//! hash is known.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -23,37 +22,36 @@ use super::redacted::Redacted;
 use super::remote_file::RemoteFile;
 use super::sha256::Sha256;
 
-/// A file that is wanted.
+/// A file to download.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileRequest {
-    /// Its name, for people.
+    /// Its name, for messages.
     pub name: String,
-    /// Addresses or paths, the best first. They may hold credentials.
+    /// Addresses or paths, the best first. They may contain credentials.
     pub sources: Vec<String>,
-    /// Its length, where it is known.
+    /// Its length, if known.
     pub length: Option<u64>,
-    /// Its SHA-256 in hexadecimal, where it is known.
+    /// Its SHA-256 in hexadecimal, if known.
     pub sha256: Option<String>,
 }
 
-/// A file that is there.
+/// A downloaded file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Downloaded {
-    /// Where it lies: at the place that was asked for, or in a folder of this machine that was its
-    /// source.
+    /// Where it is: the requested path, or its own path if the source is a local folder.
     pub path: PathBuf,
     /// Bytes.
     pub size: u64,
     /// SHA-256 in hexadecimal.
     pub sha256: String,
-    /// Where it came from, without credentials.
+    /// Its source, without credentials.
     pub source: String,
 }
 
-/// Brings the file to `part`, or says why no source could serve it.
+/// Downloads the file to `part`.
 ///
 /// # Errors
-/// When the disk refuses, or with what each source said.
+/// When the disk fails, or when all sources fail, with the reason of each.
 pub fn download(
     client: &Client,
     wanted: &FileRequest,
@@ -79,7 +77,7 @@ pub fn download(
     Err(FetchError::NoSource { name: wanted.name.clone(), refusals })
 }
 
-/// The length of a file on a server, asked once; `None` where it does not tell.
+/// The length of a file on a server, without retries; `None` if the server does not report it.
 pub fn length_of(client: &Client, source: &str, progress: &dyn Progress) -> Option<u64> {
     let once = Client { policy: Policy { attempts: 1, ..client.policy.clone() }, ..client.clone() };
     RemoteFile::new(once, source).ok()?.probe(progress).ok()?.map(|identity| identity.length)
@@ -102,9 +100,9 @@ fn from_source(
         transfer.run()
     };
     match attempt() {
-        // Bytes of an earlier run among them, or of a file that has just changed: once more, anew.
+        // The wrong bytes may come from an earlier run, or the file has just changed: start again once.
         Err((error, true)) => {
-            meter.progress.event(ProgressEvent::Note { text: &format!("{error}; fetching it anew") });
+            meter.progress.event(ProgressEvent::Note { text: &format!("{error}; downloading it again") });
             PartialFile::remove(part);
             file_meter.restart();
             attempt().map_err(|(error, _)| error)
@@ -113,7 +111,7 @@ fn from_source(
     }
 }
 
-/// A file of this machine is read where it lies.
+/// A local file is read in place.
 fn from_disk(
     wanted: &FileRequest,
     path: PathBuf,
@@ -129,7 +127,7 @@ fn from_disk(
     Ok(Downloaded { path, size: length, sha256, source })
 }
 
-/// One attempt with one server.
+/// A download from one server.
 struct Transfer<'a, 'm, 'p> {
     wanted: &'a FileRequest,
     part: &'a Path,
@@ -137,7 +135,7 @@ struct Transfer<'a, 'm, 'p> {
     remote: RemoteFile,
 }
 
-/// An error, and whether the same source may serve when it is asked for all of it anew.
+/// An error, and whether downloading everything again from the same source may help.
 type Failed = (FetchError, bool);
 
 impl From<FetchError> for Failed {
@@ -156,11 +154,11 @@ impl Transfer<'_, '_, '_> {
                 let length = identity.length;
                 let sha256 = self.wanted.sha256.as_deref();
                 let label = PartialLabel::new(&shown, &identity, sha256, (0, length));
-                let spool = PartialFile::open(self.part, &label)?;
-                let kept = spool.kept();
+                let partial = PartialFile::open(self.part, &label)?;
+                let kept = partial.kept();
                 self.check_room(length - kept)?;
                 self.file.expect(length);
-                let mut reader = spool.then(self.rest(kept, length));
+                let mut reader = partial.then(self.rest(kept, length));
                 let (size, sha256) = copy(&mut reader, self.file, &mut io::sink(), &shown)
                     .map_err(|error| again_if_changed(error, kept))?;
                 (size, sha256, kept > 0)
@@ -173,14 +171,14 @@ impl Transfer<'_, '_, '_> {
         check_length(self.wanted, size, &shown)
             .and_then(|()| check_hash(self.wanted, &sha256, &shown))
             .map_err(|error| {
-                // Wrong bytes are of no use to a later run.
+                // Wrong bytes are useless to a later run.
                 PartialFile::remove(self.part);
                 (error, resumed)
             })?;
         Ok(Downloaded { path: self.part.to_owned(), size, sha256, source: shown })
     }
 
-    /// The bytes behind those that are kept.
+    /// The bytes after those that were kept.
     fn rest(&self, from: u64, end: u64) -> Box<dyn Read + '_> {
         let (remote, progress) = (self.remote.clone(), self.file.progress());
         if end - from >= parallel::WORTH_IT {
@@ -190,7 +188,7 @@ impl Transfer<'_, '_, '_> {
         }
     }
 
-    /// Without ranges: all of it, in one go, and nothing that could be gone on with.
+    /// Downloads all of it without ranges, which cannot be resumed.
     fn whole(&self, shown: &str) -> Result<(u64, String), FetchError> {
         PartialFile::remove(self.part);
         if let Some(parent) = self.part.parent() {
@@ -236,7 +234,7 @@ fn again_if_changed(error: FetchError, kept: u64) -> Failed {
     (error, again)
 }
 
-/// Copies to the end and hashes; a web page in place of the file is noticed at its first bytes.
+/// Copies to the end and hashes. Detects at the first bytes if the server sends a web page instead.
 fn copy(
     reader: &mut dyn Read,
     meter: &FileMeter<'_, '_>,
@@ -256,7 +254,7 @@ fn copy(
         if size == 0 && is_page(&buffer[..count]) {
             return Err(FetchError::Refused {
                 url: shown.to_owned(),
-                why: "it is a web page and not the file; a proxy or a login page may stand in between".into(),
+                why: "it is a web page; a proxy or login page may have replaced the file".into(),
             });
         }
         sha.update(&buffer[..count]);

@@ -1,5 +1,4 @@
-//! Everything that can go wrong while a file is fetched, unpacked and put in place.
-//! Addresses in messages have lost their credentials before they come here.
+//! The errors of downloads, archives and the disk. Invariant: addresses in them carry no credentials.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,57 +8,57 @@ use super::printable::printable;
 /// A failure of a download, an archive or the disk that receives it.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// The client itself cannot be made, for example without any system certificate.
+    /// The HTTP client cannot be created, for example because the system has no certificates.
     #[error(
-        "no HTTPS client: {why}; check SSL_CERT_FILE and HTTPS_PROXY, and that ca-certificates is installed"
+        "cannot create an HTTPS client: {why}; check SSL_CERT_FILE and HTTPS_PROXY, and that ca-certificates is installed"
     )]
     Client {
-        /// What the client said.
+        /// The client's error.
         why: String,
     },
-    /// Not an address that can be fetched.
-    #[error("{url} is not an address that yolo can fetch: {why}")]
+    /// Not an address that yolo can download from.
+    #[error("{url} is not a URL that yolo can download: {why}")]
     Address {
         /// The address.
         url: String,
         /// What is wrong with it.
         why: String,
     },
-    /// The server answered with a status that is not a success.
-    #[error("{url}: the server answered {status}{hint}")]
+    /// The server returned an error status.
+    #[error("{url}: the server returned status {status}{hint}")]
     Status {
         /// The address.
         url: String,
         /// The HTTP status.
         status: u16,
-        /// What the user can do, or nothing.
+        /// What the user can do, or an empty string.
         hint: &'static str,
     },
-    /// Nothing may be fetched.
-    #[error("{url} would have to be fetched, and yolo was told to stay offline")]
+    /// Downloads are disabled.
+    #[error("{url} would have to be downloaded, but yolo is offline")]
     Offline {
         /// The address.
         url: String,
     },
-    /// None of several sources could serve a file.
-    #[error("{name} cannot be fetched:{}", lines(refusals))]
+    /// All sources of a file failed.
+    #[error("{name} cannot be downloaded:{}", lines(refusals))]
     NoSource {
         /// The file.
         name: String,
-        /// What each source said.
+        /// Why each source failed.
         refusals: Vec<String>,
     },
-    /// The connection failed, stalled or broke, and stayed so after the retries.
+    /// The connection failed, stalled or broke, and retrying did not help.
     #[error("{url}: {why} ({attempts} attempts without progress)")]
     Transport {
         /// The address.
         url: String,
         /// The last error.
         why: String,
-        /// Attempts since the last byte that came.
+        /// Attempts since the last byte arrived.
         attempts: u32,
     },
-    /// An error that no retry cures: a bad certificate, a redirect loop.
+    /// An error that retrying cannot fix, such as a bad certificate or a redirect loop.
     #[error("{url}: {why}")]
     Refused {
         /// The address.
@@ -67,21 +66,21 @@ pub enum FetchError {
         /// What went wrong and what to do.
         why: String,
     },
-    /// The server ignores ranges.
-    #[error("{url}: the server does not serve byte ranges")]
+    /// The server ignores range requests.
+    #[error("{url}: the server does not support byte ranges")]
     NoRanges {
         /// The address.
         url: String,
     },
-    /// The file on the server is another one than a moment ago.
-    #[error("{url}: the file changed on the server while it was fetched ({what}); try again")]
+    /// The file on the server changed during the download.
+    #[error("{url}: the file changed on the server during the download ({what}); try again")]
     Changed {
         /// The address.
         url: String,
         /// What differs.
         what: String,
     },
-    /// The bytes are no archive, or a damaged one.
+    /// The bytes are not an archive, or a damaged one.
     #[error("{archive} is not a usable archive: {}", printable(why))]
     Archive {
         /// The address or path of the archive.
@@ -89,15 +88,15 @@ pub enum FetchError {
         /// What is wrong with it.
         why: String,
     },
-    /// A member that must be there is not.
-    #[error("{archive} lacks {}", printable(member))]
+    /// A required member is missing.
+    #[error("{archive} does not contain {}", printable(member))]
     Missing {
         /// The address or path of the archive.
         archive: String,
-        /// The member's name, or the prefix that nothing has.
+        /// The member's name, or the pattern that nothing matches.
         member: String,
     },
-    /// A member's bytes are not those that were promised.
+    /// A member's bytes are not the expected ones.
     #[error(
         "{} of {archive} has a wrong {what}: expected {expected}, got {actual}; nothing was installed",
         printable(member)
@@ -114,36 +113,36 @@ pub enum FetchError {
         /// What it is.
         actual: String,
     },
-    /// Two folders or files of one name, or a kind of entry that is never unpacked.
-    #[error("{archive} is not unpacked: {}; nothing was installed", printable(why))]
+    /// An entry that is never unpacked, such as a link or a second file of the same name.
+    #[error("{archive} cannot be unpacked safely: {}; nothing was installed", printable(why))]
     Hostile {
         /// The archive.
         archive: String,
         /// The entry and what is wrong with it.
         why: String,
     },
-    /// The disk refused.
+    /// A file operation failed.
     #[error("cannot {action} {}: {source}{}", printable(&path.display().to_string()), disk_hint(path, source))]
     Disk {
-        /// The verb: "create", "write", "rename".
+        /// The verb of the message: "create", "write", "rename".
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// Not enough room, seen before anything was written.
+    /// Too little free space, detected before anything was written.
     #[error(
-        "{} has {free} free and {need} are needed; free some space, or set YOLO_HOME to a folder on another disk",
+        "{} has {free} free, but {need} are needed; free some space, or set YOLO_HOME to a folder on another disk",
         path.display()
     )]
     Space {
-        /// A folder of the file system.
+        /// A directory of the file system.
         path: PathBuf,
-        /// Free bytes, for people.
+        /// Free space, formatted.
         free: String,
-        /// Bytes needed, for people.
+        /// Space needed, formatted.
         need: String,
     },
 }
@@ -154,37 +153,37 @@ fn lines(refusals: &[String]) -> String {
 
 /// What to do about a failure at `path`.
 pub(crate) fn disk_hint(path: &Path, source: &io::Error) -> String {
-    // What stands in the way of a folder may be above the path that was asked for.
+    // What is in the way of a directory may be one of its parents.
     let is_in_the_way = |part: &&Path| part.symlink_metadata().is_ok() && !part.is_dir();
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "; free some space, or set YOLO_HOME to a folder on another disk".to_owned()
         }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            "; set YOLO_HOME to a folder that you can write".to_owned()
+            "; set YOLO_HOME to a folder that you can write to".to_owned()
         }
         io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
             path.ancestors().find(is_in_the_way).map_or_else(String::new, |part| {
-                let what = if part.is_symlink() { "a link to nothing that is a folder" } else { "a file" };
-                format!("; {} is {what} where a folder must be: move it away", part.display())
+                let what = if part.is_symlink() { "a link that does not lead to a folder" } else { "a file" };
+                format!("; {} is {what}, where a folder is needed: move it away", part.display())
             })
         }
-        io::ErrorKind::IsADirectory => "; a folder is where a file must be: move it away".to_owned(),
+        io::ErrorKind::IsADirectory => "; it is a folder, where a file is needed: move it away".to_owned(),
         io::ErrorKind::InvalidFilename => {
-            "; the name is longer than this file system allows: give a shorter one".to_owned()
+            "; the name is too long for this file system: choose a shorter one".to_owned()
         }
         _ => String::new(),
     }
 }
 
 impl FetchError {
-    /// A failure of the disk at `path`.
+    /// A failed file operation on `path`.
     pub(crate) fn disk(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::Disk { action, path, source }
     }
 
-    /// A file of this machine that was to be a source cannot be read; another source may serve.
+    /// A local file that is a source cannot be read; another source may work.
     pub(crate) fn disk_source(
         action: &'static str,
         path: &std::path::Path,
@@ -193,7 +192,7 @@ impl FetchError {
         move |error| Self::Refused { url, why: format!("cannot {action} it: {error}") }
     }
 
-    /// What the user can do next, where the message itself does not say it.
+    /// What the user can do next, unless the message says it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Status { .. }
@@ -202,30 +201,28 @@ impl FetchError {
             | Self::NoRanges { .. }
             | Self::Address { .. }
             | Self::NoSource { .. } => Some(
-                "look at the address in a browser; what you fetch by other means can be given by its path, or \
-                 laid into a folder that YOLO_MIRROR names",
+                "open the address in a browser; a file that you download yourself can be passed by its path, or \
+                 put into a folder that YOLO_MIRROR names",
             ),
-            Self::Changed { .. } => {
-                Some("run the same command again, which fetches the new file from its start")
+            Self::Changed { .. } => Some("run the command again to download the new file"),
+            Self::Archive { .. } | Self::Wrong { .. } | Self::Missing { .. } => {
+                Some("run the command again; if it fails the same way, the file at that address is damaged")
             }
-            Self::Archive { .. } | Self::Wrong { .. } | Self::Missing { .. } => Some(
-                "run the same command again; if it ends the same way, the file at that address is at fault",
-            ),
             _ => None,
         }
     }
 
-    /// Whether the bytes were wrong, and not the way that they took: fetching them once more may mend it.
+    /// Whether the bytes were wrong rather than the connection: downloading them again may help.
     pub(crate) fn is_wrong_bytes(&self) -> bool {
         matches!(self, Self::Wrong { .. } | Self::Archive { .. } | Self::Changed { .. })
     }
 
-    /// Whether an archive is damaged or hostile, so that what came of it is of no use.
+    /// Whether an archive is damaged or hostile, so that nothing unpacked from it is usable.
     pub(crate) fn is_bad_archive(&self) -> bool {
         self.is_wrong_bytes() || matches!(self, Self::Hostile { .. })
     }
 
-    /// Whether no other source can mend it.
+    /// Whether the disk failed, so that no other source can help.
     pub(crate) fn is_disk(&self) -> bool {
         matches!(self, Self::Disk { .. } | Self::Space { .. })
     }
@@ -238,7 +235,7 @@ impl FetchError {
         matches!(self, Self::Disk { source, .. } if full(source))
     }
 
-    /// Takes the error back out of the `io::Error` that carried it through a reader.
+    /// Recovers the error from the `io::Error` that carried it through a reader.
     pub(crate) fn from_io(error: io::Error, archive: &str) -> Self {
         match error.downcast::<Self>() {
             Ok(own) => own,

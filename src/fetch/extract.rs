@@ -1,6 +1,7 @@
-//! A whole archive of this machine unpacked into a folder: zip, tar, tar.gz, told apart by their
-//! bytes. Only plain files and folders come out of it, below that folder, and never more than the
-//! disk holds or than such a small archive can honestly hold.
+//! Unpacks a whole local archive (zip, tar or tar.gz, detected by its bytes) into a directory.
+//!
+//! Invariant: only regular files and directories are created, all of them inside that directory, and
+//! never more than fits on the disk or than an honest archive of that size can contain.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -21,29 +22,29 @@ use super::member_path::safe_name;
 use super::member_pattern::MemberPattern;
 use super::meter::{CountingReader, FileMeter, Meter};
 
-/// An archive that grows by more than this, and to more than [`LARGE`], is a trap: deflate alone can
-/// do 1032, and images do not shrink.
+/// An archive that grows by more than this factor, and to more than [`LARGE`], is a zip bomb. Deflate can
+/// reach 1032, but images hardly compress.
 const GROWTH: u64 = 200;
 
-/// Up to this size nobody is hurt.
+/// Below this size, an archive does no harm.
 const LARGE: u64 = 1 << 30;
 
-/// macOS puts a shadow of every file below this.
+/// The folder in which macOS archives keep metadata of every file.
 const SHADOWS: &str = "__MACOSX/";
 
-/// What came out of an archive.
+/// The contents of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Contents {
-    /// Files.
+    /// The number of files.
     pub files: usize,
-    /// Their bytes.
+    /// Their total bytes.
     pub bytes: u64,
 }
 
-/// Unpacks the archive at `path` below `into`. `shown` names it in messages.
+/// Unpacks the archive at `path` into `into`. `shown` is its name in messages.
 ///
 /// # Errors
-/// When it is no archive that we know, damaged, hostile, or larger than the disk.
+/// When it is not a supported archive, damaged, hostile, or too large for the disk.
 pub fn extract(
     client: &Client,
     path: &Path,
@@ -67,7 +68,7 @@ pub fn extract(
     let is_tar = start.get(257..262) == Some(b"ustar");
     if !is_gzip && !is_tar {
         let archive = Archive::open(client, &path.display().to_string())?;
-        // A zip that has become a program has bytes before it.
+        // A self-extracting zip begins with a program.
         let is_zip = start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06");
         if !is_zip && archive.select(&[MemberPattern::all()], meter).is_err() {
             return Err(unusable(not_a_zip(start)));
@@ -82,7 +83,7 @@ pub fn extract(
     let unpacker = Untar { shown, kind, into, limit, file: &file_meter };
     let contents = if is_gzip {
         let mut reader = Members::new(counted);
-        // The checksum of the stream comes behind the archive's end.
+        // The checksum of the stream follows the end of the archive.
         unpacker.run(&mut reader).and_then(|contents| {
             io::copy(&mut reader, &mut io::sink()).map_err(|error| unpacker.broken(error))?;
             Ok(contents)
@@ -93,7 +94,7 @@ pub fn extract(
     contents.map_err(|error| blame_name(error, shown, into))
 }
 
-/// A member whose name no file can have is the archive's fault and not the disk's.
+/// Blames the archive, and not the disk, for a member whose name is impossible for a file.
 fn blame_name(error: FetchError, shown: &str, into: &Path) -> FetchError {
     match error {
         FetchError::Disk { path, source, .. }
@@ -114,12 +115,12 @@ fn blame_name(error: FetchError, shown: &str, into: &Path) -> FetchError {
     }
 }
 
-/// How much may come out of an archive.
+/// How much an archive may unpack to.
 #[derive(Debug, Clone, Copy)]
 struct Limit {
-    /// What is on the disk, less a margin.
+    /// The free space on the disk, less a margin.
     room: u64,
-    /// What an archive of this length can honestly hold.
+    /// The most that an honest archive of this size contains.
     honest: u64,
 }
 
@@ -132,7 +133,7 @@ impl Limit {
     fn check(self, bytes: u64, shown: &str, into: &Path) -> Result<(), FetchError> {
         if bytes > self.honest {
             let why = format!(
-                "it unpacks to {} or more, over {GROWTH} times its own length, which no data set does",
+                "it unpacks to {} or more, over {GROWTH} times its size, which no data set does",
                 format::bytes(bytes)
             );
             return Err(FetchError::Hostile { archive: shown.to_owned(), why });
@@ -198,7 +199,7 @@ fn unzip(
     Ok(Contents { files: unpacked.len(), bytes: unpacked.iter().map(|file| file.size).sum() })
 }
 
-/// Messages name the archive as the user knows it, not the part that was stored.
+/// Replaces the path of the partial file in an error by the name that the user knows.
 fn rename(error: FetchError, path: &Path, shown: &str) -> FetchError {
     let same = |archive: String| if Path::new(&archive) == path { shown.to_owned() } else { archive };
     match error {
@@ -207,7 +208,7 @@ fn rename(error: FetchError, path: &Path, shown: &str) -> FetchError {
             FetchError::Wrong { archive: same(archive), member, what, expected, actual }
         }
         FetchError::Missing { archive, .. } => {
-            FetchError::Archive { archive: same(archive), why: "it holds no files".into() }
+            FetchError::Archive { archive: same(archive), why: "it contains no files".into() }
         }
         other => other,
     }
@@ -236,7 +237,7 @@ impl Untar<'_> {
             }
             let name = safe_name(&raw).map_err(|why| self.hostile(why))?;
             let both = file_and_folder(&name, |parent| seen.contains(parent)).or_else(|| {
-                // A file's own name may have come as a folder before.
+                // The name of a file may already be a folder.
                 (!name.ends_with('/') && self.into.join(&name).is_dir()).then_some(name.as_str())
             });
             if let Some(both) = both {
@@ -264,7 +265,7 @@ impl Untar<'_> {
         if contents.files == 0 {
             return Err(FetchError::Archive {
                 archive: self.shown.to_owned(),
-                why: "it holds no files".into(),
+                why: "it contains no files".into(),
             });
         }
         Ok(contents)
@@ -287,7 +288,7 @@ impl Untar<'_> {
         }
     }
 
-    /// What the reader of the archive said.
+    /// An error of the archive's reader.
     fn broken(&self, error: io::Error) -> FetchError {
         let early = error.kind() == io::ErrorKind::UnexpectedEof;
         match FetchError::from_io(error, self.shown) {
@@ -303,7 +304,7 @@ impl Untar<'_> {
     }
 
     fn hostile(&self, why: String) -> FetchError {
-        // The progress of a refused archive is of no interest any more.
+        // The progress of a rejected archive is no longer shown.
         self.file.finish();
         FetchError::Hostile { archive: self.shown.to_owned(), why }
     }

@@ -1,5 +1,5 @@
-//! Members that were selected out of archives, fetched and unpacked: a few ranges at a time over all
-//! archives, the longest first, so that the slowest begins at once and memory is bounded.
+//! Downloads and unpacks the selected members of archives: a few ranges at a time over all archives, the
+//! longest first, so that the slowest begins at once and memory stays bounded.
 
 use std::collections::HashMap;
 use std::io::{self, BufReader, Read};
@@ -15,36 +15,36 @@ use super::partial_file::PartialFile;
 use super::resume::ResumeState;
 use super::unpack;
 
-/// Ranges that are fetched and unpacked at once.
+/// Ranges that are downloaded and unpacked at the same time.
 const AT_ONCE: usize = 3;
 
-/// An archive and what is to be taken from it.
+/// An archive and the members to download from it.
 #[derive(Debug, Clone, Copy)]
 pub struct MemberFetch<'a> {
     /// The archive.
     pub archive: &'a Archive,
     /// The members.
     pub selection: &'a Selection,
-    /// The hash of the whole archive, where it is known: then what an earlier run took from another
-    /// source counts too.
+    /// The hash of the whole archive, if known. Then members that an earlier run downloaded from another
+    /// source count too.
     pub sha256: Option<&'a str>,
 }
 
-/// A [`MemberFetch`] that is under way.
+/// A [`MemberFetch`] in progress.
 struct Job<'a, 'm, 'p> {
     take: MemberFetch<'a>,
     meter: OnceLock<FileMeter<'m, 'p>>,
     spans_left: AtomicUsize,
 }
 
-/// Members by the number of their archive, and the first failure.
+/// Members by the index of their archive, and the first failure.
 type Results = (HashMap<usize, Vec<UnpackedMember>>, Option<FetchError>);
 
-/// Fetches and unpacks what was selected, below `into`, and gives the members by archive.
-/// With `parts`, what came before an interruption is taken up and what comes now is kept.
+/// Downloads the selected members, unpacks them into `into`, and returns them by archive. With `parts`,
+/// an interrupted run is resumed, and this one can be resumed.
 ///
 /// # Errors
-/// When the transfer fails for good, the bytes are wrong or the disk refuses.
+/// When the download fails finally, the bytes are wrong, or the disk fails.
 pub fn fetch_members(
     takes: &[MemberFetch<'_>],
     into: &Path,
@@ -62,7 +62,7 @@ pub fn fetch_members(
     for (index, take) in takes.iter().enumerate() {
         queue.extend(take.selection.spans.iter().map(|span| (index, span)));
     }
-    // Popped from the end, so the longest begins first.
+    // Popped from the end, so that the longest begins first.
     queue.sort_by_key(|(_, span)| span.end - span.start);
     let workers = AT_ONCE.min(queue.len());
     let queue = Mutex::new(queue);
@@ -78,7 +78,7 @@ pub fn fetch_members(
                     match result {
                         Ok(unpacked) => results.0.entry(index).or_default().extend(unpacked),
                         Err(error) => {
-                            // The first failure is the one to tell; the others stop soon.
+                            // Only the first failure is reported; the other workers stop soon.
                             results.1.get_or_insert(error);
                             queue.lock().unwrap_or_else(PoisonError::into_inner).clear();
                         }
@@ -95,8 +95,7 @@ pub fn fetch_members(
     }
 }
 
-/// Bytes of these that an earlier run has brought and that need not travel again, as far as can be told
-/// without reading them.
+/// Bytes of these that an earlier run already downloaded, as far as known without reading them.
 pub fn kept_bytes(takes: &[MemberFetch<'_>], into: &Path, parts: &ResumeState) -> u64 {
     let of_span = |take: &MemberFetch<'_>, span: &Span| {
         let key = take.key();
@@ -105,7 +104,7 @@ pub fn kept_bytes(takes: &[MemberFetch<'_>], into: &Path, parts: &ResumeState) -
             return span.end - span.start;
         }
         take.archive.identity().map_or(0, |identity| {
-            parts.spooled(&take.archive.shown(), &identity, take.sha256, (span.start, span.end))
+            parts.kept_bytes(&take.archive.shown(), &identity, take.sha256, (span.start, span.end))
         })
     };
     takes
@@ -116,7 +115,7 @@ pub fn kept_bytes(takes: &[MemberFetch<'_>], into: &Path, parts: &ResumeState) -
 }
 
 impl MemberFetch<'_> {
-    /// What stands for the archive in the list of whole members.
+    /// The key of the archive in the list of complete members.
     fn key(&self) -> String {
         match (self.sha256, self.archive.identity()) {
             (Some(sha256), _) => sha256.to_owned(),
@@ -130,7 +129,7 @@ impl MemberFetch<'_> {
 }
 
 impl Archive {
-    /// Takes a selection of this archive alone, keeping nothing for a next run.
+    /// Downloads a selection of this archive only, without resume state.
     ///
     /// # Errors
     /// As [`fetch_members`].
@@ -169,7 +168,7 @@ impl<'m, 'p> Job<'_, 'm, 'p> {
         Ok(unpacked)
     }
 
-    /// All members of the span from an earlier run, if they are all there.
+    /// All members of the span from an earlier run, if they are complete.
     fn take_up(&self, span: &Span, into: &Path, parts: &ResumeState) -> Option<Vec<UnpackedMember>> {
         let key = self.take.key();
         span.members.iter().map(|(entry, path)| parts.take_up(&key, &entry.name, path, into)).collect()
@@ -183,17 +182,17 @@ impl<'m, 'p> Job<'_, 'm, 'p> {
         file: &FileMeter<'m, 'p>,
     ) -> Result<Vec<UnpackedMember>, FetchError> {
         let archive = self.take.archive;
-        let spool = match (parts, archive.identity()) {
+        let partial = match (parts, archive.identity()) {
             (Some(parts), Some(identity)) => {
-                parts.spool(&archive.shown(), &identity, self.take.sha256, (span.start, span.end))?
+                parts.partial_file(&archive.shown(), &identity, self.take.sha256, (span.start, span.end))?
             }
             _ => None,
         };
-        let (inner, path): (Box<dyn Read + '_>, _) = match spool {
-            Some((spool, path)) => {
-                let from = span.start + spool.kept();
+        let (inner, path): (Box<dyn Read + '_>, _) = match partial {
+            Some((partial, path)) => {
+                let from = span.start + partial.kept();
                 let network = archive.range(from, span.end, file.progress())?;
-                (Box::new(spool.then(network)), Some(path))
+                (Box::new(partial.then(network)), Some(path))
             }
             None => (archive.range(span.start, span.end, file.progress())?, None),
         };
@@ -214,23 +213,27 @@ impl<'m, 'p> Job<'_, 'm, 'p> {
         let mut end = span.start;
         let mut unpacked = Vec::with_capacity(span.members.len());
         for (entry, path) in &span.members {
-            // Positions are counted from the sizes of what was read.
+            // Positions follow from the sizes of what was read.
             let gap = entry.offset - end;
             io::copy(&mut (&mut reader).take(gap), &mut io::sink()).map_err(broken)?;
             let mut counted = CountingBufReader { inner: &mut reader, count: 0 };
             if central_directory::read_u32(&mut counted).map_err(broken)? != LOCAL {
-                return Err(archive.unusable(format!("{} is not where the directory says", entry.name)));
+                return Err(
+                    archive.unusable(format!("{} is not at the offset in the central directory", entry.name))
+                );
             }
             let header = LocalHeader::read(&mut counted).map_err(broken)?;
             if header.name != entry.name || header.method != entry.method {
-                return Err(archive.unusable(format!("{} is named {} at its place", entry.name, header.name)));
+                return Err(
+                    archive.unusable(format!("{} is named {} in its local header", entry.name, header.name))
+                );
             }
             let mut data = (&mut counted).take(entry.compressed);
             let sums = unpack::to_file(&mut data, entry.method, Some(entry.size), &into.join(path))
                 .map_err(|error| error.into_error(&archive.shown(), &entry.name))?;
             let rest = data.limit();
             if rest > 0 {
-                return Err(archive.unusable(format!("{} ends {rest} bytes too early", entry.name)));
+                return Err(archive.unusable(format!("{} ends {rest} bytes early", entry.name)));
             }
             end = entry.offset + counted.count;
             archive.compare(&entry.name, (entry.crc, entry.compressed, entry.size), &sums)?;

@@ -1,16 +1,16 @@
-//! A gzip stream of one or several members, as pigz and `cat a.gz b.gz` make them. What lies behind the
-//! last member is left out, as gzip and tar do: zeros that pad a tape or a download, or rubbish.
+//! A gzip stream of one or more members, as written by pigz or `cat a.gz b.gz`. Anything after the last
+//! member is ignored, as gzip and tar do: it is padding or garbage.
 
 use std::io::{self, BufRead, Read};
 
 use flate2::bufread::GzDecoder;
 
-/// What a member begins with.
+/// The first byte of a member.
 const MAGIC: u8 = 0x1f;
 
-/// Reads the members one after the other; each is compared with its checksum.
+/// Reads the members one after the other and verifies the checksum of each.
 pub(super) struct Members<R> {
-    /// `None` behind the last member.
+    /// `None` after the last member.
     member: Option<GzDecoder<R>>,
 }
 

@@ -1,21 +1,22 @@
-//! Names of an archive's members, made safe or refused: whatever an archive says, its files end up
-//! below the folder that it is unpacked into. Backslashes are separators, since some programs on
-//! Windows write them.
+//! Validates and normalizes the paths of an archive's members. Backslashes count as separators, since
+//! some Windows programs write them.
+//!
+//! Invariant: an accepted path stays inside the directory that the archive is unpacked into.
 
-/// Bytes that the file systems of Linux allow for one part of a path.
+/// The bytes that Linux file systems allow for one component of a path.
 const LONGEST: usize = 255;
 
-/// Device names that Windows knows in every folder, whatever their extension.
+/// Device names on Windows, which are reserved in every folder and with every extension.
 const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
 
-/// The name with `/` between its parts and nothing superfluous, or why it is refused. Folders keep
-/// their `/` at the end.
+/// The normalized path with `/` as the separator, or why it is rejected. Folders keep their `/` at the
+/// end.
 pub(super) fn safe_name(raw: &str) -> Result<String, String> {
     safe(raw, cfg!(windows))
 }
 
 fn safe(raw: &str, windows: bool) -> Result<String, String> {
-    let refused = |why: &str| Err(format!("it holds {raw:?}, {why}"));
+    let refused = |why: &str| Err(format!("it contains {raw:?}, {why}"));
     if raw.contains('\0') {
         return refused("a name with a zero byte");
     }
@@ -35,12 +36,12 @@ fn safe(raw: &str, windows: bool) -> Result<String, String> {
         if part.len() > LONGEST {
             let start: String = part.chars().take(40).collect();
             return Err(format!(
-                "it holds {start:?}…, a name of {} bytes; {LONGEST} are possible",
+                "it contains {start:?}…, a name of {} bytes; the limit is {LONGEST}",
                 part.len()
             ));
         }
         if windows && !fits_windows(part) {
-            return refused("a name that Windows cannot have");
+            return refused("a name that Windows does not allow");
         }
         if !name.is_empty() {
             name.push('/');
@@ -53,7 +54,7 @@ fn safe(raw: &str, windows: bool) -> Result<String, String> {
     Ok(name)
 }
 
-/// Whether Windows takes this as the name of an ordinary file.
+/// Whether Windows allows this as the name of a regular file.
 fn fits_windows(part: &str) -> bool {
     let stem = part.split('.').next().unwrap_or_default().trim_end().to_ascii_lowercase();
     let numbered =
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_but_harmless_names_are_put_straight() {
+    fn odd_but_harmless_names_are_normalized() {
         let cases = [("a\\b.jpg", "a/b.jpg"), ("./a//b", "a/b"), ("a/", "a/"), ("a\\", "a/"), ("./", "/")];
         for (raw, name) in cases {
             assert_eq!(safe(raw, false).as_deref(), Ok(name));
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_no_file_system_takes_is_refused() {
+    fn a_name_that_is_too_long_is_refused() {
         let why = safe(&format!("ds/{}.txt", "a".repeat(300)), false).unwrap_err();
         assert!(why.contains("aaa\"…") && why.contains("304 bytes"), "{why}");
         assert!(safe(&format!("ds/{}", "a".repeat(255)), false).is_ok());

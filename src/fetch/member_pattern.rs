@@ -1,16 +1,16 @@
-//! What is wanted of an archive: one member, a folder, its libraries, or everything, and where each
-//! goes below the destination.
+//! Patterns that select members of an archive (one file, a folder, its libraries, or everything) and map
+//! them to paths in the destination.
 
 use std::path::PathBuf;
 
-/// A member, or several by one rule, and where they go.
+/// A rule that matches members, and where they go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberPattern {
     rule: Rule,
     to: PathBuf,
-    /// Only members with one of these in their names; empty: all.
+    /// Only members whose names contain one of these; empty means all.
     only: &'static [&'static str],
-    /// An archive without any such member is as good.
+    /// Whether matching nothing is fine.
     pub(super) optional: bool,
 }
 
@@ -18,32 +18,31 @@ pub struct MemberPattern {
 enum Rule {
     /// One member.
     File(String),
-    /// All below this folder, which ends with `/`.
+    /// Everything in this folder, which ends with `/`.
     Tree(String),
-    /// The shared libraries directly in this folder; `*` stands for any one part.
+    /// The shared libraries directly in this folder; `*` matches one component.
     Libraries(Vec<String>),
     /// Everything.
     All,
 }
 
 impl MemberPattern {
-    /// One member to one path below the destination.
+    /// One member, to one path in the destination.
     pub fn file(from: impl Into<String>, to: impl Into<PathBuf>) -> Self {
         Self::new(Rule::File(from.into()), to)
     }
 
-    /// All members below a folder of the archive, to the same places below `to`.
+    /// All members in a folder of the archive, to the same relative paths in `to`.
     pub fn tree(from: &str, to: impl Into<PathBuf>) -> Self {
         Self::new(Rule::Tree(format!("{}/", from.trim_end_matches('/'))), to)
     }
 
-    /// The shared libraries that lie directly in a folder of the archive; `*` in it stands for any
-    /// one part of a path.
+    /// The shared libraries directly in a folder of the archive; `*` in it matches one component.
     pub fn libraries(folder: &str, to: impl Into<PathBuf>) -> Self {
         Self::new(Rule::Libraries(folder.split('/').map(str::to_owned).collect()), to)
     }
 
-    /// All members, to the places that they name.
+    /// All members, to their own paths.
     pub fn all() -> Self {
         Self::new(Rule::All, "")
     }
@@ -52,21 +51,21 @@ impl MemberPattern {
         Self { rule, to: to.into(), only: &[], optional: false }
     }
 
-    /// Only those whose names hold one of these texts.
+    /// Only members whose names contain one of these texts.
     #[must_use]
     pub fn only(mut self, texts: &'static [&'static str]) -> Self {
         self.only = texts;
         self
     }
 
-    /// Nothing is wrong when no member is picked by it.
+    /// Matching nothing is not an error.
     #[must_use]
     pub fn optional(mut self) -> Self {
         self.optional = true;
         self
     }
 
-    /// In words, for a message about what is missing.
+    /// The pattern, for a message about a missing member.
     pub(super) fn shown(&self) -> String {
         match &self.rule {
             Rule::File(name) | Rule::Tree(name) => name.clone(),
@@ -75,7 +74,7 @@ impl MemberPattern {
         }
     }
 
-    /// Where a member goes, when it is picked.
+    /// The path of a member in the destination, if it matches.
     pub(super) fn place(&self, name: &str) -> Option<PathBuf> {
         if name.ends_with('/') || !(self.only.is_empty() || self.only.iter().any(|text| name.contains(text)))
         {
@@ -102,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_rule_places_its_members() {
+    fn each_rule_maps_its_members() {
         let place = |pick: MemberPattern, name: &str| {
             let place = pick.place(name)?.display().to_string();
             Some(place.replace(std::path::MAIN_SEPARATOR, "/"))

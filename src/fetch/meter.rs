@@ -1,4 +1,4 @@
-//! Readers that look on: they count for the progress, hash, or count for the unpacking.
+//! Byte counts for the progress, and readers that count or hash what passes through them.
 
 use std::io::{self, BufRead, Read};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use super::body::Body;
 use super::progress::{Progress, ProgressEvent};
 use super::sha256::Sha256;
 
-/// Sums the bytes of several downloads into one progress.
+/// Adds up the bytes of several downloads into one progress.
 pub struct Meter<'p> {
     pub(super) progress: &'p dyn Progress,
     done: AtomicU64,
@@ -16,7 +16,7 @@ pub struct Meter<'p> {
 }
 
 impl<'p> Meter<'p> {
-    /// A meter that stands at zero.
+    /// A meter at zero.
     pub fn new(progress: &'p dyn Progress) -> Self {
         Self { progress, done: AtomicU64::new(0), total: AtomicU64::new(0), files: AtomicUsize::new(0) }
     }
@@ -31,12 +31,12 @@ impl<'p> Meter<'p> {
         self.total.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes that came so far.
+    /// Bytes that have arrived so far.
     pub fn done(&self) -> u64 {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// A part of this meter for one file, which shows by itself too.
+    /// The meter of one file, which is also reported separately.
     pub(super) fn file(&self, name: &str, total: Option<u64>) -> FileMeter<'_, 'p> {
         FileMeter {
             meter: self,
@@ -53,13 +53,13 @@ impl<'p> Meter<'p> {
         self.progress.event(ProgressEvent::Bytes { done, total: (total >= done).then_some(total) });
     }
 
-    /// Takes bytes back that will come once more.
+    /// Subtracts bytes that will be downloaded again.
     fn take_back(&self, bytes: u64) {
         self.done.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 
-/// The bytes of one file, which count in the meter as well.
+/// The bytes of one file, which also count in the meter.
 pub(super) struct FileMeter<'m, 'p> {
     meter: &'m Meter<'p>,
     id: usize,
@@ -79,12 +79,12 @@ impl<'p> FileMeter<'_, 'p> {
         self.meter.expect(bytes);
     }
 
-    /// All that came is dropped and comes once more.
+    /// Everything will be downloaded again.
     pub(super) fn restart(&self) {
         self.meter.take_back(self.done.swap(0, Ordering::Relaxed));
     }
 
-    /// All of it has come.
+    /// The file is complete.
     pub(super) fn finish(&self) {
         self.tell(true);
     }
@@ -102,7 +102,7 @@ impl Drop for FileMeter<'_, '_> {
     }
 }
 
-/// Whatever counts bytes.
+/// Something that counts bytes.
 pub(super) trait Tally: Sync {
     fn add(&self, bytes: u64);
 }
@@ -121,7 +121,7 @@ impl Tally for FileMeter<'_, '_> {
     }
 }
 
-/// Tells the tally each byte.
+/// Counts all bytes that are read.
 pub(super) struct CountingReader<'a, R> {
     pub(super) inner: R,
     pub(super) tally: &'a dyn Tally,
@@ -135,7 +135,7 @@ impl<R: Read> Read for CountingReader<'_, R> {
     }
 }
 
-/// Tells the file's meter the length once, as soon as the server has told it.
+/// Reports the length to the file's meter, as soon as the server has reported it.
 pub(super) struct AnnouncingReader<'a, 'm, 'p> {
     pub(super) body: Body<'a>,
     pub(super) file: &'a FileMeter<'m, 'p>,
@@ -153,7 +153,7 @@ impl Read for AnnouncingReader<'_, '_, '_> {
     }
 }
 
-/// Hashes all that is read.
+/// Hashes all bytes that are read.
 pub(super) struct HashingReader<R> {
     pub(super) inner: R,
     pub(super) sha: Sha256,
@@ -167,7 +167,7 @@ impl<R: Read> Read for HashingReader<R> {
     }
 }
 
-/// Counts what is consumed of a buffered reader.
+/// Counts the bytes consumed from a buffered reader.
 pub(super) struct CountingBufReader<'a, R> {
     pub(super) inner: &'a mut R,
     pub(super) count: u64,

@@ -1,12 +1,14 @@
-//! Credentials of a host from the user's `.netrc`, which pip honours and so do we.
+//! Credentials of a host from the user's `.netrc`, which pip respects too.
 
 use std::path::PathBuf;
 
-/// Login and password for `host` in the file that `NETRC` names, else in `~/.netrc`.
+use yolo_base::env::{HOME, NETRC};
+
+/// Login and password for `host`, from the file that `NETRC` names or from `~/.netrc`.
 pub fn credentials_in_netrc(host: &str) -> Option<(String, String)> {
-    let path = match std::env::var_os("NETRC") {
+    let path = match std::env::var_os(NETRC) {
         Some(path) => PathBuf::from(path),
-        None => PathBuf::from(std::env::var_os("HOME")?).join(".netrc"),
+        None => PathBuf::from(std::env::var_os(HOME)?).join(".netrc"),
     };
     find(&std::fs::read_to_string(path).ok()?, host)
 }

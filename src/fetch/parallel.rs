@@ -1,6 +1,5 @@
-//! One long range read over several connections, delivered in order.
-//! The range is cut into chunks; as many as the window holds are fetched or wait to be read, so
-//! memory is bounded however fast the line is.
+//! Reads one long range over several connections and delivers it in order. The range is split into
+//! chunks, of which at most a window is in memory, so that memory stays bounded.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -12,19 +11,19 @@ use super::error::FetchError;
 use super::progress::{Progress, ProgressEvent};
 use super::remote_file::RemoteFile;
 
-/// Bytes of one request. Large enough that a request's round trip is small beside it.
+/// Bytes per request: large enough that the round trip hardly matters.
 const CHUNK: u64 = 2 << 20;
 
 /// Ranges shorter than this are read over one connection.
 pub(super) const WORTH_IT: u64 = 2 * CHUNK;
 
-/// A range under way.
+/// A range in progress.
 pub(super) struct Parallel<'p> {
     shared: Arc<Shared>,
     progress: &'p dyn Progress,
     current: Vec<u8>,
     used: usize,
-    /// What ended the chunk that is being read.
+    /// The error that ended the current chunk.
     failed: Option<FetchError>,
 }
 
@@ -39,26 +38,26 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// The next chunk that no worker has taken.
+    /// The next chunk that no worker has claimed.
     untaken: u64,
-    /// The next chunk that the reader wants.
+    /// The next chunk that the reader needs.
     wanted: u64,
     ready: BTreeMap<u64, Chunk>,
-    /// The first chunk that failed: those before it still come, so that they can be kept.
+    /// The first chunk that failed. Those before it are still downloaded, so that they can be kept.
     failed_at: Option<u64>,
-    /// What the workers would like to tell; the reader's thread passes it on.
+    /// Retries that the workers report; the reader's thread passes them on.
     retries: Vec<(String, std::time::Duration)>,
     cancelled: bool,
 }
 
-/// What came of a chunk, and what ended it early.
+/// The bytes of a chunk, and the error that ended it early.
 struct Chunk {
     bytes: Vec<u8>,
     failed: Option<FetchError>,
 }
 
 impl<'p> Parallel<'p> {
-    /// Starts to fetch bytes `start..end`.
+    /// Starts to download bytes `start..end`.
     pub(super) fn range(remote: RemoteFile, start: u64, end: u64, progress: &'p dyn Progress) -> Self {
         let workers = remote.policy().connections.max(1);
         let shared = Arc::new(Shared {
@@ -104,7 +103,7 @@ impl<'p> Parallel<'p> {
 
 impl Read for Parallel<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // A chunk that failed at once has no bytes.
+        // A chunk that failed immediately has no bytes.
         while self.used == self.current.len() {
             if !self.next_chunk()? {
                 return Ok(0);
@@ -119,7 +118,7 @@ impl Read for Parallel<'_> {
 
 impl Drop for Parallel<'_> {
     fn drop(&mut self) {
-        // Workers end after the read they are in; nobody waits for them.
+        // Workers exit after their current read; nothing waits for them.
         self.shared.lock().cancelled = true;
         self.shared.changed.notify_all();
     }
@@ -134,7 +133,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes chunks until there are none, or until the reader is gone.
+    /// Claims chunks until there are none left or the reader is dropped.
     fn work(&self) {
         loop {
             let mut state = self.lock();
@@ -166,7 +165,7 @@ impl Shared {
         let (mut filled, mut failed) = (0, None);
         while filled < bytes.len() {
             let state = self.lock();
-            // Nobody reads behind a chunk that failed.
+            // Chunks after a failed one are not read.
             if state.cancelled || state.failed_at.is_some_and(|first| first < chunk) {
                 break;
             }

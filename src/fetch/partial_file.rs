@@ -1,6 +1,8 @@
-//! What has come of a long range is kept on the disk, in order, so that a kill, a cut or a closed
-//! lid costs only what was on its way. A label beside the bytes says of which version of which file
-//! they are; with another label they are dropped and never mixed with new ones.
+//! Partial files: the bytes of a long range are kept on the disk in order, so that an interruption costs
+//! only what was in flight.
+//!
+//! Invariant: a label next to the bytes identifies the version of the file. With another label the bytes
+//! are dropped, so that two versions are never mixed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -11,21 +13,21 @@ use serde::{Deserialize, Serialize};
 use super::error::FetchError;
 use super::remote_file::Identity;
 
-/// Of which bytes a spool is.
+/// What the bytes of a partial file are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PartialLabel {
-    /// Without credentials. It counts only where no hash is known.
+    /// Without credentials. Matters only if no hash is known.
     pub(super) address: String,
     pub(super) length: u64,
-    /// What the server promised to be the same for the same bytes only.
+    /// The strong validator of the server.
     pub(super) validator: Option<String>,
-    /// The hash of the whole file, where it is known: then all sources have the same bytes.
+    /// The hash of the whole file, if known. Then all sources have the same bytes.
     pub(super) sha256: Option<String>,
-    /// The part of the file.
+    /// The range of the file.
     pub(super) start: u64,
     pub(super) end: u64,
-    /// The run of the system that wrote it: after a power cut a file may have its length and not
-    /// its bytes.
+    /// The boot of the system that wrote it: after a power cut, a file may have its length but not its
+    /// bytes.
     boot: String,
 }
 
@@ -41,11 +43,11 @@ impl PartialLabel {
         Self { address, length, validator, sha256, start, end, boot: boot() }
     }
 
-    /// Whether bytes under `self` are the first of those under `now`.
+    /// Whether bytes with the label `self` can be continued under the label `now`.
     fn serves(&self, now: &Self) -> bool {
         let same_part = (self.length, self.start, self.end) == (now.length, now.start, now.end);
         let same_bytes = match (&self.sha256, &now.sha256) {
-            // The hash is compared at the end, whatever happened in between.
+            // The hash is verified at the end in any case.
             (Some(before), Some(now)) => before == now,
             _ => {
                 self.validator.is_some()
@@ -62,7 +64,7 @@ fn boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
-/// A file of bytes that have come.
+/// The bytes of a range that have arrived.
 #[derive(Debug)]
 pub(super) struct PartialFile {
     file: File,
@@ -71,7 +73,7 @@ pub(super) struct PartialFile {
 }
 
 impl PartialFile {
-    /// Opens the spool at `path`, empties it unless its label serves, and labels it.
+    /// Opens the partial file at `path` and labels it. Empties it if its label does not match.
     pub(super) fn open(path: &Path, label: &PartialLabel) -> Result<Self, FetchError> {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).map_err(FetchError::disk("create", parent))?;
@@ -79,7 +81,7 @@ impl PartialFile {
         let label_path = label_path(path);
         let serves = read_label(path).is_some_and(|before| before.serves(label));
         if !serves {
-            // The label goes first: without one, bytes count for nothing.
+            // The label goes first: bytes without a label are never used.
             let _ = fs::remove_file(&label_path);
         }
         let mut file = OpenOptions::new()
@@ -100,7 +102,7 @@ impl PartialFile {
         Ok(Self { file, path: path.to_owned(), kept })
     }
 
-    /// Bytes at `path` that serve under this label; nothing is changed.
+    /// Bytes at `path` that match this label. Nothing is changed.
     pub(super) fn look(path: &Path, label: &PartialLabel) -> u64 {
         let serves = read_label(path).is_some_and(|before| before.serves(label));
         if serves { kept_in(path).min(label.end - label.start) } else { 0 }
@@ -111,14 +113,14 @@ impl PartialFile {
         self.kept
     }
 
-    /// Reads what is kept, then `network`, which begins right behind it, and keeps that too.
+    /// Reads what is kept, then `network`, which continues right after it, and keeps that too.
     pub(super) fn then<R: Read>(self, network: R) -> PartialFileReader<R> {
-        PartialFileReader { spool: self, position: 0, network }
+        PartialFileReader { partial: self, position: 0, network }
     }
 
-    /// Removes a spool that has done its duty.
+    /// Removes a partial file that is no longer needed.
     pub(super) fn remove(path: &Path) {
-        // What is left of it is in nobody's way and is overwritten by the next run.
+        // If this fails, the next run overwrites it.
         let _ = fs::remove_file(label_path(path));
         let _ = fs::remove_file(path);
     }
@@ -135,41 +137,41 @@ fn read_label(path: &Path) -> Option<PartialLabel> {
     serde_json::from_slice(&fs::read(label_path(path)).ok()?).ok()
 }
 
-/// Bytes of a file that an earlier run has begun to fetch. Whether they serve is seen when it goes on.
+/// Bytes of a file that an earlier run began to download. Whether they match is checked when it resumes.
 pub fn kept_in(part: &Path) -> u64 {
     let labelled = label_path(part).is_file();
     fs::metadata(part).map_or(0, |data| if labelled { data.len() } else { 0 })
 }
 
-/// Delivers the bytes of a spool and what follows them.
+/// Delivers the bytes of a partial file, then those of the network.
 pub(super) struct PartialFileReader<R> {
-    spool: PartialFile,
+    partial: PartialFile,
     position: u64,
     network: R,
 }
 
 impl<R: Read> Read for PartialFileReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.spool.kept - self.position.min(self.spool.kept);
+        let left = self.partial.kept - self.position.min(self.partial.kept);
         if left > 0 {
             let want = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
             let count = self
-                .spool
+                .partial
                 .file
                 .read(&mut buffer[..want])
-                .map_err(FetchError::disk("read", &self.spool.path))
+                .map_err(FetchError::disk("read", &self.partial.path))
                 .map_err(io::Error::from)?;
             if count == 0 {
-                return Err(io::Error::other("a file that holds what came was cut by another program"));
+                return Err(io::Error::other("another program truncated a partial file"));
             }
             self.position += count as u64;
             return Ok(count);
         }
         let count = self.network.read(buffer)?;
-        self.spool
+        self.partial
             .file
             .write_all(&buffer[..count])
-            .map_err(FetchError::disk("write", &self.spool.path))
+            .map_err(FetchError::disk("write", &self.partial.path))
             .map_err(io::Error::from)?;
         self.position += count as u64;
         Ok(count)
@@ -186,21 +188,21 @@ mod tests {
     }
 
     #[test]
-    fn what_came_is_read_again_and_the_rest_is_kept_too() {
+    fn kept_bytes_are_read_again_and_the_rest_is_kept_too() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f.part");
         let mut text = String::new();
-        let spool = PartialFile::open(&path, &label(Some("\"a\""), None)).unwrap();
-        spool.then(&b"01234"[..]).read_to_string(&mut text).unwrap();
-        let spool = PartialFile::open(&path, &label(Some("\"a\""), None)).unwrap();
-        assert_eq!(spool.kept(), 5);
+        let partial = PartialFile::open(&path, &label(Some("\"a\""), None)).unwrap();
+        partial.then(&b"01234"[..]).read_to_string(&mut text).unwrap();
+        let partial = PartialFile::open(&path, &label(Some("\"a\""), None)).unwrap();
+        assert_eq!(partial.kept(), 5);
         text.clear();
-        spool.then(&b"56789"[..]).read_to_string(&mut text).unwrap();
+        partial.then(&b"56789"[..]).read_to_string(&mut text).unwrap();
         assert_eq!((text.as_str(), fs::read(&path).unwrap().len()), ("0123456789", 10));
     }
 
     #[test]
-    fn bytes_of_another_version_or_without_a_promise_are_dropped() {
+    fn bytes_of_another_version_or_without_a_validator_are_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f.part");
         let kept = |before: PartialLabel, now: PartialLabel| {

@@ -1,7 +1,7 @@
 //! Text from outside, made safe for a terminal.
 
-/// A name of somebody else's as a message may show it: no line break in it begins a line of its own,
-/// and no control character moves the cursor or turns the text around.
+/// The text with line breaks, control characters and bidirectional overrides escaped, so that it can
+/// neither forge a line nor move the cursor.
 pub(crate) fn printable(name: &str) -> String {
     let moves = |letter: char| {
         letter.is_control()

@@ -1,45 +1,45 @@
-//! What a long step tells about itself while it runs.
-//! The steps send events; how they look (a bar, plain lines, nothing) is the printer's choice.
+//! Progress events of long steps. How they are shown (a bar, plain lines, nothing) is the printer's
+//! choice.
 
 use std::time::Duration;
 
-/// One thing worth telling. Texts carry no credentials.
+/// A progress event. Texts contain no credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProgressEvent<'a> {
     /// A step begins: "asking pip where torch 2.11.0 is".
     Step {
-        /// What is being done, in words, without a full stop.
+        /// What is being done, without a period.
         text: &'a str,
     },
-    /// Bytes of the current download, over all its parts. Sent often.
+    /// Bytes of the current download, over all its files. Sent often.
     Bytes {
-        /// Bytes that came so far.
+        /// Bytes that have arrived.
         done: u64,
-        /// Bytes that will come, when it is known.
+        /// The total, if known.
         total: Option<u64>,
     },
-    /// Bytes of one file among those that come at the same time. Sent often.
+    /// Bytes of one file of the current download. Sent often.
     File {
-        /// Tells the files of a download apart.
+        /// Identifies the file within the download.
         id: usize,
         /// The file's name.
         name: &'a str,
-        /// Bytes that came so far.
+        /// Bytes that have arrived.
         done: u64,
-        /// Bytes that will come, when it is known.
+        /// The total, if known.
         total: Option<u64>,
-        /// Whether this was the last event of this file.
+        /// Whether this is the last event of the file.
         over: bool,
     },
-    /// A transient error: the same request is made again after a pause.
+    /// A transient error: the request is retried after a pause.
     Retry {
         /// What went wrong.
         why: &'a str,
         /// How long the pause is.
         after: Duration,
     },
-    /// Something that the user should know, but that stops nothing.
+    /// Something that the user should know.
     Note {
         /// One sentence.
         text: &'a str,
@@ -48,23 +48,23 @@ pub enum ProgressEvent<'a> {
     Built {
         /// Name of the crate.
         krate: &'a str,
-        /// How many crates are finished so far.
+        /// How many crates are finished.
         count: usize,
     },
     /// The step, download or build, is complete.
     Done {
-        /// What stands now, in words.
+        /// The result.
         text: &'a str,
     },
 }
 
-/// Receives events, from several threads at once.
+/// Receives events, possibly from several threads at once.
 pub trait Progress: Sync {
-    /// Takes one event; it must return soon.
+    /// Handles an event. It must return quickly.
     fn event(&self, event: ProgressEvent<'_>);
 }
 
-/// Hears everything and says nothing.
+/// Ignores all events.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 

@@ -4,12 +4,12 @@ use std::fmt;
 
 use reqwest::Url;
 
-/// An address as it may be shown: without user name, password and query.
+/// An address without user name, password and query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redacted(String);
 
 impl Redacted {
-    /// Strips what may be secret.
+    /// Strips everything that may be secret.
     pub fn new(url: &str) -> Self {
         match Url::parse(url) {
             Ok(mut url) => {
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_of_an_address_are_not_shown() {
+    fn secrets_are_stripped() {
         let shown = Redacted::new("https://me:secret@index.example/simple/torch.whl?token=x#sha256=y");
         assert_eq!(shown.as_str(), "https://index.example/simple/torch.whl");
         assert_eq!(Redacted::new("no url me:secret@host/x").as_str(), "host/x");

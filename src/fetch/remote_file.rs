@@ -1,6 +1,7 @@
-//! One file on a server: requests for parts of it, what an answer proves, and which failures may
-//! pass. Every answer is compared with the first one, and once a strong validator is known each
-//! request carries it (`If-Range`), so that no two versions of a file are ever mixed.
+//! A file on a server: range requests, validators, and which failures are transient.
+//!
+//! Invariant: two versions of a file are never mixed. Every response is compared with the first one, and
+//! every request carries a strong validator (`If-Range`) once it is known.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -19,21 +20,21 @@ use super::progress::Progress;
 use super::redacted::Redacted;
 use super::retry::{AttemptError, Retries};
 
-/// A date is a strong validator only when the file had not changed for this long before the answer
+/// A date is a strong validator only if the file had not changed for this long before the response
 /// (RFC 9110, 8.8.2.2).
 const STRONG_AFTER: Duration = Duration::from_secs(60);
 
-/// A file on a server, with what is known of it so far.
+/// A file on a server, and what is known of it so far.
 #[derive(Debug, Clone)]
 pub(super) struct RemoteFile {
     client: Client,
     url: Url,
     pub(super) shown: Redacted,
-    /// From the first answer; each later one is compared with it.
+    /// From the first response. Each later one is compared with it.
     identity: Arc<Mutex<Option<Identity>>>,
 }
 
-/// What tells one version of a file from another.
+/// What identifies a version of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) length: u64,
@@ -41,7 +42,7 @@ pub(super) struct Identity {
     pub(super) validator: Option<String>,
 }
 
-/// What one request for a range brought.
+/// The response to a range request.
 pub(super) enum Answer {
     Part(Response),
     Whole(Response),
@@ -68,12 +69,12 @@ impl RemoteFile {
         &self.client.policy
     }
 
-    /// What the answers so far say of the file.
+    /// The version of the file, once known.
     pub(super) fn identity(&self) -> Option<Identity> {
         self.identity.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Asks for one byte, to learn the length and the validator. `None`: the server ignores ranges.
+    /// Requests one byte to learn the length and the validator. `None`: the server ignores ranges.
     pub(super) fn probe(&self, progress: &dyn Progress) -> Result<Option<Identity>, FetchError> {
         let mut tries = Retries::new(&self.shown, self.policy());
         loop {
@@ -83,7 +84,7 @@ impl RemoteFile {
                     placed => return placed.map(|_| self.identity()),
                 },
                 Ok(Answer::Whole(_)) => return Ok(None),
-                // A file without bytes has no first one.
+                // An empty file has no first byte.
                 Err(AttemptError::Final(FetchError::Status { status: 400 | 416 | 501, .. })) => {
                     return Ok(None);
                 }
@@ -96,7 +97,7 @@ impl RemoteFile {
         FetchError::NoRanges { url: self.shown.to_string() }
     }
 
-    /// One request. `range` is the header's value, empty for the whole file.
+    /// Sends one request. `range` is the header's value, or empty for the whole file.
     pub(super) fn request(&self, range: &str) -> Result<Answer, AttemptError> {
         // A compressed transfer would shift every offset.
         let mut request = self.client.http.get(self.url.clone()).header(ACCEPT_ENCODING, "identity");
@@ -109,18 +110,18 @@ impl RemoteFile {
         }
         let response = request.send().map_err(|error| self.classify(&error))?;
         let status = response.status();
-        // Some servers say that an archive is compressed because it is one; its bytes are right.
+        // Some servers report the compression of the archive itself as a transfer encoding.
         let is_compressed = [".gz", ".tgz"].iter().any(|end| self.url.path().ends_with(end));
         if let Some(how) = header(response.headers(), CONTENT_ENCODING).filter(|how| *how != "identity")
             && !is_compressed
         {
-            let why = format!("the server sent it compressed ({how}), which it was asked not to do");
+            let why = format!("the server compressed it ({how}) although it was asked not to");
             return Err(AttemptError::Final(FetchError::Refused { url: self.shown.to_string(), why }));
         }
         match status {
             StatusCode::PARTIAL_CONTENT => Ok(Answer::Part(response)),
             StatusCode::OK => {
-                // With If-Range, all of the file means that it is another one now.
+                // With If-Range, the whole file as the response means that it changed.
                 if let (Some(length), Some(_)) = (response.content_length(), &known) {
                     let now = Identity { length, validator: validator(response.headers()) };
                     self.same_file(now).map_err(AttemptError::Final)?;
@@ -133,7 +134,7 @@ impl RemoteFile {
             | StatusCode::BAD_GATEWAY
             | StatusCode::SERVICE_UNAVAILABLE
             | StatusCode::GATEWAY_TIMEOUT => Err(AttemptError::Transient {
-                why: format!("the server answered {status}"),
+                why: format!("the server returned status {status}"),
                 after: retry_after(response.headers(), SystemTime::now()),
             }),
             _ => Err(AttemptError::Final(FetchError::Status {
@@ -146,11 +147,11 @@ impl RemoteFile {
 
     fn classify(&self, error: &reqwest::Error) -> AttemptError {
         let mut why = chain(error);
-        // A redirect may have led to another host, which is the one that fails.
+        // After a redirect, the failing host is another one.
         if let Some(asked) =
             error.url().filter(|asked| asked.host() != self.url.host() && !error.is_redirect())
         {
-            why = format!("{why}, at {} to which it was redirected", Redacted::new(asked.as_str()));
+            why = format!("{why}, at {}, to which it was redirected", Redacted::new(asked.as_str()));
         }
         let refused =
             |why: String| AttemptError::Final(FetchError::Refused { url: self.shown.to_string(), why });
@@ -158,13 +159,15 @@ impl RemoteFile {
             refused(format!("too many redirects: {why}"))
         } else if why.contains("CaUsedAsEndEntity") {
             refused(
-                "its certificate is that of an authority and not of a server; its owner must make one for the server"
+                "its certificate belongs to a certificate authority and not to a server; its owner must issue one for the server"
                     .to_owned(),
             )
         } else if why.contains("certificate") {
-            refused(format!("{why}; if a proxy signs its own certificates, name them in SSL_CERT_FILE"))
+            refused(format!(
+                "{why}; if a proxy issues its own certificates, set SSL_CERT_FILE to its authority"
+            ))
         } else if why.contains("Name or service not known") || why.contains("No address associated") {
-            // The name service has answered: there is no such host. Its being away is another error.
+            // DNS answered that there is no such host. An unreachable DNS server is another error.
             refused(format!("{why}; check the address, and HTTPS_PROXY if this network needs a proxy"))
         } else if error.is_builder() || error.is_request() && PERMANENT.iter().any(|part| why.contains(part))
         {
@@ -176,16 +179,16 @@ impl RemoteFile {
         }
     }
 
-    /// Start and total length out of `Content-Range`, compared with earlier answers.
+    /// Start and total length from `Content-Range`, compared with earlier responses.
     pub(super) fn placed(&self, response: &Response) -> Result<(u64, u64), FetchError> {
         let text = header(response.headers(), CONTENT_RANGE);
-        // A part that does not say of how many bytes it is serves nobody.
+        // A range without a total length is useless.
         let parsed = text.and_then(parse_content_range).ok_or_else(|| self.no_ranges())?;
         self.same_file(Identity { length: parsed.1, validator: validator(response.headers()) })?;
         Ok(parsed)
     }
 
-    /// Remembers the first identity and refuses another one.
+    /// Remembers the first identity and rejects another one.
     pub(super) fn same_file(&self, now: Identity) -> Result<(), FetchError> {
         let mut known = self.identity.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(before) = known.as_ref() else {
@@ -207,9 +210,9 @@ fn header(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// The strongest validator of an answer, as `If-Range` takes it.
+/// The strongest validator of a response, in the form that `If-Range` needs.
 pub(super) fn validator(headers: &HeaderMap) -> Option<String> {
-    // A weak one (W/"…") promises nothing about bytes.
+    // A weak one (W/"…") does not guarantee the same bytes.
     if let Some(tag) = header(headers, ETAG) {
         return (!tag.starts_with("W/")).then(|| tag.to_owned());
     }
@@ -227,7 +230,7 @@ fn parse_content_range(text: &str) -> Option<(u64, u64)> {
     Some((start.trim().parse().ok()?, total.trim().parse().ok()?))
 }
 
-/// Seconds, or a date.
+/// The wait that the server asks for, in seconds or as a date.
 fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = header(headers, RETRY_AFTER)?.trim();
     match text.parse() {
@@ -241,22 +244,24 @@ fn status_hint(status: StatusCode) -> &'static str {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
             "; check the credentials of your index, mirror or proxy"
         }
-        StatusCode::PROXY_AUTHENTICATION_REQUIRED => "; put the proxy's user and password into HTTPS_PROXY",
-        StatusCode::NOT_FOUND | StatusCode::GONE => "; the file is not there",
+        StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
+            "; add the proxy's user name and password to HTTPS_PROXY"
+        }
+        StatusCode::NOT_FOUND | StatusCode::GONE => "; the file does not exist",
         _ => "",
     }
 }
 
-/// The proxy through which addresses of a scheme are asked, and the variable that names it.
+/// The proxy for a scheme and the variable that sets it.
 fn proxy_of(scheme: &str) -> Option<String> {
     let own = if scheme == "https" { ["HTTPS_PROXY", "https_proxy"] } else { ["HTTP_PROXY", "http_proxy"] };
     own.into_iter().chain(["ALL_PROXY", "all_proxy"]).find_map(|name| {
         let proxy = std::env::var(name).ok().filter(|proxy| !proxy.is_empty())?;
-        Some(format!("{name} sends it through the proxy {}", Redacted::new(&proxy)))
+        Some(format!("{name} sets the proxy {}", Redacted::new(&proxy)))
     })
 }
 
-/// Words of failures that stay, however often one asks.
+/// Parts of error messages that are permanent.
 const PERMANENT: [&str; 4] =
     ["invalid", "unsupported scheme", "message head is too large", "InvalidContentType"];
 
@@ -276,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_proves_the_same_bytes_is_a_validator() {
+    fn only_strong_validators_are_used() {
         let old = (LAST_MODIFIED, "Sat, 21 Nov 2026 10:00:00 GMT");
         let date = (DATE, "Sat, 21 Nov 2026 10:02:00 GMT");
         assert_eq!(validator(&headers(&[(ETAG, "\"a\"")])), Some("\"a\"".into()));

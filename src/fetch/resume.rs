@@ -1,6 +1,5 @@
-//! What is whole already of an installation that is under way: members that were unpacked and
-//! checked are written into a list, and long ranges are kept as they come. The next run takes up
-//! both, after looking at the bytes once more.
+//! The resume state of an installation: a list of members that are unpacked and verified, and partial
+//! files of long ranges. The next run resumes from both, after verifying the bytes again.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -17,18 +16,18 @@ use super::partial_file::{PartialFile, PartialLabel};
 use super::remote_file::Identity;
 use super::sha256::Sha256;
 
-/// The list of members that are whole.
+/// The list of complete members.
 const LIST: &str = "members.jsonl";
 
-/// Shorter ranges are fetched again: a file for each would cost more than it saves.
+/// Shorter ranges are downloaded again: a file for each would cost more than it saves.
 const WORTH_KEEPING: u64 = 1 << 20;
 
-/// The folder of parts of one installation.
+/// The resume state of one installation, in a directory.
 #[derive(Debug)]
 pub struct ResumeState {
     folder: PathBuf,
     whole: HashMap<(String, String), Listed>,
-    /// One thread at a time adds to the list.
+    /// Held while a thread appends to the list.
     list: Mutex<()>,
 }
 
@@ -42,16 +41,16 @@ struct Listed {
 }
 
 impl ResumeState {
-    /// Takes up what lies in `folder`.
+    /// Reads the state in `folder`.
     pub fn open(folder: &Path) -> Self {
         let text = fs::read_to_string(folder.join(LIST)).unwrap_or_default();
-        // The last line of a killed run may be cut; its member is fetched again.
+        // The last line of a killed run may be truncated; its member is downloaded again.
         let lines = text.lines().filter_map(|line| serde_json::from_str::<Listed>(line).ok());
         let whole = lines.map(|line| ((line.archive.clone(), line.name.clone()), line)).collect();
         Self { folder: folder.to_owned(), whole, list: Mutex::default() }
     }
 
-    /// The member, when an earlier run unpacked it below `into` and its bytes are still the same.
+    /// The member, if an earlier run unpacked it into `into` and its bytes have not changed.
     pub(super) fn take_up(
         &self,
         archive: &str,
@@ -78,7 +77,7 @@ impl ResumeState {
         })
     }
 
-    /// Whether an earlier run unpacked the member below `into`, as far as its length tells.
+    /// Whether an earlier run unpacked the member into `into`, judging by its length.
     pub(super) fn lists(&self, archive: &str, name: &str, path: &Path, into: &Path) -> bool {
         self.whole.get(&(archive.to_owned(), name.to_owned())).is_some_and(|listed| {
             let length = fs::metadata(into.join(path)).ok().map(|data| data.len());
@@ -86,7 +85,7 @@ impl ResumeState {
         })
     }
 
-    /// Lists members that are whole now.
+    /// Appends members that are complete now.
     pub(super) fn list(&self, archive: &str, members: &[UnpackedMember]) -> Result<(), FetchError> {
         let path = self.folder.join(LIST);
         let mut text = String::new();
@@ -103,7 +102,7 @@ impl ResumeState {
             text.push('\n');
         }
         let _one = self.list.lock().unwrap_or_else(PoisonError::into_inner);
-        // It is not kept open: on Windows a folder with an open file in it cannot be removed.
+        // Not kept open: on Windows, a directory with an open file cannot be removed.
         let mut file = OpenOptions::new()
             .create(true)
             .append(true)
@@ -112,8 +111,8 @@ impl ResumeState {
         file.write_all(text.as_bytes()).map_err(FetchError::disk("write", path))
     }
 
-    /// A spool for a range that is long enough, and where it lies.
-    pub(super) fn spool(
+    /// A partial file for a range that is long enough, and its path.
+    pub(super) fn partial_file(
         &self,
         address: &str,
         identity: &Identity,
@@ -123,13 +122,13 @@ impl ResumeState {
         if part.1 - part.0 < WORTH_KEEPING {
             return Ok(None);
         }
-        let path = self.spool_path(address, part.0);
-        let spool = PartialFile::open(&path, &PartialLabel::new(address, identity, sha256, part))?;
-        Ok(Some((spool, path)))
+        let path = self.partial_path(address, part.0);
+        let partial = PartialFile::open(&path, &PartialLabel::new(address, identity, sha256, part))?;
+        Ok(Some((partial, path)))
     }
 
-    /// Bytes of a range that an earlier run has kept.
-    pub(super) fn spooled(
+    /// Bytes of a range that an earlier run kept.
+    pub(super) fn kept_bytes(
         &self,
         address: &str,
         identity: &Identity,
@@ -137,13 +136,13 @@ impl ResumeState {
         part: (u64, u64),
     ) -> u64 {
         PartialFile::look(
-            &self.spool_path(address, part.0),
+            &self.partial_path(address, part.0),
             &PartialLabel::new(address, identity, sha256, part),
         )
     }
 
-    /// The place depends on the name and the part alone; the label tells versions apart.
-    fn spool_path(&self, address: &str, start: u64) -> PathBuf {
+    /// The path depends only on the name and the range. The label distinguishes versions.
+    fn partial_path(&self, address: &str, start: u64) -> PathBuf {
         let name = address.rsplit('/').next().unwrap_or_default();
         let name: String =
             name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();

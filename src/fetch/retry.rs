@@ -8,7 +8,7 @@ use super::error::FetchError;
 use super::progress::{Progress, ProgressEvent};
 use super::redacted::Redacted;
 
-/// Why one attempt failed, and whether the next may succeed.
+/// Why an attempt failed, and whether the next one may succeed.
 pub(super) enum AttemptError {
     Final(FetchError),
     Transient { why: String, after: Option<Duration> },
@@ -20,7 +20,7 @@ impl AttemptError {
     }
 }
 
-/// Counts the attempts without progress and pauses between them.
+/// Counts attempts without progress and pauses between them.
 pub(super) struct Retries {
     shown: Redacted,
     policy: Policy,
@@ -51,7 +51,7 @@ impl Retries {
             return Err(FetchError::Transport { url: self.shown.to_string(), why, attempts: self.count });
         }
         if let Some(wait) = after.filter(|wait| *wait > self.policy.longest_wait) {
-            let why = format!("{why} and asks to come back in {} s; try again then", wait.as_secs());
+            let why = format!("{why} and asks to retry after {} s; try again then", wait.as_secs());
             return Err(FetchError::Refused { url: self.shown.to_string(), why });
         }
         let doubled = self.policy.first_pause.saturating_mul(1 << (self.count - 1).min(16));

@@ -1,10 +1,10 @@
-//! SHA-256 of what comes in pieces. It is the implementation that TLS brings along, ring's: on
-//! processors without SHA instructions it takes half the time of one in portable Rust, and hashing is
-//! what a fast download waits for. The tests compare with another implementation.
+//! Incremental SHA-256. This is the implementation of ring, which TLS needs anyway: on CPUs without SHA
+//! instructions it takes half the time of portable Rust, and hashing limits fast downloads. The tests
+//! compare it with another implementation.
 
 use ring::digest::{Context, SHA256};
 
-/// The SHA-256 of the bytes that came so far.
+/// The SHA-256 of the bytes so far.
 pub(crate) struct Sha256(Context);
 
 impl Sha256 {

@@ -1,5 +1,5 @@
-//! An archive read once, from its beginning, and unpacked as it comes: the way for a server that
-//! does not know ranges. The archive itself is never stored.
+//! Streams an archive once from its beginning and unpacks it on the fly, for servers that do not support
+//! ranges. The archive itself is never stored.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -17,8 +17,8 @@ use super::sha256::Sha256;
 use super::unpack::{self, Sums, UnpackError};
 
 impl Archive {
-    /// Reads the archive once from its beginning and unpacks the picks as they come.
-    /// Also gives the SHA-256 of the whole archive.
+    /// Streams the archive and unpacks the members that match. Also returns the SHA-256 of the whole
+    /// archive.
     ///
     /// # Errors
     /// As [`Self::fetch_members`].
@@ -69,7 +69,7 @@ impl Archive {
             }
             if header.sums.is_none() && header.method == Method::Stored && !header.name.ends_with('/') {
                 return Err(self.unusable(format!(
-                    "{} can be read by ranges only, since its length is not told before it",
+                    "{} can only be read by ranges, since its length is not stored before it",
                     header.name
                 )));
             }
@@ -108,7 +108,7 @@ fn stream_member(
 ) -> Result<(Sums, (u32, u64, u64)), UnpackError> {
     let (compressed, size) =
         header.sums.map_or((u64::MAX, None), |(_, compressed, size)| (compressed, Some(size)));
-    // A folder that hides its length has none.
+    // A folder without a length is empty.
     let compressed =
         if header.name.ends_with('/') && header.method == Method::Stored { 0 } else { compressed };
     let mut data = (&mut *reader).take(compressed);
@@ -117,7 +117,7 @@ fn stream_member(
         None => unpack::skip(&mut data, header.method, size)?,
     };
     if header.sums.is_some() && data.limit() > 0 {
-        let why = format!("it ends {} bytes too early", data.limit());
+        let why = format!("it ends {} bytes early", data.limit());
         return Err(UnpackError::Data(io::Error::other(why)));
     }
     let announced = match header.sums {

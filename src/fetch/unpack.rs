@@ -1,5 +1,6 @@
-//! One member: from its stored form to a file, with its SHA-256 and CRC-32 taken on the way.
-//! More bytes than announced stop the unpacking, so that no archive can fill the disk.
+//! Unpacks one member into a file and computes its SHA-256 and CRC-32.
+//!
+//! Invariant: unpacking stops after the announced size, so that no archive can fill the disk.
 
 use std::fs::File;
 use std::io::{self, BufRead, Read, Write};
@@ -12,20 +13,20 @@ use super::central_directory::Method;
 use super::error::FetchError;
 use super::sha256::Sha256;
 
-/// Bytes that are inflated, hashed and written at a time; they stay in the cache of a core.
+/// Bytes that are inflated, hashed and written at a time. They fit into a core's cache.
 const STEP: usize = 128 << 10;
 
-/// A member whose size nobody announces may grow to this.
+/// The size limit of a member without an announced size.
 const UNANNOUNCED: u64 = 4 << 30;
 
-/// What came out.
+/// The size and checksums of an unpacked member.
 pub(super) struct Sums {
     pub(super) size: u64,
     pub(super) crc: u32,
     pub(super) sha256: [u8; 32],
 }
 
-/// Writes a member to a new file. `data` ends with the member, or the deflate stream does.
+/// Writes a member to a new file. Either `data` or the deflate stream ends with the member.
 pub(super) fn to_file(
     data: &mut impl BufRead,
     method: Method,
@@ -37,13 +38,12 @@ pub(super) fn to_file(
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent).map_err(disk("create the folder of"))?;
     }
-    // What an interrupted run left of this very member gives way; two members of one name have been
-    // refused before.
+    // Overwrites what an interrupted run left of this member. Two members of one name were rejected before.
     let mut file = File::create(path).map_err(disk("create"))?;
     copy(data, method, announced, |bytes| file.write_all(bytes).map_err(disk("write")))
 }
 
-/// Reads a member to its end and keeps nothing: the only way past one of unknown length.
+/// Reads a member to its end and drops it, which is the only way past one of unknown length.
 pub(super) fn skip(
     data: &mut impl BufRead,
     method: Method,

@@ -1,5 +1,5 @@
-//! The `RECORD` of a wheel: a SHA-256 and a length for every member.
-//! One pinned hash of this file pins the whole wheel.
+//! The `RECORD` file of a wheel, which lists the SHA-256 and length of every member. Pinning the hash of
+//! this file pins the whole wheel.
 
 use std::collections::HashMap;
 
@@ -16,14 +16,14 @@ pub struct WheelRecord {
 pub struct Mismatch {
     /// The member.
     pub member: String,
-    /// What the record says, in its own notation.
+    /// What RECORD says, in its notation.
     pub expected: String,
-    /// What came.
+    /// What was downloaded.
     pub actual: String,
 }
 
 impl WheelRecord {
-    /// Reads `name,sha256=…,length` lines; lines without a hash (the record itself) are left out.
+    /// Reads `name,sha256=…,length` lines; lines without a hash (RECORD itself) are skipped.
     pub fn parse(text: &str) -> Self {
         let mut lines = HashMap::new();
         for line in text.lines() {
@@ -31,7 +31,7 @@ impl WheelRecord {
             let (Some(length), Some(hash), Some(name)) = (fields.next(), fields.next(), fields.next()) else {
                 continue;
             };
-            // A name with a comma or a quote is quoted as CSV asks.
+            // A name with a comma or a quote is quoted as in CSV.
             let name = match name.strip_prefix('"').and_then(|name| name.strip_suffix('"')) {
                 Some(quoted) => quoted.replace("\"\"", "\""),
                 None => name.to_owned(),
@@ -46,7 +46,7 @@ impl WheelRecord {
     /// Compares one unpacked member.
     ///
     /// # Errors
-    /// When the member is not in the record, or has another length or hash.
+    /// When the member is not in RECORD, or has another length or hash.
     pub fn check(&self, unpacked: &UnpackedMember) -> Result<(), Mismatch> {
         let actual = base64_url(&unpacked.sha256);
         match self.lines.get(&unpacked.name) {

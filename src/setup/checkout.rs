@@ -1,6 +1,6 @@
-//! The checkout that this program was built from, and the link `.libtorch` that setup keeps in it.
-//! `.cargo/config.toml` names that link as LIBTORCH, so that cargo, tests and editors build against
-//! what setup installed.
+//! The checkout that this program was built from, and the link `.libtorch` that setup maintains in it.
+//! `.cargo/config.toml` sets LIBTORCH to that link, so that cargo, tests and editors build against the
+//! libtorch that setup installed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,22 +9,22 @@ use crate::dirs::YoloDirs;
 use crate::setup::error::SetupError;
 use crate::setup::libtorch::installation::{LIBTORCH_VERSION, Libtorch};
 
-/// Where the source was when this program was built; it may be gone.
+/// The checkout's path when this program was built. It may no longer exist.
 pub(super) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Whether the trainer's source is still there.
-pub(super) fn stands() -> bool {
+/// Whether the trainer's source still exists.
+pub(super) fn exists() -> bool {
     root().join("trainer/Cargo.toml").is_file()
 }
 
-/// The link, as cargo spells it in LIBTORCH.
+/// The link, spelled as in cargo's LIBTORCH.
 pub(super) fn link() -> PathBuf {
     root().join(".libtorch")
 }
 
-/// Whether the link leads to what the trainer is to be built against.
+/// Whether the link points to what the trainer is built against.
 pub(super) fn is_linked(dirs: &YoloDirs, libtorch: &Libtorch) -> bool {
     let target = if libtorch.has_cuda { build_folder(dirs) } else { libtorch.root.clone() };
     fs::read_link(link()).is_ok_and(|now| now == target)
@@ -34,7 +34,7 @@ fn build_folder(dirs: &YoloDirs) -> PathBuf {
     dirs.cache().join("libtorch-to-build-against")
 }
 
-/// Points the link at what the trainer is to be built against. True when that changed.
+/// Points the link to what the trainer is built against. Returns whether that changed.
 pub(super) fn point_link(dirs: &YoloDirs, libtorch: &Libtorch) -> Result<bool, SetupError> {
     let target = if libtorch.has_cuda { without_cuda(dirs, libtorch)? } else { libtorch.root.clone() };
     let link = link();
@@ -42,11 +42,10 @@ pub(super) fn point_link(dirs: &YoloDirs, libtorch: &Libtorch) -> Result<bool, S
         return Ok(false);
     }
     if link.is_dir() && !link.is_symlink() {
-        let taken =
-            std::io::Error::other("a real folder is there; move it away, setup keeps a link at this place");
+        let taken = std::io::Error::other("it is a folder, where setup needs a link; move it away");
         return Err(SetupError::File { action: "replace", path: link, source: taken });
     }
-    // A new link renamed over the old one: no moment without a link.
+    // The new link is renamed over the old one, so that there is always a link.
     let new = root().join(format!(".libtorch.{}", std::process::id()));
     let _ = fs::remove_file(&new);
     symlink(&target, &new).map_err(SetupError::file("create", &new))?;
@@ -59,15 +58,15 @@ fn symlink(from: &Path, to: &Path) -> std::io::Result<()> {
     std::os::unix::fs::symlink(from, to)
 }
 
-/// Windows has two kinds of links.
+/// Windows has different links for files and directories.
 #[cfg(windows)]
 fn symlink(from: &Path, to: &Path) -> std::io::Result<()> {
     use std::os::windows::fs::{symlink_dir, symlink_file};
     if from.is_dir() { symlink_dir(from, to) } else { symlink_file(from, to) }
 }
 
-/// A folder of links to the CPU part of a CUDA libtorch. torch-sys links libtorch_cuda into every
-/// program when it finds it, and the trainer opens it at run time instead.
+/// A directory of links to the CPU part of a CUDA libtorch. torch-sys would link libtorch_cuda into the
+/// trainer if it found it; the trainer opens it at run time instead.
 fn without_cuda(dirs: &YoloDirs, libtorch: &Libtorch) -> Result<PathBuf, SetupError> {
     let folder = build_folder(dirs);
     let lib = folder.join("lib");
@@ -92,21 +91,21 @@ fn without_cuda(dirs: &YoloDirs, libtorch: &Libtorch) -> Result<PathBuf, SetupEr
     Ok(folder)
 }
 
-/// `nvidia/*/lib` beside Python's `torch` folder, where CUDA's own libraries lie.
+/// `nvidia/*/lib` next to Python's `torch` package, which contains CUDA's libraries.
 fn nvidia_folders(root: &Path) -> Vec<PathBuf> {
     let Some(nvidia) = root.parent().map(|packages| packages.join("nvidia")) else { return Vec::new() };
     let Ok(entries) = fs::read_dir(nvidia) else { return Vec::new() };
     entries.flatten().map(|entry| entry.path().join("lib")).filter(|lib| lib.is_dir()).collect()
 }
 
-// Windows lets administrators alone make links.
+// On Windows, only administrators may create links.
 #[cfg(test)]
 #[cfg(unix)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_folder_to_build_against_has_no_cuda_library() {
+    fn the_directory_to_build_against_has_no_cuda_library() {
         let home = tempfile::tempdir().unwrap();
         let root = home.path().join("site-packages/torch");
         let nvidia = home.path().join("site-packages/nvidia/cu13/lib");

@@ -1,43 +1,43 @@
-//! What can go wrong while a machine is set up, each with what to do next.
+//! The errors of setup, each with what to do next.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::fetch::{FetchError, disk_hint};
 
-/// A source that could not serve, and why.
+/// A source that failed, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// The source in words: "the package index that pip knows".
+    /// The name of the source, as messages show it.
     pub source: String,
-    /// Its reason.
+    /// The reason.
     pub why: String,
 }
 
 /// A failure of the setup.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// The disk, or a download whose failure no other source can mend.
+    /// The disk failed, or a download did and no other source can help.
     #[error(transparent)]
     Fetch(#[from] FetchError),
-    /// No source could serve libtorch.
+    /// No source has libtorch.
     #[error(
-        "libtorch {} ({variant}) cannot be fetched:{}",
+        "libtorch {} ({variant}) cannot be downloaded:{}",
         super::libtorch::installation::LIBTORCH_VERSION,
         lines(refusals)
     )]
     NoSource {
         /// The variant.
         variant: &'static str,
-        /// What each source said.
+        /// Why each source failed.
         refusals: Vec<Refusal>,
     },
-    /// The libraries are right, and this machine cannot load them.
+    /// The libraries are intact, but this machine cannot load them.
     #[error("the libtorch in {} does not work on this machine: {why}", folder.display())]
     DoesNotLoad {
-        /// The folder of the libraries.
+        /// The directory of the libraries.
         folder: PathBuf,
-        /// What the loader or libtorch said.
+        /// The error of the loader or of libtorch.
         why: String,
     },
     /// A yaml or an option of a data set.
@@ -46,84 +46,83 @@ pub enum SetupError {
     /// The images or labels of a data set.
     #[error(transparent)]
     Data(#[from] yolo_data::error::DataError),
-    /// A word of `--weights` that cannot be used.
-    #[error("--weights {word}: it {why}")]
+    /// A value of `--weights` that cannot be used.
+    #[error("--weights {word}: {why}")]
     Weights {
-        /// The word, without credentials.
+        /// The value, without credentials.
         word: String,
         /// What is wrong with it.
         why: String,
     },
-    /// A data set that is in place and that a training would refuse.
-    #[error("the data set {name} is in place, and cannot be trained on: {why}")]
+    /// A data set that is installed, but that training would reject.
+    #[error("the data set {name} is installed, but cannot be used for training: {why}")]
     Untrainable {
         /// Its name.
         name: String,
         /// What is wrong.
         why: String,
     },
-    /// A `download:` that is a program.
-    #[error(
-        "the data set {yaml}: its download is a {kind}, which is not run, since data sets are never code; it {would}"
-    )]
+    /// A `download:` that is code.
+    #[error("the data set {yaml}: its `download` is a {kind}, which yolo never runs; it {would}")]
     DownloadIsCode {
         /// The yaml.
         yaml: String,
         /// What it is.
         kind: &'static str,
-        /// What it would have done.
+        /// What the code would do.
         would: String,
     },
     /// Neither images nor a `download:`.
-    #[error("the data set {yaml} has no images here, and no download to fetch them from")]
+    #[error("the data set {yaml} has no images on this machine and no `download` to get them from")]
     NothingToFetch {
         /// The yaml.
         yaml: String,
     },
-    /// Archives came, and hold something else.
-    #[error("the archives of {name} hold no {wanted}: they hold {holds}; nothing was installed")]
+    /// The downloaded archives contain something else.
+    #[error("the archives of {name} do not contain {wanted}, but {holds}; nothing was installed")]
     NotInArchive {
         /// The data set.
         name: String,
-        /// The entries of the yaml.
+        /// The folders that the yaml names.
         wanted: String,
-        /// Folders that were found.
+        /// The folders that the archives contain.
         holds: String,
     },
-    /// A mirror's file has the name of a known archive, and holds something else.
-    #[error("{sources}: not the archive of {name}: no {wanted} in it, but {holds}; nothing was installed")]
+    /// A mirror's file has the name of a known archive, but contains something else.
+    #[error(
+        "{sources}: not the archive of {name}: it does not contain {wanted}, but {holds}; nothing was installed"
+    )]
     WrongArchive {
         /// The data set.
         name: String,
         /// Where the archives came from.
         sources: String,
-        /// What should be in them.
+        /// The folders that should be in them.
         wanted: String,
-        /// Folders that were found.
+        /// The folders that the archives contain.
         holds: String,
     },
-    /// Two data sets for one folder.
-    #[error("{} is for one data set only: {there} is not what {wanted} would bring; nothing was changed", folder.display())]
+    /// Two data sets would share a folder.
+    #[error("{} can hold only one data set: it holds the one from {there}, not the one from {wanted}; nothing was changed", folder.display())]
     AnotherSet {
         /// The folder.
         folder: PathBuf,
-        /// Where the first came from.
+        /// Where the first one comes from.
         there: String,
-        /// Where the other would come from.
+        /// Where the other one comes from.
         wanted: String,
     },
-    /// Somebody else's files are in the way.
+    /// Files that setup did not install are in the way.
     #[error(
-        "{} {} that setup did not put there, and it does not replace {}",
+        "{} {} that setup did not install and will not replace",
         folder.display(),
-        if folder.is_dir() { "holds files" } else { "is a file" },
-        if folder.is_dir() { "them" } else { "it" },
+        if folder.is_dir() { "contains files" } else { "is a file" },
     )]
     Occupied {
         /// The folder.
         folder: PathBuf,
     },
-    /// `YOLO_MIRROR` names nothing that can serve.
+    /// `YOLO_MIRROR` is not a usable mirror.
     #[error("YOLO_MIRROR is {mirror}: {why}")]
     Mirror {
         /// Its value, without credentials.
@@ -131,58 +130,53 @@ pub enum SetupError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// Another file has the name that weights would get.
-    #[error("{} {by}, and setup does not replace it", path.display())]
+    /// Another file has the name of the weights.
+    #[error("{} {by}; setup does not replace it", path.display())]
     Taken {
         /// The file.
         path: PathBuf,
         /// What it is.
         by: String,
     },
-    /// `--remove` names nothing that is installed.
+    /// `--remove` names something that is not installed.
     #[error("{what} is not installed; {installed}")]
     NothingToRemove {
-        /// The word.
+        /// The argument.
         what: String,
-        /// What could be named.
+        /// What is installed.
         installed: String,
     },
-    /// This program's libtorch exists for one platform only.
-    #[error(
-        "there is no libtorch for {0} that yolo can install; it runs on x86-64 Linux with glibc, \
-         also inside WSL2"
-    )]
+    /// There is no libtorch for this platform.
+    #[error("there is no libtorch for {0}; training needs x86-64 Linux with glibc, which may run in WSL2")]
     Platform(String),
-    /// `LIBTORCH` names something that is no libtorch.
-    #[error(
-        "LIBTORCH is {}, where {why}", path.display()
-    )]
+    /// `LIBTORCH` is not a usable libtorch.
+    #[error("LIBTORCH is {}, where {why}", path.display())]
     Named {
         /// The value of `LIBTORCH`.
         path: PathBuf,
         /// What is wrong there.
         why: String,
     },
-    /// `LIBTORCH` has no headers, and the trainer must be built.
+    /// `LIBTORCH` has no headers, but the trainer must be built.
     #[error(
-        "LIBTORCH is {}, which has no include/torch/extension.h, and the trainer must be built against it",
+        "LIBTORCH is {}, which has no include/torch/extension.h, but the trainer must be built against it",
         path.display()
     )]
     NoHeaders {
         /// The folder.
         path: PathBuf,
     },
-    /// `YOLO_TRAINER` names no program.
+    /// `YOLO_TRAINER` is not a program.
     #[error("YOLO_TRAINER is {}, {why}", path.display())]
     TrainerNamed {
         /// The value.
         path: PathBuf,
-        /// "which is not there", "which cannot be run".
+        /// "which does not exist", "which is not executable".
         why: &'static str,
     },
     /// Neither a release archive nor a checkout.
     #[error(
-        "no yolo-trainer: it is not beside {}, and the source that yolo was built from ({}) is gone",
+        "there is no yolo-trainer: it is not next to {}, and the source that yolo was built from ({}) is gone",
         exe.display(), checkout.display()
     )]
     NoTrainer {
@@ -191,8 +185,8 @@ pub enum SetupError {
         /// Where the source was.
         checkout: PathBuf,
     },
-    /// A tool that building needs.
-    #[error("the trainer must be built, and {tool} is not there")]
+    /// A tool that the build needs.
+    #[error("the trainer must be built, but {tool} is not installed")]
     Tool {
         /// "cargo", "a C++ compiler".
         tool: &'static str,
@@ -202,99 +196,101 @@ pub enum SetupError {
     /// Cargo failed.
     #[error("the trainer could not be built ({status}):\n{lines}")]
     Build {
-        /// How cargo ended.
+        /// How cargo exited.
         status: String,
         /// The last lines of errors.
         lines: String,
         /// What to do.
         remedy: String,
     },
-    /// A file of the setup itself.
+    /// A file that setup itself uses.
     #[error("cannot {action} {}: {source}{}", path.display(), disk_hint(path, source))]
     File {
-        /// The verb.
+        /// The verb of the message.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
 }
 
 impl SetupError {
-    /// What the user can do next, where the message itself does not say it.
+    /// What the user can do next, unless the message says it.
     pub fn hint(&self) -> Option<&str> {
         match self {
-            // Messages of downloads and of the disk name their own remedy.
+            // Download and disk errors name their own remedy.
             Self::Fetch(error) => error.hint(),
             Self::File { .. } => None,
             Self::Plan(error) => error.hint(),
             Self::Data(error) => error.hint(),
             Self::Weights { .. } => Some(
-                "name a file, an address, or published weights: yolov5n, s, m, l, x and their 6-variants",
+                "give a file, a URL, or published weights: yolov5n, yolov5s, yolov5m, yolov5l or yolov5x, or these with a 6 (yolov5n6)",
             ),
             Self::Untrainable { .. } => Some(
-                "correct the label, or add the missing class to `names` in the data yaml, and run the same command again",
+                "fix the label, or add the missing class to `names` in the data yaml; then run the command again",
             ),
             Self::DownloadIsCode { .. } => Some(
-                "fetch the data yourself to where the yaml's path says, write the archives' addresses as \
-                 download: [https://…], or take a known set: coco128, coco8, VOC, coco",
+                "download the data yourself into the yaml's `path`, list the URLs of its archives as \
+                 `download: [https://…]`, or use a data set that yolo knows: coco128, coco8, VOC or coco",
             ),
-            Self::NothingToFetch { .. } => Some("correct path, train and val in the yaml, or add download:"),
+            Self::NothingToFetch { .. } => {
+                Some("correct `path`, `train` and `val` in the yaml, or add a `download`")
+            }
             Self::NotInArchive { .. } => {
-                Some("correct path, train and val in the yaml so that they name folders of the archive")
+                Some("correct `path`, `train` and `val` in the yaml so that they name folders in the archive")
             }
             Self::WrongArchive { .. } => {
-                Some("put the right archive there, or unset YOLO_MIRROR, and run the same command again")
+                Some("put the right archive there or unset YOLO_MIRROR; then run the command again")
             }
             Self::AnotherSet { .. } => Some(
-                "give one of the two yamls another path:, or remove the one that is installed with \
+                "give one of the two yamls another `path`, or remove the installed one with \
                  `yolo setup --remove NAME`",
             ),
-            Self::Occupied { .. } => Some("move that folder away, or correct path in the data yaml"),
-            Self::Mirror { .. } => Some("set it to an address or folder that holds the files, or unset it"),
+            Self::Occupied { .. } => Some("move it away, or correct `path` in the data yaml"),
+            Self::Mirror { .. } => Some("set it to a URL or folder that has the files, or unset it"),
             Self::Taken { .. } => Some(
-                "give the other weights another file name, remove these with `yolo setup --remove NAME`, or \
-                 train with --weights and the path of your file, which needs no setup",
+                "rename your file, remove the installed one with `yolo setup --remove NAME`, or pass the path \
+                 of your file to `yolo train --weights`, which needs no setup",
             ),
             Self::NothingToRemove { .. } => Some("`yolo setup --list` shows what is installed"),
             Self::NoSource { refusals, .. } => {
                 let lacks = |what: &str| refusals.iter().any(|refusal| refusal.why.starts_with(what));
-                Some(if lacks("yolo was told to stay offline") {
-                    "leave out --offline, or set YOLO_MIRROR to a folder with the wheels, or LIBTORCH to a \
-                     libtorch of this version"
+                Some(if lacks("yolo is offline") {
+                    "omit --offline, set YOLO_MIRROR to a folder with the wheels, or set LIBTORCH to a libtorch of \
+                     this version"
                 } else if lacks("no pip") && lacks("no uv") {
-                    "install pip (python3-pip) or uv, or set YOLO_MIRROR to an address or folder with the \
-                     wheels, or LIBTORCH to a libtorch of this version"
+                    "install pip (python3-pip) or uv, set YOLO_MIRROR to a URL or folder with the wheels, or set \
+                     LIBTORCH to a libtorch of this version"
                 } else {
-                    "check the index in the settings of pip or uv, and HTTPS_PROXY, or set YOLO_MIRROR to an \
-                     address or folder with the wheels, or LIBTORCH to a libtorch of this version"
+                    "check the package index in the settings of pip or uv, and HTTPS_PROXY; or set YOLO_MIRROR to \
+                     a URL or folder with the wheels, or LIBTORCH to a libtorch of this version"
                 })
             }
             Self::DoesNotLoad { .. } => Some(
-                "it needs glibc 2.28 or newer and, for CUDA, zlib (Debian, Ubuntu: `sudo apt install zlib1g`); \
-                 what came is kept: run the same command again, or take another variant with --libtorch",
+                "libtorch needs glibc 2.28 or newer and, for CUDA, zlib (Debian, Ubuntu: `sudo apt install zlib1g`); \
+                 the download is kept: run the command again, or choose another variant with --libtorch",
             ),
             Self::Platform(_) => Some(if cfg!(windows) {
-                "on Windows training runs inside WSL2: type `yolo setup --wsl`"
+                "on Windows, training runs in WSL2: run `yolo setup --wsl`"
             } else {
-                "an x86-64 Linux machine is needed, or Windows with WSL2"
+                "use an x86-64 Linux machine, or Windows with WSL2"
             }),
             Self::Named { .. } | Self::NoHeaders { .. } => Some(
-                "name a folder of libtorch 2.11.0 that holds lib/libtorch_cpu.so and include, or unset LIBTORCH \
-                 and yolo fetches its own",
+                "set it to a folder of libtorch 2.11.0 that contains lib/libtorch_cpu.so and include, or unset it \
+                 to let yolo download its own",
             ),
-            Self::TrainerNamed { .. } => Some("name the yolo-trainer program, or unset YOLO_TRAINER"),
+            Self::TrainerNamed { .. } => Some("set it to the yolo-trainer program, or unset it"),
             Self::NoTrainer { .. } => {
-                Some("put the release's yolo-trainer beside yolo, or name one in YOLO_TRAINER")
+                Some("put the yolo-trainer of the release next to yolo, or set YOLO_TRAINER to one")
             }
             Self::Tool { remedy, .. } => Some(remedy),
             Self::Build { remedy, .. } => Some(remedy),
         }
     }
 
-    /// Whether this is about a file that could not be fetched, and not about the words that name it.
+    /// Whether a download failed, rather than the arguments being wrong.
     pub(crate) fn is_about_fetching(&self) -> bool {
         matches!(self, Self::Fetch(_) | Self::Occupied { .. } | Self::Taken { .. } | Self::AnotherSet { .. })
     }

@@ -1,5 +1,5 @@
-//! What setup has put on this machine, with sizes, and its removal. A thing is first taken out of its
-//! place by one rename, so that a removal that is interrupted leaves nothing half.
+//! What setup has installed on this machine, and its removal. An item is first renamed away, so that an
+//! interrupted removal never leaves half of it in place.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,15 +13,15 @@ use crate::setup::error::SetupError;
 use crate::setup::libtorch::installed::{in_use, installed_variants, unselect};
 use crate::setup::{data, weights};
 
-/// The word that stands for all that interrupted runs have left.
+/// The name of everything that interrupted runs left.
 const UNFINISHED: &str = "unfinished";
 
-/// A thing that setup has put in place.
+/// Something that setup installed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InstalledItem {
     /// "libtorch", "weights", "data" or "unfinished".
     pub kind: &'static str,
-    /// By this word it is removed.
+    /// The name by which it is removed.
     pub name: String,
     /// Bytes on the disk.
     pub size: u64,
@@ -31,7 +31,7 @@ pub struct InstalledItem {
     pub in_use: bool,
 }
 
-/// Everything, by kind and name.
+/// All installed items, by kind and name.
 pub fn installed_items(dirs: &YoloDirs) -> Vec<InstalledItem> {
     let selected = in_use(dirs);
     let item = |kind, name: String, place: PathBuf, in_use| InstalledItem {
@@ -73,10 +73,10 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Removes what goes by these words, and gives what was removed.
+/// Removes the items with these names and returns what was removed.
 ///
 /// # Errors
-/// When nothing goes by one of them, before anything is removed; or when the disk refuses.
+/// When a name is unknown, before anything is removed; or when the disk fails.
 pub fn remove(context: &Context<'_>, words: &[String]) -> Result<Vec<InstalledItem>, SetupError> {
     let all = installed_items(context.dirs);
     let mut found: Vec<InstalledItem> = Vec::new();
@@ -91,7 +91,7 @@ pub fn remove(context: &Context<'_>, words: &[String]) -> Result<Vec<InstalledIt
         let mut names: Vec<&str> = all.iter().map(|item| item.name.as_str()).collect();
         names.dedup();
         let installed = match names.as_slice() {
-            [] => "nothing is".to_owned(),
+            [] => "nothing is installed".to_owned(),
             names => format!("installed: {}", names.join(", ")),
         };
         return Err(SetupError::NothingToRemove { what, installed });
@@ -110,7 +110,7 @@ pub fn remove(context: &Context<'_>, words: &[String]) -> Result<Vec<InstalledIt
     Ok(removed)
 }
 
-/// What goes by a word.
+/// The items with a name.
 fn named<'a>(all: &'a [InstalledItem], what: &str) -> Vec<&'a InstalledItem> {
     let is_it = |item: &&InstalledItem| {
         item.name == what
@@ -120,10 +120,11 @@ fn named<'a>(all: &'a [InstalledItem], what: &str) -> Vec<&'a InstalledItem> {
     all.iter().filter(is_it).collect()
 }
 
-/// Whether it was still there: what was unfinished may be in its place when its setup has ended.
+/// Removes an item. Returns whether it still existed: an unfinished item may have been installed
+/// meanwhile.
 fn take_away(context: &Context<'_>, item: &InstalledItem) -> Result<bool, SetupError> {
     let folder = item.place.parent().unwrap_or(&item.place);
-    // Nobody removes what another setup is working on.
+    // Waits for a setup that is working on it.
     let _lock = FolderLock::acquire(folder, context.progress)?;
     if item.kind == "weights" {
         weights::remove(&item.place)?;

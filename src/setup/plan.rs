@@ -1,5 +1,5 @@
-//! What a setup will do, found out before it does anything: each step with where it comes from, how
-//! many bytes travel, how many stay, and on which disk. The steps are then taken in their order.
+//! The plan of a setup, made before anything changes: for each step its source, the bytes to download,
+//! the bytes on the disk afterwards, and the disk. The steps are then carried out in order.
 
 use std::path::{Path, PathBuf};
 
@@ -21,70 +21,70 @@ use crate::fetch::{
     FetchError, FolderLock, MARGIN, Redacted, Staging, folder_size, free_bytes, mount_of, staging_dir,
 };
 
-/// What the user wants to have.
+/// What the user asked for.
 #[derive(Debug, Clone, Default)]
 pub struct SetupRequest {
     /// libtorch and the trainer.
     pub programs: bool,
-    /// The variant that the user named or asked to be chosen.
+    /// The variant, if the user named one or `auto`.
     pub variant: Option<Chosen>,
-    /// Words of `--weights`.
+    /// The values of `--weights`.
     pub weights: Vec<String>,
-    /// Words of `--data`.
+    /// The values of `--data`.
     pub data: Vec<String>,
 }
 
-/// Whether a step has something to do.
+/// What a step has to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepState {
-    /// It is there.
+    /// Nothing: it is installed.
     #[serde(rename = "there")]
     Installed,
-    /// It is fetched.
+    /// Download it.
     Fetch,
-    /// It is built from the checkout.
+    /// Build it from the checkout.
     Build,
-    /// The program makes it.
+    /// Generate it.
     Make,
 }
 
-/// One step, as it is shown.
+/// One step, as messages and `--json` show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SetupStep {
     /// "libtorch", "trainer", "weights", "data".
     pub kind: &'static str,
-    /// What it brings, in words.
+    /// What it installs.
     pub what: String,
-    /// Whether there is something to do.
+    /// What there is to do.
     pub state: StepState,
-    /// Who serves it, and the addresses, without credentials.
+    /// The source and the addresses, without credentials.
     pub from: Vec<String>,
-    /// Bytes that travel, without those that an interrupted run has brought; absent where a server does
-    /// not tell before.
+    /// Bytes to download, not counting what an interrupted run has; absent if a server does not report
+    /// sizes in advance.
     pub transfer: Option<u64>,
-    /// Bytes on the disk afterwards; absent where nobody knows.
+    /// Bytes on the disk afterwards; absent if unknown.
     pub size: Option<u64>,
-    /// Bytes of archives that are on the disk beside those, while the step runs.
+    /// Bytes of archives that are on the disk in addition while the step runs.
     pub beside: u64,
-    /// Bytes of both that are on the disk already, since an earlier run has begun.
+    /// Bytes of both that an earlier run already left on the disk.
     pub begun: u64,
-    /// Where it is or goes.
+    /// Where it is or will be installed.
     pub place: PathBuf,
-    /// Why it is this and not another, and what it cannot serve.
+    /// Why this one was chosen.
     pub reasons: Vec<String>,
-    /// What this step cannot serve.
+    /// What it does not support, such as a GPU that is too old.
     pub unserved: Vec<String>,
 }
 
-/// A disk, and what the steps put on it.
+/// A disk and what the steps need on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Disk {
     /// Where it is mounted.
     pub mount: PathBuf,
     /// Bytes that are free.
     pub free: u64,
-    /// Bytes that the steps need, archives and contents together, as far as they are known.
+    /// Bytes that the steps need, archives and contents together, as far as known.
     pub need: u64,
 }
 
@@ -94,7 +94,7 @@ pub struct SetupPlan {
     steps: Vec<(SetupStep, Action)>,
 }
 
-/// What is done for a step.
+/// How a step is carried out.
 #[derive(Debug)]
 enum Action {
     Nothing,
@@ -108,7 +108,7 @@ enum Action {
     LookThrough(String, Option<super::data::Installed>),
 }
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepOutcome {
@@ -130,16 +130,16 @@ pub enum StepOutcome {
     Data {
         /// Its name.
         name: String,
-        /// What lies in it.
+        /// The summary of its images and labels.
         summary: Summary,
     },
 }
 
 impl SetupPlan {
-    /// Looks at everything that is wished for; nothing is changed.
+    /// Checks the status of everything requested. Nothing is changed.
     ///
     /// # Errors
-    /// When something can neither be found nor fetched.
+    /// When something is neither installed nor available from a source.
     pub fn make(
         wish: &SetupRequest,
         context: &Context<'_>,
@@ -164,26 +164,26 @@ impl SetupPlan {
         }
         for (step, _) in steps.iter_mut().filter(|(step, _)| step.state == StepState::Fetch) {
             let begun = folder_size(&staging_dir(&step.place));
-            // A part that was unpacked a moment ago may lie there still beside its contents.
+            // An archive that was just unpacked may still be there next to its contents.
             step.begun = begun.min(step.size.unwrap_or(0) + step.beside);
         }
         Ok(Self { steps })
     }
 
-    /// The steps, as they are shown.
+    /// The steps in order.
     pub fn steps(&self) -> impl Iterator<Item = &SetupStep> {
         self.steps.iter().map(|(step, _)| step)
     }
 
-    /// Whether everything is there.
+    /// Whether everything is installed.
     pub fn is_done(&self) -> bool {
         self.steps().all(|step| step.state == StepState::Installed)
     }
 
-    /// The disks that something is put on.
+    /// The disks that the steps write to.
     ///
     /// # Errors
-    /// When a disk cannot be asked.
+    /// When the free space of a disk cannot be read.
     pub fn disks(&self) -> Result<Vec<Disk>, SetupError> {
         let mut disks: Vec<Disk> = Vec::new();
         for step in self.steps().filter(|step| step.state != StepState::Installed) {
@@ -194,14 +194,14 @@ impl SetupPlan {
                 None => disks.push(Disk { free: free_bytes(&step.place)?, mount, need }),
             }
         }
-        // Downloads leave some room, without which a system does not work.
+        // Downloads always leave some space free.
         for disk in disks.iter_mut().filter(|disk| disk.need > 0) {
             disk.need += MARGIN;
         }
         Ok(disks)
     }
 
-    /// Refuses a plan that does not fit on its disks.
+    /// Rejects a plan that does not fit on its disks.
     ///
     /// # Errors
     /// When one of them is too small.
@@ -215,10 +215,10 @@ impl SetupPlan {
         }
     }
 
-    /// Takes the steps in their order and tells what each came to, in `outcomes` too.
+    /// Carries out the steps in order. Each result is passed to `tell` and appended to `outcomes`.
     ///
     /// # Errors
-    /// The first failure; what the steps before it did stays.
+    /// The first failure. The results of the steps before it are kept.
     pub fn run(
         self,
         context: &Context<'_>,
@@ -247,7 +247,7 @@ impl SetupPlan {
                         let path = ensure_trainer(context.dirs, libtorch, context.progress)?;
                         StepOutcome::Trainer { path }
                     }
-                    // A plan with a trainer has libtorch before it.
+                    // In a plan, libtorch always precedes the trainer.
                     None => continue,
                 },
                 Action::HaveWeights(weights) => StepOutcome::Weights(weights),
@@ -275,9 +275,9 @@ impl SetupPlan {
     }
 }
 
-/// Removes what a run has left that was killed after it had put its work in place.
+/// Removes the staging directory of a run that was killed right after publishing.
 fn tidy(place: &Path, context: &Context<'_>) -> Result<(), SetupError> {
-    // A data set is shown by its yaml, which lies in its folder.
+    // The path of a data set is its yaml, which is in its folder.
     let is_yaml = place.extension().is_some_and(|extension| extension == "yaml");
     let place = if is_yaml { place.parent().unwrap_or(place) } else { place };
     let (Some(folder), Some(name)) = (place.parent(), place.file_name()) else { return Ok(()) };
@@ -297,7 +297,7 @@ fn data_outcome(name: &str, summary: Summary) -> StepOutcome {
     StepOutcome::Data { name: name.to_owned(), summary }
 }
 
-/// A step that has nothing to do.
+/// A step with nothing to do.
 fn there(kind: &'static str, what: String, place: &Path) -> SetupStep {
     SetupStep {
         kind,
@@ -323,7 +323,7 @@ fn libtorch_step(status: LibtorchStatus, chosen: Option<&Chosen>) -> (SetupStep,
                 (step.reasons, step.unserved) = (chosen.reasons.clone(), chosen.unserved.clone());
                 if libtorch.variant != chosen.variant.name() {
                     let name = chosen.variant.name();
-                    step.reasons.push(format!("LIBTORCH names this one, so that {name} is not installed"));
+                    step.reasons.push(format!("LIBTORCH names this one, so {name} is not installed"));
                 }
             }
             (step, Action::UseLibtorch(libtorch))
@@ -387,7 +387,7 @@ fn data_step(word: &str, status: DataStatus, places: &dataset::Places) -> (Setup
             (step, Action::LookThrough(word.to_owned(), installed.map(|installed| *installed)))
         }
         DataStatus::Generate(folder) => {
-            let from = vec!["made by yolo".to_owned()];
+            let from = vec!["generated by yolo".to_owned()];
             let size = Some(yolo_data::shapes::BYTES);
             let step = SetupStep { state: StepState::Make, from, size, ..there("data", what, &folder) };
             (step, Action::MakeData(places.builtin_yaml(word).with_file_name(""), word.to_owned()))

@@ -1,5 +1,5 @@
-//! The program `yolo-trainer`: named by `YOLO_TRAINER`, beside `yolo` in a release archive, or
-//! built from the checkout when it is missing or older than its source.
+//! The program `yolo-trainer`: the one that `YOLO_TRAINER` names, the one next to `yolo` in a release,
+//! or one built from the checkout if it is missing or older than its source.
 
 use std::env;
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::SystemTime;
 
-use yolo_base::env::YOLO_TRAINER;
+use yolo_base::env::{LD_LIBRARY_PATH, LIBTORCH, YOLO_TRAINER};
 
 use crate::dirs::YoloDirs;
 use crate::fetch::{FolderLock, Progress, ProgressEvent};
@@ -25,10 +25,10 @@ const NAME: &str = "yolo-trainer";
 const SOURCES: [&str; 7] =
     ["Cargo.lock", "Cargo.toml", ".cargo", "base", "trainer", "rust-toolchain.toml", "rust-toolchain"];
 
-/// Lines of the compiler that are kept for the message.
+/// Lines of the compiler's output that are kept for the error message.
 const KEPT_LINES: usize = 60;
 
-/// What is there, or what would have to be done.
+/// Whether the trainer is available.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TrainerStatus {
     /// It can be started.
@@ -37,10 +37,11 @@ pub(super) enum TrainerStatus {
     Build(PathBuf),
 }
 
-/// Looks for the trainer. `libtorch` is what it would be built against, where that is there already.
+/// Checks whether the trainer is available. `libtorch` is what it would be built against, if it is
+/// installed.
 ///
 /// # Errors
-/// When it is nowhere and cannot be built.
+/// When there is none and it cannot be built.
 pub(super) fn trainer_status(
     dirs: &YoloDirs,
     libtorch: Option<&Libtorch>,
@@ -59,7 +60,7 @@ pub(super) fn trainer_status(
     })
 }
 
-/// Where the trainer is, or how it is built.
+/// An existing trainer, or how to build one.
 enum TrainerSource {
     Program(PathBuf),
     Checkout(Build),
@@ -71,14 +72,14 @@ fn source(libtorch: Option<&Libtorch>) -> Result<TrainerSource, SetupError> {
     }
     let exe = env::current_exe().map_err(SetupError::file("find", "this program"))?;
     let build = Build::of(&exe);
-    if let Some(beside) = exe.parent().map(|folder| folder.join(NAME))
-        && beside.is_file()
-        // In cargo's folder the neighbour is a build product, which may be stale.
-        && !(checkout::stands() && build.target.is_some())
+    if let Some(next_to_us) = exe.parent().map(|folder| folder.join(NAME))
+        && next_to_us.is_file()
+        // In a target directory, the program next to us is a build product, which may be stale.
+        && !(checkout::exists() && build.target.is_some())
     {
-        return Ok(TrainerSource::Program(beside));
+        return Ok(TrainerSource::Program(next_to_us));
     }
-    if !checkout::stands() {
+    if !checkout::exists() {
         return Err(SetupError::NoTrainer { exe, checkout: checkout::root().to_owned() });
     }
     if let Some(libtorch) = libtorch.filter(|libtorch| libtorch.include.is_none()) {
@@ -87,10 +88,10 @@ fn source(libtorch: Option<&Libtorch>) -> Result<TrainerSource, SetupError> {
     Ok(TrainerSource::Checkout(build))
 }
 
-/// Finds the trainer, or builds it where the checkout stands.
+/// Finds the trainer, or builds it from the checkout.
 ///
 /// # Errors
-/// When it is nowhere, or cannot be built.
+/// When there is none, or it cannot be built.
 pub fn ensure_trainer(
     dirs: &YoloDirs,
     libtorch: &Libtorch,
@@ -105,7 +106,7 @@ pub fn ensure_trainer(
     if !changed && build.is_fresh(&program) {
         return Ok(program);
     }
-    // Cargo waits for another cargo by itself; the lock keeps two setups from judging freshness at once.
+    // Cargo does its own locking; this lock keeps two setups from checking freshness at the same time.
     let _lock = FolderLock::acquire(&dirs.cache().join("build"), progress)?;
     if !changed && build.is_fresh(&program) {
         return Ok(program);
@@ -114,23 +115,23 @@ pub fn ensure_trainer(
     Ok(program)
 }
 
-/// Whether [`super::ensure_libtorch`] must bring headers: the trainer will be built from a checkout.
+/// Whether [`super::ensure_libtorch`] must install headers, because the trainer is built from a checkout.
 pub fn checkout_needs_headers() -> bool {
-    if named_by_user().is_some() || !checkout::stands() {
+    if named_by_user().is_some() || !checkout::exists() {
         return false;
     }
     let Ok(exe) = env::current_exe() else { return true };
     Build::of(&exe).target.is_some() || !exe.with_file_name(NAME).is_file()
 }
 
-/// The variables that a trainer needs to find this very libtorch, before any other.
+/// The environment in which a trainer finds this libtorch before any other.
 pub fn trainer_environment(libtorch: &Libtorch) -> Vec<(OsString, OsString)> {
     let mut path = libtorch.lib_dir.clone().into_os_string();
-    if let Some(before) = env::var_os("LD_LIBRARY_PATH").filter(|before| !before.is_empty()) {
+    if let Some(before) = env::var_os(LD_LIBRARY_PATH).filter(|before| !before.is_empty()) {
         path.push(":");
         path.push(before);
     }
-    vec![("LD_LIBRARY_PATH".into(), path)]
+    vec![(LD_LIBRARY_PATH.into(), path)]
 }
 
 fn named_by_user() -> Option<PathBuf> {
@@ -146,33 +147,33 @@ pub fn installed_trainer() -> Option<PathBuf> {
 
 fn runnable(path: PathBuf) -> Result<PathBuf, SetupError> {
     match fs::metadata(&path) {
-        Err(_) => Err(SetupError::TrainerNamed { path, why: "which is not there" }),
-        Ok(data) if !data.is_file() || !may_be_run(&data) => {
-            Err(SetupError::TrainerNamed { path, why: "which cannot be run" })
+        Err(_) => Err(SetupError::TrainerNamed { path, why: "which does not exist" }),
+        Ok(data) if !data.is_file() || !is_executable(&data) => {
+            Err(SetupError::TrainerNamed { path, why: "which is not executable" })
         }
         Ok(_) => Ok(path),
     }
 }
 
 #[cfg(unix)]
-fn may_be_run(data: &fs::Metadata) -> bool {
+fn is_executable(data: &fs::Metadata) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
     data.permissions().mode() & 0o111 != 0
 }
 
-/// On Windows the name tells.
+/// On Windows, the extension decides.
 #[cfg(not(unix))]
-fn may_be_run(_data: &fs::Metadata) -> bool {
+fn is_executable(_data: &fs::Metadata) -> bool {
     true
 }
 
-/// How cargo is asked: this program's own target folder and profile.
+/// How cargo is called: with this program's own target directory and profile.
 struct Build {
-    /// `None` when this program does not lie in a target folder.
+    /// `None` if this program is not in a target directory.
     target: Option<PathBuf>,
-    /// The folder of the profile: `release`, `debug` or its own name.
+    /// The directory of the profile: `release`, `debug` or a custom profile's name.
     profile: String,
-    /// The triple, when cargo was given one.
+    /// The target triple, if cargo was given one.
     triple: Option<String>,
 }
 
@@ -181,7 +182,7 @@ impl Build {
         let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
         let is_target =
             |path: &Path| path.join("CACHEDIR.TAG").is_file() && path.join(".rustc_info.json").is_file();
-        // Test programs lie in `deps`, one deeper.
+        // Test programs are in `deps`, one level deeper.
         let folder = exe
             .parent()
             .map(|folder| if folder.ends_with("deps") { folder.parent().unwrap_or(folder) } else { folder });
@@ -212,8 +213,8 @@ impl Build {
         self.folder().join(NAME)
     }
 
-    /// Its time says up to when the sources are in the program. The program's own time would not
-    /// do: cargo leaves it alone when a touched source changes nothing.
+    /// A file whose modification time is the start of the last build. The program's own time does not
+    /// work: cargo keeps it when a touched source changes nothing.
     fn stamp(&self) -> PathBuf {
         self.folder().join(".yolo-trainer.built")
     }
@@ -252,7 +253,7 @@ impl Build {
     }
 
     fn run(&self, program: &Path, progress: &dyn Progress) -> Result<(), SetupError> {
-        let text = "building yolo-trainer (the first time takes some minutes)";
+        let text = "building yolo-trainer (the first build takes a few minutes)";
         progress.event(ProgressEvent::Step { text });
         let began = SystemTime::now();
         let mut command = self.command()?;
@@ -264,7 +265,7 @@ impl Build {
             .map_err(SetupError::file("start", command.get_program()))?;
         let errors = child.stderr.take().map(|stderr| thread::spawn(move || last_lines(stderr)));
         if let Some(stdout) = child.stdout.take() {
-            tell_crates(BufReader::new(stdout), progress);
+            report_crates(BufReader::new(stdout), progress);
         }
         let status = child.wait().map_err(SetupError::file("wait for", command.get_program()))?;
         let lines = errors.and_then(|errors| errors.join().ok()).unwrap_or_default();
@@ -272,26 +273,25 @@ impl Build {
             return Err(explain(&status.to_string(), &lines));
         }
         if !program.is_file() {
-            let status = format!("cargo succeeded, but {} is not there", program.display());
+            let status = format!("cargo succeeded, but {} does not exist", program.display());
             return Err(explain(&status, &lines));
         }
         let stamp = self.stamp();
         File::create(&stamp)
             .and_then(|file| file.set_modified(began))
             .map_err(SetupError::file("write", stamp))?;
-        progress
-            .event(ProgressEvent::Done { text: &format!("yolo-trainer is built: {}", program.display()) });
+        progress.event(ProgressEvent::Done { text: &format!("built yolo-trainer: {}", program.display()) });
         Ok(())
     }
 }
 
-/// Whether a file, or any file below a folder, changed at or after `built`.
+/// Whether a file, or any file in a directory, changed at or after `built`.
 fn newer(path: &Path, built: SystemTime) -> bool {
     let Ok(data) = fs::symlink_metadata(path) else { return false };
     if !data.is_dir() {
         return data.modified().map_or(true, |time| time >= built);
     }
-    // Tests are no part of the program. A folder's own time tells of removed files.
+    // Tests are not part of the program. A directory's own time changes when a file is removed.
     if ["tests", "benches", "target"].iter().any(|name| path.ends_with(name)) {
         return false;
     }
@@ -299,8 +299,8 @@ fn newer(path: &Path, built: SystemTime) -> bool {
     entries.flatten().any(|entry| newer(&entry.path(), built))
 }
 
-/// Takes away what `cargo run` set for this program and what would make the inner cargo build
-/// something else than the outer one.
+/// Removes the variables that `cargo run` sets for this program and those that would make the inner
+/// cargo build something else than the outer one.
 fn clean(command: &mut Command) {
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();
@@ -311,10 +311,10 @@ fn clean(command: &mut Command) {
             command.env_remove(&name);
         }
     }
-    // Cargo's configuration names the link in both.
-    command.env_remove("LIBTORCH").env_remove("LIBTORCH_CXX11_ABI").env_remove("LIBTORCH_USE_PYTORCH");
-    // Cargo puts its own folders in front; they are of no use to a compiler.
-    if let (Some(path), Some(_)) = (env::var_os("LD_LIBRARY_PATH"), env::var_os("CARGO_MANIFEST_DIR")) {
+    // Cargo's configuration sets them to the link.
+    command.env_remove(LIBTORCH).env_remove("LIBTORCH_CXX11_ABI").env_remove("LIBTORCH_USE_PYTORCH");
+    // Cargo prepends its own directories, which a compiler does not need.
+    if let (Some(path), Some(_)) = (env::var_os(LD_LIBRARY_PATH), env::var_os("CARGO_MANIFEST_DIR")) {
         let kept = env::split_paths(&path).filter(|folder| {
             let text = folder.to_string_lossy();
             !text.contains("/target/")
@@ -322,14 +322,14 @@ fn clean(command: &mut Command) {
                 && !folder.join("libtorch_cpu.so").exists()
         });
         match env::join_paths(kept) {
-            Ok(kept) if !kept.is_empty() => command.env("LD_LIBRARY_PATH", kept),
-            _ => command.env_remove("LD_LIBRARY_PATH"),
+            Ok(kept) if !kept.is_empty() => command.env(LD_LIBRARY_PATH, kept),
+            _ => command.env_remove(LD_LIBRARY_PATH),
         };
     }
 }
 
 /// Reports each crate that cargo finishes.
-fn tell_crates(stdout: impl BufRead, progress: &dyn Progress) {
+fn report_crates(stdout: impl BufRead, progress: &dyn Progress) {
     let mut count = 0;
     for line in stdout.lines().map_while(Result::ok) {
         let Ok(message) = serde_json::from_str::<serde_json::Value>(&line) else { continue };
@@ -352,21 +352,21 @@ fn last_lines(stderr: impl Read) -> Vec<String> {
     lines.into()
 }
 
-/// The lines that matter, and what to do.
+/// The error with the relevant lines and the next step.
 fn explain(status: &str, lines: &[String]) -> SetupError {
     let all = lines.join("\n");
     let remedy = if all.contains("linker `cc` not found") || all.contains("failed to find tool \"c++\"") {
         "install a C compiler and g++ (Debian, Ubuntu: `sudo apt install build-essential`)"
     } else if all.contains("failed to download") || all.contains("failed to get") {
-        "cargo could not fetch a crate: check the network and HTTPS_PROXY, then run the same command again"
+        "cargo could not download a crate: check the network and HTTPS_PROXY, then run the command again"
     } else if all.contains("No space left") {
-        "the disk is full: free some space, then run the same command again"
+        "the disk is full: free some space, then run the command again"
     } else if all.contains("signal: 9") || all.contains("Killed") {
-        "the compiler was killed, most likely for memory: set CARGO_BUILD_JOBS=1 and run the same command again"
+        "the compiler was killed, most likely because memory ran out: set CARGO_BUILD_JOBS=1 and run the command again"
     } else {
-        "see all of it with `cargo build --release -p yolo-trainer` in the checkout"
+        "run `cargo build --release -p yolo-trainer` in the checkout for the full output"
     };
-    // Errors first if there are any; the tail otherwise.
+    // From the first error if there is one; otherwise the end.
     let first =
         lines.iter().position(|line| line.starts_with("error")).unwrap_or(lines.len().saturating_sub(15));
     let shown = lines[first..].iter().take(20).map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n");
@@ -379,7 +379,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn the_target_folder_is_found_from_the_program() {
+    fn the_target_directory_is_derived_from_the_program() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("target");
         fs::create_dir_all(&target).unwrap();
@@ -451,10 +451,10 @@ mod tests {
     }
 
     #[test]
-    fn a_trainer_that_cannot_be_run_is_refused() {
+    fn a_trainer_that_is_not_executable_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let message = runnable(folder.path().join("none")).unwrap_err().to_string();
-        assert!(message.contains("which is not there"), "{message}");
-        assert!(runnable(folder.path().to_owned()).unwrap_err().to_string().contains("cannot be run"));
+        assert!(message.contains("which does not exist"), "{message}");
+        assert!(runnable(folder.path().to_owned()).unwrap_err().to_string().contains("not executable"));
     }
 }

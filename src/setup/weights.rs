@@ -1,6 +1,6 @@
-//! Weights by the names under which release v7.0 of YOLOv5 publishes them, or from any address or
-//! path. A file is opened and its parameters are counted before it is put in place, so that a web
-//! page, a cut file or another model never gets there.
+//! Weights: those that release v7.0 of YOLOv5 publishes, by name, or from any URL or path. A file is
+//! opened and its parameters are counted before it is installed, so that a web page, a truncated file
+//! or another model is rejected.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -19,20 +19,20 @@ use crate::fetch::{
 use crate::setup::context::Context;
 use crate::setup::error::SetupError;
 
-/// Where the release lies.
+/// The download folder of the release.
 const RELEASE: &str = "https://github.com/ultralytics/yolov5/releases/download/v7.0/";
 
 /// Classes of the published models, which were trained on COCO.
 const CLASSES: usize = 80;
 
-/// (name, bytes, SHA-256) of files of the release that were seen.
-const SEEN: [(&str, u64, &str); 1] =
+/// (name, bytes, SHA-256) of release files with a known hash.
+const KNOWN: [(&str, u64, &str); 1] =
     [("yolov5n", 4_062_133, "4f180cf23ba0717ada0badd6c685026d73d48f184d00fc159c2641284b2ac0a3")];
 
-/// Buffers of a model, which nobody counts as parameters.
+/// Buffers of a model, which do not count as parameters.
 const BUFFERS: [&str; 5] = ["running_mean", "running_var", "num_batches_tracked", "anchors", "anchor_grid"];
 
-/// What a word of `--weights` means.
+/// A value of `--weights`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WeightsName {
     /// A published name, without `.pt`.
@@ -44,7 +44,7 @@ pub enum WeightsName {
 }
 
 impl WeightsName {
-    /// Reads a word: `yolov5s`, `yolov5s.pt`, `https://…`, `path/to/best.pt`.
+    /// Parses a value: `yolov5s`, `yolov5s.pt`, `https://…`, `path/to/best.pt`.
     pub fn parse(word: &str) -> Self {
         let name = word.strip_suffix(".pt").unwrap_or(word);
         if builtin::names().iter().any(|known| known == name) {
@@ -56,7 +56,7 @@ impl WeightsName {
         }
     }
 
-    /// The name under which the file is kept; `None` when an address ends in no name.
+    /// The file name under which the weights are installed; `None` if a URL does not end in one.
     fn file(&self) -> Option<String> {
         match self {
             Self::Published(name) => Some(format!("{name}.pt")),
@@ -73,7 +73,7 @@ impl WeightsName {
     }
 }
 
-/// Weights that are in place.
+/// Installed weights.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Weights {
     /// The file.
@@ -82,18 +82,18 @@ pub struct Weights {
     pub size: u64,
     /// SHA-256 in hexadecimal.
     pub sha256: String,
-    /// Numbers that learn.
+    /// The number of trainable parameters.
     pub parameters: u64,
-    /// Class names in the file.
+    /// The number of class names in the file.
     pub classes: Option<usize>,
-    /// Where they came from, without credentials.
+    /// Where they were downloaded from, without credentials.
     pub source: String,
-    /// Whether they are those that are published under this name.
+    /// Whether they are the published weights of this name.
     #[serde(default)]
     pub published: bool,
 }
 
-/// Weights that have to be fetched.
+/// Weights to download.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingWeights {
     word: WeightsName,
@@ -102,33 +102,33 @@ pub struct PendingWeights {
     target: PathBuf,
 }
 
-/// What is there, or what would have to be done.
+/// Whether weights are installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WeightsStatus {
-    /// In place and checked by an earlier run.
+    /// Installed and verified by an earlier run.
     Installed(Weights),
-    /// To be fetched or copied.
+    /// To be downloaded or copied.
     Missing(PendingWeights),
 }
 
-/// The folder of all weights.
+/// The directory of all weights.
 pub fn folder(dirs: &YoloDirs) -> PathBuf {
     dirs.data().join("weights")
 }
 
-/// Looks whether weights are there, and where they would come from.
+/// Checks whether weights are installed, and finds their sources if not.
 ///
 /// # Errors
-/// When a path does not exist, or an address names no file.
+/// When a path does not exist, or a URL names no file.
 pub fn weights_status(context: &Context<'_>, word: &str) -> Result<WeightsStatus, SetupError> {
     let parsed = WeightsName::parse(word);
     let unusable =
         |why: &str| SetupError::Weights { word: Redacted::new(word).to_string(), why: why.to_owned() };
     let file = parsed.file().ok_or_else(|| match &parsed {
         WeightsName::Path(path) if path.as_os_str().is_empty() => {
-            unusable("is no word: give a name, address or path")
+            unusable("the value is empty; give a name, a URL or a path")
         }
-        _ => unusable("names no file; end it with one, such as best.pt"),
+        _ => unusable("it names no file; it must end with a file name, such as best.pt"),
     })?;
     let target = folder(context.dirs).join(&file);
     if let Some(weights) = standing(&parsed, &target)? {
@@ -141,25 +141,27 @@ pub fn weights_status(context: &Context<'_>, word: &str) -> Result<WeightsStatus
             let mirror = context.mirror()?.map(|mirror| format!("{}/{file}", mirror.trim_end_matches('/')));
             sources.extend(mirror);
             sources.push(format!("{RELEASE}{file}"));
-            if let Some((_, size, hash)) = SEEN.iter().find(|(known, ..)| known == name) {
+            if let Some((_, size, hash)) = KNOWN.iter().find(|(known, ..)| known == name) {
                 (length, sha256) = (Some(*size), Some((*hash).to_owned()));
             }
         }
         WeightsName::Address(address) => {
             if !is_http(address) {
-                return Err(unusable("is not http or https; fetch the file yourself and give its path"));
+                return Err(unusable(
+                    "it is not http or https; download the file yourself and give its path",
+                ));
             }
             sources.push(address.clone());
         }
         WeightsName::Path(path) => {
             match fs::metadata(path) {
                 Ok(data) if data.is_file() => {}
-                Ok(data) if data.is_dir() => return Err(unusable("is a folder; name the file in it")),
-                Ok(_) => return Err(unusable("is no file but a device or a pipe")),
+                Ok(data) if data.is_dir() => return Err(unusable("it is a folder; name the file in it")),
+                Ok(_) => return Err(unusable("it is not a regular file")),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    return Err(unusable("is not there, and is no name of published weights"));
+                    return Err(unusable("it does not exist, and is not the name of published weights"));
                 }
-                Err(error) => return Err(unusable(&format!("cannot be read: {error}"))),
+                Err(error) => return Err(unusable(&format!("it cannot be read: {error}"))),
             }
             sources.push(absolute(path)?.display().to_string());
         }
@@ -177,51 +179,51 @@ pub fn weights_status(context: &Context<'_>, word: &str) -> Result<WeightsStatus
 }
 
 impl PendingWeights {
-    /// Where they come from, without credentials, the best source first.
+    /// Their sources, without credentials, the best one first.
     pub fn sources(&self) -> Vec<String> {
         self.wanted.sources.iter().map(|source| Redacted::new(source).to_string()).collect()
     }
 
-    /// Bytes, where they are known before.
+    /// The size in bytes, if it is known in advance.
     pub fn length(&self) -> Option<u64> {
         self.size
     }
 
-    /// Bytes that will travel, without those that an earlier run has brought.
+    /// Bytes to download, not counting what an earlier run has.
     pub fn transfer(&self) -> Option<u64> {
         let name = &self.wanted.name;
         let (_, parts) = tree_and_parts(&staging_dir(&self.target));
         Some(self.size?.saturating_sub(kept_in(&parts.join(name))))
     }
 
-    /// Where they go.
+    /// Where they will be installed.
     pub fn target(&self) -> &Path {
         &self.target
     }
 
-    /// Fetches, opens and counts them, and puts them in place.
+    /// Downloads, verifies and installs them.
     ///
     /// # Errors
-    /// When no source can serve, the file holds no such model, or the disk refuses.
+    /// When all sources fail, the file is not such a model, or the disk fails.
     pub fn run(&self, context: &Context<'_>) -> Result<Weights, SetupError> {
         let folder = folder(context.dirs);
         let lock = FolderLock::acquire(&folder, context.progress)?;
         Staging::sweep(&lock);
-        // Another setup, or a step of this one, may have put something there in the meantime.
+        // Another setup, or another step of this one, may have installed it in the meantime.
         if let Some(weights) = standing(&self.word, &self.target)? {
             return Ok(weights);
         }
         let name = &self.wanted.name;
-        context.progress.event(ProgressEvent::Step { text: &format!("fetching {name}") });
-        let incoming = Staging::open(&lock, name)?;
-        let part = incoming.parts().join(name);
+        context.progress.event(ProgressEvent::Step { text: &format!("downloading {name}") });
+        let staging = Staging::open(&lock, name)?;
+        let part = staging.parts().join(name);
         let meter = Meter::new(context.progress);
         let mut refusals = Vec::new();
         for source in &self.wanted.sources {
             let wanted = FileRequest { sources: vec![source.clone()], ..self.wanted.clone() };
             match download(context.client()?, &wanted, &part, &meter) {
                 Err(error) if error.is_full_disk() => {
-                    incoming.discard();
+                    staging.discard();
                     return Err(error.into());
                 }
                 Err(error) if error.is_disk() => return Err(error.into()),
@@ -239,11 +241,11 @@ impl PendingWeights {
                                 source: done.source,
                                 published: matches!(self.word, WeightsName::Published(_)),
                             };
-                            publish(incoming, &done.path, &part, &weights)?;
+                            publish(staging, &done.path, &part, &weights)?;
                             return Ok(weights);
                         }
                         Err(why) => {
-                            // Bytes that hold no model are of no use to a later run.
+                            // Bytes that are not a model are useless to a later run.
                             let _ = fs::remove_file(&part);
                             refusals.push(why);
                         }
@@ -251,17 +253,17 @@ impl PendingWeights {
                 }
             }
         }
-        // An answer that was refused at its first bytes leaves an empty file.
+        // A response that was rejected at its first bytes leaves an empty file.
         if fs::metadata(&part).map_or(0, |data| data.len()) == 0 {
-            incoming.discard();
+            staging.discard();
         }
         Err(FetchError::NoSource { name: name.clone(), refusals }.into())
     }
 
-    /// Opens the file and counts its parameters.
+    /// Opens the file and counts its parameters and classes.
     fn check(&self, path: &Path, shown: &str) -> Result<(u64, Option<usize>), String> {
         let file = torch_checkpoint::read(path).map_err(|error| {
-            // The file lies under a name that the user does not know.
+            // The user does not know the staging path of the file.
             error.to_string().replace(&path.display().to_string(), shown)
         })?;
         let (parameters, classes) = (count(&file), file.names.as_ref().map(Vec::len));
@@ -270,7 +272,7 @@ impl PendingWeights {
             let expected = summary.map_err(|error| error.to_string())?.parameters;
             if parameters != expected || classes.is_some_and(|classes| classes != CLASSES) {
                 return Err(format!(
-                    "{shown}: it is not {name}: it has {parameters} parameters and {} classes, not {expected} and {CLASSES}",
+                    "{shown}: it is not {name}: it has {parameters} parameters and {} classes instead of {expected} and {CLASSES}",
                     classes.map_or_else(|| "no".to_owned(), |classes| classes.to_string()),
                 ));
             }
@@ -279,35 +281,35 @@ impl PendingWeights {
     }
 }
 
-/// Numbers that learn.
+/// The number of trainable parameters.
 fn count(file: &WeightsFile) -> u64 {
     let learns = |name: &str| !BUFFERS.contains(&name.rsplit('.').next().unwrap_or_default());
     let numbers = |shape: &[usize]| shape.iter().map(|&side| side as u64).product::<u64>();
     file.tensors.iter().filter(|(name, _)| learns(name)).map(|(_, tensor)| numbers(&tensor.shape)).sum()
 }
 
-/// The record of weights, beside them.
+/// The file that describes installed weights, next to them.
 fn record(target: &Path) -> PathBuf {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     target.with_file_name(format!(".{name}.json"))
 }
 
-/// The weights that a word means, where they are in place. `None`: there is nothing, or a damaged
-/// file of the same source, which may be replaced.
+/// The installed weights for a value of `--weights`. `None`: there are none, or a damaged file from the
+/// same source, which may be replaced.
 ///
 /// # Errors
-/// When other weights, or a file that setup did not put there, have that name.
+/// When other weights, or a file that setup did not install, have that name.
 fn standing(word: &WeightsName, target: &Path) -> Result<Option<Weights>, SetupError> {
     let taken = |by: String| SetupError::Taken { path: target.to_owned(), by };
     if fs::symlink_metadata(target).is_err() {
         return Ok(None);
     }
     let Some(recorded) = recorded(target) else {
-        return Err(taken("was not put there by setup".to_owned()));
+        return Err(taken("was not installed by setup".to_owned()));
     };
     let is_whole = fs::metadata(target).is_ok_and(|data| data.len() == recorded.size);
     let same = match word {
-        WeightsName::Published(name) => match SEEN.iter().find(|(known, ..)| known == name) {
+        WeightsName::Published(name) => match KNOWN.iter().find(|(known, ..)| known == name) {
             Some((_, _, hash)) => recorded.sha256 == *hash,
             None => recorded.published,
         },
@@ -320,7 +322,7 @@ fn standing(word: &WeightsName, target: &Path) -> Result<Option<Weights>, SetupE
     match (same, is_whole) {
         (true, true) => Ok(Some(recorded)),
         (true, false) => Ok(None),
-        (false, _) => Err(taken(format!("holds other weights, from {}", recorded.source))),
+        (false, _) => Err(taken(format!("contains other weights, from {}", recorded.source))),
     }
 }
 
@@ -339,33 +341,33 @@ fn sha256_of(path: &Path) -> Result<String, SetupError> {
     }
 }
 
-/// What the record beside a file says.
+/// The description next to the weights.
 fn recorded(target: &Path) -> Option<Weights> {
     let weights: Weights = serde_json::from_slice(&fs::read(record(target)).ok()?).ok()?;
     Some(Weights { path: target.to_owned(), ..weights })
 }
 
-/// Weights that were put in place and have not changed since.
+/// Weights that setup installed and that have not changed since.
 pub(super) fn in_place(target: &Path) -> Option<Weights> {
     let size = fs::metadata(target).ok()?.len();
     recorded(target).filter(|weights| weights.size == size)
 }
 
-fn publish(incoming: Staging, from: &Path, part: &Path, weights: &Weights) -> Result<(), SetupError> {
+fn publish(staging: Staging, from: &Path, part: &Path, weights: &Weights) -> Result<(), SetupError> {
     if from != part {
         fs::copy(from, part).map_err(SetupError::file("copy", from))?;
     }
     let text = serde_json::to_vec_pretty(weights).unwrap_or_default();
     let path = record(&weights.path);
     fs::write(&path, text).map_err(SetupError::file("write", path))?;
-    incoming.publish_path(part, &weights.path)?;
+    staging.publish_path(part, &weights.path)?;
     Ok(())
 }
 
-/// Removes weights and their record.
+/// Removes weights and their description.
 pub(super) fn remove(target: &Path) -> Result<(), SetupError> {
     fs::remove_file(target).map_err(SetupError::file("remove", target))?;
-    // Without its file a record counts for nothing.
+    // Without the weights, the description has no effect.
     let _ = fs::remove_file(record(target));
     Ok(())
 }
@@ -375,7 +377,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_addresses_and_paths_are_told_apart() {
+    fn names_urls_and_paths_are_distinguished() {
         assert_eq!(WeightsName::parse("yolov5s.pt"), WeightsName::Published("yolov5s".into()));
         assert_eq!(WeightsName::parse("yolov5x6"), WeightsName::Published("yolov5x6".into()));
         assert_eq!(WeightsName::parse("https://h/best.pt"), WeightsName::Address("https://h/best.pt".into()));

@@ -72,11 +72,11 @@ fn only_what_is_missing_is_named_and_once() {
     let machine = Machine::with(HashMap::from([("/ds.zip".to_owned(), zip(&train_only))]));
     machine.yaml("ds.yaml", "ds", &machine.server.url("/ds.zip"));
     let answer = machine.types("setup --data ds.yaml");
-    answer.refused(1, &["hold no images/val: they hold images, labels"]);
+    answer.refused(1, &["do not contain images/val, but images, labels"]);
     let both = "path: ds\ntrain: pictures\nval: pictures\nnames: [red, blue]\ndownload: ";
     fs::write(machine.user.path().join("both.yaml"), format!("{both}{}", machine.server.url("/ds.zip")))
         .unwrap();
-    machine.types("setup --data both.yaml").refused(1, &["hold no pictures: they hold"]);
+    machine.types("setup --data both.yaml").refused(1, &["do not contain pictures, but"]);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn two_data_sets_for_one_folder_are_refused_and_neither_is_touched() {
     let (one, other) = (machine.server.url("/one.zip"), machine.server.url("/other.zip"));
     machine.yaml("one.yaml", "ds", &one);
     machine.yaml("other.yaml", "ds", &other);
-    let words = ["ds is for one data set only", one.as_str(), other.as_str(), "another path:"];
+    let words = ["ds can hold only one data set", one.as_str(), other.as_str(), "another `path`"];
     machine.types("setup --data one.yaml other.yaml").refused(1, &words);
     assert_eq!(machine.installed(), Vec::<String>::new());
     machine.types("setup --data one.yaml").succeeded();
@@ -104,7 +104,7 @@ fn a_known_set_does_not_replace_one_of_a_yaml() {
     let machine = coco8();
     machine.yaml("mine.yaml", "coco8", &machine.server.url("/coco8.zip"));
     machine.types("setup --data mine.yaml").succeeded();
-    machine.types("setup --data coco8").refused(1, &["coco8 is for one data set only"]);
+    machine.types("setup --data coco8").refused(1, &["coco8 can hold only one data set"]);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_data_set_that_lost_files_is_fetched_again() {
         assert!(offline.stderr.contains("files of coco8 are missing"), "{}", offline.stderr);
         assert!(!offline.stderr.contains("train: 4 images, 4 boxes"), "{}", offline.stderr);
         let plan = machine.types("setup --data coco8 --dry-run").succeeded();
-        assert!(plan.stdout.contains("of an earlier fetch are missing"), "{}", plan.stdout);
+        assert!(plan.stdout.contains("of an earlier download are missing"), "{}", plan.stdout);
         let again = machine.types("setup --data coco8").succeeded();
         assert!(again.stderr.contains("train: 4 images, 4 boxes"), "{}", again.stderr);
         assert!(lost.exists());
@@ -150,7 +150,7 @@ fn what_a_user_changed_in_a_data_set_is_counted_anew_and_never_replaced() {
     )
     .unwrap();
     fs::remove_file(root.join("images/val/0.bmp")).unwrap();
-    machine.types("setup --data coco8").refused(1, &["holds files that setup did not put there"]);
+    machine.types("setup --data coco8").refused(1, &["contains files that setup did not install"]);
     assert!(fs::read_to_string(root.join("labels/train/1.txt")).unwrap().contains("0.125"));
 }
 
@@ -159,7 +159,7 @@ fn a_file_in_the_place_of_a_data_set_is_not_replaced() {
     let machine = coco8();
     fs::create_dir_all(machine.data_sets()).unwrap();
     fs::write(machine.data_sets().join("coco8"), "precious").unwrap();
-    machine.types("setup --data coco8").refused(1, &["coco8 is a file that setup did not put there"]);
+    machine.types("setup --data coco8").refused(1, &["coco8 is a file that setup did not install"]);
     assert_eq!(fs::read_to_string(machine.data_sets().join("coco8")).unwrap(), "precious");
 }
 
@@ -181,11 +181,11 @@ fn an_archive_of_this_machine_is_unpacked_and_stays() {
 fn an_address_that_is_not_fetched_is_named_by_its_kind() {
     let machine = coco8();
     for (download, words) in [
-        ("ftp://joe:secret@h/x.zip", ["an address of the kind ftp://", "http:// and https://"]),
-        ("https://h.invalid/my ds.zip", ["an address with a space in it", "%20"]),
-        ("scripts/get.sh", ["is a script, which is not run", "it is scripts/get.sh"]),
+        ("ftp://joe:secret@h/x.zip", ["the unsupported kind ftp://", "http:// or https://"]),
+        ("https://h.invalid/my ds.zip", ["a URL with a space in it", "%20"]),
+        ("scripts/get.sh", ["is a script, which yolo never runs", "it is scripts/get.sh"]),
         ("curl -L https://h.invalid/x.zip -o x.zip", ["is a shell command", "would have downloaded"]),
-        ("7", ["download is 7, not an address", "https://"]),
+        ("7", ["download is 7; it must be a URL", "7"]),
     ] {
         machine.yaml("odd.yaml", "odd", download);
         let answer = machine.types("setup --data odd.yaml").refused(1, &words);
@@ -238,7 +238,7 @@ fn a_class_beyond_the_names_is_told_with_all_else_that_is_wrong() {
             "train: 3 images, 3 boxes, 0 without an object, 1 corrupt",
             "wrong: ",
             "1.txt:1",
-            "the data set ds is in place, and cannot be trained on",
+            "the data set ds is installed, but cannot be used for training",
             "0.txt:1: class 9, but the data set names 2 classes",
             "add the missing class",
         ],

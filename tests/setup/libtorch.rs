@@ -21,7 +21,7 @@ fn a_cuda_variant_comes_with_all_its_wheels_and_is_loaded() {
     let plan = machine.json("setup --libtorch cu126 --dry-run --json");
     assert!(plan["steps"][0]["transfer"].as_u64().unwrap() > wheels::BALLAST as u64, "{plan}");
     let answer = machine.types("setup --libtorch cu126").succeeded();
-    for words in ["it loads and computes on the CPU", "CUDA 12.6", "0 GPUs", "rests on the mirror"] {
+    for words in ["it loads and computes on the CPU", "CUDA 12.6", "0 GPUs", "mirror"] {
         assert!(answer.stderr.contains(words), "{words} is not in:\n{}", answer.stderr);
     }
     let root = machine.home().join("data/libtorch/2.11.0-cu126");
@@ -47,7 +47,7 @@ fn a_libtorch_that_does_not_load_is_not_put_in_place() {
         return;
     };
     let machine = Machine::with(files);
-    let why = ["does not work on this machine", "libtorch_cuda.so", "is_nowhere", "what came is kept"];
+    let why = ["does not work on this machine", "libtorch_cuda.so", "is_nowhere", "the download is kept"];
     machine.types("setup --libtorch cu126").refused(1, &why);
     assert!(!machine.home().join("data/libtorch/2.11.0-cu126").exists());
 }

@@ -71,7 +71,7 @@ fn what_was_done_is_told_as_json() {
     assert_eq!(answer.code, Some(1), "{}", answer.stderr);
     let report: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
     assert_eq!(report["steps"].as_array().unwrap().len(), 2);
-    assert!(report["error"].as_str().unwrap().contains("yolov5s.pt cannot be fetched"), "{report}");
+    assert!(report["error"].as_str().unwrap().contains("yolov5s.pt cannot be downloaded"), "{report}");
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn the_kind_of_an_address_is_the_same_in_large_letters() {
     let mut command = machine.command("setup --data coco8");
     Answer::from(command.env("YOLO_MIRROR", format!(" {large} ")).output().unwrap()).succeeded();
     let word = format!("setup --weights {large}/best.pt");
-    machine.types(&word).refused(1, &["/best.pt", "404", "give"]);
+    machine.types(&word).refused(1, &["/best.pt", "404", "by its path"]);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn what_is_in_the_way_of_a_folder_is_named() {
     let data_sets = machine.data_sets();
     fs::create_dir_all(data_sets.parent().unwrap()).unwrap();
     fs::write(&data_sets, "a file").unwrap();
-    let why = ["datasets is a file where a folder must be", "move it away"];
+    let why = ["datasets is a file, where a folder is needed", "move it away"];
     machine.types("setup --data coco8").refused(1, &why);
 }
 
@@ -105,7 +105,7 @@ fn what_is_installed_is_listed_and_removed() {
     machine.types("setup --remove coco8 nothing none").refused(1, &["nothing, none is not installed"]);
     let gone = machine.json("setup --remove coco8 --json");
     assert_eq!((&gone[0]["kind"], &gone[0]["name"]), (&"data".into(), &"coco8".into()));
-    machine.types("setup --remove coco8").refused(1, &["coco8 is not installed; nothing is"]);
+    machine.types("setup --remove coco8").refused(1, &["coco8 is not installed; nothing is installed"]);
     // There may be nothing of it: what is meant is that nothing shall be.
     let nothing = machine.types("setup --remove unfinished").succeeded();
     assert!(nothing.stderr.contains("nothing was left"), "{}", nothing.stderr);

@@ -41,19 +41,19 @@ fn other_weights_of_the_same_name_are_not_replaced() {
     let (one, two) = (machine.server.url("/one/best.pt"), machine.server.url("/two/best.pt"));
     machine
         .types(&format!("setup --weights {one} {two}"))
-        .refused(1, &["holds other weights", "/one/best.pt"]);
+        .refused(1, &["contains other weights", "/one/best.pt"]);
     assert_eq!(fs::read(machine.home().join("data/weights/best.pt")).unwrap(), weights());
     // The same bytes from elsewhere are the same weights.
     fs::write(machine.user.path().join("best.pt"), weights()).unwrap();
     machine.types("setup --weights best.pt").succeeded();
     // A published name means the published file.
     machine.types(&format!("setup --weights {}", machine.server.url("/one/yolov5n.pt"))).succeeded();
-    machine.types("setup --weights yolov5n").refused(1, &["holds other weights", "yolo setup --remove"]);
+    machine.types("setup --weights yolov5n").refused(1, &["contains other weights", "yolo setup --remove"]);
     machine.types("setup --remove yolov5n").succeeded();
     // Nor is a file replaced that somebody has put there by hand.
     fs::write(machine.home().join("data/weights/mine.pt"), "precious").unwrap();
     fs::write(machine.user.path().join("mine.pt"), weights()).unwrap();
-    machine.types("setup --weights mine.pt").refused(1, &["mine.pt", "was not put there by setup"]);
+    machine.types("setup --weights mine.pt").refused(1, &["mine.pt", "was not installed by setup"]);
     assert_eq!(fs::read(machine.home().join("data/weights/mine.pt")).unwrap(), b"precious");
 }
 
@@ -63,12 +63,12 @@ fn words_that_can_be_no_weights_are_refused_before_a_plan() {
     fs::create_dir(machine.user.path().join("folder")).unwrap();
     let cases = [
         ("folder", "is a folder"),
-        ("nowhere.pt", "is not there"),
+        ("nowhere.pt", "does not exist"),
         ("/", "names no file"),
         ("ftp://host.example/best.pt", "is not http or https"),
         ("https://host.example/", "names no file"),
         #[cfg(unix)]
-        ("/dev/zero", "is no file but a device"),
+        ("/dev/zero", "not a regular file"),
     ];
     for (word, why) in cases {
         let answer = machine.types(&format!("setup --dry-run --weights {word}"));
@@ -98,8 +98,8 @@ fn a_file_that_is_not_the_named_model_is_never_put_in_place() {
     let files = HashMap::from([("/yolov5s.pt".to_owned(), weights()), ("/yolov5m.pt".to_owned(), page)]);
     let machine = Machine::with(files);
     let answer = machine.types("setup --weights yolov5s.pt");
-    answer.refused(1, &["yolov5s.pt cannot be fetched", "it is not yolov5s: it has 6 parameters"]);
+    answer.refused(1, &["yolov5s.pt cannot be downloaded", "it is not yolov5s: it has 6 parameters"]);
     machine.types("setup --weights yolov5m").refused(1, &["web page"]);
-    machine.types("setup --weights nothing.pt").refused(1, &["nothing.pt", "is not there"]);
+    machine.types("setup --weights nothing.pt").refused(1, &["nothing.pt", "does not exist"]);
     assert!(!machine.home().join("data/weights/yolov5s.pt").exists());
 }

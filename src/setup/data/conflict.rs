@@ -7,7 +7,7 @@ use super::known::Known;
 use super::stamp::{Installed, STAMP};
 use crate::setup::error::SetupError;
 
-/// Files that setup did not put there are not replaced.
+/// Rejects a target that contains files which setup did not install.
 pub(super) fn refuse_others_files(target: &Path) -> Result<(), SetupError> {
     let is_file = target.symlink_metadata().is_ok_and(|data| !data.is_dir());
     let holds_something = fs::read_dir(target).is_ok_and(|mut entries| entries.next().is_some());
@@ -21,14 +21,14 @@ pub(super) fn refuse_others_files(target: &Path) -> Result<(), SetupError> {
     Ok(())
 }
 
-/// One folder cannot be two data sets: refuses `wanted` where another is installed.
+/// Rejects `wanted` if another data set is installed in its folder.
 pub(super) fn refuse_another(
     installed: &Installed,
     wanted: &[String],
     known: bool,
 ) -> Result<(), SetupError> {
     let of_name = Known::named(&installed.name).filter(|_| installed.known);
-    // A set that is known by name is the same wherever its archives came from.
+    // A data set known by name is the same, whichever mirror served it.
     let same = match of_name {
         Some(of_name) => known || wanted == of_name.addresses(),
         None => !known && wanted == installed.sources,

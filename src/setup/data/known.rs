@@ -1,5 +1,5 @@
-//! The data sets that are known by name: where their archives lie, what they unpack to, and the yaml
-//! that describes them, written here from what the sets are.
+//! The data sets that yolo knows by name: their archives, how to unpack them, and the yaml that
+//! describes them.
 
 use std::fmt::Write as _;
 
@@ -111,33 +111,33 @@ pub(super) const VOC_CLASSES: [&str; 20] = [
     "tvmonitor",
 ];
 
-/// Where the archives of the smaller sets are published.
+/// The folder of the smaller data sets' archives.
 const ASSETS: &str = "https://github.com/ultralytics/assets/releases/download/v0.0.0/";
 
-/// Where COCO publishes its images.
+/// The folder of COCO's images.
 const COCO_IMAGES: &str = "http://images.cocodataset.org/zips/";
 
-/// An archive of a set.
+/// An archive of a data set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) site: &'static str,
     pub(super) file: &'static str,
-    /// The folder below the root of all pieces that it is unpacked into.
+    /// The folder that it is unpacked into, relative to the root of all pieces.
     pub(super) into: &'static str,
-    /// Bytes of the archive and of what it holds, about, for a server that does not tell.
+    /// Approximate bytes of the archive and of its contents, for a server that does not report them.
     pub(super) about: (u64, u64),
 }
 
-/// What has to be done with the pieces once they are unpacked.
+/// The layout of the unpacked archives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Images and labels as YOLOv5 takes them.
+    /// Images and labels in YOLOv5's layout.
     Ready,
-    /// Pascal VOC's folders and XML.
+    /// Pascal VOC's folders and XML annotations.
     Voc,
 }
 
-/// A data set that is known by name.
+/// A data set that yolo knows by name.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Known {
     /// As `yolo_plan::dataset::FETCHABLE` spells it.

@@ -1,5 +1,5 @@
-//! A data set on its way: its archives come side by side, are unpacked beside the place where it will be,
-//! and the folder in them that is what its yaml describes is put in place by one rename.
+//! A data set to download. Its archives are downloaded in parallel and unpacked in a staging directory.
+//! The folder that its yaml describes is then published by one rename.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,24 +20,24 @@ use crate::fetch::{
 use crate::setup::context::Context;
 use crate::setup::error::SetupError;
 
-/// Archives that are fetched at once.
+/// Archives that are downloaded at the same time.
 const AT_ONCE: usize = 3;
 
-/// A data set that has to be fetched.
+/// A data set to download.
 #[derive(Debug)]
 pub struct PendingData {
-    /// The word of `--data`.
+    /// The value of `--data`.
     pub(super) word: String,
     pub(super) name: String,
     pub(super) pieces: Vec<Piece>,
     pub(super) target: PathBuf,
     pub(super) known: Option<&'static Known>,
     pub(super) places: dataset::Places,
-    /// Files of an earlier fetch that are not there any more.
+    /// Files of an earlier download that no longer exist.
     pub(super) missing: usize,
 }
 
-/// An archive of it.
+/// One archive.
 #[derive(Debug, Clone)]
 pub(super) struct Piece {
     pub(super) wanted: FileRequest,
@@ -51,35 +51,35 @@ impl PendingData {
         &self.name
     }
 
-    /// Where its archives come from, without credentials.
+    /// The sources of its archives, without credentials.
     pub fn sources(&self) -> Vec<String> {
         let first =
             |piece: &Piece| piece.wanted.sources.first().map(|source| Redacted::new(source).to_string());
         self.pieces.iter().filter_map(first).collect()
     }
 
-    /// Where its archives are published, without credentials: whatever mirror serves them.
+    /// The addresses where its archives are published, without credentials, even if a mirror serves them.
     pub(super) fn addresses(&self) -> Vec<String> {
         let last =
             |piece: &Piece| piece.wanted.sources.last().map(|source| Redacted::new(source).to_string());
         self.known.map_or_else(|| self.pieces.iter().filter_map(last).collect(), Known::addresses)
     }
 
-    /// Why it is fetched although it was there once.
+    /// Why it is downloaded again.
     pub(in crate::setup) fn reasons(&self) -> Vec<String> {
         match self.missing {
             0 => Vec::new(),
-            missing => vec![format!("{missing} files of an earlier fetch are missing")],
+            missing => vec![format!("{missing} files of an earlier download are missing")],
         }
     }
 
-    /// Bytes of all archives; `None` where a server does not tell before.
+    /// Bytes of all archives; `None` if a server does not report sizes in advance.
     pub fn archives(&self) -> Option<u64> {
         self.pieces.iter().map(|piece| piece.size.packed).sum()
     }
 
-    /// Bytes that will travel, without those that an earlier run has brought; `None` where a server does
-    /// not tell before.
+    /// Bytes to download, not counting what an earlier run has; `None` if a server does not report sizes in
+    /// advance.
     pub fn transfer(&self) -> Option<u64> {
         let (_, parts) = tree_and_parts(&staging_dir(&self.target));
         let left = |(index, piece): (usize, &Piece)| {
@@ -90,22 +90,22 @@ impl PendingData {
         self.pieces.iter().enumerate().map(left).sum()
     }
 
-    /// Bytes on the disk afterwards, where they are known.
+    /// Bytes on the disk afterwards, if known.
     pub fn unpacked(&self) -> Option<u64> {
         self.pieces.iter().map(|piece| piece.size.unpacked).sum()
     }
 
-    /// Where it goes.
+    /// Where it will be installed.
     pub fn target(&self) -> &Path {
         &self.target
     }
 
-    /// Fetches, unpacks, puts in place and looks through.
+    /// Downloads, unpacks, publishes and verifies it.
     ///
     /// # Errors
-    /// When a source, an archive or the disk refuses, or the archives do not hold what the yaml names.
+    /// When a source, an archive or the disk fails, or the archives do not contain what the yaml names.
     pub fn run(&self, context: &Context<'_>) -> Result<Summary, SetupError> {
-        // On the disk of the target, so that it is published by a rename.
+        // On the target's file system, so that it can be published by a rename.
         let folder = self.target.parent().unwrap_or(&self.target);
         let lock = FolderLock::acquire(folder, context.progress)?;
         Staging::sweep(&lock);
@@ -114,19 +114,21 @@ impl PendingData {
             && installed.missing() == 0
         {
             refuse_another(&installed, &self.addresses(), self.known.is_some())?;
-            // Another setup has finished while this one waited for the lock.
+            // Another setup finished while this one waited for the lock.
             return look_through(&self.word, &self.places, Some(installed));
         }
         refuse_others_files(&self.target)?;
-        context.progress.event(ProgressEvent::Step { text: &format!("fetching the data set {}", self.name) });
-        let mut incoming = Staging::open(&lock, &self.name)?;
-        let (of, addresses) = (incoming.parts().join("of"), self.addresses().join("\n"));
-        if incoming.resumed() && fs::read_to_string(&of).ok().as_ref() != Some(&addresses) {
-            // Another data set of this name was interrupted.
-            incoming.clear()?;
+        context
+            .progress
+            .event(ProgressEvent::Step { text: &format!("downloading the data set {}", self.name) });
+        let mut staging = Staging::open(&lock, &self.name)?;
+        let (of, addresses) = (staging.parts().join("of"), self.addresses().join("\n"));
+        if staging.resumed() && fs::read_to_string(&of).ok().as_ref() != Some(&addresses) {
+            // The interrupted download was of another data set of this name.
+            staging.clear()?;
         }
         fs::write(&of, addresses).map_err(SetupError::file("write", of))?;
-        let result = self.fill(&incoming, context);
+        let result = self.fill(&staging, context);
         let installed = match result {
             Ok((root, left_out)) => {
                 let folders = folders_of(&root);
@@ -144,30 +146,30 @@ impl PendingData {
                     now: OnceLock::new(),
                 };
                 installed.write(&root)?;
-                incoming.publish_path(&root, &self.target)?;
+                staging.publish_path(&root, &self.target)?;
                 installed
             }
             Err(error) => {
                 let keep = match &error {
-                    // Other archives of the set may have come whole.
+                    // Other archives of the data set may be complete.
                     SetupError::Fetch(error) => {
                         !error.is_full_disk() && (!error.is_bad_archive() || self.pieces.len() > 1)
                     }
                     _ => false,
                 };
                 if !keep {
-                    incoming.discard();
+                    staging.discard();
                 }
                 return Err(error);
             }
         };
-        let text = format!("looking through {} files of {}", installed.files, self.name);
+        let text = format!("checking {} files of {}", installed.files, self.name);
         context.progress.event(ProgressEvent::Step { text: &text });
         look_through(&self.word, &self.places, Some(installed))
     }
 
-    /// Brings all archives and unpacks them; the folder that is the data set, and what is not in it.
-    fn fill(&self, incoming: &Staging, context: &Context<'_>) -> Result<(PathBuf, Vec<LeftOut>), SetupError> {
+    /// Downloads and unpacks all archives. Returns the folder of the data set, and what was left out of it.
+    fn fill(&self, staging: &Staging, context: &Context<'_>) -> Result<(PathBuf, Vec<LeftOut>), SetupError> {
         let meter = Meter::new(context.progress);
         let queue: Mutex<Vec<(usize, &Piece)>> = Mutex::new(self.pieces.iter().enumerate().rev().collect());
         let failed: Mutex<Option<SetupError>> = Mutex::new(None);
@@ -178,9 +180,9 @@ impl PendingData {
                     loop {
                         let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
                         let Some((index, piece)) = next else { return };
-                        if let Err(error) = piece.bring(index, client, incoming, &meter) {
+                        if let Err(error) = piece.fetch(index, client, staging, &meter) {
                             queue.lock().unwrap_or_else(PoisonError::into_inner).clear();
-                            // The first failure is the one to tell.
+                            // Only the first failure is reported.
                             failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
                         }
                     }
@@ -190,54 +192,54 @@ impl PendingData {
         if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
             return Err(error);
         }
-        self.arrange(incoming)
+        self.arrange(staging)
     }
 
-    /// Gives the unpacked files the form that the yaml describes, and finds their root.
-    fn arrange(&self, incoming: &Staging) -> Result<(PathBuf, Vec<LeftOut>), SetupError> {
-        let tree = incoming.path();
+    /// Converts the unpacked files to the layout that the yaml describes, and finds their root.
+    fn arrange(&self, staging: &Staging) -> Result<(PathBuf, Vec<LeftOut>), SetupError> {
+        let tree = staging.path();
         let Some(known) = self.known else {
             let description = Description::read(&self.word, &self.places)?;
-            return Ok((self.root(incoming, &description)?, Vec::new()));
+            return Ok((self.root(staging, &description)?, Vec::new()));
         };
         let mut left_out = Vec::new();
         if known.form == Form::Voc {
             let root = tree.join(known.name);
             if let Some(wanted) = voc::lacking(tree) {
-                return Err(self.not_in_archive(incoming, vec![wanted]));
+                return Err(self.not_in_archive(staging, vec![wanted]));
             }
-            // What is left of the development kit goes with all that is not published.
+            // The rest of the development kit is not published.
             left_out = voc::convert(tree, &root)?;
         }
-        // The description is read where it will not be published, and written where it will.
-        let yaml = incoming.parts().join(format!("{}.yaml", known.name));
+        // The yaml is first read from outside the tree, since the root is only known afterwards.
+        let yaml = staging.parts().join(format!("{}.yaml", known.name));
         fs::write(&yaml, known.yaml()).map_err(SetupError::file("write", &yaml))?;
         let description = Description::read(&yaml.display().to_string(), &self.places)?;
-        let root = self.root(incoming, &description)?;
+        let root = self.root(staging, &description)?;
         let yaml = root.join(format!("{}.yaml", known.name));
         fs::write(&yaml, known.yaml()).map_err(SetupError::file("write", yaml))?;
         Ok((root, left_out))
     }
 
-    /// The folder in `tree` below which train and val are: itself, the folder of the set's name, or
-    /// the only folder there is.
-    fn root(&self, incoming: &Staging, description: &Description) -> Result<PathBuf, SetupError> {
-        let tree = incoming.path();
+    /// The folder that contains train and val: the folder of the data set's name, the tree itself, or the
+    /// only folder in it.
+    fn root(&self, staging: &Staging, description: &Description) -> Result<PathBuf, SetupError> {
+        let tree = staging.path();
         let folders = folders_in(tree);
         let mut candidates = vec![tree.join(&self.name), tree.to_owned()];
         candidates.extend(folders.iter().filter(|_| folders.len() == 1).cloned());
         let found = candidates.iter().find(|root| description.fits(root));
         found.cloned().ok_or_else(|| {
-            // The candidate with the most of it is the one that was meant.
+            // Report the candidate that lacks the least.
             let lacking = candidates.iter().map(|root| description.lacking(root));
-            self.not_in_archive(incoming, lacking.min_by_key(Vec::len).unwrap_or_default())
+            self.not_in_archive(staging, lacking.min_by_key(Vec::len).unwrap_or_default())
         })
     }
 
-    /// The archives are there, and hold something else.
-    fn not_in_archive(&self, incoming: &Staging, wanted: Vec<String>) -> SetupError {
+    /// The error for archives that contain something else.
+    fn not_in_archive(&self, staging: &Staging, wanted: Vec<String>) -> SetupError {
         let shown = |path: &PathBuf| printable(&path.file_name().unwrap_or_default().to_string_lossy());
-        let mut holds: Vec<String> = folders_in(incoming.path()).iter().take(8).map(shown).collect();
+        let mut holds: Vec<String> = folders_in(staging.path()).iter().take(8).map(shown).collect();
         if holds.is_empty() {
             holds.push("files without a folder".to_owned());
         }
@@ -246,7 +248,7 @@ impl PendingData {
             return SetupError::NotInArchive { name: self.name.clone(), wanted, holds };
         }
         let came = |(index, piece): (usize, &Piece)| {
-            let source = fs::read_to_string(piece.done(index, incoming.parts())).unwrap_or_default();
+            let source = fs::read_to_string(piece.done(index, staging.parts())).unwrap_or_default();
             if source.is_empty() { piece.wanted.name.clone() } else { source }
         };
         let sources: Vec<String> = self.pieces.iter().enumerate().map(came).collect();
@@ -262,40 +264,40 @@ fn folders_in(tree: &Path) -> Vec<PathBuf> {
 }
 
 impl Piece {
-    /// The file that says that it is unpacked, and where it came from.
+    /// The file whose existence means that the archive is unpacked. It contains the source.
     fn done(&self, index: usize, parts: &Path) -> PathBuf {
         parts.join(format!("{index}.done"))
     }
 
-    /// The archive as it comes.
+    /// The archive during the download.
     fn part(&self, index: usize, parts: &Path) -> PathBuf {
         parts.join(format!("{index}-{}", self.wanted.name))
     }
 
-    /// Fetches and unpacks it, unless an earlier run has done so.
-    fn bring(
+    /// Downloads and unpacks it, unless an earlier run did.
+    fn fetch(
         &self,
         index: usize,
         client: &Client,
-        incoming: &Staging,
+        staging: &Staging,
         meter: &Meter<'_>,
     ) -> Result<(), SetupError> {
-        let done = self.done(index, incoming.parts());
+        let done = self.done(index, staging.parts());
         if done.exists() {
             return Ok(());
         }
-        let part = self.part(index, incoming.parts());
+        let part = self.part(index, staging.parts());
         let fetched = download(client, &self.wanted, &part, meter)?;
-        let into = incoming.path().join(self.into);
+        let into = staging.path().join(self.into);
         if let Err(error) = extract(client, &fetched.path, &fetched.source, &into, meter) {
             if error.is_bad_archive() {
-                // It is fetched anew the next time.
+                // The next run downloads it again.
                 let _ = fs::remove_file(&part);
             }
             return Err(error.into());
         }
         fs::write(&done, &fetched.source).map_err(SetupError::file("write", done))?;
-        // What is unpacked is not needed twice.
+        // The archive is no longer needed.
         let _ = fs::remove_file(&part);
         Ok(())
     }

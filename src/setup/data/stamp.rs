@@ -1,6 +1,6 @@
-//! What an installed data set says of itself, in a file in its folder: where it came from, how many
-//! files lay in each of its folders, and what was found in it. By these it is told at small cost whether
-//! all of it is still there, and whether what was found still holds.
+//! The stamp of an installed data set, a file in its folder: its sources, the number of files per
+//! folder, and its summary. It shows at little cost whether all files still exist and whether the
+//! summary is still valid.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirEntry};
@@ -19,39 +19,39 @@ use crate::setup::error::SetupError;
 /// The file's name.
 pub(super) const STAMP: &str = ".yolo-setup.json";
 
-/// A data set that is in place.
+/// An installed data set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Installed {
     /// Its name.
     pub name: String,
-    /// Its folder.
+    /// Its directory.
     pub root: PathBuf,
-    /// Where it came from, without credentials.
+    /// Where it was downloaded from, without credentials.
     pub sources: Vec<String>,
-    /// Files that were unpacked, and their bytes.
+    /// The number of unpacked files.
     pub files: usize,
     /// Bytes of those files.
     pub bytes: u64,
-    /// What lies in it; absent when the run that installed it ended before it had looked.
+    /// Its summary; absent if the run that installed it ended before verifying it.
     pub summary: Option<Summary>,
-    /// The description and the files that the summary is of, as [`Installed::state`] gives them.
+    /// [`Installed::state`] at the time of the summary.
     #[serde(default)]
     pub(super) seen: String,
-    /// Whether it is a set that yolo knows by name, and not one of a yaml.
+    /// Whether yolo knows it by name, rather than by a yaml of the user.
     #[serde(default)]
     pub(super) known: bool,
-    /// The files of each folder as they were unpacked.
+    /// The files of each folder, as unpacked.
     #[serde(default)]
     pub(super) folders: Folders,
-    /// Objects and images that are not in it, since they could not be converted.
+    /// Objects and images that could not be converted.
     #[serde(default)]
     pub(super) left_out: Vec<LeftOut>,
-    /// What [`Installed::now`] has found.
+    /// The cache of [`Installed::now`].
     #[serde(skip)]
     pub(super) now: OnceLock<Folders>,
 }
 
-/// Folders below a root, by their path, with `/` between its parts.
+/// Folders by their path relative to the root, with `/` as the separator.
 pub(super) type Folders = BTreeMap<String, Files>;
 
 /// The files of one folder.
@@ -59,14 +59,14 @@ pub(super) type Folders = BTreeMap<String, Files>;
 pub(super) struct Files {
     pub(super) count: usize,
     pub(super) bytes: u64,
-    /// Nanoseconds between 1970 and the last change of any of them.
+    /// The newest modification time, in nanoseconds since 1970.
     pub(super) newest: u64,
 }
 
 impl Installed {
     pub(super) fn read(root: &Path) -> Option<Self> {
         let installed: Self = serde_json::from_slice(&fs::read(root.join(STAMP)).ok()?).ok()?;
-        // The first stamps did not say it, nor what lay in the folders.
+        // The first version of stamps had neither `known` nor `folders`.
         let known = installed.known
             || (installed.folders.is_empty() && root.join(format!("{}.yaml", installed.name)).is_file());
         Some(Self { root: root.to_owned(), known, ..installed })
@@ -78,13 +78,13 @@ impl Installed {
         fs::write(&path, text).map_err(SetupError::file("write", path))
     }
 
-    /// The files of each folder as they are. They are looked at once: a large set has hundreds of
-    /// thousands.
+    /// The files of each folder as they are now. They are counted once, since a large data set has hundreds
+    /// of thousands of files.
     pub(super) fn now(&self) -> &Folders {
         self.now.get_or_init(|| folders_of(&self.root))
     }
 
-    /// How many of the files that were unpacked are not there any more.
+    /// How many unpacked files no longer exist.
     pub(super) fn missing(&self) -> usize {
         let lost = |(folder, then): (&String, &Files)| {
             then.count.saturating_sub(self.now().get(folder).map_or(0, |files| files.count))
@@ -92,7 +92,7 @@ impl Installed {
         self.folders.iter().map(lost).sum()
     }
 
-    /// Whether somebody has added or changed files, which a new fetch would take away.
+    /// Whether files were added or changed, which a new download would remove.
     pub(super) fn has_others_files(&self) -> bool {
         self.now().iter().any(|(folder, now)| {
             self.folders.get(folder).is_none_or(|then| {
@@ -103,7 +103,7 @@ impl Installed {
         })
     }
 
-    /// What a summary depends on, as one hash: the description and all files.
+    /// A hash of everything that the summary depends on: the yaml and all files.
     pub(super) fn state(&self, yaml: &Path) -> String {
         let mut sha = Sha256::new();
         sha.update(&fs::read(yaml).unwrap_or_default());
@@ -112,8 +112,8 @@ impl Installed {
     }
 }
 
-/// The files of all folders below `root`, without what programs write beside data: this stamp and the
-/// caches of trainers.
+/// The files of all folders in `root`, except those that programs write next to data: this stamp and
+/// the caches of trainers.
 pub(super) fn folders_of(root: &Path) -> Folders {
     walk(root, "")
 }
@@ -129,7 +129,7 @@ fn walk(folder: &Path, name: &str) -> Folders {
     });
     let mut folders: Folders = below.collect();
     let files = files.par_iter().filter_map(Files::of).reduce(Files::default, Files::and);
-    // Empty folders say nothing.
+    // Empty folders do not matter.
     if files.count > 0 {
         folders.insert(name.to_owned(), files);
     }
@@ -137,7 +137,7 @@ fn walk(folder: &Path, name: &str) -> Folders {
 }
 
 impl Files {
-    /// One file; `None` for what programs write beside data.
+    /// One file; `None` for those that programs write next to data.
     fn of(entry: &DirEntry) -> Option<Self> {
         let name = entry.file_name();
         let name = name.to_string_lossy();
@@ -159,7 +159,7 @@ impl Files {
     }
 }
 
-/// The data sets that setup has put below this folder.
+/// The data sets that setup installed in this folder.
 pub(in crate::setup) fn installed_in(folder: &Path) -> Vec<Installed> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     entries.flatten().filter_map(|entry| Installed::read(&entry.path())).collect()

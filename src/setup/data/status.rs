@@ -13,26 +13,26 @@ use crate::fetch::{ArchiveSize, FileRequest, Meter, ProgressEvent, Redacted, arc
 use crate::setup::context::Context;
 use crate::setup::error::SetupError;
 
-/// What is there, or what would have to be done.
+/// Whether a data set is installed.
 #[derive(Debug)]
 pub enum DataStatus {
-    /// Its images are there; what an earlier run found in them, where there was one.
+    /// Its images exist.
     Installed {
         /// The yaml.
         yaml: PathBuf,
-        /// What was found.
+        /// What setup recorded when it installed the data set, if it did.
         installed: Option<Box<Installed>>,
     },
-    /// The program makes it itself, in this folder.
+    /// yolo generates it in this directory.
     Generate(PathBuf),
-    /// It can be fetched.
+    /// It can be downloaded.
     Missing(Box<PendingData>),
 }
 
-/// Looks whether a data set is there, and where it would come from.
+/// Checks whether a data set is installed, and finds its archives if not.
 ///
 /// # Errors
-/// When its yaml is wrong, its `download:` is code, or no server has its archives.
+/// When its yaml is invalid, its `download:` is code, or no server has its archives.
 pub fn data_status(
     context: &Context<'_>,
     word: &str,
@@ -89,7 +89,7 @@ pub fn data_status(
         Download::Code { kind, would } => {
             return Err(SetupError::DownloadIsCode { yaml: shown, kind, would: would.clone() });
         }
-        // The plan's message says what is missing and where it was looked for.
+        // This error lists the places that were searched.
         Download::Nothing => {
             return Err(DataSet::load(word, places)
                 .err()
@@ -149,7 +149,7 @@ fn known_status(
     })))
 }
 
-/// Asks how large an archive is, and what it holds where that can be told before.
+/// Asks the server for the size of an archive, and for the size of its contents if possible.
 fn piece(
     context: &Context<'_>,
     name: &str,
@@ -160,7 +160,7 @@ fn piece(
     context.progress.event(ProgressEvent::Step { text: &format!("looking for {name}") });
     let wanted = FileRequest { name: name.to_owned(), sources, length: None, sha256: None };
     let (source, size) = archive_size(context.client()?, &wanted, &Meter::new(context.progress))?;
-    // The one that answered first comes first; those before it have refused.
+    // The sources before the first that answered have failed.
     let sources = wanted.sources.into_iter().skip(source).collect();
     let about = about.unwrap_or((0, 0));
     let size = ArchiveSize {
@@ -174,27 +174,27 @@ fn redacted(addresses: &[String]) -> Vec<String> {
     addresses.iter().map(|address| Redacted::new(address).to_string()).collect()
 }
 
-/// Whether two paths, of which both are there, are one folder.
+/// Whether two existing paths are the same directory.
 fn same_folder(one: &Path, other: &Path) -> bool {
     one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
-/// Whether what is installed can stay. Where files of it are missing it is fetched again, if anything
-/// may be fetched.
+/// Whether an installed data set can be kept. If files are missing, it is downloaded again, unless yolo
+/// is offline.
 fn is_kept(installed: &Installed, context: &Context<'_>) -> Result<bool, SetupError> {
     if installed.missing() == 0 {
         return Ok(true);
     }
     let text = format!("files of {} are missing in {}", installed.name, installed.root.display());
-    let then = if context.is_offline() { "and nothing may be fetched" } else { "it is fetched again" };
+    let then = if context.is_offline() { "yolo is offline" } else { "downloading it again" };
     context.progress.event(ProgressEvent::Note { text: &format!("{text}; {then}") });
     Ok(context.is_offline())
 }
 
-/// What is there of several data sets, and where they would come from.
+/// The status of several data sets.
 ///
 /// # Errors
-/// As [`data_status`], and when two of them would be one folder.
+/// As [`data_status`], and when two of them would share a folder.
 pub(in crate::setup) fn data_statuses<'w>(
     context: &Context<'_>,
     words: &'w [String],

@@ -2,21 +2,21 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What lies in a data set.
+/// The summary of a data set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
-    /// One line a split.
+    /// One entry per split.
     pub splits: Vec<SplitSummary>,
     /// Boxes of each class over all splits, by name, in the order of the classes.
     pub classes: Vec<(String, usize)>,
-    /// What is wrong, one message a file.
+    /// The problems, one message per file.
     pub wrong: Vec<String>,
-    /// Why a training would refuse the whole set: its first label of a class beyond the names.
+    /// Why training would reject the whole data set: its first label whose class has no name.
     #[serde(default)]
     pub refused: Option<String>,
 }
 
-/// What lies in one split.
+/// The summary of one split.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SplitSummary {
     /// "train", "val" or "test".
@@ -27,6 +27,6 @@ pub struct SplitSummary {
     pub boxes: usize,
     /// Images without an object.
     pub background: usize,
-    /// Images left out, because they or their labels are corrupt.
+    /// Images that are ignored because they or their labels are corrupt.
     pub corrupt: usize,
 }

@@ -1,5 +1,4 @@
-//! A data set looked through with the trainer's own rules: how many images and boxes, of which
-//! classes, and what is wrong where.
+//! Verifies a data set by the trainer's rules and summarizes it: images, boxes, classes and problems.
 
 use yolo_data::error::DataError;
 use yolo_data::scan::{ScanOptions, check_classes, scan};
@@ -11,10 +10,11 @@ use super::voc::LeftOut;
 use crate::fetch::printable;
 use crate::setup::error::SetupError;
 
-/// Looks through a data set that is in place, and remembers what it found where setup has put it.
+/// Verifies an installed data set. If setup installed it, the summary is stored with it and reused until
+/// a file changes.
 ///
 /// # Errors
-/// When its yaml is wrong, or no image of it can be used.
+/// When its yaml is invalid, or none of its images can be used.
 pub fn look_through(
     word: &str,
     places: &dataset::Places,
@@ -38,19 +38,19 @@ pub fn look_through(
     Ok(summary)
 }
 
-/// Looks through all splits.
+/// Verifies all splits.
 fn verify(data: &DataSet) -> Result<Summary, DataError> {
     let mut summary = Summary { splits: Vec::new(), classes: Vec::new(), wrong: Vec::new(), refused: None };
     let mut counts = vec![0; data.names.len()];
     for (name, roots) in [("train", &data.train), ("val", &data.val), ("test", &data.test)] {
-        // Several names for the same images are looked through once.
+        // Splits with the same images are verified once.
         let earlier = [("train", &data.train), ("val", &data.val)];
         let again =
             earlier.iter().take_while(|(before, _)| *before != name).any(|(_, before)| *before == roots);
         if roots.is_empty() || again {
             continue;
         }
-        // A class beyond the names is told with all else that is wrong.
+        // A class index that is out of range is reported with all other problems.
         let scan = scan(roots, &ScanOptions::new(name, usize::MAX))?;
         if let (None, Err(error)) = (&summary.refused, check_classes(&scan.samples, data.names.len())) {
             summary.refused = Some(printable(&error.to_string()));

@@ -1,6 +1,6 @@
-//! Pascal VOC's folders and XML turned into images and labels as YOLOv5 takes them (spec §7): the
-//! centre one pixel nearer to the corner, objects marked difficult left out. An annotation that cannot
-//! be read costs its image, and no more; it is told with all else that is wrong in the set.
+//! Converts Pascal VOC's folders and XML annotations to YOLOv5's layout (spec §7): the centre moves one
+//! pixel towards the corner, and objects marked difficult are skipped. An image whose annotation cannot
+//! be read is skipped and reported with the other problems of the data set.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use super::known::VOC_CLASSES;
 use crate::setup::error::SetupError;
 
-/// (year, set) of the lists that make up the data set.
+/// (year, set) of the lists that form the data set.
 const SETS: [(&str, &str); 5] =
     [("2012", "train"), ("2012", "val"), ("2007", "train"), ("2007", "val"), ("2007", "test")];
 
-/// An image or objects that the data set does not have, since they could not be converted.
+/// An image or objects that could not be converted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LeftOut {
     /// "train" or "val", for an image.
@@ -25,13 +25,13 @@ pub(super) struct LeftOut {
     pub(super) why: String,
 }
 
-/// The first list of images that is not below `root`, by its path in the archives.
+/// The first list of images that is missing from `root`, by its path in the archives.
 pub(super) fn lacking(root: &Path) -> Option<String> {
     let list = |(year, set)| format!("VOCdevkit/VOC{year}/ImageSets/Main/{set}.txt");
     SETS.into_iter().map(list).find(|list| !root.join(list).is_file())
 }
 
-/// Turns `VOCdevkit` below `root` into `images` and `labels` below `target`; what is not among them.
+/// Converts `VOCdevkit` in `root` to `images` and `labels` in `target`. Returns what was left out.
 pub(super) fn convert(root: &Path, target: &Path) -> Result<Vec<LeftOut>, SetupError> {
     let (mut left_out, mut others) = (Vec::new(), Others::new());
     for (year, set) in SETS {
@@ -54,7 +54,7 @@ pub(super) fn convert(root: &Path, target: &Path) -> Result<Vec<LeftOut>, SetupE
             let xml = format!("Annotations/{name}.xml");
             let read = fs::read(voc.join(&xml)).map_err(|error| format!("it cannot be read: {error}"));
             let text = read
-                .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is no text in UTF-8".to_owned()));
+                .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is not valid UTF-8".to_owned()));
             let labels = match text.and_then(|text| labels(&text, &mut others)) {
                 Ok(labels) => labels,
                 Err(why) => {
@@ -70,7 +70,7 @@ pub(super) fn convert(root: &Path, target: &Path) -> Result<Vec<LeftOut>, SetupE
             }
             let label = place("labels").join(format!("{name}.txt"));
             fs::write(&label, labels).map_err(SetupError::file("write", label))?;
-            // An interrupted run has moved some already.
+            // An interrupted run may have moved it already.
             if image.exists() {
                 fs::rename(&image, &moved).map_err(SetupError::file("move", image))?;
             }
@@ -80,7 +80,7 @@ pub(super) fn convert(root: &Path, target: &Path) -> Result<Vec<LeftOut>, SetupE
         let objects: usize = others.values().sum();
         let named: Vec<String> = others.iter().map(|(name, count)| format!("{name} {count}")).collect();
         let why = format!(
-            "{objects} objects left out, of classes that are not among VOC's {}: {}",
+            "{objects} objects left out because their class is not one of VOC's {}: {}",
             VOC_CLASSES.len(),
             named.join(", ")
         );
@@ -89,19 +89,19 @@ pub(super) fn convert(root: &Path, target: &Path) -> Result<Vec<LeftOut>, SetupE
     Ok(left_out)
 }
 
-/// Objects of classes that the data set does not have.
+/// Number of objects by a class name that the data set does not have.
 type Others = BTreeMap<String, usize>;
 
-/// The lines of a label file, from one annotation; objects of other classes are counted.
+/// The lines of a label file, from one annotation. Objects of other classes are counted in `others`.
 fn labels(xml: &str, others: &mut Others) -> Result<String, String> {
-    let document = roxmltree::Document::parse(xml).map_err(|error| format!("it is no XML: {error}"))?;
+    let document = roxmltree::Document::parse(xml).map_err(|error| format!("it is not XML: {error}"))?;
     let root = document.root_element();
     let child = |node: roxmltree::Node<'_, '_>, name: &str| -> Result<String, String> {
         node.children()
             .find(|child| child.has_tag_name(name))
             .and_then(|child| child.text())
             .map(|text| text.trim().to_owned())
-            .ok_or_else(|| format!("it lacks <{name}> in <{}>", node.tag_name().name()))
+            .ok_or_else(|| format!("it has no <{name}> in <{}>", node.tag_name().name()))
     };
     let number = |node, name: &str| -> Result<f64, String> {
         let text = child(node, name)?;

@@ -1,5 +1,5 @@
-//! Pages that list wheels: PyTorch's own download site, one page a variant and package, and
-//! mirrors, which may be folders.
+//! Pages that list wheels: PyTorch's download site, with one page per variant and package, and mirrors,
+//! which may be folders.
 
 use reqwest::Url;
 
@@ -8,13 +8,13 @@ use super::variant::Variant;
 use super::wheel::Wheel;
 use crate::fetch::{Client, FetchError, Progress, Redacted, fetch_text};
 
-/// PyTorch's site: below it a folder a variant, in it a page a package.
+/// PyTorch's site, with a folder per variant and a page per package.
 const PYTORCH: &str = "https://download.pytorch.org/whl/";
 
-/// No such page is longer; the longest had 200 kB in 2026.
+/// The size limit of a page. The longest had 200 kB in 2026.
 const LONGEST: u64 = 16 << 20;
 
-/// Looks a wheel up on PyTorch's page of its package.
+/// Looks up a wheel on PyTorch's page for its package.
 pub(super) fn ask_pytorch(
     client: &Client,
     variant: Variant,
@@ -27,7 +27,7 @@ pub(super) fn ask_pytorch(
     find(&text, &page, wheel).ok_or_else(missing)
 }
 
-/// A wheel on a mirror: by its name where that is known, else in the listing of the folder or page.
+/// A wheel on a mirror: by its file name if that is known, otherwise from the listing of the mirror.
 pub(super) fn on_mirror(
     client: &Client,
     mirror: &str,
@@ -36,8 +36,7 @@ pub(super) fn on_mirror(
 ) -> Result<WheelLocation, FetchError> {
     let base = mirror.trim_end_matches('/');
     if let Some(file) = &wheel.file {
-        // A plus is another letter in the query of an address and a plain one in its path; some
-        // servers decode it all the same.
+        // Some servers decode a plus in the path as a space, although that applies only to queries.
         let file = if base.contains("://") { file.replace('+', "%2B") } else { file.clone() };
         return Ok(WheelLocation { address: format!("{base}/{file}"), sha256: wheel.sha256.clone() });
     }
@@ -65,7 +64,7 @@ fn find(page: &str, address: &str, wheel: &Wheel) -> Option<WheelLocation> {
     let (link, fragment) = link.split_once('#').unwrap_or((link, ""));
     let sha256 = fragment.strip_prefix("sha256=").map(str::to_lowercase);
     let mut found = base.join(link).ok()?;
-    // A link that leads back to the mirror needs the mirror's credentials.
+    // A link to the mirror itself needs the mirror's credentials.
     if found.host() == base.host() && found.username().is_empty() {
         // Both fail only for addresses without a host.
         let _ = found.set_username(base.username());

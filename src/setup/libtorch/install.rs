@@ -1,24 +1,23 @@
-//! One installation from one offer: check the room, fetch, compare with each wheel's RECORD, and put
-//! the folder together. The same steps serve every source; the caller looks at the result and
-//! publishes it.
+//! Installs a set of wheels into a staging directory: checks the free space, downloads, verifies every
+//! file against its wheel's RECORD, and writes the stamp. The caller runs the smoke test and publishes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use yolo_base::format;
 
-use super::installation::LIBTORCH_VERSION;
-use super::stamp::{A_HEADER, Stamp, StampedFile, Trust};
+use super::installation::{A_HEADER, LIBTORCH_VERSION};
+use super::stamp::{Stamp, StampedFile, Trust};
 use super::variant::Variant;
 use super::wheel::RECORDS;
 use super::wheel_set::{OpenedWheel, WheelSet};
 use crate::fetch::{
-    FetchError, MARGIN, MemberFetch, Meter, Progress, ResumeState, Selection, Staging, UnpackedMember,
-    WheelRecord, fetch_members, free_bytes, sync,
+    FetchError, MARGIN, MemberFetch, Meter, Progress, ResumeState, Staging, UnpackedMember, WheelRecord,
+    fetch_members, free_bytes, sync,
 };
 use crate::setup::error::SetupError;
 
-/// An offer that is taken up.
+/// The installation of one set of wheels.
 pub(super) struct Job<'a> {
     pub(super) wheels: &'a WheelSet,
     pub(super) variant: Variant,
@@ -27,38 +26,38 @@ pub(super) struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Fills `incoming` with the whole variant. What came stays in it when the way failed; it is
-    /// emptied when the bytes were wrong, and removed when the disk is full.
-    pub(super) fn run(&self, mut incoming: Staging) -> Result<Staging, SetupError> {
-        let mut result = self.fill(&incoming);
-        if incoming.resumed() && matches!(&result, Err(SetupError::Fetch(error)) if error.is_wrong_bytes()) {
-            // The wrong bytes may be those of an earlier run.
-            incoming.clear()?;
-            result = self.fill(&incoming);
+    /// Fills `staging` with the variant. After a failed connection its contents are kept for the next run;
+    /// after wrong bytes or on a full disk it is removed.
+    pub(super) fn run(&self, mut staging: Staging) -> Result<Staging, SetupError> {
+        let mut result = self.fill(&staging);
+        if staging.resumed() && matches!(&result, Err(SetupError::Fetch(error)) if error.is_wrong_bytes()) {
+            // The wrong bytes may come from an earlier run.
+            staging.clear()?;
+            result = self.fill(&staging);
         }
         match result {
-            Ok(()) => Ok(incoming),
+            Ok(()) => Ok(staging),
             Err(error) => {
                 if let SetupError::Fetch(why) = &error
                     && (why.is_wrong_bytes() || why.is_full_disk())
                 {
-                    incoming.discard();
+                    staging.discard();
                 }
                 Err(error)
             }
         }
     }
 
-    fn fill(&self, incoming: &Staging) -> Result<(), SetupError> {
-        let into = incoming.path();
-        self.check_room(incoming)?;
+    fn fill(&self, staging: &Staging) -> Result<(), SetupError> {
+        let into = staging.path();
+        self.check_room(staging)?;
         let meter = Meter::new(self.progress);
         self.wheels
             .opened
             .iter()
             .filter_map(|one| one.selection.as_ref())
             .for_each(|selection| meter.expect(selection.transfer()));
-        let parts = ResumeState::open(incoming.parts());
+        let parts = ResumeState::open(staging.parts());
         let (by_range, streamed): (Vec<&OpenedWheel>, Vec<&OpenedWheel>) =
             self.wheels.opened.iter().partition(|one| one.selection.is_some());
         let takes: Vec<MemberFetch<'_>> = by_range.iter().filter_map(|one| one.member_fetch()).collect();
@@ -76,19 +75,19 @@ impl Job<'_> {
         self.finish(into, &files, trust)
     }
 
-    fn check_room(&self, incoming: &Staging) -> Result<(), FetchError> {
-        let there = incoming.size();
+    fn check_room(&self, staging: &Staging) -> Result<(), FetchError> {
+        let there = staging.size();
         let need = self.wheels.unpacked() + self.wheels.kept_meanwhile() + MARGIN;
         let need = need.saturating_sub(there);
-        let free = free_bytes(incoming.path())?;
+        let free = free_bytes(staging.path())?;
         if free < need {
-            let path = incoming.path().parent().unwrap_or(incoming.path()).to_owned();
+            let path = staging.path().parent().unwrap_or(staging.path()).to_owned();
             return Err(FetchError::Space { path, free: format::bytes(free), need: format::bytes(need) });
         }
         Ok(())
     }
 
-    /// The files that no wheel holds, and the stamp.
+    /// Writes the files that are not in a wheel, and the stamp.
     fn finish(&self, into: &Path, files: &[UnpackedMember], trust: Trust) -> Result<(), SetupError> {
         let records = into.join(RECORDS);
         fs::remove_dir_all(&records).map_err(SetupError::file("remove", records))?;
@@ -96,7 +95,7 @@ impl Job<'_> {
             let archive = self.wheels.opened.first().map_or_else(String::new, |one| one.archive.shown());
             return Err(FetchError::Missing { archive, member: A_HEADER.into() }.into());
         }
-        // torch-sys links libtorch, which in the wheel would ask for libtorch_cuda as well.
+        // torch-sys links against libtorch.so. The wheel's would pull in libtorch_cuda.
         let script = into.join("lib/libtorch.so");
         if script.symlink_metadata().is_ok() {
             fs::remove_file(&script).map_err(SetupError::file("remove", &script))?;
@@ -109,7 +108,7 @@ impl Job<'_> {
             variant => format!("{LIBTORCH_VERSION}+{}", variant.name()),
         };
         fs::write(&version, text).map_err(SetupError::file("write", version))?;
-        // Headers are many and matter to a build only; libraries and licences are few.
+        // Headers are not listed: they are many, and only a build needs them.
         let is_script = |file: &UnpackedMember| file.path == Path::new("lib/libtorch.so");
         let stamped = files
             .iter()
@@ -126,7 +125,7 @@ impl Job<'_> {
         Stamp::new(self.variant.name(), sources, trust, self.headers, stamped)
             .write(into)
             .map_err(SetupError::file("write the stamp in", into))?;
-        // A power cut after the rename must not find empty files under the right names.
+        // Otherwise a power cut after the rename could leave empty files under the final names.
         for file in files.iter().filter(|file| file.path.starts_with("lib") && !is_script(file)) {
             let path = into.join(&file.path);
             sync(&path).map_err(SetupError::file("write", path))?;
@@ -135,14 +134,7 @@ impl Job<'_> {
     }
 }
 
-impl OpenedWheel {
-    pub(super) fn member_fetch(&self) -> Option<MemberFetch<'_>> {
-        let selection: &Selection = self.selection.as_ref()?;
-        Some(MemberFetch { archive: &self.archive, selection, sha256: self.whole.as_deref() })
-    }
-}
-
-/// Compares every member with RECORD, and RECORD with its pin where this wheel is the known one.
+/// Verifies every member against RECORD, and RECORD against its pinned hash if this is the pinned wheel.
 fn check_record(
     one: &OpenedWheel,
     unpacked: &[UnpackedMember],

@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
-use super::stamp::A_HEADER;
 use super::variant::Variant;
 use crate::dirs::YoloDirs;
 
 /// The version of libtorch that tch 0.24 binds to.
 pub const LIBTORCH_VERSION: &str = "2.11.0";
+
+/// A header that shows that the headers are installed.
+pub(super) const A_HEADER: &str = "include/torch/extension.h";
 
 /// A libtorch that a trainer can run with.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,15 +1,14 @@
-//! A libtorch of the user's own, named by `LIBTORCH`: libtorch itself, or Python's `torch` folder.
+//! The libtorch that the environment variable `LIBTORCH` names: a libtorch, or Python's `torch` folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::installation::LIBTORCH_VERSION;
 use super::installation::Libtorch;
-use super::stamp::A_HEADER;
+use super::installation::{A_HEADER, LIBTORCH_VERSION};
 use crate::setup::checkout;
 use crate::setup::error::SetupError;
 
-/// `LIBTORCH`, unless it is the link that setup itself keeps: cargo hands that to every program it runs.
+/// `LIBTORCH`, unless it is the link that setup maintains, which cargo passes to every program it runs.
 pub(super) fn named() -> Option<PathBuf> {
     let path = PathBuf::from(std::env::var_os("LIBTORCH").filter(|path| !path.is_empty())?);
     (path != checkout::link()).then_some(path)
@@ -17,7 +16,7 @@ pub(super) fn named() -> Option<PathBuf> {
 
 pub(super) fn libtorch(named: &Path, want_headers: bool) -> Result<Libtorch, SetupError> {
     let wrong = |why: String| SetupError::Named { path: named.to_owned(), why };
-    // Also the folder that holds Python's `torch` package.
+    // Python's site-packages, which contains `torch`, is accepted too.
     let candidates = [named.to_owned(), named.join("torch")];
     let root = candidates
         .into_iter()
@@ -25,10 +24,10 @@ pub(super) fn libtorch(named: &Path, want_headers: bool) -> Result<Libtorch, Set
         .ok_or_else(|| wrong("there is no lib/libtorch_cpu.so".into()))?;
     let root = std::path::absolute(&root).map_err(|error| wrong(error.to_string()))?;
     let version = version_of(&root)
-        .ok_or_else(|| wrong("neither build-version nor version.py tells the version".into()))?;
+        .ok_or_else(|| wrong("neither build-version nor version.py contains the version".into()))?;
     let (number, build) = version.split_once('+').unwrap_or((&version, ""));
     if number != LIBTORCH_VERSION {
-        return Err(wrong(format!("libtorch {version} lies, and yolo needs {LIBTORCH_VERSION}")));
+        return Err(wrong(format!("libtorch {version} is installed, but yolo needs {LIBTORCH_VERSION}")));
     }
     let has_cuda = root.join("lib/libtorch_cuda.so").exists();
     let include = root.join(A_HEADER).is_file().then(|| root.join("include"));

@@ -1,6 +1,5 @@
-//! What pip and uv have in common as one asks them: how long they are waited for, the place of a wheel
-//! and the credentials for it, which are used for the download and never shown, and the line that
-//! tells most when they fail.
+//! What the lookups through pip and uv share: the time limit, the location of a wheel, the credentials
+//! for it, which are used for the download and never shown, and the most useful line of an error.
 
 use std::process::Child;
 use std::time::Duration;
@@ -9,39 +8,39 @@ use reqwest::Url;
 
 use crate::fetch::{Redacted, credentials_in_netrc};
 
-/// Where a wheel lies. The address may hold credentials.
+/// Where a wheel is. The address may contain credentials.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct WheelLocation {
     pub(super) address: String,
     pub(super) sha256: Option<String>,
 }
 
-/// pip and uv give up a server that does not answer, and try again, within a minute or two. One that
-/// says nothing for longer hangs.
+/// How long pip or uv may be silent. They retry an unresponsive server within a minute or two, so longer
+/// silence means that they hang.
 pub(super) const SILENCE_LIMIT: Duration = Duration::from_secs(180);
 
-/// A child that does not outlive the question.
+/// A child process that is killed when dropped.
 pub(super) struct KillOnDrop(pub(super) Child);
 
 impl Drop for KillOnDrop {
     fn drop(&mut self) {
-        // It may have ended by itself in the meantime.
+        // It may have exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
 pub(super) fn hung() -> String {
-    format!("it said nothing for {} s and was ended; try it by hand", SILENCE_LIMIT.as_secs())
+    format!("it printed nothing for {} s and was stopped; try it by hand", SILENCE_LIMIT.as_secs())
 }
 
-/// The file's name in an address: `+` may be written as `%2B`.
+/// The file name in an address, in which `+` may be written as `%2B`.
 pub(super) fn file_of(address: &str) -> String {
     let path = address.split(['#', '?']).next().unwrap_or_default();
     path.rsplit('/').next().unwrap_or_default().replace("%2B", "+").replace("%2b", "+")
 }
 
-/// pip leaves user and password out of its report: they are taken from where pip had them.
+/// Adds the user names and passwords that pip omits from its report, from where pip has them.
 pub(super) fn add_credentials(located: &mut [WheelLocation], configured: &[String]) {
     let variables = ["PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL"];
     let variables = variables.into_iter().chain(["UV_DEFAULT_INDEX", "UV_INDEX"]);
@@ -59,7 +58,7 @@ pub(super) fn add_credentials(located: &mut [WheelLocation], configured: &[Strin
         if !url.username().is_empty() || !matches!(url.scheme(), "http" | "https") {
             continue;
         }
-        // Both setters fail only for addresses without a host, which have been left out.
+        // Both setters fail only for addresses without a host, which were skipped above.
         if let Some(index) = known.iter().find(|index| {
             index.host() == url.host()
                 && index.port_or_known_default() == url.port_or_known_default()
@@ -75,7 +74,7 @@ pub(super) fn add_credentials(located: &mut [WheelLocation], configured: &[Strin
     }
 }
 
-/// What pip warns of when an index refuses or cannot be reached, before it says that it found nothing.
+/// Parts of pip's warnings about an index that fails, which precede "no matching distribution".
 const CAUSES: [&str; 9] = [
     "401 ",
     "403 ",
@@ -88,12 +87,12 @@ const CAUSES: [&str; 9] = [
     "timed out",
 ];
 
-/// Whether a line of pip's tells why an index did not serve.
+/// Whether a line of pip's log says why an index failed.
 pub(super) fn states_cause(line: &str) -> bool {
     CAUSES.iter().any(|cause| line.contains(cause))
 }
 
-/// The line that tells most, without credentials, and the cause where pip tells it in an earlier one.
+/// The most useful line, without credentials, with the cause if an earlier line states it.
 pub(super) fn last_error(text: &str) -> String {
     let cause = text.lines().find(|line| states_cause(line));
     let error = error_line(text);
@@ -109,7 +108,7 @@ fn error_line(text: &str) -> String {
         .rev()
         .find(|line| line.to_lowercase().contains("error"))
         .or_else(|| text.lines().rev().find(|line| !line.trim().is_empty()))
-        .unwrap_or("it failed and said nothing");
+        .unwrap_or("it failed without a message");
     redacted(line)
 }
 
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_index_said_stands_beside_what_pip_made_of_it() {
+    fn the_error_of_the_index_is_added_to_pips() {
         let text = "WARNING: 401 Error, Credentials not correct for https://me:secret@h/simple/torch/\n\
                     ERROR: No matching distribution found for torch==2.11.0\n";
         assert_eq!(
@@ -145,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_of_pip_is_shown_without_secrets() {
+    fn pips_error_is_shown_without_secrets() {
         let text = "WARNING: x\nERROR: cannot reach https://me:secret@index.example/simple now\n\n";
         assert_eq!(last_error(text), "ERROR: cannot reach https://index.example/simple now");
     }

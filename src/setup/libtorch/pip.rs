@@ -1,6 +1,5 @@
-//! Asking the user's own pip where a wheel lies.
-//! So its mirrors, proxies and certificates are honoured, and no index address is written into
-//! this program.
+//! Looks wheels up through the user's pip, so that its mirrors, proxies and certificates apply and this
+//! program contains no index address.
 
 use std::io::{BufRead, BufReader, Read};
 use std::panic::resume_unwind;
@@ -17,7 +16,7 @@ use super::package_tool::{
 };
 use super::wheel::Wheel;
 
-/// Runs of pip at the same time: each takes a core for a second or two.
+/// pip processes at the same time. Each one needs a core for a second or two.
 const AT_ONCE: usize = 5;
 
 /// A way to run pip.
@@ -57,7 +56,7 @@ struct ArchiveInfo {
     hashes: std::collections::HashMap<String, String>,
 }
 
-/// Asks pip for all wheels at once; one place a wheel, in their order.
+/// Looks up all wheels. Returns one location per wheel, in order.
 pub(super) fn ask_pip(wheels: &[Wheel]) -> Result<Vec<WheelLocation>, String> {
     let mut reasons = Vec::new();
     for (name, arguments, shown) in [
@@ -73,7 +72,7 @@ pub(super) fn ask_pip(wheels: &[Wheel]) -> Result<Vec<WheelLocation>, String> {
                 add_credentials(&mut located, &pip.configured_addresses());
                 return Ok(located);
             }
-            // A Python without pip: another one may have it.
+            // This Python has no pip or an old one; another may work.
             Err(Failed { why, other_may_work: true }) => reasons.push(why),
             Err(Failed { why, .. }) => return Err(why),
         }
@@ -90,19 +89,19 @@ impl Pip {
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(self.arguments).stdin(Stdio::null());
-        // Settings for installing, which nobody does here.
+        // These settings apply to installations only.
         command.env("PIP_USER", "0").env("PIP_REQUIRE_VIRTUALENV", "0");
         command
     }
 
-    /// One pip a wheel, some at once. pip looks the wheels up one after the other and fetches each
-    /// before it goes on, where the index serves no metadata by itself.
+    /// Runs one pip per wheel, several at a time. A single pip would look the wheels up one after the other,
+    /// and download each one if the index does not serve its metadata.
     fn locate(&self, wheels: &[Wheel]) -> Result<Vec<WheelLocation>, Failed> {
         let mut located = Vec::with_capacity(wheels.len());
         for some in wheels.chunks(AT_ONCE) {
             let found: Result<Vec<_>, _> = thread::scope(|scope| {
                 let asked: Vec<_> = some.iter().map(|wheel| scope.spawn(|| self.locate_one(wheel))).collect();
-                // A panic of a thread is a defect of this program and goes on as one.
+                // A panic in a thread is a bug and must not be swallowed.
                 let join = |one: thread::ScopedJoinHandle<'_, _>| one.join();
                 asked.into_iter().map(|one| join(one).unwrap_or_else(|panic| resume_unwind(panic))).collect()
             });
@@ -111,8 +110,8 @@ impl Pip {
         Ok(located)
     }
 
-    /// Reads along while pip tells what it finds. Once the wheel is named pip is stopped: it would
-    /// go on to fetch all of it, half a gigabyte, only to report the same address.
+    /// Reads pip's log and stops pip once it names the wheel. Otherwise it would download all of it, half a
+    /// gigabyte, only to report the same address.
     fn locate_one(&self, wheel: &Wheel) -> Result<WheelLocation, Failed> {
         let failed = |why: String| Failed { why: format!("{}: {why}", self.shown), other_may_work: false };
         let folder = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
@@ -127,7 +126,7 @@ impl Pip {
         }
         command.arg("--report").arg(&report);
         command.arg(wheel.requirement());
-        // What a stopped pip leaves goes away with the folder.
+        // The files of a stopped pip are removed with the folder.
         command.env("TMPDIR", folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = KillOnDrop(command.spawn().map_err(|error| failed(error.to_string()))?);
         let (says, said) = mpsc::channel();
@@ -138,7 +137,7 @@ impl Pip {
             let says = says.clone();
             thread::spawn(move || {
                 let lines = stream.map(BufReader::new).into_iter().flat_map(|reader| reader.lines());
-                // The receiver goes away when the wheel is found.
+                // The receiver is dropped when the wheel is found.
                 lines.map_while(Result::ok).try_for_each(|line| says.send((is_log, line)))
             });
         }
@@ -150,7 +149,7 @@ impl Pip {
                     if let Some(found) = parse_found_link(&line, wheel) {
                         return Ok(found);
                     }
-                    // Told this much, pip writes its warnings into the log.
+                    // At this verbosity, pip writes its warnings into the log.
                     if states_cause(&line) {
                         errors.insert_str(0, &(line + "\n"));
                     }
@@ -174,7 +173,7 @@ impl Pip {
         }
         if text.contains("no such option") {
             let why = format!(
-                "{} is older than 22.2 and cannot tell where a wheel lies; \
+                "{} is older than 22.2 and cannot report where a wheel is; \
                  run `python3 -m pip install --user --upgrade pip`",
                 self.shown
             );
@@ -183,7 +182,7 @@ impl Pip {
         Failed { why: format!("{}: {}", self.shown, last_error(text)), other_may_work: false }
     }
 
-    /// The addresses of indexes in pip's configuration, which may hold credentials.
+    /// The index addresses in pip's configuration, which may contain credentials.
     fn configured_addresses(&self) -> Vec<String> {
         let Ok(output) = self.command().args(["config", "list"]).output() else { return Vec::new() };
         String::from_utf8_lossy(&output.stdout)
@@ -201,8 +200,8 @@ fn platforms() -> impl Iterator<Item = String> {
     tags.chain(["manylinux2014_x86_64", "manylinux2010_x86_64"].map(str::to_owned))
 }
 
-/// `Found link https://host/torch-2.11.0-….whl#sha256=… (from …), version: 2.11.0`: pip's log, the
-/// same since pip 20. Where it is written otherwise, the report serves.
+/// `Found link https://host/torch-2.11.0-….whl#sha256=… (from …), version: 2.11.0`: the line in
+/// pip's log since pip 20. If a pip writes it differently, its report is used.
 fn parse_found_link(line: &str, wheel: &Wheel) -> Option<WheelLocation> {
     let link = line.trim_start().strip_prefix("Found link ")?.split(' ').next()?;
     let (address, fragment) = link.split_once('#').unwrap_or((link, ""));
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_of_pip_tells_where_a_wheel_lies() {
+    fn a_wheel_is_located_in_pips_log() {
         let wheels = cpu();
         let file = &file(&wheels[0]);
         let line = format!(
@@ -274,11 +273,11 @@ mod tests {
             None
         );
         assert!(parse_found_link(&line, &wheels[1]).is_none());
-        assert!(parse_found_link(&line.replace("FoundWheel", "Skipping"), &wheels[0]).is_none());
+        assert!(parse_found_link(&line.replace("Found", "Skipping"), &wheels[0]).is_none());
     }
 
     #[test]
-    fn a_report_is_read_in_its_old_and_its_new_form() {
+    fn the_old_and_the_new_report_format_are_read() {
         let item = |name: &str, url: &str, info: &str| {
             format!(
                 r#"{{"metadata":{{"name":"{name}"}},"download_info":{{"url":"{url}","archive_info":{info}}}}}"#

@@ -1,7 +1,6 @@
-//! A libtorch loaded by a process of its own and asked what it sees: it multiplies two matrices on
-//! the CPU, and a CUDA variant is asked for its libraries' versions and the devices that it can use.
-//! A library that is missing, or that this machine cannot load, is found out here and not when a
-//! run starts.
+//! The smoke test of a libtorch. A separate process loads it and multiplies two matrices on the CPU; a
+//! CUDA variant also reports the versions of its libraries and the GPUs that it can use. So a library that
+//! is missing or does not load is noticed during setup and not when a run starts.
 
 use std::error::Error as _;
 use std::ffi::c_void;
@@ -10,22 +9,23 @@ use std::process::{Command, Stdio};
 
 use libloading::Library;
 use serde::{Deserialize, Serialize};
+use yolo_base::format;
 
 use crate::setup::error::SetupError;
 
-/// The hidden word of the command that makes a process look.
+/// The hidden subcommand of `yolo` that runs the test.
 pub const SUBCOMMAND: &str = "__look-at-libtorch";
 
-/// What a libtorch says of itself and of the machine.
+/// The result of the test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SmokeTest {
-    /// Threads that it would use.
+    /// Threads that libtorch would use.
     pub threads: u32,
-    /// CUDA, where the variant has it.
+    /// CUDA, if the variant has it.
     pub cuda: Option<CudaReport>,
 }
 
-/// What a CUDA variant says.
+/// The result of a CUDA variant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CudaReport {
     /// Version of libcudart, such as 13.0.
@@ -34,34 +34,33 @@ pub struct CudaReport {
     pub cudnn: Option<usize>,
     /// Version of NCCL, such as 22809.
     pub nccl: Option<i32>,
-    /// GPUs that it can use.
+    /// The number of GPUs that it can use.
     pub devices: i32,
 }
 
 impl SmokeTest {
-    /// In words.
+    /// The result as a clause of a message.
     pub fn describe(&self) -> String {
         match &self.cuda {
-            None => format!("it loads, computes on the CPU and would use {} threads", self.threads),
+            None => format!("it loads, computes on the CPU and uses {} threads", self.threads),
             Some(cuda) => format!(
-                "it loads and computes on the CPU; CUDA {}{}{} see {} GPU{}",
+                "it loads and computes on the CPU; CUDA {}{}{} finds {}",
                 cuda.runtime,
                 cuda.cudnn.map_or(String::new(), |version| format!(", cuDNN {version}")),
                 cuda.nccl.map_or(String::new(), |version| format!(", NCCL {version}")),
-                cuda.devices,
-                if cuda.devices == 1 { "" } else { "s" },
+                format::count(usize::try_from(cuda.devices).unwrap_or(0), "GPU"),
             ),
         }
     }
 }
 
-/// Starts a process that looks at the libraries in `lib`.
+/// Runs the test of the libraries in `lib` in a child process.
 ///
 /// # Errors
-/// When they cannot be loaded, or compute something wrong.
+/// When they cannot be loaded, or compute a wrong result.
 pub(super) fn run_in_child(lib: &Path) -> Result<SmokeTest, SetupError> {
     let wrong = |why: String| SetupError::DoesNotLoad { folder: lib.to_owned(), why };
-    // On Linux this names the running program even when its file has just been replaced.
+    // On Linux this is the running program, even if its file has just been replaced.
     let exe = if cfg!(target_os = "linux") {
         PathBuf::from("/proc/self/exe")
     } else {
@@ -70,7 +69,7 @@ pub(super) fn run_in_child(lib: &Path) -> Result<SmokeTest, SetupError> {
     let output = Command::new(exe)
         .arg(SUBCOMMAND)
         .arg(lib)
-        // The libraries must find each other by themselves.
+        // The libraries must find each other without help.
         .env_remove("LD_LIBRARY_PATH")
         .stdin(Stdio::null())
         .output()
@@ -81,31 +80,32 @@ pub(super) fn run_in_child(lib: &Path) -> Result<SmokeTest, SetupError> {
         let line = line.map(|line| line.strip_prefix("warning: ").unwrap_or(line));
         return Err(wrong(line.map_or_else(|| output.status.to_string(), str::to_owned)));
     }
-    serde_json::from_slice(&output.stdout).map_err(|error| wrong(format!("it answered nothing ({error})")))
+    serde_json::from_slice(&output.stdout)
+        .map_err(|error| wrong(format!("the test printed no result ({error})")))
 }
 
-/// What the process does: loads, computes, and answers as JSON.
+/// The test itself, which runs in the child process. Returns the result as JSON.
 ///
 /// # Errors
-/// With one line, when something does not load or a result is wrong.
+/// One line, when something does not load or a result is wrong.
 pub fn run(lib: &Path) -> Result<String, String> {
     let cpu = Loaded::open(lib, "libtorch_cpu.so")?;
     let threads = cpu.multiply()?;
-    let cuda = lib.join("libtorch_cuda.so").exists().then(|| see_cuda(lib)).transpose()?;
+    let cuda = lib.join("libtorch_cuda.so").exists().then(|| test_cuda(lib)).transpose()?;
     serde_json::to_string(&SmokeTest { threads, cuda }).map_err(|error| error.to_string())
 }
 
-fn see_cuda(lib: &Path) -> Result<CudaReport, String> {
+fn test_cuda(lib: &Path) -> Result<CudaReport, String> {
     let _cuda = Loaded::open(lib, "libtorch_cuda.so")?;
     let named = |start: &str| {
         let entries = std::fs::read_dir(lib).ok()?;
         let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
         { names }.find(|name| name.starts_with(start))
     };
-    let runtime = named("libcudart.so").ok_or("there is no libcudart beside it")?;
+    let runtime = named("libcudart.so").ok_or("there is no libcudart next to it")?;
     let runtime = Loaded::open(lib, &runtime)?;
     let version = runtime.int("cudaRuntimeGetVersion")?.1;
-    // Without a driver it fails, and there is no device.
+    // Fails without a driver; then there is no device.
     let (status, devices) = runtime.int("cudaGetDeviceCount")?;
     let nccl = named("libnccl.so").map(|name| Loaded::open(lib, &name)?.int("ncclGetVersion")).transpose()?;
     let cudnn =
@@ -120,7 +120,7 @@ fn see_cuda(lib: &Path) -> Result<CudaReport, String> {
 
 use ffi::Loaded;
 
-/// What the system's loader said, where the error itself says only that it failed.
+/// The message of the system's loader, which the error itself omits.
 fn reason(error: &libloading::Error) -> String {
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }

@@ -1,6 +1,6 @@
-//! Where a variant of libtorch can come from, in the order of DESIGN.md: the user's mirror, their
-//! package index asked through pip or uv, PyTorch's own site. Each answers with the wheels that make
-//! up the variant and where each of them lies.
+//! The sources of libtorch, in the order in which they are tried: the user's mirror, the user's package
+//! index through pip or uv, and PyTorch's site. Each one returns the wheels of a variant and where they
+//! are.
 
 use std::fs;
 
@@ -10,46 +10,46 @@ use super::wheel::{METADATA, Wheel, requirements};
 use super::{index, pinned_wheels, pip, uv};
 use crate::fetch::{Archive, Client, FetchError, Meter, Progress, ProgressEvent};
 
-/// A wheel, and where it lies.
+/// A wheel and its location.
 #[derive(Clone)]
 pub(super) struct FoundWheel {
     pub(super) wheel: Wheel,
     pub(super) located: WheelLocation,
-    /// The user has named the server or folder: it is believed also where no hash is known.
+    /// Whether the user named the server or folder, which is then trusted even if no hash is known.
     pub(super) named_by_user: bool,
 }
 
-/// Who can be asked.
+/// A source of wheels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Source {
     /// `YOLO_MIRROR`.
     Mirror(String),
-    /// The package index that pip knows.
+    /// The package index that pip is configured for.
     Pip,
-    /// The package index that uv knows.
+    /// The package index that uv is configured for.
     Uv,
     /// PyTorch's site.
     PyTorch,
 }
 
 impl Source {
-    /// All that may serve a variant, the best first.
+    /// All sources that may have a variant, the best first.
     pub(super) fn of(variant: Variant, mirror: Option<String>) -> Vec<Self> {
         let mirror = mirror.map(Self::Mirror).into_iter();
         match variant {
-            // Package indexes have one build, that of CUDA 13.0.
+            // Package indexes have one build only, the one for CUDA 13.0.
             Variant::Cpu | Variant::Cu130 => mirror.chain([Self::Pip, Self::Uv, Self::PyTorch]).collect(),
             Variant::Cu126 | Variant::Cu128 => mirror.chain([Self::PyTorch]).collect(),
         }
     }
 
-    /// In words.
+    /// The name for messages.
     pub(super) fn shown(&self) -> &'static str {
         match self {
             Self::Mirror(_) => "YOLO_MIRROR",
-            Self::Pip => "the package index, asked through pip",
-            Self::Uv => "the package index, asked through uv",
-            Self::PyTorch => "PyTorch's own site",
+            Self::Pip => "the package index, through pip",
+            Self::Uv => "the package index, through uv",
+            Self::PyTorch => "PyTorch's site",
         }
     }
 
@@ -61,7 +61,7 @@ impl Source {
         progress: &dyn Progress,
     ) -> Result<Vec<FoundWheel>, String> {
         if client.is_offline() && !matches!(self, Self::Mirror(mirror) if is_folder(mirror)) {
-            return Err("yolo was told to stay offline".into());
+            return Err("yolo is offline".into());
         }
         let pinned = match variant {
             Variant::Cpu => Some(pinned_wheels::CPU.map(Wheel::from).to_vec()),
@@ -105,7 +105,7 @@ impl Ask<'_> {
         Ok(FoundWheel { wheel, located, named_by_user: true })
     }
 
-    /// PyTorch's site, which has NVIDIA's packages too; where one is not there, the user's index.
+    /// PyTorch's site, which also has NVIDIA's packages; for those that it lacks, the user's index.
     fn pytorch(&self, wheel: Wheel) -> Result<FoundWheel, String> {
         let located = match index::ask_pytorch(self.client, self.variant, &wheel, self.progress) {
             Ok(located) => located,
@@ -119,7 +119,7 @@ impl Ask<'_> {
         Ok(FoundWheel { wheel, located, named_by_user: false })
     }
 
-    /// PyTorch's build of the variant, and the wheels that its METADATA asks for.
+    /// PyTorch's build of the variant and the wheels that its METADATA requires.
     fn with_others(
         &self,
         find: impl Fn(Wheel) -> Result<FoundWheel, String>,
@@ -130,7 +130,7 @@ impl Ask<'_> {
         }
         let others = requirements(&self.metadata(&torch).map_err(|error| error.to_string())?);
         if others.is_empty() {
-            return Err(format!("{} names no CUDA libraries that it needs", torch.wheel.shown()));
+            return Err(format!("{} requires no CUDA libraries", torch.wheel.shown()));
         }
         let mut found = vec![torch];
         for other in others {
@@ -150,7 +150,7 @@ impl Ask<'_> {
         match archive.select(&picks, &meter) {
             Ok(selection) => archive.fetch_members(&selection, folder.path(), &meter).map(|_| ())?,
             Err(FetchError::NoRanges { url }) => {
-                let text = format!("{url} cannot be read in parts, so that it is fetched twice");
+                let text = format!("{url} does not support byte ranges and is downloaded twice");
                 self.progress.event(ProgressEvent::Note { text: &text });
                 archive.stream(&picks, folder.path(), &meter).map(|_| ())?;
             }

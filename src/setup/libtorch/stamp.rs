@@ -1,36 +1,33 @@
-//! What an installed libtorch says of itself: where it came from and every library's size and
-//! SHA-256. A later run compares the sizes, which takes no time; a missing stamp means that nothing
-//! complete is there, since the folder is published with it inside.
+//! The stamp of an installed libtorch: its sources, and the size and SHA-256 of every library. Later runs
+//! compare the sizes, which takes no time. Invariant: the stamp is published together with the files, so
+//! a directory without one is incomplete.
 
 use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::installation::LIBTORCH_VERSION;
+use super::installation::{A_HEADER, LIBTORCH_VERSION};
 
 const FILE: &str = "yolo-setup.json";
 const FORMAT: u32 = 1;
 
-/// A header that a complete set of headers has.
-pub(super) const A_HEADER: &str = "include/torch/extension.h";
-
-/// On what the bytes' rightness rests.
+/// What the integrity of the files rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Trust {
-    /// Hashes written in this program.
+    /// Hashes pinned in this program.
     Pinned,
-    /// The hash of the whole wheel that the index told.
+    /// The hash of the whole wheel, from the index.
     WholeWheel,
-    /// The encrypted connection to the server alone.
+    /// The encrypted connection to the server.
     Tls,
-    /// The mirror that the user has named.
+    /// The mirror that the user named.
     Mirror,
 }
 
 impl Trust {
-    /// The one that promises less.
+    /// The weaker of two.
     pub(super) fn weaker(self, other: Self) -> Self {
         let order = [Self::Pinned, Self::WholeWheel, Self::Tls, Self::Mirror];
         let rank = |trust| order.iter().position(|one| *one == trust);
@@ -40,10 +37,10 @@ impl Trust {
     /// As a sentence about what was fetched.
     pub(super) fn describe(self) -> &'static str {
         match self {
-            Self::Pinned => "every file has the hash that yolo expects",
-            Self::WholeWheel => "the wheels have the hashes that their index told",
-            Self::Tls => "its hashes are not known to yolo: it rests on the encrypted connection",
-            Self::Mirror => "its hashes are not known to yolo: it rests on the mirror that you named",
+            Self::Pinned => "all files match yolo's pinned hashes",
+            Self::WholeWheel => "the wheels match the hashes of their index",
+            Self::Tls => "yolo has no pinned hashes for it; its integrity rests on the encrypted connection",
+            Self::Mirror => "yolo has no pinned hashes for it; its integrity rests on your mirror",
         }
     }
 }

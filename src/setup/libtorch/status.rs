@@ -7,11 +7,11 @@ use std::time::Instant;
 use yolo_base::format;
 
 use super::install::Job;
-use super::installation::{LIBTORCH_VERSION, Libtorch, root_of};
+use super::installation::{A_HEADER, LIBTORCH_VERSION, Libtorch, root_of};
 use super::installed::{find, in_use, select};
 use super::smoke_test::{self, SmokeTest};
 use super::sources::Source;
-use super::stamp::{A_HEADER, Stamp};
+use super::stamp::Stamp;
 use super::variant::{Chosen, Variant};
 use super::wheel_set::WheelSet;
 use crate::fetch::{FolderLock, Meter, ProgressEvent, Staging, staging_dir, tree_and_parts};

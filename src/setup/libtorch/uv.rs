@@ -1,4 +1,4 @@
-//! Asking the user's own uv where wheels lie: it writes a lock that names their addresses.
+//! Looks wheels up through the user's uv, which writes a lock file with their addresses.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use super::package_tool::{
 };
 use super::wheel::Wheel;
 
-/// Asks uv for all wheels at once.
+/// Looks up all wheels in one run of uv.
 pub(super) fn ask_uv(wheels: &[Wheel]) -> Result<Vec<WheelLocation>, String> {
     let program = which::which("uv").map_err(|_| "no uv on this machine".to_owned())?;
     let mut child = Command::new(program)
@@ -30,7 +30,7 @@ pub(super) fn ask_uv(wheels: &[Wheel]) -> Result<Vec<WheelLocation>, String> {
     }
     let lock = read_whole(child.0.stdout.take());
     let errors = read_whole(child.0.stderr.take());
-    // It is quiet: both streams end when it does.
+    // Both streams end when it exits.
     let (lock, errors) = match (lock.recv_timeout(SILENCE_LIMIT), errors.recv_timeout(SILENCE_LIMIT)) {
         (Ok(lock), Ok(errors)) => (lock, errors),
         _ => return Err(format!("uv: {}", hung())),
@@ -52,13 +52,13 @@ fn explain(errors: &str) -> String {
     format!("uv: {}", last_error(errors))
 }
 
-/// All that a stream holds, once it ends.
+/// Reads a stream to its end on another thread.
 fn read_whole(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
     let (says, said) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut stream) = stream {
-            // What could be read before an error is the best there is.
+            // After an error, use what was read before it.
             let _ = stream.read_to_end(&mut bytes);
         }
         says.send(String::from_utf8_lossy(&bytes).into_owned())
@@ -87,7 +87,7 @@ fn parse_pylock(text: &str, wheels: &[Wheel]) -> Result<Vec<WheelLocation>, Stri
                     let sha256 = text.split("{ ").nth(index + 1).and_then(|next| quoted(next, "sha256"));
                     Some(WheelLocation { address, sha256 })
                 })
-                .ok_or_else(|| format!("uv's lock does not name {}", wheel.shown()))
+                .ok_or_else(|| format!("uv's lock file does not contain {}", wheel.shown()))
         })
         .collect()
 }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_of_uv_is_read() {
+    fn a_lock_file_is_read() {
         let wheels = pinned_wheels::CPU.map(Wheel::from);
         let file = wheels[0].file.clone().unwrap();
         let text = format!(

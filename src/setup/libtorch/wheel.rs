@@ -1,27 +1,26 @@
-//! A wheel of some variant, whether the program has seen it before or not: which members are taken,
-//! where they go, and what is known of its bytes.
+//! A wheel, pinned or not: which of its members are installed, where, and what is known of its bytes.
 
 use super::installation::LIBTORCH_VERSION;
 use super::pinned_wheels::PinnedWheel;
 use super::variant::Variant;
 use crate::fetch::MemberPattern;
 
-/// Headers in the archive and below the root.
+/// The headers' directory in the wheel and in the installation.
 const HEADERS: (&str, &str) = ("torch/include", "include");
 
-/// Headers in the wheel that the program knows: bytes that travel, and on the disk.
+/// Headers of the pinned wheel: bytes to download, and on the disk.
 pub(super) const HEADERS_SIZE: (u64, u64) = (9_700_000, 38_800_000);
 
-/// Where a wheel's RECORD lies while it is installed.
+/// Where RECORD files are kept during the installation.
 pub(super) const RECORDS: &str = "records";
 
-/// Where a wheel's METADATA lies while it is installed.
+/// Where METADATA is kept during the installation.
 pub(super) const METADATA: &str = "records/metadata";
 
-/// Bytes on the disk of a variant that tells no sizes before: CUDA's libraries of one variant have
-/// about 5 GB, the CPU's half a gigabyte.
+/// The estimate for a CUDA variant whose sizes are not known in advance. CUDA libraries have about 5 GB,
+/// the CPU variant half a gigabyte.
 pub(super) const UNKNOWN_CUDA: u64 = 6 << 30;
-/// The same for the CPU variant.
+/// The estimate for the CPU variant.
 pub(super) const UNKNOWN_CPU: u64 = 600 << 20;
 
 /// A wheel.
@@ -29,22 +28,22 @@ pub(super) const UNKNOWN_CPU: u64 = 600 << 20;
 pub(super) struct Wheel {
     pub(super) package: String,
     pub(super) version: String,
-    /// The file's name, where it is known before someone is asked.
+    /// The file name, if known in advance.
     pub(super) file: Option<String>,
-    /// SHA-256 of the whole wheel, in hexadecimal, where the program knows it.
+    /// The SHA-256 of the whole wheel in hexadecimal, if pinned.
     pub(super) sha256: Option<String>,
-    /// SHA-256 of its RECORD, where the program knows it.
+    /// The SHA-256 of its RECORD, if pinned.
     pub(super) record_sha256: Option<String>,
     members: Members,
-    /// Bytes that travel without headers, and on the disk, where they are known.
+    /// Bytes to download without headers, and on the disk, if known.
     pub(super) size: Option<(u64, u64)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Members {
-    /// Named one by one: (member, place below the root).
+    /// Named one by one: (member, path in the installation).
     Named(Vec<(String, String)>),
-    /// All libraries below torch/lib, or of a package of NVIDIA's.
+    /// All libraries in torch/lib, or of an NVIDIA package.
     Libraries,
 }
 
@@ -65,14 +64,14 @@ impl From<&PinnedWheel> for Wheel {
 }
 
 impl Wheel {
-    /// PyTorch's own build of a variant: another wheel than the one on package indexes.
+    /// PyTorch's build of a variant, which is not the wheel on package indexes.
     pub(super) fn of_pytorch(variant: Variant) -> Self {
         let version = format!("{LIBTORCH_VERSION}+{}", variant.name());
         let file = format!("torch-{version}-cp312-cp312-manylinux_2_28_x86_64.whl");
         Self { file: Some(file), ..Self::unseen("torch", &version) }
     }
 
-    /// A wheel that the program knows by name and version only.
+    /// A wheel of which only name and version are known.
     pub(super) fn unseen(package: &str, version: &str) -> Self {
         Self {
             package: package.to_owned(),
@@ -90,12 +89,12 @@ impl Wheel {
         format!("{}=={}", self.package, self.version)
     }
 
-    /// `torch 2.11.0`, for people.
+    /// `torch 2.11.0`, for messages.
     pub(super) fn shown(&self) -> String {
         format!("{} {}", self.package, self.version)
     }
 
-    /// Whether a file of this name is this wheel, for this platform.
+    /// Whether a file name is this wheel's, for this platform.
     pub(super) fn is_named(&self, file: &str) -> bool {
         match &self.file {
             Some(known) => known == file,
@@ -106,17 +105,17 @@ impl Wheel {
         }
     }
 
-    /// Whether it is PyTorch's, with the headers.
+    /// Whether it is the torch wheel, which has the headers.
     pub(super) fn is_torch(&self) -> bool {
         self.package == "torch"
     }
 
-    /// Whether it asks for other wheels that only its METADATA names.
+    /// Whether it requires other wheels that only its METADATA names.
     pub(super) fn names_others(&self) -> bool {
         self.is_torch() && self.members == Members::Libraries && !self.version.ends_with("+cpu")
     }
 
-    /// The name as files are named.
+    /// The package name as written in file names.
     fn distribution(&self) -> String {
         self.package.replace(['-', '.'], "_")
     }
@@ -125,12 +124,12 @@ impl Wheel {
         format!("{}-{}.dist-info", self.distribution(), self.version)
     }
 
-    /// Where RECORD is put while members are checked against it.
+    /// Where RECORD is kept while members are verified.
     pub(super) fn record_place(&self) -> String {
         format!("{RECORDS}/{}", self.package)
     }
 
-    /// Everything to take, RECORD too.
+    /// All members to install, and RECORD.
     pub(super) fn picks(&self, headers: bool) -> Vec<MemberPattern> {
         let info = self.info();
         let mut picks: Vec<MemberPattern> = match &self.members {
@@ -155,7 +154,7 @@ impl Wheel {
         picks
     }
 
-    /// Its METADATA alone.
+    /// Its METADATA only.
     pub(super) fn metadata_pick(&self) -> MemberPattern {
         MemberPattern::file(format!("{}/METADATA", self.info()), METADATA)
     }
@@ -169,7 +168,7 @@ impl Wheel {
     }
 }
 
-/// The wheels of NVIDIA that a METADATA asks for on Linux: `Requires-Dist: nvidia-cublas-cu12==12.6.4.1; …`.
+/// The NVIDIA wheels that a METADATA requires on Linux: `Requires-Dist: nvidia-cublas-cu12==12.6.4.1; …`.
 pub(super) fn requirements(metadata: &str) -> Vec<Wheel> {
     let lines = metadata.lines().take_while(|line| !line.is_empty());
     lines
@@ -190,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_wheels_that_a_metadata_asks_for_are_found() {
+    fn required_wheels_are_read_from_metadata() {
         let text = "Metadata-Version: 2.1\nName: torch\n\
             Requires-Dist: filelock\n\
             Requires-Dist: nvidia-cublas-cu12==12.6.4.1; platform_system == \"Linux\"\n\

@@ -1,5 +1,5 @@
-//! What a source offers, looked at before anything travels: which bytes of which wheels, how many,
-//! and on what their rightness will rest.
+//! The wheels of a variant, opened before the download: which members to take, how many bytes they have,
+//! and what their integrity will rest on.
 
 use std::panic::resume_unwind;
 use std::path::Path;
@@ -13,31 +13,31 @@ use crate::fetch::{
     UnpackedMember, kept_bytes,
 };
 
-/// Directories of wheels that are read at once.
+/// Wheels whose central directories are read at the same time.
 const AT_ONCE: usize = 5;
 
-/// Ranges that may be kept on the disk while they are unpacked; as many as are fetched at once.
+/// Ranges that are on the disk while they are unpacked: as many as are downloaded at the same time.
 const KEPT: usize = 3;
 
-/// All wheels of a variant, ready to be fetched.
+/// All wheels of a variant, ready to download.
 pub(super) struct WheelSet {
     pub(super) opened: Vec<OpenedWheel>,
 }
 
-/// How a wheel will be read.
+/// A wheel and how it will be read.
 pub(super) struct OpenedWheel {
     pub(super) found: FoundWheel,
     pub(super) archive: Archive,
     pub(super) picks: Vec<MemberPattern>,
-    /// `None`: without ranges, streamed once.
+    /// The members to read by ranges. `None`: the server does not support ranges, so the wheel is streamed.
     pub(super) selection: Option<Selection>,
-    /// What a whole wheel must hash to, where someone told.
+    /// The SHA-256 of the whole wheel, if known.
     pub(super) whole: Option<String>,
     headers: bool,
 }
 
 impl WheelSet {
-    /// Looks into every wheel.
+    /// Opens every wheel and selects its members.
     pub(super) fn open(
         client: &Client,
         found: Vec<FoundWheel>,
@@ -49,7 +49,7 @@ impl WheelSet {
             let looked: Result<Vec<_>, _> = thread::scope(|scope| {
                 let look = |one: &FoundWheel| OpenedWheel::open(client, one.clone(), headers, meter);
                 let running: Vec<_> = some.iter().map(|one| scope.spawn(move || look(one))).collect();
-                // A panic of a thread is a defect of this program and goes on as one.
+                // A panic in a thread is a bug and must not be swallowed.
                 let join = |one: thread::ScopedJoinHandle<'_, _>| one.join();
                 running
                     .into_iter()
@@ -61,23 +61,23 @@ impl WheelSet {
         Ok(Self { opened })
     }
 
-    /// Bytes that will travel; `None` where a server does not tell before.
+    /// Bytes to download; `None` if a server does not report sizes in advance.
     pub(super) fn transfer(&self) -> Option<u64> {
         self.opened.iter().map(|one| one.selection.as_ref().map(Selection::transfer)).sum()
     }
 
-    /// Bytes on the disk afterwards, at least about.
+    /// Bytes on the disk afterwards, possibly estimated.
     pub(super) fn unpacked(&self) -> u64 {
         self.opened.iter().map(OpenedWheel::unpacked).sum()
     }
 
-    /// Bytes of it that an earlier run has brought, in `tree` and `parts`.
+    /// Bytes that an earlier run already downloaded, in `tree` and `parts`.
     pub(super) fn kept(&self, (tree, parts): (&Path, &Path)) -> u64 {
         let takes: Vec<MemberFetch<'_>> = self.opened.iter().filter_map(OpenedWheel::member_fetch).collect();
         kept_bytes(&takes, tree, &ResumeState::open(parts))
     }
 
-    /// Bytes on the disk beside those, while it runs: ranges of files that are here already are not kept.
+    /// Additional bytes on the disk during the installation. Ranges of local files are not stored.
     pub(super) fn kept_meanwhile(&self) -> u64 {
         let travel = self.opened.iter().filter(|one| !one.archive.is_here());
         let selections = travel.filter_map(|one| one.selection.as_ref());
@@ -88,6 +88,12 @@ impl WheelSet {
 }
 
 impl OpenedWheel {
+    /// The members to download by ranges; `None` if the server does not support them.
+    pub(super) fn member_fetch(&self) -> Option<MemberFetch<'_>> {
+        let selection = self.selection.as_ref()?;
+        Some(MemberFetch { archive: &self.archive, selection, sha256: self.whole.as_deref() })
+    }
+
     fn open(
         client: &Client,
         found: FoundWheel,
@@ -99,13 +105,13 @@ impl OpenedWheel {
         let picks = wheel.picks(headers);
         let told = located.sha256.as_ref();
         let pinned = wheel.sha256.is_some() && told.is_none_or(|told| Some(told) == wheel.sha256.as_ref());
-        // Unknown bytes over an open line are believed only as a whole that has the told hash, or
-        // from a server that the user has named.
+        // Over plain http, unpinned bytes are accepted only as a whole wheel with the index's hash, or
+        // from a server that the user named.
         let open_line = located.address.starts_with("http:") && !pinned && !named_by_user;
         if open_line && told.is_none() {
             return Err(FetchError::Refused {
                 url: archive.shown(),
-                why: "neither its hash is known nor is the connection encrypted".into(),
+                why: "its hash is unknown and the connection is not encrypted".into(),
             });
         }
         let selection = if open_line {
@@ -114,7 +120,7 @@ impl OpenedWheel {
             match archive.select(&picks, meter) {
                 Ok(selection) => Some(selection),
                 Err(FetchError::NoRanges { url }) => {
-                    let text = format!("{url} cannot be read in parts; it is fetched whole");
+                    let text = format!("{url} does not support byte ranges; downloading all of it");
                     meter.note(ProgressEvent::Note { text: &text });
                     None
                 }
@@ -130,7 +136,7 @@ impl OpenedWheel {
         match (&self.selection, self.found.wheel.size) {
             (Some(selection), _) => selection.unpacked(),
             (None, Some((_, unpacked))) => unpacked + headers,
-            // The other wheels of a variant are counted in this one's room.
+            // The estimate for torch includes the other wheels.
             (None, None) if !self.found.wheel.is_torch() => 0,
             (None, None) if self.found.wheel.names_others() => UNKNOWN_CUDA + headers,
             (None, None) => UNKNOWN_CPU + headers,
@@ -153,7 +159,7 @@ impl OpenedWheel {
         }
     }
 
-    /// On what the bytes rest once they have been compared with RECORD.
+    /// What the integrity of the bytes rests on, once they match RECORD.
     pub(super) fn trust(&self, record: &UnpackedMember, streamed: bool) -> Result<Trust, FetchError> {
         let wheel = &self.found.wheel;
         if let (Some(pin), true) = (&wheel.record_sha256, self.whole == wheel.sha256) {
