@@ -1,5 +1,5 @@
-//! Members out of a zip archive on a server that is not always polite.
-//! Each test names one fault and what comes of it: the right bytes, or one clear message.
+//! Members of a zip archive on a misbehaving server. Each test covers one fault and its outcome: the right
+//! bytes, or one clear message.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -31,7 +31,7 @@ fn big() -> &'static [u8] {
     &BYTES
 }
 
-/// Bytes that do not compress and are the same on every run.
+/// Incompressible bytes, the same on every run.
 fn noise(length: usize) -> Vec<u8> {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let next = move || {
@@ -77,7 +77,7 @@ fn picks() -> [MemberPattern; 3] {
     ]
 }
 
-/// Patient enough for a busy machine, quick enough for a test.
+/// Long timeouts for a busy machine, short pauses for a test.
 fn policy() -> Policy {
     Policy {
         stall: Duration::from_secs(2),
@@ -117,7 +117,7 @@ fn assert_right(into: &Path, unpacked: &[UnpackedMember]) {
     assert_eq!(one.sha256[..], Sha256::digest(big())[..]);
 }
 
-/// Fetches by ranges under these manners, which come to the right bytes in the end.
+/// Downloads by ranges from a server that misbehaves like this, and expects the right bytes.
 fn comes_right(manners: &[Manner]) -> RudeServer {
     let server = server(wheel(false));
     server.behave(WHEEL, manners);
@@ -127,7 +127,7 @@ fn comes_right(manners: &[Manner]) -> RudeServer {
     server
 }
 
-/// Fetches under manners that cannot come right.
+/// Downloads from a server whose faults cannot be recovered from, and expects an error.
 fn fails(manners: &[Manner]) -> String {
     let server = server(wheel(false));
     server.behave(WHEEL, manners);
@@ -136,14 +136,14 @@ fn fails(manners: &[Manner]) -> String {
 }
 
 #[test]
-fn only_what_is_picked_travels() {
+fn only_selected_members_are_downloaded() {
     let wheel = wheel(false);
     let length = wheel.len();
     let server = server(wheel);
     let into = tempfile::tempdir().unwrap();
     let unpacked = by_ranges(&server.url(WHEEL), into.path()).unwrap();
     assert_right(into.path(), &unpacked);
-    // The two unwanted members have 500,000 bytes; directory and end take less than 40,000.
+    // The two unwanted members have 500,000 bytes; the central directory and the tail have less than 40,000.
     assert!(server.sent() < length - 500_000 + 40_000, "{} of {length}", server.sent());
     assert!(server.asked().iter().all(|range| range.starts_with("bytes=")), "{:?}", server.asked());
 }
@@ -192,7 +192,7 @@ fn a_server_without_ranges_says_so_and_is_streamed() {
 }
 
 #[test]
-fn a_stream_that_is_cut_goes_on_where_it_broke() {
+fn a_broken_stream_resumes_where_it_broke() {
     let server = server(wheel(false));
     server.behave(WHEEL, &[Manner::Cut(1_000_000), Manner::Cut(7_000_000), Manner::NoRanges]);
     let into = tempfile::tempdir().unwrap();
@@ -206,7 +206,7 @@ fn a_cut_member_is_resumed_inside() {
     manners.extend([Manner::Cut(100_000), Manner::Cut(1), Manner::Cut(70_001)]);
     manners.push(Manner::Fine);
     let server = comes_right(&manners);
-    // No byte range is asked from its beginning again.
+    // No range is requested again from its beginning.
     let mut asked = server.asked();
     let count = asked.len();
     asked.sort();
@@ -215,12 +215,12 @@ fn a_cut_member_is_resumed_inside() {
 }
 
 #[test]
-fn every_answer_may_be_cut_as_long_as_bytes_come() {
+fn every_response_may_be_cut_as_long_as_bytes_arrive() {
     comes_right(&[Manner::Cut(400_000)]);
 }
 
 #[test]
-fn a_stalled_connection_is_given_up_and_made_again() {
+fn a_stalled_connection_is_closed_and_reopened() {
     let began = Instant::now();
     comes_right(&[Manner::Fine, Manner::Fine, Manner::Stall(50_000), Manner::Fine]);
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
@@ -237,7 +237,7 @@ fn a_slow_drip_may_take_longer_than_the_stall_time() {
 }
 
 #[test]
-fn transient_answers_are_tried_again() {
+fn transient_errors_are_retried() {
     for status in [408, 429, 500, 502, 503, 504] {
         comes_right(&[
             Manner::Status(status, ""),
@@ -248,13 +248,13 @@ fn transient_answers_are_tried_again() {
 }
 
 #[test]
-fn a_server_that_stays_broken_is_given_up_with_its_last_word() {
+fn a_server_that_stays_broken_fails_with_its_last_error() {
     let message = fails(&[Manner::Status(503, "")]);
     assert!(message.contains("503") && message.contains("4 attempts"), "{message}");
 }
 
 #[test]
-fn retries_are_told() {
+fn retries_are_reported() {
     struct Heard(std::sync::Mutex<Vec<String>>);
     impl Progress for Heard {
         fn event(&self, event: ProgressEvent<'_>) {
@@ -272,7 +272,7 @@ fn retries_are_told() {
 }
 
 #[test]
-fn permanent_answers_are_asked_once() {
+fn permanent_errors_are_not_retried() {
     for (status, word) in
         [(401, "credentials"), (403, "credentials"), (404, "does not exist"), (410, "does not exist")]
     {
@@ -292,7 +292,7 @@ fn a_redirect_loop_ends() {
 }
 
 #[test]
-fn nobody_listening_is_said_with_the_address() {
+fn a_refused_connection_is_reported_with_the_address() {
     let into = tempfile::tempdir().unwrap();
     let message = by_ranges("http://127.0.0.1:1/wheel.whl", into.path()).unwrap_err().to_string();
     assert!(message.contains("127.0.0.1:1") && message.contains("refused"), "{message}");
@@ -311,7 +311,7 @@ fn a_web_page_instead_of_the_archive_is_recognised() {
 }
 
 #[test]
-fn one_wrong_bit_is_found_in_either_way() {
+fn a_flipped_bit_is_detected_by_ranges_and_by_stream() {
     let server = server(wheel(false));
     server.behave(WHEEL, &[Manner::Flip(5_000_000)]);
     for way in ["ranges", "stream"] {
@@ -327,7 +327,7 @@ fn one_wrong_bit_is_found_in_either_way() {
 }
 
 #[test]
-fn a_file_that_changes_between_two_ranges_is_refused() {
+fn a_file_that_changes_between_two_ranges_is_rejected() {
     let message = fails(&[Manner::Fine, Manner::Fine, Manner::Changed]);
     assert!(message.contains("changed on the server"), "{message}");
 }

@@ -1,5 +1,5 @@
-//! Whole files from servers that are not polite, and from several sources. Each test names one fault
-//! and what comes of it: the right bytes, or one clear message; and whether what came is kept.
+//! Whole files from misbehaving servers and from several sources. Each test covers one fault and its outcome:
+//! the right bytes or one clear message, and whether partial files are kept.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking")]
 
@@ -32,7 +32,7 @@ fn hash(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }
 
-/// A server with the file, and a folder to fetch it into.
+/// A server with the file, and a folder to download it into.
 struct Case {
     server: RudeServer,
     folder: tempfile::TempDir,
@@ -43,7 +43,7 @@ impl Case {
     fn new() -> Self {
         let server = RudeServer::start(HashMap::from([(FILE.to_owned(), bytes().to_vec())]));
         let policy = Policy {
-            // Long for a busy machine; the tests of stalls have their own.
+            // Long, for a busy machine; the tests of stalls set their own.
             stall: Duration::from_secs(20),
             attempts: 4,
             first_pause: Duration::from_millis(5),
@@ -77,7 +77,7 @@ impl Case {
         download(&Client::new(self.policy.clone()).unwrap(), wanted, &self.part(), &Meter::new(&Silent))
     }
 
-    /// The file comes whole in the end.
+    /// Expects the complete file.
     fn comes_right(&self) -> &Self {
         self.comes_right_as(&self.wanted())
     }
@@ -97,8 +97,8 @@ impl Case {
         self.fetch(wanted).unwrap_err().to_string()
     }
 
-    /// Bytes that the server has sent, once nobody asks it any more: connections that a failed run
-    /// gives up end after the read they are in.
+    /// Bytes that the server sent, once it gets no more requests. Connections of a failed run end only after
+    /// their current read.
     fn sent_in_all(&self) -> usize {
         let told = || (self.server.sent(), self.server.asked().len());
         let mut before = told();
@@ -119,7 +119,7 @@ impl Case {
 }
 
 #[test]
-fn a_polite_server_is_read_over_several_connections() {
+fn a_file_is_read_over_several_connections() {
     let case = Case::new();
     case.comes_right();
     let ranges = case.server.asked().len();
@@ -128,19 +128,19 @@ fn a_polite_server_is_read_over_several_connections() {
 }
 
 #[test]
-fn every_answer_may_be_cut() {
+fn every_response_may_be_cut() {
     Case::new().behaves(&[Manner::Cut(500_000)]).comes_right();
 }
 
 #[test]
-fn a_stall_is_given_up_and_gone_on_with() {
+fn a_stalled_download_is_resumed() {
     Case::new()
         .behaves(&[Manner::Fine, Manner::Stall(100_000), Manner::Stall(1), Manner::Fine])
         .comes_right();
 }
 
 #[test]
-fn a_server_without_ranges_is_read_once_from_its_beginning() {
+fn a_server_without_ranges_is_read_in_one_request() {
     let case = Case::new().behaves(&[Manner::NoRanges]);
     case.comes_right();
     let cut = Case::new().behaves(&[Manner::NoRanges, Manner::Cut(3_000_000), Manner::NoRanges]);
@@ -148,7 +148,7 @@ fn a_server_without_ranges_is_read_once_from_its_beginning() {
 }
 
 #[test]
-fn a_web_page_is_refused_and_not_kept() {
+fn a_web_page_is_rejected_and_not_kept() {
     for manners in [vec![Manner::Html], vec![Manner::Fine, Manner::Html]] {
         let case = Case::new().behaves(&manners);
         let message = case.fails();
@@ -162,7 +162,7 @@ fn a_web_page_is_refused_and_not_kept() {
 }
 
 #[test]
-fn permanent_answers_are_told_at_once() {
+fn permanent_errors_are_not_retried() {
     for (status, word) in
         [(401, "credentials"), (403, "credentials"), (404, "does not exist"), (410, "does not exist")]
     {
@@ -174,12 +174,12 @@ fn permanent_answers_are_told_at_once() {
 }
 
 #[test]
-fn a_range_that_is_refused_leads_to_the_whole_file() {
+fn a_rejected_range_leads_to_the_whole_file() {
     Case::new().behaves(&[Manner::Status(416, ""), Manner::NoRanges]).comes_right();
 }
 
 #[test]
-fn transient_answers_are_tried_again() {
+fn transient_errors_are_retried() {
     for status in [408, 429, 500, 502, 503, 504] {
         let again = [Manner::Status(status, ""), Manner::Status(status, "Retry-After: 0\r\n"), Manner::Fine];
         Case::new().behaves(&again).comes_right();
@@ -187,7 +187,7 @@ fn transient_answers_are_tried_again() {
 }
 
 #[test]
-fn a_wait_that_the_server_asks_for_is_kept() {
+fn retry_after_is_respected() {
     let case = Case::new().behaves(&[Manner::Status(429, "Retry-After: 1\r\n"), Manner::Fine]);
     let began = Instant::now();
     case.comes_right();
@@ -195,20 +195,20 @@ fn a_wait_that_the_server_asks_for_is_kept() {
 }
 
 #[test]
-fn a_wait_that_is_too_long_is_told() {
+fn a_retry_after_that_is_too_long_is_an_error() {
     let message = Case::new().behaves(&[Manner::Status(429, "Retry-After: 3600\r\n")]).fails();
     assert!(message.contains("429") && message.contains("3600 s"), "{message}");
 }
 
 #[test]
-fn a_server_that_stays_broken_is_given_up() {
+fn a_server_that_stays_broken_is_an_error() {
     let message = Case::new().behaves(&[Manner::Status(500, "")]).fails();
     assert!(message.contains("500") && message.contains("4 attempts"), "{message}");
 }
 
 #[test]
-fn a_wrong_length_is_found() {
-    // More is announced than comes: the connection ends early, again and again.
+fn a_wrong_length_is_detected() {
+    // The server announces more than it sends, so every connection ends early.
     let message = Case::new().behaves(&[Manner::TooLong(1000)]).fails();
     assert!(message.contains("4 attempts"), "{message}");
     let case = Case::new();
@@ -217,14 +217,14 @@ fn a_wrong_length_is_found() {
 }
 
 #[test]
-fn a_file_that_changes_between_two_ranges_is_fetched_anew() {
+fn a_file_that_changes_between_two_ranges_is_downloaded_again() {
     let mut manners = vec![Manner::Fine; 3];
     manners.push(Manner::Changed);
     Case::new().behaves(&manners).comes_right();
 }
 
 #[test]
-fn a_wrong_hash_is_found_and_the_bytes_are_not_kept() {
+fn a_wrong_hash_is_detected_and_the_bytes_are_not_kept() {
     let case = Case::new().behaves(&[Manner::Flip(5_000_000)]);
     let message = case.fails_as(&FileRequest { sha256: Some(hash(bytes())), ..case.wanted() });
     assert!(message.contains("wrong SHA-256") && message.contains("nothing was installed"), "{message}");
@@ -248,8 +248,8 @@ fn a_redirect_loop_ends() {
 }
 
 #[test]
-fn what_came_before_a_cut_is_kept_for_the_next_run() {
-    // After 40 answers nothing comes any more.
+fn bytes_before_a_cut_are_kept_for_the_next_run() {
+    // After 40 responses the server sends nothing.
     let mut manners = vec![Manner::Cut(250_000); 40];
     manners.push(Manner::Status(503, ""));
     let case = Case::new().behaves(&manners);
@@ -265,7 +265,7 @@ fn what_came_before_a_cut_is_kept_for_the_next_run() {
 }
 
 #[test]
-fn what_came_of_another_version_is_dropped() {
+fn bytes_of_another_version_are_dropped() {
     for manner in [Manner::Changed, Manner::WeakTag] {
         let case = Case::new();
         case.comes_right();
@@ -278,7 +278,7 @@ fn what_came_of_another_version_is_dropped() {
 }
 
 #[test]
-fn kept_bytes_that_are_wrong_are_fetched_anew_when_the_hash_is_known() {
+fn wrong_kept_bytes_are_downloaded_again_when_the_hash_is_known() {
     let case = Case::new();
     let wanted = FileRequest { sha256: Some(hash(bytes())), ..case.wanted() };
     case.comes_right_as(&wanted);
@@ -304,7 +304,7 @@ fn mirrors_are_asked_in_order() {
 }
 
 #[test]
-fn a_hash_that_one_mirror_lacks_is_found_on_the_next() {
+fn a_mirror_with_wrong_bytes_is_skipped() {
     let [bad, good] = [Case::new(), Case::new()];
     bad.server.behave(FILE, &[Manner::Flip(9)]);
     let sources = vec![bad.server.url(FILE), good.server.url(FILE)];
@@ -312,7 +312,7 @@ fn a_hash_that_one_mirror_lacks_is_found_on_the_next() {
 }
 
 #[test]
-fn a_file_of_this_machine_is_taken_where_it_lies() {
+fn a_local_file_is_used_in_place() {
     let case = Case::new();
     let path = case.folder.path().join("here.bin");
     fs::write(&path, bytes()).unwrap();
@@ -321,7 +321,7 @@ fn a_file_of_this_machine_is_taken_where_it_lies() {
 }
 
 #[test]
-fn offline_nothing_is_asked() {
+fn offline_nothing_is_requested() {
     let mut case = Case::new();
     case.policy.offline = true;
     assert!(case.fails().contains("offline"));
@@ -330,7 +330,7 @@ fn offline_nothing_is_asked() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_file_that_does_not_fit_is_refused_before_it_comes() {
+fn a_file_that_does_not_fit_is_rejected_before_the_download() {
     use std::process::{Command, Stdio};
 
     let case = Case::new();

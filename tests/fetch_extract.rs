@@ -1,5 +1,5 @@
-//! Archives that lie. Whatever one holds, nothing gets outside the folder, nothing but plain files
-//! comes out, the disk is not filled, and the message says what was wrong.
+//! Hostile archives. Nothing is written outside the folder, only regular files are created, the disk is not
+//! filled, and the message says what is wrong.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking")]
 
@@ -11,12 +11,12 @@ use std::sync::LazyLock;
 use yolo::fetch::{Client, Contents, FetchError, Meter, Policy, Silent, extract};
 use zip::write::SimpleFileOptions;
 
-/// Unpacks these bytes; what came out, and what lies in the folder above.
+/// Unpacks these bytes. Returns the contents, and what is in the parent folder afterwards.
 fn unpack(bytes: &[u8]) -> (Result<Contents, FetchError>, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let archive = folder.path().join("archive");
     fs::write(&archive, bytes).unwrap();
-    // Reading all certificates of the system takes a while, and none is needed here.
+    // Reading the system's certificates takes time, and this test needs none.
     static CLIENT: LazyLock<Client> = LazyLock::new(|| Client::new(Policy::default()).unwrap());
     let client = CLIENT.clone();
     let into = folder.path().join("deep/below");
@@ -31,7 +31,7 @@ fn refused(bytes: &[u8], words: &[&str]) {
     for word in words {
         assert!(message.contains(word), "`{word}` is not in: {message}");
     }
-    // The archive itself, and the folder that was to be filled.
+    // The archive itself, and the destination folder.
     let mut outside: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     outside.sort();
     assert_eq!(outside, ["archive", "deep"]);
@@ -53,7 +53,7 @@ fn zip_with(members: &[(&str, &[u8])], options: SimpleFileOptions) -> Vec<u8> {
     writer.finish().unwrap().into_inner()
 }
 
-/// Renames a member in the finished bytes: the writer refuses such names itself.
+/// Renames a member in the finished bytes, since the writer rejects such names.
 fn renamed(mut bytes: Vec<u8>, from: &str, to: &str) -> Vec<u8> {
     assert_eq!(from.len(), to.len());
     let mut at = 0;
@@ -70,7 +70,7 @@ fn tar(build: impl FnOnce(&mut tar::Builder<Vec<u8>>)) -> Vec<u8> {
     builder.into_inner().unwrap()
 }
 
-/// An entry with a header written by hand: the builder refuses such names itself.
+/// An entry with a handwritten header, since the builder rejects such names.
 fn entry(builder: &mut tar::Builder<Vec<u8>>, name: &str, kind: tar::EntryType, link: &str, bytes: &[u8]) {
     let mut header = tar::Header::new_gnu();
     header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
@@ -89,7 +89,7 @@ fn gz(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn honest_archives_come_out_whole() {
+fn honest_archives_are_unpacked_completely() {
     let members: [(&str, &[u8]); 3] =
         [("set/images/a.jpg", b"a"), ("set/labels/a.txt", b""), ("set/x/y/z", b"zz")];
     let tarred = tar(|builder| {
@@ -115,7 +115,7 @@ fn honest_archives_come_out_whole() {
 }
 
 #[test]
-fn paths_that_lead_out_are_refused() {
+fn paths_outside_the_folder_are_rejected() {
     let one = zip(&[("aa/bb/evil", b"x")]);
     refused(&renamed(one.clone(), "aa/bb/evil", "../../evil"), &["../../evil", "leaves the folder"]);
     refused(&renamed(one.clone(), "aa/bb/evil", "/tmp//evil"), &["/tmp//evil", "absolute"]);
@@ -188,7 +188,7 @@ fn a_file_and_a_folder_of_one_name_are_refused() {
 fn a_name_that_is_too_long_is_the_archives_fault() {
     let bytes = zip(&[(&format!("s/{}.txt", "a".repeat(300)), b"x")]);
     refused(&bytes, &["the archive", "a name of 304 bytes"]);
-    // Each part is short enough, and the path is not; other systems know longer ones.
+    // Each component is short enough, but the path is too long for Linux.
     #[cfg(target_os = "linux")]
     let deep = zip(&[(&"d/".repeat(3000), b""), (&format!("{}x", "d/".repeat(3000)), b"x")]);
     #[cfg(target_os = "linux")]

@@ -1,5 +1,5 @@
-//! An installation that is killed, raced or starved of disk: the folder in place is whole, or not
-//! there at all. Child processes are this very test program, started again with one ignored test.
+//! Installations that are killed, raced or run out of disk space: the target is complete or absent. Child
+//! processes are this test program, started again with one ignored test.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -26,7 +26,7 @@ const WHEEL: &str = "/wheel.whl";
 const MEMBERS: usize = 6;
 
 fn member(index: usize) -> Vec<u8> {
-    // Each 8 bytes differ, so that a lost or doubled block is seen.
+    // All 8-byte words differ, so that a lost or duplicated block is detected.
     (0..60_000_u64)
         .flat_map(|word| (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ index as u64).to_le_bytes())
         .collect()
@@ -73,7 +73,7 @@ fn assert_whole(target: &Path) {
     }
 }
 
-/// Starts this program again to install in a process of its own.
+/// Starts this program again to install in a separate process.
 fn child(address: &str, folder: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "the_child_installs", "--ignored", "--nocapture", "--test-threads", "1"])
@@ -112,7 +112,7 @@ fn killed_at_any_moment_the_next_run_finishes() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("it");
         let mut child = child(&server.url(WHEEL), folder.path());
-        // The child tells of each piece that came: a moment is a number of pieces, not of seconds.
+        // The child reports each piece, so the moment of the kill is a number of pieces and not of seconds.
         let mut told = BufReader::new(child.stdout.take().unwrap()).lines();
         let heard = told.by_ref().map_while(Result::ok).filter(|line| line == "bytes").take(lines).count();
         moments += usize::from(heard == lines);
@@ -151,7 +151,7 @@ fn two_at_once_install_once_and_the_second_says_for_whom_it_waits() {
         }
     }
     let notes = Notes(Mutex::default());
-    // Keep reading, so that the first is not held up by a full pipe.
+    // Keep reading, so that a full pipe does not block the first one.
     let reader = std::thread::spawn(move || told.count());
     install(&server.url(WHEEL), folder.path(), &notes).unwrap();
     assert!(first.wait().unwrap().success());
@@ -167,7 +167,7 @@ fn two_at_once_install_once_and_the_second_says_for_whom_it_waits() {
 mod full_disk {
     use super::*;
 
-    /// A small file system of its own, unmounted when dropped.
+    /// A small file system, unmounted when dropped.
     struct SmallDisk(tempfile::TempDir);
 
     impl SmallDisk {

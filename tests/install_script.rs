@@ -1,6 +1,5 @@
-//! `install.sh` on machines of several kinds: from a folder, from a web server, damaged, on a
-//! system for which there is no `yolo`, and over an older installation. `install.ps1` is its
-//! counterpart for Windows and needs a PowerShell, so it is not run here.
+//! `install.sh`: from a folder, from a web server, with a damaged archive, on unsupported systems, and over an
+//! older installation. `install.ps1`, its counterpart for Windows, needs PowerShell and is not run here.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -16,13 +15,13 @@ use sha2::{Digest as _, Sha256};
 
 const ARCHIVE: &str = "yolo-9.9.9-x86_64-unknown-linux-gnu.tar.gz";
 
-/// A release, and a person's home to install it in.
+/// A release, and a user's home to install it in.
 struct Bench {
     folder: tempfile::TempDir,
 }
 
 impl Bench {
-    /// A release whose `yolo` is a script that says its version.
+    /// A release whose `yolo` is a script that prints its version.
     fn new() -> Self {
         let bench = Self { folder: tempfile::tempdir().unwrap() };
         for name in ["release", "home", "bin", "yolo-9.9.9"] {
@@ -69,14 +68,13 @@ impl Bench {
         self.install(self.path("release").to_str().unwrap())
     }
 
-    /// What the installed program says; nothing when there is none.
+    /// The output of the installed program, or an empty string if there is none.
     fn installed(&self) -> String {
         let output = Command::new(self.path("home/.local/bin/yolo")).arg("--version").output();
         output.map(|output| String::from_utf8(output.stdout).unwrap()).unwrap_or_default()
     }
 
-    /// Fails the test unless the script refused with one message that holds the words, and left
-    /// what was installed.
+    /// Fails the test unless the script failed with one message that contains the words.
     #[track_caller]
     fn refused(&self, output: &Output, words: &str) {
         let said = String::from_utf8_lossy(&output.stderr);
@@ -86,7 +84,7 @@ impl Bench {
     }
 }
 
-/// Serves the files of a folder, one request a connection, until the test ends.
+/// Serves the files of a folder, one request per connection, until the test ends.
 fn serve(folder: PathBuf) -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();

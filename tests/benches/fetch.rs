@@ -1,9 +1,9 @@
-//! What the README states of downloads, measured: a large local file against `curl` followed by
-//! `sha256sum`, libtorch from a server limited to 20 MB/s against the whole wheel, libtorch from the
-//! user's package index against pip, and a repeated `yolo setup`.
+//! The download benchmarks of the docs: a large local file against `curl` followed by `sha256sum`, libtorch
+//! from a server limited to 20 MB/s against the whole wheel, libtorch from the user's package index against
+//! pip, and a repeated `yolo setup`.
 //!
 //! `cargo bench -p yolo --bench fetch`. `YOLO_BENCH_WHEELS` names a folder with the wheels of the CPU
-//! variant, which `pip download` can fill; without it those parts are left out and it says so.
+//! variant, as from `pip download`; without it, those parts are skipped with a message.
 
 #![allow(
     clippy::unwrap_used,
@@ -116,7 +116,7 @@ fn setup(home: &Path, variables: &[(&str, &str)]) -> (Duration, f64) {
     let began = Instant::now();
     let mut command = Command::new(env!("CARGO_BIN_EXE_yolo"));
     command.args(["--quiet", "setup", "--libtorch", "cpu"]).env("YOLO_HOME", home);
-    // A trainer that is there already: what is measured is libtorch, without headers.
+    // An existing trainer, so that only libtorch is measured, without headers.
     command.env("YOLO_TRAINER", "/bin/true").env_remove("LIBTORCH").env_remove("YOLO_MIRROR");
     command.envs(variables.iter().copied());
     let mut child = command.spawn().unwrap();
@@ -125,7 +125,7 @@ fn setup(home: &Path, variables: &[(&str, &str)]) -> (Duration, f64) {
     (began.elapsed(), memory)
 }
 
-/// The highest resident memory of a process until it ends, in MB.
+/// The peak resident memory of a process, in MB.
 fn watch(child: &mut Child) -> f64 {
     let path = format!("/proc/{}/status", child.id());
     let mut highest = 0.0_f64;
@@ -164,7 +164,7 @@ impl Server {
             for stream in listener.incoming().flatten() {
                 let (files, count, pace) = (Arc::clone(&files), Arc::clone(&count), Arc::clone(&pace));
                 thread::spawn(move || {
-                    // A client that hangs up has what it wants.
+                    // Clients may hang up.
                     let _ = answer(stream, &files, rate, &count, &pace);
                 });
             }

@@ -1,4 +1,4 @@
-//! Data sets: where they come from, what is refused, and what is told of images and labels.
+//! Data sets: their sources, what is rejected, and what is reported about images and labels.
 
 use std::collections::HashMap;
 use std::fs;
@@ -8,7 +8,7 @@ use crate::machine::{Machine, coco8, squares, zip};
 use crate::user::square;
 
 #[test]
-fn a_known_data_set_is_fetched_looked_through_and_there_the_next_time() {
+fn a_known_data_set_is_downloaded_verified_and_reused() {
     let machine = coco8();
     let first = machine.types("setup --data coco8").succeeded();
     for words in ["train: 4 images, 4 boxes", "val: 2 images, 2 boxes", "2 of 80 classes", "person 3"] {
@@ -25,7 +25,7 @@ fn a_known_data_set_is_fetched_looked_through_and_there_the_next_time() {
 }
 
 #[test]
-fn a_yaml_with_an_address_is_followed_for_zip_and_tar_gz() {
+fn the_download_urls_of_a_yaml_may_be_zip_or_tar_gz() {
     let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast()));
     for (name, bytes) in squares("") {
         let mut header = tar::Header::new_gnu();
@@ -51,9 +51,9 @@ fn a_yaml_with_an_address_is_followed_for_zip_and_tar_gz() {
 }
 
 #[test]
-fn an_archive_of_something_else_is_refused_and_nothing_is_installed() {
+fn an_archive_of_something_else_is_rejected_and_nothing_is_installed() {
     let machine = Machine::with(HashMap::from([("/coco8.zip".to_owned(), zip(&squares("pictures/of/")))]));
-    // The yaml of a known set is built in, so that the mirror's file is at fault.
+    // The yaml of a known data set is built in, so the mirror's file is at fault.
     machine.types("setup --data coco8").refused(
         1,
         &[
@@ -67,7 +67,7 @@ fn an_archive_of_something_else_is_refused_and_nothing_is_installed() {
 }
 
 #[test]
-fn only_what_is_missing_is_named_and_once() {
+fn missing_folders_are_listed_once() {
     let train_only: Vec<_> = squares("").into_iter().filter(|(name, _)| name.contains("train")).collect();
     let machine = Machine::with(HashMap::from([("/ds.zip".to_owned(), zip(&train_only))]));
     machine.yaml("ds.yaml", "ds", &machine.server.url("/ds.zip"));
@@ -80,7 +80,7 @@ fn only_what_is_missing_is_named_and_once() {
 }
 
 #[test]
-fn two_data_sets_for_one_folder_are_refused_and_neither_is_touched() {
+fn two_data_sets_for_one_folder_are_rejected_and_neither_is_changed() {
     let other: Vec<_> = squares("").into_iter().filter(|(name, _)| !name.contains("train/3")).collect();
     let files = [("/one.zip".to_owned(), zip(&squares(""))), ("/other.zip".to_owned(), zip(&other))];
     let machine = Machine::with(HashMap::from(files));
@@ -95,12 +95,12 @@ fn two_data_sets_for_one_folder_are_refused_and_neither_is_touched() {
     machine.types("setup --data other.yaml").refused(1, &words);
     assert_eq!(machine.installed(), before);
     machine.types("setup --data one.yaml --offline").succeeded();
-    // The same word twice is one data set.
+    // The same name twice is one data set.
     assert_eq!(machine.json("setup --data one.yaml one.yaml --json")["done"].as_array().unwrap().len(), 1);
 }
 
 #[test]
-fn a_known_set_does_not_replace_one_of_a_yaml() {
+fn a_known_data_set_does_not_replace_one_from_a_yaml() {
     let machine = coco8();
     machine.yaml("mine.yaml", "coco8", &machine.server.url("/coco8.zip"));
     machine.types("setup --data mine.yaml").succeeded();
@@ -108,7 +108,7 @@ fn a_known_set_does_not_replace_one_of_a_yaml() {
 }
 
 #[test]
-fn a_data_set_that_lost_files_is_fetched_again() {
+fn a_data_set_that_lost_files_is_downloaded_again() {
     let machine = coco8();
     machine.types("setup --data coco8").succeeded();
     let root = machine.data_sets().join("coco8");
@@ -120,7 +120,7 @@ fn a_data_set_that_lost_files_is_fetched_again() {
             fs::remove_file(&lost).unwrap()
         }
         let offline = machine.types("setup --data coco8 --offline");
-        // Without one label nothing can be learnt; without one image the others can.
+        // Training is impossible without labels, but possible without one image.
         let expected = if lost.ends_with("labels") { 1 } else { 0 };
         assert_eq!(offline.code, Some(expected), "{}", offline.stderr);
         assert!(offline.stderr.contains("files of coco8 are missing"), "{}", offline.stderr);
@@ -134,7 +134,7 @@ fn a_data_set_that_lost_files_is_fetched_again() {
 }
 
 #[test]
-fn what_a_user_changed_in_a_data_set_is_counted_anew_and_never_replaced() {
+fn changes_by_the_user_are_counted_and_never_overwritten() {
     let machine = coco8();
     machine.types("setup --data coco8").succeeded();
     let root = machine.data_sets().join("coco8");
@@ -155,7 +155,7 @@ fn what_a_user_changed_in_a_data_set_is_counted_anew_and_never_replaced() {
 }
 
 #[test]
-fn a_file_in_the_place_of_a_data_set_is_not_replaced() {
+fn a_file_at_the_path_of_a_data_set_is_not_replaced() {
     let machine = coco8();
     fs::create_dir_all(machine.data_sets()).unwrap();
     fs::write(machine.data_sets().join("coco8"), "precious").unwrap();
@@ -164,7 +164,7 @@ fn a_file_in_the_place_of_a_data_set_is_not_replaced() {
 }
 
 #[test]
-fn an_archive_of_this_machine_is_unpacked_and_stays() {
+fn a_local_archive_is_unpacked_and_kept() {
     let machine = coco8();
     let archive = machine.user.path().join("my sets/ds.zip");
     fs::create_dir_all(archive.parent().unwrap()).unwrap();
@@ -178,7 +178,7 @@ fn an_archive_of_this_machine_is_unpacked_and_stays() {
 }
 
 #[test]
-fn an_address_that_is_not_fetched_is_named_by_its_kind() {
+fn unsupported_downloads_are_named_by_their_kind() {
     let machine = coco8();
     for (download, words) in [
         ("ftp://joe:secret@h/x.zip", ["the unsupported kind ftp://", "http:// or https://"]),
@@ -194,7 +194,7 @@ fn an_address_that_is_not_fetched_is_named_by_its_kind() {
 }
 
 #[test]
-fn a_download_that_is_code_is_refused_with_what_it_would_have_done() {
+fn a_download_that_is_code_is_rejected_with_what_it_would_do() {
     let machine = coco8();
     let script = "path: x\ntrain: t\nval: v\nnames: [a]\ndownload: |\n  from urllib import request\n  request.urlretrieve('https://h.example/x.zip')\n";
     fs::write(machine.user.path().join("script.yaml"), script).unwrap();
@@ -207,7 +207,7 @@ fn a_download_that_is_code_is_refused_with_what_it_would_have_done() {
 }
 
 #[test]
-fn images_and_labels_that_are_wrong_are_named() {
+fn invalid_images_and_labels_are_reported() {
     let mut members = squares("coco8/");
     members[0].1 = b"this is text".to_vec();
     members[3].1 = b"0 0.5 0.5 1.5 0.2\n".to_vec();
@@ -224,7 +224,7 @@ fn images_and_labels_that_are_wrong_are_named() {
 }
 
 #[test]
-fn a_class_beyond_the_names_is_told_with_all_else_that_is_wrong() {
+fn a_class_out_of_range_is_reported_with_all_other_problems() {
     let mut members = squares("");
     let label = |name: &str, text: &str| (format!("labels/train/{name}.txt"), text.as_bytes().to_vec());
     members.retain(|(name, _)| !["labels/train/0.txt", "labels/train/1.txt"].contains(&name.as_str()));
@@ -246,7 +246,7 @@ fn a_class_beyond_the_names_is_told_with_all_else_that_is_wrong() {
 }
 
 #[test]
-fn voc_becomes_images_and_labels() {
+fn voc_is_converted_to_images_and_labels() {
     let mut archives: HashMap<String, Vec<(String, Vec<u8>)>> = HashMap::new();
     for (archive, year, sets) in [
         ("/VOCtrainval_06-Nov-2007.zip", "2007", &["train", "val"][..]),
@@ -266,7 +266,7 @@ fn voc_becomes_images_and_labels() {
             members.push((format!("{voc}/JPEGImages/{name}.jpg"), image));
         }
     }
-    // One annotation is damaged, and one object is of a class that VOC does not have.
+    // One annotation is damaged, and one object has a class that is not in VOC.
     let trainval = archives.get_mut("/VOCtrainval_06-Nov-2007.zip").unwrap();
     let voc = "VOCdevkit/VOC2007";
     trainval.push((format!("{voc}/JPEGImages/odd.jpg"), square(4, false).0));
@@ -284,7 +284,7 @@ fn voc_becomes_images_and_labels() {
         answer.stderr
     );
     for words in
-        ["VOC2007/Annotations/odd.xml: image left out: it is no XML", "1 objects left out", "unicorn 1"]
+        ["VOC2007/Annotations/odd.xml: image left out: it is not XML", "1 objects left out", "unicorn 1"]
     {
         assert!(answer.stderr.contains(words), "{words} is not in:\n{}", answer.stderr);
     }

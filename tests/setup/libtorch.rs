@@ -1,5 +1,4 @@
-//! A CUDA variant of libtorch, whole and loaded or not there, however often its setup is killed.
-//! Libtorch exists for Linux, and kills are signals there.
+//! A CUDA variant of libtorch is installed and loads, or is absent, however often setup is killed.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,7 +11,7 @@ use crate::user::{self, Answer, User};
 use crate::wheels;
 
 #[test]
-fn a_cuda_variant_comes_with_all_its_wheels_and_is_loaded() {
+fn a_cuda_variant_is_installed_with_all_its_wheels_and_loads() {
     let Some(files) = wheels::cu126() else {
         println!("skipped: there is no C compiler for the libraries of this test");
         return;
@@ -32,7 +31,7 @@ fn a_cuda_variant_comes_with_all_its_wheels_and_is_loaded() {
     assert_eq!(machine.server.asked().len(), asked, "a repeated run asked the server");
     let list = machine.types("setup --list").succeeded().stdout;
     assert!(list.contains("cu126") && list.contains("runs use it"), "{list}");
-    // A library that is gone is noticed, and fetched again.
+    // A missing library is noticed and downloaded again.
     fs::remove_file(root.join("lib/libcudart.so.12")).unwrap();
     machine.types("setup").succeeded();
     wheels::assert_whole(&root);
@@ -41,7 +40,7 @@ fn a_cuda_variant_comes_with_all_its_wheels_and_is_loaded() {
 }
 
 #[test]
-fn a_libtorch_that_does_not_load_is_not_put_in_place() {
+fn a_libtorch_that_does_not_load_is_not_installed() {
     let Some(files) = wheels::cu126_that_does_not_load() else {
         println!("skipped: there is no C compiler for the libraries of this test");
         return;
@@ -53,13 +52,13 @@ fn a_libtorch_that_does_not_load_is_not_put_in_place() {
 }
 
 #[test]
-fn a_libtorch_with_a_wrong_bit_is_not_put_in_place() {
+fn a_libtorch_with_a_flipped_bit_is_not_installed() {
     let Some(mut files) = wheels::cu126() else {
         println!("skipped: there is no C compiler for the libraries of this test");
         return;
     };
     let torch = files.keys().find(|name| name.contains("torch-2.11.0")).unwrap().clone();
-    // Within the bytes that do not compress.
+    // In the middle of the incompressible bytes.
     let bytes = files.get_mut(&torch).unwrap();
     let half = bytes.len() / 2;
     bytes[half] ^= 1;
@@ -68,8 +67,8 @@ fn a_libtorch_with_a_wrong_bit_is_not_put_in_place() {
     assert!(!machine.home().join("data/libtorch/2.11.0-cu126").exists());
 }
 
-/// Kills a child once the server has sent so many bytes more, and a little later when it is asked
-/// for more than there are. Whether the child was still at work.
+/// Kills a child once the server has sent this many more bytes, after an additional delay. Returns whether
+/// the child was still running.
 fn kill_after(mut child: std::process::Child, server: &RudeServer, bytes: usize, later: Duration) -> bool {
     let (before, began) = (server.sent(), Instant::now());
     while server.sent() - before < bytes && child.try_wait().unwrap().is_none() {
@@ -99,10 +98,10 @@ fn killed_at_two_hundred_random_moments_the_next_run_finishes() {
             command.env("YOLO_MIRROR", server.url("")).stderr(Stdio::piped()).stdout(Stdio::null());
             command.spawn().unwrap()
         };
-        // Slow enough that most moments lie inside the transfer.
+        // Slow enough that most kills happen during the download.
         paths.iter().for_each(|path| server.behave(path, &[Manner::Limit(16 << 20)]));
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        // A moment is a number of bytes; one in four lies behind the last of them.
+        // The moment is a number of bytes; one in four is after the last byte.
         let moment = (state >> 33) as usize % (wheels::BALLAST * 4 / 3);
         let later = Duration::from_millis(if moment > wheels::BALLAST { (state >> 40) % 100 } else { 0 });
         let child = start("setup --libtorch cu126");
@@ -130,7 +129,7 @@ fn killed_at_two_hundred_random_moments_the_next_run_finishes() {
 }
 
 #[test]
-fn what_came_before_a_kill_does_not_come_again() {
+fn bytes_downloaded_before_a_kill_are_not_downloaded_again() {
     let Some(files) = wheels::cu126() else {
         println!("skipped: there is no C compiler for the libraries of this test");
         return;
@@ -159,6 +158,6 @@ fn what_came_before_a_kill_does_not_come_again() {
     files.keys().for_each(|path| machine.server.behave(path, &[Manner::Fine]));
     machine.types("setup --libtorch cu126").succeeded();
     let again = (machine.server.sent() - before) as u64;
-    // Directories and METADATA are read again; they have some kilobytes.
+    // Central directories and METADATA are read again; they have a few kilobytes.
     assert!(again < wheels::BALLAST as u64 - kept + 300_000, "{again} bytes came again, {kept} were kept");
 }

@@ -1,4 +1,4 @@
-//! A user of `yolo setup` with an empty home, and a server beside him: what the tests of setup share.
+//! A user of `yolo setup` with an empty home and a mirror, shared by the tests of setup.
 
 use std::collections::HashMap;
 use std::fs;
@@ -33,7 +33,7 @@ impl Machine {
             .env("YOLO_MIRROR", self.server.url(""))
             .env_remove("LIBTORCH")
             .env_remove("YOLO_OFFLINE");
-        // The trainer itself is not what these tests are about.
+        // These tests are not about the trainer.
         command.env("YOLO_TRAINER", std::env::current_exe().unwrap()).stdin(Stdio::null());
         command
     }
@@ -46,7 +46,7 @@ impl Machine {
         serde_json::from_str(&self.types(words).succeeded().stdout).unwrap()
     }
 
-    /// Everything below the home, without locks.
+    /// All files in the home, without locks.
     pub(crate) fn installed(&self) -> Vec<String> {
         fn walk(folder: &std::path::Path, found: &mut Vec<String>) {
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -62,7 +62,7 @@ impl Machine {
         found
     }
 
-    /// Writes a yaml of a set of two classes into the folder where the user is.
+    /// Writes the yaml of a data set with two classes into the user's working folder.
     pub(crate) fn yaml(&self, name: &str, path: &str, download: &str) {
         let yaml = format!(
             "path: {path}\ntrain: images/train\nval: images/val\nnames: [red, blue]\ndownload: {download}\n"
@@ -84,7 +84,7 @@ pub(crate) fn zip(members: &[(String, Vec<u8>)]) -> Vec<u8> {
     writer.finish().unwrap().into_inner()
 }
 
-/// A data set in the form of YOLOv5: four images to train and two to validate.
+/// A data set in YOLOv5's layout: four images to train and two to validate.
 pub(crate) fn squares(root: &str) -> Vec<(String, Vec<u8>)> {
     let mut members = Vec::new();
     for (split, count) in [("train", 4), ("val", 2)] {

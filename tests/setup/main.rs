@@ -1,6 +1,5 @@
-//! `yolo setup` as a user types it, against a server of the test's own: plans, what is listed and
-//! removed, mirrors and proxies, and what the messages say when it is refused. Data sets, weights and
-//! libtorch have files of their own beside this one.
+//! `yolo setup` as a user runs it, against a local server: plans, listing and removal, mirrors and proxies,
+//! and error messages. Data sets, weights and libtorch are in separate files.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking")]
 
@@ -30,7 +29,7 @@ use rude_server::Manner;
 use user::Answer;
 
 #[test]
-fn a_dry_run_says_everything_and_changes_nothing() {
+fn a_dry_run_shows_the_plan_and_changes_nothing() {
     let machine = coco8();
     let plan = machine.types("setup --data coco8 --dry-run").succeeded();
     for words in ["fetch   data set coco8", "to fetch", "on the disk", "the disk of", "free", "coco8.zip"] {
@@ -48,7 +47,7 @@ fn a_dry_run_says_everything_and_changes_nothing() {
 /// An empty Debian has no certificates.
 #[cfg(target_os = "linux")]
 #[test]
-fn without_certificates_a_mirror_by_http_serves_and_https_is_told_what_it_lacks() {
+fn without_certificates_http_mirrors_work_and_https_fails_with_a_hint() {
     let machine = coco8();
     let types = |words: &str| {
         let mut command = machine.command(words);
@@ -60,12 +59,12 @@ fn without_certificates_a_mirror_by_http_serves_and_https_is_told_what_it_lacks(
 }
 
 #[test]
-fn what_was_done_is_told_as_json() {
+fn results_are_reported_as_json() {
     let machine = coco8();
     let report = machine.json("setup --data coco8 shapes --json");
     assert_eq!(report["done"][0]["data"]["summary"]["splits"][0]["images"], 4);
     assert_eq!(report["done"][1]["data"]["name"], "shapes");
-    // A failure too: what was done before it, and why it ended.
+    // After a failure, the report has what was done before it and the reason.
     let mut command = machine.command("setup --weights yolov5s --data coco8 --json");
     let answer = Answer::from(command.output().unwrap());
     assert_eq!(answer.code, Some(1), "{}", answer.stderr);
@@ -75,7 +74,7 @@ fn what_was_done_is_told_as_json() {
 }
 
 #[test]
-fn the_kind_of_an_address_is_the_same_in_large_letters() {
+fn url_schemes_are_case_insensitive() {
     let machine = coco8();
     let large = machine.server.url("").replace("http", "HTTP");
     let mut command = machine.command("setup --data coco8");
@@ -85,7 +84,7 @@ fn the_kind_of_an_address_is_the_same_in_large_letters() {
 }
 
 #[test]
-fn what_is_in_the_way_of_a_folder_is_named() {
+fn a_file_in_the_way_of_a_folder_is_named() {
     let machine = coco8();
     let data_sets = machine.data_sets();
     fs::create_dir_all(data_sets.parent().unwrap()).unwrap();
@@ -95,7 +94,7 @@ fn what_is_in_the_way_of_a_folder_is_named() {
 }
 
 #[test]
-fn what_is_installed_is_listed_and_removed() {
+fn installed_items_are_listed_and_removed() {
     let machine = coco8();
     machine.types("setup --data coco8").succeeded();
     let list = machine.types("setup --list").succeeded().stdout;
@@ -106,14 +105,14 @@ fn what_is_installed_is_listed_and_removed() {
     let gone = machine.json("setup --remove coco8 --json");
     assert_eq!((&gone[0]["kind"], &gone[0]["name"]), (&"data".into(), &"coco8".into()));
     machine.types("setup --remove coco8").refused(1, &["coco8 is not installed; nothing is installed"]);
-    // There may be nothing of it: what is meant is that nothing shall be.
+    // Removing `unfinished` succeeds even if there is nothing to remove.
     let nothing = machine.types("setup --remove unfinished").succeeded();
     assert!(nothing.stderr.contains("nothing was left"), "{}", nothing.stderr);
     assert_eq!(machine.installed(), Vec::<String>::new());
 }
 
 #[test]
-fn a_mirror_or_a_home_that_cannot_be_is_named() {
+fn an_invalid_mirror_or_home_is_named() {
     let machine = coco8();
     for mirror in ["/no/such/folder", "ftp://host/x", "somewhere", "https://host/x?key="] {
         let mut command = machine.command("setup --data coco8");
@@ -139,7 +138,7 @@ fn a_mirror_or_a_home_that_cannot_be_is_named() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_result_that_cannot_be_written_is_an_error() {
+fn failing_to_write_the_result_is_an_error() {
     let machine = coco8();
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let mut command = machine.command("setup --data coco8 --dry-run --json");
@@ -148,7 +147,7 @@ fn a_result_that_cannot_be_written_is_an_error() {
 }
 
 #[test]
-fn a_training_run_says_what_it_lacks_when_it_may_not_fetch() {
+fn an_offline_run_says_what_is_missing() {
     let machine = coco8();
     machine.types("train --offline --data coco8").refused(1, &["coco8.zip", "offline"]);
     machine.types("setup --data coco8").succeeded();
@@ -159,12 +158,12 @@ fn a_training_run_says_what_it_lacks_when_it_may_not_fetch() {
 
 #[cfg(windows)]
 #[test]
-fn on_windows_libtorch_is_for_wsl() {
+fn on_windows_libtorch_needs_wsl() {
     coco8().types("setup").refused(1, &["there is no libtorch for windows", "`yolo setup --wsl`"]);
 }
 
 #[test]
-fn a_proxy_is_asked_for_every_address() {
+fn a_proxy_is_used_for_every_address() {
     let files = HashMap::from([("http://nowhere.example/coco8.zip".to_owned(), zip(&squares("coco8/")))]);
     let machine = Machine::with(files);
     let mut command = machine.command("setup --data coco8");
@@ -187,7 +186,7 @@ fn two_setups_at_once_install_once() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn an_interrupted_setup_says_that_what_came_is_kept() {
+fn an_interrupted_setup_says_that_the_download_is_kept() {
     let machine = coco8();
     machine.server.behave("/coco8.zip", &[Manner::Fine, Manner::Fine, Manner::Fine, Manner::Stall(10)]);
     let child = machine.command("setup --data coco8").stderr(Stdio::piped()).spawn().unwrap();

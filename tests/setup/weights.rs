@@ -1,5 +1,4 @@
-//! Weights by name, address and path: opened and counted before they are put in place, and never put
-//! in the place of others.
+//! Weights by name, URL and path: verified before they are installed, and never replacing others.
 
 use std::collections::HashMap;
 use std::fs;
@@ -50,7 +49,7 @@ fn other_weights_of_the_same_name_are_not_replaced() {
     machine.types(&format!("setup --weights {}", machine.server.url("/one/yolov5n.pt"))).succeeded();
     machine.types("setup --weights yolov5n").refused(1, &["contains other weights", "yolo setup --remove"]);
     machine.types("setup --remove yolov5n").succeeded();
-    // Nor is a file replaced that somebody has put there by hand.
+    // A file that the user put there is not replaced either.
     fs::write(machine.home().join("data/weights/mine.pt"), "precious").unwrap();
     fs::write(machine.user.path().join("mine.pt"), weights()).unwrap();
     machine.types("setup --weights mine.pt").refused(1, &["mine.pt", "was not installed by setup"]);
@@ -58,7 +57,7 @@ fn other_weights_of_the_same_name_are_not_replaced() {
 }
 
 #[test]
-fn words_that_can_be_no_weights_are_refused_before_a_plan() {
+fn invalid_weights_are_rejected_before_planning() {
     let machine = Machine::with(HashMap::new());
     fs::create_dir(machine.user.path().join("folder")).unwrap();
     let cases = [
@@ -77,7 +76,7 @@ fn words_that_can_be_no_weights_are_refused_before_a_plan() {
 }
 
 #[test]
-fn weights_of_an_address_or_path_are_opened_and_counted() {
+fn weights_from_a_url_or_path_are_opened_and_counted() {
     let machine = Machine::with(HashMap::from([("/best.pt".to_owned(), weights())]));
     let address = machine.server.url("/best.pt");
     let answer = machine.types(&format!("setup --weights {address}")).succeeded();
@@ -93,7 +92,7 @@ fn weights_of_an_address_or_path_are_opened_and_counted() {
 }
 
 #[test]
-fn a_file_that_is_not_the_named_model_is_never_put_in_place() {
+fn a_file_that_is_not_the_named_model_is_never_installed() {
     let page = b"<!DOCTYPE html><html>Please log in</html>".to_vec();
     let files = HashMap::from([("/yolov5s.pt".to_owned(), weights()), ("/yolov5m.pt".to_owned(), page)]);
     let machine = Machine::with(files);

@@ -1,6 +1,6 @@
-//! A server that behaves as badly as a test asks.
-//! It serves files from memory over HTTP/1.1, one connection a request, counts what it was asked,
-//! and can ignore ranges, cut, stall, drip, lie about lengths, answer errors and change its files.
+//! A server that misbehaves as a test requires. It serves files from memory over HTTP/1.1, with one
+//! connection per request, counts requests, and can ignore ranges, cut, stall, drip, lie about lengths,
+//! return errors and change its files.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -9,42 +9,42 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// How the next answer goes wrong. `Fine` is a polite server with ranges.
+/// How the next response goes wrong.
 #[derive(Debug, Clone)]
 pub(crate) enum Manner {
-    /// As it should be.
+    /// Not at all: ranges work.
     Fine,
-    /// 200 with the whole file, whatever was asked.
+    /// 200 with the whole file, whatever was requested.
     NoRanges,
     /// Ranges, but no suffix ranges: those get this status.
     NoSuffix(u16),
-    /// Every request for a range gets this status, and one for the whole file the file.
+    /// Range requests get this status; a request for the whole file succeeds.
     RefusesRanges(u16),
-    /// Closes the connection after so many bytes of the body.
+    /// Closes the connection after this many bytes of the body.
     Cut(usize),
-    /// Sends so many bytes of the body, then nothing, and keeps the connection open.
+    /// Sends this many bytes of the body, then nothing, and keeps the connection open.
     Stall(usize),
-    /// Sends so many bytes at a time with this pause between.
+    /// Sends this many bytes at a time, with this pause in between.
     Drip(usize, Duration),
     /// This status with headers and a short body.
     Status(u16, &'static str),
     /// 200 and a web page.
     Html,
-    /// The bytes of the file with one bit wrong at this place of the file.
+    /// The file with one bit flipped at this offset.
     Flip(usize),
-    /// An address that leads to itself.
+    /// A redirect to itself.
     RedirectLoop,
     /// Another ETag than before.
     Changed,
-    /// A validator that promises nothing about bytes.
+    /// A weak validator.
     WeakTag,
-    /// Without ranges, and announces so many bytes more than it sends.
+    /// No ranges, and a length that is this many bytes too large.
     TooLong(usize),
-    /// At most so many bytes a second.
+    /// At most this many bytes per second.
     Limit(usize),
 }
 
-/// A running server; its thread ends with the test's process.
+/// A running server. Its thread ends with the test process.
 pub(crate) struct RudeServer {
     address: String,
     shared: Arc<Shared>,
@@ -52,7 +52,7 @@ pub(crate) struct RudeServer {
 
 struct Shared {
     files: HashMap<String, Vec<u8>>,
-    /// What a request for a path meets: the first is taken, the last stays.
+    /// The faults of a path, one per request; the last one stays.
     manners: Mutex<HashMap<String, Vec<Manner>>>,
     asked: Mutex<Vec<String>>,
     sent: Mutex<usize>,
@@ -76,7 +76,7 @@ impl RudeServer {
             for stream in listener.incoming().flatten() {
                 let shared = Arc::clone(&served);
                 thread::spawn(move || {
-                    // A client that hangs up is part of the game.
+                    // Clients may hang up.
                     let _ = shared.answer(stream);
                 });
             }
@@ -88,7 +88,7 @@ impl RudeServer {
         format!("{}{path}", self.address)
     }
 
-    /// Sets the manners of a path: one an answer, the last for ever.
+    /// Sets the faults of a path: one per response, the last one forever.
     pub(crate) fn behave(&self, path: &str, manners: &[Manner]) {
         let reversed = manners.iter().rev().cloned().collect();
         self.shared.manners.lock().unwrap().insert(path.to_owned(), reversed);

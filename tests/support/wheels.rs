@@ -1,5 +1,5 @@
-//! Wheels of a CUDA variant of libtorch that fit into a test: the libraries are compiled here from a
-//! few lines of C, have the functions that setup asks for, and need each other as the real ones do.
+//! Small wheels of a CUDA variant of libtorch. The libraries are compiled from a few lines of C, export the
+//! functions that the smoke test calls, and depend on each other like the real ones.
 
 #![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
 
@@ -12,7 +12,7 @@ use std::process::Command;
 use sha2::{Digest, Sha256};
 use zip::write::SimpleFileOptions;
 
-/// What stands in for libtorch_cpu: matrices of three by three, multiplied.
+/// A stand-in for libtorch_cpu that multiplies 3×3 matrices.
 const CPU: &str = r#"
 #include <stdint.h>
 #include <stdlib.h>
@@ -30,19 +30,19 @@ int32_t aoti_torch_delete_tensor_object(void *h) { free(h); return 0; }
 int32_t torch_get_num_threads(uint32_t *out) { *out = 3; return 0; }
 "#;
 
-/// What stands in for libcudart: CUDA 12.6 and no driver.
+/// A stand-in for libcudart: CUDA 12.6 without a driver.
 const CUDART: &str = "int cudaRuntimeGetVersion(int *v) { *v = 12060; return 0; }\n\
                       int cudaGetDeviceCount(int *n) { *n = 7; return 35; }\n";
 
-/// Bytes that do not compress, so that the wheel takes a while to travel.
+/// Incompressible bytes, so that the download takes a while.
 pub const BALLAST: usize = 3 << 20;
 
-/// The wheels by their paths on a server, with the page that lists them; `None` without a C compiler.
+/// The wheels by their path on a server, and the page that lists them; `None` without a C compiler.
 pub fn cu126() -> Option<HashMap<String, Vec<u8>>> {
     cu126_of("int of_no_use;\n")
 }
 
-/// The same wheels, of which `libtorch_cuda` asks for a symbol that no library has.
+/// The same wheels, but `libtorch_cuda` needs a symbol that no library exports.
 pub fn cu126_that_does_not_load() -> Option<HashMap<String, Vec<u8>>> {
     cu126_of("extern int is_nowhere;\nint *of_no_use = &is_nowhere;\n")
 }
@@ -114,7 +114,7 @@ fn wheel(info: &str, metadata: &str, members: &[(&str, &[u8])]) -> Vec<u8> {
     zip.finish().unwrap().into_inner()
 }
 
-/// As RECORD writes hashes.
+/// A hash in RECORD's notation.
 fn base64_url(bytes: &[u8]) -> String {
     const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let bit = |index: usize| bytes.get(index / 8).is_some_and(|byte| byte >> (7 - index % 8) & 1 == 1);
@@ -126,7 +126,7 @@ fn base64_url(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// Whether this folder holds the whole variant, as it was served.
+/// Asserts that this folder contains the whole variant, as served.
 pub fn assert_whole(root: &Path) {
     for name in ["libtorch_cpu.so", "libtorch_cuda.so", "libcudart.so.12"] {
         assert!(fs::read(root.join("lib").join(name)).unwrap().starts_with(b"\x7fELF"), "{name}");

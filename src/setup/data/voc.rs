@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_an_annotation_is_said() {
-        assert!(labels("<annotation>").unwrap_err().contains("no XML"));
+        assert!(labels("<annotation>").unwrap_err().contains("not XML"));
         assert_eq!(labels("<annotation/>").unwrap_err(), "it lacks <size>");
         let broken = annotation("dog", 0).replace("<xmin>11</xmin>", "<xmin>eleven</xmin>");
         assert!(labels(&broken).unwrap_err().contains("eleven"));
@@ -201,7 +201,7 @@ mod tests {
         assert!(left_out[0].why.contains("1 objects left out") && left_out[0].why.contains("unicorn 1"));
         assert_eq!(left_out[1].split.as_deref(), Some("train"));
         assert!(
-            left_out[1].why.starts_with("VOC2007/Annotations/2007_val.xml: image left out: it is no XML")
+            left_out[1].why.starts_with("VOC2007/Annotations/2007_val.xml: image left out: it is not XML")
         );
         assert!(!target.join("images/val2007/2007_val.jpg").exists());
         assert_eq!(convert(folder.path(), &target).unwrap(), left_out, "after an interruption");

@@ -1,22 +1,21 @@
-//! The wheels that libtorch comes from, as pinned data: names, members, hashes, sizes.
-//! A wheel's RECORD holds the SHA-256 of each member, so that one pinned hash of it pins all that we
-//! take; where that hash is the pinned one, it does not matter who served the bytes. Every library
-//! goes into one folder: all of them look beside themselves (`$ORIGIN`) for what they need.
+//! The pinned wheels of libtorch: names, members, hashes and sizes. A wheel's RECORD contains the SHA-256 of
+//! every member, so pinning the hash of RECORD pins all members, whichever server delivers them. All
+//! libraries go into one directory, because they look for each other in their own (`$ORIGIN`).
 
-/// One wheel and what is taken from it.
+/// A wheel and the members to install.
 #[derive(Debug)]
 pub(super) struct PinnedWheel {
     pub(super) package: &'static str,
     pub(super) version: &'static str,
-    /// The file's name, by which a mirror serves it.
+    /// The file name.
     pub(super) file: &'static str,
     /// SHA-256 of the whole wheel, in hexadecimal.
     pub(super) sha256: &'static str,
     /// SHA-256 of its RECORD.
     pub(super) record_sha256: &'static str,
-    /// (member, place below the root).
+    /// (member, path in the installation).
     pub(super) members: &'static [(&'static str, &'static str)],
-    /// (member, place below the root).
+    /// (member, path in the installation).
     pub(super) licences: &'static [(&'static str, &'static str)],
     /// Bytes of the members in the wheel, without headers.
     pub(super) packed: u64,
@@ -24,11 +23,11 @@ pub(super) struct PinnedWheel {
     pub(super) unpacked: u64,
 }
 
-/// The CPU libraries out of the CUDA 13.0 wheel: libtorch_cpu runs without a GPU, and needs the two
-/// small CUDA libraries to load (libtorch-c10d.md, "CPU-only libtorch out of the PyPI wheel").
+/// The CPU libraries of the CUDA 13.0 wheel. libtorch_cpu runs without a GPU, but needs two small CUDA
+/// libraries to load.
 pub(super) const CPU: [&PinnedWheel; 3] = [&TORCH_CPU, &CUPTI, &CUDART];
 
-/// All that libtorch_cuda of the CUDA 13.0 wheel loads, at start or later: cusolver by
+/// Everything that libtorch_cuda of the CUDA 13.0 wheel loads, at start or later: cusolver by
 /// libtorch_cuda_linalg, cuDNN's own parts by libcudnn, nvrtc by libcaffe2_nvrtc and by cuDNN.
 pub(super) const CU130: [&PinnedWheel; 15] = [
     &TORCH_CUDA,
