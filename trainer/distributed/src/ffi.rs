@@ -214,3 +214,22 @@ pub(crate) fn c_string(text: &str, what: &str) -> Result<CString> {
 pub(crate) fn milliseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX).max(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_is_never_zero_and_never_overflows() {
+        assert_eq!(milliseconds(Duration::ZERO), 1);
+        assert_eq!(milliseconds(Duration::from_micros(1)), 1);
+        assert_eq!(milliseconds(Duration::from_secs(2)), 2000);
+        assert_eq!(milliseconds(Duration::MAX), i64::MAX);
+    }
+
+    #[test]
+    fn a_string_with_nul_is_refused() {
+        let error = c_string("a\0b", "setting a key").unwrap_err();
+        assert_eq!(error.to_string(), "setting a key: \"a\\0b\" contains a NUL character");
+    }
+}

@@ -251,3 +251,32 @@ fn into_descriptor(listener: TcpListener) -> c_int {
 fn into_descriptor(listener: TcpListener) -> c_int {
     std::os::windows::io::IntoRawSocket::into_raw_socket(listener) as c_int
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_on_all_interfaces_is_reached_on_loopback() {
+        for (bound, reached) in
+            [("0.0.0.0", "127.0.0.1"), ("::", "::1"), ("10.0.0.7", "10.0.0.7"), ("fd00::7", "fd00::7")]
+        {
+            assert_eq!(reachable(bound.parse().unwrap()).to_string(), reached);
+        }
+    }
+
+    #[test]
+    fn another_server_is_not_taken_for_a_store() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(b"HTTP/1.1 400 Bad Request").unwrap();
+            // Wait for the client to close, so that it reads the response before a reset.
+            let _ = stream.read_to_end(&mut Vec::new());
+        });
+        let error = ping("127.0.0.1", port, || Duration::from_secs(5)).unwrap_err();
+        assert_eq!(error.to_string(), "the listener is not a c10d store");
+        server.join().unwrap();
+    }
+}
