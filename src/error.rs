@@ -41,7 +41,10 @@ impl CommandError {
         match self {
             Self::Plan(error) => error.hint(),
             Self::Setup(error) => error.hint(),
-            Self::Wsl(error) => error.hint(),
+            Self::Wsl(error) => match yolo_base::Hint::hint(error) {
+                Some(std::borrow::Cow::Borrowed(text)) => Some(text),
+                _ => None,
+            },
             Self::Data(error) => error.hint(),
             Self::Launch(error) => error.hint(),
             Self::File { hint, .. } => hint.as_deref(),

@@ -3,16 +3,18 @@
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use serde::Serialize;
+use yolo_checks::Intent;
+use yolo_checks::wsl::sizing::Training;
 use yolo_plan::dataset;
 
-use crate::cli::{MeantRun, SetupArgs, VariantName};
+use crate::cli::{SetupArgs, VariantName};
 use crate::dirs::YoloDirs;
 use crate::error::CommandError;
 use crate::host;
 use crate::interrupt::Interrupt;
-use crate::printer::{Printer, SetupView, setup as show};
+use crate::printer::{Printer, SetupView, WslView, setup as show};
+use crate::setup::wsl::WslRequest;
 use crate::setup::{
     self, Chosen, Context, Disk, InstalledItem, SetupError, SetupPlan, SetupRequest, SetupStep, StepOutcome,
 };
@@ -111,15 +113,17 @@ fn carry_out(
 
 /// `--wsl`: the steps of a Windows PC, or of the WSL that this runs in.
 fn set_up_wsl(args: &SetupArgs, places: &YoloDirs, printer: &Printer) -> Result<ExitCode, CommandError> {
-    let words = setup::WslWords {
-        distribution: args.distribution.clone(),
-        nnodes: args.nnodes,
-        yes: args.yes,
-        dry_run: args.dry_run,
-        json: args.json,
-        train: MeantRun::parse_from(&args.train).train.options(),
+    let intent = Intent {
+        nnodes: args.nnodes.and_then(|machines| usize::try_from(machines).ok()),
+        ..crate::doctor::intent::of_words(&args.train)
     };
-    setup::setup_wsl(&words, places, printer)?;
+    let request = WslRequest {
+        distribution: args.distribution.clone(),
+        training: Training::of(&intent),
+        dry_run: args.dry_run,
+    };
+    let view = WslView { printer, yes: args.yes, json: args.json };
+    setup::wsl::set_up(&request, places, &view)?;
     Ok(ExitCode::SUCCESS)
 }
 

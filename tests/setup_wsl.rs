@@ -12,7 +12,7 @@ use user::User;
 #[test]
 fn a_machine_that_is_neither_windows_nor_wsl_is_told_so() {
     let user = User::new();
-    user.types("setup --wsl").refused(1, &["`--wsl` is for Windows PCs", "leave `--wsl` out"]);
+    user.types("setup --wsl").refused(1, &["`--wsl` is for Windows PCs", "omit `--wsl`"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What is proposed for `.wslconfig`, on PCs and for trainings of several sizes.
+//! The values proposed for `.wslconfig`, for PCs and trainings of several sizes.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -38,14 +38,14 @@ fn lines(proposals: &Proposals) -> Vec<String> {
 }
 
 #[test]
-fn one_rank_is_served_by_half_of_a_pc() {
+fn half_of_a_pc_is_enough_for_one_rank() {
     let proposals = propose(&pc(32), &Training::default(), &file(""));
     assert_eq!(
         lines(&proposals),
         [
-            "memory=16GB: half of this PC's 32 GB, WSL's own default; one rank at 640 pixels needs about 7 GB",
-            "swap=4GB: a quarter of WSL's memory, WSL's own default",
-            "processors=16: all of this PC's, WSL's own default: Windows still gets its turn on each",
+            "memory=16GB: half of this PC's 32 GB, as by default; one rank at 640 pixels needs about 7 GB",
+            "swap=4GB: a quarter of WSL's memory, as by default",
+            "processors=16: all CPUs of this PC, as by default; Windows shares them",
         ]
     );
 }
@@ -55,36 +55,36 @@ fn two_ranks_take_more_than_half_of_a_small_pc() {
     let proposals = propose(&pc(16), &two_ranks(), &file(""));
     assert_eq!(
         lines(&proposals)[0],
-        "memory=12GB: 2 ranks at 640 pixels need about 12 GB, and by default WSL takes half of this PC's 16 GB; \
-         4 GB stay for Windows"
+        "memory=12GB: 2 ranks at 640 pixels need about 12 GB, more than the default of half of this PC's 16 GB; \
+         this leaves 4 GB for Windows"
     );
     assert_eq!(value(&proposals, "swap"), "3GB");
 }
 
 #[test]
-fn a_pc_that_is_too_small_is_told_so() {
+fn a_pc_that_is_too_small_gives_a_warning() {
     let proposals = propose(&pc(8), &two_ranks(), &file(""));
     assert_eq!(
         lines(&proposals),
         [
-            "memory=4GB: 2 ranks at 640 pixels need about 12 GB; 4 GB stay for Windows",
-            "swap=8GB: the memory falls short by about 8 GB, which then go to the disk",
-            "processors=16: all of this PC's, WSL's own default: Windows still gets its turn on each",
-            "2 ranks at 640 pixels need about 12 GB, and WSL can have 4 GB of this PC's 8 GB: use fewer ranks or \
+            "memory=4GB: 2 ranks at 640 pixels need about 12 GB; this leaves 4 GB for Windows",
+            "swap=8GB: the memory is about 8 GB too small, and the rest goes to the disk",
+            "processors=16: all CPUs of this PC, as by default; Windows shares them",
+            "2 ranks at 640 pixels need about 12 GB, but WSL can have only 4 GB of this PC's 8 GB: use fewer ranks or \
              workers, or smaller images",
         ]
     );
 }
 
 #[test]
-fn a_value_that_serves_stays_as_it_is_written() {
+fn a_sufficient_value_stays_as_it_is_written() {
     let text = "[wsl2]\nmemory=20G\nswap=0\nprocessors=12\n";
     let proposals = propose(&pc(32), &Training::default(), &file(text));
     assert!(proposals.values.iter().all(|one| !one.changes()), "{proposals:?}");
 }
 
 #[test]
-fn values_that_do_not_serve_are_replaced() {
+fn unsuitable_values_are_replaced() {
     for (text, key, expected) in [
         // 8 bytes, which WSL raises to 256 MB.
         ("[wsl2]\nmemory=8\n", "memory", "16GB"),
@@ -113,7 +113,7 @@ fn several_machines_need_mirrored_networking() {
     let old = propose(&Pc { windows_build: Some(19045), ..pc(32) }, &training, &file(""));
     assert!(old.values.iter().all(|one| one.key != "networkingMode"));
     assert!(old.warnings[0].contains("build 19045"), "{:?}", old.warnings);
-    // One machine needs nothing of it.
+    // One machine does not need it.
     assert!(
         propose(&pc(32), &Training::default(), &file(""))
             .values
@@ -144,7 +144,7 @@ proptest! {
         if let Some(free) = pc.swap_disk_free {
             prop_assert!(swap < free.max(1), "{proposals:?}");
         }
-        // Once they are written, they serve.
+        // Once written, they are enough.
         for one in &proposals.values {
             file.set("wsl2", one.key, &one.value).unwrap();
         }

@@ -11,7 +11,7 @@ use crate::cli::MeantRun;
 
 /// The run that words after `--` mean. Words that `yolo train` would refuse end the program with
 /// clap's message, as they would there.
-pub(super) fn of_words(words: &[String]) -> Intent {
+pub(crate) fn of_words(words: &[String]) -> Intent {
     let MeantRun { train, machines } = run_of_words(words);
     let options = train.options();
     let meant = if train.resume.is_some() { of_options(&options) } else { with_defaults(&options) };

@@ -5,7 +5,7 @@
 mod deep;
 mod explain;
 mod fix;
-mod intent;
+pub(crate) mod intent;
 mod json;
 mod preflight;
 mod reference;

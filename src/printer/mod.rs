@@ -7,6 +7,7 @@ mod live;
 pub(crate) mod setup;
 mod table;
 mod wrap;
+mod wsl;
 
 use std::fmt::Display;
 use std::io::{IsTerminal as _, Write as _};
@@ -19,6 +20,7 @@ pub(crate) use download::SetupView;
 pub(crate) use live::LiveView;
 pub(crate) use table::val_table;
 pub(crate) use wrap::{COLUMNS, cut, wrap};
+pub(crate) use wsl::WslView;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();

@@ -11,7 +11,7 @@ mod libtorch;
 mod plan;
 mod trainer;
 pub mod weights;
-mod wsl;
+pub(crate) mod wsl;
 
 pub use context::Context;
 pub use error::{Refusal, SetupError};
@@ -23,4 +23,3 @@ pub use libtorch::{
 pub use plan::{Disk, SetupPlan, SetupRequest, SetupStep, StepOutcome, StepState};
 pub use trainer::{checkout_needs_headers, ensure_trainer, installed_trainer, trainer_environment};
 pub use wsl::WslError;
-pub(crate) use wsl::{WslWords, setup_wsl};

@@ -1,7 +1,8 @@
 //! A stand-in for `wsl.exe` that replays recorded answers, for tests and for trying
-//! `yolo setup --wsl` without touching a PC: name it in YOLO_WSL, and a folder with `answers.json`
-//! in STAND_IN_WSL. Each answer has the words it belongs to, the state in which it is given (the
-//! file `state` of the folder), and the state that follows. What was asked is kept in `calls.log`.
+//! `yolo setup --wsl` without touching a PC: name it in YOLO_WSL, and put `answers.json` into the
+//! folder that STAND_IN_WSL names, or next to the program. An answer has the arguments it belongs
+//! to, the state in which it is given (the file `state` of that folder), and the next state. Every
+//! call is appended to `calls.log`.
 
 #![allow(clippy::unwrap_used, clippy::exit, reason = "a stand-in for tests fails by panicking")]
 
@@ -13,21 +14,21 @@ use serde::Deserialize;
 /// One recorded answer.
 #[derive(Deserialize)]
 struct Recorded {
-    /// The words, from the first on.
+    /// The first arguments.
     words: String,
-    /// The state in which it is given; in any, when there is none.
+    /// The state in which it is given; any if absent.
     #[serde(default)]
     state: Option<String>,
     #[serde(default)]
     stdout: String,
-    /// As wsl.exe without WSL_UTF8 writes, rather than as Linux programs do.
+    /// Whether stdout is UTF-16, as wsl.exe writes it without WSL_UTF8.
     #[serde(default)]
     utf16: bool,
     #[serde(default)]
     code: i32,
     #[serde(default)]
     then: Option<String>,
-    /// Whether stdin is read, into the file `stdin`.
+    /// Whether stdin is copied to the file `stdin`.
     #[serde(default)]
     reads: bool,
     /// Seconds before it answers.
@@ -36,7 +37,8 @@ struct Recorded {
 }
 
 fn main() {
-    let folder = PathBuf::from(std::env::var_os("STAND_IN_WSL").expect("STAND_IN_WSL names no folder"));
+    let named = std::env::var_os("STAND_IN_WSL").map(PathBuf::from);
+    let folder = named.unwrap_or_else(|| std::env::current_exe().unwrap().parent().unwrap().to_owned());
     let words = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
     let mut log =
         std::fs::OpenOptions::new().create(true).append(true).open(folder.join("calls.log")).unwrap();

@@ -29,7 +29,7 @@ pub(crate) use view::kernel_log::pci_address;
 pub use view::libtorch::{Libtorch, Variant};
 pub use view::memory::Memory;
 pub use view::version::Version;
-pub use view::windows_pc::WindowsReport;
+pub use view::windows_pc::{WINDOWS_REPORT, WindowsReport};
 pub use view::wsl::Wsl;
 pub use view::wsl_exe::WslInstallation;
 pub use view::wsl_files::WslConfig;

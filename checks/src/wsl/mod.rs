@@ -7,3 +7,8 @@ pub mod config;
 pub mod exe_output;
 pub mod sizing;
 pub mod vm;
+
+/// Where WSL mounts the libraries of the Windows driver.
+pub const DRIVER_LIBRARIES: &str = "/usr/lib/wsl/lib";
+/// The file by which WSL lets the loader search that folder.
+pub const LOADER_FILE: &str = "/etc/ld.so.conf.d/ld.wsl.conf";

@@ -1,7 +1,6 @@
-//! The values of `.wslconfig` that suit a PC and a training, each with its reason in words. WSL's
-//! own defaults (half of the memory, all processors) are a fair start; what is proposed differs
-//! from them where the training needs more, never takes Windows' share, and leaves a value of the
-//! user's alone when it serves.
+//! The values of `.wslconfig` that suit a PC and a training, each with its reason. WSL's own defaults
+//! (half of the memory, all CPUs) are a fair start. A proposal differs from them where the training
+//! needs more, never takes the share of Windows, and keeps a value of the user's that is good enough.
 
 use crate::intent::Intent;
 use crate::wsl::config::{Document, size};
@@ -9,13 +8,13 @@ use crate::wsl::config::{Document, size};
 const GIB: u64 = 1 << 30;
 /// The least and the most that Windows keeps, in bytes; between them it keeps a quarter of the PC.
 const WINDOWS_SHARE: (u64, u64) = (4 * GIB, 16 * GIB);
-/// What Linux itself takes, with the page cache that keeps a disk usable.
+/// What Linux itself needs, with the page cache that keeps a disk usable.
 pub(crate) const LINUX: u64 = 2 * GIB;
-/// What a rank takes before it holds an image: libtorch, CUDA's libraries and its context.
+/// What a rank needs before it holds an image: libtorch, the CUDA libraries and the CUDA context.
 const RANK: u64 = 3 * GIB;
-/// What a rank's loading threads hold at 640 pixels; it grows with the area of an image.
+/// What the loader of a rank holds at 640 pixels; it grows with the area of an image.
 const IMAGES_AT_640: u64 = 2 * GIB;
-/// Above this part of the PC's memory, Windows begins to swap while WSL runs.
+/// Above this fraction of the PC's memory, Windows starts to swap while WSL runs.
 const TOO_MUCH: f64 = 0.9;
 /// The first build of Windows 11 22H2, which mirrored networking needs.
 pub const MIRRORED_NEEDS_BUILD: u32 = 22621;
@@ -25,7 +24,7 @@ pub const MIRRORED_NEEDS_BUILD: u32 = 22621;
 pub struct Pc {
     /// Bytes, as Windows sees them.
     pub memory: u64,
-    /// Logical processors.
+    /// Logical CPUs.
     pub processors: u32,
     /// The build of Windows, such as 22631.
     pub windows_build: Option<u32>,
@@ -33,16 +32,16 @@ pub struct Pc {
     pub swap_disk_free: Option<u64>,
 }
 
-/// What a training asks of this machine.
+/// What a training needs of this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Training {
     /// Ranks on this machine.
     pub ranks: u32,
     /// Machines that take part.
     pub machines: u32,
-    /// Pixels of an image's side.
+    /// Image size in pixels.
     pub image_size: u32,
-    /// Threads that load images, a rank.
+    /// Loader threads per rank.
     pub workers: u32,
     /// Bytes of images that are kept in memory between epochs.
     pub cached_images: u64,
@@ -71,7 +70,7 @@ impl Training {
         }
     }
 
-    /// About the bytes of memory that it needs on this machine, Linux itself included.
+    /// An estimate of the bytes that it needs on this machine, Linux included.
     pub fn memory(&self) -> u64 {
         let area = (f64::from(self.image_size) / 640.0).powi(2);
         let images = (IMAGES_AT_640 as f64 * area.clamp(0.25, 8.0)) as u64;
@@ -79,8 +78,8 @@ impl Training {
         ranks.saturating_add(LINUX).saturating_add(self.cached_images)
     }
 
-    /// The ranks in words, and what they do: `one rank at 640 pixels needs`.
-    fn that(&self, verb: &str) -> String {
+    /// The ranks as the subject of this verb: `one rank at 640 pixels needs`.
+    fn ranks_that(&self, verb: &str) -> String {
         match self.ranks {
             1 => format!("one rank at {} pixels {verb}s", self.image_size),
             ranks => format!("{ranks} ranks at {} pixels {verb}", self.image_size),
@@ -93,11 +92,11 @@ impl Training {
 pub struct Proposal {
     /// The key.
     pub key: &'static str,
-    /// The value that it should have.
+    /// The proposed value.
     pub value: String,
-    /// The value that counts now, as written in the file.
+    /// The value in effect now, as written in the file.
     pub now: Option<String>,
-    /// The reason, a sentence without its full stop.
+    /// The reason, without a period.
     pub why: String,
 }
 
@@ -111,9 +110,9 @@ impl Proposal {
 /// What is proposed for a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Proposals {
-    /// The values, also those that are right already.
+    /// The values, including those that are already right.
     pub values: Vec<Proposal>,
-    /// What no value can give.
+    /// What no value can achieve.
     pub warnings: Vec<String>,
 }
 
@@ -129,8 +128,8 @@ pub fn propose(pc: &Pc, training: &Training, file: &Document) -> Proposals {
     proposals
 }
 
-/// What WSL can have of a PC: all but Windows' share, in whole gigabytes, and never less than WSL
-/// takes by itself.
+/// What WSL can have of a PC: all but the share of Windows, in whole gigabytes, and never less than
+/// WSL takes by default.
 fn most(pc: &Pc) -> u64 {
     let share = (pc.memory / 4).clamp(WINDOWS_SHARE.0, WINDOWS_SHARE.1).min(pc.memory / 2);
     let most = pc.memory - share;
@@ -145,9 +144,9 @@ fn memory(pc: &Pc, training: &Training, file: &Document, proposals: &mut Proposa
     let pc_words = gigabytes(pc.memory);
     if need > most {
         proposals.warnings.push(format!(
-            "{} about {}, and WSL can have {} of this PC's {pc_words}: use fewer ranks or workers, or \
+            "{} about {}, but WSL can have only {} of this PC's {pc_words}: use fewer ranks or workers, or \
              smaller images",
-            training.that("need"),
+            training.ranks_that("need"),
             gigabytes(need),
             gigabytes(most)
         ));
@@ -156,30 +155,30 @@ fn memory(pc: &Pc, training: &Training, file: &Document, proposals: &mut Proposa
     let serves =
         given.is_some_and(|given| given >= need.min(most) && (given as f64) <= TOO_MUCH * pc.memory as f64);
     if let (true, Some(now), Some(given)) = (serves, &now, given) {
-        let why = format!("it serves: {} about {}", training.that("need"), gigabytes(need));
+        let why = format!("it is enough: {} about {}", training.ranks_that("need"), gigabytes(need));
         proposals.values.push(Proposal { key: "memory", value: now.clone(), now: Some(now.clone()), why });
         return given;
     }
     let why = match given {
         Some(given) if given as f64 > TOO_MUCH * pc.memory as f64 => format!(
-            "{} of {pc_words} leave Windows too little, so that it swaps while WSL runs; {} stay for it now",
+            "{} of {pc_words} would leave Windows too little, and it would swap while WSL runs; this leaves it {}",
             gigabytes(given),
             gigabytes(pc.memory - target)
         ),
         _ if need > most => format!(
-            "{} about {}; {} stay for Windows",
-            training.that("need"),
+            "{} about {}; this leaves {} for Windows",
+            training.ranks_that("need"),
             gigabytes(need),
             gigabytes(pc.memory - target)
         ),
         _ if target <= pc.memory / 2 => format!(
-            "half of this PC's {pc_words}, WSL's own default; {} about {}",
-            training.that("need"),
+            "half of this PC's {pc_words}, as by default; {} about {}",
+            training.ranks_that("need"),
             gigabytes(need)
         ),
         _ => format!(
-            "{} about {}, and by default WSL takes half of this PC's {pc_words}; {} stay for Windows",
-            training.that("need"),
+            "{} about {}, more than the default of half of this PC's {pc_words}; this leaves {} for Windows",
+            training.ranks_that("need"),
             gigabytes(need),
             gigabytes(pc.memory - target)
         ),
@@ -191,33 +190,33 @@ fn memory(pc: &Pc, training: &Training, file: &Document, proposals: &mut Proposa
 fn swap(pc: &Pc, training: &Training, memory: u64, file: &Document, proposals: &mut Proposals) {
     let need = training.memory();
     let missing = need.saturating_sub(memory).div_ceil(GIB) * GIB;
-    // WSL's own rule: a quarter of its memory, in whole gigabytes upwards.
+    // WSL's own rule: a quarter of its memory, rounded up to whole gigabytes.
     let default = (memory / 4).div_ceil(GIB) * GIB;
     let room = pc.swap_disk_free.map_or(u64::MAX, |free| free / 2 / GIB * GIB);
     let target = default.max(missing).min(room);
     let now = file.value("wsl2", "swap").map(str::to_owned);
     let given = now.as_deref().and_then(size::parse);
-    // Less than the default is the user's choice, as long as the memory suffices by itself.
+    // Less than the default is the user's choice, as long as the memory alone is enough.
     let serves = given.is_some_and(|given| {
         (given == 0 || given >= 1 << 20)
             && given >= missing.min(room)
             && pc.swap_disk_free.is_none_or(|free| given < free)
     });
     let (value, why) = match (&now, given) {
-        (Some(now), Some(_)) if serves => (now.clone(), "it serves".to_owned()),
+        (Some(now), Some(_)) if serves => (now.clone(), "it is enough".to_owned()),
         (_, Some(given)) if pc.swap_disk_free.is_some_and(|free| given >= free) => (
             size::format(target),
             format!(
-                "{} do not fit on the disk, which has {} free",
+                "{} does not fit on the disk, which has {} free",
                 gigabytes(given),
                 gigabytes(room.saturating_mul(2))
             ),
         ),
         _ if missing > 0 => (
             size::format(target),
-            format!("the memory falls short by about {}, which then go to the disk", gigabytes(missing)),
+            format!("the memory is about {} too small, and the rest goes to the disk", gigabytes(missing)),
         ),
-        _ => (size::format(target), "a quarter of WSL's memory, WSL's own default".to_owned()),
+        _ => (size::format(target), "a quarter of WSL's memory, as by default".to_owned()),
     };
     proposals.values.push(Proposal { key: "swap", value, now, why });
 }
@@ -228,15 +227,15 @@ fn processors(pc: &Pc, training: &Training, file: &Document, proposals: &mut Pro
     let given = now.as_deref().and_then(|value| value.parse::<u32>().ok()).filter(|&count| count > 0);
     let (value, why) = match (&now, given) {
         (Some(now), Some(given)) if (useful..=pc.processors).contains(&given) => {
-            (now.clone(), format!("it serves: {} {useful}", training.that("use")))
+            (now.clone(), format!("it is enough: {} {useful}", training.ranks_that("use")))
         }
         (_, Some(given)) if given < useful => (
             pc.processors.to_string(),
-            format!("{given} starve the loading of images: {} {useful}", training.that("use")),
+            format!("{given} would slow down image loading: {} {useful}", training.ranks_that("use")),
         ),
         _ => (
             pc.processors.to_string(),
-            "all of this PC's, WSL's own default: Windows still gets its turn on each".to_owned(),
+            "all CPUs of this PC, as by default; Windows shares them".to_owned(),
         ),
     };
     proposals.values.push(Proposal { key: "processors", value, now, why });
@@ -246,7 +245,7 @@ fn networking(pc: &Pc, file: &Document, proposals: &mut Proposals) {
     let now = file.value("wsl2", "networkingMode").map(str::to_owned);
     let is = |mode: &str| now.as_deref().is_some_and(|now| now.eq_ignore_ascii_case(mode));
     if let (true, Some(now)) = (is("mirrored") || is("bridged"), &now) {
-        let why = "it serves: other machines can reach this one".to_owned();
+        let why = "it is right: other machines can reach this one".to_owned();
         proposals.values.push(Proposal {
             key: "networkingMode",
             value: now.clone(),
@@ -260,13 +259,13 @@ fn networking(pc: &Pc, file: &Document, proposals: &mut Proposals) {
             pc.windows_build.unwrap_or_default()
         ));
     } else {
-        let why = "the ranks of other machines must reach this one, and by default WSL hides behind an address of its own"
+        let why = "the ranks of other machines must reach this one, and by default WSL has a private address"
             .to_owned();
         proposals.values.push(Proposal { key: "networkingMode", value: "mirrored".to_owned(), now, why });
     }
 }
 
-/// Bytes as people say them of memory: in units of 1024, as Windows and `.wslconfig` count.
+/// A size of memory in the units of Windows and `.wslconfig`, which are powers of 1024.
 pub fn gigabytes(bytes: u64) -> String {
     if (1..GIB / 2).contains(&bytes) {
         return format!("{} MB", (bytes >> 20).max(1));

@@ -1,63 +1,62 @@
-//! `.wslconfig` on disk: found, read, and replaced by one rename, with the old file kept beside it.
+//! Changing `.wslconfig` on disk: replaced by one rename, with the old file kept next to it. Also
+//! what a plan tells the user about the file.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use yolo_checks::wsl::config::{ConfigFile, Document};
+use yolo_checks::facts::WslConfig;
 use yolo_checks::wsl::sizing::Proposal;
 
-use super::WslError;
-use super::facts::ConfigFacts;
+use super::error::WslError;
 
 /// The name that WSL reads.
 const NAME: &str = ".wslconfig";
-/// Names under which people find it not read: Notepad adds `.txt`, and guides mix up the two files.
-const MISNAMED: [&str; 5] = [".wslconfig.txt", "wslconfig", "wslconfig.txt", ".wslconf", "wsl.conf"];
 
-/// The file in the Windows user's folder, as it is.
-pub(super) fn look(profile: &Path) -> Result<ConfigFacts, WslError> {
-    let path = profile.join(NAME);
-    let bytes = match std::fs::read(&path) {
-        Ok(bytes) => Some(bytes),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(WslError::file("read", path)(error)),
-    };
-    let misnamed = MISNAMED.iter().map(|name| profile.join(name)).find(|path| path.is_file());
-    Ok(ConfigFacts { path, bytes, misnamed })
+/// The result of [`write`].
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct WrittenConfig {
+    /// The file.
+    pub(crate) path: PathBuf,
+    /// A copy of the file before the change.
+    pub(crate) backup: Option<PathBuf>,
 }
 
-/// The file that was written.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Written {
-    pub(super) path: PathBuf,
-    /// The file as it was before.
-    pub(super) backup: Option<PathBuf>,
+/// What the user should know about the file and those that were meant to be it.
+pub(super) fn notes(config: &WslConfig, misnamed: &[String]) -> Vec<String> {
+    let misnamed = misnamed.iter().map(|path| format!("WSL does not read {path}: the name must be {NAME}"));
+    let problems = config.document.problems().into_iter().map(|found| {
+        let place = found.line.map_or_else(String::new, |line| format!(" line {line}"));
+        format!("{NAME}{place}: {}", found.problem)
+    });
+    misnamed.chain(problems).collect()
 }
 
 /// Sets these values, and leaves every other byte of the file.
-pub(super) fn write(config: &ConfigFacts, values: &[Proposal]) -> Result<Written, WslError> {
-    // People who keep such files elsewhere link to them: the link stays.
-    let path = std::fs::canonicalize(&config.path).unwrap_or_else(|_| config.path.clone());
-    let mut document = Document::parse(ConfigFile::WslConfig, config.bytes.as_deref().unwrap_or_default());
+pub(super) fn write(config: &WslConfig, values: &[Proposal]) -> Result<WrittenConfig, WslError> {
+    let named = PathBuf::from(&config.path);
+    // The file may be a link to where the user keeps such files: the link stays.
+    let path = std::fs::canonicalize(&named).unwrap_or_else(|_| named.clone());
+    let before = config.is_there.then(|| config.document.bytes());
+    let mut document = config.document.clone();
     for one in values {
         document
             .set("wsl2", one.key, &one.value)
             .map_err(|source| WslError::Edit { path: path.clone(), source })?;
     }
-    let backup = match &config.bytes {
+    let backup = match &before {
         Some(before) => {
-            let backup = free_name(&config.path);
+            let backup = free_name(&named);
             std::fs::write(&backup, before).map_err(WslError::file("write", &backup))?;
             Some(backup)
         }
         None => None,
     };
     replace(&path, &document.bytes()).map_err(WslError::file("write", &path))?;
-    Ok(Written { path: config.path.clone(), backup })
+    Ok(WrittenConfig { path: named, backup })
 }
 
-/// `.wslconfig.before-yolo`, or the next one that is free: the first keeps what the user wrote.
+/// `.wslconfig.before-yolo`, or the next free name: the first backup keeps what the user wrote.
 fn free_name(path: &Path) -> PathBuf {
     let name = |number: u32| {
         let number = if number == 1 { String::new() } else { format!("-{number}") };
@@ -66,7 +65,8 @@ fn free_name(path: &Path) -> PathBuf {
     (1..).map(name).find(|path| !path.exists()).unwrap_or_else(|| name(1))
 }
 
-/// Puts a file in place by one rename, so that WSL never reads half of it.
+// Invariant: WSL never reads half of a file, because it appears by one rename.
+/// Replaces the file.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new().prefix(".wslconfig.new-").tempfile_in(folder)?;
@@ -75,7 +75,7 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        // Temporary files are private; this one is read by Windows' service as well.
+        // Temporary files are private, and the service of Windows reads this one as well.
         file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
     }
     let mut pause = Duration::from_millis(10);
@@ -98,7 +98,15 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use yolo_checks::Host;
+
     use super::*;
+
+    fn config_in(profile: &Path) -> WslConfig {
+        Host::of_this_machine(&yolo_checks::Places::default())
+            .wslconfig_in(profile.to_str().unwrap())
+            .unwrap()
+    }
 
     fn memory(value: &str) -> Vec<Proposal> {
         vec![Proposal { key: "memory", value: value.to_owned(), now: None, why: String::new() }]
@@ -112,7 +120,7 @@ mod tests {
         std::fs::write(profile.path().join(".wslconfig"), before).unwrap();
         for (value, backup) in [("12GB", ".wslconfig.before-yolo"), ("8GB", ".wslconfig.before-yolo-2")] {
             let was = std::fs::read_to_string(profile.path().join(".wslconfig")).unwrap();
-            let written = write(&look(profile.path()).unwrap(), &memory(value)).unwrap();
+            let written = write(&config_in(profile.path()), &memory(value)).unwrap();
             assert_eq!(written.backup.as_deref(), Some(&*profile.path().join(backup)));
             assert_eq!(std::fs::read_to_string(profile.path().join(backup)).unwrap(), was);
             let now = std::fs::read_to_string(profile.path().join(".wslconfig")).unwrap();
@@ -124,17 +132,16 @@ mod tests {
     #[test]
     fn a_new_file_has_windows_line_ends_and_no_backup() {
         let profile = tempfile::tempdir().unwrap();
-        let written = write(&look(profile.path()).unwrap(), &memory("8GB")).unwrap();
+        let written = write(&config_in(profile.path()), &memory("8GB")).unwrap();
         assert_eq!(written.backup, None);
         assert_eq!(std::fs::read(written.path).unwrap(), b"[wsl2]\r\nmemory=8GB\r\n");
     }
 
     #[test]
-    fn a_file_under_a_wrong_name_is_found() {
+    fn a_file_under_a_wrong_name_is_noted() {
         let profile = tempfile::tempdir().unwrap();
-        std::fs::write(profile.path().join(".wslconfig.txt"), "[wsl2]\n").unwrap();
-        let found = look(profile.path()).unwrap();
-        assert_eq!((found.bytes, found.misnamed), (None, Some(profile.path().join(".wslconfig.txt"))));
+        let notes = notes(&config_in(profile.path()), &["/mnt/c/Users/ada/.wslconfig.txt".to_owned()]);
+        assert!(notes[0].contains(".wslconfig.txt: the name must be .wslconfig"), "{notes:?}");
     }
 
     #[cfg(unix)]
@@ -144,7 +151,7 @@ mod tests {
         let real = profile.path().join("dotfiles");
         std::fs::write(&real, "[wsl2]\n").unwrap();
         std::os::unix::fs::symlink(&real, profile.path().join(".wslconfig")).unwrap();
-        write(&look(profile.path()).unwrap(), &memory("8GB")).unwrap();
+        write(&config_in(profile.path()), &memory("8GB")).unwrap();
         assert!(profile.path().join(".wslconfig").is_symlink());
         assert_eq!(std::fs::read_to_string(real).unwrap(), "[wsl2]\nmemory=8GB\n");
     }

@@ -1,20 +1,73 @@
 //! `yolo setup --wsl`: brings a Windows PC to where `yolo train` starts inside WSL. On Windows it
-//! installs what is missing, writes `.wslconfig`, puts the Linux program into a distribution and
-//! runs `yolo setup` there; inside WSL it looks after the same file and what the virtual machine
-//! needs besides. What is to be done is computed from facts alone, again after every step: so a
-//! restart, Ctrl-C or a second run simply goes on from what is there.
+//! installs what is missing, writes `.wslconfig`, copies the Linux program into a distribution and
+//! runs `yolo setup` there. Inside WSL it takes care of the same file and of what the virtual
+//! machine needs besides. The steps are computed from facts alone, again after every step, so a
+//! restart, Ctrl-C or a second run continues from the current state.
 
-mod command;
+mod archive;
 mod config;
 mod error;
 mod exe;
-mod facts;
-mod host;
-mod inside;
-mod pc;
-mod plan;
-mod program;
+mod linux;
+mod observer;
 mod windows;
 
-pub(crate) use command::{WslWords, setup_wsl};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use yolo_checks::Host;
+use yolo_checks::facts::Wsl;
+use yolo_checks::wsl::sizing::Training;
+
+use crate::dirs::YoloDirs;
+pub(crate) use config::WrittenConfig;
 pub use error::WslError;
+use exe::WslExe;
+pub(crate) use linux::{LinuxPlan, LinuxStep};
+pub(crate) use observer::{Observer, Progress};
+pub(crate) use windows::{Needs, WindowsFacts, WindowsPlan, WindowsStep};
+
+/// How long `wsl.exe` may take to answer: some questions start the virtual machine.
+const WSL_BUDGET: Duration = Duration::from_secs(60);
+
+/// What the user asked for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct WslRequest {
+    /// The distribution to use, by name.
+    pub(crate) distribution: Option<String>,
+    /// The training that the values of `.wslconfig` must suit.
+    pub(crate) training: Training,
+    /// Whether to stop after the plan.
+    pub(crate) dry_run: bool,
+}
+
+/// `yolo setup --wsl`, on Windows or inside WSL.
+pub(crate) fn set_up(request: &WslRequest, dirs: &YoloDirs, observer: &dyn Observer) -> Result<(), WslError> {
+    let exe = WslExe::of_this_pc();
+    let text = |path: PathBuf| path.to_string_lossy().into_owned();
+    let places = yolo_checks::Places {
+        data: Some(text(dirs.data().to_owned())),
+        working: std::env::current_dir().ok().map(text),
+        ..yolo_checks::Places::default()
+    };
+    let fresh_host = || Host::of_this_machine(&places).with_wsl_exe(exe.program(), WSL_BUDGET);
+    if cfg!(windows) {
+        return windows::Setup {
+            fresh_host: &fresh_host,
+            exe: &exe,
+            yolo: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("yolo.exe")),
+            restart: windows::RestartNote::new(dirs.data()),
+            observer,
+        }
+        .run(request);
+    }
+    let host = fresh_host();
+    match host.wsl() {
+        Ok(Some(Wsl::Two)) => linux::set_up(&host, request, observer),
+        Ok(Some(Wsl::One)) => Err(WslError::VersionOne),
+        Ok(None) | Err(_) => {
+            let name = host.system().ok().and_then(|system| system.name);
+            Err(WslError::Elsewhere(name.unwrap_or_else(|| std::env::consts::OS.to_owned())))
+        }
+    }
+}

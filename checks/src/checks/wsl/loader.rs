@@ -8,9 +8,7 @@ use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
-
-/// The file by which WSL tells the loader.
-const LOADER_FILE: &str = "/etc/ld.so.conf.d/ld.wsl.conf";
+use crate::wsl::LOADER_FILE;
 
 pub(super) static CHECK: Check = Check {
     question: "Does the loader find the libraries of Windows' driver?",

@@ -50,7 +50,7 @@ pub(super) const CHECKS: &[&Check] = &[
 ];
 
 /// Where WSL shows the libraries of Windows' driver.
-const LIBRARIES: &str = "/usr/lib/wsl/lib";
+const LIBRARIES: &str = crate::wsl::DRIVER_LIBRARIES;
 /// How WSL is stopped, so that it reads its settings when it next starts.
 const SHUTDOWN: &str = "wsl.exe --shutdown";
 

@@ -203,7 +203,12 @@ impl Host {
             .ok_or_else(|| Unknown::because("Windows does not tell its memory to this WSL"))
     }
 
-    /// The path as Windows writes it, for words: `/mnt/c/Users/mara` is `C:\Users\mara`.
+    /// The path in this WSL of a path as Windows writes it: `C:\Users\mara` is `/mnt/c/Users/mara`.
+    pub fn path_of_windows(&self, windows: &str) -> String {
+        under(&self.windows_drive(), windows)
+    }
+
+    /// The path as Windows writes it, for messages: `/mnt/c/Users/mara` is `C:\Users\mara`.
     pub fn windows_path(&self, path: &str) -> String {
         match path.strip_prefix(&self.windows_drive()) {
             Some(rest) if rest.starts_with('/') => format!("C:{}", rest.replace('/', "\\")),

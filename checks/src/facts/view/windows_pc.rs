@@ -11,8 +11,9 @@ use crate::wsl::sizing::Pc;
 
 /// How long PowerShell may take; its first start from WSL is slow.
 const POWERSHELL_BUDGET: Duration = Duration::from_secs(20);
-/// What PowerShell is asked from WSL: numbers and names that no translation changes.
-const REPORT: &str = "$c=Get-CimInstance Win32_ComputerSystem; 'memory='+$c.TotalPhysicalMemory; \
+/// The script that PowerShell runs for a [`WindowsReport`]: numbers and names that no translation
+/// changes.
+pub const WINDOWS_REPORT: &str = "$c=Get-CimInstance Win32_ComputerSystem; 'memory='+$c.TotalPhysicalMemory; \
     'processors='+$c.NumberOfLogicalProcessors; 'build='+[Environment]::OSVersion.Version.Build; \
     'profile='+$env:USERPROFILE; 'time='+[DateTimeOffset]::UtcNow.ToUnixTimeSeconds()";
 /// Whether a hypervisor runs and, if not, whether the firmware allows one.
@@ -39,7 +40,7 @@ pub struct WindowsReport {
 impl Host {
     /// What PowerShell reports about the PC around this WSL.
     pub fn windows_report(&self) -> Fact<WindowsReport> {
-        let text = self.powershell(REPORT)?;
+        let text = self.powershell(WINDOWS_REPORT)?;
         Ok(WindowsReport {
             memory: field(&text, "memory").and_then(|bytes| bytes.parse().ok()).filter(|&bytes| bytes > 0),
             processors: field(&text, "processors")
@@ -180,7 +181,7 @@ mod tests {
             "-NoProfile",
             "-NonInteractive",
             "-Command",
-            REPORT,
+            WINDOWS_REPORT,
         ];
         let answer = "memory=34190295040\r\nprocessors=16\r\nbuild=26100\r\n\
                       profile=C:\\Users\\Ada Rossi\r\ntime=1800000000\r\n";

@@ -1,13 +1,13 @@
-//! The Linux program that a Windows release carries beside `yolo.exe`: found, and checked against
-//! the list of sums that lies with it.
+//! The archive with the Linux program, next to `yolo.exe` in a Windows release. It is verified
+//! against the release's list of checksums.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use super::WslError;
+use super::error::WslError;
 use crate::fetch::Sha256;
 
-/// The list of sums in a release, as `sha256sum` writes it.
+/// The checksums of a release, as `sha256sum` writes them.
 const SUMS: &str = "SHA256SUMS";
 
 /// The name of this version's Linux archive.
@@ -15,8 +15,8 @@ pub(super) fn archive_name() -> String {
     format!("yolo-{}-x86_64-unknown-linux-gnu.tar.gz", env!("CARGO_PKG_VERSION"))
 }
 
-/// The archive beside a program, if its sum is right.
-pub(super) fn archive_beside(program: &Path) -> Result<PathBuf, WslError> {
+/// The archive next to a program, if its checksum is right.
+pub(super) fn archive_next_to(program: &Path) -> Result<PathBuf, WslError> {
     let folder = program.parent().unwrap_or(Path::new("."));
     let path = folder.join(archive_name());
     let bad = |why: &str| WslError::BadArchive { path: path.clone(), why: why.to_owned() };
@@ -26,7 +26,7 @@ pub(super) fn archive_beside(program: &Path) -> Result<PathBuf, WslError> {
     let sums = folder.join(SUMS);
     let listed = std::fs::read_to_string(&sums).map_err(WslError::file("read", &sums))?;
     let expected =
-        sum_of(&listed, &archive_name()).ok_or_else(|| bad(&format!("{SUMS} beside it does not list it")))?;
+        sum_of(&listed, &archive_name()).ok_or_else(|| bad(&format!("{SUMS} does not list it")))?;
     let mut file = std::fs::File::open(&path).map_err(WslError::file("open", &path))?;
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 1 << 20];
@@ -42,7 +42,7 @@ pub(super) fn archive_beside(program: &Path) -> Result<PathBuf, WslError> {
     Ok(path)
 }
 
-/// The sum of a file in such a list.
+/// The checksum of a file in such a list.
 fn sum_of(list: &str, name: &str) -> Option<String> {
     list.lines().find_map(|line| {
         let (sum, file) = line.trim_end().split_once(' ')?;
@@ -56,7 +56,7 @@ mod tests {
 
     use super::*;
 
-    /// A release folder with an archive of these bytes, and its list of sums.
+    /// A release folder with an archive of these bytes, and its checksums.
     fn release(bytes: &[u8], sums: &str) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(archive_name()), bytes).unwrap();
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_with_the_right_sum_is_taken() {
+    fn an_archive_with_the_right_checksum_is_accepted() {
         let sum = hex::encode(sha2::Sha256::digest(b"archive"));
         for line in [
             format!("{sum}  {}\n", archive_name()),
@@ -73,20 +73,20 @@ mod tests {
         ] {
             let folder = release(b"archive", &format!("00  other\n{line}"));
             assert_eq!(
-                archive_beside(&folder.path().join("yolo.exe")).unwrap(),
+                archive_next_to(&folder.path().join("yolo.exe")).unwrap(),
                 folder.path().join(archive_name())
             );
         }
     }
 
     #[test]
-    fn a_damaged_a_missing_and_an_unlisted_archive_are_refused() {
+    fn damaged_missing_and_unlisted_archives_are_rejected() {
         let sum = hex::encode(sha2::Sha256::digest(b"archive"));
         let line = format!("{sum}  {}\n", archive_name());
-        let refuse = |folder: &Path| archive_beside(&folder.join("yolo.exe")).unwrap_err().to_string();
+        let refuse = |folder: &Path| archive_next_to(&folder.join("yolo.exe")).unwrap_err().to_string();
         assert!(refuse(release(b"archi", &line).path()).contains("is damaged: its SHA-256"));
         assert!(refuse(release(b"archive", "").path()).contains("does not list it"));
         let empty = tempfile::tempdir().unwrap();
-        assert!(refuse(empty.path()).contains("is not there"));
+        assert!(refuse(empty.path()).contains("does not exist"));
     }
 }
