@@ -1,5 +1,5 @@
-//! `yolo setup --wsl` as a user of Windows types it, with a `wsl.exe` that replays what an Italian
-//! Windows answers, as UTF-16. It runs under Wine; Linux sees the refusals.
+//! `yolo setup --wsl` as a user of Windows runs it, with a `wsl.exe` that replays the output of an
+//! Italian Windows, in UTF-16. It runs under Wine; on Linux the command is rejected.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,13 +10,13 @@ use user::User;
 
 #[cfg(not(windows))]
 #[test]
-fn a_machine_that_is_neither_windows_nor_wsl_is_told_so() {
+fn a_machine_that_is_neither_windows_nor_wsl_is_rejected() {
     let user = User::new();
     user.types("setup --wsl").refused(1, &["`--wsl` is for Windows PCs", "omit `--wsl`"]);
 }
 
 #[test]
-fn wrong_training_options_are_wrong_words() {
+fn invalid_training_options_are_usage_errors() {
     let answer = User::new().types("setup --wsl -- --imgsz large");
     assert_eq!(answer.code, Some(2), "{}", answer.stderr);
     assert!(answer.stderr.contains("--imgsz"), "{}", answer.stderr);
@@ -27,14 +27,14 @@ mod windows {
     use super::user::{Answer, User};
     use serde_json::json;
 
-    /// The Windows user's folder, whose name is one of a person.
+    /// The Windows user's folder, with a space and an accent in its name.
     fn profile(user: &User) -> std::path::PathBuf {
         let profile = user.path().join("Zoë Müller");
         std::fs::create_dir_all(&profile).unwrap();
         profile
     }
 
-    /// A user on a PC whose WSL answers with these.
+    /// Runs `yolo` on a PC whose `wsl.exe` gives these answers.
     fn types(user: &User, answers: &[serde_json::Value], words: &str) -> Answer {
         let folder = profile(user).join("answers");
         std::fs::create_dir_all(&folder).unwrap();
@@ -64,7 +64,7 @@ mod windows {
     }
 
     #[test]
-    fn a_pc_is_set_up_and_its_file_keeps_what_was_not_asked() {
+    fn a_pc_is_set_up_and_its_file_keeps_everything_else() {
         let user = User::new();
         let before = "# città\r\n[wsl2]\r\nmemory = 8   # GB!\r\n\r\n[experimental]\r\nsparseVhd=true\r\n";
         std::fs::write(profile(&user).join(".wslconfig"), before).unwrap();
@@ -78,13 +78,13 @@ mod windows {
         );
         assert!(after.ends_with("\r\n\r\n[experimental]\r\nsparseVhd=true\r\n"), "{after}");
         assert_eq!(std::fs::read_to_string(profile(&user).join(".wslconfig.before-yolo")).unwrap(), before);
-        // A second time there is nothing to write.
+        // The second time there is nothing to write.
         types(&user, &italian(), "setup --wsl").succeeded();
         assert!(!profile(&user).join(".wslconfig.before-yolo-2").exists());
     }
 
     #[test]
-    fn a_dry_run_is_for_programs_too() {
+    fn a_dry_run_prints_json() {
         let user = User::new();
         let answer = types(&user, &italian(), "setup --wsl --dry-run --json").succeeded();
         let plan: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
@@ -103,7 +103,7 @@ mod windows {
     }
 
     #[test]
-    fn the_linux_program_must_lie_beside_this_one() {
+    fn the_linux_program_must_be_next_to_this_one() {
         let user = User::new();
         let mut answers = italian();
         answers.insert(0, json!({"words": "-d Ubuntu -u root --exec /opt/yolo/yolo --version", "code": 127}));

@@ -1,6 +1,6 @@
-//! The answers, as they lie in a recording and as checks receive them. An answer is JSON that a
-//! person can write: text is text, bytes that are not UTF-8 are `{"base64": …}`, `null` says that
-//! the thing is not there, and `{"error": …}` says why it could not be found out.
+//! The answers, as recordings store them and as checks receive them. An answer is JSON that a person
+//! can write: text is text, bytes that are not UTF-8 are `{"base64": …}`, `null` means that the thing
+//! does not exist, and `{"error": …}` says why it is not known.
 
 use std::fmt;
 
@@ -9,12 +9,12 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// Why something is not known, in words that follow "skipped, because".
+/// Why something is not known, as a phrase that follows "skipped, because".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unknown(pub String);
 
 impl Unknown {
-    /// Not known because of this.
+    /// Not known for this reason.
     pub fn because(why: impl Into<String>) -> Self {
         Self(why.into())
     }
@@ -29,10 +29,10 @@ impl fmt::Display for Unknown {
 /// Something known, or why it is not. With `?` a check ends as "skipped, because …".
 pub type Fact<T> = Result<T, Unknown>;
 
-/// What a command answered.
+/// The output of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// The exit code; -1 when a signal ended it.
+    /// The exit status; -1 if a signal ended it.
     pub exit: i64,
     /// Raw bytes.
     pub stdout: Vec<u8>,
@@ -62,10 +62,10 @@ impl Output {
     }
 }
 
-/// What lies at a path, links followed.
+/// The file or folder at a path, links followed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Stat {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Permission bits in octal, such as `0660`.
     pub mode: Option<String>,
@@ -75,7 +75,7 @@ pub struct Stat {
     pub gid: Option<u32>,
     /// Bytes.
     pub size: Option<u64>,
-    /// Seconds since 1970 of the last change of contents.
+    /// When its contents last changed, in seconds since 1970.
     pub modified: Option<u64>,
     /// Whether this user may read it.
     pub readable: Option<bool>,
@@ -99,16 +99,16 @@ pub enum Kind {
 /// The file system under a path.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct FileSystem {
-    /// Such as `ext4`, `tmpfs`, `9p`, `nfs4`, as /proc/mounts names it.
+    /// Such as `ext4`, `tmpfs`, `9p`, `nfs4`, as in /proc/mounts.
     #[serde(rename = "type")]
     pub kind: Option<String>,
     /// Where it is mounted.
     pub mount: Option<String>,
-    /// Bytes in all.
+    /// Total bytes.
     pub total: Option<u64>,
     /// Bytes that this user can still write.
     pub available: Option<u64>,
-    /// Inodes that are free.
+    /// Free inodes.
     pub inodes_free: Option<u64>,
     /// Mount options, such as `ro`, `noexec`, `metadata`.
     #[serde(default)]
@@ -129,9 +129,9 @@ pub struct Library {
     pub path: String,
     /// The file that this path leads to.
     pub real: Option<String>,
-    /// The version that the file's name tells.
+    /// The version in the file's name.
     pub version: Option<String>,
-    /// Which rule of the loader finds it.
+    /// The rule by which the loader finds it.
     pub via: Option<Via>,
 }
 
@@ -159,11 +159,11 @@ pub struct Listener {
     pub address: String,
     /// The port.
     pub port: u16,
-    /// The owner's number.
+    /// The owner's user id.
     pub uid: Option<u32>,
     /// The owner's name.
     pub user: Option<String>,
-    /// The process, where it is ours to see.
+    /// The process, where this user may see it.
     pub pid: Option<u32>,
     /// Its name.
     pub process: Option<String>,
@@ -184,15 +184,15 @@ pub struct Interface {
 /// A process that may matter to a run.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Process {
-    /// Its number.
+    /// Its process id.
     pub pid: u32,
     /// Its parent.
     pub parent: Option<u32>,
     /// Its name.
     pub name: String,
-    /// Its words, as one line.
+    /// Its command line.
     pub command: Option<String>,
-    /// Its owner's number.
+    /// Its owner's user id.
     pub uid: Option<u32>,
     /// The letter of its state, such as `R`, `S`, `D`, `Z`.
     pub state: Option<String>,
@@ -201,48 +201,48 @@ pub struct Process {
 /// Who runs `yolo`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct User {
-    /// The number; 0 is root. Absent on Windows.
+    /// The user id; 0 is root. Absent on Windows.
     pub uid: Option<u32>,
     /// The name.
     pub name: Option<String>,
-    /// The groups' numbers.
+    /// The group ids.
     #[serde(default)]
     pub groups: Vec<u32>,
 }
 
-/// What the system tells of itself.
+/// The operating system's description of itself and of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 pub struct System {
     /// Such as `Ubuntu 24.04` or `Windows 11 (22631)`.
     pub name: Option<String>,
     /// The kernel's release, such as `6.8.0-45-generic`.
     pub kernel: Option<String>,
-    /// The processor's name.
+    /// The name of the CPU.
     pub cpu: Option<String>,
     /// Cores that this process may use.
     pub cores: Option<u64>,
     /// Bytes of memory.
     pub memory_total: Option<u64>,
-    /// Bytes that programs can still take.
+    /// Bytes that programs can still allocate.
     pub memory_available: Option<u64>,
     /// Bytes of swap.
     pub swap_total: Option<u64>,
-    /// Bytes of swap that are free.
+    /// Free bytes of swap.
     pub swap_free: Option<u64>,
 }
 
-/// Where `yolo` keeps its files; told by the command, which alone knows.
+/// Where `yolo` keeps its files; the command passes this in.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, serde::Serialize)]
 pub struct Places {
     /// libtorch, weights and data sets.
     pub data: Option<String>,
-    /// What can be made again.
+    /// What can be created again.
     pub cache: Option<String>,
     /// Settings.
     pub config: Option<String>,
     /// The folder in which the command was started.
     pub working: Option<String>,
-    /// The program `yolo` that runs.
+    /// The running `yolo`.
     pub program: Option<String>,
     /// The program of a rank, `yolo-trainer`, where it is built or installed.
     pub trainer: Option<String>,
@@ -253,7 +253,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// An answer; that LIBTORCH names the libtorch may be said with `true` as well.
+    /// From an answer, in which `libtorch_named` may also be `true`.
     pub(super) fn read(answer: &Value) -> Option<Self> {
         let mut answer = answer.clone();
         if let Some(named) = answer["libtorch_named"].as_bool() {
@@ -263,7 +263,7 @@ impl Places {
     }
 }
 
-/// Bytes as an answer: text where they are UTF-8, base64 elsewhere.
+/// Bytes as an answer: text if they are UTF-8, base64 otherwise.
 pub(crate) fn of_bytes(bytes: &[u8]) -> Value {
     match std::str::from_utf8(bytes) {
         Ok(text) => Value::from(text),
@@ -280,7 +280,7 @@ pub(crate) fn of_error(why: impl fmt::Display) -> Value {
 pub(crate) fn bytes(value: &Value) -> Option<Vec<u8>> {
     match value {
         Value::String(text) => Some(text.clone().into_bytes()),
-        // Lines are easier to write by hand; each ends with a line feed, as in a file.
+        // Lines are easier to write by hand; each ends with a line feed.
         Value::Array(lines) => {
             let lines: Option<Vec<&str>> = lines.iter().map(Value::as_str).collect();
             Some(lines?.iter().map(|line| format!("{line}\n")).collect::<String>().into_bytes())
@@ -313,7 +313,7 @@ pub(crate) fn error(value: &Value) -> Option<String> {
 }
 
 /// Text in the encodings that Windows writes: UTF-8 and UTF-16 with or without a byte-order mark.
-/// UTF-16 without a mark is known by its zero bytes, since text in UTF-8 has none.
+/// UTF-16 without a mark is recognized by its zero bytes, which text in UTF-8 does not have.
 pub fn decode(bytes: &[u8]) -> String {
     if let Some(rest) = bytes.strip_prefix(&[0xEF, 0xBB, 0xBF]) {
         return String::from_utf8_lossy(rest).into_owned();

@@ -1,6 +1,6 @@
-//! One host: this machine, or one that was recorded. Every question is answered once and the
-//! answer kept, so that all checks judge the same facts and a recording holds exactly what they
-//! asked. A recorded host answers from its file alone; what the file leaves out is unknown.
+//! One host: this machine, or one that was recorded. Every question is asked once and its answer
+//! kept, so that all checks see the same facts and a recording holds exactly what they asked. A
+//! recorded host answers from its file only; what the file omits is unknown.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -23,18 +23,18 @@ const COMMAND_BUDGET: Duration = Duration::from_secs(2);
 
 type Cell = Arc<OnceLock<Value>>;
 
-/// The facts of one machine, asked as they are needed.
+/// The facts of one machine, asked when they are needed.
 #[derive(Debug)]
 pub struct Host {
     asked: Mutex<BTreeMap<Question, Cell>>,
     /// Answers questions that are not in `asked`; a recorded host has none.
     live: Option<Live>,
-    /// Variables that a recorded environment leaves out are unset, if it has one.
+    /// Whether there is an environment: then a variable that it omits is unset.
     pub(super) has_environment: bool,
 }
 
 impl Host {
-    /// This machine. Nothing is asked before a check asks it.
+    /// This machine, of which nothing has been asked yet.
     pub fn of_this_machine(places: &Places) -> Self {
         let live = Live::of_programs(places.trainer.as_deref(), places.libtorch.as_deref());
         let host = Self { asked: Mutex::default(), live: Some(live), has_environment: true };
@@ -58,7 +58,7 @@ impl Host {
         self
     }
 
-    /// A machine of which these answers are known.
+    /// A machine with these answers.
     pub(super) fn recorded(answers: Vec<(Question, Value)>, has_environment: bool) -> Self {
         let host = Self { asked: Mutex::default(), live: None, has_environment };
         answers.into_iter().for_each(|(question, answer)| host.remember(question, answer));
@@ -76,8 +76,8 @@ impl Host {
         asked.iter().filter_map(|(question, cell)| Some((question.clone(), cell.get()?.clone()))).collect()
     }
 
-    /// The rows of a table that a recording holds, so that a view can find an answer under the name
-    /// that its writer chose. A live machine holds only what was asked, which tells nothing.
+    /// The rows of a table in a recording, so that a view finds an answer under the name that its
+    /// author chose. Empty on a live machine, which holds only what was asked.
     pub(super) fn recorded_names(&self, section: Section) -> Vec<String> {
         if self.live.is_some() {
             return Vec::new();
@@ -89,8 +89,8 @@ impl Host {
         named.map(|(question, _)| question.name.clone()).collect()
     }
 
-    /// What recorded commands printed whose line contains these words: a person who writes a
-    /// recording asks in whichever way they know.
+    /// The output of recorded commands whose line contains this text: people who write a recording
+    /// ask in whichever way they know.
     pub fn recorded_texts(&self, words: &str) -> Vec<String> {
         let names = self.recorded_names(Section::Commands).into_iter();
         let has_words = |name: &String| name.to_ascii_lowercase().contains(&words.to_ascii_lowercase());
@@ -106,19 +106,19 @@ impl Host {
         asked.insert(question, Arc::new(OnceLock::from(answer)));
     }
 
-    /// The answer if it is there already, never asked for.
+    /// The answer, if it is already known.
     fn recalled(&self, question: &Question) -> Option<Value> {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = |question: &Question| asked.get(question)?.get().cloned();
         let of_windows = || self.is_recorded() && question.name.contains('\\');
         answer(question).or_else(|| {
-            // Windows takes both, and who writes a recording by hand writes backslashes throughout.
+            // Windows accepts both, and recordings written by hand have backslashes throughout.
             let name = of_windows().then(|| question.name.replace('/', "\\"))?;
             answer(&Question::row(question.section, name))
         })
     }
 
-    /// The answer; a live host is asked once, however many checks want to know at the same time.
+    /// The answer; a live host is asked once, however many checks ask at the same time.
     fn raw(&self, question: Question, budget: Option<Duration>) -> Fact<Value> {
         let Some(live) = &self.live else {
             return self
@@ -133,8 +133,8 @@ impl Host {
         Ok(cell.get_or_init(|| live.ask(&question, budget)).clone())
     }
 
-    /// What a recording says without words: a variable that its environment leaves out is unset, a
-    /// name that a listed folder leaves out is not there.
+    /// What a recording implies: a variable that its environment omits is unset, and a name that a
+    /// listed folder omits does not exist.
     fn inferred(&self, question: &Question) -> Option<Value> {
         match question.section {
             Section::Env if self.has_environment => Some(Value::Null),
@@ -163,8 +163,8 @@ impl Host {
         false
     }
 
-    /// Whether the folder of this path is recorded and lists its name, and nothing else says that it
-    /// is not there.
+    /// Whether the folder of this path is recorded and lists its name, and no other answer says that
+    /// it does not exist.
     fn is_listed(&self, path: &str) -> bool {
         let Some((folder, name)) = path.rsplit_once(['/', '\\']) else { return false };
         let denied = self.recalled(&Question::row(Section::Stats, path)) == Some(Value::Null);
@@ -174,7 +174,7 @@ impl Host {
         }
     }
 
-    /// An answer read as `T`: `None` where the thing is not there.
+    /// An answer read as `T`; `None` if the thing does not exist.
     fn read<T>(&self, question: Question, read: impl FnOnce(&Value) -> Option<T>) -> Fact<Option<T>> {
         self.read_within(question, None, read)
     }
@@ -241,12 +241,12 @@ impl Host {
         self.read(question, Places::read)?.ok_or_else(|| Unknown(format!("the system does not tell {words}")))
     }
 
-    /// Name and kernel of the system, processors and memory, as the system's interface tells.
+    /// Name and kernel of the operating system, CPUs and memory, as it reports them.
     pub fn system(&self) -> Fact<System> {
         self.one(Section::System)
     }
 
-    /// TCP sockets that listen, with the owner of each where it can be seen.
+    /// Listening TCP sockets, with the owner of each where it is visible.
     pub fn listening(&self) -> Fact<Vec<Listener>> {
         self.one(Section::Listening)
     }
@@ -261,23 +261,23 @@ impl Host {
         self.one(Section::Processes)
     }
 
-    /// What the NVIDIA driver answers, raw: `None` where its library is not there. The views
-    /// `nvml_state`, `gpus` and `driver_version` read it.
+    /// The raw answers of the NVIDIA driver; `None` without its library. The views `nvml_state`,
+    /// `gpus` and `driver_version` read them.
     pub(super) fn nvml(&self) -> Fact<Option<Value>> {
         let answer = match self.raw(Question::one(Section::Nvml), None) {
             Ok(answer) => answer,
-            // A recording may hold what a person had at hand: the output of nvidia-smi.
+            // A recording may hold the output of nvidia-smi instead.
             Err(why) => self.nvml_of_nvidia_smi().ok_or(why)?,
         };
         Ok((!answer.is_null()).then_some(answer))
     }
 
-    /// The bytes of a file of up to a mebibyte; `None` where there is none.
+    /// The bytes of a file of up to 1 MiB; `None` if there is no such file.
     pub fn file(&self, path: &str) -> Fact<Option<Vec<u8>>> {
         self.read(Question::row(Section::Files, path), answer::bytes)
     }
 
-    /// A file as text, whichever of the encodings of Windows it has.
+    /// A file as text, in any of the encodings that Windows uses.
     pub fn text(&self, path: &str) -> Fact<Option<String>> {
         Ok(self.file(path)?.map(|bytes| decode(&bytes)))
     }
@@ -292,23 +292,22 @@ impl Host {
         self.read(Question::row(Section::Tails, path), answer::bytes)
     }
 
-    /// Where a symbolic link leads, as it is written; `None` where there is no link.
+    /// The target of a symbolic link, as written; `None` if there is no link.
     pub fn link(&self, path: &str) -> Fact<Option<String>> {
         self.row(Section::Links, path)
     }
 
-    /// The names in a folder, sorted; `None` where there is no folder.
+    /// The sorted names in a folder; `None` if there is no such folder.
     pub fn folder(&self, path: &str) -> Fact<Option<Vec<String>>> {
         self.row(Section::Folders, path)
     }
 
-    /// What lies at a path, links followed; `None` where nothing does.
+    /// The file or folder at a path, links followed; `None` if nothing exists there.
     pub fn stat(&self, path: &str) -> Fact<Option<Stat>> {
         self.row(Section::Stats, path)
     }
 
-    /// Whether anything lies at a path. A recording that holds the contents of a file or folder
-    /// need not say so again.
+    /// Whether a path exists. A recording with the contents of a file or folder need not repeat it.
     pub fn exists(&self, path: &str) -> Fact<bool> {
         if self.is_recorded() {
             for section in [Section::Files, Section::Folders, Section::Links, Section::Heads] {
@@ -335,8 +334,8 @@ impl Host {
         answer.ok_or_else(|| Unknown(format!("no file system holds {path}")))
     }
 
-    /// What a recording tells of the file system of a path by that of a folder above it, or by the
-    /// table of mounts.
+    /// The file system of a path in a recording, from that of a parent folder or from the table of
+    /// mounts.
     fn recorded_above(&self, path: &str) -> Option<Option<FileSystem>> {
         if !self.is_recorded() {
             return None;
@@ -363,12 +362,12 @@ impl Host {
         path.starts_with('/').then(|| above("/"))?
     }
 
-    /// An environment variable; `None` where it is not set.
+    /// An environment variable; `None` if it is not set.
     pub fn env(&self, name: &str) -> Fact<Option<String>> {
         self.row(Section::Env, name)
     }
 
-    /// All variables whose name begins so.
+    /// All variables whose names have this prefix.
     pub fn env_starting_with(&self, prefix: &str) -> Fact<BTreeMap<String, String>> {
         if self.live.is_some() {
             for (name, _) in std::env::vars_os() {
@@ -386,19 +385,19 @@ impl Host {
             .collect())
     }
 
-    /// What a command prints; `None` where there is no such program. It has two seconds.
+    /// The output of a command, which gets two seconds; `None` if there is no such program.
     pub fn command(&self, words: &[&str]) -> Fact<Option<Output>> {
         self.command_within(words, COMMAND_BUDGET)
     }
 
-    /// What a command prints within a time of its own.
+    /// The output of a command that gets this long.
     pub fn command_within(&self, words: &[&str], budget: Duration) -> Fact<Option<Output>> {
         let line = super::live::command::line(words);
         self.read_within(Question::row(Section::Commands, line), Some(budget), answer::output)
     }
 
-    /// The recorded outputs of a program with whatever words, `sudo` before it or a path included,
-    /// each with its line. A live host has none: its commands are asked by their words.
+    /// The recorded outputs of a program with any arguments, also after `sudo` or with a path, each
+    /// with its command line. Empty on a live host.
     pub(super) fn recorded_outputs(&self, program: &str) -> Vec<(String, Output)> {
         if !self.is_recorded() {
             return Vec::new();
@@ -413,14 +412,14 @@ impl Host {
         answers.filter_map(|(question, answer)| Some((question.name, answer::output(&answer)?))).collect()
     }
 
-    /// What a recorded program said, with whatever words it was asked: for outputs that a person has
-    /// at hand and that a live host is asked for in another way.
+    /// The recorded output of a program with any arguments, for facts that a live host is asked for
+    /// in another way.
     pub(crate) fn recorded_output(&self, program: &str) -> Option<String> {
         self.recorded_outputs(program).first().map(|(_, output)| output.all_text())
     }
 
-    /// The places where the loader looks for a shared library on behalf of `yolo-trainer` and finds
-    /// one, in its order: the first is taken. Empty where it finds none.
+    /// The places where the loader finds a shared library for `yolo-trainer`, in its order: it takes
+    /// the first. Empty if it finds none.
     pub fn library(&self, name: &str) -> Fact<Vec<Library>> {
         let found = self.read(Question::row(Section::Libraries, name), |value| match value {
             Value::String(path) => Some(vec![Library::at(path)]),
@@ -430,7 +429,7 @@ impl Host {
         Ok(found.unwrap_or_default())
     }
 
-    /// The addresses of a host name, as the system's resolver gives them; empty where it knows none.
+    /// The addresses of a host name, by the system's resolver; empty if it knows none.
     pub fn addresses(&self, name: &str) -> Fact<Vec<IpAddr>> {
         Ok(self.row(Section::Names, name)?.unwrap_or_default())
     }
@@ -445,7 +444,7 @@ impl Host {
         })
     }
 
-    /// Whether an address such as `0.0.0.0:29500` can be listened on: `Err` inside tells why not.
+    /// Whether a socket can listen on an address such as `0.0.0.0:29500`; the inner `Err` says why not.
     pub fn can_listen(&self, address: &str) -> Fact<Result<(), String>> {
         let answer = self.raw(Question::row(Section::Binds, address), None)?;
         Ok(match answer::error(&answer) {
@@ -456,7 +455,7 @@ impl Host {
 }
 
 impl Library {
-    /// A library of which only the path is known; its version is what the file's name tells.
+    /// A library of which only the path is known; its version is in the file's name.
     fn at(path: &str) -> Self {
         let version = super::view::library_version(path);
         Self { path: path.to_owned(), real: None, version, via: None }

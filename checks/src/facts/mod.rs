@@ -1,7 +1,7 @@
-//! Facts of a host: raw answers to raw questions, asked of this machine when a check first wants
-//! them, or read from a recording. Views such as [`Host::memory`] parse the answers, so that a
-//! parser mended later judges an old recording. A fact that cannot be had is [`Unknown`], with the
-//! reason, and the check that needs it says so.
+//! Facts about a host: raw answers to raw questions, asked of this machine when a check first needs
+//! them, or read from a recording. Views such as [`Host::memory`] parse the answers, so a parser that
+//! is fixed later also applies to old recordings. A fact that is not available is [`Unknown`], with
+//! the reason, and the check that needs it is skipped for that reason.
 
 mod answer;
 mod host;

@@ -1,7 +1,6 @@
-//! The questions that can be asked of a host. A question is a section and, where the section is a
-//! table, the name of the row: the file's path, the variable's name, the command's words. The same
-//! two words are the place of the answer in a recording, so that whatever a check asks can be
-//! written down and read back.
+//! The questions to a host. A question is a section and, if the section is a table, the name of a
+//! row: the path of a file, the name of a variable, a command line. Section and row are also the keys
+//! of the answer in a recording, so that whatever a check asks can be recorded and replayed.
 
 use std::fmt;
 
@@ -10,9 +9,9 @@ use std::fmt;
 pub enum Section {
     /// `linux`, `windows` or `macos`.
     Os,
-    /// The processor's architecture, such as `x86_64`.
+    /// The CPU architecture, such as `x86_64`.
     Arch,
-    /// Seconds since 1970 when the facts were asked.
+    /// When the facts were asked, in seconds since 1970.
     Time,
     /// Who runs `yolo`.
     User,
@@ -20,11 +19,11 @@ pub enum Section {
     Hostname,
     /// Where `yolo` keeps its files, and the programs of a run.
     Places,
-    /// Name and kernel of the system, processors and memory.
+    /// Name and kernel of the operating system, CPUs and memory.
     System,
-    /// Everything that the NVIDIA driver tells.
+    /// Everything that the NVIDIA driver reports.
     Nvml,
-    /// TCP sockets that listen, with their owners.
+    /// Listening TCP sockets, with their owners.
     Listening,
     /// Network interfaces.
     Interfaces,
@@ -36,7 +35,7 @@ pub enum Section {
     Heads,
     /// Their last bytes.
     Tails,
-    /// Where a symbolic link leads, one step.
+    /// The target of a symbolic link, one step.
     Links,
     /// Names in a folder.
     Folders,
@@ -54,7 +53,7 @@ pub enum Section {
     Names,
     /// Values of the Windows registry.
     Registry,
-    /// Whether an address can be listened on.
+    /// Whether a socket can listen on an address.
     Binds,
 }
 
@@ -117,7 +116,7 @@ impl Section {
         }
     }
 
-    /// Whether the section holds one answer a name, not one answer in all.
+    /// Whether the section has one answer per row, not a single one.
     pub fn is_table(self) -> bool {
         self >= Self::Files
     }
@@ -142,7 +141,7 @@ impl Question {
 }
 
 impl fmt::Display for Question {
-    /// In words that complete "the recording does not tell …".
+    /// A phrase that completes "the recording does not tell …".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = &self.name;
         match self.section {

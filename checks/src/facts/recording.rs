@@ -9,10 +9,10 @@ use super::question::{Question, Section};
 use super::redact::Redaction;
 use crate::intent::Intent;
 
-/// Raised when a section changes its meaning or goes away.
+/// Increased when a section changes its meaning or is removed.
 pub const VERSION: u64 = 1;
 
-/// Sections of a recording that are no facts.
+/// Keys of a recording that are not facts.
 const OTHERS: [&str; 5] = ["version", "yolo", "comment", "intent", "$schema"];
 
 /// Why a file is not a recording.
@@ -21,19 +21,19 @@ pub enum RecordingError {
     /// Not JSON.
     #[error("it is not JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// JSON, but no object.
+    /// JSON, but not an object.
     #[error("it holds no JSON object")]
     Object,
     /// No version, or one that is newer than this program.
     #[error("its \"version\" is {0}, and this yolo reads version {VERSION}")]
     Version(String),
-    /// A word that is no section.
+    /// An unknown key.
     #[error("it has a section \"{0}\", which no recording has{hint}", hint = nearest(.0))]
     Section(String),
-    /// A table that is something else.
+    /// A table that is not an object.
     #[error("its section \"{0}\" is no table of names and answers")]
     Table(&'static str),
-    /// The options of the run are not understood.
+    /// The options of the run cannot be read.
     #[error("its \"intent\" is not understood: {0}")]
     Intent(serde_json::Error),
 }
@@ -100,9 +100,9 @@ impl Host {
         file.insert("version".into(), json!(VERSION));
         file.insert("yolo".into(), json!(yolo));
         file.insert("intent".into(), serde_json::to_value(intent).unwrap_or(Value::Null));
-        // What a run needs to be judged is always there, asked or not.
+        // Every recording has these, asked or not.
         let _ = (self.os(), self.arch(), self.hostname(), self.user());
-        // A recording that was written without variables does not know them afterwards either.
+        // A recording without variables is written without them again.
         if self.has_environment {
             file.insert(Section::Env.name().into(), json!({}));
         }
@@ -112,7 +112,7 @@ impl Host {
                 file.insert(name.into(), answer);
                 continue;
             }
-            // Unset variables are those that the environment leaves out.
+            // The environment omits variables that are not set.
             if question.section == Section::Env && answer.is_null() {
                 continue;
             }

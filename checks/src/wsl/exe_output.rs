@@ -1,13 +1,13 @@
-//! What `wsl.exe` answers, understood in any language. It writes UTF-16 without a mark to pipes
-//! unless `WSL_UTF8=1` is set, which older releases ignore, and translates its labels; so nothing
-//! here looks at a word that could be translated. Numbers are told by their form and place, and
-//! failures by the codes and links that every translation keeps.
+//! Parsers of the output of `wsl.exe`, in any language. It writes UTF-16 without a mark to pipes unless
+//! `WSL_UTF8=1` is set, which older releases ignore, and translates its labels, so no parser here
+//! relies on a label. Numbers are found by form and place, and failures by the codes and links that
+//! every translation keeps.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The text of an answer, whatever its encoding, with plain line ends.
+/// The text of an output in any encoding, with plain line ends.
 pub fn decode(bytes: &[u8]) -> String {
     let utf16 = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
         let units = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
@@ -17,7 +17,7 @@ pub fn decode(bytes: &[u8]) -> String {
         [0xFF, 0xFE, rest @ ..] => utf16(rest, u16::from_le_bytes),
         [0xFE, 0xFF, rest @ ..] => utf16(rest, u16::from_be_bytes),
         [0xEF, 0xBB, 0xBF, rest @ ..] => String::from_utf8_lossy(rest).into_owned(),
-        // No text holds a zero byte, and every answer in UTF-16 does: in its line ends.
+        // UTF-16 has a zero byte in every line end; text in UTF-8 has none.
         _ if bytes.contains(&0) => utf16(bytes, u16::from_le_bytes),
         _ => String::from_utf8_lossy(bytes).into_owned(),
     };
@@ -25,12 +25,12 @@ pub fn decode(bytes: &[u8]) -> String {
     text.replace(['\r', '\0'], "")
 }
 
-/// A version such as 2.6.1 or 10.0.22631.4317; parts that are missing count as zero.
+/// A version such as 2.6.1 or 10.0.22631.4317; missing parts are zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Version(pub [u32; 4]);
 
 impl Version {
-    /// From the digits and dots that a text begins with, two parts at least.
+    /// From the digits and dots at the start of a text, at least two parts.
     pub fn parse(text: &str) -> Option<Self> {
         let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let parts: Vec<u32> = text[..end].split('.').map(str::parse).collect::<Result<_, _>>().ok()?;
@@ -55,7 +55,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// What `wsl --version` tells. WSL that came with Windows does not know the option.
+/// The output of `wsl --version`, an option that the WSL that is part of Windows does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Versions {
     /// Of WSL itself.
@@ -66,13 +66,13 @@ pub struct Versions {
     pub windows: Option<Version>,
 }
 
-/// Reads the answer to `wsl --version`; `None` when it is something else, such as the help text.
+/// Reads the output of `wsl --version`; `None` if it is something else, such as the help text.
 pub fn versions(answer: &str) -> Option<Versions> {
-    // One component a line: WSL, kernel, WSLg, MSRDC, Direct3D, DXCore, Windows.
+    // One component per line: WSL, kernel, WSLg, MSRDC, Direct3D, DXCore, Windows.
     let mut lines = answer.lines().filter(|line| !line.trim().is_empty());
     let wsl = lines.next().and_then(last_version)?;
     let rest: Vec<Option<Version>> = lines.map(last_version).collect();
-    // The oldest releases leave some out at the end.
+    // The oldest releases omit some at the end.
     let windows = rest.iter().flatten().rev().find(|version| version.0[..2] == [10, 0]);
     // Windows' own version would not come first.
     (wsl.0[0] < 10).then(|| Versions {
@@ -95,10 +95,10 @@ fn value(line: &str) -> Option<&str> {
     (!value.is_empty()).then_some(value)
 }
 
-/// What `wsl --status` tells.
+/// The output of `wsl --status`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Status {
-    /// The distribution that `wsl` alone would start.
+    /// The distribution that `wsl` without arguments starts.
     pub default_distribution: Option<String>,
     /// The version, 1 or 2, that new distributions get.
     pub default_version: Option<u8>,
@@ -106,7 +106,7 @@ pub struct Status {
     pub trouble: Option<Trouble>,
 }
 
-/// Reads the answer to `wsl --status`.
+/// Reads the output of `wsl --status`.
 pub fn status(answer: &str) -> Status {
     let mut status = Status { trouble: trouble(answer), ..Status::default() };
     for value in answer.lines().filter_map(value) {
@@ -122,7 +122,7 @@ pub fn status(answer: &str) -> Status {
             _ => {}
         }
     }
-    // Without a version it was some other text.
+    // Without a version it is some other text.
     if status.default_version.is_none() {
         status.default_distribution = None;
     }
@@ -134,7 +134,7 @@ pub fn status(answer: &str) -> Status {
 pub struct Distribution {
     /// Its name.
     pub name: String,
-    /// Whether `wsl` alone starts it.
+    /// Whether `wsl` without arguments starts it.
     pub default: bool,
     /// `Running`, `Stopped`, … in the language of Windows.
     pub state: String,
@@ -143,15 +143,15 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// Whether a person works in it: the helpers of Docker, Rancher and Podman have no user land.
+    /// Whether people work in it, unlike in the helpers of Docker, Rancher and Podman.
     pub fn is_usable(&self) -> bool {
         let name = self.name.to_ascii_lowercase();
         !["docker-desktop", "rancher-desktop", "podman-"].iter().any(|start| name.starts_with(start))
     }
 }
 
-/// Reads the answer to `wsl --list --verbose`: every line that ends with a 1 or a 2. The heading
-/// does not, in any language.
+/// Reads the output of `wsl --list --verbose`: every line that ends with a 1 or a 2, which the
+/// heading does not in any language.
 pub fn distributions(answer: &str) -> Vec<Distribution> {
     answer
         .lines()
@@ -161,7 +161,7 @@ pub fn distributions(answer: &str) -> Vec<Distribution> {
             let row = line.trim_start_matches([' ', '*']);
             let (rest, version) = row.rsplit_once(char::is_whitespace)?;
             let version = version.parse().ok().filter(|version| matches!(version, 1 | 2))?;
-            // Columns are apart by two spaces and more; a state may have one inside.
+            // At least two spaces separate columns; a state may contain one.
             let rest = rest.trim_end();
             let (name, state) = rest.split_once("  ").or_else(|| rest.split_once(' '))?;
             Some(Distribution { name: name.to_owned(), default, state: state.trim().to_owned(), version })
@@ -175,7 +175,7 @@ pub fn distributions(answer: &str) -> Vec<Distribution> {
 pub enum Trouble {
     /// Virtualization is off in the firmware, or the hypervisor does not start.
     VirtualizationOff,
-    /// The Windows features that WSL 2 needs are off, or wait for a restart.
+    /// The Windows features that WSL 2 needs are off, or need a restart.
     FeatureOff,
     /// WSL is not installed: `wsl.exe` is the stub of Windows that can install it.
     NotInstalled,
@@ -183,11 +183,11 @@ pub enum Trouble {
     KernelMissing,
     /// No distribution is installed, or none of that name.
     NoDistribution,
-    /// Administrator's rights are needed.
+    /// Administrator rights are needed.
     NeedsRights,
     /// Windows must be restarted first.
     NeedsRestart,
-    /// The download did not come through.
+    /// A download failed.
     Network,
     /// A disk is full, on the Windows side.
     DiskFull,
@@ -195,7 +195,7 @@ pub enum Trouble {
     DiskBroken,
 }
 
-/// Codes and names as they stand in messages, with what they mean. Sources: microsoft/WSL
+/// Codes and names in messages, with their meaning. Sources: microsoft/WSL
 /// `wslservice.idl`, `wslutil.cpp`; MicrosoftDocs/WSL `troubleshooting.md`; Windows' error codes.
 const CODES: &[(&str, Trouble)] = &[
     ("0x80370102", Trouble::VirtualizationOff),
@@ -231,15 +231,15 @@ const CODES: &[(&str, Trouble)] = &[
     ("MountDisk/", Trouble::DiskBroken),
 ];
 
-/// The trouble that a message of `wsl.exe` tells of, if it is a known one.
+/// The trouble that a message of `wsl.exe` reports, if it is a known one.
 pub fn trouble(answer: &str) -> Option<Trouble> {
     let answer = answer.to_ascii_lowercase();
     let of_code = CODES.iter().find(|(code, _)| answer.contains(&code.to_ascii_lowercase()));
     of_code.map(|&(_, trouble)| trouble).or_else(|| offers_itself(&answer).then_some(Trouble::NotInstalled))
 }
 
-/// The stub of Windows asks to run `wsl.exe --install` as it is, or links to how WSL is installed; with
-/// more words behind it the command installs a distribution or a part.
+/// The stub that is part of Windows says to run a plain `wsl.exe --install`, or links to the
+/// instructions; with arguments the command installs a distribution or a component.
 fn offers_itself(answer: &str) -> bool {
     const OFFER: &str = "wsl.exe --install";
     let is_alone = |(at, _): (usize, &str)| {
@@ -249,7 +249,7 @@ fn offers_itself(answer: &str) -> bool {
     answer.contains("aka.ms/wslinstall") || answer.match_indices(OFFER).any(is_alone)
 }
 
-/// The error code of a message, to be shown: `Wsl/Service/…` or `0x80370102`.
+/// The error code in a message: `Wsl/Service/…` or `0x80370102`.
 pub fn code(answer: &str) -> Option<&str> {
     answer
         .split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | '：'))

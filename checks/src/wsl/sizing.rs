@@ -233,10 +233,9 @@ fn processors(pc: &Pc, training: &Training, file: &Document, proposals: &mut Pro
             pc.processors.to_string(),
             format!("{given} would slow down image loading: {} {useful}", training.ranks_that("use")),
         ),
-        _ => (
-            pc.processors.to_string(),
-            "all CPUs of this PC, as by default; Windows shares them".to_owned(),
-        ),
+        _ => {
+            (pc.processors.to_string(), "all CPUs of this PC, as by default; Windows shares them".to_owned())
+        }
     };
     proposals.values.push(Proposal { key: "processors", value, now, why });
 }

@@ -1,12 +1,12 @@
-//! Whether the running virtual machine of WSL is as `.wslconfig` says. WSL reads the file when the
-//! machine starts, so a change takes effect after `wsl --shutdown` only; and a value that WSL
-//! cannot read never does. The machine itself tells: its memory, its processors, its swap.
+//! Whether the running virtual machine of WSL has the values of `.wslconfig`. WSL reads the file
+//! when the machine starts, so a change takes effect only after `wsl --shutdown`, and a value that
+//! WSL cannot read never does. Memory, CPUs and swap of the machine are compared.
 
 use crate::wsl::config::{Document, size};
 use crate::wsl::sizing::{Pc, gigabytes};
 
-/// The kernel keeps some of the machine's memory for itself, so that Linux sees a little less: at
-/// most this part, and this many bytes, in machines of 4 to 64 GB.
+/// The kernel keeps some memory for itself, so Linux sees a little less: at most this fraction and
+/// this many bytes together, in machines of 4 to 64 GB.
 const KERNEL_PART: f64 = 0.06;
 const KERNEL_BYTES: u64 = 160 << 20;
 
@@ -17,16 +17,8 @@ pub struct Vm {
     pub memory: u64,
     /// Bytes of swap.
     pub swap: u64,
-    /// Processors.
+    /// CPUs.
     pub processors: u32,
-}
-
-impl Vm {
-    /// From the text of `/proc/meminfo` and the number of CPUs.
-    pub fn from_meminfo(meminfo: &str, processors: u32) -> Option<Self> {
-        let memory = crate::facts::Memory::from_meminfo(meminfo)?;
-        Some(Self { memory: memory.total, swap: memory.swap_total, processors })
-    }
 }
 
 /// A value of the file that the running machine does not have.
@@ -34,14 +26,14 @@ impl Vm {
 pub struct Difference {
     /// The key of `[wsl2]`.
     pub key: &'static str,
-    /// What the file asks for, in words.
+    /// The value of the file, as text.
     pub asked: String,
-    /// What the machine has, in words.
+    /// The value of the machine, as text.
     pub has: String,
 }
 
-/// What the machine has otherwise than the file asks. Only what the file sets is compared, and what
-/// WSL would clamp or ignore is not held against it.
+/// The values of the machine that differ from the file. Only what the file sets is compared, as WSL
+/// clamps it; what WSL ignores is left out.
 pub fn differences(file: &Document, pc: Option<&Pc>, vm: &Vm) -> Vec<Difference> {
     let mut found = Vec::new();
     let bytes = |key| file.value("wsl2", key).and_then(size::parse);
@@ -50,7 +42,7 @@ pub fn differences(file: &Document, pc: Option<&Pc>, vm: &Vm) -> Vec<Difference>
         let asked = asked.max(size::LEAST_MEMORY).min(most);
         let least = asked - (asked as f64 * KERNEL_PART) as u64;
         let least = least.saturating_sub(KERNEL_BYTES);
-        // Without the PC's size, a value above it cannot be told from one that did not take.
+        // If the PC's size is not known, a value may exceed it, or may not have taken effect.
         if !(least..=asked).contains(&vm.memory) && (pc.is_some() || vm.memory > asked) {
             found.push(Difference { key: "memory", asked: gigabytes(asked), has: gigabytes(vm.memory) });
         }
@@ -90,16 +82,16 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_is_as_the_file_says_has_no_difference() {
+    fn a_machine_with_the_values_of_the_file_has_no_difference() {
         let text = "[wsl2]\nmemory=8GB\nswap=2GB\nprocessors=8\n";
         assert_eq!(judge(text, 8_123_456, 2_097_148, 8), [""; 0]);
-        // What WSL clamps is as asked.
+        // WSL clamps these.
         assert_eq!(judge("[wsl2]\nmemory=64GB\nprocessors=99\n", 32_700_000, 0, 16), [""; 0]);
         assert_eq!(judge("[wsl2]\nmemory=8\n", 210_000, 0, 16), [""; 0]);
     }
 
     #[test]
-    fn a_machine_from_before_the_change_is_told() {
+    fn a_machine_older_than_the_change_differs() {
         let text = "[wsl2]\nmemory=12GB\nswap=0\nprocessors=8\n";
         assert_eq!(judge(text, 16_300_000, 4_194_304, 16), ["memory", "swap", "processors"]);
         assert_eq!(judge(text, 8_100_000, 0, 8), ["memory"]);

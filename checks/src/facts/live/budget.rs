@@ -1,6 +1,6 @@
-//! Asking what may never answer. Questions go to one worker thread after the other; when an answer
-//! is late, its worker is left behind and the next question gets a new one, so that a dead network
-//! drive costs one time-out and never the program.
+//! Calls that may never return. They run on worker threads; when one takes too long, its worker is
+//! abandoned and the next call gets a new one, so a dead network drive costs one timeout and never
+//! hangs the program.
 
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Mutex, PoisonError};
@@ -9,14 +9,14 @@ use std::time::Duration;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Idle workers, each waiting for its next question.
+/// Idle workers, each waiting for its next call.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     idle: Mutex<Vec<Sender<Job>>>,
 }
 
 impl Budget {
-    /// The answer, or `None` when it did not come in time or the question panicked.
+    /// The result, or `None` if it took too long or panicked.
     pub(super) fn within<T: Send + 'static>(
         &self,
         budget: Duration,
@@ -24,7 +24,7 @@ impl Budget {
     ) -> Option<T> {
         let (answered, answer) = mpsc::channel();
         let job: Job = Box::new(move || {
-            // The asker may have given up: then nobody wants the answer.
+            // The caller may have given up.
             let _ = answered.send(ask());
         });
         let worker = self.worker()?;

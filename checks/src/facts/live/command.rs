@@ -1,6 +1,6 @@
-//! Commands. A command runs with a plain environment for its words (`LC_ALL=C`, `WSL_UTF8=1`), no
-//! standard input, and a time-out after which it is killed; its pipes are read by threads that can
-//! be left behind, since a grandchild may hold them open for ever.
+//! Commands. A command runs with `LC_ALL=C` and `WSL_UTF8=1`, no standard input, and a timeout after
+//! which it is killed. Threads that can be abandoned read its pipes, since a grandchild may hold them
+//! open forever.
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -27,7 +27,7 @@ pub fn line(words: &[&str]) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// The words of a line that [`line`] made.
+/// The arguments of a line that [`line`] made.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -57,7 +57,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// Runs a command and waits for it as long as the budget.
+/// Runs a command, and kills it when the budget is used up.
 pub(super) fn ask(line: &str, budget: Duration) -> Value {
     let words = words(line);
     let Some((program, arguments)) = words.split_first() else { return of_error("no command") };
@@ -88,7 +88,7 @@ fn collect(mut child: Child, budget: Duration) -> Value {
         match child.try_wait() {
             Ok(Some(status)) => break i64::from(status.code().unwrap_or(-1)),
             Ok(None) if Instant::now() >= deadline => {
-                // It may be gone by now, or stuck in the kernel: then it is left behind.
+                // It may have ended by now, or be stuck in the kernel: then it is abandoned.
                 let _ = child.kill();
                 let _ = child.try_wait();
                 return super::too_late(budget);
@@ -111,7 +111,7 @@ fn read_apart(pipe: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What came before an error is still worth reading.
+        // What was read before an error is still useful.
         let _ = pipe.take(LONGEST).read_to_end(&mut bytes);
         let _ = sender.send(bytes);
     });

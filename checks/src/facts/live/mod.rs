@@ -1,6 +1,6 @@
-//! The answers of this machine. Each question is asked alone, within a time budget; one that can
-//! hang (a dead network drive, the driver, a command) is asked on a thread that is left behind
-//! when its time is over. Nothing is changed.
+//! The answers of this machine. Each question has a time budget. One that can hang (a dead network
+//! drive, the driver, a command) is asked on a thread that is abandoned when its time is up. Nothing
+//! on the machine changes.
 
 mod budget;
 pub(in crate::facts) mod command;
@@ -22,9 +22,9 @@ use self::budget::Budget;
 use super::answer::of_error;
 use super::question::{Question, Section};
 
-/// A file or name that takes longer lies on a drive that does not answer.
+/// A file or name that takes longer is on a drive that does not respond.
 const FILE_BUDGET: Duration = Duration::from_millis(1500);
-/// Without persistence mode the driver wakes each card first, which takes up to a second a card.
+/// Without persistence mode the driver wakes each card first, which takes up to a second per card.
 const NVML_BUDGET: Duration = Duration::from_secs(10);
 
 /// Asks this machine.
@@ -43,7 +43,7 @@ pub(super) struct WslExe {
 }
 
 impl Live {
-    /// Asks this machine on behalf of these programs, which decide where libraries are found.
+    /// Asks this machine; libraries are searched for as these programs do.
     pub(super) fn of_programs(trainer: Option<&str>, libtorch: Option<&str>) -> Self {
         let libraries = libraries::Loader::of_programs(trainer, libtorch);
         Self { budget: Budget::default(), libraries, wsl_exe: None }
@@ -67,7 +67,7 @@ impl Live {
         }
     }
 
-    /// The answer to a question, an error with the reason when it cannot be had in time.
+    /// The answer to a question, or an error with the reason.
     pub(super) fn ask(&self, question: &Question, budget: Option<Duration>) -> Value {
         let name = question.name.clone();
         let budget = budget.unwrap_or(FILE_BUDGET);
@@ -84,7 +84,7 @@ impl Live {
             Section::Time => system::time(),
             Section::User => system::user(),
             Section::Hostname => system::hostname(),
-            // Told by the command when the host is made.
+            // The command passes it in.
             Section::Places => Value::Null,
             Section::System => system::system(),
             Section::Nvml => nvml::ask(NVML_BUDGET),
@@ -115,7 +115,7 @@ impl Live {
     }
 }
 
-/// The answer that did not come.
+/// The answer of a question whose time is up.
 fn too_late(budget: Duration) -> Value {
     of_error(format_args!("no answer within {:.1} s", budget.as_secs_f64()))
 }

@@ -1,8 +1,8 @@
-//! What a recording must not tell: names of users and machines, MAC and public addresses, UUIDs,
-//! addresses of mail, secrets. Each is replaced everywhere by the same stand-in, so that the
-//! relations between answers stay. A stand-in of a name keeps its length, spaces and letters that
-//! are not ASCII, since those break programs and so matter to checks. The names of fields and the
-//! answers that are words of the format are never touched, whatever a user is called.
+//! Removes from a recording what must not be published: names of users and machines, MAC and public
+//! addresses, UUIDs, email addresses and secrets. Each is replaced everywhere by the same stand-in, so
+//! that the relations between answers stay. The stand-in of a name keeps its length, its spaces and its
+//! non-ASCII letters, since those break programs and so matter to checks. Field names and terms of the
+//! format are never replaced, even if a user has such a name.
 
 mod names;
 mod numbers;
@@ -17,16 +17,16 @@ use self::names::Names;
 use self::numbers::Numbers;
 use super::answer::decode;
 
-/// What a text is, by its place.
+/// How a text is treated, which depends on its field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// A word of the format.
+enum Treatment {
+    /// A term of the format, which stays.
     Word,
     /// The name of a user or a machine, or an address.
     Name,
     /// Anything that may hold names, addresses and secrets.
     Text,
-    /// The words of a process.
+    /// The command line of a process.
     Process,
     /// /etc/hosts.
     Hosts,
@@ -73,29 +73,29 @@ impl Redaction {
     /// Findings and the like, with the stand-ins of the recording.
     pub(super) fn texts(&mut self, value: &Value) -> Value {
         self.value(value, "", &|field| match field {
-            "id" | "area" | "status" => Kind::Word,
-            _ => Kind::Text,
+            "id" | "area" | "status" => Treatment::Word,
+            _ => Treatment::Text,
         })
     }
 
     fn section(&mut self, section: &str, content: &Value) -> Value {
         // A field's texts by its name; those of no field, in a list, by that of the list.
-        let fields: fn(&str) -> Kind = match section {
-            "comment" | "places" | "nvml" => |_| Kind::Text,
-            "hostname" => |_| Kind::Name,
-            "system" => |field| if field == "kernel" { Kind::Word } else { Kind::Text },
-            "user" => |field| if field == "name" { Kind::Name } else { Kind::Word },
+        let fields: fn(&str) -> Treatment = match section {
+            "comment" | "places" | "nvml" => |_| Treatment::Text,
+            "hostname" => |_| Treatment::Name,
+            "system" => |field| if field == "kernel" { Treatment::Word } else { Treatment::Text },
+            "user" => |field| if field == "name" { Treatment::Name } else { Treatment::Word },
             "intent" => |field| match field {
-                "master_addr" => Kind::Name,
-                "data" | "weights" | "model" | "project" | "resume" | "device_words" => Kind::Text,
-                _ => Kind::Word,
+                "master_addr" => Treatment::Name,
+                "data" | "weights" | "model" | "project" | "resume" | "device_words" => Treatment::Text,
+                _ => Treatment::Word,
             },
             "listening" => |field| match field {
-                "address" | "user" => Kind::Name,
-                _ => Kind::Word,
+                "address" | "user" => Treatment::Name,
+                _ => Treatment::Word,
             },
-            "interfaces" => |field| if field == "addresses" { Kind::Name } else { Kind::Word },
-            "processes" => |field| if field == "command" { Kind::Process } else { Kind::Word },
+            "interfaces" => |field| if field == "addresses" { Treatment::Name } else { Treatment::Word },
+            "processes" => |field| if field == "command" { Treatment::Process } else { Treatment::Word },
             "files" | "heads" | "tails" | "links" | "folders" | "stats" | "filesystems" | "env"
             | "commands" | "libraries" | "names" | "registry" | "binds" => {
                 return match content {
@@ -104,9 +104,9 @@ impl Redaction {
                     other => self.texts(other),
                 };
             }
-            _ => |_| Kind::Word,
+            _ => |_| Treatment::Word,
         };
-        self.value(content, "", &|field| if field == "error" { Kind::Text } else { fields(field) })
+        self.value(content, "", &|field| if field == "error" { Treatment::Text } else { fields(field) })
     }
 
     /// A table, of which the names of the rows are answers too.
@@ -115,8 +115,8 @@ impl Redaction {
             let key = match section {
                 // Names of variables, libraries and values are the program's own words.
                 "env" | "libraries" | "registry" => name.clone(),
-                "names" | "binds" => self.text(name, Kind::Name),
-                _ => self.text(name, Kind::Text),
+                "names" | "binds" => self.text(name, Treatment::Name),
+                _ => self.text(name, Treatment::Text),
             };
             (key, self.row(section, name, answer))
         };
@@ -128,23 +128,23 @@ impl Redaction {
             return Value::from("<hidden>");
         }
         let kind = match section {
-            "env" if NAMING.contains(&name) => Kind::Name,
-            "folders" if names::holds_homes(name) => Kind::Name,
-            "files" if name.ends_with("etc/hosts") => Kind::Hosts,
-            "names" => Kind::Name,
-            "stats" | "binds" => Kind::Word,
-            _ => Kind::Text,
+            "env" if NAMING.contains(&name) => Treatment::Name,
+            "folders" if names::holds_homes(name) => Treatment::Name,
+            "files" if name.ends_with("etc/hosts") => Treatment::Hosts,
+            "names" => Treatment::Name,
+            "stats" | "binds" => Treatment::Word,
+            _ => Treatment::Text,
         };
         let is_library = section == "libraries";
         self.value(answer, "", &|field| match field {
-            "error" => Kind::Text,
-            "type" | "version" | "via" if is_library || section == "filesystems" => Kind::Word,
+            "error" => Treatment::Text,
+            "type" | "version" | "via" if is_library || section == "filesystems" => Treatment::Word,
             _ => kind,
         })
     }
 
     /// A value, whose texts are of the kind that the field around them has.
-    fn value(&mut self, value: &Value, field: &str, kind: &dyn Fn(&str) -> Kind) -> Value {
+    fn value(&mut self, value: &Value, field: &str, kind: &dyn Fn(&str) -> Treatment) -> Value {
         match value {
             Value::String(text) => Value::String(self.text(text, kind(field))),
             Value::Array(items) => items.iter().map(|item| self.value(item, field, kind)).collect(),
@@ -159,20 +159,20 @@ impl Redaction {
         }
     }
 
-    fn text(&mut self, text: &str, kind: Kind) -> String {
+    fn text(&mut self, text: &str, kind: Treatment) -> String {
         let named = match kind {
-            Kind::Word => return text.to_owned(),
-            Kind::Name => self.names.name(text),
-            Kind::Text => self.names.text(text),
-            Kind::Process => self.names.text(&secrets::program_of(text)),
-            Kind::Hosts => self.names.hosts_file(text),
+            Treatment::Word => return text.to_owned(),
+            Treatment::Name => self.names.name(text),
+            Treatment::Text => self.names.text(text),
+            Treatment::Process => self.names.text(&secrets::program_of(text)),
+            Treatment::Hosts => self.names.hosts_file(text),
         };
         self.numbers.replace(&secrets::without_secrets(&named))
     }
 
     /// UTF-16 text is redacted and encoded again. Of other bytes each is one letter here, so that
     /// those which nobody wrote stay as they are.
-    fn encoded(&mut self, encoded: &str, kind: Kind) -> Value {
+    fn encoded(&mut self, encoded: &str, kind: Treatment) -> Value {
         let bytes = STANDARD.decode(encoded).unwrap_or_default();
         let is_marked = |mark: [u8; 2]| bytes.starts_with(&mark);
         let kept = if is_marked([0xFE, 0xFF]) {
@@ -213,4 +213,133 @@ fn visit(value: &Value, seen: &mut dyn FnMut(&str)) {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn redacted(value: &Value) -> Value {
+        Redaction::of(value).recording(value)
+    }
+
+    #[test]
+    fn users_and_machines_lose_their_names_everywhere() {
+        let given = json!({
+            "hostname": "annas-pc",
+            "user": { "uid": 1000, "name": "anna" },
+            "env": { "HOME": "/home/anna", "HF_TOKEN": "hf_123" },
+            "files": { "/mnt/c/Users/Anna Müller/.wslconfig": "swapFile=C:\\\\Users\\\\Anna Müller\\\\s.vhdx" },
+            "commands": { "hostname": "annas-pc\n", "ls": "savanna" },
+        });
+        assert_eq!(
+            redacted(&given),
+            json!({
+                "hostname": "xxxxx-xx",
+                "user": { "uid": 1000, "name": "xxxx" },
+                "env": { "HOME": "/home/xxxx", "HF_TOKEN": "<hidden>" },
+                "files": { "/mnt/c/Users/xxxx xüxxxx/.wslconfig": "swapFile=C:\\\\Users\\\\xxxx xüxxxx\\\\s.vhdx" },
+                "commands": { "hostname": "xxxxx-xx\n", "ls": "savanna" },
+            })
+        );
+    }
+
+    #[test]
+    fn addresses_and_identifiers_stay_distinct() {
+        let given = json!([
+            "GPU-f15ae561-21b1-6003-c768-861fc285203b",
+            "GPU-466be1f8-6148-1a27-a450-592604f3df54",
+            "GPU-f15ae561-21b1-6003-c768-861fc285203b",
+            "5.6.7.8 may be a version; 52.3.4.5/24 and 172.17.0.1 and 2.6.1.0",
+            "link/ether aa:bb:cc:dd:ee:01 brd ff:ff:ff:ff:ff:ff",
+            "00000000:01:00.0",
+            "http://anna:secret@proxy.example:3128/",
+        ]);
+        assert_eq!(
+            redacted(&given),
+            json!([
+                "GPU-00000000-0000-0000-0000-000000000001",
+                "GPU-00000000-0000-0000-0000-000000000002",
+                "GPU-00000000-0000-0000-0000-000000000001",
+                "5.6.7.8 may be a version; 203.0.113.1/24 and 172.17.0.1 and 2.6.1.0",
+                "link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff",
+                "00000000:01:00.0",
+                "http://hidden@proxy.example:3128/",
+            ])
+        );
+    }
+
+    #[test]
+    fn addresses_with_ports_and_those_like_versions_are_hidden_by_their_place() {
+        let given = json!({
+            "intent": { "master_addr": "8.8.4.4" },
+            "env": { "NCCL_COMM_ID": "52.95.110.7:4444", "MASTER_ADDR": "8.8.4.4" },
+            "commands": { "dmesg": "from [9.9.9.9]:443 of ::ffff:52.95.110.7 to tcp://11.1.2.3:29500; wsl 2.6.1.0" },
+            "processes": [{ "pid": 7, "name": "python3", "command": "python3 train.py --master 8.8.4.4" }],
+        });
+        assert_eq!(
+            redacted(&given),
+            json!({
+                "intent": { "master_addr": "203.0.113.1" },
+                "env": { "NCCL_COMM_ID": "198.51.100.1:4444", "MASTER_ADDR": "203.0.113.1" },
+                "commands": {
+                    "dmesg": "from [192.0.2.1]:443 of ::ffff:198.51.100.1 to tcp://203.0.113.2:29500; wsl 2.6.1.0",
+                },
+                "processes": [{ "pid": 7, "name": "python3", "command": "python3 train.py …" }],
+            })
+        );
+    }
+
+    #[test]
+    fn words_of_processes_are_not_told() {
+        let command = "python3 -c 'import time;time.sleep(9)' train.py --password hunter2 --token=abc123tok \
+                   HF_TOKEN=hf_xyzzy --api-key sk-live-1 -e mail@kowalska.org";
+        let given = json!({ "processes": [{ "pid": 7, "name": "python3", "command": command }] });
+        assert_eq!(redacted(&given)["processes"][0]["command"], "python3 train.py …");
+    }
+
+    #[test]
+    fn the_words_of_the_format_stay_whatever_a_user_is_called() {
+        let given = json!({
+            "version": 1,
+            "intent": { "run": true, "cache": "ram", "backend": "nccl" },
+            "user": { "uid": 7, "name": "file" },
+            "env": { "HOME": "/home/file", "YOLO_HOME": "/data/home/cache" },
+            "folders": { "/home": ["file"], "/data/home": ["cache", "config"] },
+            "stats": { "/home/file/file": { "kind": "file", "size": 1 } },
+        });
+        let mut wanted = given.clone();
+        wanted["user"]["name"] = json!("xxxx");
+        wanted["env"]["HOME"] = json!("/home/xxxx");
+        wanted["folders"]["/home"] = json!(["xxxx"]);
+        wanted["stats"] = json!({ "/home/xxxx/file": { "kind": "file", "size": 1 } });
+        assert_eq!(redacted(&given), wanted);
+    }
+
+    #[test]
+    fn text_in_utf_16_is_redacted_in_its_encoding() {
+        let utf16 = |text: &str| {
+            let bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+            json!({ "base64": STANDARD.encode(bytes) })
+        };
+        assert_eq!(redacted(&json!([utf16("C:\\Users\\anna\\x")])), json!([utf16("C:\\Users\\xxxx\\x")]));
+    }
+
+    #[test]
+    fn bytes_around_a_name_stay() {
+        let encoded = |name: &str| {
+            let bytes =
+                [&[0x80, 0xFF, 0x50, 0x4B][..], b"/home/", name.as_bytes(), &[0x2F, 0xC3, 0x28]].concat();
+            json!({ "base64": STANDARD.encode(bytes) })
+        };
+        assert_eq!(redacted(&json!([encoded("anna")])), json!([encoded("xxxx")]));
+    }
+
+    proptest! {
+        #[test]
+        fn a_redacted_text_has_nothing_left_to_redact(text in "(/home/|GPU-|[a-f0-9:.-]|\\PC){0,60}") {
+            let once = redacted(&json!([text]));
+            prop_assert_eq!(redacted(&once), once);
+        }
+    }
+}

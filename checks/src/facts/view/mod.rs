@@ -1,6 +1,6 @@
-//! What raw answers mean: one file a subject, each with the methods that it adds to
-//! [`Host`](super::Host). Parsing stands here and not in the live source, so that a recording is
-//! judged by the parsers of the program that reads it.
+//! The meaning of raw answers: one file per subject, with the methods that it adds to
+//! [`Host`](super::Host). Answers are parsed here and not where they are asked, so that the parsers
+//! of the program that reads a recording apply.
 
 pub(super) mod cgroup;
 pub(super) mod chassis;
@@ -23,8 +23,8 @@ pub(super) mod wsl;
 pub(super) mod wsl_exe;
 pub(super) mod wsl_files;
 
-/// The version that a library's file name tells: `libcuda.so.550.54.14` is 550.54.14, while the `1`
-/// of `libcuda.so.1` names an interface, not a version.
+/// The version in a library's file name: `libcuda.so.550.54.14` is 550.54.14, while the `1` of
+/// `libcuda.so.1` is the number of an interface, not a version.
 pub(super) fn library_version(path: &str) -> Option<String> {
     let (_, version) = path.rsplit_once(".so.")?;
     let is_version = version.contains('.') && version.split('.').all(|part| part.parse::<u32>().is_ok());

@@ -1,6 +1,6 @@
-//! The Windows PC: under this program on Windows, around it in WSL. From WSL it is reached in two
-//! ways: through the Windows drives, as long as they are mounted, and through Windows programs, as
-//! long as interop is on. What neither tells is unknown, and the reason says which way is closed.
+//! Windows, under this program or around its WSL. From WSL there are two ways to it: the Windows
+//! drives, if they are mounted, and Windows programs, if interop is on. What neither provides is
+//! unknown, and the reason says which way is closed.
 
 use super::mounts;
 use crate::facts::answer::{Fact, Output, Unknown};
@@ -9,7 +9,7 @@ use crate::facts::question::Section;
 use crate::wsl::config::{ConfigFile, Document};
 use crate::wsl::exe_output;
 
-/// Folders of `C:\Users` that are no person's.
+/// Folders of `C:\Users` that do not belong to a person.
 const NOBODYS: [&str; 8] = [
     "All Users",
     "Default",
@@ -20,7 +20,7 @@ const NOBODYS: [&str; 8] = [
     "WDAGUtilityAccount",
     "WsiAccount",
 ];
-/// Where Windows keeps the map of its memory; several virtualization tools read it there.
+/// The registry value with the memory map of Windows.
 const MEMORY_MAP: &str = r"HKLM\HARDWARE\RESOURCEMAP\System Resources\Physical Memory\.Translated";
 
 impl Host {
@@ -32,7 +32,7 @@ impl Host {
     /// Whether Windows programs can be started from this WSL.
     pub fn interop(&self) -> Fact<bool> {
         let folder = "/proc/sys/fs/binfmt_misc";
-        // Where systemd takes part, the second name is used; mostly it is the first.
+        // With systemd it is the second name.
         let mut known = self
             .text(&format!("{folder}/WSLInterop"))
             .map(|text| text.is_some_and(|text| !text.contains("disabled")));
@@ -42,8 +42,8 @@ impl Host {
         known
     }
 
-    /// Where the drive C: is mounted in this WSL, such as `/mnt/c`: by the table of mounts, else by
-    /// the root that /etc/wsl.conf sets.
+    /// Where drive C: is mounted in this WSL, such as `/mnt/c`: from the table of mounts, or else from
+    /// the root in /etc/wsl.conf.
     pub fn windows_drive(&self) -> String {
         let mounts = self.text("/proc/self/mountinfo").ok().flatten();
         if let Some(point) = mounts.and_then(|table| mounts::of_windows_drive(&table, 'C')) {
@@ -119,7 +119,7 @@ impl Host {
         folders.next().is_none().then(|| first.to_owned())
     }
 
-    /// What a Windows program prints, on Windows and in WSL; `None` where there is no such program.
+    /// The output of a Windows program, on Windows and in WSL; `None` if there is no such program.
     pub fn windows_command(&self, words: &[&str]) -> Fact<Option<Output>> {
         let answer = self.command(words);
         if let Ok(Some(_)) = answer {
@@ -131,7 +131,7 @@ impl Host {
         if self.interop() == Ok(false) {
             return Err(Unknown::because("Windows programs cannot be started from this WSL: interop is off"));
         }
-        // A PATH without Windows' folders still leaves the drive.
+        // Without the folders of Windows in PATH, the drive still has the program.
         let program = format!("{}/Windows/System32/{}", self.windows_drive(), words[0]);
         let absolute: Vec<&str> =
             std::iter::once(program.as_str()).chain(words[1..].iter().copied()).collect();
@@ -217,15 +217,18 @@ impl Host {
     }
 }
 
-/// A Windows path below the mounted drive C:, or beside it for another letter.
+/// A Windows path below the mounted drive C:, or next to it for another letter.
 fn under(drive: &str, windows: &str) -> String {
     let Some((letter, rest)) = windows.split_once(':') else { return windows.to_owned() };
+    if letter.eq_ignore_ascii_case("c") {
+        return format!("{drive}{}", rest.replace('\\', "/"));
+    }
     let root = drive.rsplit_once('/').map_or("", |(root, _)| root);
     format!("{root}/{}{}", letter.to_ascii_lowercase(), rest.replace('\\', "/"))
 }
 
-/// The value in the answer of `reg query`: `    TdrDelay    REG_DWORD    0x8`. Only the words of the
-/// registry itself are looked at, since the others are translated.
+/// The value in the output of `reg query`: `    TdrDelay    REG_DWORD    0x8`. Only the terms of the
+/// registry itself are used, since the rest is translated.
 fn registry_answer(text: &str) -> Option<String> {
     let (_, rest) = text.lines().find_map(|line| line.split_once("REG_"))?;
     let (kind, value) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
@@ -236,7 +239,7 @@ fn registry_answer(text: &str) -> Option<String> {
     }
 }
 
-/// The largest number of a text: the sizes of `wmic` and PowerShell stand below a heading.
+/// The largest number of a text: `wmic` and PowerShell print sizes below a heading.
 fn largest_number(text: &str) -> Option<u64> {
     text.split(|letter: char| !letter.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).max()
 }

@@ -1,6 +1,6 @@
-//! Whether this is WSL, and which. Microsoft names its kernels: WSL 1 claims `4.4.0-…-Microsoft`,
-//! WSL 2 kernels say `microsoft-standard`, also when someone built them from Microsoft's source. A
-//! kernel of one's own may say nothing; then `/dev/dxg` or the interop socket tell.
+//! Whether this is WSL, and which. The releases of Microsoft's kernels name it: `4.4.0-…-Microsoft` is
+//! WSL 1, `microsoft-standard` WSL 2, even if built from Microsoft's source by someone else. For a
+//! custom kernel, `/dev/dxg` or the interop socket decides.
 
 use super::version::Version;
 use crate::facts::answer::{Fact, Unknown};

@@ -1,5 +1,5 @@
-//! The two files that configure WSL, as WSL reads them, and when the virtual machine last read the
-//! first of them: at its start.
+//! The two files that configure WSL, as WSL reads them, and when the virtual machine started, which
+//! is when it read the first of them.
 
 use crate::change::{Change, Edit};
 use crate::facts::answer::{Fact, Unknown};
@@ -13,18 +13,18 @@ const MISNAMED: [&str; 5] = [".wslconfig.txt", "wslconfig", "wslconfig.txt", ".w
 /// `.wslconfig` of the Windows user.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WslConfig {
-    /// Where it is, or would be, as this program opens it.
+    /// Its path, as this program opens it.
     pub path: String,
-    /// Whether it is there; without it WSL's defaults count.
+    /// Whether it exists; without it WSL's defaults apply.
     pub is_there: bool,
-    /// What is in it.
+    /// Its contents.
     pub document: Document,
-    /// Seconds since 1970 of its last change, where that is known.
+    /// When it last changed, in seconds since 1970.
     pub modified: Option<u64>,
 }
 
 impl WslConfig {
-    /// The value that counts for a key of `[wsl2]`.
+    /// The value in effect of a key of `[wsl2]`.
     pub fn value(&self, key: &str) -> Option<&str> {
         self.document.value("wsl2", key)
     }
@@ -34,7 +34,7 @@ impl WslConfig {
         Change::Settings { file: self.path.clone(), of: ConfigFile::WslConfig, edits }
     }
 
-    /// Whether a key of `[wsl2]` is switched on, or off; `None` where it is not set.
+    /// A boolean of `[wsl2]`; `None` if it is not set.
     pub fn flag(&self, key: &str) -> Option<bool> {
         flag(self.value(key)?)
     }
@@ -46,7 +46,7 @@ fn in_profile(profile: &str, name: &str) -> String {
     format!("{}{separator}{name}", profile.trim_end_matches(separator))
 }
 
-/// What WSL takes as yes and no.
+/// A boolean as WSL reads it.
 fn flag(value: &str) -> Option<bool> {
     match value.to_ascii_lowercase().as_str() {
         "1" | "true" => Some(true),
@@ -56,7 +56,7 @@ fn flag(value: &str) -> Option<bool> {
 }
 
 impl Host {
-    /// `.wslconfig` of the Windows user, empty where there is none.
+    /// `.wslconfig` of the Windows user, empty if there is none.
     pub fn wslconfig(&self) -> Fact<WslConfig> {
         self.wslconfig_in(&self.windows_profile()?)
     }
@@ -79,24 +79,24 @@ impl Host {
         paths.filter(|path| self.exists(path) == Ok(true)).collect()
     }
 
-    /// `/etc/wsl.conf` of this distribution, empty where there is none.
+    /// `/etc/wsl.conf` of this distribution, empty if there is none.
     pub fn wsl_conf(&self) -> Fact<Document> {
         let bytes = self.file("/etc/wsl.conf")?;
         Ok(Document::parse(ConfigFile::WslConf, bytes.as_deref().unwrap_or_default()))
     }
 
-    /// A switch of `/etc/wsl.conf`; `None` where it is not set or not known.
+    /// A boolean of `/etc/wsl.conf`; `None` if it is not set or not known.
     pub fn wsl_conf_flag(&self, section: &str, key: &str) -> Option<bool> {
         flag(self.wsl_conf().ok()?.value(section, key)?)
     }
 
-    /// The mode of WSL's network that `.wslconfig` sets, in small letters; `nat` by default.
+    /// The networking mode in `.wslconfig`, in lower case; `nat` by default.
     pub fn wsl_network(&self) -> Fact<String> {
         let config = self.wslconfig()?;
         Ok(config.value("networkingMode").map_or_else(|| "nat".to_owned(), str::to_ascii_lowercase))
     }
 
-    /// The virtual machine of WSL as it runs.
+    /// The running virtual machine of WSL.
     pub fn wsl_vm(&self) -> Fact<Vm> {
         let memory = self.memory()?;
         let cores = self.system().ok().and_then(|system| system.cores).or_else(|| {

@@ -1,6 +1,6 @@
-//! Changes of single values. What is not asked for stays as it was, to the byte: comments, also one
-//! behind the changed value, spaces, order, and the line ends that the file has. Only an encoding
-//! that some releases of WSL ignore gives way to UTF-8.
+//! Changes of single values. Everything else stays as it was, to the byte: comments, also after the
+//! changed value, spaces, order and line ends. Only an encoding that some releases of WSL ignore
+//! becomes UTF-8.
 
 use std::ops::Range;
 
@@ -27,8 +27,8 @@ pub enum EditError {
 }
 
 impl Document {
-    /// Sets a key. The value that counts is replaced where it stands; a new key goes below the last
-    /// one of its section, spaced like it, and a missing section goes to the end of the file.
+    /// Sets a key. The value in effect is replaced in place; a new key goes below the last one of its
+    /// section, spaced like it, and a missing section goes to the end of the file.
     pub fn set(&mut self, section: &str, key: &str, value: &str) -> Result<(), EditError> {
         for name in [section, key] {
             if !name.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -53,7 +53,7 @@ impl Document {
         Ok(())
     }
 
-    /// Removes a key wherever it is set, keeping a comment behind its value. True if it was there.
+    /// Removes a key wherever it is set, but keeps a comment after its value. True if it was set.
     pub fn remove(&mut self, section: &str, key: &str) -> Result<bool, EditError> {
         self.refuse_unread()?;
         let mut removed = false;
@@ -95,7 +95,7 @@ impl Document {
         }
     }
 
-    /// Where the value of a key is written: the one that counts, else one on a broken line.
+    /// Where the value of a key is written: the one in effect, else one on a broken line.
     fn written_value(&self, section: &str, key: &str) -> Option<Range<usize>> {
         let same = |within: &str, name: &str| keys::same(self.kind, (section, key), (within, name));
         let counts = self.lines.iter().find_map(|line| match &line.kind {
@@ -150,7 +150,7 @@ impl Document {
         (at..at, format!("{start}{indent}{key}{equals}{value}{last}"))
     }
 
-    /// What must be written before a new line can begin at this place.
+    /// What must come before a new line at this position.
     fn at_line_start(&self, at: usize) -> String {
         let before = &self.text[..at];
         if before.is_empty() || before.ends_with('\n') {
@@ -164,7 +164,7 @@ impl Document {
         format!("{}{}", if open { " " } else { "" }, self.line_end())
     }
 
-    /// The line end of the file; of a new one, that of the system that reads it.
+    /// The line end of the file; for a new file, that of the system that reads it.
     fn line_end(&self) -> &'static str {
         match self.text.find('\n') {
             Some(at) if self.text[..at].ends_with('\r') => "\r\n",
@@ -187,7 +187,7 @@ fn changes_section(kind: &LineKind) -> bool {
     matches!(kind, LineKind::Section { .. } | LineKind::Broken { why: scan::Broken::Section, .. })
 }
 
-/// The value as the file must have it, so that WSL reads it back.
+/// The value as it must be written for WSL to read it back.
 fn escaped(value: &str) -> String {
     let escaped = value.replace('\\', "\\\\").replace('"', "\\\"");
     if value.contains('#') || value.trim() != value { format!("\"{escaped}\"") } else { escaped }

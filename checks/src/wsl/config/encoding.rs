@@ -1,7 +1,7 @@
 //! Bytes to text and back. Editors on Windows write UTF-16 or a byte order mark, and PowerShell's
-//! `>>` even mixes them; several releases of WSL ignore such a file without a word
-//! (microsoft/WSL#5383, #7851, #11151). It is understood here, and written as plain UTF-8 as soon
-//! as something is changed.
+//! `>>` even mixes encodings; several releases of WSL silently ignore such a file
+//! (microsoft/WSL#5383, #7851, #11151). It is read here, and written as plain UTF-8 once a value
+//! changes.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub enum Encoding {
     Utf16Be,
     /// UTF-8 to which a program appended UTF-16, as Windows PowerShell's `>>` does.
     Mixed,
-    /// Bytes that are no UTF-8, such as an accent in a comment from an old editor: each byte is
+    /// Bytes that are not UTF-8, such as an accent in a comment from an old editor: each byte is
     /// kept. WSL reads the ASCII of it.
     Bytes,
 }
@@ -43,7 +43,7 @@ impl fmt::Display for Encoding {
     }
 }
 
-/// The text, and how it was written. Nothing is refused.
+/// The encoding and the text. Any bytes are accepted.
 pub(super) fn decode(bytes: &[u8]) -> (Encoding, String) {
     match bytes {
         [0xEF, 0xBB, 0xBF, rest @ ..] => match std::str::from_utf8(rest) {
@@ -57,7 +57,7 @@ pub(super) fn decode(bytes: &[u8]) -> (Encoding, String) {
             (Encoding::Utf16Le, utf16(bytes, u16::from_le_bytes))
         }
         _ => match std::str::from_utf8(bytes) {
-            // The high bytes of ASCII letters, and nothing that a text would have.
+            // Zero bytes are the high bytes of ASCII letters; text in UTF-8 has none.
             Ok(text) if text.contains('\0') => (Encoding::Mixed, text.replace('\0', "")),
             Ok(text) => (Encoding::Utf8, text.to_owned()),
             Err(_) => (Encoding::Bytes, latin1(bytes)),
@@ -65,7 +65,7 @@ pub(super) fn decode(bytes: &[u8]) -> (Encoding, String) {
     }
 }
 
-/// The bytes of a text. UTF-16 and marks are left behind, since not every WSL reads them.
+/// The bytes of a text, without UTF-16 and marks, which not every WSL reads.
 pub(super) fn encode(encoding: Encoding, text: &str) -> Vec<u8> {
     match encoding {
         // `decode` made one character below U+0100 of each byte, and edits add ASCII only.
@@ -74,7 +74,7 @@ pub(super) fn encode(encoding: Encoding, text: &str) -> Vec<u8> {
     }
 }
 
-/// Each byte as the character of its number, so that it can be written back.
+/// Each byte as the character with its number, so that it can be written back.
 fn latin1(bytes: &[u8]) -> String {
     bytes.iter().map(|&byte| char::from(byte)).collect()
 }

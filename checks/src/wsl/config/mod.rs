@@ -1,10 +1,10 @@
 //! A lossless model of the two files that configure WSL: `.wslconfig` in the Windows user's folder,
 //! for the virtual machine, and `/etc/wsl.conf`, for one distribution. It reads them by WSL's own
-//! rules, says what WSL will silently ignore, and changes single values while every comment, odd
-//! space, order and line end stays. It is pure: bytes come in, bytes go out.
+//! rules, reports what WSL silently ignores, and changes single values while comments, spaces, order
+//! and line ends stay. It is pure: bytes in, bytes out.
 //!
 //! The rules are those of WSL's parser as published in microsoft/WSL: a name is a letter followed by
-//! letters and digits; names are compared without regard to case; the first of two equal keys wins;
+//! letters and digits; names are compared case-insensitively; the first of two equal keys wins;
 //! `#` begins a comment except inside quotes; `\` escapes; and a line that breaks the rules is
 //! skipped in `.wslconfig`, but ends the reading of `wsl.conf`.
 //!
@@ -32,7 +32,7 @@ pub use scan::Broken;
 
 use scan::{Line, LineKind};
 
-/// Which of the two files it is: their keys differ, and so does what a broken line does.
+/// Which of the two files it is: their keys differ, and so does the effect of a broken line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ConfigFile {
     /// `%UserProfile%\.wslconfig`, read by Windows for the virtual machine of all distributions.
@@ -41,14 +41,14 @@ pub enum ConfigFile {
     WslConf,
 }
 
-/// One `key = value` that WSL reads, also when it then ignores it.
+/// One `key = value` that WSL reads, even if it then ignores it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setting<'a> {
-    /// The section that WSL takes it to be in, as written; empty before the first section.
+    /// The section that WSL assigns it to, as written; empty before the first section.
     pub section: &'a str,
     /// The key, as written.
     pub key: &'a str,
-    /// The value without quotes, escapes and comment, as WSL understands it.
+    /// The value as WSL reads it, without quotes, escapes and comment.
     pub value: &'a str,
     /// The line of the file, from 1.
     pub line: usize,
@@ -66,8 +66,8 @@ pub struct Document {
 }
 
 impl Document {
-    /// The file from its bytes. All bytes are a file: what WSL cannot read is told by
-    /// [`Self::problems`], and kept.
+    /// The file from its bytes. Any bytes are accepted: [`Self::problems`] reports what WSL cannot
+    /// read, and it is kept.
     pub fn parse(kind: ConfigFile, bytes: &[u8]) -> Self {
         let (encoding, text) = encoding::decode(bytes);
         let lines = scan::lines(&text);
@@ -79,7 +79,7 @@ impl Document {
         Self::parse(kind, b"")
     }
 
-    /// The bytes to write: those read, if nothing was changed.
+    /// The bytes to write: those that were read, if nothing has changed.
     pub fn bytes(&self) -> Vec<u8> {
         match &self.original {
             Some(bytes) => bytes.clone(),
@@ -92,28 +92,28 @@ impl Document {
         &self.text
     }
 
-    /// How the text is written as bytes. A change makes it one that every WSL reads.
+    /// The encoding of the file. A change makes it one that every WSL reads.
     pub fn encoding(&self) -> Encoding {
         self.encoding
     }
 
-    /// Every setting that WSL reads, in the order of the file, also repeated and unknown ones.
+    /// Every setting that WSL reads, in order, including repeated and unknown ones.
     pub fn settings(&self) -> impl Iterator<Item = Setting<'_>> {
         self.read_lines().filter_map(|line| line.setting())
     }
 
-    /// The setting that counts for a key: the first of that name, or of its former name.
+    /// The setting in effect for a key: the first of that name, or of its former name.
     pub fn get(&self, section: &str, key: &str) -> Option<Setting<'_>> {
         self.settings().find(|setting| keys::same(self.kind, (section, key), (setting.section, setting.key)))
     }
 
-    /// The value that counts for a key, as WSL understands the characters; whether it is a size or
-    /// a number, [`size::parse`] and [`Self::problems`] say.
+    /// The value in effect for a key. [`size::parse`] and [`Self::problems`] check whether it is a
+    /// size or a number.
     pub fn value(&self, section: &str, key: &str) -> Option<&str> {
         self.get(section, key).map(|setting| setting.value)
     }
 
-    /// The lines that WSL gets to see: in `wsl.conf` the first broken one ends it.
+    /// The lines that WSL reads: in `wsl.conf` it stops at the first broken one.
     fn read_lines(&self) -> impl Iterator<Item = &Line> {
         let stops = self.kind == ConfigFile::WslConf;
         self.lines.iter().take_while(move |line| !(stops && matches!(line.kind, LineKind::Broken { .. })))

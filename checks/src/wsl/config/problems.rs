@@ -1,5 +1,5 @@
-//! What WSL does with a file without telling: lines that it skips, keys it does not know, values it
-//! does not take, and files that it may not read at all.
+//! What WSL silently does with a file: lines that it skips, keys that it does not know, values that it
+//! rejects, and files that it may not read at all.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use super::keys::{self, Value};
 use super::scan::{Broken, LineKind};
 use super::{ConfigFile, Document, Encoding, Setting, size};
 
-/// Something that WSL ignores or misunderstands.
+/// Something that WSL ignores or misreads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// The line, from 1; `None` when it is the whole file.
@@ -16,7 +16,7 @@ pub struct Found {
     pub problem: Problem,
 }
 
-/// What WSL ignores or misunderstands.
+/// What WSL ignores or misreads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Problem {
     /// Not every WSL reads this encoding.
@@ -74,14 +74,14 @@ pub enum Problem {
         /// The section it belongs to now.
         to: &'static str,
     },
-    /// A key that was set before; the first one counts.
+    /// A key that is set above; the first one applies.
     Repeated {
         /// The key.
         key: String,
-        /// The line that counts.
+        /// The line that applies.
         first: usize,
     },
-    /// A value that WSL cannot read, so that its default counts.
+    /// A value that WSL cannot read, so its default applies.
     Value {
         /// The key.
         key: String,
@@ -99,25 +99,24 @@ pub enum Problem {
         /// The bytes it means.
         bytes: u64,
     },
-    /// A path whose single backslashes became a tab, a line end or a backspace.
+    /// A path whose single backslashes were read as a tab, a line end or a backspace.
     Path {
         /// The key.
         key: String,
-        /// The value with what the backslashes made.
+        /// The value as WSL reads it.
         value: String,
     },
 }
 
 impl Problem {
-    /// Whether something of the file does not take effect because of it; otherwise it is only
-    /// untidy.
+    /// Whether part of the file has no effect because of it; otherwise it is only untidy.
     pub fn loses(&self) -> bool {
         !matches!(self, Self::Moved { .. } | Self::Repeated { .. })
     }
 }
 
 impl Document {
-    /// Everything that WSL ignores or misunderstands, in the order of the file.
+    /// Everything that WSL ignores or misreads, in the order of the file.
     pub fn problems(&self) -> Vec<Found> {
         let mut found = Vec::new();
         if !self.encoding.is_plain() {
@@ -183,7 +182,7 @@ impl Document {
         if let Some(belongs) = belongs {
             return Some(Problem::WrongSection { key: name(), section: within.to_owned(), belongs });
         }
-        // The keys of an unknown section are lost with it, which its own line says.
+        // The keys of an unknown section are lost with it, which is reported for its own line.
         if !section(self.kind, within) {
             return None;
         }
