@@ -13,14 +13,15 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use yolo_data::augment::boxes::Label;
-use yolo_data::augment::geometry::{Draws, Transform, perspective};
+use yolo_data::augment::label::Label;
 use yolo_data::augment::mixup::mixup;
 use yolo_data::augment::mosaic::mosaic;
+use yolo_data::augment::perspective::perspective;
+use yolo_data::augment::transform::{Draws, Transform};
 use yolo_data::image::hsv::{HsvTables, from_rgb};
 use yolo_data::image::letterbox::{Letterbox, LetterboxOptions};
 use yolo_data::image::{Image, resize};
-use yolo_data::rect::batch_shapes;
+use yolo_data::rect_batches::batch_shapes;
 use yolo_data::scan::Sample;
 
 /// A file of the golden folder, which only some checkouts have.

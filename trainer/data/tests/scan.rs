@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use yolo_data::error::DataError;
 use yolo_data::image::Image;
 use yolo_data::image::decode::decode;
-use yolo_data::rect::batch_shapes;
+use yolo_data::rect_batches::batch_shapes;
 use yolo_data::scan::{Scan, ScanOptions, label_path, list_images, parse_labels, scan, verify_image};
 
 /// The recorded numbers, or a line saying that the comparison is skipped.

@@ -1,7 +1,7 @@
-//! Replaces a file in one step: the new content goes to a hidden file in the same folder, reaches
-//! the disk, and takes the name by a rename. Whenever the process or the machine stops, the name
-//! leads to the whole old file or the whole new one. A writer that was killed leaves its hidden
-//! file; the next writer of the same name removes it, knowing by a lock that nobody uses it.
+//! Replaces a file atomically: the new content is written to a hidden file in the same folder, synced to
+//! disk, and renamed. Invariant: whenever the process or the machine stops, the path holds the whole
+//! old file or the whole new one. A killed writer leaves its hidden file behind, and the next writer
+//! of the same path removes it; a lock shows that nobody uses it.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -10,11 +10,11 @@ use std::path::Path;
 
 use crate::error::Problem;
 
-/// The ending of unfinished files.
+/// The extension of unfinished files.
 const PARTIAL: &str = ".partial";
 
-/// Writes `path` anew with what `content` writes. `needed` is its length, for the message when
-/// the disk is full.
+/// Replaces `path` by what `content` writes. `needed` is its length, for the message if the disk is
+/// full.
 pub(crate) fn replace(
     path: &Path,
     needed: u64,
@@ -26,7 +26,7 @@ pub(crate) fn replace(
             _ => Problem::Io { doing, source },
         }
     };
-    // A link stays a link: the file that it leads to is replaced.
+    // A link stays a link; its target is replaced.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let name = target.file_name().ok_or(Problem::NotAFile)?;
     let folder = match target.parent() {
@@ -43,23 +43,23 @@ pub(crate) fn replace(
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        // As any new file, less what the user's umask takes away.
+        // Like any new file; the umask applies.
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
     let partial = builder.tempfile_in(folder).map_err(failed("created"))?;
-    // A file system without locks keeps the stale files, and nothing else is lost.
+    // Without locks in the file system, stale files stay, but nothing else goes wrong.
     let _ = partial.as_file().try_lock();
-    // From here on, every early return removes the hidden file.
+    // Dropping `partial` on an early return removes the hidden file.
     let mut out = BufWriter::with_capacity(1 << 20, partial.as_file());
     content(&mut out).and_then(|()| out.flush()).map_err(failed("written"))?;
     drop(out);
-    partial.as_file().sync_all().map_err(failed("written to the disk"))?;
-    let file = partial.persist(&target).map_err(|error| failed("put in place")(error.error))?;
+    partial.as_file().sync_all().map_err(failed("synced to disk"))?;
+    let file = partial.persist(&target).map_err(|error| failed("renamed")(error.error))?;
     drop(file);
-    sync_folder(folder).map_err(failed("put in place"))
+    sync_folder(folder).map_err(failed("synced to disk"))
 }
 
-/// Makes the rename itself durable.
+/// Makes the rename durable.
 #[cfg(unix)]
 fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
@@ -70,7 +70,7 @@ fn sync_folder(_folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes what killed writers left. Whatever goes wrong here is not worth an error.
+/// Removes the files of killed writers. Failures do not matter.
 fn remove_stale(folder: &Path, prefix: &OsString) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_writer_left_is_removed_and_what_a_living_one_writes_is_kept() {
+    fn files_of_killed_writers_are_removed_and_those_of_running_ones_kept() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(".last.pt.dead.partial"), "x").unwrap();
         let living = File::create(folder.path().join(".last.pt.living.partial")).unwrap();

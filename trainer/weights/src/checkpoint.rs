@@ -1,6 +1,6 @@
-//! From what a file holds to named tensors: a YOLOv5 checkpoint is a dict with whole pickled
-//! modules, ours has state dicts in their place, and some files are a bare state dict. A module
-//! is walked as PyTorch's `state_dict()` does: its parameters, its buffers, then its children.
+//! Finds the named tensors in the value of a file. A checkpoint of YOLOv5 is a dict with whole pickled
+//! modules, others have state dicts in their place, and some files are a bare state dict. A module
+//! is walked like in PyTorch's `state_dict()`: its parameters, its buffers, then its children.
 
 use indexmap::IndexMap;
 
@@ -9,7 +9,7 @@ use crate::error::Problem;
 use crate::json::json;
 use crate::value::{TensorData, Value};
 
-/// Finds the model in a file's value.
+/// Finds the model in the value of a file.
 pub(crate) fn weights(root: Value) -> Result<WeightsFile, Problem> {
     let model = model(&root)?;
     let tensors = match model {
@@ -21,9 +21,9 @@ pub(crate) fn weights(root: Value) -> Result<WeightsFile, Problem> {
         _ => state_dict(model),
     };
     if tensors.is_empty() {
-        return Err(Problem::NoModel("its model has no tensors".to_owned()));
+        return Err(Problem::NoModel("the model has no tensors".to_owned()));
     }
-    // YOLOv5 keeps these as attributes of the model; a checkpoint of ours beside it.
+    // YOLOv5 stores these as attributes of the model; other checkpoints store them next to it.
     let attribute =
         |key| [&root, model].into_iter().find_map(|owner| owner.get(key)).filter(|v| **v != Value::None);
     let names = attribute("names").map(names).transpose()?;
@@ -32,7 +32,7 @@ pub(crate) fn weights(root: Value) -> Result<WeightsFile, Problem> {
     Ok(WeightsFile { tensors, names, yaml, stride, root })
 }
 
-/// The module or state dict to take: `ema` before `model`, as YOLOv5 does.
+/// The module or state dict to use: `ema` before `model`, as in YOLOv5.
 fn model(root: &Value) -> Result<&Value, Problem> {
     if matches!(root, Value::Object { .. }) || is_state_dict(root) {
         return Ok(root);
@@ -54,7 +54,7 @@ fn model(root: &Value) -> Result<&Value, Problem> {
         .map(|key| key.escape_debug().to_string())
         .collect();
     Err(Problem::NoModel(match keys.is_empty() {
-        true => "it is a dict without any key that is a text".to_owned(),
+        true => "it is a dict without text keys".to_owned(),
         false => format!("its keys are {}", keys.join(", ")),
     }))
 }
@@ -67,7 +67,7 @@ fn is_state_dict(value: &Value) -> bool {
 
 fn state_dict(model: &Value) -> IndexMap<String, TensorData> {
     let entries = model.as_entries().unwrap_or_default();
-    // A model saved from within DistributedDataParallel has this prefix on every name.
+    // All names in a model saved from DistributedDataParallel have this prefix.
     let wrapped = entries.iter().all(|(key, _)| key.as_str().is_some_and(|key| key.starts_with("module.")));
     entries
         .iter()
@@ -79,13 +79,13 @@ fn state_dict(model: &Value) -> IndexMap<String, TensorData> {
         .collect()
 }
 
-/// Depth is bounded: the value was built within the reader's limit.
+/// The depth is bounded, because the reader limits the nesting of values.
 fn walk(module: &Value, prefix: &str, tensors: &mut IndexMap<String, TensorData>) -> Result<(), Problem> {
     let members = |key| module.get(key).and_then(Value::as_entries).unwrap_or_default();
     let transient = module.get("_non_persistent_buffers_set").and_then(Value::as_slice).unwrap_or_default();
     for (key, value) in members("_parameters").iter().chain(members("_buffers")) {
         match value {
-            // An absent bias, or a buffer that state_dict() leaves out.
+            // No bias, or a buffer that state_dict() omits.
             Value::None => {}
             _ if transient.contains(key) => {}
             Value::Tensor(tensor) => {
@@ -110,7 +110,7 @@ fn walk(module: &Value, prefix: &str, tensors: &mut IndexMap<String, TensorData>
 fn name(key: &Value) -> Result<&str, Problem> {
     key.as_str().ok_or_else(|| Problem::Content {
         part: "model",
-        reason: "names a tensor by something else than text".to_owned(),
+        reason: "has a tensor whose name is not text".to_owned(),
     })
 }
 
@@ -120,7 +120,7 @@ fn names(value: &Value) -> Result<Vec<String>, Problem> {
     let text = |value: &Value| match value {
         Value::Str(text) => Ok(text.clone()),
         Value::Int(number) => Ok(number.to_string()),
-        _ => Err(wrong("hold something that is not text")),
+        _ => Err(wrong("contain something other than text")),
     };
     if let Some(items) = value.as_slice() {
         return items.iter().map(text).collect();

@@ -1,15 +1,15 @@
-//! What can be wrong with a weights file, found while it is read or written. Every error is one
-//! message with the file and the reason; [`WeightsError::hint`] says what to do next.
+//! Errors of reading and writing a file. The message has the file and the reason, and
+//! [`WeightsError::hint`] says what to do next.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A weights file that could not be read or written, and why.
+/// A file that could not be read or written, and why.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}", path.display())]
 pub struct WeightsError {
     path: PathBuf,
-    // Not a source of this error: the message has all of it, and a chain would say it twice.
+    // Not the source of this error, because the message already includes it.
     problem: Box<Problem>,
 }
 
@@ -28,93 +28,95 @@ impl WeightsError {
         &self.problem
     }
 
-    /// What to do next, if there is one thing to do.
+    /// What to do next, if that is clear.
     pub fn hint(&self) -> Option<String> {
         self.problem.hint()
     }
 }
 
-/// The kinds of trouble with a weights file.
+/// What can be wrong with a file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// The operating system refused.
+    /// The operating system reported an error.
     #[error("cannot be {doing}: {source}")]
     #[expect(missing_docs, reason = "the message says it")]
     Io { doing: &'static str, source: io::Error },
-    /// A folder, a socket or the like.
+    /// A folder, a socket or something else that is not a file.
     #[error("is not a file")]
     NotAFile,
-    /// No byte in it.
+    /// An empty file.
     #[error("the file is empty (0 bytes)")]
     Empty,
-    /// A web page was saved under the name of a weights file.
-    #[error("is a web page (HTML), not weights: a download answered with a page instead of the file")]
+    /// A web page saved under the name of a weights file.
+    #[error("is a web page (HTML), not weights; a download got a page instead of the file")]
     Html,
-    /// Git fetched only the pointer to a large file.
-    #[error("is a Git LFS pointer of a few lines, not the weights themselves")]
+    /// The pointer that Git LFS leaves in place of a large file.
+    #[error("is a Git LFS pointer, not the weights themselves")]
     LfsPointer,
-    /// Readable text, with how it begins.
-    #[error("is a text file, not weights; it begins with “{0}”")]
+    /// Text, with its beginning.
+    #[error("is a text file, not weights (it begins with “{0}”)")]
     Text(String),
     /// PyTorch's format before version 1.6, or a bare pickle.
-    #[error("is in the format that PyTorch wrote before version 1.6 ({0}), which is not read here")]
+    #[error("is in the format of PyTorch before version 1.6 ({0}), which is not supported")]
     Legacy(&'static str),
     /// A TorchScript export.
     #[error("is a TorchScript export, not a checkpoint")]
     TorchScript,
-    /// Nothing that is known.
+    /// An unknown format.
     #[error("is neither a PyTorch checkpoint nor a safetensors file")]
     Unknown,
-    /// A zip that has no directory at its end.
+    /// A zip archive without the directory at its end.
     #[error(
-        "the file is truncated: it begins as a PyTorch checkpoint and ends after {0} bytes without the archive's directory"
+        "the file is truncated: it begins like a PyTorch checkpoint, but its {0} bytes end without the directory of the archive"
     )]
     Truncated(u64),
-    /// A zip without any entry.
+    /// A zip archive without entries.
     #[error("is an empty zip archive")]
     EmptyZip,
-    /// A zip that PyTorch did not write.
-    #[error("is a zip archive without data.pkl, so not a PyTorch checkpoint; it holds {0}")]
+    /// A zip archive that is not a checkpoint.
+    #[error("is a zip archive without data.pkl, so it is not a PyTorch checkpoint (it contains {0})")]
     NoPickle(String),
-    /// A record of the archive cannot be used.
+    /// A record of the archive is damaged.
     #[error("the file is damaged: record {entry} {reason}")]
     #[expect(missing_docs, reason = "the message says it")]
     Record { entry: String, reason: String },
-    /// The pickle stream is damaged.
+    /// The pickle is damaged.
     #[error("the file is damaged: its pickle {reason} (byte {at})")]
     #[expect(missing_docs, reason = "the message says it")]
     Pickle { at: usize, reason: String },
-    /// The pickle asks for a class or function that is not known to be harmless.
-    #[error("the file wants to run code: it names `{0}`, which was not allowed to run; nothing was executed")]
+    /// The pickle references a class or function that is not on the allow-list.
+    #[error(
+        "the file wants to run code: it references `{0}`, which is not on the allow-list; nothing was executed"
+    )]
     Code(String),
-    /// More than a weights file ever needs.
-    #[error("the file is refused: it {0}")]
+    /// A limit is exceeded that no checkpoint needs.
+    #[error("the file is rejected: it {0}")]
     Limit(String),
-    /// A tensor does not fit the bytes that it points to.
+    /// A tensor does not fit its storage.
     #[error("the file is damaged: tensor data {key} {reason}")]
     #[expect(missing_docs, reason = "the message says it")]
     Tensor { key: String, reason: String },
-    /// A kind of tensor that is not read or written here.
-    #[error("holds {0}, which is not supported here")]
+    /// An unsupported kind of tensor.
+    #[error("contains {0}, which is not supported")]
     Unsupported(String),
-    /// A well-formed file without a model.
-    #[error("holds no model: {0}")]
+    /// A valid file without a model.
+    #[error("contains no model: {0}")]
     NoModel(String),
-    /// A part of the checkpoint has another form than YOLOv5 gives it.
+    /// A part of the checkpoint has an unexpected form.
     #[error("the checkpoint's {part} {reason}")]
     #[expect(missing_docs, reason = "the message says it")]
     Content { part: &'static str, reason: String },
-    /// The safetensors header or its offsets are wrong.
+    /// The header of a safetensors file is invalid.
     #[error("the safetensors file is damaged: {0}")]
     Safetensors(#[from] safetensors::SafeTensorError),
-    /// No room for a checkpoint; the file that was there is as it was.
+    /// The disk is full. The previous file is unchanged.
     #[error(
-        "cannot be written: the disk is full, and {needed} bytes are needed; the previous file, if there was one, is unchanged"
+        "cannot be written: the disk is full, and {needed} bytes are needed (a previous file is unchanged)"
     )]
     #[expect(missing_docs, reason = "the message says it")]
     DiskFull { needed: u64 },
-    /// A value that has no place in a checkpoint.
+    /// A value that a checkpoint cannot contain.
     #[error("cannot be written: {0}")]
     Unwritable(String),
 }
@@ -126,43 +128,37 @@ impl Problem {
                 "check the path of the file"
             }
             Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                "check who owns the file and its folder, and whether you may read and write there"
+                "check the owner and the permissions of the file and its folder"
             }
             Self::Io { .. } => return None,
-            Self::NotAFile => "name the weights file itself, for example FOLDER/best.pt",
+            Self::NotAFile => "give the path of the weights file itself, for example FOLDER/best.pt",
             Self::Empty | Self::Truncated(_) => {
-                "download or copy the file again; the last time was cut short"
+                "download or copy the file again; the last attempt was incomplete"
             }
-            Self::Html => {
-                "download the file itself: the address may be that of a page about it, or ask for a login"
-            }
-            Self::LfsPointer => "run `git lfs pull` in the repository that the file is from",
+            Self::Html => "download the file itself; the URL may lead to a page about it, or require a login",
+            Self::LfsPointer => "run `git lfs pull` in the repository of the file",
             Self::Text(_) | Self::Unknown | Self::EmptyZip | Self::NoPickle(_) => {
-                "name a checkpoint written by YOLOv5 or by yolo (.pt), or a .safetensors file"
+                "use a PyTorch checkpoint (.pt) or a .safetensors file"
             }
             Self::Legacy(_) => {
-                "if you trust the file, load and save it once with PyTorch 1.6 or newer: torch.save then writes the format read here"
+                "if you trust the file, load it with PyTorch 1.6 or later and save it again with torch.save"
             }
-            Self::TorchScript => "name the .pt checkpoint that the export was made from",
+            Self::TorchScript => "use the .pt checkpoint that the export was made from",
             Self::Record { .. } | Self::Pickle { .. } | Self::Tensor { .. } | Self::Safetensors(_) => {
-                "download or copy the file again, or take another checkpoint"
+                "download or copy the file again, or use another checkpoint"
             }
             Self::Code(class) if class.starts_with("ultralytics.") => {
-                "this is a model of the ultralytics package (YOLOv8 or later); yolo takes YOLOv5 weights"
+                "this is a model of the ultralytics package (YOLOv8 or later), which is not supported"
             }
             Self::Code(_) => {
-                "do not open this file with Python unless you trust its source; to use it, ask its author for a state dict or a .safetensors file"
+                "do not open this file with Python unless you trust its source; ask its author for a state dict or a .safetensors file"
             }
-            Self::Limit(_) => {
-                "take the file from a source that you trust; no checkpoint of YOLOv5 looks like this"
-            }
+            Self::Limit(_) => "get the file from a source that you trust; no checkpoint looks like this",
             Self::Unsupported(_) => "save the model again with float32 or float16 tensors",
-            Self::NoModel(_) => "name a checkpoint with a `model` or a state dict of tensors",
-            Self::Content { .. } => "take the checkpoint as YOLOv5 or yolo wrote it",
+            Self::NoModel(_) => "use a checkpoint with a `model`, or a state dict of tensors",
+            Self::Content { .. } => "use the checkpoint as it was originally saved",
             Self::DiskFull { needed } => {
-                return Some(format!(
-                    "free at least {needed} bytes there, or choose another folder with --project"
-                ));
+                return Some(format!("free at least {needed} bytes there, or use another folder"));
             }
             Self::Unwritable(_) => return None,
         };

@@ -1,10 +1,10 @@
-//! Values as JSON: the description of a model that a checkpoint carries (YOLOv5's `yaml`) is
-//! plain data, and the rest of the program speaks of it as JSON.
+//! Conversion between values and JSON, for the model configuration in a checkpoint (YOLOv5's `yaml`)
+//! and the metadata of safetensors.
 
 use crate::value::Value;
 
-/// The value as JSON, or none when it holds a tensor, bytes, an object or a number that JSON
-/// does not have. Keys that are numbers become text.
+/// The value as JSON, or `None` if it contains a tensor, bytes, an object or a number that JSON cannot
+/// express. Numeric keys become text.
 pub(crate) fn json(value: &Value) -> Option<serde_json::Value> {
     Some(match value {
         Value::None => serde_json::Value::Null,
@@ -31,7 +31,7 @@ pub(crate) fn json(value: &Value) -> Option<serde_json::Value> {
     })
 }
 
-/// JSON as a value, the way back: text stays text, also as a key.
+/// JSON as a value. Keys stay text, even if they look like numbers.
 pub(crate) fn value(json: &serde_json::Value) -> Value {
     match json {
         serde_json::Value::Null => Value::None,

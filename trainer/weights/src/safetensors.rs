@@ -1,5 +1,5 @@
-//! Reads `.safetensors` files through the official crate. Their metadata are texts; `names`,
-//! `yaml` and `stride` are taken from it where they hold JSON.
+//! Reads `.safetensors` files with the official crate. All metadata is text; `names`, `yaml` and `stride`
+//! are used if they contain JSON.
 
 use safetensors::{Dtype, SafeTensors};
 
@@ -28,7 +28,7 @@ pub(crate) fn weights(bytes: &[u8]) -> Result<WeightsFile, Problem> {
         .flatten()
         .map(|(key, text)| {
             let parsed = serde_json::from_str::<serde_json::Value>(text);
-            // Only what says more as JSON than as text.
+            // Only arrays and objects; other metadata stays text.
             let value = match parsed {
                 Ok(json @ (serde_json::Value::Array(_) | serde_json::Value::Object(_))) => Value::from(&json),
                 _ => Value::Str(text.clone()),

@@ -1,23 +1,23 @@
-//! What a file is, from its first bytes: a name ending in `.pt` promises nothing. Each of the
-//! things that are found under such names instead of weights (a web page, a Git LFS pointer, an
-//! interrupted download) is told apart here, so that its message can say what to do.
+//! Detects what a file is from its first bytes, since a name that ends with `.pt` proves nothing. What
+//! is often found instead of weights (a web page, a Git LFS pointer, an interrupted download) is
+//! recognized, so that the message can say what to do.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
 use crate::error::Problem;
 use crate::pickle;
 
-/// How to go on with a file.
+/// How to read a file, or why it cannot be read.
 pub(crate) enum Kind {
     Zip,
     Safetensors,
     Other(Problem),
 }
 
-/// Bytes looked at; a tar archive has its mark at byte 257.
+/// How many bytes are examined. The signature of a tar archive is at byte 257.
 const HEAD: u64 = 4096;
 
-/// Files that are not archives are looked through for calls up to this length.
+/// Files up to this length are searched for code if they are not archives.
 const BARE_PICKLE: u64 = 16 << 20;
 
 pub(crate) fn kind(file: &mut (impl Read + Seek), length: u64) -> io::Result<Kind> {
@@ -39,7 +39,7 @@ pub(crate) fn kind(file: &mut (impl Read + Seek), length: u64) -> io::Result<Kin
         return Ok(Kind::Other(Problem::Legacy("a tar archive")));
     }
     if let Some(problem) = text(&head) {
-        // Protocol 0 of pickle is text, and can call a function all the same.
+        // Protocol 0 of pickle is text, and can run code as well.
         return Ok(Kind::Other(bare_pickle(file, length)?.unwrap_or(problem)));
     }
     if let [0x80, 1..=5, ..] = head[..] {
@@ -49,18 +49,18 @@ pub(crate) fn kind(file: &mut (impl Read + Seek), length: u64) -> io::Result<Kin
     Ok(Kind::Other(bare_pickle(file, length)?.unwrap_or(Problem::Unknown)))
 }
 
-/// The header's length as 8 bytes, then a JSON object.
+/// Safetensors begin with the length of the header in 8 bytes, then a JSON object.
 fn is_safetensors(head: &[u8], length: u64) -> bool {
     let Some((size, rest)) = head.split_first_chunk::<8>() else { return false };
     let size = u64::from_le_bytes(*size);
-    // The length is not compared with the file's: a file cut in its header is still one.
+    // Not compared with the length of the file: one that is truncated in the header counts as well.
     rest.first() == Some(&b'{') && (2..1 << 40).contains(&size) && length > 8
 }
 
 fn text(head: &[u8]) -> Option<Problem> {
     let text = match std::str::from_utf8(head) {
         Ok(text) => text,
-        // The cut at the end of the head may go through a character.
+        // The last character may be incomplete.
         Err(error) if head.len() - error.valid_up_to() < 4 => {
             std::str::from_utf8(&head[..error.valid_up_to()]).unwrap_or_default()
         }
@@ -80,8 +80,8 @@ fn text(head: &[u8]) -> Option<Problem> {
     Some(Problem::Text(trimmed.lines().next().unwrap_or_default().chars().take(60).collect()))
 }
 
-/// Whether a file that is a pickle and nothing else (or some other bytes) would call something
-/// if Python unpickled it: that is worth more than the message about its format.
+/// Whether a file without an archive would run code if Python unpickled it. This is more important
+/// to report than its format.
 fn bare_pickle(file: &mut (impl Read + Seek), length: u64) -> io::Result<Option<Problem>> {
     if length > BARE_PICKLE {
         return Ok(None);

@@ -1,5 +1,5 @@
-//! What a checkpoint is made of: plain values and tensors as bytes, without libtorch. A [`Value`]
-//! is a tree that owns its parts, so that it can be searched and taken apart freely.
+//! The content of a checkpoint: plain values, and tensors as bytes. A [`Value`] is a tree that owns its
+//! parts.
 
 use half::{bf16, f16};
 
@@ -20,7 +20,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// Bytes of one element.
+    /// Bytes per element.
     pub fn size(self) -> usize {
         match self {
             Self::F64 | Self::I64 => 8,
@@ -57,8 +57,8 @@ impl TensorData {
         self.bytes.len() / self.dtype.size()
     }
 
-    /// The elements as float32: exact for float16, bfloat16, bool and small integers, rounded
-    /// for float64, int32 and int64.
+    /// The elements as float32: exact for float16, bfloat16, bool and small integers, and rounded for
+    /// float64, int32 and int64.
     pub fn to_f32(&self) -> Vec<f32> {
         match self.dtype {
             DType::F32 => self.each(f32::from_le_bytes),
@@ -73,7 +73,7 @@ impl TensorData {
         }
     }
 
-    /// The elements as float64: exact for every type but int64 beyond 2⁵³.
+    /// The elements as float64: exact for all types except int64 beyond 2⁵³.
     pub fn to_f64(&self) -> Vec<f64> {
         match self.dtype {
             DType::F64 => self.each(f64::from_le_bytes),
@@ -83,8 +83,8 @@ impl TensorData {
         }
     }
 
-    /// The same tensor with float16 elements, rounded to nearest even, as checkpoints keep them.
-    /// A tensor that holds integers is returned as it is, as PyTorch's `Module.half()` does.
+    /// The same tensor with float16 elements, rounded to nearest even. A tensor of integers is returned
+    /// unchanged, as in PyTorch's `Module.half()`.
     #[must_use]
     pub fn to_f16(&self) -> Self {
         if !self.dtype.is_float() || self.dtype == DType::F16 {
@@ -103,7 +103,7 @@ impl TensorData {
     }
 }
 
-/// Anything that a checkpoint can hold.
+/// Any value in a checkpoint.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "named as Python's types")]
 pub enum Value {
@@ -113,14 +113,14 @@ pub enum Value {
     Float(f64),
     Str(String),
     Bytes(Vec<u8>),
-    /// Sets too.
+    /// A list or a set.
     List(Vec<Self>),
     Tuple(Vec<Self>),
-    /// Entries in order; OrderedDict too. Where a key is twice, the last entry counts.
+    /// Entries in order, also of an OrderedDict. If a key occurs twice, the last entry counts.
     Dict(Vec<(Self, Self)>),
     Tensor(TensorData),
-    /// A Python object as inert data: its class and its attributes. The positional arguments
-    /// that it was made with, if any, are the field `args`.
+    /// A Python object as inert data: its class and attributes. Positional arguments of its
+    /// constructor, if any, are the field `args`.
     Object {
         class: String,
         fields: Vec<(String, Self)>,
@@ -128,12 +128,12 @@ pub enum Value {
 }
 
 impl Value {
-    /// A dict with these keys.
+    /// A dict with text keys.
     pub fn dict<K: Into<String>>(entries: impl IntoIterator<Item = (K, Self)>) -> Self {
         Self::Dict(entries.into_iter().map(|(key, value)| (Self::Str(key.into()), value)).collect())
     }
 
-    /// The entry of a dict, or the attribute of an object, under a key.
+    /// The entry of a dict or the attribute of an object.
     pub fn get(&self, key: &str) -> Option<&Self> {
         match self {
             Self::Dict(entries) => {
@@ -156,7 +156,7 @@ impl Value {
         if let Self::Int(number) = self { Some(*number) } else { None }
     }
 
-    /// A number of any kind; a tensor or array of one element too.
+    /// A number of any kind, also a tensor with one element.
     pub fn as_f64(&self) -> Option<f64> {
         match self {
             Self::Int(number) => Some(*number as f64),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_are_not_made_half() {
+    fn integers_are_not_converted_to_half_precision() {
         let count = TensorData { dtype: DType::I64, shape: vec![], bytes: 7i64.to_le_bytes().to_vec() };
         assert_eq!(count.to_f16(), count);
         assert_eq!(Value::Tensor(count).as_f64(), Some(7.0));

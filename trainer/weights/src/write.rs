@@ -1,7 +1,7 @@
-//! Writes checkpoints in PyTorch's zip layout, so that `torch.load(path, weights_only=True)`
-//! opens them. Records are stored at multiples of 64 bytes, as PyTorch places them, which lets
-//! it map them into memory. All sizes are known before the first byte is written, so the writer
-//! streams, and a full disk can be told how much was needed.
+//! Writes checkpoints in PyTorch's zip layout, which `torch.load(path, weights_only=True)` opens. Records
+//! start at multiples of 64 bytes, as in PyTorch, so that they can be mapped into memory. All sizes are
+//! known before the first byte is written, so the writer streams, and a message about a full disk can
+//! say how much space is needed.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -11,13 +11,14 @@ use crate::error::{Problem, WeightsError};
 use crate::pickle::writer::pickle;
 use crate::value::Value;
 
-/// Writes a value as a `.pt` file, atomically: a kill or a full disk leaves the old file.
+/// Writes a value as a `.pt` file. The file is replaced atomically: after a kill or on a full disk, the
+/// old file is still there.
 ///
-/// Dicts whose keys are texts and whose values are tensors are written as `OrderedDict`.
+/// A dict with text keys and only tensors as values is written as an `OrderedDict`.
 ///
 /// # Errors
-/// When the value holds an object or a malformed tensor, the folder cannot be written, or the
-/// disk is full. The file that was there is then as it was.
+/// If the value contains an object or a malformed tensor, the folder is not writable, or the disk is
+/// full. An existing file is then unchanged.
 pub fn write_pt(path: &Path, root: &Value) -> Result<(), WeightsError> {
     let write = || {
         let pickled = pickle(root)?;
@@ -28,24 +29,24 @@ pub fn write_pt(path: &Path, root: &Value) -> Result<(), WeightsError> {
         // 3: the version of the layout, as torch.save writes it.
         records.push(("version".to_owned(), b"3\n"));
         let mut length = Counter(0);
-        // Counting cannot fail.
-        archive(&mut length, &records).map_err(|source| Problem::Io { doing: "laid out", source })?;
+        // Counting bytes cannot fail.
+        archive(&mut length, &records).map_err(|source| Problem::Io { doing: "written", source })?;
         atomic::replace(path, length.0, |file| archive(file, &records))
     };
     write().map_err(|problem| WeightsError::new(path, problem))
 }
 
-/// Records begin at multiples of this.
+/// Records start at multiples of this.
 const ALIGNMENT: u64 = 64;
 
-/// The folder in the archive; PyTorch takes any name.
+/// The folder in the archive. PyTorch accepts any name.
 const FOLDER: &str = "archive";
 
-/// Fixed sizes of the zip format's headers (PKWARE APPNOTE 4.3).
+/// The fixed size of a local header (PKWARE APPNOTE 4.3).
 const LOCAL: u64 = 30;
 const U32_MAX: u64 = 0xffff_ffff;
 
-/// Counts what is written.
+/// Counts the bytes written.
 struct Counter(u64);
 
 impl Write for Counter {
@@ -59,7 +60,7 @@ impl Write for Counter {
     }
 }
 
-/// Writes a zip archive of stored records, with 64-bit fields where 32 bits do not suffice.
+/// Writes a zip archive of stored records, with 64-bit fields where needed.
 fn archive(out: &mut dyn Write, records: &[(String, &[u8])]) -> io::Result<()> {
     let mut at = 0u64;
     let mut directory = Vec::new();
@@ -70,7 +71,7 @@ fn archive(out: &mut dyn Write, records: &[(String, &[u8])]) -> io::Result<()> {
         let wide_size =
             if size >= U32_MAX { [size.to_le_bytes(), size.to_le_bytes()].concat() } else { Vec::new() };
         let mut extra = zip64_field(&wide_size);
-        // Padding goes into a field `FB`, as PyTorch's own writer does.
+        // The padding is a field `FB`, as in PyTorch's writer.
         let unpadded = at + LOCAL + (name.len() + extra.len()) as u64 + 4;
         let padding = (ALIGNMENT - unpadded % ALIGNMENT) % ALIGNMENT;
         extra.extend(b"FB");
@@ -107,7 +108,7 @@ fn common(name: &str, size: u64, crc: u32, extra: usize, zip64: bool) -> Vec<u8>
     let mut fields = Vec::with_capacity(26);
     fields.extend(if zip64 { 45u16 } else { 20 }.to_le_bytes());
     fields.extend([0; 4]); // flags, stored
-    fields.extend([0, 0, 0x21, 0]); // 1980-01-01, so that equal checkpoints are equal files
+    fields.extend([0, 0, 0x21, 0]); // 1980-01-01, so that equal checkpoints give equal files
     fields.extend(crc.to_le_bytes());
     let size = (size.min(U32_MAX) as u32).to_le_bytes();
     fields.extend(size);
@@ -124,7 +125,7 @@ fn zip64_field(values: &[u8]) -> Vec<u8> {
     [&[1, 0], &(values.len() as u16).to_le_bytes()[..], values].concat()
 }
 
-/// The end of the archive: the 64-bit records where they are needed, then the classic one.
+/// The end of the archive: the 64-bit records if needed, then the classic one.
 fn end(entries: u64, directory: u64, length: u64) -> Vec<u8> {
     let mut end = Vec::new();
     if entries >= 0xffff || directory >= U32_MAX || length >= U32_MAX {

@@ -1,6 +1,6 @@
-//! The zip layout that PyTorch has written since version 1.6: `NAME/data.pkl` is the pickle,
-//! `NAME/data/KEY` are the storages of its tensors, `NAME/byteorder` says how their elements
-//! lie. Records are stored, never compressed, so no record can be larger than the file.
+//! The zip layout of PyTorch since version 1.6: `NAME/data.pkl` is the pickle, `NAME/data/KEY` are the
+//! storages of its tensors, and `NAME/byteorder` is their byte order. Records are never compressed, so
+//! no record can be larger than the file.
 
 use std::io::{Read, Seek};
 
@@ -11,10 +11,10 @@ use crate::error::Problem;
 use crate::pickle::{self, Storages};
 use crate::value::Value;
 
-/// The largest pickle. YOLOv5's have under 1 MB; the tensors lie outside.
+/// The largest pickle. YOLOv5's are under 1 MB, since tensors are separate.
 const MAX_PICKLE: u64 = 64 << 20;
 
-/// Reads the pickle of an archive together with its tensors.
+/// Reads the pickle of an archive with its tensors.
 pub(crate) fn read(file: impl Read + Seek, length: u64) -> Result<Value, Problem> {
     let archive = ZipArchive::new(file).map_err(|error| match error {
         ZipError::Io(source) if source.kind() != std::io::ErrorKind::UnexpectedEof => {
@@ -28,7 +28,7 @@ pub(crate) fn read(file: impl Read + Seek, length: u64) -> Result<Value, Problem
     let mut archive = Archive { prefix: prefix(&archive)?, archive, length, big_endian: false };
     archive.big_endian = match archive.record("byteorder", 64) {
         Ok(order) => order == b"big",
-        // Absent before PyTorch 2.1.
+        // Written since PyTorch 2.1.
         Err(Problem::Record { reason, .. }) if reason == MISSING => false,
         Err(problem) => return Err(problem),
     };
@@ -38,7 +38,7 @@ pub(crate) fn read(file: impl Read + Seek, length: u64) -> Result<Value, Problem
 
 const MISSING: &str = "is missing";
 
-/// The folder in the archive, with its slash: the name that the file had when it was saved.
+/// The folder in the archive, with its slash.
 fn prefix<R: Read + Seek>(archive: &ZipArchive<R>) -> Result<String, Problem> {
     let mut names = archive.file_names();
     let Some(pickle) = names.find(|name| {
@@ -84,10 +84,10 @@ impl<R: Read + Seek> Archive<R> {
         }
         if size > limit {
             return Err(Problem::Limit(format!(
-                "has a record {entry} of {size} bytes; {limit} is the limit"
+                "has a record {entry} of {size} bytes; the limit is {limit}"
             )));
         }
-        // No more than the file's length, so it cannot ask for absurd memory.
+        // Invariant: the size is at most that of the file, so it cannot request absurd memory.
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
         record.read_to_end(&mut bytes).map_err(|error| bad(format!("cannot be read: {error}")))?;
         Ok(bytes)
@@ -104,7 +104,7 @@ impl<R: Read + Seek> Storages for Archive<R> {
     }
 
     fn budget(&self) -> u64 {
-        // Each tensor is counted once as itself and once as its storage; some share one.
+        // Each tensor counts as itself and as its storage, and tensors can share a storage.
         self.length.saturating_mul(8) + (64 << 20)
     }
 }

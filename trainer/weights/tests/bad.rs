@@ -1,5 +1,5 @@
-//! Files that are not weights, or not good ones. Each ends in one message that names the file and
-//! the reason, with a hint; none runs code, panics, or takes memory out of proportion.
+//! Files that are not weights, or are damaged or hostile. Each gives an error with the file, the reason
+//! and a hint. None runs code, panics, or uses memory out of proportion.
 #![expect(clippy::unwrap_used, reason = "clippy exempts tests, but not their helper functions")]
 
 use std::io::Write as _;
@@ -10,11 +10,11 @@ use torch_checkpoint::{Problem, WeightsError};
 use zip::write::SimpleFileOptions;
 
 /// The error of reading a file with this content.
-fn refused(content: &[u8]) -> WeightsError {
+fn rejected(content: &[u8]) -> WeightsError {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("best.pt");
     std::fs::write(&path, content).unwrap();
-    let error = torch_checkpoint::read(&path).expect_err("the file must be refused");
+    let error = torch_checkpoint::read(&path).expect_err("the file must be rejected");
     assert_eq!(error.path(), path);
     assert!(error.to_string().starts_with(&format!("{}: ", path.display())), "{error}");
     assert!(error.hint().is_some(), "no hint: {error}");
@@ -33,7 +33,7 @@ fn archive(records: &[(&str, &[u8])]) -> Vec<u8> {
 }
 
 fn pickle(stream: &[u8]) -> WeightsError {
-    refused(&archive(&[("archive/data.pkl", stream)]))
+    rejected(&archive(&[("archive/data.pkl", stream)]))
 }
 
 fn golden(protocol: u8) -> Vec<u8> {
@@ -42,7 +42,7 @@ fn golden(protocol: u8) -> Vec<u8> {
 }
 
 #[test]
-fn every_thing_that_is_not_a_checkpoint_is_called_by_its_name() {
+fn files_that_are_not_checkpoints_are_recognized() {
     let mut tar = vec![0; 1024];
     tar[257..262].copy_from_slice(b"ustar");
     let legacy = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.";
@@ -55,7 +55,7 @@ fn every_thing_that_is_not_a_checkpoint_is_called_by_its_name() {
             "Git LFS pointer",
             "git lfs pull",
         ),
-        (b"Not Found", "is a text file, not weights; it begins with \u{201c}Not Found\u{201d}", ".pt"),
+        (b"Not Found", "is a text file, not weights (it begins with \u{201c}Not Found\u{201d})", ".pt"),
         (&tar, "before version 1.6 (a tar archive)", "torch.save"),
         (legacy, "before version 1.6 (a bare pickle)", "torch.save"),
         (b"\xff\xd8\xff\xe0\x00\x10JFIF", "neither", ".safetensors"),
@@ -63,27 +63,27 @@ fn every_thing_that_is_not_a_checkpoint_is_called_by_its_name() {
         (&archive(&[]), "is an empty zip archive", ".pt"),
         (&archive(&[("photo.jpg", b"x"), ("b.txt", b"y")]), "without data.pkl", ".pt"),
         (&archive(&[("m/data.pkl", b"N."), ("m/constants.pkl", b"N.")]), "TorchScript", "checkpoint"),
-        (&archive(&[("m/data.pkl", b"N.")]), "holds no model: it is not a dict", "state dict"),
+        (&archive(&[("m/data.pkl", b"N.")]), "contains no model: it is not a dict", "state dict"),
         (&archive(&[("m/data.pkl", b"}X\x01\0\0\0aK\x01s.")]), "its keys are a", "state dict"),
     ];
     for (content, message, hint) in cases {
-        let error = refused(content);
+        let error = rejected(content);
         assert!(error.to_string().contains(message), "{error}");
         assert!(error.hint().unwrap().contains(hint), "{:?}", error.hint());
     }
 }
 
 #[test]
-fn a_checkpoint_cut_at_any_length_says_that_it_is_truncated() {
+fn a_truncated_checkpoint_is_reported_as_truncated() {
     let whole = golden(2);
     for length in (4..whole.len() - 1).step_by(97) {
-        let error = refused(&whole[..length]);
+        let error = rejected(&whole[..length]);
         assert!(matches!(error.problem(), Problem::Truncated(n) if *n == length as u64), "{length}: {error}");
     }
 }
 
 #[test]
-fn paths_that_are_not_files_are_said_to_be_so() {
+fn paths_that_are_not_files_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let missing = torch_checkpoint::read(&folder.path().join("none.pt")).unwrap_err();
     assert!(missing.to_string().contains("cannot be opened"), "{missing}");
@@ -92,7 +92,7 @@ fn paths_that_are_not_files_are_said_to_be_so() {
 }
 
 #[test]
-fn a_pickle_that_calls_os_system_is_refused_by_name_and_nothing_runs() {
+fn a_pickle_that_calls_os_system_is_rejected_and_nothing_runs() {
     let folder = tempfile::tempdir().unwrap();
     let witness = folder.path().join("witness");
     let command = format!("touch {}", witness.display());
@@ -118,27 +118,27 @@ fn a_pickle_that_calls_os_system_is_refused_by_name_and_nothing_runs() {
         let error = pickle(&stream);
         assert!(
             error.to_string().contains(&format!(
-                "the file wants to run code: it names `{class}`, which was not allowed to run"
+                "the file wants to run code: it references `{class}`, which is not on the allow-list"
             )),
             "{error}"
         );
     }
-    // The same without an archive around it.
+    // The same without an archive.
     for bare in [binary, text] {
-        let error = refused(&bare);
+        let error = rejected(&bare);
         assert!(matches!(error.problem(), Problem::Code(class) if class.ends_with(".system")), "{error}");
     }
     assert!(!witness.exists());
 }
 
 #[test]
-fn models_of_later_packages_are_told_apart_from_attacks() {
+fn models_of_the_ultralytics_package_are_recognized() {
     let error = pickle(b"\x80\x02cultralytics.nn.tasks\nDetectionModel\n.");
     assert!(error.hint().unwrap().contains("YOLOv8"), "{:?}", error.hint());
 }
 
 #[test]
-fn streams_that_are_wrong_or_without_measure_are_refused() {
+fn streams_that_are_wrong_or_without_measure_are_rejected() {
     let mut deep = b"]".repeat(100_000);
     deep.extend(b"a".repeat(99_999));
     deep.push(b'.');
@@ -173,7 +173,7 @@ fn streams_that_are_wrong_or_without_measure_are_refused() {
         (b"h\x05.", "recalls value 5"),
         (b"\xfe.", "unknown instruction 0xfe"),
         (b"\x82\x01.", "extension registry"),
-        (b"Inine\n.", "\u{201c}nine\u{201d} for a number"),
+        (b"Inine\n.", "\u{201c}nine\u{201d} instead of a number"),
     ];
     for (stream, message) in cases {
         let error = pickle(stream);
@@ -198,23 +198,23 @@ fn tensor(shape: &[u32], strides: &[u32], offset: u32, storage: &[u8]) -> Vec<u8
 }
 
 #[test]
-fn a_tensor_that_reaches_beyond_its_storage_is_refused() {
+fn a_tensor_that_reaches_beyond_its_storage_is_rejected() {
     let max = u32::MAX;
     let cases: [(&[u32], &[u32], u32, &str); 7] = [
-        (&[3], &[1], 0, "has 8 bytes; a tensor needs 12"),
-        (&[2], &[1], 1, "has 8 bytes; a tensor needs 12"),
+        (&[3], &[1], 0, "has 8 bytes, but a tensor needs 12"),
+        (&[2], &[1], 1, "has 8 bytes, but a tensor needs 12"),
         (&[2], &[max], 0, "a tensor needs"),
-        (&[2, 2], &[1], 0, "as many strides as sizes"),
-        (&[max, max, max], &[1, 1, 1], 0, "larger than memory can be"),
-        // Nothing but repetitions of one element: valid, but larger than any file of weights.
-        (&[max], &[0], 0, "many times more bytes of tensors than the file holds"),
+        (&[2, 2], &[1], 0, "a different number of strides than sizes"),
+        (&[max, max, max], &[1, 1, 1], 0, "more bytes than can be addressed"),
+        // Valid repetitions of one element, but larger than any weights.
+        (&[max], &[0], 0, "many times more tensor bytes than the file contains"),
         (&[1], &[1], max, "a tensor needs"),
     ];
     for (shape, strides, offset, message) in cases {
-        let error = refused(&tensor(shape, strides, offset, &[0; 8]));
+        let error = rejected(&tensor(shape, strides, offset, &[0; 8]));
         assert!(error.to_string().contains(message), "{message}: {error}");
     }
-    let missing = refused(&archive(&[(
+    let missing = rejected(&archive(&[(
         "archive/data.pkl",
         b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n((X\x07\0\0\0storagectorch\nFloatStorage\nX\x01\0\0\x007X\x03\0\0\0cpuK\x01tQK\0K\x01\x85K\x01\x85tR.",
     )]));
@@ -222,11 +222,11 @@ fn a_tensor_that_reaches_beyond_its_storage_is_refused() {
 }
 
 #[test]
-fn a_damaged_byte_in_a_tensor_is_found_by_its_checksum() {
+fn a_damaged_byte_in_a_tensor_is_found_by_the_checksum() {
     let mut file = tensor(&[2], &[1], 0, b"WEIGHTS!");
     let at = file.windows(8).position(|window| window == b"WEIGHTS!").unwrap();
     file[at] ^= 1;
-    let error = refused(&file);
+    let error = rejected(&file);
     assert!(error.to_string().contains("record archive/data/0 cannot be read"), "{error}");
 }
 
@@ -238,16 +238,16 @@ fn a_compressed_record_is_rejected() {
     file[local + 8] = 8;
     let central = file.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
     file[central + 10] = 8;
-    let error = refused(&file);
+    let error = rejected(&file);
     assert!(error.to_string().contains("is compressed, which PyTorch never does"), "{error}");
 }
 
 #[test]
-fn safetensors_cut_short_are_damaged() {
+fn truncated_safetensors_are_damaged() {
     let header = br#"{"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}"#;
     let whole = [&(header.len() as u64).to_le_bytes()[..], header, &[0; 16]].concat();
     for length in [20, 8 + header.len(), whole.len() - 1] {
-        let error = refused(&whole[..length]);
+        let error = rejected(&whole[..length]);
         assert!(matches!(error.problem(), Problem::Safetensors(_)), "{error}");
     }
 }
@@ -256,7 +256,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn any_bytes_as_a_pickle_are_read_or_refused(stream in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn any_bytes_as_a_pickle_are_read_or_rejected(stream in prop::collection::vec(any::<u8>(), 0..300)) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.pt");
         std::fs::write(&path, archive(&[("archive/data.pkl", &stream)])).unwrap();
@@ -265,9 +265,9 @@ proptest! {
         let _ = torch_checkpoint::read(&path);
     }
 
-    /// Checksums would stop most of it at the door, so the pickle is changed before it is packed.
+    /// The pickle is changed before it is packed; otherwise the checksum would catch most changes.
     #[test]
-    fn any_change_of_a_real_pickle_is_read_or_refused(
+    fn any_change_of_a_real_pickle_is_read_or_rejected(
         protocol in prop::sample::select(vec![2u8, 4]),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
     ) {
@@ -295,7 +295,7 @@ proptest! {
     }
 
     #[test]
-    fn any_change_of_a_real_file_is_read_or_refused(
+    fn any_change_of_a_real_file_is_read_or_rejected(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
     ) {
         let mut file = golden(2);

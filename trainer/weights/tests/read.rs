@@ -1,5 +1,5 @@
-//! What is read from weights files that PyTorch wrote: names, order, types and every byte, equal
-//! to what PyTorch itself reads from them. The golden files hold SHA-256 sums of its tensors.
+//! Reads files written by PyTorch and compares names, order, types and every byte with what PyTorch
+//! reads. The golden files have SHA-256 sums of the tensors.
 #![expect(clippy::unwrap_used, reason = "clippy exempts tests, but not their helper functions")]
 
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ fn json(path: &Path) -> serde_json::Map<String, serde_json::Value> {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// A folder that is shared between checkouts, when it is there.
+/// A folder shared between checkouts, if it exists.
 fn shared(variable: &str, folder: &str) -> Option<PathBuf> {
     let path = std::env::var_os(variable).map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(folder),
@@ -47,7 +47,7 @@ fn assert_equals_pytorch(file: &WeightsFile, sums: &str) {
 }
 
 #[test]
-fn a_yolov5_checkpoint_is_read_as_pytorch_reads_it_in_every_protocol() {
+fn a_yolov5_checkpoint_is_read_like_pytorch_in_all_protocols() {
     for name in ["protocol2.pt", "protocol4.pt"] {
         let file = torch_checkpoint::read(&golden(name)).unwrap();
         assert_equals_pytorch(&file, "tiny.json");
@@ -73,9 +73,9 @@ fn a_yolov5_checkpoint_is_read_as_pytorch_reads_it_in_every_protocol() {
 }
 
 #[test]
-fn yolov5n_as_published_is_read_as_pytorch_reads_it() {
+fn the_published_yolov5n_is_read_like_pytorch() {
     let Some(folder) = shared("YOLO_WEIGHTS", "weights") else {
-        eprintln!("skipped: no folder with yolov5n.pt; name one in YOLO_WEIGHTS");
+        eprintln!("skipped: YOLO_WEIGHTS does not name a folder with yolov5n.pt");
         return;
     };
     let file = torch_checkpoint::read(&folder.join("yolov5n.pt")).unwrap();
@@ -87,7 +87,7 @@ fn yolov5n_as_published_is_read_as_pytorch_reads_it() {
     assert_eq!(file.stride, Some(vec![8.0, 16.0, 32.0]));
 
     let Some(golden) = shared("YOLO_GOLDEN", "golden") else {
-        eprintln!("skipped: no golden folder; name one in YOLO_GOLDEN");
+        eprintln!("skipped: YOLO_GOLDEN does not name the golden folder");
         return;
     };
     let keys = json(&golden.join("a_state_dict_keys.json"));
@@ -116,7 +116,7 @@ fn safetensors_are_read_with_their_metadata() {
 }
 
 #[test]
-fn ema_is_taken_before_model_and_a_bare_state_dict_as_it_is() {
+fn ema_comes_before_model_and_a_bare_state_dict_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("last.pt");
     let state = |number: f32| {

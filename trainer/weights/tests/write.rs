@@ -1,5 +1,5 @@
-//! Checkpoints that are written: our own reader and PyTorch read back what was given, and a kill
-//! or a full disk at any moment leaves a whole file, the old or the new.
+//! Writes checkpoints and reads them back, here and in PyTorch. After a kill or with a full disk at any
+//! moment, the file is whole: the old one or the new one.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -68,7 +68,7 @@ fn checkpoint() -> Value {
 }
 
 #[test]
-fn what_is_written_is_read_back() {
+fn a_checkpoint_is_read_back() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("last.pt");
     torch_checkpoint::write_pt(&path, &checkpoint()).unwrap();
@@ -81,11 +81,15 @@ fn what_is_written_is_read_back() {
 
     let twice = folder.path().join("again.pt");
     torch_checkpoint::write_pt(&twice, &file.root).unwrap();
-    assert_eq!(std::fs::read(path).unwrap(), std::fs::read(twice).unwrap(), "equal values are equal files");
+    assert_eq!(
+        std::fs::read(path).unwrap(),
+        std::fs::read(twice).unwrap(),
+        "equal values must give equal files"
+    );
 }
 
 #[test]
-fn every_record_of_a_tensor_lies_at_a_multiple_of_64_bytes() {
+fn records_start_at_multiples_of_64_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("last.pt");
     torch_checkpoint::write_pt(&path, &checkpoint()).unwrap();
@@ -98,11 +102,11 @@ fn every_record_of_a_tensor_lies_at_a_multiple_of_64_bytes() {
     assert!(archive.index_for_name("archive/byteorder").is_some());
 }
 
-/// With YOLO_TEST_PYTHON naming an interpreter that can import torch.
+/// Needs a Python that can import torch, in YOLO_TEST_PYTHON.
 #[test]
-fn pytorch_opens_it_with_weights_only() {
+fn pytorch_opens_a_checkpoint_with_weights_only() {
     let Some(python) = std::env::var_os("YOLO_TEST_PYTHON") else {
-        eprintln!("skipped: name a Python with torch in YOLO_TEST_PYTHON");
+        eprintln!("skipped: YOLO_TEST_PYTHON does not name a Python with torch");
         return;
     };
     let folder = tempfile::tempdir().unwrap();
@@ -130,7 +134,7 @@ print('opened')
 }
 
 #[test]
-fn what_python_could_not_open_is_not_written() {
+fn values_that_python_could_not_open_are_not_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("last.pt");
     let object = Value::Object { class: "models.yolo.Model".to_owned(), fields: vec![] };
@@ -150,13 +154,13 @@ fn what_python_could_not_open_is_not_written() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_said_to_be_missing() {
+fn a_missing_folder_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let error = torch_checkpoint::write_pt(&folder.path().join("none/last.pt"), &Value::None).unwrap_err();
     assert!(error.to_string().contains("none/last.pt: cannot be created"), "{error}");
 }
 
-/// A disk that is really full: a small file system in memory, which root can mount.
+/// Needs root, which can mount a small file system in memory.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_leaves_the_old_checkpoint() {
@@ -170,7 +174,7 @@ fn a_full_disk_leaves_the_old_checkpoint() {
     let mount =
         Command::new("mount").args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"]).arg(folder.path()).output();
     if !mount.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: only root can mount a small disk; the unit tests write to a failing writer");
+        eprintln!("skipped: only root can mount a small file system");
         return;
     }
     let disk = Mounted(folder.path().to_owned());
@@ -186,7 +190,7 @@ fn a_full_disk_leaves_the_old_checkpoint() {
 
 const VICTIM: &str = "YOLO_TEST_WRITE_FOREVER";
 
-/// Not a test by itself: the process that the next test kills.
+/// Not a test: the process that the next test kills.
 #[test]
 fn writes_forever_when_asked_to() {
     let Some(path) = std::env::var_os(VICTIM) else { return };
@@ -221,8 +225,8 @@ fn a_kill_at_any_moment_leaves_the_old_file_or_the_new() {
             .stdout(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        // A moment counts from the first unfinished file that comes or goes, however slowly it starts.
-        // The old file is not looked at: Windows replaces none that another process has open.
+        // Time counts from the first change of an unfinished file, since starting may take long. The old
+        // file is not opened, because Windows does not replace open files.
         let start = std::time::Instant::now();
         while names() == before && start.elapsed() < Duration::from_secs(20) {
             std::thread::sleep(Duration::from_millis(1));
@@ -234,9 +238,9 @@ fn a_kill_at_any_moment_leaves_the_old_file_or_the_new() {
         assert!(root == large_state(0) || root == large_state(1));
         unfinished += std::fs::read_dir(folder.path()).unwrap().count() - 1;
     }
-    assert!(unfinished > 0, "no kill fell into a write, so nothing was tested");
+    assert!(unfinished > 0, "no kill interrupted a write, so nothing was tested");
     torch_checkpoint::write_pt(&path, &large_state(1)).unwrap();
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "what was left is removed");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "the remains must be removed");
 }
 
 fn any_value() -> impl Strategy<Value = Value> {
@@ -264,7 +268,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn any_value_is_read_back_as_it_was_written(extra in any_value()) {
+    fn any_value_is_read_back(extra in any_value()) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("last.pt");
         let root = Value::dict([("model", state(1)), ("extra", extra)]);

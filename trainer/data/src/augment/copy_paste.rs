@@ -1,15 +1,15 @@
-//! Copy-paste: some objects with an outline are copied to their mirrored place in the same image,
-//! where they do not cover others (spec §7).
+//! Copy-paste: some objects with an outline are copied to their mirrored position in the same image,
+//! unless they would cover others (spec §7).
 
-use super::boxes::{Label, area};
+use super::label::{Label, area};
 use crate::image::Image;
 use crate::random::Random;
 
-/// The largest part of another object that a copy may cover.
+/// The largest share of another object that a copy may cover.
 const MOST_COVERED: f32 = 0.3;
 
-/// Copies `round(share · n)` of the `n` objects of `labels` to the other side of `image`. Nothing
-/// happens unless every object has an outline.
+/// Copies `round(share · n)` of the `n` labeled objects to the other side of `image`. Does nothing
+/// unless every object has an outline.
 pub fn copy_paste(share: f64, image: &mut Image, labels: &mut Vec<Label>, random: &mut Random) {
     if share == 0.0 || labels.is_empty() || labels.iter().any(|label| label.polygon.is_empty()) {
         return;
@@ -33,15 +33,14 @@ pub fn copy_paste(share: f64, image: &mut Image, labels: &mut Vec<Label>, random
     }
 }
 
-/// The part of `under` that `over` covers.
+/// The share of `under` that `over` covers.
 fn covered(over: [f32; 4], under: [f32; 4]) -> f32 {
     let width = (over[2].min(under[2]) - over[0].max(under[0])).max(0.0);
     let height = (over[3].min(under[3]) - over[1].max(under[1])).max(0.0);
     width * height / (area(under) + 1e-16)
 }
 
-/// Replaces the pixels of `image` whose centres lie inside `polygon` by those of the mirrored
-/// `original`.
+/// Replaces the pixels whose centers are inside `polygon` by those of the mirrored `original`.
 fn fill_mirrored(original: &Image, image: &mut Image, polygon: &[[f32; 2]]) {
     let mut crossings = Vec::new();
     let (width, height) = (image.width, image.height);
@@ -80,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_appears_mirrored_with_its_pixels_and_its_label() {
+    fn an_object_is_mirrored_with_its_pixels_and_its_label() {
         let mut image = Image::filled(40, 20, [0; 3]);
         for y in 4..10 {
             for x in 2..8 {

@@ -1,6 +1,6 @@
-//! Mixup: two augmented images and their labels in one (spec §7).
+//! Mixup: blends two augmented images and joins their labels (spec §7).
 
-use super::boxes::Label;
+use super::label::Label;
 use crate::image::Image;
 use crate::random::Random;
 
@@ -9,8 +9,8 @@ pub fn draw_share(random: &mut Random) -> f64 {
     random.beta(32)
 }
 
-/// Blends `other` into `image`, which keeps `share` of itself; both have one size. Fractions are
-/// cut off, not rounded. The labels of both count.
+/// Blends `other` into `image` of the same size, which keeps `share` of itself. Results are truncated,
+/// not rounded. The labels are those of both.
 pub fn mixup(
     share: f64,
     image: &mut Image,

@@ -1,44 +1,44 @@
-//! Augmentation of one training image in YOLOv5's order (spec §7): mosaic, copy-paste,
-//! perspective, mixup, colours, flips. Each step is a file of its own and works on pixels and
-//! labels together; random draws are made apart from their application, so that tests can apply
-//! known draws.
+//! Augmentation of a training image in YOLOv5's order (spec §7): mosaic, copy-paste, perspective,
+//! mixup, colors, flips. Each file is one step, on pixels and labels together. Random draws are
+//! separate from their application, so that tests can apply known draws.
 
-pub mod boxes;
 pub mod copy_paste;
-pub mod geometry;
+pub mod label;
 pub mod mixup;
 pub mod mosaic;
+pub mod perspective;
+pub mod transform;
 
 use yolo_plan::hyp::HyperParameters;
 
-use crate::image::flip::Finish;
+use crate::image::finish::Finish;
 use crate::image::hsv::HsvTables;
 use crate::random::Random;
 
-/// How strongly training images are augmented; the keys of the same name of spec §5.
+/// How strongly to augment training images. The fields are the hyperparameters of spec §5.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Augment {
     /// Gains of hue, saturation and value.
     pub hsv: [f64; 3],
-    /// Rotation in degrees, either way.
+    /// Largest rotation in degrees.
     pub degrees: f64,
-    /// Translation as a fraction of the image, either way.
+    /// Largest translation as a fraction of the image.
     pub translate: f64,
-    /// Scale, as a change from one.
+    /// Largest change of the scale from 1.
     pub scale: f64,
-    /// Shear in degrees, either way.
+    /// Largest shear in degrees.
     pub shear: f64,
-    /// Perspective, either way.
+    /// Largest perspective.
     pub perspective: f64,
-    /// Probability of mirroring top and bottom.
+    /// Probability of a vertical flip.
     pub flipud: f64,
-    /// Probability of mirroring left and right.
+    /// Probability of a horizontal flip.
     pub fliplr: f64,
     /// Probability of a mosaic of four images.
     pub mosaic: f64,
     /// Probability of mixing a mosaic with another one.
     pub mixup: f64,
-    /// Share of the objects with a polygon that are copied to their mirrored place.
+    /// Share of the objects with an outline that are copied to their mirrored position.
     pub copy_paste: f64,
 }
 
@@ -61,7 +61,7 @@ impl From<&HyperParameters> for Augment {
 }
 
 impl Augment {
-    /// Draws colours and flips (spec §7: gains are `U(-1, 1) · gain + 1`).
+    /// Draws colors and flips. Color gains are `U(-1, 1) · gain + 1` (spec §7).
     pub fn draw_finish(&self, random: &mut Random) -> Finish {
         let hsv = self.hsv.iter().any(|&gain| gain != 0.0).then(|| {
             let gains = self.hsv.map(|gain| random.uniform(-1.0, 1.0) * gain + 1.0);

@@ -3,7 +3,7 @@
 
 pub mod decode;
 pub mod encode;
-pub mod flip;
+pub mod finish;
 pub mod hsv;
 pub mod letterbox;
 pub mod resize;

@@ -1,28 +1,27 @@
-//! What can stop a loader. Every message names the file or setting; the images were verified by
-//! the scan before, so most of these mean that something changed under a running program.
+//! Why a loader cannot make a batch. The scan has verified the images, so most of these mean that a
+//! file changed during the run.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
+
+use yolo_base::Hint;
 
 use crate::error::DataError;
 
-/// Why no batch could be made.
+/// Why a loader could not make a batch.
 #[derive(Debug, thiserror::Error)]
 pub enum LoaderError {
-    /// An image that the scan accepted cannot be read any more.
-    #[error(
-        "failed to load image {}, which was readable when the data set was verified; restore it or start again, \
-         and it will be left out",
-        path.display()
-    )]
+    /// An image that the scan accepted cannot be read anymore.
+    #[error("{source} (the image was readable when the data set was verified)")]
     Image {
         /// The image.
         path: PathBuf,
-        /// What the decoder or the operating system said.
+        /// The reason, with the path.
         source: DataError,
     },
-    /// An image has other dimensions than the scan saw.
+    /// An image has other dimensions than the scan found.
     #[error(
-        "image {} is {width}x{height} pixels now and was {}x{} when the data set was verified; start again to verify anew",
+        "{} is {width}x{height} pixels but was {}x{} when the data set was verified",
         path.display(), scanned[0], scanned[1]
     )]
     Changed {
@@ -32,31 +31,45 @@ pub enum LoaderError {
         width: usize,
         /// Height in pixels.
         height: usize,
-        /// Width and height when scanned.
+        /// Width and height that the scan found.
         scanned: [u32; 2],
     },
     /// There is nothing to load.
-    #[error("no images to load; check the folders that the data yaml names")]
+    #[error("there are no images to load")]
     NoImages,
-    /// A number that makes no batch.
-    #[error("{name} must be {requirement}, not {value}")]
+    /// A setting is out of range.
+    #[error("{name} is {value}; it must be {requirement}")]
     Setting {
         /// The setting.
         name: &'static str,
         /// What it must be.
         requirement: &'static str,
-        /// What it was.
+        /// What it is.
         value: usize,
     },
-    /// The operating system refused a thread.
-    #[error("failed to start {count} loader threads; lower --workers")]
+    /// The operating system refused to start threads.
+    #[error("cannot start {count} loader threads: {source}")]
     Threads {
-        /// Threads asked for.
+        /// How many threads.
         count: usize,
-        /// What the operating system said.
+        /// The reason.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A thread ended without a result, which is a mistake in this program.
-    #[error("a loader thread ended unexpectedly; please report it with the lines above")]
+    /// A thread panicked.
+    #[error("a loader thread ended unexpectedly")]
     Worker,
+}
+
+impl Hint for LoaderError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        let hint = match self {
+            Self::Image { .. } => "restore the image, or start again to train without it",
+            Self::Changed { .. } => "start again, so that the data set is verified again",
+            Self::NoImages => "check the folders in the data yaml",
+            Self::Setting { .. } => return None,
+            Self::Threads { .. } => "use fewer --workers",
+            Self::Worker => "this is a bug; report it with the lines above",
+        };
+        Some(Cow::Borrowed(hint))
+    }
 }

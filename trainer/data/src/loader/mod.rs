@@ -3,6 +3,7 @@
 //! as they are. Both deliver in order, with bounded memory, and give the same batches for any
 //! number of threads.
 
+mod batches;
 mod disk;
 mod error;
 mod pipeline;
@@ -12,8 +13,8 @@ mod val;
 
 pub use error::LoaderError;
 pub use pipeline::Recycler;
-pub use train::{LoaderSettings, TrainEpoch, TrainLoader};
-pub use val::{ValBatches, ValLoader, ValSettings};
+pub use train::{LoaderSettings, TrainLoader};
+pub use val::{ValLoader, ValSettings};
 
 /// Images and targets of one step on one rank.
 #[derive(Debug, Clone, PartialEq)]

@@ -12,7 +12,7 @@ use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use super::{Batch, Item, LoaderError};
-use crate::augment::boxes::Label;
+use crate::augment::label::Label;
 use crate::image::Image;
 
 /// Producers, and so batches that are being made at a time.

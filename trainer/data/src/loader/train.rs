@@ -5,16 +5,18 @@ use std::sync::Arc;
 
 use yolo_plan::options::Cache;
 
+use super::batches::Batches;
 use super::pipeline::{BatchPlan, Made, Pipeline, Recycler, Scratch, Source};
 use super::store::{ImageStore, Shrink};
 use super::{Batch, Item, LoaderError};
-use crate::augment::boxes::{Label, normalise};
-use crate::augment::geometry::{Draws, perspective};
-use crate::augment::mosaic::{draw_centre, mosaic};
+use crate::augment::label::{Label, normalize};
+use crate::augment::mosaic::{draw_center, mosaic};
+use crate::augment::perspective::perspective;
+use crate::augment::transform::Draws;
 use crate::augment::{Augment, copy_paste, mixup};
 use crate::image::letterbox::{Letterbox, LetterboxOptions};
 use crate::random::{Purpose, Random};
-use crate::rect::{RectBatches, batch_shapes};
+use crate::rect_batches::{RectBatches, batch_shapes};
 use crate::sampler::Sampler;
 use crate::scan::Sample;
 
@@ -98,9 +100,13 @@ impl TrainLoader {
 
     /// The batches of an epoch from `first_batch` on. Threads start at once, and after the last
     /// batch they prepare the next epoch's first ones.
-    pub fn epoch(&mut self, epoch: u64, first_batch: usize) -> TrainEpoch<'_> {
+    pub fn epoch(
+        &mut self,
+        epoch: u64,
+        first_batch: usize,
+    ) -> impl Iterator<Item = Result<Batch, LoaderError>> + '_ {
         self.prefetch(epoch, first_batch);
-        TrainEpoch { loader: self, epoch, batch: first_batch }
+        Batches::new(&mut self.0, epoch, first_batch)
     }
 
     /// Where buffers of used batches go.
@@ -112,27 +118,6 @@ impl TrainLoader {
     /// each message is given once.
     pub fn take_warnings(&self) -> Vec<String> {
         self.0.source().store.take_warnings()
-    }
-}
-
-/// The batches of one epoch; it ends after an error.
-pub struct TrainEpoch<'a> {
-    loader: &'a mut TrainLoader,
-    epoch: u64,
-    batch: usize,
-}
-
-impl Iterator for TrainEpoch<'_> {
-    type Item = Result<Batch, LoaderError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let batches = self.loader.batches_per_epoch();
-        if self.batch >= batches {
-            return None;
-        }
-        let batch = self.loader.0.batch(self.epoch, self.batch);
-        self.batch = if batch.is_ok() { self.batch + 1 } else { batches };
-        Some(batch)
     }
 }
 
@@ -189,7 +174,7 @@ impl Source for TrainSource {
         }
         let finish = augment.draw_finish(&mut random);
         finish.write(&scratch.image, planes);
-        let targets = normalise(&scratch.labels, size, finish.up_down, finish.left_right).collect();
+        let targets = normalize(&scratch.labels, size, finish.up_down, finish.left_right).collect();
         let sample = &self.store.samples()[index];
         let native = [sample.height, sample.width];
         Ok((Item { sample: index, native, ratio: [1.0; 2], pad: [0.0; 2] }, targets))
@@ -201,7 +186,7 @@ impl TrainSource {
     fn mosaic(&self, index: usize, random: &mut Random, scratch: &mut Scratch) -> Result<(), LoaderError> {
         let size = self.settings.image_size;
         let samples = self.store.samples();
-        let centre = draw_centre(size, random);
+        let centre = draw_center(size, random);
         let mut indices = [index, 0, 0, 0];
         for other in &mut indices[1..] {
             *other = random.below(samples.len());

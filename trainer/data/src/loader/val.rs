@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use yolo_plan::options::Cache;
 
+use super::batches::Batches;
 use super::pipeline::{BatchPlan, Made, Pipeline, Recycler, Scratch, Source};
 use super::store::{ImageStore, Shrink};
 use super::train::sizes;
 use super::{Batch, Item, LoaderError};
-use crate::augment::boxes::{Label, normalise};
-use crate::image::flip::Finish;
+use crate::augment::label::{Label, normalize};
+use crate::image::finish::Finish;
 use crate::image::letterbox::{Letterbox, LetterboxOptions};
-use crate::rect::{RectBatches, batch_shapes};
+use crate::rect_batches::{RectBatches, batch_shapes};
 use crate::sampler::Sampler;
 use crate::scan::Sample;
 
@@ -73,9 +74,9 @@ impl ValLoader {
     }
 
     /// All batches, from the first.
-    pub fn iter(&mut self) -> ValBatches<'_> {
+    pub fn iter(&mut self) -> impl Iterator<Item = Result<Batch, LoaderError>> + '_ {
         self.0.seek(0, 0);
-        ValBatches { loader: self, batch: 0 }
+        Batches::new(&mut self.0, 0, 0)
     }
 
     /// Where buffers of used batches go.
@@ -86,26 +87,6 @@ impl ValLoader {
     /// What the user should know; each message is given once.
     pub fn take_warnings(&self) -> Vec<String> {
         self.0.source().store.take_warnings()
-    }
-}
-
-/// The batches of one validation; it ends after an error.
-pub struct ValBatches<'a> {
-    loader: &'a mut ValLoader,
-    batch: usize,
-}
-
-impl Iterator for ValBatches<'_> {
-    type Item = Result<Batch, LoaderError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let batches = self.loader.batches();
-        if self.batch >= batches {
-            return None;
-        }
-        let batch = self.loader.0.batch(0, self.batch);
-        self.batch = if batch.is_ok() { self.batch + 1 } else { batches };
-        Some(batch)
     }
 }
 
@@ -149,7 +130,7 @@ impl Source for ValSource {
         let extent = [loaded.width as f64 * letterbox.ratio[1], loaded.height as f64 * letterbox.ratio[0]];
         scratch.labels.clear();
         scratch.labels.extend(Label::of_sample(sample, extent, letterbox.pad));
-        let targets = normalise(&scratch.labels, size, false, false).collect();
+        let targets = normalize(&scratch.labels, size, false, false).collect();
         let item = Item {
             sample: index,
             native: [sample.height, sample.width],

@@ -1,21 +1,23 @@
-//! The names that a pickle may mention. None of them is ever called: the list decides only which
-//! objects are rebuilt as inert data, and everything else is refused by name, so that a file that
-//! asks for a function (`posix.system`) is told apart from one that holds a model.
+//! The allow-list: the classes and functions that a pickle may reference. None of them is ever called.
+//! The list decides which objects become inert data. Any other name is an error, so that a file that
+//! wants to call a function (`posix.system`) is not mistaken for a model.
 
-/// What is done with a name from the stream.
+use super::dtype::{is_numpy_scalar, torch_dtype};
+
+/// How a reference is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Family {
-    /// A dict: OrderedDict and the like.
+    /// A dict, such as OrderedDict.
     Dict,
     /// A list or a set.
     List,
-    /// Anything that is kept as a class and arguments, and rebuilt later.
+    /// A class with arguments, rebuilt later.
     Inert,
 }
 
-/// The family of a name, or none when it is refused.
+/// The family of a name, or `None` if it is not on the list.
 pub(super) fn family(module: &str, name: &str) -> Option<Family> {
-    // A dotted name reaches through a module into others (`models.yolo`, `os.system`).
+    // A dotted name reaches through a module into others (`models.yolo` and `os.system`).
     if name.is_empty() || !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
         return None;
     }
@@ -30,7 +32,7 @@ pub(super) fn family(module: &str, name: &str) -> Option<Family> {
 
 fn is_inert(module: &str, name: &str) -> bool {
     match module {
-        // Types as values, and what protocol 2 needs for bytes.
+        // Types as values, and bytes.
         "builtins" | "__builtin__" => {
             matches!(
                 name,
@@ -52,7 +54,7 @@ fn is_inert(module: &str, name: &str) -> bool {
         "pathlib" | "pathlib._local" => name.ends_with("Path"),
         "torch" => {
             name.ends_with("Storage")
-                || super::tensor::dtype(name).is_some()
+                || torch_dtype(name).is_some()
                 || matches!(name, "Size" | "device" | "Tensor")
         }
         "torch.storage" => name.ends_with("Storage"),
@@ -68,7 +70,7 @@ fn is_inert(module: &str, name: &str) -> bool {
         }
         "torch.nn.parameter" => matches!(name, "Parameter" | "Buffer"),
         "torch.serialization" => name == "_get_layout",
-        "numpy" => matches!(name, "ndarray" | "dtype") || super::tensor::is_numpy_type(name),
+        "numpy" => matches!(name, "ndarray" | "dtype") || is_numpy_scalar(name),
         "numpy.core.multiarray" | "numpy._core.multiarray" => matches!(name, "_reconstruct" | "scalar"),
         "numpy.core.numeric" | "numpy._core.numeric" => name == "_frombuffer",
         "numpy.dtypes" => name.ends_with("DType"),
@@ -79,8 +81,7 @@ fn is_inert(module: &str, name: &str) -> bool {
     }
 }
 
-/// Whether a name belongs to the modules through which a pickle takes over a machine. Used where
-/// it is not sure that the bytes are a pickle at all.
+/// Whether a name is in a module that attacks use. For bytes that may not be a pickle at all.
 pub(crate) fn is_notorious(class: &str) -> bool {
     const MODULES: [&str; 22] = [
         "posix",
@@ -114,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_yolov5_are_known() {
+    fn names_in_yolov5_checkpoints_are_allowed() {
         for (module, name) in [
             ("models.yolo", "DetectionModel"),
             ("models.common", "C3"),
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_and_detours_are_refused() {
+    fn functions_and_detours_are_rejected() {
         for (module, name) in [
             ("posix", "system"),
             ("builtins", "eval"),

@@ -1,14 +1,19 @@
-//! A reader for Python's pickle format, protocols 0 to 5 as far as PyTorch, NumPy and YOLOv5 use
-//! them. A pickle is a program; this machine builds the data that the program describes and has
-//! no instruction that calls anything. `machine` runs the stream into an arena of nodes,
-//! `classes` is the allow-list of names, `rebuild` turns the arena into a `Value`, and `tensor`
-//! turns what PyTorch and NumPy write into tensors.
+//! Reads Python's pickle format, protocols 0 to 5 as far as PyTorch, NumPy and YOLOv5 use them.
+//! Invariant: nothing in a pickle is ever executed. `machine` runs its instructions, none of which
+//! calls anything, and builds nodes; `classes` is the allow-list of names; `rebuild` turns the nodes
+//! into a `Value`, with `known` for calls that stand for data, such as tensors.
 
+mod arena;
 mod classes;
+mod dtype;
+mod known;
 mod machine;
+mod node;
+mod numpy;
 mod opcode;
 mod rebuild;
 mod stream;
+mod strided;
 mod tensor;
 pub(crate) mod writer;
 
@@ -17,17 +22,17 @@ use super::value::Value;
 
 pub(crate) use classes::is_notorious;
 
-/// How deep a value may nest. A YOLOv5 checkpoint nests 30 deep; recursion to this depth fits
-/// the smallest stack of a thread.
+/// The deepest nesting of values. A YOLOv5 checkpoint has 30 levels. Recursion to this depth fits the
+/// smallest stack of a thread.
 pub(crate) const MAX_DEPTH: usize = 200;
 
-/// The bytes that tensors point to by key; they lie outside the pickle.
+/// The storages of tensors, which are outside the pickle.
 pub(crate) trait Storages {
     /// All bytes of the storage, in little-endian order for elements of `element` bytes.
     fn read(&mut self, key: &str, element: usize) -> Result<Vec<u8>, Problem>;
 
-    /// How many bytes of tensors the pickle may ask for in all: more than a few times the
-    /// file's own size is an attack on memory.
+    /// How many tensor bytes the pickle may request in total. More than a few times the size of the
+    /// file is an attack on memory.
     fn budget(&self) -> u64;
 }
 

@@ -1,5 +1,5 @@
-//! The instructions of pickle's machine, by the byte that stands for them in the stream. Source:
-//! the Python standard library's documentation of `pickletools`.
+//! The instructions of pickle by their byte. Source: the Python standard library's documentation of
+//! `pickletools`.
 
 macro_rules! opcodes {
     ($($name:ident = $byte:expr;)*) => { $(pub(super) const $name: u8 = $byte;)* };

@@ -1,5 +1,5 @@
-//! The bytes of a pickle with a position: every read is checked against what is left, so that a
-//! length in the stream can never ask for memory that the file does not fill.
+//! The bytes of a pickle with a position. Invariant: each length is checked against the remaining bytes,
+//! so a pickle cannot request memory that the file does not fill.
 
 use crate::error::Problem;
 
@@ -14,7 +14,7 @@ impl<'a> Stream<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// An error at this place. `reason` goes on after "its pickle".
+    /// An error at this position. `reason` continues the phrase "its pickle".
     pub(super) fn damaged(&self, reason: impl Into<String>) -> Problem {
         Problem::Pickle { at: self.at, reason: reason.into() }
     }
@@ -56,7 +56,7 @@ impl<'a> Stream<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// The text up to the next line feed, as the instructions of protocol 0 have it.
+    /// The text up to the next line feed, which instructions of protocol 0 use.
     pub(super) fn line(&mut self) -> Result<&'a str, Problem> {
         let rest = &self.bytes[self.at..];
         let Some(length) = rest.iter().position(|b| *b == b'\n') else {
@@ -67,7 +67,7 @@ impl<'a> Stream<'a> {
         Ok(text)
     }
 
-    /// Text of a given length in bytes.
+    /// Text of a length in bytes.
     pub(super) fn text(&mut self, length: u64) -> Result<&'a str, Problem> {
         let bytes = self.take(length)?;
         std::str::from_utf8(bytes).map_err(|_| self.damaged("holds text that is not UTF-8"))

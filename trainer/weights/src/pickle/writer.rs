@@ -1,13 +1,13 @@
-//! Writes a [`Value`] as a pickle of protocol 2 that PyTorch opens with `weights_only=True`: only
-//! plain values, `collections.OrderedDict` for dicts of tensors (a state dict), and
-//! `torch._utils._rebuild_tensor_v2` over typed storages. The bytes of tensors are collected
-//! beside the stream, one storage a tensor.
+//! Writes a [`Value`] as a pickle of protocol 2 that PyTorch opens with `weights_only=True`: plain values,
+//! `collections.OrderedDict` for state dicts, and `torch._utils._rebuild_tensor_v2` with typed storages.
+//! The bytes of tensors are collected separately, one storage per tensor.
 
+use super::dtype::storage_class;
 use super::{MAX_DEPTH, opcode as op};
 use crate::error::Problem;
-use crate::value::{DType, TensorData, Value};
+use crate::value::{TensorData, Value};
 
-/// A pickle, and the tensors whose bytes are its storages `0`, `1`, ….
+/// A pickle, and the tensors whose bytes are the storages `0`, `1`, ….
 pub(crate) struct Pickled<'a> {
     pub(crate) stream: Vec<u8>,
     pub(crate) storages: Vec<&'a TensorData>,
@@ -36,7 +36,7 @@ impl<'a> Pickled<'a> {
             }
             Value::Str(text) => self.text(text)?,
             Value::Bytes(bytes) => {
-                // Protocol 2 has no bytes of its own; this is how Python writes them.
+                // Protocol 2 has no bytes; this is how Python writes them.
                 self.global("_codecs", "encode");
                 self.text(&bytes.iter().map(|b| char::from(*b)).collect::<String>())?;
                 self.text("latin1")?;
@@ -77,7 +77,7 @@ impl<'a> Pickled<'a> {
             Value::Tensor(tensor) => self.tensor(tensor)?,
             Value::Object { class, .. } => {
                 return Err(Problem::Unwritable(format!(
-                    "it holds a `{class}`, and only plain values and tensors open with weights_only=True"
+                    "it contains a `{class}`, but only plain values and tensors can be opened with weights_only=True"
                 )));
             }
         }
@@ -110,7 +110,7 @@ impl<'a> Pickled<'a> {
         }
         self.stream.extend([op::TUPLE, op::MARK]);
         for axis in 0..tensor.shape.len() {
-            // PyTorch counts an empty axis as one when it lays out strides.
+            // PyTorch computes strides as if an empty axis had one element.
             self.size(tensor.shape[axis + 1..].iter().map(|size| (*size).max(1)).product());
         }
         self.stream.extend([op::TUPLE, op::NEWFALSE]);
@@ -156,19 +156,4 @@ impl<'a> Pickled<'a> {
 
 fn is_state_dict(entries: &[(Value, Value)]) -> bool {
     !entries.is_empty() && entries.iter().all(|(k, v)| matches!((k, v), (Value::Str(_), Value::Tensor(_))))
-}
-
-fn storage_class(dtype: DType) -> &'static str {
-    match dtype {
-        DType::F64 => "DoubleStorage",
-        DType::F32 => "FloatStorage",
-        DType::F16 => "HalfStorage",
-        DType::BF16 => "BFloat16Storage",
-        DType::I64 => "LongStorage",
-        DType::I32 => "IntStorage",
-        DType::I16 => "ShortStorage",
-        DType::I8 => "CharStorage",
-        DType::U8 => "ByteStorage",
-        DType::Bool => "BoolStorage",
-    }
 }

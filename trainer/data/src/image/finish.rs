@@ -1,17 +1,17 @@
-//! The last step of an image on its way into a batch: colours, flips and the change from
-//! interleaved to planar pixels, in one pass over the image (spec §7, order of augmentation).
+//! The last step before an image enters a batch: colors, flips and the conversion from interleaved
+//! to planar pixels, in one pass (spec §7, order of augmentation).
 
 use super::Image;
 use super::hsv::HsvTables;
 
-/// What happens to an image while it is copied into a batch.
+/// The changes to an image while it is copied into a batch.
 #[derive(Debug, Clone, Default)]
 pub struct Finish {
-    /// The colour augmentation, if any.
+    /// The color augmentation, if any.
     pub hsv: Option<HsvTables>,
-    /// Mirror top and bottom.
+    /// Whether to flip vertically.
     pub up_down: bool,
-    /// Mirror left and right.
+    /// Whether to flip horizontally.
     pub left_right: bool,
 }
 
@@ -41,7 +41,7 @@ impl Finish {
     }
 }
 
-/// Spreads pixels over three rows.
+/// Copies pixels into the rows of three planes.
 fn copy<'a>(
     out: impl Iterator<Item = ((&'a mut u8, &'a mut u8), &'a mut u8)>,
     pixels: impl Iterator<Item = [u8; 3]>,
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn planes_and_flips() {
+    fn pixels_become_planes_and_are_flipped() {
         let image = Image { width: 2, height: 2, data: (0..12).collect() };
         let mut planes = [0; 12];
         let mut write = |up_down, left_right| {

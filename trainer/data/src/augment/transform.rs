@@ -1,24 +1,22 @@
-//! The random perspective of spec §7: eight draws become one matrix M = T·S·R·P·C (translate,
-//! shear, rotate and scale, perspective, centre), and pixels and labels go through it together.
+//! The random transform of spec §7: eight draws become one matrix M = T·S·R·P·C (translate, shear,
+//! rotate and scale, perspective, center).
 
 use super::Augment;
-use super::boxes::{Label, transform_labels};
-use crate::image::Image;
-use crate::image::warp::{Matrix, warp};
+use crate::image::warp::Matrix;
 use crate::random::Random;
 
-/// The numbers drawn for one perspective, in the order in which they are drawn.
+/// The random numbers of one transform, in the order of the draws.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Draws {
     /// Perspective along x and y.
     pub perspective: [f64; 2],
-    /// Rotation in degrees, positive anticlockwise as seen.
+    /// Rotation in degrees, counterclockwise.
     pub angle: f64,
     /// Scale.
     pub scale: f64,
     /// Shear along x and y, in degrees.
     pub shear: [f64; 2],
-    /// Where the centre goes, as fractions of the output's width and height.
+    /// Position of the center, as fractions of the output's width and height.
     pub translate: [f64; 2],
 }
 
@@ -41,16 +39,16 @@ impl Draws {
 pub struct Transform {
     /// Maps input to output pixels.
     pub matrix: Matrix,
-    /// The scale alone, which the area rule for labels needs.
+    /// The scale alone, for the area rule of labels.
     pub scale: f64,
 }
 
 impl Transform {
-    /// The transform of an input of height and width `input` to an output of `output`.
+    /// The transform from an input to an output size, each height and width.
     pub fn new(draws: &Draws, input: [usize; 2], output: [usize; 2]) -> Self {
         let [height, width] = input.map(|side| side as f64);
         let [out_height, out_width] = output.map(|side| side as f64);
-        let centre = [[1.0, 0.0, -width / 2.0], [0.0, 1.0, -height / 2.0], [0.0, 0.0, 1.0]];
+        let center = [[1.0, 0.0, -width / 2.0], [0.0, 1.0, -height / 2.0], [0.0, 0.0, 1.0]];
         let [px, py] = draws.perspective;
         let perspective = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [px, py, 1.0]];
         let (sin, cos) = draws.angle.to_radians().sin_cos();
@@ -62,7 +60,7 @@ impl Transform {
         let translate = [[1.0, 0.0, tx * out_width], [0.0, 1.0, ty * out_height], [0.0, 0.0, 1.0]];
         let matrix = [perspective, rotate, shear, translate]
             .iter()
-            .fold(centre, |product, next| multiply(next, &product));
+            .fold(center, |product, next| multiply(next, &product));
         Self { matrix, scale: draws.scale }
     }
 
@@ -77,27 +75,8 @@ fn multiply(a: &Matrix, b: &Matrix) -> Matrix {
     std::array::from_fn(|row| std::array::from_fn(|column| (0..3).map(|k| a[row][k] * b[k][column]).sum()))
 }
 
-/// Where a point goes.
+/// Maps a point.
 pub fn apply(matrix: &Matrix, [x, y]: [f32; 2]) -> [f32; 2] {
     let [u, v, w] = matrix.map(|[a, b, c]| a * f64::from(x) + b * f64::from(y) + c);
     [(u / w) as f32, (v / w) as f32]
-}
-
-/// Takes the image in `image` and its `labels` through `draws` to height and width `output`;
-/// `spare` is a buffer that ends up with the former pixels.
-pub fn perspective(
-    draws: &Draws,
-    output: [usize; 2],
-    image: &mut Image,
-    spare: &mut Image,
-    labels: &mut Vec<Label>,
-) {
-    let input = [image.height, image.width];
-    let transform = Transform::new(draws, input, output);
-    let [height, width] = output;
-    if input != output || !transform.is_identity() {
-        warp(image, &transform.matrix, width, height, spare);
-        std::mem::swap(image, spare);
-    }
-    transform_labels(labels, &transform, width, height);
 }
