@@ -102,7 +102,8 @@ impl From<DataError> for TrainError {
 
 impl From<LoaderError> for TrainError {
     fn from(error: LoaderError) -> Self {
-        Self::new(error.to_string()).with_source(error)
+        let hint = error.hint().map(Into::into);
+        Self { hint, ..Self::new(error.to_string()).with_source(error) }
     }
 }
 

@@ -49,7 +49,7 @@ fn files_that_are_not_checkpoints_are_recognized() {
     let cases: [(&[u8], &str, &str); 14] = [
         (b"", "is empty (0 bytes)", "download"),
         (b"\n<!DOCTYPE html><html><body>Sign in</body></html>", "web page", "login"),
-        (b"<?xml version='1.0'?><Error><Code>AccessDenied</Code></Error>", "web page", "address"),
+        (b"<?xml version='1.0'?><Error><Code>AccessDenied</Code></Error>", "web page", "URL"),
         (
             b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n",
             "Git LFS pointer",

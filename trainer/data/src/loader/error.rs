@@ -73,3 +73,22 @@ impl Hint for LoaderError {
         Some(Cow::Borrowed(hint))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_message_says_why_an_image_failed() {
+        let path = PathBuf::from("images/a.jpg");
+        let source = DataError::decode(&path, "truncated");
+        let error = LoaderError::Image { path, source };
+        assert_eq!(
+            error.to_string(),
+            "cannot decode images/a.jpg: truncated (the image was readable when the data set was verified)"
+        );
+        assert!(error.hint().is_some_and(|hint| hint.contains("restore")));
+        let source = "no threads left".into();
+        assert!(LoaderError::Threads { count: 8, source }.to_string().ends_with("no threads left"));
+    }
+}
