@@ -24,7 +24,7 @@ enum Sink {
 /// The sink, shared by the threads of this rank. Invariant: a line is written under one lock, so
 /// lines never mix.
 #[derive(Debug)]
-struct Line {
+struct SharedSink {
     sink: Mutex<Sink>,
     /// Set when nobody reads the events any more.
     broken: AtomicBool,
@@ -33,7 +33,7 @@ struct Line {
 /// Sends the events of one rank.
 #[derive(Debug)]
 pub struct Reporter {
-    line: Arc<Line>,
+    shared: Arc<SharedSink>,
     doing: RefCell<String>,
 }
 
@@ -45,8 +45,8 @@ impl Reporter {
             None if rank == 0 => Sink::Stderr,
             None => Sink::Nowhere,
         };
-        let line = Arc::new(Line { sink: Mutex::new(sink), broken: AtomicBool::new(false) });
-        Self { line, doing: RefCell::new("starting".to_owned()) }
+        let shared = Arc::new(SharedSink { sink: Mutex::new(sink), broken: AtomicBool::new(false) });
+        Self { shared, doing: RefCell::new("starting".to_owned()) }
     }
 
     /// Sends [`Event::Alive`] at regular intervals until this process ends or nobody reads the
@@ -55,14 +55,14 @@ impl Reporter {
     /// # Errors
     /// When the thread cannot be started.
     pub fn start_heartbeat(&self) -> std::io::Result<()> {
-        if !matches!(&*self.line.sink.lock().unwrap_or_else(PoisonError::into_inner), Sink::Supervisor(_)) {
+        if !matches!(&*self.shared.sink.lock().unwrap_or_else(PoisonError::into_inner), Sink::Supervisor(_)) {
             return Ok(());
         }
-        let line = Arc::clone(&self.line);
+        let shared = Arc::clone(&self.shared);
         let interval = sign_interval();
         std::thread::Builder::new().name("heartbeat".to_owned()).spawn(move || {
-            while !line.broken.load(Ordering::Relaxed) {
-                line.send(&Event::Alive);
+            while !shared.broken.load(Ordering::Relaxed) {
+                shared.send(&Event::Alive);
                 std::thread::sleep(interval);
             }
         })?;
@@ -71,7 +71,7 @@ impl Reporter {
 
     /// Sends one event. If nobody reads it, [`Self::orphaned`] is true from then on.
     pub fn send(&self, event: &Event) {
-        self.line.send(event);
+        self.shared.send(event);
     }
 
     /// Reports what the rank is doing now, as a phrase that completes "rank 1 was …".
@@ -99,11 +99,11 @@ impl Reporter {
 
     /// Whether the supervisor is gone. A run without its supervisor must end.
     pub fn orphaned(&self) -> bool {
-        self.line.broken.load(Ordering::Relaxed)
+        self.shared.broken.load(Ordering::Relaxed)
     }
 }
 
-impl Line {
+impl SharedSink {
     fn send(&self, event: &Event) {
         let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
         let written = match &mut *sink {

@@ -27,7 +27,7 @@ fn write(path: &Path, table: &Value) -> Result<(), TrainError> {
     let lines = table.as_object().into_iter().flatten();
     let text: String = lines.map(|(key, value)| format!("{key}: {value}\n")).collect();
     fs::write(path, text).map_err(|error| {
-        TrainError::new(format!("cannot write {}: {error}", path.display()))
+        TrainError::new(format!("cannot write the settings of the run: {error}"))
             .with_hint("choose a writable folder with `--project`")
     })
 }

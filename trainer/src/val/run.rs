@@ -149,8 +149,7 @@ impl Pass<'_> {
         let stem = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let name = format!("study_{}_{}.txt", stem(&self.task.data.yaml), stem(weights));
         let path = self.plan.run_dir.join(name);
-        let unwritable =
-            |error: std::io::Error| TrainError::new(format!("cannot write {}: {error}", path.display()));
+        let unwritable = |error: std::io::Error| TrainError::new(format!("cannot write the study: {error}"));
         let mut file = fs_err::File::create(&path).map_err(unwritable)?;
         for size in study_sizes() {
             let Some(measured) = self.measure(size, &mut |_| Ok(()))? else { return Ok(None) };
