@@ -171,7 +171,7 @@ fn two_members_of_one_name_are_refused() {
 
 #[test]
 fn a_file_and_a_folder_of_one_name_are_refused() {
-    let words = ["the archive", "it holds s/a both as a file and as a folder"];
+    let words = ["the archive", "it contains s/a both as a file and as a folder"];
     refused(&zip(&[("s/a", b"x"), ("s/a/b", b"y")]), &words);
     let members = ["s/a", "s/a/b"];
     for order in [members, ["s/a/b", "s/a"]] {

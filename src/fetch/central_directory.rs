@@ -140,7 +140,7 @@ pub(super) fn read_directory(bytes: &[u8], directory_offset: u64, shift: u64) ->
     if let Some(both) =
         entries.iter().find_map(|entry| file_and_folder(&entry.name, |name| names.contains(name)))
     {
-        return Err(format!("it holds {both} both as a file and as a folder"));
+        return Err(format!("it contains {both} both as a file and as a folder"));
     }
     entries.sort_by_key(|entry| entry.offset);
     // Overlapping members are how a small zip bomb unpacks to a huge size.

@@ -108,7 +108,7 @@ fn blame_name(error: FetchError, shown: &str, into: &Path) -> FetchError {
         {
             let member = path.strip_prefix(into).unwrap_or(&path).display().to_string();
             let start: String = member.chars().take(120).collect();
-            let why = format!("it holds {start:?}, which cannot be a file here ({source})");
+            let why = format!("it contains {start:?}, which cannot be a file here ({source})");
             FetchError::Hostile { archive: shown.to_owned(), why }
         }
         other => other,
@@ -146,19 +146,20 @@ impl Limit {
     }
 }
 
-/// How large an archive is, as far as that can be told before it comes.
+/// The size of an archive, as far as it is known before the download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ArchiveSize {
     /// Bytes of the archive.
     pub packed: Option<u64>,
-    /// Bytes of what it holds.
+    /// Bytes of its contents.
     pub unpacked: Option<u64>,
 }
 
-/// Asks the sources in order for the size of an archive, and which of them answered.
+/// Asks the sources in order for the size of an archive. Also returns the index of the one that
+/// answered.
 ///
 /// # Errors
-/// With what each source said, when none has it.
+/// When all sources fail, with the reason of each.
 pub fn archive_size(
     client: &Client,
     wanted: &FileRequest,
@@ -166,7 +167,7 @@ pub fn archive_size(
 ) -> Result<(usize, ArchiveSize), FetchError> {
     let mut refusals = Vec::new();
     for (index, source) in wanted.sources.iter().enumerate() {
-        match measure_one(client, source, meter) {
+        match size_at(client, source, meter) {
             Ok(size) => return Ok((index, size)),
             Err(error) => refusals.push(error.to_string()),
         }
@@ -174,11 +175,11 @@ pub fn archive_size(
     Err(FetchError::NoSource { name: wanted.name.clone(), refusals })
 }
 
-fn measure_one(client: &Client, source: &str, meter: &Meter<'_>) -> Result<ArchiveSize, FetchError> {
+fn size_at(client: &Client, source: &str, meter: &Meter<'_>) -> Result<ArchiveSize, FetchError> {
     let archive = Archive::open(client, source)?;
     let packed = archive.length(meter)?;
     let is_zip = archive.name().to_ascii_lowercase().ends_with(".zip");
-    // A zip tells what it holds; a file under that name which is none is found out when it came.
+    // The central directory of a zip has the sizes. If the file is not a zip, unpacking it will fail.
     let unpacked = match packed.filter(|_| is_zip) {
         Some(_) => archive.select(&[MemberPattern::all()], meter).ok().map(|selection| selection.unpacked()),
         None => None,
@@ -241,7 +242,7 @@ impl Untar<'_> {
                 (!name.ends_with('/') && self.into.join(&name).is_dir()).then_some(name.as_str())
             });
             if let Some(both) = both {
-                return Err(self.hostile(format!("it holds {both} both as a file and as a folder")));
+                return Err(self.hostile(format!("it contains {both} both as a file and as a folder")));
             }
             if kind.is_dir() || name.ends_with('/') {
                 let folder = self.into.join(&name);

@@ -131,7 +131,7 @@ pub fn weights_status(context: &Context<'_>, word: &str) -> Result<WeightsStatus
         _ => unusable("it names no file; it must end with a file name, such as best.pt"),
     })?;
     let target = folder(context.dirs).join(&file);
-    if let Some(weights) = standing(&parsed, &target)? {
+    if let Some(weights) = installed(&parsed, &target)? {
         return Ok(WeightsStatus::Installed(weights));
     }
     let mut sources = Vec::new();
@@ -210,7 +210,7 @@ impl PendingWeights {
         let lock = FolderLock::acquire(&folder, context.progress)?;
         Staging::sweep(&lock);
         // Another setup, or another step of this one, may have installed it in the meantime.
-        if let Some(weights) = standing(&self.word, &self.target)? {
+        if let Some(weights) = installed(&self.word, &self.target)? {
             return Ok(weights);
         }
         let name = &self.wanted.name;
@@ -289,7 +289,7 @@ fn count(file: &WeightsFile) -> u64 {
 }
 
 /// The file that describes installed weights, next to them.
-fn record(target: &Path) -> PathBuf {
+fn description_file(target: &Path) -> PathBuf {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     target.with_file_name(format!(".{name}.json"))
 }
@@ -299,30 +299,30 @@ fn record(target: &Path) -> PathBuf {
 ///
 /// # Errors
 /// When other weights, or a file that setup did not install, have that name.
-fn standing(word: &WeightsName, target: &Path) -> Result<Option<Weights>, SetupError> {
+fn installed(word: &WeightsName, target: &Path) -> Result<Option<Weights>, SetupError> {
     let taken = |by: String| SetupError::Taken { path: target.to_owned(), by };
     if fs::symlink_metadata(target).is_err() {
         return Ok(None);
     }
-    let Some(recorded) = recorded(target) else {
+    let Some(described) = described(target) else {
         return Err(taken("was not installed by setup".to_owned()));
     };
-    let is_whole = fs::metadata(target).is_ok_and(|data| data.len() == recorded.size);
+    let is_whole = fs::metadata(target).is_ok_and(|data| data.len() == described.size);
     let same = match word {
         WeightsName::Published(name) => match KNOWN.iter().find(|(known, ..)| known == name) {
-            Some((_, _, hash)) => recorded.sha256 == *hash,
-            None => recorded.published,
+            Some((_, _, hash)) => described.sha256 == *hash,
+            None => described.published,
         },
-        WeightsName::Address(address) => recorded.source == Redacted::new(address).as_str(),
+        WeightsName::Address(address) => described.source == Redacted::new(address).as_str(),
         WeightsName::Path(path) => {
-            recorded.source == absolute(path)?.display().to_string() && !is_whole
-                || sha256_of(path)? == recorded.sha256
+            described.source == absolute(path)?.display().to_string() && !is_whole
+                || sha256_of(path)? == described.sha256
         }
     };
     match (same, is_whole) {
-        (true, true) => Ok(Some(recorded)),
+        (true, true) => Ok(Some(described)),
         (true, false) => Ok(None),
-        (false, _) => Err(taken(format!("contains other weights, from {}", recorded.source))),
+        (false, _) => Err(taken(format!("contains other weights, from {}", described.source))),
     }
 }
 
@@ -342,15 +342,15 @@ fn sha256_of(path: &Path) -> Result<String, SetupError> {
 }
 
 /// The description next to the weights.
-fn recorded(target: &Path) -> Option<Weights> {
-    let weights: Weights = serde_json::from_slice(&fs::read(record(target)).ok()?).ok()?;
+fn described(target: &Path) -> Option<Weights> {
+    let weights: Weights = serde_json::from_slice(&fs::read(description_file(target)).ok()?).ok()?;
     Some(Weights { path: target.to_owned(), ..weights })
 }
 
 /// Weights that setup installed and that have not changed since.
 pub(super) fn in_place(target: &Path) -> Option<Weights> {
     let size = fs::metadata(target).ok()?.len();
-    recorded(target).filter(|weights| weights.size == size)
+    described(target).filter(|weights| weights.size == size)
 }
 
 fn publish(staging: Staging, from: &Path, part: &Path, weights: &Weights) -> Result<(), SetupError> {
@@ -358,7 +358,7 @@ fn publish(staging: Staging, from: &Path, part: &Path, weights: &Weights) -> Res
         fs::copy(from, part).map_err(SetupError::file("copy", from))?;
     }
     let text = serde_json::to_vec_pretty(weights).unwrap_or_default();
-    let path = record(&weights.path);
+    let path = description_file(&weights.path);
     fs::write(&path, text).map_err(SetupError::file("write", path))?;
     staging.publish_path(part, &weights.path)?;
     Ok(())
@@ -368,7 +368,7 @@ fn publish(staging: Staging, from: &Path, part: &Path, weights: &Weights) -> Res
 pub(super) fn remove(target: &Path) -> Result<(), SetupError> {
     fs::remove_file(target).map_err(SetupError::file("remove", target))?;
     // Without the weights, the description has no effect.
-    let _ = fs::remove_file(record(target));
+    let _ = fs::remove_file(description_file(target));
     Ok(())
 }
 

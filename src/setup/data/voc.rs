@@ -107,7 +107,7 @@ fn labels(xml: &str, others: &mut Others) -> Result<String, String> {
         let text = child(node, name)?;
         text.parse().map_err(|_| format!("its <{name}> is {text:?}, not a number"))
     };
-    let size = root.children().find(|node| node.has_tag_name("size")).ok_or("it lacks <size>")?;
+    let size = root.children().find(|node| node.has_tag_name("size")).ok_or("it has no <size>")?;
     let (width, height) = (number(size, "width")?, number(size, "height")?);
     if width < 1.0 || height < 1.0 {
         return Err(format!("its image is {width}×{height} pixels"));
@@ -123,7 +123,7 @@ fn labels(xml: &str, others: &mut Others) -> Result<String, String> {
             continue;
         }
         let corners =
-            object.children().find(|node| node.has_tag_name("bndbox")).ok_or("an object lacks <bndbox>")?;
+            object.children().find(|node| node.has_tag_name("bndbox")).ok_or("an object has no <bndbox>")?;
         let (left, right) = (number(corners, "xmin")?, number(corners, "xmax")?);
         let (top, bottom) = (number(corners, "ymin")?, number(corners, "ymax")?);
         if [left, right, top, bottom].iter().any(|number| !number.is_finite()) {
@@ -171,15 +171,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_an_annotation_is_said() {
+    fn problems_of_an_annotation_are_reported() {
         assert!(labels("<annotation>").unwrap_err().contains("not XML"));
-        assert_eq!(labels("<annotation/>").unwrap_err(), "it lacks <size>");
+        assert_eq!(labels("<annotation/>").unwrap_err(), "it has no <size>");
         let broken = annotation("dog", 0).replace("<xmin>11</xmin>", "<xmin>eleven</xmin>");
         assert!(labels(&broken).unwrap_err().contains("eleven"));
     }
 
     #[test]
-    fn a_development_kit_becomes_images_and_labels() {
+    fn a_development_kit_is_converted_to_images_and_labels() {
         let folder = tempfile::tempdir().unwrap();
         for (year, set) in SETS {
             let voc = folder.path().join(format!("VOCdevkit/VOC{year}"));

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use yolo_base::env::LIBTORCH;
+
 use super::installation::Libtorch;
 use super::installation::{A_HEADER, LIBTORCH_VERSION};
 use crate::setup::checkout;
@@ -10,7 +12,7 @@ use crate::setup::error::SetupError;
 
 /// `LIBTORCH`, unless it is the link that setup maintains, which cargo passes to every program it runs.
 pub(super) fn named() -> Option<PathBuf> {
-    let path = PathBuf::from(std::env::var_os("LIBTORCH").filter(|path| !path.is_empty())?);
+    let path = PathBuf::from(std::env::var_os(LIBTORCH).filter(|path| !path.is_empty())?);
     (path != checkout::link()).then_some(path)
 }
 

@@ -10,6 +10,7 @@ use std::thread;
 
 use reqwest::Url;
 use serde::Deserialize;
+use yolo_base::env::TMPDIR;
 
 use super::package_tool::{
     KillOnDrop, SILENCE_LIMIT, WheelLocation, add_credentials, file_of, hung, last_error, states_cause,
@@ -127,7 +128,7 @@ impl Pip {
         command.arg("--report").arg(&report);
         command.arg(wheel.requirement());
         // The files of a stopped pip are removed with the folder.
-        command.env("TMPDIR", folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.env(TMPDIR, folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = KillOnDrop(command.spawn().map_err(|error| failed(error.to_string()))?);
         let (says, said) = mpsc::channel();
         for (stream, is_log) in [

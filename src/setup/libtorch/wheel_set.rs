@@ -46,9 +46,9 @@ impl WheelSet {
     ) -> Result<Self, FetchError> {
         let mut opened = Vec::with_capacity(found.len());
         for some in found.chunks(AT_ONCE) {
-            let looked: Result<Vec<_>, _> = thread::scope(|scope| {
-                let look = |one: &FoundWheel| OpenedWheel::open(client, one.clone(), headers, meter);
-                let running: Vec<_> = some.iter().map(|one| scope.spawn(move || look(one))).collect();
+            let some_opened: Result<Vec<_>, _> = thread::scope(|scope| {
+                let open = |one: &FoundWheel| OpenedWheel::open(client, one.clone(), headers, meter);
+                let running: Vec<_> = some.iter().map(|one| scope.spawn(move || open(one))).collect();
                 // A panic in a thread is a bug and must not be swallowed.
                 let join = |one: thread::ScopedJoinHandle<'_, _>| one.join();
                 running
@@ -56,7 +56,7 @@ impl WheelSet {
                     .map(|one| join(one).unwrap_or_else(|panic| resume_unwind(panic)))
                     .collect()
             });
-            opened.extend(looked?);
+            opened.extend(some_opened?);
         }
         Ok(Self { opened })
     }
@@ -103,18 +103,19 @@ impl OpenedWheel {
         let FoundWheel { wheel, located, named_by_user } = &found;
         let archive = Archive::open(client, &located.address)?;
         let picks = wheel.picks(headers);
-        let told = located.sha256.as_ref();
-        let pinned = wheel.sha256.is_some() && told.is_none_or(|told| Some(told) == wheel.sha256.as_ref());
+        let index_hash = located.sha256.as_ref();
+        let pinned =
+            wheel.sha256.is_some() && index_hash.is_none_or(|hash| Some(hash) == wheel.sha256.as_ref());
         // Over plain http, unpinned bytes are accepted only as a whole wheel with the index's hash, or
         // from a server that the user named.
-        let open_line = located.address.starts_with("http:") && !pinned && !named_by_user;
-        if open_line && told.is_none() {
+        let is_untrusted = located.address.starts_with("http:") && !pinned && !named_by_user;
+        if is_untrusted && index_hash.is_none() {
             return Err(FetchError::Refused {
                 url: archive.shown(),
                 why: "its hash is unknown and the connection is not encrypted".into(),
             });
         }
-        let selection = if open_line {
+        let selection = if is_untrusted {
             None
         } else {
             match archive.select(&picks, meter) {
@@ -127,7 +128,7 @@ impl OpenedWheel {
                 Err(error) => return Err(error),
             }
         };
-        let whole = told.or(wheel.sha256.as_ref()).cloned();
+        let whole = index_hash.or(wheel.sha256.as_ref()).cloned();
         Ok(Self { archive, picks, selection, whole, headers, found })
     }
 
