@@ -94,7 +94,7 @@ pub(crate) struct DoctorArgs {
     /// With --fix: only say what would be changed
     #[arg(long, requires = "fix")]
     pub(crate) dry_run: bool,
-    /// Print checks/REFERENCE.md
+    /// Print docs/findings.md
     #[arg(long, hide = true)]
     pub(crate) reference: bool,
     /// Write what was asked of this machine to a file, without names, addresses and secrets

@@ -52,9 +52,9 @@ impl CommandError {
             Self::Preflight { .. } => {
                 Some("`yolo doctor --explain ID` tells more; `--no-preflight` starts the run all the same")
             }
-            Self::Recording { .. } => Some(
-                "checks/RECORDING.md says what a recording holds; `yolo doctor --record FILE` writes one",
-            ),
+            Self::Recording { .. } => {
+                Some("docs/recording.md says what a recording holds; `yolo doctor --record FILE` writes one")
+            }
             Self::Places(_) => Some("set YOLO_HOME to a folder that you may write"),
         }
     }

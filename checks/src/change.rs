@@ -1,60 +1,60 @@
-//! Changes of a host as data. A check that knows a safe remedy names the changes that make it, and
-//! `yolo doctor --fix` is what applies them: nothing in this crate changes anything. There are few
-//! kinds, so that each has one careful hand, and a check needs no code of its own for `--fix`.
+//! Changes to a host, as data. A check that knows a safe remedy lists its changes, and
+//! `yolo doctor --fix` applies them: nothing in this crate changes anything. There are few kinds of
+//! change, each with one careful implementation, so checks need no code of their own for `--fix`.
 
 use serde::Serialize;
 
 use crate::wsl::config::ConfigFile;
 
-/// One change that mends a finding, or a part of it.
+/// One change that fixes a finding, or part of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Change {
-    /// Keys of `.wslconfig` or `wsl.conf`. Whatever else the file holds stays; its encoding becomes
-    /// one that every WSL reads, which is all that happens when there are no edits.
+    /// Edits to `.wslconfig` or `wsl.conf`. The rest of the file is kept; its encoding is changed to
+    /// one that every WSL reads, which is all that happens if there are no edits.
     Settings {
         /// The file, as this system sees it: `/mnt/c/Users/mara/.wslconfig`.
         file: String,
-        /// Which of the two it is.
+        /// Which of the two files it is.
         #[serde(skip)]
         of: ConfigFile,
-        /// In this order.
+        /// The edits, in order.
         edits: Vec<Edit>,
     },
-    /// A variable of the shell, written into a file to source.
+    /// An environment variable, written to a file that the user sources.
     Variable {
         /// Its name.
         name: String,
-        /// Its value, which may refer to others as the shell does; `None` unsets it.
+        /// Its value, which may refer to other variables in shell syntax; `None` unsets it.
         value: Option<String>,
     },
-    /// A folder that the loader shall search, such as `/usr/lib/wsl/lib`.
+    /// A folder to add to the loader's search path, such as `/usr/lib/wsl/lib`.
     LoaderFolder {
         /// The folder.
         folder: String,
     },
-    /// A folder of `yolo`'s own that is missing.
+    /// Creates a missing folder of `yolo`.
     MakeFolder {
         /// Its path.
         path: String,
     },
-    /// Permissions of a file or folder of `yolo`'s own.
+    /// Adds permissions to a file or folder of `yolo`.
     Permissions {
         /// Its path.
         path: String,
-        /// The bits to set: those that are set already stay.
+        /// The bits to set; bits that are already set are kept.
         add: u32,
     },
-    /// A file or folder of `yolo`'s own that is of no use: an old lock, half a download.
+    /// Removes a useless file or folder of `yolo`: an old lock, an incomplete download.
     Remove {
         /// Its path.
         path: String,
     },
-    /// A process of `yolo`'s own that its run left behind.
+    /// Stops a process of `yolo` that outlived its run.
     EndProcess {
-        /// Its number.
+        /// Its process id.
         pid: u32,
-        /// Its name, compared again before it is ended, since numbers are used again.
+        /// Its name, compared again before it is stopped, because process ids are reused.
         name: String,
     },
 }

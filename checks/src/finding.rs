@@ -1,5 +1,5 @@
-//! What a check found: data that the command prints as text or as JSON. The words that stay the
-//! same stand in the catalogue; a check adds what it saw on this host.
+//! The result of a check: data that the command prints as text or as JSON. Text that is the same
+//! on every host is in the catalogue; a check adds what it saw on this host.
 
 use serde::Serialize;
 
@@ -10,11 +10,11 @@ use crate::status::Status;
 /// What to do about a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Remedy {
-    /// In words.
+    /// What to do, as a phrase.
     pub text: String,
-    /// The exact commands for this host, where there are some.
+    /// The exact commands for this host, if any.
     pub commands: Vec<String>,
-    /// Whether `--fix` can apply it: there are changes.
+    /// Whether `--fix` can apply it, which means that there are changes.
     pub fixable: bool,
     /// What `--fix` changes on this host.
     pub changes: Vec<Change>,
@@ -27,21 +27,21 @@ pub struct Remedy {
 pub struct Finding {
     /// Stable name, such as `gpu.driver-missing`.
     pub id: &'static str,
-    /// The group that it is shown in.
+    /// The group it is shown in.
     pub area: Area,
-    /// How much it matters.
+    /// How serious it is.
     pub status: Status,
-    /// One line, with the numbers seen.
+    /// One line, with the values seen on this host.
     pub title: String,
-    /// Why it matters, in words.
+    /// Why it matters.
     pub cause: Option<String>,
-    /// Numbers, names and paths that were seen.
+    /// The values, names and paths that led to it.
     pub evidence: Vec<String>,
     /// What to do.
     pub remedy: Option<Remedy>,
     /// The ids of known failures that it detects.
     pub detects: &'static [&'static str],
-    /// Its place in the reference page.
+    /// Its link in the reference page.
     pub link: String,
 }
 
@@ -71,7 +71,7 @@ impl Finding {
         }
     }
 
-    /// All is well with what this id is about.
+    /// Nothing is wrong with what this id is about.
     pub(crate) fn ok(id: &'static str, title: impl Into<String>) -> Self {
         Self::new(id, title).status(Status::Ok)
     }
@@ -81,14 +81,14 @@ impl Finding {
         Self::new(id, format!("skipped, because {why}")).status(Status::Skipped)
     }
 
-    /// Another status than that of the catalogue, where this host or run asks for it.
+    /// Replaces the status of the catalogue, if it differs on this host or for this run.
     #[must_use]
     pub(crate) fn status(mut self, status: Status) -> Self {
         self.status = status;
         self.trimmed()
     }
 
-    /// What is well, or not known, has no cause and no remedy.
+    /// A finding that is ok or skipped has no cause and no remedy.
     fn trimmed(mut self) -> Self {
         if matches!(self.status, Status::Ok | Status::Skipped) {
             self.cause = None;
@@ -97,7 +97,7 @@ impl Finding {
         self
     }
 
-    /// Adds what was seen.
+    /// Adds evidence.
     #[must_use]
     pub(crate) fn seen(mut self, evidence: impl Into<String>) -> Self {
         self.evidence.push(evidence.into());
@@ -129,7 +129,7 @@ impl Finding {
         self
     }
 
-    /// Says what to do in words for this host instead of those of the catalogue.
+    /// Replaces the text of the remedy with one for this host.
     #[must_use]
     pub(crate) fn remedy(mut self, text: impl Into<String>) -> Self {
         if let Some(remedy) = &mut self.remedy {
@@ -138,7 +138,7 @@ impl Finding {
         self
     }
 
-    /// Says why in words for this host instead of those of the catalogue.
+    /// Replaces the cause with one for this host.
     #[must_use]
     pub(crate) fn because(mut self, cause: impl Into<String>) -> Self {
         if self.cause.is_some() {

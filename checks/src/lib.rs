@@ -1,6 +1,6 @@
-//! What a host is like, and what that means for a training run. [`facts`] are asked of this
-//! machine or read from a recording, and [`checks`] judge them: pure functions, so that the same
-//! facts give the same [`Finding`]s anywhere. The words of a finding stand in the [`catalogue`].
+//! The facts of a host, and what they mean for a training run. [`facts`] are read from this machine
+//! or from a recording. [`checks`] are pure functions from facts to [`Finding`]s, so the same facts
+//! give the same findings anywhere. The text of a finding is in the [`catalogue`].
 //! Nothing here prints, downloads or changes the host.
 
 pub mod catalogue;

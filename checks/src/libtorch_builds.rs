@@ -9,25 +9,25 @@
 /// A compute capability, such as (8, 6).
 pub type Capability = (u32, u32);
 
-/// One build.
+/// A build of libtorch.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Build {
     /// The name of the variant, such as `cu126`.
     pub name: &'static str,
-    /// CUDA of this version.
+    /// Its CUDA version.
     pub cuda: (u32, u32),
     /// Capabilities with machine code.
     pub compiled: &'static [Capability],
-    /// Whether the last of them is there as PTX too, which newer cards compile for themselves.
+    /// Whether the last capability is also included as PTX, which the driver compiles for newer GPUs.
     pub ptx: bool,
 }
 
-/// How a build serves a card.
+/// How a build supports a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Serves {
-    /// With machine code for it or for an older minor version of it.
+    /// With machine code for its capability or an older minor version.
     Compiled,
-    /// By compiling PTX on the card's first use, which takes minutes once.
+    /// By compiling PTX on first use, which takes several minutes once.
     Ptx,
     /// Not at all: "no kernel image is available".
     No,
@@ -56,7 +56,7 @@ pub const BUILDS: [Build; 3] = [
 ];
 
 impl Build {
-    /// Whether and how it serves a card. Machine code for X.Y runs on X.Z where Z is Y or more; PTX
+    /// Whether and how it supports a GPU. Machine code for X.Y runs on X.Z if Z is at least Y; PTX
     /// runs on everything newer.
     pub fn serves(&self, card: Capability) -> Serves {
         if self.compiled.iter().any(|&(major, minor)| major == card.0 && minor <= card.1) {
@@ -68,8 +68,8 @@ impl Build {
         }
     }
 
-    /// The oldest branch of the driver that runs it: any of the same CUDA generation, thanks to
-    /// minor-version compatibility.
+    /// The oldest driver branch that runs it. Thanks to minor-version compatibility, any driver of the
+    /// same CUDA generation does.
     pub fn least_driver(&self) -> u32 {
         least_driver(self.cuda.0)
     }
@@ -80,12 +80,12 @@ impl Build {
     }
 }
 
-/// The build of a CUDA version.
+/// The build for a CUDA version.
 pub fn of_cuda(cuda: (u32, u32)) -> Option<&'static Build> {
     BUILDS.iter().find(|build| build.cuda == cuda)
 }
 
-/// The oldest branch of the driver for a generation of CUDA, by minor-version compatibility.
+/// The oldest driver branch for a CUDA generation, by minor-version compatibility.
 pub fn least_driver(cuda_major: u32) -> u32 {
     match cuda_major {
         0..=10 => 418,
@@ -95,7 +95,7 @@ pub fn least_driver(cuda_major: u32) -> u32 {
     }
 }
 
-/// The newest build that serves every one of these cards with this driver, machine code before PTX.
+/// The newest build that supports all these GPUs with this driver; machine code is preferred to PTX.
 pub fn best_for(cards: &[Capability], driver_branch: u32) -> Option<&'static Build> {
     let fits = |build: &&Build, allowed: &[Serves]| {
         build.runs_on(driver_branch) && cards.iter().all(|&card| allowed.contains(&build.serves(card)))

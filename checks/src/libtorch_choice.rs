@@ -1,18 +1,18 @@
-//! Which variant of libtorch a machine needs: a pure function of its driver, its GPUs and its
-//! system, over the tables of [`crate::libtorch_builds`]. The answer says why, and which cards no variant
-//! can serve together with the others.
+//! Chooses the libtorch variant for a machine: a pure function of its driver, GPUs and system, using
+//! the tables of [`crate::libtorch_builds`]. The choice includes its reasons, and the GPUs that the
+//! variant does not support.
 
 use crate::libtorch_builds::{BUILDS, Build, Capability, Serves, best_for, least_driver};
 
-/// What the choice rests on.
+/// The input of the choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// `linux` or something else, as Rust names it.
+    /// The operating system as Rust names it, such as `linux`.
     pub family: String,
-    /// `x86_64` or something else.
+    /// The CPU architecture, such as `x86_64`.
     pub architecture: String,
-    /// The driver's version, such as `580.95.05`, or why it is not known. In WSL it is that of the
-    /// Windows driver; the branch, its first number, has the same meaning there.
+    /// The driver's version, such as `580.95.05`, or why it is unknown. In WSL it is that of the
+    /// Windows driver, whose branch (the first number) has the same meaning.
     pub driver: Result<String, String>,
     /// The GPUs.
     pub cards: Vec<Card>,
@@ -21,27 +21,27 @@ pub struct Machine {
 /// A GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Card {
-    /// nvidia-smi's number.
+    /// The nvidia-smi number.
     pub index: usize,
     /// Such as `NVIDIA H200`.
     pub name: String,
-    /// The compute capability, where the driver tells it.
+    /// The compute capability, if the driver reports it.
     pub capability: Option<Capability>,
 }
 
-/// A variant, and why.
+/// A variant and the reasons for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     /// `cpu`, `cu126`, `cu128` or `cu130`.
     pub variant: &'static str,
-    /// What led to it, one sentence each.
+    /// Why it was chosen, one sentence each.
     pub reasons: Vec<String>,
-    /// What this variant cannot serve, one sentence each.
+    /// The GPUs that this variant does not support, one sentence each.
     pub unserved: Vec<String>,
 }
 
-/// Chooses the newest variant that the driver runs and that serves every GPU; where there is none,
-/// the one that serves most of them; without a usable GPU, `cpu`.
+/// Chooses the newest variant that the driver supports and that has kernels for every GPU; otherwise
+/// the one with kernels for most of them; without a usable GPU, `cpu`.
 pub fn choose(machine: &Machine) -> Choice {
     let cpu = |reasons: Vec<String>, unserved| Choice { variant: "cpu", reasons, unserved };
     if (machine.family.as_str(), machine.architecture.as_str()) != ("linux", "x86_64") {
@@ -53,19 +53,19 @@ pub fn choose(machine: &Machine) -> Choice {
         Err(why) => return cpu(vec![why.clone()], Vec::new()),
     };
     if machine.cards.is_empty() {
-        return cpu(vec![format!("the NVIDIA driver {driver} shows no GPU")], Vec::new());
+        return cpu(vec![format!("the NVIDIA driver {driver} reports no GPU")], Vec::new());
     }
     let Some(branch) = driver.split('.').next().and_then(|branch| branch.trim().parse().ok()) else {
-        return cpu(vec![format!("the driver's version {driver:?} is no version")], Vec::new());
+        return cpu(vec![format!("the driver's version {driver:?} is not a version")], Vec::new());
     };
     let known: Vec<(&Card, Capability)> =
         machine.cards.iter().filter_map(|card| Some((card, card.capability?))).collect();
     let unknown = machine.cards.iter().filter(|card| card.capability.is_none()).map(|card| {
-        format!("{} does not tell its compute capability, so nothing is chosen for it", shown(card))
+        format!("{} does not report its compute capability, so no variant is chosen for it", shown(card))
     });
     let mut unserved: Vec<String> = unknown.collect();
     if known.is_empty() {
-        return cpu(vec!["no GPU tells its compute capability".to_owned()], unserved);
+        return cpu(vec!["no GPU reports its compute capability".to_owned()], unserved);
     }
     let capabilities: Vec<Capability> = known.iter().map(|(_, capability)| *capability).collect();
     let together = best_for(&capabilities, branch);
@@ -74,7 +74,7 @@ pub fn choose(machine: &Machine) -> Choice {
         let reason = if branch < oldest {
             format!("the driver {driver} is too old for every CUDA variant: {oldest} or newer is needed")
         } else {
-            format!("no variant that the driver {driver} runs has kernels for these GPUs")
+            format!("no variant that runs on driver {driver} has kernels for these GPUs")
         };
         unserved.extend(known.iter().map(|(card, capability)| alone(card, *capability, branch)));
         return cpu(vec![reason], unserved);
@@ -89,8 +89,8 @@ pub fn choose(machine: &Machine) -> Choice {
                 build.name
             )),
             Serves::Ptx => reasons.push(format!(
-                "{} has compute capability {}, newer than all kernels of {}: they are compiled for it at first \
-                 use, which takes minutes once",
+                "{} has compute capability {}, newer than all kernels of {}: they are compiled for it on \
+                 first use, which takes several minutes once",
                 shown(card),
                 dotted(*capability),
                 build.name
@@ -103,7 +103,7 @@ pub fn choose(machine: &Machine) -> Choice {
     Choice { variant: build.name, reasons, unserved }
 }
 
-/// The newest of the builds that serve as many cards as any.
+/// The newest of the builds that support the most GPUs.
 fn serving_most(cards: &[Capability], branch: u32) -> Option<&'static Build> {
     let served = |build: &Build| cards.iter().filter(|card| build.serves(**card) != Serves::No).count();
     let usable = BUILDS.iter().filter(|build| build.runs_on(branch) && served(build) > 0);
@@ -112,27 +112,27 @@ fn serving_most(cards: &[Capability], branch: u32) -> Option<&'static Build> {
 
 fn runs(build: &Build, driver: &str) -> String {
     let (major, minor) = build.cuda;
-    format!("the driver {driver} runs CUDA {major}.{minor} ({} or newer is needed)", build.least_driver())
+    format!("the driver {driver} supports CUDA {major}.{minor} ({} or newer is needed)", build.least_driver())
 }
 
 fn why_not(build: &Build, cards: &[(&Card, Capability)], branch: u32) -> String {
     if !build.runs_on(branch) {
-        return format!("{} needs a driver of {} or newer", build.name, build.least_driver());
+        return format!("{} needs driver {} or newer", build.name, build.least_driver());
     }
     match cards.iter().find(|(_, capability)| build.serves(*capability) == Serves::No) {
         Some((card, _)) => format!("{} has no kernels for {}", build.name, shown(card)),
-        None => format!("{} would have to compile its kernels at first use", build.name),
+        None => format!("{} would have to compile its kernels on first use", build.name),
     }
 }
 
-/// What could serve a card that the chosen variant does not.
+/// What would support a GPU that the chosen variant does not.
 fn alone(card: &Card, capability: Capability, branch: u32) -> String {
-    let intro = format!("{} (compute capability {}) is not served", shown(card), dotted(capability));
+    let intro = format!("{} (compute capability {}) is not supported", shown(card), dotted(capability));
     match best_for(&[capability], branch) {
         Some(build) => format!("{intro}: it needs {}, which the other GPUs cannot use", build.name),
         None => match best_for(&[capability], u32::MAX) {
             Some(build) => {
-                format!("{intro}: it needs {} and a driver of {} or newer", build.name, build.least_driver())
+                format!("{intro}: it needs {} and driver {} or newer", build.name, build.least_driver())
             }
             None => format!("{intro}: no variant of libtorch 2.11 has kernels for it"),
         },
@@ -186,7 +186,7 @@ mod tests {
         assert!(reasons.contains("cu128 has no kernels for GPU 0 (card 0)"), "{reasons}");
         assert!(reasons.contains("cu130 has no kernels for GPU 0 (card 0)"), "{reasons}");
         let reasons = choose(&machine("550.54.14", &[(8, 6)])).reasons.join("\n");
-        assert!(reasons.contains("cu130 needs a driver of 580 or newer"), "{reasons}");
+        assert!(reasons.contains("cu130 needs driver 580 or newer"), "{reasons}");
     }
 
     #[test]
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn without_driver_gpu_or_system_it_is_cpu_with_the_reason() {
         let mut none = machine("580.95.05", &[]);
-        assert!(choose(&none).reasons[0].contains("shows no GPU"));
+        assert!(choose(&none).reasons[0].contains("reports no GPU"));
         none.driver = Err("there is no NVIDIA driver".into());
         assert_eq!(choose(&none).reasons, ["there is no NVIDIA driver"]);
         let mut mac = machine("580.95.05", &[(9, 0)]);

@@ -1,12 +1,14 @@
-//! The memory that a run needs, from its model, image size, batch and ranks. What a model keeps
-//! for the backward pass was measured, and grows with the area of the images; the rest is counted.
+//! Estimates the memory that a run needs from its model, image size, batch and ranks. The size of the
+//! activations was measured, and grows with the image area; the rest is computed.
+
+use yolo_base::format;
 
 use crate::intent::Intent;
-use crate::wsl::sizing::{self, Training, gigabytes};
+use crate::wsl::sizing::{self, Training};
 
-/// What CUDA's context and libraries take of a GPU before the first tensor; no less was seen.
+/// GPU memory that the CUDA context and libraries use before the first tensor: the least measured.
 const CUDA: u64 = 600_000_000;
-/// Weights, gradients, momentum and the averaged weights: four numbers of four bytes a parameter.
+/// Weights, gradients, momentum and EMA weights: four times four bytes per parameter.
 const BYTES_A_PARAMETER: u64 = 16;
 
 /// A model's size.
@@ -14,11 +16,11 @@ const BYTES_A_PARAMETER: u64 = 16;
 pub(crate) struct Model {
     /// Such as `yolov5s`.
     pub(crate) name: &'static str,
-    /// Learnable numbers, for 80 classes.
+    /// Number of parameters, for 80 classes.
     pub(crate) parameters: u64,
-    /// Bytes that one image of 320 pixels leaves for the backward pass, in single precision:
-    /// the storages that autograd saved in a forward pass of the original in training mode,
-    /// parameters left out (PyTorch's `saved_tensors_hooks`, 2026-11-21).
+    /// Bytes of activations for one image of 320 pixels in single precision: the storages that
+    /// autograd saves in a forward pass of the original in training mode, without parameters
+    /// (measured with PyTorch's `saved_tensors_hooks`, 2026-11-21).
     pub(crate) saved_at_320: u64,
 }
 
@@ -26,7 +28,7 @@ const fn model(name: &'static str, parameters: u64, saved_at_320: u64) -> Model 
     Model { name, parameters, saved_at_320 }
 }
 
-/// Models by their names; those with a 6 have a fourth detection layer.
+/// All models; those with a 6 have a fourth detection layer.
 const MODELS: [Model; 10] = [
     model("yolov5n", 1_872_157, 38_629_632),
     model("yolov5s", 7_235_389, 76_030_464),
@@ -40,20 +42,20 @@ const MODELS: [Model; 10] = [
     model("yolov5x6", 140_794_780, 340_565_760),
 ];
 
-/// What is assumed where neither model nor weights say, as `yolo train` does.
+/// The model if neither --cfg nor --weights names one, as in `yolo train`.
 const DEFAULT: &str = "yolov5s";
 
-/// A sum of memory, and how it came about.
+/// An amount of memory and its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Need {
     /// Bytes.
     pub(crate) bytes: u64,
-    /// The parts, in words.
+    /// A description of the parts.
     pub(crate) from: String,
 }
 
 impl Model {
-    /// The model of a run: the one that is named, else that of the weights' name, else the default.
+    /// The model of a run: the named one, else the one in the name of the weights, else the default.
     pub(crate) fn of(intent: &Intent) -> Self {
         let words = [&intent.model, &intent.weights];
         let named = words.into_iter().flatten().find_map(|word| Self::named(word));
@@ -68,7 +70,7 @@ impl Model {
         MODELS.into_iter().find(|model| model.name.strip_prefix("yolov5") == Some(letter))
     }
 
-    /// What a batch leaves for the backward pass.
+    /// The size of a batch's activations.
     fn saved(self, images: usize, pixels: usize, halved: bool) -> u64 {
         let area = (pixels as f64 / 320.0).powi(2);
         let bytes = self.saved_at_320 as f64 * area * images as f64;
@@ -76,12 +78,12 @@ impl Model {
     }
 }
 
-/// The images of one rank.
+/// Images per step of one rank.
 fn images_a_rank(intent: &Intent) -> Option<usize> {
     Some(intent.images_a_step()?.div_ceil(intent.ranks_in_all()))
 }
 
-/// What one rank needs of its GPU; `None` where the batch is the program's to choose.
+/// The GPU memory that one rank needs; `None` if the batch is chosen automatically.
 pub(crate) fn on_gpu(intent: &Intent) -> Option<Need> {
     let (model, images) = (Model::of(intent), images_a_rank(intent)?);
     let saved = model.saved(images, intent.pixels(), intent.amp == Some(true));
@@ -89,18 +91,18 @@ pub(crate) fn on_gpu(intent: &Intent) -> Option<Need> {
     Some(Need {
         bytes: CUDA + fixed + saved,
         from: format!(
-            "{} for the backward pass of {images} images of {} px, {} for {} and its optimizer, {} for CUDA",
-            gigabytes(saved),
+            "{} for the activations of {images} images of {} px, {} for {} and its optimizer, {} for CUDA",
+            format::memory(saved),
             intent.pixels(),
-            gigabytes(fixed),
+            format::memory(fixed),
             model.name,
-            gigabytes(CUDA)
+            format::memory(CUDA)
         ),
     })
 }
 
-/// The largest batch of half, a quarter, … of this run's of which each rank's share fits into so
-/// many bytes of its GPU.
+/// The largest of half, a quarter, … of this run's batch for which each rank's share fits into this
+/// many bytes of GPU memory.
 pub(crate) fn fitting_batch(intent: &Intent, bytes: u64) -> Option<usize> {
     let (batch, ranks) = (intent.images_a_step()?, intent.ranks_in_all());
     std::iter::successors(Some(batch / 2), |half| (*half > ranks).then_some(half / 2))
@@ -111,7 +113,7 @@ pub(crate) fn fitting_batch(intent: &Intent, bytes: u64) -> Option<usize> {
         })
 }
 
-/// What all ranks here need of the machine's memory, beside what the system holds already.
+/// The system memory that all ranks on this machine need, in addition to what is already in use.
 pub(crate) fn in_memory(intent: &Intent, workers: usize) -> Need {
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let ranks = intent.ranks_here();
@@ -124,8 +126,11 @@ pub(crate) fn in_memory(intent: &Intent, workers: usize) -> Need {
             cached_images: 0,
         };
         let bytes = training.memory() - sizing::LINUX;
-        let each = gigabytes(bytes / ranks as u64);
-        let from = format!("{each} a rank: libtorch with CUDA's libraries, and the images of its loaders");
+        let each = format::memory(bytes / ranks as u64);
+        let from = format!(
+            "{each} per rank: libtorch with the CUDA libraries, and the images of its data \
+                            loaders"
+        );
         return Need { bytes, from };
     }
     let (model, images) = (Model::of(intent), images_a_rank(intent).unwrap_or(1));
@@ -134,19 +139,19 @@ pub(crate) fn in_memory(intent: &Intent, workers: usize) -> Need {
     Need {
         bytes: (saved + fixed + LIBTORCH) * ranks as u64,
         from: format!(
-            "for each of {ranks} ranks {} for the backward pass of {images} images of {} px, {} for {} and its \
-             optimizer, {} for libtorch and loaders",
-            gigabytes(saved),
+            "for each of {ranks} ranks, {} for the activations of {images} images of {} px, {} for {} and \
+             its optimizer, {} for libtorch and data loaders",
+            format::memory(saved),
             intent.pixels(),
-            gigabytes(fixed),
+            format::memory(fixed),
             model.name,
-            gigabytes(LIBTORCH)
+            format::memory(LIBTORCH)
         ),
     }
 }
 
-/// libtorch, an image of each loader and the batches that wait: yolov5n at 320 px and batch 8 was
-/// measured at 1.4 GB in all with the original, of which its saved tensors and weights are 0.3 GB.
+/// libtorch, the data loaders' images and the prefetched batches: the original with yolov5n at 320 px
+/// and batch 8 was measured at 1.4 GB, of which activations and weights are 0.3 GB.
 const LIBTORCH: u64 = 1_100_000_000;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Paths as words of a shell, for commands that a user copies: a space or an apostrophe in a folder's
-//! name must not break them.
+//! Shell quoting of paths in commands that a user copies: a space or an apostrophe in a folder name
+//! must not break them.
 
-/// A path as one word: bare where none of its letters means something to a shell. `~/` in front stays
-/// outside of the quotes, inside of which it would mean nothing.
+/// Quotes a path for a POSIX shell, if needed. A leading `~/` stays outside the quotes, because the
+/// shell does not expand it inside them.
 pub fn quote(path: &str) -> String {
     let is_plain = |letter: char| {
         letter.is_alphanumeric()
@@ -37,7 +37,7 @@ mod tests {
         }
     }
 
-    /// A word as a shell reads it; `None` where it ends before its letters do.
+    /// A word as a shell reads it; `None` if the shell would see more than one word.
     fn read(word: &str) -> Option<String> {
         let (mut text, mut inside) = (String::new(), false);
         let mut letters = word.chars();

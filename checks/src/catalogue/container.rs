@@ -9,8 +9,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Container,
         status: Status::Error,
         title: "The container was given no GPU",
-        cause: "a container sees GPUs only when it is started with them",
-        remedy: Some("start the container with its GPUs"),
+        cause: "a container sees GPUs only if it is started with them",
+        remedy: Some("start the container with access to the GPUs"),
         fix: None,
         detects: &["docker-no-gpus-flag"],
     },
@@ -19,11 +19,11 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Container,
         status: Status::Error,
         title: "The container lost its GPUs",
-        cause: "when systemd on the host reloads its units it takes the GPUs from running containers; \
+        cause: "when systemd on the host reloads its units, running containers lose access to the GPUs; \
                 nvidia-smi on the host still works",
         remedy: Some(
-            "restart the container; for good, make the links that systemd looks for on the host, or \
-                start it with --device for each file in /dev/nvidia*",
+            "restart the container; to prevent this, create the device links that systemd expects \
+                on the host, or start the container with --device for each /dev/nvidia* file",
         ),
         fix: None,
         detects: &["docker-cgroup-lost"],
@@ -32,11 +32,11 @@ pub(super) const ROWS: &[Entry] = &[
         id: "container.toolkit-missing",
         area: Area::Container,
         status: Status::Info,
-        title: "Docker cannot give containers GPUs",
-        cause: "docker run --gpus needs the NVIDIA Container Toolkit: without it Docker says `could not \
-                select device driver`",
+        title: "Docker cannot pass GPUs to containers",
+        cause: "`docker run --gpus` needs the NVIDIA Container Toolkit; without it Docker fails with \
+                `could not select device driver`",
         remedy: Some(
-            "nothing as long as you train outside of containers; else install the toolkit and restart \
+            "nothing if you train outside containers; otherwise install the toolkit and restart \
                 Docker (a reload is not enough)",
         ),
         fix: None,
@@ -46,12 +46,9 @@ pub(super) const ROWS: &[Entry] = &[
         id: "container.numa-blocked",
         area: Area::Container,
         status: Status::Info,
-        title: "The container may not ask about NUMA",
-        cause: "NCCL then copies between the GPUs over /dev/shm, which is slower than its usual way",
-        remedy: Some(
-            "start the container with --cap-add SYS_NICE; or turn the other way off with \
-                NCCL_CUMEM_HOST_ENABLE=0",
-        ),
+        title: "The container may not query NUMA",
+        cause: "NCCL then copies between GPUs through /dev/shm, which is slower",
+        remedy: Some("start the container with --cap-add SYS_NICE, or set NCCL_CUMEM_HOST_ENABLE=0"),
         fix: None,
         detects: &["docker-numa-syscalls"],
     },
@@ -59,8 +56,8 @@ pub(super) const ROWS: &[Entry] = &[
         id: "container.memlock",
         area: Area::Container,
         status: Status::Info,
-        title: "The container may lock little memory",
-        cause: "InfiniBand needs memory that stays in place; with a small limit NCCL cannot register its \
+        title: "The container's limit on locked memory is low",
+        cause: "InfiniBand needs memory that is locked in place; with a low limit NCCL cannot register its \
                 buffers",
         remedy: Some("start the container with higher limits"),
         fix: None,
@@ -71,9 +68,9 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Container,
         status: Status::Error,
         title: "Other machines cannot reach this container",
-        cause: "the other ranks are told the container's address in Docker's own network, and NCCL uses \
-                random ports, so publishing two ports is not enough",
-        remedy: Some("start the container in the host's network"),
+        cause: "ranks announce the container's address in Docker's internal network, and NCCL uses random \
+                ports, so publishing ports is not enough",
+        remedy: Some("start the container with the host's network"),
         fix: None,
         detects: &["docker-nccl-bridge-ip"],
     },

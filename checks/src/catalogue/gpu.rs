@@ -8,8 +8,8 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.driver",
         area: Area::Gpu,
         status: Status::Ok,
-        title: "The NVIDIA driver answers",
-        cause: "the driver answers for the GPUs; its version decides which CUDA can run",
+        title: "The NVIDIA driver works",
+        cause: "the driver's version decides which CUDA versions can run",
         remedy: None,
         fix: None,
         detects: &[],
@@ -18,8 +18,8 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.driver-missing",
         area: Area::Gpu,
         status: Status::Error,
-        title: "There is no NVIDIA driver",
-        cause: "without the driver no program reaches the GPU, and training runs on the processor, many times \
+        title: "The NVIDIA driver is not installed",
+        cause: "without the driver no program can use the GPU, and training runs on the CPU, many times \
                 slower",
         remedy: Some("install your distribution's package of the NVIDIA driver, then restart"),
         fix: None,
@@ -30,8 +30,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Gpu,
         status: Status::Error,
         title: "The driver's kernel module is not loaded",
-        cause: "the module is loaded when the machine starts; after an update of the kernel it may not have \
-                been built again",
+        cause: "the module is normally loaded when the machine starts; after a kernel update it may not \
+                have been rebuilt",
         remedy: Some("load the module; if that fails, build it for the running kernel, or restart"),
         fix: None,
         detects: &["driver-missing"],
@@ -40,10 +40,10 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.driver-mismatch",
         area: Area::Gpu,
         status: Status::Error,
-        title: "The driver's library and kernel module differ",
-        cause: "an update replaced the driver's files while the old module was loaded; every CUDA program \
-                fails until the new module is",
-        remedy: Some("restart the machine, so that the new module is loaded"),
+        title: "The driver's library and kernel module have different versions",
+        cause: "an update replaced the driver's files while the old module was loaded; CUDA programs fail \
+                until the new module is loaded",
+        remedy: Some("restart the machine to load the new module"),
         fix: None,
         detects: &["driver-library-mismatch", "driver-runfile-vs-module-patchlevel"],
     },
@@ -51,9 +51,10 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.driver-silent",
         area: Area::Gpu,
         status: Status::Error,
-        title: "The driver does not answer",
-        cause: "the driver is there, but refuses this user or this container, or a card is sick",
-        remedy: Some("see what nvidia-smi says, and what the kernel's log says of NVRM"),
+        title: "The NVIDIA driver does not respond",
+        cause: "the driver is installed, but it denies access to this user or container, or a card is \
+                faulty",
+        remedy: Some("check the output of nvidia-smi, and the NVRM lines in the kernel log"),
         fix: None,
         detects: &[],
     },
@@ -62,7 +63,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Gpu,
         status: Status::Ok,
         title: "A GPU",
-        cause: "each rank of a run has a GPU of its own",
+        cause: "each rank of a run uses its own GPU",
         remedy: None,
         fix: None,
         detects: &[],
@@ -71,11 +72,11 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.none",
         area: Area::Gpu,
         status: Status::Warning,
-        title: "The driver shows no GPU",
-        cause: "a driver without a GPU trains nothing",
+        title: "The driver reports no GPU",
+        cause: "without a GPU, training runs on the CPU, many times slower",
         remedy: Some(
-            "see that the card is seated and powered, and that the container was given its GPUs; until then \
-             train on the processor",
+            "check that the card is seated and powered, and that the container was given its \
+                GPUs; until then, train on the CPU",
         ),
         fix: None,
         detects: &[],
@@ -84,9 +85,9 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.not-there",
         area: Area::Gpu,
         status: Status::Error,
-        title: "The run names a GPU that is not there",
-        cause: "each number of --device is a GPU, counted from 0 as nvidia-smi does",
-        remedy: Some("name the GPUs that are there with --device"),
+        title: "The run uses a GPU that does not exist",
+        cause: "each number in --device is a GPU, numbered from 0 as in nvidia-smi",
+        remedy: Some("pass GPUs that exist to --device"),
         fix: None,
         detects: &["cvd-invalid", "nccl-world-gt-gpus"],
     },
@@ -95,11 +96,11 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Gpu,
         status: Status::Error,
         title: "A GPU is lost",
-        cause: "the card no longer answers on the PCI bus: power, heat, a riser or its slot; programs that \
-                used it are dead",
+        cause: "the card no longer responds on the PCI bus, because of its power supply, heat, a riser or \
+                its slot; programs that used it have failed",
         remedy: Some(
-            "restart the machine; if the card is lost again, reseat it, check its power cables and cooling, \
-             and try it in another slot; until then leave it out of --device",
+            "restart the machine; if it happens again, reseat the card, check its power cables \
+                and cooling, and try another slot; until then, exclude it from --device",
         ),
         fix: None,
         detects: &["gpu-lost-xid79", "power-cable-missing", "gpu-reset-required"],
@@ -108,9 +109,10 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.memory-taken",
         area: Area::Gpu,
         status: Status::Warning,
-        title: "Other processes hold memory of a GPU",
-        cause: "what others hold is missing to the run, which may end with `CUDA out of memory`",
-        remedy: Some("end those processes, choose another --device, or a smaller --batch-size"),
+        title: "Other processes use a GPU's memory",
+        cause: "memory held by other processes is unavailable to the run, which may fail with `CUDA out of \
+                memory`",
+        remedy: Some("stop those processes, or choose another --device or a smaller --batch-size"),
         fix: None,
         detects: &["gpu-memory-taken", "cuda-oom"],
     },
@@ -119,9 +121,9 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Gpu,
         status: Status::Error,
         title: "The driver's module was not built for the running kernel",
-        cause: "a new kernel needs the module built anew, which needs its headers; without them the driver \
-                stays behind",
-        remedy: Some("install the headers of the running kernel, and build and load the module"),
+        cause: "the module must be rebuilt for each new kernel, which needs the kernel's headers; they may \
+                be missing",
+        remedy: Some("install the headers of the running kernel, then build and load the module"),
         fix: None,
         detects: &["driver-kernel-updated-dkms"],
     },
@@ -129,10 +131,11 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.driver-unsuited",
         area: Area::Gpu,
         status: Status::Error,
-        title: "The driver's module does not run this card",
-        cause: "a driver serves the cards of some years: new ones need the open kind of its kernel module, \
-                cards before the RTX 20 and GTX 16 series the proprietary kind, and old ones an old branch",
-        remedy: Some("install the driver that the kernel's log asks for, then restart"),
+        title: "The driver's kernel module does not support this card",
+        cause: "each driver supports certain generations of cards: recent ones need the open kernel \
+                module, cards before the RTX 20 and GTX 16 series need the proprietary one, and old cards \
+                need an older driver branch",
+        remedy: Some("install the driver that the kernel log asks for, then restart"),
         fix: None,
         detects: &["driver-missing"],
     },
@@ -141,12 +144,12 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Gpu,
         status: Status::Error,
         title: "The firmware gave the card no address space",
-        cause: "the driver reaches a card's memory through a range of addresses that the firmware gives out \
-                at the start; without one it cannot use the card, and loading the module again does not help",
+        cause: "the driver accesses the card's memory through an address range that the firmware assigns \
+                at boot; without one it cannot use the card, and reloading the module does not help",
         remedy: Some(
-            "in the firmware's settings turn on \"Above 4G Decoding\" (and \"Resizable BAR\", where it is \
-                there) and turn off CSM; if that is so already, or there is no such setting, start Linux \
-                with `pci=realloc`; in a virtual machine give it a larger 64-bit PCI window",
+            "in the firmware settings, enable \"Above 4G Decoding\" (and \"Resizable BAR\", if \
+                present) and disable CSM; if that does not help or is not available, boot Linux with \
+                `pci=realloc`; in a virtual machine, enlarge its 64-bit PCI window",
         ),
         fix: None,
         detects: &["driver-missing"],
@@ -155,11 +158,11 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.fabric-manager",
         area: Area::Gpu,
         status: Status::Error,
-        title: "NVIDIA's Fabric Manager does not run",
-        cause: "the GPUs of this machine are joined by NVSwitch, and until Fabric Manager has set the switches \
-                up every CUDA program fails with `system not yet initialized` (error 802), while nvidia-smi \
-                looks healthy",
-        remedy: Some("start the service; it must be of the driver's own version"),
+        title: "NVIDIA Fabric Manager is not running",
+        cause: "NVSwitch connects the GPUs of this machine; until Fabric Manager has configured the \
+                switches, every CUDA program fails with `system not yet initialized` (error 802), although \
+                nvidia-smi shows no problem",
+        remedy: Some("start the service; its version must match the driver's"),
         fix: None,
         detects: &[],
     },
@@ -168,12 +171,12 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Gpu,
         status: Status::Error,
         title: "Secure Boot refuses the driver's module",
-        cause: "with Secure Boot on, the kernel loads only modules that are signed with a key that the \
-                machine knows",
+        cause: "with Secure Boot on, the kernel loads only modules signed with a key that the firmware \
+                trusts",
         remedy: Some(
-            "make the machine know the key that signed the module: the command asks for a password, and \
-                the blue screen at the next start asks for it again (Enroll MOK); or turn Secure Boot off \
-                in the firmware",
+            "enroll the key that signed the module: the command asks for a new password, and the \
+                blue screen at the next boot asks for it again (Enroll MOK); or turn off Secure Boot in \
+                the firmware",
         ),
         fix: None,
         detects: &["driver-secureboot-unsigned"],
@@ -182,10 +185,10 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.nouveau",
         area: Area::Gpu,
         status: Status::Error,
-        title: "nouveau holds the NVIDIA card",
-        cause: "nouveau is the free driver for NVIDIA cards, which cannot run CUDA; while it holds a card, \
-                NVIDIA's driver cannot",
-        remedy: Some("turn nouveau off and restart; to go back, delete the file in /etc/modprobe.d"),
+        title: "The nouveau driver controls the NVIDIA card",
+        cause: "nouveau, the open-source driver for NVIDIA cards, cannot run CUDA, and NVIDIA's driver \
+                cannot use a card that nouveau controls",
+        remedy: Some("disable nouveau and restart; to undo this, delete the file in /etc/modprobe.d"),
         fix: None,
         detects: &["nouveau-loaded"],
     },
@@ -193,9 +196,9 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.switched-off",
         area: Area::Gpu,
         status: Status::Error,
-        title: "The NVIDIA card is switched off or given away",
-        cause: "a card that is switched off or held for a virtual machine is not there for CUDA",
-        remedy: Some("switch the card on and restart; `sudo prime-select intel` goes back"),
+        title: "The NVIDIA card is switched off or reserved for a virtual machine",
+        cause: "CUDA cannot use a card that is switched off or reserved for a virtual machine",
+        remedy: Some("switch the card on and restart; `sudo prime-select intel` undoes this"),
         fix: None,
         detects: &["optimus-runtime-suspend"],
     },
@@ -204,9 +207,9 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Gpu,
         status: Status::Error,
         title: "CUDA's device file is missing",
-        cause: "nvidia-smi needs /dev/nvidiactl alone, CUDA also needs /dev/nvidia-uvm: without it \
+        cause: "nvidia-smi only needs /dev/nvidiactl, but CUDA also needs /dev/nvidia-uvm; without it, \
                 programs fail with `CUDA unknown error`",
-        remedy: Some("install nvidia-modprobe, which makes the file, and make it now"),
+        remedy: Some("install nvidia-modprobe, which creates the file, and create it now"),
         fix: None,
         detects: &["uvm-device-missing"],
     },
@@ -215,10 +218,10 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Gpu,
         status: Status::Error,
         title: "The driver's module nvidia-uvm failed to start",
-        cause: "on some kernels the module finds no room in the address space for its heterogeneous \
-                memory, and every CUDA program fails at its start",
+        cause: "on some kernels the module finds no free address range for heterogeneous memory management \
+                (HMM), and every CUDA program fails at startup",
         remedy: Some(
-            "turn that feature off, which training does not use, and load the module again; to go back, \
+            "turn off HMM, which training does not use, and reload the module; to undo this, \
                 delete /etc/modprobe.d/uvm.conf",
         ),
         fix: None,
@@ -228,12 +231,12 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.suspended",
         area: Area::Gpu,
         status: Status::Info,
-        title: "The machine was suspended since its start",
-        cause: "suspending can lose the state of the module nvidia-uvm: CUDA then fails with `CUDA unknown \
-                error` until it is loaded again",
+        title: "The machine was suspended since it was started",
+        cause: "suspending can corrupt the state of the nvidia-uvm module; CUDA then fails with `CUDA \
+                unknown error` until the module is reloaded",
         remedy: Some(
-            "nothing while CUDA works; if it says `CUDA unknown error`, end the programs that use the \
-                GPU and load the module again",
+            "nothing while CUDA works; if it reports `CUDA unknown error`, stop the programs that \
+                use the GPU and reload the module",
         ),
         fix: None,
         detects: &["uvm-broken-after-suspend"],
@@ -242,11 +245,12 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.xid",
         area: Area::Gpu,
         status: Status::Warning,
-        title: "A GPU had an error that stays until a reset",
-        cause: "the driver logged an error of the card or its firmware; until a reset programs on it may \
-                hang or fail",
+        title: "A GPU reported an error that requires a reset",
+        cause: "the driver logged a hardware or firmware error; until the card is reset, programs that use \
+                it may hang or fail",
         remedy: Some(
-            "restart the machine; if the error comes again, check power, heat and the slot of that card",
+            "restart the machine; if the error returns, check the card's power supply, cooling \
+                and slot",
         ),
         fix: None,
         detects: &[],
@@ -256,12 +260,12 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Gpu,
         status: Status::Info,
         title: "CUDA_VISIBLE_DEVICES hides GPUs",
-        cause: "yolo counts GPUs as nvidia-smi does and shows each rank its own, whatever the variable \
-                says; other programs of this shell see only those that it names, and number them from 0",
-        remedy: Some("unset the variable, or name GPUs that it shows"),
+        cause: "yolo numbers GPUs as nvidia-smi does and assigns one to each rank, whatever the variable \
+                says; other programs in this shell see only the listed GPUs, numbered from 0",
+        remedy: Some("unset the variable, or use GPUs that it lists"),
         fix: Some(Fix {
-            does: "unset the variable in the file to source, when it hides all GPUs",
-            undo: "the script that it names puts back the file of variables",
+            does: "unset the variable in the file to source, if it hides all GPUs",
+            undo: "run the script it names, which restores the variables file",
         }),
         detects: &["cvd-remap"],
     },
@@ -269,15 +273,16 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.visible-unreadable",
         area: Area::Gpu,
         status: Status::Warning,
-        title: "CUDA_VISIBLE_DEVICES cannot be read",
-        cause: "CUDA stops reading at the first word that is no GPU, without a message: programs of this \
-                shell see fewer GPUs, or none",
+        title: "CUDA_VISIBLE_DEVICES is invalid",
+        cause: "CUDA stops at the first invalid entry, without a message: programs in this shell see fewer \
+                GPUs, or none",
         remedy: Some(
-            "write the numbers of nvidia-smi with commas and without spaces, such as 0,1; or unset it",
+            "write the GPU numbers of nvidia-smi with commas and no spaces, such as 0,1; or unset \
+                the variable",
         ),
         fix: Some(Fix {
             does: "unset the variable in the file to source",
-            undo: "the script that it names puts back the file of variables",
+            undo: "run the script it names, which restores the variables file",
         }),
         detects: &["cvd-bad-token"],
     },
@@ -285,12 +290,13 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.order",
         area: Area::Gpu,
         status: Status::Info,
-        title: "CUDA may number these GPUs otherwise",
-        cause: "CUDA numbers the fastest card 0, nvidia-smi and yolo go by the place on the bus",
-        remedy: Some("nothing for yolo; for other programs set the order"),
+        title: "CUDA may number the GPUs differently",
+        cause: "by default, CUDA numbers the fastest card 0; nvidia-smi and yolo number the cards by PCI \
+                bus address",
+        remedy: Some("nothing for yolo; for other programs, set the order"),
         fix: Some(Fix {
             does: "set the variable in the file to source",
-            undo: "the script that it names puts back the file of variables",
+            undo: "run the script it names, which restores the variables file",
         }),
         detects: &["cvd-remap"],
     },
@@ -298,12 +304,12 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.mixed",
         area: Area::Gpu,
         status: Status::Warning,
-        title: "The GPUs of a run differ",
-        cause: "ranks have equal shares of the batch and wait for each other at every step: the slowest card \
-                sets the pace, and the smallest how large the batch can be",
+        title: "The run's GPUs differ",
+        cause: "every rank gets an equal share of the batch and waits for the others at each step, so the \
+                slowest card sets the pace and the smallest card limits the batch",
         remedy: Some(
-            "choose the batch by the smallest card; see with a short run whether the stronger cards alone \
-             are faster",
+            "choose the batch for the smallest card; try in a short run whether the faster cards \
+                alone are quicker",
         ),
         fix: None,
         detects: &["multi-gpu-mixed-arch"],
@@ -312,11 +318,11 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.exclusive",
         area: Area::Gpu,
         status: Status::Error,
-        title: "A GPU is kept for one program, or for none",
+        title: "A GPU is in exclusive or prohibited compute mode",
         cause: "in exclusive mode a second program fails with `all CUDA-capable devices are busy or \
-                unavailable`; in Prohibited every one does",
+                unavailable`; in prohibited mode every program does",
         remedy: Some(
-            "allow programs to share the card, unless the administrator of a cluster set this on \
+            "set the default compute mode, unless a cluster administrator chose this mode on \
                 purpose",
         ),
         fix: None,
@@ -327,8 +333,9 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Gpu,
         status: Status::Info,
         title: "Persistence mode is off",
-        cause: "without a program on it the driver puts the card down, and the next start waits for it",
-        remedy: Some("keep the driver ready"),
+        cause: "when no program uses the GPU, the driver shuts it down, and the next program waits until \
+                it is initialized again",
+        remedy: Some("enable persistence mode"),
         fix: None,
         detects: &["persistence-off"],
     },
@@ -336,9 +343,10 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.mig",
         area: Area::Gpu,
         status: Status::Error,
-        title: "A GPU is divided into instances",
-        cause: "a process can use one instance only, and NCCL does not connect ranks on several instances",
-        remedy: Some("make the card whole again, or train with one --device"),
+        title: "A GPU is partitioned into MIG instances",
+        cause: "a process can use only one instance, and NCCL 2.30 and earlier do not connect ranks on \
+                several instances",
+        remedy: Some("disable MIG, or train with a single --device"),
         fix: None,
         detects: &["mig-multi-gpu"],
     },
@@ -346,10 +354,10 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.memory-errors",
         area: Area::Gpu,
         status: Status::Error,
-        title: "The memory of a GPU has errors",
-        cause: "numbers in that memory may be wrong, and the driver ends programs that meet them (Xid 48, \
-                94, 95)",
-        remedy: Some("reset the card; if the errors come again, have it replaced"),
+        title: "A GPU's memory has errors",
+        cause: "data in this memory may be wrong, and the driver stops programs that read it (Xid 48, 94, \
+                95)",
+        remedy: Some("reset the card; if the errors return, have it replaced"),
         fix: None,
         detects: &["ecc-uncorrected"],
     },
@@ -357,12 +365,12 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.power-brake",
         area: Area::Gpu,
         status: Status::Warning,
-        title: "A GPU is slowed by its power supply",
+        title: "A GPU is throttled by its power supply",
         cause: "the power supply or the board's controller asks the card to slow down, often to a quarter \
                 of its speed",
         remedy: Some(
-            "check the power supply, its cables to the card, and the events of the board's controller \
-                (BMC)",
+            "check the power supply, its cables to the card, and the event log of the board's \
+                controller (BMC)",
         ),
         fix: None,
         detects: &["throttle-power-brake"],
@@ -371,9 +379,12 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.hot",
         area: Area::Gpu,
         status: Status::Warning,
-        title: "A GPU is slowed by heat",
-        cause: "a hot card lowers its clocks until it is cooler, and all ranks wait for the slowest",
-        remedy: Some("clean the fans and let air through; a lower power limit (nvidia-smi -pl) helps too"),
+        title: "A GPU is throttled because of heat",
+        cause: "a hot card lowers its clocks until it cools down, and all ranks wait for the slowest",
+        remedy: Some(
+            "clean the fans and improve the airflow; a lower power limit (nvidia-smi -pl) also \
+                helps",
+        ),
         fix: None,
         detects: &["throttle-thermal"],
     },
@@ -381,8 +392,8 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.power-cap",
         area: Area::Gpu,
         status: Status::Info,
-        title: "A GPU may draw less power than usual",
-        cause: "a lower limit costs speed under load; laptops set one on battery",
+        title: "A GPU's power limit is below its default",
+        cause: "a lower limit slows the GPU down under load; laptops lower it on battery power",
         remedy: Some("raise the limit, or plug the laptop in"),
         fix: None,
         detects: &["throttle-power-cap"],
@@ -391,12 +402,12 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.link-narrow",
         area: Area::Gpu,
         status: Status::Warning,
-        title: "A GPU uses only a part of its PCIe link",
-        cause: "images and gradients travel over this link; a narrow one makes the card wait, above all \
+        title: "A GPU uses only part of its PCIe link",
+        cause: "images and gradients travel over this link; a narrow link makes the card wait, especially \
                 with several GPUs",
         remedy: Some(
-            "move the card to a full slot, replace the riser, or see the firmware's settings of the \
-                slot (bifurcation)",
+            "move the card to a full-width slot, replace the riser, or check the slot's \
+                bifurcation setting in the firmware",
         ),
         fix: None,
         detects: &["pcie-link-degraded"],
@@ -406,10 +417,11 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Gpu,
         status: Status::Warning,
         title: "A PCIe link has errors",
-        cause: "packets are sent again, which takes time; a link that gets worse loses its card",
+        cause: "failed packets are sent again, which takes time; if the link gets worse, the card drops \
+                off the bus",
         remedy: Some(
-            "reseat the card, replace the riser or cable, or lower the slot's PCIe generation in the \
-                firmware",
+            "reseat the card, replace the riser or cable, or lower the slot's PCIe generation in \
+                the firmware",
         ),
         fix: None,
         detects: &["pcie-aer-errors"],
@@ -418,10 +430,13 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.peer-redirected",
         area: Area::Gpu,
         status: Status::Warning,
-        title: "The IOMMU redirects what GPUs send to each other",
-        cause: "with the IOMMU translating, or access control on PCIe bridges, direct traffic takes a detour that some mainboards lose: training hangs at its first exchange with all GPUs at 100 %",
+        title: "The IOMMU redirects traffic between GPUs",
+        cause: "with IOMMU translation, or access control (ACS) on PCIe bridges, direct traffic takes a \
+                detour that some mainboards do not handle: training hangs at the first exchange, with all \
+                GPUs at 100 %",
         remedy: Some(
-            "if a run hangs at its start, switch direct traffic off (slower), or add iommu=pt to the kernel's command line and restart",
+            "if a run hangs at its start, disable direct traffic (slower), or add iommu=pt to the \
+                kernel command line and restart",
         ),
         fix: None,
         detects: &["p2p-iommu-acs-hang"],
@@ -430,9 +445,10 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.peer-fault",
         area: Area::Gpu,
         status: Status::Warning,
-        title: "These GPUs hang when they talk directly",
-        cause: "reported for these cards, or this driver: the first exchange never ends",
-        remedy: Some("switch direct traffic off (slower), or update the driver"),
+        title: "Direct traffic between these GPUs hangs",
+        cause: "this is known for these cards or this driver version: the first exchange between the GPUs \
+                never completes",
+        remedy: Some("disable direct traffic (slower), or update the driver"),
         fix: None,
         detects: &["p2p-driver-bug", "p2p-blackwell-workstation"],
     },
@@ -440,8 +456,9 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.peer-none",
         area: Area::Gpu,
         status: Status::Info,
-        title: "GPUs talk through the machine's memory",
-        cause: "cards of this kind offer no direct path over PCIe; NCCL says so and uses shared memory, which is normal",
+        title: "GPUs communicate through system memory",
+        cause: "these cards have no direct path over PCIe; NCCL uses shared memory instead, which is \
+                normal",
         remedy: None,
         fix: None,
         detects: &["p2p-geforce-none"],

@@ -19,8 +19,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Libraries,
         status: Status::Info,
         title: "libtorch is not installed yet",
-        cause: "the trainer computes with libtorch, which the first run fetches",
-        remedy: Some("fetch it now, or let the first run do it"),
+        cause: "the trainer computes with libtorch, which the first run downloads",
+        remedy: Some("download it now, or let the first run do it"),
         fix: None,
         detects: &[],
     },
@@ -29,9 +29,10 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Libraries,
         status: Status::Warning,
         title: "libtorch cannot use the GPUs",
-        cause: "this libtorch was built without CUDA, so training runs on the processor, many times slower",
+        cause: "this libtorch was built without CUDA, so training runs on the CPU, many times slower",
         remedy: Some(
-            "name a libtorch 2.11 with CUDA, such as the `torch` folder of a Python environment, in LIBTORCH",
+            "set LIBTORCH to a libtorch 2.11 with CUDA, such as the `torch` folder of a Python \
+                environment",
         ),
         fix: None,
         detects: &["libtorch-cpu-build"],
@@ -40,8 +41,8 @@ pub(super) const ROWS: &[Entry] = &[
         id: "libraries.cuda",
         area: Area::Libraries,
         status: Status::Ok,
-        title: "The driver runs libtorch's CUDA",
-        cause: "a driver runs the CUDA of its own generation and of older ones",
+        title: "The driver supports libtorch's CUDA version",
+        cause: "a driver runs CUDA versions of its own generation and older",
         remedy: None,
         fix: None,
         detects: &[],
@@ -50,9 +51,9 @@ pub(super) const ROWS: &[Entry] = &[
         id: "libraries.driver-too-old",
         area: Area::Libraries,
         status: Status::Error,
-        title: "The driver is too old for libtorch's CUDA",
-        cause: "a driver runs no CUDA of a newer generation than its own: CUDA fails with `driver version is \
-                insufficient`",
+        title: "The driver is too old for libtorch's CUDA version",
+        cause: "a driver cannot run a newer CUDA generation than its own: CUDA fails with `driver version \
+                is insufficient`",
         remedy: Some("update the NVIDIA driver and restart"),
         fix: None,
         detects: &["driver-too-old-for-cuda"],
@@ -61,10 +62,10 @@ pub(super) const ROWS: &[Entry] = &[
         id: "libraries.driver-minor",
         area: Area::Libraries,
         status: Status::Info,
-        title: "The driver is older than libtorch's CUDA, of the same generation",
-        cause: "minor-version compatibility lets it run; only what is compiled on the card (PTX) or needs a \
-                newer driver fails",
-        remedy: Some("nothing for training; update the driver when it suits you"),
+        title: "The driver is older than libtorch's CUDA version, but compatible",
+        cause: "both are of the same CUDA generation, so minor-version compatibility applies; only PTX \
+                code and features of a newer driver fail",
+        remedy: Some("nothing for training; update the driver when convenient"),
         fix: None,
         detects: &["driver-old-within-major"],
     },
@@ -73,7 +74,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Libraries,
         status: Status::Ok,
         title: "libtorch has kernels for the GPUs",
-        cause: "each build of libtorch is compiled for some compute capabilities",
+        cause: "each build of libtorch is compiled for certain compute capabilities",
         remedy: None,
         fix: None,
         detects: &[],
@@ -83,9 +84,9 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Libraries,
         status: Status::Error,
         title: "libtorch has no kernels for a GPU",
-        cause: "the first operation on that card fails with `no kernel image is available for execution on \
+        cause: "the first operation on the GPU fails with `no kernel image is available for execution on \
                 the device`",
-        remedy: Some("use a build of libtorch that serves the card"),
+        remedy: Some("use a build of libtorch that supports the GPU"),
         fix: None,
         detects: &["arch-no-kernel-image", "arch-warning-sm86"],
     },
@@ -93,10 +94,10 @@ pub(super) const ROWS: &[Entry] = &[
         id: "libraries.kernels-ptx",
         area: Area::Libraries,
         status: Status::Info,
-        title: "A GPU runs libtorch through PTX",
-        cause: "the card is newer than this libtorch: the driver compiles each kernel on its first use, which \
-                takes minutes once, and keeps them in ~/.nv/ComputeCache",
-        remedy: Some("let the first epoch take its time; later runs start at once"),
+        title: "libtorch's kernels must be compiled for a GPU first",
+        cause: "the GPU is newer than this libtorch: the driver compiles each kernel from PTX on first \
+                use, which takes several minutes once, and caches it in ~/.nv/ComputeCache",
+        remedy: Some("wait during the first epoch; later runs start immediately"),
         fix: None,
         detects: &["arch-no-kernel-image"],
     },
@@ -104,10 +105,10 @@ pub(super) const ROWS: &[Entry] = &[
         id: "libraries.no-common-build",
         area: Area::Libraries,
         status: Status::Warning,
-        title: "No one build of libtorch serves all GPUs",
-        cause: "all ranks of a run use one libtorch: the builds for the newer cards have no kernels for the \
-                older one",
-        remedy: Some("train on cards that one build serves, and leave the others out of --device"),
+        title: "No build of libtorch supports all GPUs",
+        cause: "all ranks of a run use the same libtorch, and no build has kernels for both the older and \
+                the newer GPUs",
+        remedy: Some("train on GPUs that one build supports, and exclude the others from --device"),
         fix: None,
         detects: &["multi-gpu-mixed-arch", "arch-no-kernel-image"],
     },
@@ -115,10 +116,10 @@ pub(super) const ROWS: &[Entry] = &[
         id: "libraries.gpu-unserved",
         area: Area::Libraries,
         status: Status::Error,
-        title: "No build of libtorch serves a GPU",
-        cause: "libtorch 2.11 is compiled for compute capability 5.0 and later, and not for every small \
-                embedded one between",
-        remedy: Some("leave that card out of --device, or train with --device cpu"),
+        title: "No build of libtorch supports a GPU",
+        cause: "libtorch 2.11 has kernels for compute capability 5.0 and later, except for some embedded \
+                GPUs",
+        remedy: Some("exclude that GPU from --device, or train with --device cpu"),
         fix: None,
         detects: &["arch-no-kernel-image"],
     },
@@ -126,9 +127,10 @@ pub(super) const ROWS: &[Entry] = &[
         id: "libraries.foreign-nccl",
         area: Area::Libraries,
         status: Status::Error,
-        title: "NCCL is not the one of libtorch",
-        cause: "libtorch asks for functions of the NCCL that it was built with; another one ends with \"undefined symbol: nccl…\"",
-        remedy: Some("take the folder out of LD_LIBRARY_PATH, or unset it"),
+        title: "NCCL is not the copy that belongs to libtorch",
+        cause: "libtorch needs the NCCL version that it was built with; with another, it fails with \
+                \"undefined symbol: nccl…\"",
+        remedy: Some("remove that folder from LD_LIBRARY_PATH, or unset the variable"),
         fix: None,
         detects: &["nccl-ldpath-conflict"],
     },
@@ -136,9 +138,10 @@ pub(super) const ROWS: &[Entry] = &[
         id: "libraries.foreign-cudnn",
         area: Area::Libraries,
         status: Status::Error,
-        title: "cuDNN is not the one of libtorch",
-        cause: "cuDNN is many libraries of one version; a part of another ends with \"Could not load library libcudnn…\" or CUDNN_STATUS_…",
-        remedy: Some("take the folder out of LD_LIBRARY_PATH, or unset it"),
+        title: "cuDNN is not the copy that belongs to libtorch",
+        cause: "cuDNN consists of several libraries that must have the same version; otherwise it fails \
+                with \"Could not load library libcudnn…\" or CUDNN_STATUS_…",
+        remedy: Some("remove that folder from LD_LIBRARY_PATH, or unset the variable"),
         fix: None,
         detects: &["cudnn-ldpath-conflict"],
     },
@@ -146,10 +149,10 @@ pub(super) const ROWS: &[Entry] = &[
         id: "libraries.libtorch-version",
         area: Area::Libraries,
         status: Status::Error,
-        title: "This is another version of libtorch",
-        cause: "the trainer is made for one version of libtorch; another has other functions, and before \
-                2.7 even another C++ interface",
-        remedy: Some("let yolo fetch its own libtorch"),
+        title: "libtorch has an unsupported version",
+        cause: "the trainer works with exactly one version of libtorch; others have different functions, \
+                and before 2.7 even a different C++ ABI",
+        remedy: Some("let yolo download its own libtorch"),
         fix: None,
         detects: &["tch-version-mismatch", "libtorch-cxx11-abi"],
     },
@@ -157,12 +160,12 @@ pub(super) const ROWS: &[Entry] = &[
         id: "libraries.libtorch-named",
         area: Area::Libraries,
         status: Status::Error,
-        title: "LIBTORCH does not name a libtorch",
-        cause: "LIBTORCH wins over the libtorch that yolo fetches, and must name the folder that holds \
-                `lib`",
+        title: "LIBTORCH does not point to libtorch",
+        cause: "LIBTORCH takes precedence over the libtorch that yolo downloads, and must name the folder \
+                that contains `lib`",
         remedy: Some(
-            "name the folder that holds libtorch's `lib`, or unset the variable and let yolo fetch its \
-                own",
+            "set it to the folder that contains libtorch's `lib`, or unset it and let yolo \
+                download its own",
         ),
         fix: None,
         detects: &["ld-torch-not-found", "libtorch-so-not-found"],
@@ -171,10 +174,10 @@ pub(super) const ROWS: &[Entry] = &[
         id: "libraries.libtorch-incomplete",
         area: Area::Libraries,
         status: Status::Error,
-        title: "Libraries of libtorch are missing",
-        cause: "the trainer does not start without them: `cannot open shared object file`, or on Windows \
-                0xC0000135",
-        remedy: Some("fetch libtorch anew, or name a whole one in LIBTORCH"),
+        title: "libtorch is incomplete",
+        cause: "the trainer does not start without these libraries: it fails with `cannot open shared \
+                object file`, or on Windows with 0xC0000135",
+        remedy: Some("download libtorch again, or set LIBTORCH to a complete one"),
         fix: None,
         detects: &["libtorch-so-not-found", "win-torch-dll-not-found"],
     },
@@ -183,8 +186,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Libraries,
         status: Status::Error,
         title: "The OpenMP runtime is missing",
-        cause: "libtorch loads libgomp.so.1, which small containers leave out",
-        remedy: Some("install your distribution's package of libgomp"),
+        cause: "libtorch needs libgomp.so.1, which minimal containers do not include",
+        remedy: Some("install your distribution's libgomp package"),
         fix: None,
         detects: &["libgomp-missing"],
     },
@@ -192,10 +195,10 @@ pub(super) const ROWS: &[Entry] = &[
         id: "libraries.bundled-glibc",
         area: Area::Libraries,
         status: Status::Warning,
-        title: "libtorch brings parts of a C library",
-        cause: "parts of the C library must come from the running system: the trainer may fail with \
-                `version GLIBC_PRIVATE not found`",
-        remedy: Some("move those files out of the loader's sight"),
+        title: "libtorch contains parts of the C library",
+        cause: "the C library must come from the system: the trainer may fail with `version GLIBC_PRIVATE \
+                not found`",
+        remedy: Some("move those files to a folder that the loader does not search"),
         fix: None,
         detects: &["libtorch-bundled-librt"],
     },
@@ -204,7 +207,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Libraries,
         status: Status::Error,
         title: "This libtorch is a debug build",
-        cause: "a debug libtorch in a release program ends with an access violation at its start",
+        cause: "a debug libtorch in a release program fails with an access violation at startup",
         remedy: Some("use the release build"),
         fix: None,
         detects: &["win-debug-release-abi"],
@@ -213,9 +216,9 @@ pub(super) const ROWS: &[Entry] = &[
         id: "libraries.no-room",
         area: Area::Libraries,
         status: Status::Warning,
-        title: "There may be no room for libtorch",
-        cause: "a libtorch with CUDA takes up to 8 GB while it is unpacked",
-        remedy: Some("free space there, or keep yolo's files on another disk"),
+        title: "There may not be enough space for libtorch",
+        cause: "a libtorch with CUDA needs up to 8 GB while it is unpacked",
+        remedy: Some("free some space there, or keep yolo's files on another disk"),
         fix: None,
         detects: &["libtorch-size-disk"],
     },
@@ -224,7 +227,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Libraries,
         status: Status::Ok,
         title: "The C library",
-        cause: "libtorch is built for glibc 2.28 and later",
+        cause: "libtorch needs glibc 2.28 or later",
         remedy: None,
         fix: None,
         detects: &[],
@@ -234,11 +237,11 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Libraries,
         status: Status::Error,
         title: "The C library is too old for libtorch",
-        cause: "libtorch 2.11 is built for glibc 2.28: on an older one the loader says `version GLIBC_2.28 \
-                not found`",
+        cause: "libtorch 2.11 needs glibc 2.28: with an older version the loader fails with `version \
+                GLIBC_2.28 not found`",
         remedy: Some(
-            "use a newer release of the system, such as Ubuntu 20.04, Debian 10 or RHEL 8 and later, or \
-                a container of one",
+            "use a newer system, such as Ubuntu 20.04, Debian 10, RHEL 8 or later, or a container \
+                of one",
         ),
         fix: None,
         detects: &["glibc-too-old"],
@@ -248,7 +251,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Libraries,
         status: Status::Error,
         title: "The C library is musl",
-        cause: "there is no libtorch for musl, which Alpine Linux and its containers have",
+        cause: "libtorch is not available for musl, the C library of Alpine Linux",
         remedy: Some("use a system or container with glibc, such as debian or ubuntu"),
         fix: None,
         detects: &["musl-unsupported"],
@@ -258,9 +261,9 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Libraries,
         status: Status::Error,
         title: "The driver's libcuda is missing",
-        cause: "CUDA speaks to the driver through libcuda.so.1, which some packages and containers leave \
-                out",
-        remedy: Some("install the driver's part for computing"),
+        cause: "CUDA calls the driver through libcuda.so.1, which some packages and containers do not \
+                include",
+        remedy: Some("install the driver's compute libraries"),
         fix: None,
         detects: &[],
     },
@@ -268,12 +271,13 @@ pub(super) const ROWS: &[Entry] = &[
         id: "libraries.libcuda-stub",
         area: Area::Libraries,
         status: Status::Error,
-        title: "The loader takes a wrong libcuda",
-        cause: "only the libcuda of the running driver works: the toolkit's stub says `CUDA driver is a \
-                stub library`, that of cuda-compat `forward compatibility was attempted on non supported \
-                HW`",
+        title: "The loader finds the wrong libcuda",
+        cause: "only the running driver's libcuda works: the toolkit's stub fails with `CUDA driver is a \
+                stub library`, and that of cuda-compat with `forward compatibility was attempted on non \
+                supported HW`",
         remedy: Some(
-            "take that folder out of LD_LIBRARY_PATH or /etc/ld.so.conf.d, then run `sudo ldconfig`",
+            "remove that folder from LD_LIBRARY_PATH or /etc/ld.so.conf.d, then run `sudo \
+                ldconfig`",
         ),
         fix: None,
         detects: &[],
@@ -282,10 +286,10 @@ pub(super) const ROWS: &[Entry] = &[
         id: "libraries.build-variables",
         area: Area::Libraries,
         status: Status::Warning,
-        title: "TORCH_CUDA_VERSION names no build",
-        cause: "a build reads TORCH_CUDA_VERSION=cu130, and takes a libtorch for the processor when it \
-                cannot read it; running yolo does not need it",
-        remedy: Some("write the build's name, such as cu130, or unset it"),
+        title: "TORCH_CUDA_VERSION is invalid",
+        cause: "building from source reads TORCH_CUDA_VERSION, such as cu130, and uses a CPU-only libtorch \
+                if the value is invalid; running yolo does not need it",
+        remedy: Some("set it to a build's name, such as cu130, or unset it"),
         fix: None,
         detects: &["env-swapped-vars"],
     },

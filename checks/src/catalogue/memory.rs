@@ -9,7 +9,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Memory,
         status: Status::Ok,
         title: "Memory",
-        cause: "ranks and their loaders hold images and checkpoints in memory",
+        cause: "ranks and their data loaders hold images and checkpoints in memory",
         remedy: None,
         fix: None,
         detects: &[],
@@ -18,10 +18,11 @@ pub(super) const ROWS: &[Entry] = &[
         id: "memory.low",
         area: Area::Memory,
         status: Status::Warning,
-        title: "Little memory is free",
-        cause: "a rank that runs out of memory is killed by the system without a word",
+        title: "Little memory is available",
+        cause: "the system kills a rank that runs out of memory, without an error message",
         remedy: Some(
-            "close other programs, or train with a smaller --batch-size, --imgsz or fewer --workers",
+            "close other programs, or train with a smaller --batch-size or --imgsz, or fewer \
+                --workers",
         ),
         fix: None,
         detects: &[],
@@ -30,9 +31,9 @@ pub(super) const ROWS: &[Entry] = &[
         id: "memory.limited",
         area: Area::Memory,
         status: Status::Info,
-        title: "A control group limits memory",
-        cause: "the container or batch job may use only a part of the machine's memory; beyond it the system \
-                kills a rank without a word",
+        title: "A cgroup limits memory",
+        cause: "the container or batch job may use only part of the machine's memory; beyond that, the \
+                system kills a rank without an error message",
         remedy: Some("give the container or job more memory, or train with a smaller --batch-size"),
         fix: None,
         detects: &["cgroup-mem-limit"],
@@ -42,7 +43,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Memory,
         status: Status::Ok,
         title: "Shared memory",
-        cause: "ranks on GPUs of one machine hand tensors to each other through /dev/shm",
+        cause: "ranks on GPUs of one machine exchange tensors through /dev/shm",
         remedy: None,
         fix: None,
         detects: &[],
@@ -52,7 +53,9 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Memory,
         status: Status::Error,
         title: "/dev/shm is too small",
-        cause: "ranks on GPUs of one machine hand tensors to each other through /dev/shm where the cards have no direct path; when it is full, NCCL fails with \"No space left on device\" or a rank dies with \"Bus error\"",
+        cause: "ranks on GPUs of one machine exchange tensors through /dev/shm if the GPUs have no direct \
+                path; when it is full, NCCL fails with \"No space left on device\" or a rank dies with \
+                \"Bus error\"",
         remedy: Some("make /dev/shm larger"),
         fix: None,
         detects: &["docker-shm-64m", "nccl-shm-too-small"],
@@ -62,8 +65,9 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Memory,
         status: Status::Warning,
         title: "The cached data set does not fit into memory",
-        cause: "with --cache ram every rank keeps all images, resized, in memory; what does not fit is swapped, or the system kills a rank",
-        remedy: Some("use --cache disk, or leave --cache away"),
+        cause: "with `--cache ram`, every rank keeps all resized images in memory; beyond the available \
+                memory the machine swaps, or the system kills a rank",
+        remedy: Some("use `--cache disk`, or omit --cache"),
         fix: None,
         detects: &["ram-cache-too-big"],
     },
@@ -71,10 +75,12 @@ pub(super) const ROWS: &[Entry] = &[
         id: "memory.killed",
         area: Area::Memory,
         status: Status::Warning,
-        title: "The kernel has killed a training",
-        cause: "when memory ran out the kernel ended this process; the run only said that a rank was gone, or \"Killed\"",
+        title: "The kernel killed a training process",
+        cause: "the machine ran out of memory; the run itself only reports that a rank disappeared, or \
+                \"Killed\"",
         remedy: Some(
-            "train with a smaller --batch-size, --imgsz or fewer --workers, or close other programs first",
+            "train with a smaller --batch-size or --imgsz, or fewer --workers, or close other \
+                programs first",
         ),
         fix: None,
         detects: &[],

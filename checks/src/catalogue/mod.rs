@@ -1,6 +1,6 @@
-//! The catalogue: everything that can be found, one row each, one file or folder an area. A row holds the
-//! words that are the same on every host; checks add the numbers, names and commands of this one.
-//! Text, JSON, `--explain` and the reference page are made from these rows.
+//! The catalogue: one entry per possible finding, in one file or folder per area. An entry holds the
+//! text that is the same on every host; checks add the values, names and commands of this host.
+//! Text, JSON, `--explain` and the reference page are generated from it.
 
 mod container;
 mod disk;
@@ -23,14 +23,14 @@ pub(crate) use system::CHECK_FAILED;
 
 pub use excused::{EXCUSED, Excused};
 
-/// The reference page, from the root of the repository.
-pub const REFERENCE: &str = "checks/REFERENCE.md";
+/// The reference page, relative to the root of the repository.
+pub const REFERENCE: &str = "docs/findings.md";
 
 /// The groups of the report, in the order in which they are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Area {
-    /// Operating system and processor.
+    /// Operating system and CPU.
     System,
     /// Driver and GPUs.
     Gpu,
@@ -48,9 +48,9 @@ pub enum Area {
     Windows,
     /// Containers.
     Container,
-    /// The environment of the shell.
+    /// Environment variables and the PATH.
     Shell,
-    /// The run that is meant.
+    /// The planned run.
     Run,
 }
 
@@ -70,7 +70,7 @@ impl Area {
         Self::Run,
     ];
 
-    /// The first word of its ids.
+    /// The prefix of its ids.
     pub fn name(self) -> &'static str {
         match self {
             Self::System => "system",
@@ -104,7 +104,7 @@ impl Area {
         }
     }
 
-    /// Its rows, in one table or several.
+    /// Its entries, in one or several tables.
     fn rows(self) -> &'static [&'static [Entry]] {
         match self {
             Self::System => &[system::ROWS],
@@ -122,22 +122,22 @@ impl Area {
     }
 }
 
-/// One row.
+/// What is the same about a finding on every host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Entry {
-    /// Stable name: the area, a dot, and words with hyphens.
+    /// Stable name: the area, a dot, and words joined by hyphens.
     pub id: &'static str,
     /// The group.
     pub area: Area,
-    /// Its usual status; a check may give another where the run or host asks for it.
+    /// Its usual status; a check may choose another for a particular run or host.
     pub status: Status,
-    /// What it is, in general: the heading of its reference.
+    /// What is wrong, in general: the heading in the reference page.
     pub title: &'static str,
-    /// Why it matters, in words.
+    /// Why it matters.
     pub cause: &'static str,
-    /// What to do; `None` where there is nothing to do.
+    /// What to do; `None` if there is nothing to do.
     pub remedy: Option<&'static str>,
-    /// What `--fix` does, where it can help.
+    /// What `--fix` does, if it can help.
     pub fix: Option<Fix>,
     /// The ids of known failures that it detects.
     pub detects: &'static [&'static str],
@@ -146,25 +146,25 @@ pub struct Entry {
 /// What `--fix` can do about a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Fix {
-    /// What it will change, in words.
+    /// What it changes.
     pub does: &'static str,
     /// How it is undone.
     pub undo: &'static str,
 }
 
 impl Entry {
-    /// Where its reference is: a page and an anchor.
+    /// The link to its section in the reference page.
     pub fn link(&self) -> String {
         format!("{REFERENCE}#{}", self.id.replace('.', ""))
     }
 }
 
-/// All rows, in the order of their areas.
+/// All entries, in the order of their areas.
 pub fn entries() -> impl Iterator<Item = &'static Entry> {
     Area::ALL.into_iter().flat_map(|area| area.rows().iter().copied().flatten())
 }
 
-/// The row of an id.
+/// The entry with this id.
 pub fn entry(id: &str) -> Option<&'static Entry> {
     entries().find(|entry| entry.id == id)
 }
@@ -177,7 +177,7 @@ mod tests {
     fn ids_are_unique_and_named_by_their_area() {
         let all: Vec<&Entry> = entries().collect();
         for (index, entry) in all.iter().enumerate() {
-            assert!(all[..index].iter().all(|other| other.id != entry.id), "{} stands twice", entry.id);
+            assert!(all[..index].iter().all(|other| other.id != entry.id), "{} is listed twice", entry.id);
             let (area, words) = entry.id.split_once('.').unwrap();
             assert_eq!(area, entry.area.name(), "{}", entry.id);
             let is_word =

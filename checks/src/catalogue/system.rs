@@ -9,7 +9,8 @@ pub(crate) const CHECK_FAILED: Entry = Entry {
     area: Area::System,
     status: Status::Warning,
     title: "A check failed",
-    cause: "this is a bug in yolo, not a problem with this machine; whatever the check looks at was not checked",
+    cause: "this is a bug in yolo, not a problem with this machine; whatever the check looks at was not \
+                checked",
     remedy: Some(
         "report it, and attach the file that `yolo doctor --record` writes; private data is redacted",
     ),
@@ -44,7 +45,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::System,
         status: Status::Warning,
         title: "The limit on open files is low",
-        cause: "each rank opens images, libraries and sockets to the other ranks; at the limit it fails with \"Too many open files\"",
+        cause: "each rank opens images, libraries and sockets to the other ranks; at the limit it fails \
+                with \"Too many open files\"",
         remedy: Some("raise the limit in this shell before the run"),
         fix: None,
         detects: &["nofile-limit"],
@@ -54,7 +56,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::System,
         status: Status::Warning,
         title: "The limit on locked memory is low",
-        cause: "InfiniBand adapters need memory that is locked in place; if a rank may not lock enough, NCCL cannot register its buffers",
+        cause: "InfiniBand adapters need memory that is locked in place; if a rank may not lock enough, \
+                NCCL cannot register its buffers",
         remedy: Some("raise the limit"),
         fix: None,
         detects: &["docker-memlock"],
@@ -64,7 +67,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::System,
         status: Status::Info,
         title: "The stack size is unlimited",
-        cause: "NCCL warns that an unlimited stack is unsafe and uses its own size instead; this is harmless",
+        cause: "NCCL warns that an unlimited stack is unsafe and uses its own size instead; this is \
+                harmless",
         remedy: None,
         fix: None,
         detects: &["stack-limit-unsafe"],
@@ -87,7 +91,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::System,
         status: Status::Warning,
         title: "A process is stuck in the driver",
-        cause: "it was killed but still waits in the kernel, usually for a GPU; until it ends, it keeps its memory and devices",
+        cause: "it was killed but still waits in the kernel, usually for a GPU; until it ends, it keeps \
+                its memory and devices",
         remedy: Some("restart the machine; nothing else frees what the process holds"),
         fix: None,
         detects: &["unkillable-d-state"],
@@ -97,7 +102,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::System,
         status: Status::Info,
         title: "Shared memory is removed at logout",
-        cause: "systemd removes a user's shared memory when the user's last session closes; ranks that are still running then die with \"Bus error\"",
+        cause: "systemd removes a user's shared memory when the user's last session closes; ranks that are \
+                still running then die with \"Bus error\"",
         remedy: Some("enable lingering for this user, so that processes outlive the session"),
         fix: None,
         detects: &["systemd-removeipc"],

@@ -8,12 +8,12 @@ pub(super) const ROWS: &[Entry] = &[
         id: "windows.tdr",
         area: Area::Windows,
         status: Status::Info,
-        title: "Windows resets a GPU that is busy for long",
-        cause: "a kernel of the GPU that takes longer than TdrDelay, 2 s by default, ends with `the launch \
-                timed out and was terminated`",
+        title: "Windows resets a GPU that is busy for too long",
+        cause: "a GPU kernel that runs longer than TdrDelay, 2 s by default, fails with `the launch timed \
+                out and was terminated`",
         remedy: Some(
-            "raise TdrDelay to 60 s in a Windows terminal as administrator and restart, if that message \
-             comes; or train with a smaller --batch-size",
+            "if that message appears, raise TdrDelay to 60 s in a Windows terminal as \
+                administrator and restart, or train with a smaller --batch-size",
         ),
         fix: None,
         detects: &["wsl-tdr"],
@@ -23,9 +23,9 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Windows,
         status: Status::Info,
         title: "Training runs inside WSL 2",
-        cause: "the trainer is a program of Linux, and libtorch for Windows has no NCCL: on a Windows PC both run \
-                inside WSL 2, which uses the same GPUs",
-        remedy: Some("set WSL up, then give `yolo train` there the same options"),
+        cause: "the trainer is a Linux program, and NCCL needs Linux: on a Windows PC training runs inside \
+                WSL 2, which uses the same GPUs",
+        remedy: Some("set up WSL, then run `yolo train` with the same options"),
         fix: None,
         detects: &[],
     },
@@ -33,8 +33,8 @@ pub(super) const ROWS: &[Entry] = &[
         id: "windows.backend",
         area: Area::Windows,
         status: Status::Error,
-        title: "There is no NCCL for Windows",
-        cause: "NCCL exists for Linux only: on Windows the ranks of a run talk by gloo",
+        title: "NCCL is not available on Windows",
+        cause: "libtorch for Windows has no NCCL; ranks on Windows communicate through gloo",
         remedy: Some("train in WSL 2, where NCCL works"),
         fix: None,
         detects: &["nccl-absent-windows"],
@@ -43,8 +43,8 @@ pub(super) const ROWS: &[Entry] = &[
         id: "windows.gloo-broken",
         area: Area::Windows,
         status: Status::Error,
-        title: "gloo of this libtorch does not work on Windows",
-        cause: "gloo in libtorch 2.8 to 2.10 for Windows ends with `makeDeviceForHostname(): unsupported \
+        title: "gloo in this libtorch does not work on Windows",
+        cause: "gloo in libtorch 2.8 to 2.10 for Windows fails with `makeDeviceForHostname(): unsupported \
                 gloo device`",
         remedy: Some("use libtorch 2.11, or train in WSL 2"),
         fix: None,
@@ -55,9 +55,9 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Windows,
         status: Status::Warning,
         title: "libtorch for Windows has no libuv",
-        cause: "PyTorch programs of version 2.4 and later ask for it unless told otherwise, and end with \
-                `use_libuv was requested but PyTorch was built without libuv support`",
-        remedy: Some("set the variable for them; yolo's own ranks do without"),
+        cause: "PyTorch 2.4 and later use libuv by default, and fail with `use_libuv was requested but \
+                PyTorch was built without libuv support`",
+        remedy: Some("set the variable for PyTorch programs; yolo's own ranks do not need it"),
         fix: None,
         detects: &["libuv-not-built"],
     },
@@ -65,9 +65,9 @@ pub(super) const ROWS: &[Entry] = &[
         id: "windows.page-file",
         area: Area::Windows,
         status: Status::Warning,
-        title: "Windows can promise little more memory",
-        cause: "Windows refuses memory that its page file could not hold: loading CUDA's libraries ends \
-                with error 1455, `the paging file is too small`",
+        title: "The Windows page file is too small",
+        cause: "Windows refuses to commit memory that RAM and the page file cannot hold: loading the CUDA \
+                libraries fails with error 1455, `the paging file is too small`",
         remedy: Some(
             "enlarge the page file (System, Advanced, Performance, Virtual memory), or train with fewer \
              ranks and --workers",
@@ -79,11 +79,11 @@ pub(super) const ROWS: &[Entry] = &[
         id: "windows.long-paths",
         area: Area::Windows,
         status: Status::Warning,
-        title: "Windows does not take long paths",
-        cause: "paths beyond 260 letters cannot be opened while LongPathsEnabled is off",
+        title: "Windows does not support long paths",
+        cause: "paths longer than 260 characters cannot be opened while LongPathsEnabled is off",
         remedy: Some(
-            "switch long paths on in a Windows terminal as administrator, or move the data set to a \
-             shorter path",
+            "enable long paths in a Windows terminal as administrator, or move the data set to a \
+                shorter path",
         ),
         fix: None,
         detects: &[],

@@ -1,6 +1,6 @@
-//! The checks: each is one file that asks one question of the facts and answers with findings. A
-//! check is a pure function: the same facts give the same findings anywhere. They run side by side,
-//! since some wait for a command; one that panics answers with its panic, and each is timed.
+//! The checks. Each is one file that asks one question and answers it with findings. A check is a
+//! pure function: the same facts give the same findings anywhere. Checks run in parallel, because
+//! some wait for a command. A check that panics is reported as `system.check-failed`.
 
 mod container;
 mod disk;
@@ -24,24 +24,23 @@ use std::time::{Duration, Instant};
 use crate::facts::{Host, Unknown};
 use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::wsl::sizing::gigabytes;
 
-/// Checks that wait for different commands wait together.
+/// Enough threads for checks that wait for different commands to wait at the same time.
 const THREADS: usize = 8;
 
-/// What a check answers: findings, or the first fact that was missing, which makes it "skipped".
+/// The answer of a check: findings, or the missing fact because of which it is skipped.
 pub type Answer = Result<Vec<Finding>, Unknown>;
 
 /// One check.
 #[derive(Debug)]
 pub struct Check {
-    /// What it asks of the host, as a question to the user's mind.
+    /// What it checks, as a question that the user might ask.
     pub question: &'static str,
-    /// The ids that it can report; the first stands for the check when it is skipped.
+    /// The ids it can report; the first is used if the check is skipped.
     pub reports: &'static [&'static str],
-    /// Whether it can stop a run, so that `yolo train` asks it before each.
+    /// Whether its findings can stop a run, so that `yolo train` runs it first.
     pub preflight: bool,
-    /// Judges.
+    /// The check itself.
     pub run: fn(&Host, &Intent) -> Answer,
 }
 
@@ -65,30 +64,30 @@ pub fn all() -> impl Iterator<Item = &'static Check> {
     AREAS.into_iter().flatten().copied()
 }
 
-/// What one check found, and how long it took.
+/// The findings of one check, and how long it took.
 #[derive(Debug)]
 pub struct Verdict {
     /// The check.
     pub check: &'static Check,
     /// Its findings.
     pub findings: Vec<Finding>,
-    /// With the facts that it was the first to ask for.
+    /// Including the time to read the facts that it was the first to ask for.
     pub took: Duration,
 }
 
-/// Judges a host by all checks: findings in the order of their areas.
+/// Runs all checks on a host: findings in the order of their areas.
 pub fn judge(host: &Host, intent: &Intent) -> Vec<Finding> {
     findings(judge_by(host, intent, |_| true))
 }
 
-/// The findings of verdicts in the order of their areas.
+/// All findings, in the order of their areas.
 pub fn findings(verdicts: Vec<Verdict>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = verdicts.into_iter().flat_map(|verdict| verdict.findings).collect();
     findings.sort_by_key(|finding| finding.area);
     findings
 }
 
-/// Judges a host by the checks that are wanted.
+/// Runs the selected checks on a host.
 pub fn judge_by(host: &Host, intent: &Intent, wanted: impl Fn(&Check) -> bool) -> Vec<Verdict> {
     let checks: Vec<&'static Check> = all().filter(|check| wanted(check)).collect();
     let next = AtomicUsize::new(0);
@@ -106,7 +105,7 @@ pub fn judge_by(host: &Host, intent: &Intent, wanted: impl Fn(&Check) -> bool) -
     };
     thread::scope(|scope| {
         for _ in 0..THREADS.min(checks.len()) {
-            // Without a thread the others, and last this one, do its work.
+            // If a thread cannot be started, the others and this one do its work.
             let _ = thread::Builder::new().name("check".to_owned()).spawn_scoped(scope, work);
         }
     });
@@ -125,29 +124,18 @@ fn ask(check: &'static Check, host: &Host, intent: &Intent) -> Vec<Finding> {
                 .downcast_ref::<String>()
                 .map(String::as_str)
                 .or_else(|| panic.downcast_ref::<&str>().copied())
-                .unwrap_or("no reason given");
+                .unwrap_or("unknown reason");
             let id = check.reports.first().copied().unwrap_or("a check");
             vec![Finding::new("system.check-failed", format!("the check of {id} failed: {why}"))]
         }
     }
 }
 
-/// Bytes of a disk in units of 1000, as disks are sold; memory is said by [`gigabytes`].
-fn of_disk(bytes: u64) -> String {
-    format!("{:.1} GB", bytes as f64 / 1e9)
-}
-
-/// Cores that this process may use: those that the system counts, or fewer where a control group
-/// allows a share of them only.
+/// CPU cores that this process may use: those of the system, or fewer if a cgroup limits them.
 fn cores(host: &Host) -> Option<usize> {
     let counted = host.system().ok()?.cores.and_then(|cores| usize::try_from(cores).ok())?;
     let share = host.cgroup_cpu_limit().ok().flatten().map_or(counted, |limit| limit.ceil() as usize);
     Some(counted.min(share).max(1))
-}
-
-/// `1 GPU`, `2 GPUs`.
-fn count(number: usize, word: &str) -> String {
-    format!("{number} {word}{}", if number == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! A host as a file: what was asked, with the raw answers, as JSON that a person can read and write
-//! (checks/RECORDING.md documents it). Writing redacts; reading takes any subset of the sections
+//! (docs/recording.md documents it). Writing redacts; reading takes any subset of the sections
 //! and says what is wrong with a file that is not a recording.
 
 use serde_json::{Map, Value, json};

@@ -8,10 +8,13 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.data-on-windows",
         area: Area::Wsl,
         status: Status::Warning,
-        title: "A run works on a Windows drive",
-        cause: "each file is fetched by a file server of Windows: the first epoch takes many times longer, \
-                and the GPU waits",
-        remedy: Some("copy it to the Linux side, such as below your home folder, and train there"),
+        title: "The run uses files on a Windows drive",
+        cause: "WSL reads every file through a Windows file server: the first epoch takes many times \
+                longer, and the GPU waits",
+        remedy: Some(
+            "copy the files to the Linux file system, for example to your home folder, and train \
+                there",
+        ),
         fix: None,
         detects: &["wsl-dataset-mnt-c", "wsl-mnt-root-moved"],
     },
@@ -19,8 +22,8 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.drive-permissions",
         area: Area::Wsl,
         status: Status::Info,
-        title: "A Windows drive keeps no Linux permissions",
-        cause: "it is mounted without `metadata`: all files are of mode 777 and chmod does nothing",
+        title: "A Windows drive does not store Linux permissions",
+        cause: "it is mounted without `metadata`: all files have mode 777, and chmod has no effect",
         remedy: Some("mount the drives with metadata"),
         fix: None,
         detects: &["wsl-drvfs-permissions"],
@@ -29,9 +32,9 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.case-clash",
         area: Area::Wsl,
         status: Status::Warning,
-        title: "Two images differ by case alone",
-        cause: "Windows takes both names for one file, and both images have one label file",
-        remedy: Some("rename one of them and its label"),
+        title: "Two image names differ only in case",
+        cause: "Windows treats both names as one file, so both images share one label file",
+        remedy: Some("rename one of the images and its label file"),
         fix: None,
         detects: &["wsl-case-clash"],
     },
@@ -40,11 +43,11 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Warning,
         title: "The Windows drive behind WSL is nearly full",
-        cause: "WSL's disk is a file there that grows: when the drive is full, Linux fails with I/O errors \
-                or turns read-only, whatever df says",
+        cause: "WSL's disk is a file on that drive, and it grows: when the drive is full, Linux fails with \
+                I/O errors or becomes read-only, whatever df reports",
         remedy: Some(
-            "free space on the Windows drive; what was deleted inside WSL comes back only after `wsl \
-             --shutdown` and Optimize-VHD, or with sparseVhd",
+            "free some space on the Windows drive; space deleted inside WSL is only returned \
+                after `wsl --shutdown` and Optimize-VHD, or with sparseVhd",
         ),
         fix: None,
         detects: &["wsl-vhdx-host-full"],
@@ -53,9 +56,9 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.disk-limit",
         area: Area::Wsl,
         status: Status::Warning,
-        title: "WSL's disk has reached its size",
-        cause: "its virtual size is fixed (256 GB, 512 GB or 1 TB), however much is free on the Windows \
-                drive",
+        title: "WSL's virtual disk is full",
+        cause: "its maximum size is fixed (256 GB, 512 GB or 1 TB), however much space the Windows drive \
+                has",
         remedy: Some("enlarge it from a Windows terminal (WSL 2.5 or later), or delete data inside WSL"),
         fix: None,
         detects: &["wsl-vhd-limit-reached"],

@@ -8,8 +8,8 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.gpu",
         area: Area::Wsl,
         status: Status::Ok,
-        title: "The GPU of Windows reaches WSL",
-        cause: "the driver of Windows serves WSL too; in WSL it does not tell processes, power and use",
+        title: "The GPU is available in WSL",
+        cause: "WSL uses the Windows driver, which does not report processes, power or utilization there",
         remedy: None,
         fix: None,
         detects: &["wsl-nvml-unsupported", "wsl-dxgk-ioctl-noise"],
@@ -18,9 +18,9 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.gpu-switched-off",
         area: Area::Wsl,
         status: Status::Error,
-        title: "A setting keeps the GPU from WSL",
-        cause: "WSL passes the GPU on unless a setting says otherwise",
-        remedy: Some("remove the setting, then stop WSL from Windows"),
+        title: "A setting disables the GPU in WSL",
+        cause: "WSL provides the GPU unless a setting disables it",
+        remedy: Some("remove the setting, then shut WSL down from Windows"),
         fix: None,
         detects: &["wsl-dxg-missing"],
     },
@@ -28,10 +28,10 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.gpu-device-missing",
         area: Area::Wsl,
         status: Status::Error,
-        title: "No GPU reaches WSL",
-        cause: "WSL reaches the GPU by the device /dev/dxg, which an old Windows, an old driver or a \
-                kernel of one's own does not offer",
-        remedy: Some("update Windows and its NVIDIA driver, then WSL in a Windows terminal"),
+        title: "The GPU is not available in WSL",
+        cause: "WSL provides the GPU through /dev/dxg, which an old Windows, an old driver or a custom \
+                kernel lacks",
+        remedy: Some("update Windows and its NVIDIA driver, then update WSL in a Windows terminal"),
         fix: None,
         detects: &["wsl-dxg-missing"],
     },
@@ -39,9 +39,9 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.gpu-device-closed",
         area: Area::Wsl,
         status: Status::Error,
-        title: "This user may not open the GPU",
-        cause: "every user of WSL may open /dev/dxg unless its mode was changed, such as by a rule of udev",
-        remedy: Some("open it now, and find out what changes it: WSL itself sets mode 666"),
+        title: "This user may not access the GPU",
+        cause: "by default every user may open /dev/dxg; something changed its mode, such as a udev rule",
+        remedy: Some("restore the mode now, and find out what changes it; WSL itself sets mode 666"),
         fix: None,
         detects: &["wsl-dxg-permission"],
     },
@@ -49,12 +49,12 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.no-windows-driver",
         area: Area::Wsl,
         status: Status::Warning,
-        title: "Windows brings no NVIDIA driver into WSL",
-        cause: "WSL uses the driver of Windows, and shows its libraries in /usr/lib/wsl/lib; libcuda.so.1 \
-                is not among them",
+        title: "The Windows NVIDIA driver is not available in WSL",
+        cause: "WSL uses the Windows driver and shows its libraries in /usr/lib/wsl/lib, but libcuda.so.1 \
+                is not there",
         remedy: Some(
-            "install the NVIDIA driver in Windows (none inside WSL), then stop WSL; nothing on a PC \
-             without an NVIDIA card",
+            "install the NVIDIA driver in Windows (not inside WSL), then shut WSL down; nothing \
+                on a PC without an NVIDIA card",
         ),
         fix: None,
         detects: &["wsl-dxg-missing"],
@@ -63,12 +63,12 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.gpu-blocked",
         area: Area::Wsl,
         status: Status::Error,
-        title: "Windows blocks the GPU from WSL",
-        cause: "a card in TCC mode, as data-centre cards are, Windows Server or an old Windows 10 keep WSL \
-                from the GPU",
+        title: "Windows does not give WSL access to the GPU",
+        cause: "WSL cannot use cards in TCC mode, such as data center cards, nor any card on Windows \
+                Server or an old Windows 10",
         remedy: Some(
-            "switch the card to WDDM in a Windows terminal as administrator and restart Windows; not every \
-             card can, and an old Windows needs an update",
+            "switch the card to WDDM in a Windows terminal as administrator and restart Windows; \
+                not every card supports this, and an old Windows needs an update",
         ),
         fix: None,
         detects: &["wsl-gpu-blocked-tcc"],
@@ -77,11 +77,11 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.driver-silent",
         area: Area::Wsl,
         status: Status::Error,
-        title: "Windows' driver does not answer in WSL",
-        cause: "Windows' driver was updated while WSL ran, or is sick",
+        title: "The Windows driver does not respond in WSL",
+        cause: "the Windows driver was updated while WSL was running, or it is faulty",
         remedy: Some(
-            "stop WSL from Windows; if that does not help, restart Windows, then install its NVIDIA driver \
-             anew",
+            "shut WSL down from Windows; if that does not help, restart Windows, then reinstall \
+                its NVIDIA driver",
         ),
         fix: None,
         detects: &["wsl-dxgk-ioctl-noise"],
@@ -92,8 +92,8 @@ pub(super) const ROWS: &[Entry] = &[
         status: Status::Warning,
         title: "WSL does not support this card",
         cause: "NVIDIA supports Pascal (compute capability 6.0) and later in WSL; older cards may fail at \
-                any call",
-        remedy: Some("train on native Linux with this card, or leave it out of --device"),
+                any time",
+        remedy: Some("use this card on native Linux, or exclude it from --device"),
         fix: None,
         detects: &["wsl-maxwell"],
     },
@@ -102,11 +102,11 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Error,
         title: "A Linux driver is installed inside WSL",
-        cause: "it hides the driver that Windows brings and cannot work itself, since WSL has no NVIDIA \
-                kernel module; the packages `cuda` and `cuda-drivers` bring it along",
+        cause: "it hides the driver that Windows provides, and cannot work itself because WSL has no \
+                NVIDIA kernel module; the packages `cuda` and `cuda-drivers` install it",
         remedy: Some(
-            "remove its packages, and let only cuda-toolkit-12-x or 13-x in, from NVIDIA's repository for \
-             WSL; then stop WSL",
+            "remove its packages and install only cuda-toolkit-12-x or 13-x, from NVIDIA's \
+                repository for WSL; then shut WSL down",
         ),
         fix: None,
         detects: &["wsl-linux-driver-installed"],
@@ -115,8 +115,8 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.loader",
         area: Area::Wsl,
         status: Status::Ok,
-        title: "The loader finds the libraries of Windows' driver",
-        cause: "the loader looks for libcuda.so.1 where WSL shows the driver of Windows",
+        title: "The loader finds the Windows driver's libraries",
+        cause: "the loader searches the folder where WSL shows the Windows driver",
         remedy: None,
         fix: None,
         detects: &["wsl-libcuda-not-symlink"],
@@ -125,13 +125,12 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.loader-missing",
         area: Area::Wsl,
         status: Status::Error,
-        title: "The loader does not find the libraries of Windows' driver",
-        cause: "CUDA programs end with `libcuda.so.1: cannot open shared object file`",
-        remedy: Some("tell the loader of the folder"),
+        title: "The loader does not find the Windows driver's libraries",
+        cause: "CUDA programs fail with `libcuda.so.1: cannot open shared object file`",
+        remedy: Some("add the folder to the loader's search path"),
         fix: Some(Fix {
-            does: "write the folder into /etc/ld.so.conf.d/ld.wsl.conf and run ldconfig, or put it into \
-                   the file of shell variables where that needs root",
-            undo: "remove the line again and run ldconfig",
+            does: "add the folder to /etc/ld.so.conf.d/ld.wsl.conf and run ldconfig, or, if that needs root, add it to the file of shell variables",
+            undo: "remove the line and run ldconfig",
         }),
         detects: &["wsl-lib-not-in-loader"],
     },
@@ -140,12 +139,12 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Error,
         title: "The loader does not find libcuda.so",
-        cause: "cuDNN 8 opens the driver by the name `libcuda.so`, which the loader's cache does not list \
-                in WSL; cuDNN 9, that of yolo's libtorch, does not",
-        remedy: Some("set the variable before programs with cuDNN 8"),
+        cause: "cuDNN 8 opens the driver as `libcuda.so`, which is not in the loader's cache in WSL; cuDNN \
+                9, which yolo's libtorch uses, does not need it",
+        remedy: Some("set the variable before starting programs that use cuDNN 8"),
         fix: Some(Fix {
             does: "set LD_LIBRARY_PATH in the file to source",
-            undo: "the script that it names puts back the file of variables",
+            undo: "run the script it names, which restores the variables file",
         }),
         detects: &["wsl-libcuda-so-missing-devname"],
     },
@@ -154,8 +153,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Error,
         title: "Windows lost the GPU",
-        cause: "the driver of Windows reset the GPU or lost it, mostly from too much GPU memory in use at \
-                once; programs that used it are dead",
+        cause: "the Windows driver reset or lost the GPU, usually because too much GPU memory was in use; \
+                programs that used it have failed",
         remedy: Some("restart Windows; then update its NVIDIA driver and train with a smaller --batch-size"),
         fix: None,
         detects: &["wsl-gpu-lost-host-tdr"],
@@ -165,12 +164,11 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Warning,
         title: "Several GPUs in WSL",
-        cause: "WSL has no direct way from GPU to GPU (P2P, CUDA IPC), and little pinned memory: NCCL \
-                mostly finds another way by itself, and fails with `unhandled cuda error` where it does \
-                not",
+        cause: "GPUs in WSL cannot communicate directly (P2P, CUDA IPC), and pinned memory is limited; \
+                NCCL usually finds another way, and otherwise fails with `unhandled cuda error`",
         remedy: Some(
-            "if the run stops with an NCCL error, set these variables and start it again; as a last resort \
-             use gloo",
+            "if the run fails with an NCCL error, set these variables and start it again; as a \
+                last resort, use gloo",
         ),
         fix: None,
         detects: &["wsl-nccl-multigpu", "wsl-cuda-ipc"],
@@ -180,9 +178,9 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Error,
         title: "NCCL is too old for WSL",
-        cause: "NCCL before 2.10 looks for PCI devices that WSL does not show, and ends with `unhandled \
+        cause: "NCCL before 2.10 looks for PCI devices that WSL does not show, and fails with `unhandled \
                 system error`",
-        remedy: Some("use the libtorch that `yolo setup` fetches, which brings a newer NCCL"),
+        remedy: Some("use the libtorch that `yolo setup` downloads, which has a newer NCCL"),
         fix: None,
         detects: &["wsl-nccl-old"],
     },
@@ -191,8 +189,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Info,
         title: "A container in WSL sees all GPUs",
-        cause: "WSL cannot give a container some of the GPUs by number",
-        remedy: Some("choose them in the run"),
+        cause: "WSL cannot limit a container to some of the GPUs",
+        remedy: Some("choose the GPUs with --device instead"),
         fix: None,
         detects: &["wsl-container-gpu-index"],
     },

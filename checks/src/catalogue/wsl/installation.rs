@@ -19,8 +19,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Error,
         title: "This is WSL 1",
-        cause: "WSL 1 translates the calls of Linux programs for Windows: it has no Linux kernel and no \
-                GPU",
+        cause: "WSL 1 translates Linux system calls for Windows: it has no Linux kernel and no GPU support",
         remedy: Some("convert the distribution to WSL 2 from a Windows terminal; its files are kept"),
         fix: None,
         detects: &["wsl1-distro"],
@@ -29,10 +28,10 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.kernel-old",
         area: Area::Wsl,
         status: Status::Warning,
-        title: "The kernel of WSL is old",
-        cause: "WSL's kernel carries the way to the GPU: before 4.19.121 there is none, and older kernels \
-                lose memory or freeze a training",
-        remedy: Some("update WSL in a Windows terminal, then stop it, so that the new kernel starts"),
+        title: "WSL's kernel is old",
+        cause: "GPU support needs kernel 4.19.121 or later, and old kernels leak memory or freeze during \
+                training",
+        remedy: Some("update WSL in a Windows terminal, then shut it down, so that the new kernel starts"),
         fix: None,
         detects: &["wsl-kernel-old", "wsl-training-freeze"],
     },
@@ -40,9 +39,8 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.release",
         area: Area::Wsl,
         status: Status::Ok,
-        title: "The release of WSL",
-        cause: "newer releases know more settings; the answer of wsl.exe is read in any language, and in \
-                UTF-16",
+        title: "The WSL version",
+        cause: "newer versions support more settings",
         remedy: None,
         fix: None,
         detects: &["wsl-output-utf16"],
@@ -51,11 +49,12 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.inbox",
         area: Area::Wsl,
         status: Status::Warning,
-        title: "WSL is the one that came with Windows",
-        cause: "it gets no updates of its own, and ignores newer settings such as systemd, \
+        title: "WSL is the version built into Windows",
+        cause: "it receives no updates of its own, and ignores newer settings such as systemd, \
                 autoMemoryReclaim and mirrored networking",
         remedy: Some(
-            "replace it by the WSL of the Microsoft Store in a Windows terminal; distributions stay",
+            "replace it with WSL from the Microsoft Store in a Windows terminal; distributions \
+                are kept",
         ),
         fix: None,
         detects: &["wsl-inbox-version"],
@@ -65,10 +64,10 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Error,
         title: "Virtualization is off",
-        cause: "WSL 2 is a virtual machine, and the firmware or Windows lets none start",
+        cause: "WSL 2 runs in a virtual machine, and the firmware or Windows does not allow one",
         remedy: Some(
-            "switch on virtualization (Intel VT-x or AMD SVM) in the PC's firmware; if it is on, run these \
-             in a Windows terminal as administrator and restart",
+            "enable virtualization (Intel VT-x or AMD SVM) in the PC's firmware; if it is \
+                enabled, run these commands in a Windows terminal as administrator and restart",
         ),
         fix: None,
         detects: &["wsl-virtualization-off"],
@@ -77,9 +76,9 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.feature-off",
         area: Area::Wsl,
         status: Status::Error,
-        title: "WSL is not switched on in Windows",
-        cause: "the Windows features that WSL 2 needs are off, or wait for a restart",
-        remedy: Some("switch them on in a Windows terminal as administrator, then restart Windows"),
+        title: "WSL is not enabled in Windows",
+        cause: "the Windows features that WSL 2 needs are off, or need a restart",
+        remedy: Some("enable them in a Windows terminal as administrator, then restart Windows"),
         fix: None,
         detects: &["wsl-optional-feature-off"],
     },
@@ -87,9 +86,9 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.kernel-missing",
         area: Area::Wsl,
         status: Status::Error,
-        title: "WSL 2 has no kernel yet",
-        cause: "this Windows has WSL without its Linux kernel, which comes as an update",
-        remedy: Some("fetch it in a Windows terminal"),
+        title: "The WSL 2 kernel is not installed",
+        cause: "this Windows has WSL without the Linux kernel, which is a separate update",
+        remedy: Some("install it in a Windows terminal"),
         fix: None,
         detects: &["wsl-kernel-component"],
     },
@@ -97,9 +96,9 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.no-distribution",
         area: Area::Wsl,
         status: Status::Error,
-        title: "There is no Linux distribution",
-        cause: "WSL runs programs in a distribution, and this Windows user has none; another user, or the \
-                administrator, has a list of their own",
+        title: "No Linux distribution is installed",
+        cause: "WSL runs programs in a distribution, and this Windows user has none; each user, \
+                administrators included, has a separate list",
         remedy: Some("install one in a Windows terminal, as the user who will train"),
         fix: None,
         detects: &["wsl-no-distro"],
@@ -108,10 +107,12 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.default-is-helper",
         area: Area::Wsl,
         status: Status::Warning,
-        title: "`wsl` starts a distribution that is no place to work in",
-        cause: "Docker Desktop and others keep a distribution for themselves, without a shell or packages",
+        title: "The default distribution is not meant for users",
+        cause: "Docker Desktop and others install distributions for internal use, without a shell or \
+                packages",
         remedy: Some(
-            "choose your own distribution in a Windows terminal, or name it each time with `wsl -d`",
+            "set your own distribution as the default in a Windows terminal, or name it each time \
+                with `wsl -d`",
         ),
         fix: None,
         detects: &["wsl-default-distro-docker"],
@@ -120,8 +121,8 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.new-distributions-one",
         area: Area::Wsl,
         status: Status::Warning,
-        title: "New distributions come up as WSL 1",
-        cause: "the default version of this PC is 1, which has no GPU",
+        title: "New distributions are created as WSL 1",
+        cause: "the default version on this PC is 1, which has no GPU support",
         remedy: Some("set it to 2 in a Windows terminal"),
         fix: None,
         detects: &["wsl-default-version-1"],

@@ -8,12 +8,11 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.no-route",
         area: Area::Wsl,
         status: Status::Warning,
-        title: "WSL has no way to the network",
-        cause: "a VPN that takes over Windows' routes, or a network mode that failed, leaves WSL without a \
-                default route",
+        title: "WSL has no network connection",
+        cause: "WSL has no default route, because a VPN took over Windows' routes or a network mode failed",
         remedy: Some(
-            "stop WSL from Windows and start it again; with a VPN set `dnsTunneling=true` or another \
-             `networkingMode` below [wsl2] in .wslconfig",
+            "shut WSL down from Windows and start it again; with a VPN, set `dnsTunneling=true` \
+                or another `networkingMode` under [wsl2] in .wslconfig",
         ),
         fix: None,
         detects: &["wsl-vpn-no-net"],
@@ -22,11 +21,11 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.dns",
         area: Area::Wsl,
         status: Status::Error,
-        title: "WSL finds no names of the network",
-        cause: "downloads end with `Temporary failure in name resolution`",
+        title: "WSL cannot resolve host names",
+        cause: "downloads fail with `Temporary failure in name resolution`",
         remedy: Some(
-            "set `dnsTunneling=true` below [wsl2] in .wslconfig (Windows 11 22H2), then stop WSL from \
-             Windows",
+            "set `dnsTunneling=true` under [wsl2] in .wslconfig (Windows 11 22H2), then shut WSL \
+                down from Windows",
         ),
         fix: None,
         detects: &["wsl-dns-fail"],
@@ -35,12 +34,12 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.secure-access",
         area: Area::Wsl,
         status: Status::Warning,
-        title: "Global Secure Access takes over name look-ups",
-        cause: "names lead to temporary addresses that WSL cannot reach; WSL switches its DNS tunnel off \
-                by itself",
+        title: "Global Secure Access intercepts name resolution",
+        cause: "host names resolve to temporary addresses that WSL cannot reach; WSL turns its DNS tunnel \
+                off by itself",
         remedy: Some(
-            "set `dnsTunneling=false` or `networkingMode=nat` below [wsl2] in .wslconfig, then stop WSL \
-             from Windows",
+            "set `dnsTunneling=false` or `networkingMode=nat` under [wsl2] in .wslconfig, then \
+                shut WSL down from Windows",
         ),
         fix: None,
         detects: &["wsl-gsa-dns"],
@@ -50,8 +49,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Warning,
         title: "Windows uses a proxy and WSL does not",
-        cause: "downloads hang or are refused behind a company's proxy",
-        remedy: Some("set the proxy for this shell, or `autoProxy=true` below [wsl2] in .wslconfig"),
+        cause: "behind a company's proxy, downloads hang or are refused",
+        remedy: Some("set the proxy in this shell, or `autoProxy=true` under [wsl2] in .wslconfig"),
         fix: None,
         detects: &["wsl-proxy"],
     },
@@ -59,11 +58,11 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.ipv6-disabled",
         area: Area::Wsl,
         status: Status::Warning,
-        title: "IPv6 is switched off in the registry",
-        cause: "WSL's network needs it: with DisabledComponents set it may have none",
+        title: "IPv6 is disabled in the registry",
+        cause: "WSL's network needs IPv6: with DisabledComponents set, WSL may have no network",
         remedy: Some(
-            "remove that value in Windows and restart; to avoid IPv6, clear it in the properties of the \
-             network adapter instead",
+            "delete that value in Windows and restart; to avoid IPv6, disable it in the network \
+                adapter's properties instead",
         ),
         fix: None,
         detects: &["wsl-ipv6-disabled-registry"],
@@ -73,10 +72,11 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Error,
         title: "Other machines cannot reach this WSL",
-        cause: "by default WSL is behind NAT; forwarding one port does not do, since ranks meet at many",
+        cause: "by default WSL is behind NAT; forwarding a port is not enough, because ranks connect \
+                through many ports",
         remedy: Some(
-            "set `networkingMode=mirrored` below [wsl2] in .wslconfig (Windows 11 22H2), stop WSL from \
-             Windows, and open the Hyper-V firewall in a PowerShell of Windows as administrator",
+            "set `networkingMode=mirrored` under [wsl2] in .wslconfig (Windows 11 22H2), shut WSL \
+                down from Windows, and open the Hyper-V firewall in PowerShell as administrator",
         ),
         fix: None,
         detects: &["wsl-nat-multinode"],
@@ -85,9 +85,10 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.firewall",
         area: Area::Wsl,
         status: Status::Error,
-        title: "A firewall keeps other machines from WSL",
-        cause: "mirrored networking has the Hyper-V firewall always on, and by default it lets nothing in",
-        remedy: Some("open it for the ports of the run in a PowerShell of Windows as administrator"),
+        title: "A firewall blocks connections from other machines to WSL",
+        cause: "with mirrored networking the Hyper-V firewall is always on, and blocks incoming \
+                connections by default",
+        remedy: Some("open it for the run's ports in PowerShell as administrator"),
         fix: None,
         detects: &["wsl-hyperv-firewall"],
     },
@@ -95,9 +96,9 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.port-of-windows",
         area: Area::Wsl,
         status: Status::Error,
-        title: "A Windows program has the port of this run",
-        cause: "with mirrored networking Linux and Windows share one set of ports",
-        remedy: Some("end the program in Windows, or meet at another port"),
+        title: "A Windows program uses the run's port",
+        cause: "with mirrored networking, Linux and Windows share the same ports",
+        remedy: Some("stop the program in Windows, or use another port"),
         fix: None,
         detects: &["wsl-mirrored-port-clash"],
     },
@@ -105,10 +106,10 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.own-name",
         area: Area::Wsl,
         status: Status::Info,
-        title: "This machine's name leads to itself alone",
-        cause: "WSL writes /etc/hosts so (generateHosts): what finds its address by its name tells other \
-                machines 127.0.1.1",
-        remedy: Some("name the network interface for gloo and NCCL"),
+        title: "This machine's host name resolves to itself",
+        cause: "WSL writes 127.0.1.1 into /etc/hosts for the host name (generateHosts); programs that look \
+                up their own name announce that address to other machines",
+        remedy: Some("set the network interface for gloo and NCCL"),
         fix: None,
         detects: &["wsl-hostname-127"],
     },

@@ -9,9 +9,9 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Warning,
         title: "WSL's clock is wrong",
-        cause: "WSL's clock stops while the PC sleeps: certificates are then not valid yet, and files lie \
-                in the future",
-        remedy: Some("set it by the clock of Windows; if it stays wrong, stop WSL from Windows"),
+        cause: "WSL's clock stops while the PC sleeps: certificates then seem not yet valid, and files \
+                seem to be from the future",
+        remedy: Some("set it from the Windows clock; if it stays wrong, shut WSL down from Windows"),
         fix: None,
         detects: &["wsl-clock-skew"],
     },
@@ -19,10 +19,10 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.no-systemd",
         area: Area::Wsl,
         status: Status::Info,
-        title: "Services do not run",
-        cause: "this distribution starts without systemd, which only services such as Docker need; \
-                training does not",
-        remedy: Some("switch systemd on, if you need a service"),
+        title: "systemd is not running",
+        cause: "this distribution starts without systemd, which services such as Docker need, but training \
+                does not",
+        remedy: Some("enable systemd if you need a service"),
         fix: None,
         detects: &["wsl-systemd-off"],
     },
@@ -31,11 +31,11 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Info,
         title: "Windows programs cannot be started from WSL",
-        cause: "interop is off, or systemd removed it; the doctor then knows of Windows only what files on \
-                its drive tell",
+        cause: "interop is off, or systemd removed it; the doctor can then only read files on the Windows \
+                drive, not ask Windows",
         remedy: Some(
-            "nothing for training; remove `enabled=false` below [interop] in /etc/wsl.conf, or restart \
-             WSL, to know more",
+            "nothing for training; for a more complete report, remove `enabled=false` under \
+                [interop] in /etc/wsl.conf, or restart WSL",
         ),
         fix: None,
         detects: &["wsl-interop-off"],
@@ -45,9 +45,9 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Info,
         title: "Windows programs are in PATH",
-        cause: "WSL appends the PATH of Windows: its programs may be found in place of those of Linux, and \
-                a shell starts slowly",
-        remedy: Some("set appendWindowsPath=false below [interop] in /etc/wsl.conf if that disturbs"),
+        cause: "WSL appends the Windows PATH: Windows programs may be found instead of Linux ones, and \
+                shells start slowly",
+        remedy: Some("set appendWindowsPath=false under [interop] in /etc/wsl.conf if this causes problems"),
         fix: None,
         detects: &["wsl-interop-path"],
     },

@@ -8,8 +8,8 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.memory",
         area: Area::Wsl,
         status: Status::Ok,
-        title: "The memory of WSL",
-        cause: "WSL's virtual machine has a part of the PC's memory, by default half",
+        title: "WSL's memory",
+        cause: "WSL's virtual machine has part of the PC's memory, half by default",
         remedy: None,
         fix: None,
         detects: &[],
@@ -19,15 +19,15 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Warning,
         title: "WSL has too little memory for the run",
-        cause: "WSL takes half of the PC's memory by default (older releases 8 GB at most); a rank beyond \
-                it is killed without a word",
+        cause: "by default WSL gets half of the PC's memory (at most 8 GB in older versions); beyond that, \
+                Linux kills a rank without an error message",
         remedy: Some(
-            "give WSL more with `memory=` below [wsl2] in .wslconfig, then stop WSL from Windows; or train \
-             with fewer ranks, fewer --workers or smaller images",
+            "give WSL more memory with `memory=` under [wsl2] in .wslconfig, then shut WSL down \
+                from Windows; or train with fewer ranks, fewer --workers or smaller images",
         ),
         fix: Some(Fix {
-            does: "write the values below [wsl2] into .wslconfig",
-            undo: "copy the backup that it names back over .wslconfig",
+            does: "write the values under [wsl2] in .wslconfig",
+            undo: "copy the backup it names over .wslconfig",
         }),
         detects: &["wsl-mem-default-half"],
     },
@@ -35,8 +35,8 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.config",
         area: Area::Wsl,
         status: Status::Ok,
-        title: "WSL can read .wslconfig",
-        cause: "each line of it is one that WSL takes",
+        title: ".wslconfig is valid",
+        cause: "WSL accepts every line of it",
         remedy: None,
         fix: None,
         detects: &[],
@@ -46,15 +46,13 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Error,
         title: "A size in .wslconfig has no unit",
-        cause: "without a unit WSL reads bytes, and raises too little memory to 256 MB, in which \
-                everything is killed",
+        cause: "without a unit WSL reads the number as bytes, and raises it to the minimum of 256 MB, in \
+                which everything is killed",
         remedy: Some(
-            "write the unit in capitals without a space, such as `memory=8GB`, then stop WSL from Windows",
+            "write the unit in capitals without a space, such as `memory=8GB`, then shut WSL down \
+                from Windows",
         ),
-        fix: Some(Fix {
-            does: "add the unit that is missing",
-            undo: "copy the backup that it names back over .wslconfig",
-        }),
+        fix: Some(Fix { does: "add the missing unit", undo: "copy the backup it names over .wslconfig" }),
         detects: &["wslconfig-unit-missing"],
     },
     Entry {
@@ -62,15 +60,15 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Warning,
         title: ".wslconfig is not plain UTF-8",
-        cause: "several releases of WSL ignore a file in UTF-16 or with a byte order mark, as PowerShell \
-                and Notepad write it, without a word",
+        cause: "some versions of WSL silently ignore a file in UTF-16 or with a byte order mark, as \
+                PowerShell and Notepad write it",
         remedy: Some(
-            "save it as UTF-8 without a mark (Notepad: Save as, encoding UTF-8), then stop WSL from \
-             Windows",
+            "save it as UTF-8 without a byte order mark (Notepad: Save as, encoding UTF-8), then \
+                shut WSL down from Windows",
         ),
         fix: Some(Fix {
-            does: "write the same text as UTF-8",
-            undo: "copy the backup that it names back over .wslconfig",
+            does: "save the same text as UTF-8",
+            undo: "copy the backup it names over .wslconfig",
         }),
         detects: &["wslconfig-wrong-place"],
     },
@@ -79,9 +77,9 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Warning,
         title: "A path in .wslconfig has single backslashes",
-        cause: "a backslash escapes the letter behind it, so that WSL skips the line or looks for another \
+        cause: "a backslash escapes the character after it, so WSL skips the line or looks for another \
                 path",
-        remedy: Some("double each backslash, as in `C:\\\\swap.vhdx`, then stop WSL from Windows"),
+        remedy: Some("double each backslash, as in `C:\\\\swap.vhdx`, then shut WSL down from Windows"),
         fix: None,
         detects: &["wslconfig-backslash"],
     },
@@ -89,10 +87,10 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.config-ignored",
         area: Area::Wsl,
         status: Status::Warning,
-        title: "WSL ignores a part of .wslconfig",
-        cause: "WSL skips without a word what stands in a wrong section, is misspelled or has a value that \
-                it does not take",
-        remedy: Some("mend the lines, then stop WSL from Windows"),
+        title: "WSL ignores part of .wslconfig",
+        cause: "WSL silently skips keys that are in the wrong section, misspelled or set to an invalid \
+                value",
+        remedy: Some("correct the lines, then shut WSL down from Windows"),
         fix: None,
         detects: &["wslconfig-wrong-place"],
     },
@@ -101,8 +99,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Info,
         title: "A setting has moved to [wsl2]",
-        cause: "it was experimental once; WSL still reads it in its old place",
-        remedy: Some("move it below [wsl2] when it suits you"),
+        cause: "the setting used to be experimental; WSL still reads it in its old section",
+        remedy: Some("move it to [wsl2] when convenient"),
         fix: None,
         detects: &["wslconfig-experimental-moved"],
     },
@@ -110,9 +108,9 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.conf-ignored",
         area: Area::Wsl,
         status: Status::Warning,
-        title: "WSL ignores a part of /etc/wsl.conf",
-        cause: "WSL skips what it does not know there, and reads nothing after a broken line",
-        remedy: Some("mend the lines, then stop WSL from Windows"),
+        title: "WSL ignores part of /etc/wsl.conf",
+        cause: "WSL skips unknown settings, and stops reading at a malformed line",
+        remedy: Some("correct the lines, then shut WSL down from Windows"),
         fix: None,
         detects: &[],
     },
@@ -120,9 +118,9 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.config-misplaced",
         area: Area::Wsl,
         status: Status::Warning,
-        title: "The settings of WSL are where it does not look",
-        cause: "WSL reads .wslconfig in the folder of the Windows user and nowhere else",
-        remedy: Some("move them there, then stop WSL from Windows"),
+        title: "The WSL settings file is in the wrong folder",
+        cause: "WSL only reads .wslconfig in the Windows user's home folder",
+        remedy: Some("move it there, then shut WSL down from Windows"),
         fix: None,
         detects: &["wslconfig-wrong-place"],
     },
@@ -130,10 +128,11 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.restart-due",
         area: Area::Wsl,
         status: Status::Warning,
-        title: "WSL still runs with older settings",
+        title: "WSL is still running with older settings",
         cause: "WSL reads .wslconfig when its virtual machine starts; closing a terminal does not stop it",
         remedy: Some(
-            "stop WSL from Windows, which ends all that runs in it, and start it again after eight seconds",
+            "shut WSL down from Windows, which stops everything that runs in it, wait eight \
+                seconds and start it again",
         ),
         fix: None,
         detects: &["wslconfig-wrong-place"],
@@ -142,12 +141,12 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.config-not-taken",
         area: Area::Wsl,
         status: Status::Warning,
-        title: "WSL did not take its settings",
-        cause: "WSL has started since the file was written, and has other values: it may read the file of \
-                another Windows user, or the PC cannot give them",
+        title: "WSL did not apply its settings",
+        cause: "WSL was started after the file was written, but uses other values: it may read another \
+                Windows user's file, or the PC cannot provide them",
         remedy: Some(
-            "see that this .wslconfig is in the folder of the Windows user who starts WSL, then stop WSL \
-             from Windows",
+            "check that this .wslconfig is in the home folder of the Windows user who starts WSL, \
+                then shut WSL down from Windows",
         ),
         fix: None,
         detects: &["wslconfig-wrong-place"],
@@ -156,12 +155,13 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.memory-greedy",
         area: Area::Wsl,
         status: Status::Warning,
-        title: "WSL may take nearly all memory of the PC",
-        cause: "Windows needs a part: without it the whole PC swaps and seems frozen while WSL runs",
-        remedy: Some("lower `memory=`, then stop WSL from Windows"),
+        title: "WSL may take nearly all of the PC's memory",
+        cause: "Windows needs some memory too: otherwise the whole PC swaps and appears frozen while WSL \
+                runs",
+        remedy: Some("lower `memory=`, then shut WSL down from Windows"),
         fix: Some(Fix {
-            does: "write the values below [wsl2] into .wslconfig",
-            undo: "copy the backup that it names back over .wslconfig",
+            does: "write the values under [wsl2] in .wslconfig",
+            undo: "copy the backup it names over .wslconfig",
         }),
         detects: &["wslconfig-too-big"],
     },
@@ -172,11 +172,12 @@ pub(super) const ROWS: &[Entry] = &[
         title: "WSL's swap file does not fit on its disk",
         cause: "the file grows as it is used; when the disk is full, WSL and Windows fail",
         remedy: Some(
-            "lower `swap=`, or name a file on a larger drive with `swapFile=`, then stop WSL from Windows",
+            "lower `swap=`, or set `swapFile=` to a file on a larger drive, then shut WSL down \
+                from Windows",
         ),
         fix: Some(Fix {
-            does: "write the values below [wsl2] into .wslconfig",
-            undo: "copy the backup that it names back over .wslconfig",
+            does: "write the values under [wsl2] in .wslconfig",
+            undo: "copy the backup it names over .wslconfig",
         }),
         detects: &["wslconfig-swap-huge"],
     },
@@ -184,9 +185,12 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.processors-low",
         area: Area::Wsl,
         status: Status::Info,
-        title: "WSL has few processors",
-        cause: "images are loaded and augmented by processors: with fewer of them the GPU waits",
-        remedy: Some("raise `processors=` or remove it, which gives WSL all; or train with fewer --workers"),
+        title: "WSL has few CPUs",
+        cause: "CPUs load and augment the images: with few of them, the GPU waits",
+        remedy: Some(
+            "raise `processors=`, or remove it to give WSL all CPUs; or train with fewer \
+                --workers",
+        ),
         fix: None,
         detects: &["wsl-processors-low"],
     },
@@ -194,8 +198,8 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.memory-reclaim",
         area: Area::Wsl,
         status: Status::Info,
-        title: "WSL gives cached images back to Windows",
-        cause: "a data set that fits in memory is read from disk again after a pause",
+        title: "WSL returns cached files to Windows",
+        cause: "after a pause, a data set that would fit in memory is read from disk again",
         remedy: Some("set autoMemoryReclaim=disabled on a PC that mostly trains"),
         fix: None,
         detects: &["wsl-memory-reclaim"],
@@ -204,9 +208,9 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.idle-short",
         area: Area::Wsl,
         status: Status::Warning,
-        title: "WSL stops soon after its last terminal",
-        cause: "a training in the background ends with it",
-        remedy: Some("raise the time, or set it to -1, then stop WSL from Windows"),
+        title: "WSL stops soon after its last terminal closes",
+        cause: "training in the background stops with it",
+        remedy: Some("raise the timeout, or set it to -1, then shut WSL down from Windows"),
         fix: None,
         detects: &["wsl-idle-shutdown"],
     },
@@ -214,12 +218,12 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.idle",
         area: Area::Wsl,
         status: Status::Info,
-        title: "WSL stops without a terminal",
-        cause: "WSL counts the terminals of Windows: without one it stops a distribution after 15 s and \
-                its machine after 60 s, also with a training in tmux, screen or SSH",
+        title: "WSL stops when no terminal is open",
+        cause: "without an open Windows terminal, WSL stops a distribution after 15 s and its virtual \
+                machine after 60 s, even if training runs in tmux, screen or over SSH",
         remedy: Some(
-            "leave one Windows terminal open, or set instanceIdleTimeout=-1 below [general] and \
-             vmIdleTimeout=-1 below [wsl2] in .wslconfig",
+            "keep a Windows terminal open, or set instanceIdleTimeout=-1 under [general] and \
+                vmIdleTimeout=-1 under [wsl2] in .wslconfig",
         ),
         fix: None,
         detects: &["wsl-idle-shutdown"],
@@ -228,9 +232,9 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.mirrored-unsupported",
         area: Area::Wsl,
         status: Status::Warning,
-        title: "This Windows has no mirrored networking",
-        cause: "mirrored networking needs Windows 11 22H2; WSL falls back to NAT with a message",
-        remedy: Some("remove the line; for a run of several machines use Windows 11 22H2 or Linux"),
+        title: "This Windows does not support mirrored networking",
+        cause: "mirrored networking needs Windows 11 22H2; WSL prints a message and uses NAT instead",
+        remedy: Some("remove the line; to train on several machines, use Windows 11 22H2 or Linux"),
         fix: None,
         detects: &["wsl-mirrored-unsupported"],
     },

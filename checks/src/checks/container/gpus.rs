@@ -9,7 +9,7 @@ use crate::intent::Intent;
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
-    question: "Was this container given its GPUs?",
+    question: "Was this container started with its GPUs?",
     reports: &["container.gpus-missing", "container.gpus-lost"],
     preflight: true,
     run,
@@ -41,7 +41,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 fn lost(host: &Host, container: Container, code: i64) -> Finding {
     let title = format!("this container lost its GPUs: {}", nvml_words(code));
     let finding =
-        Finding::new("container.gpus-lost", title).seen(format!("{DEVICE} is there and cannot be used"));
+        Finding::new("container.gpus-lost", title).seen(format!("{DEVICE} exists but cannot be used"));
     let finding = match (container, host.hostname()) {
         (Container::Docker, Ok(name)) => finding.command(format!("docker restart {name}  # on the host")),
         (Container::Podman, Ok(name)) => finding.command(format!("podman restart {name}  # on the host")),
@@ -55,10 +55,10 @@ fn missing(host: &Host, intent: &Intent, container: Container, has_device: Optio
     // Apptainer shows the machine's device files to every container; its option brings the rest.
     let partly = container != Container::Apptainer;
     if partly && (has_device == Some(true) || wsl && host.exists("/dev/dxg") == Ok(true)) {
-        let title = "this container has a GPU, but not the driver's library that tells of it (libnvidia-ml)";
+        let title = "this container has a GPU, but not the driver's monitoring library (libnvidia-ml)";
         return Finding::new("container.gpus-missing", title)
             .status(status(host, intent))
-            .remedy("start the container with the driver's parts for computing and for telling of GPUs")
+            .remedy("start the container with the driver's compute and utility capabilities")
             .command("docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility …");
     }
     let title = format!("this {} container was started without GPUs", container.name());
@@ -68,7 +68,7 @@ fn missing(host: &Host, intent: &Intent, container: Container, has_device: Optio
         Container::Podman => finding.command("podman run --device nvidia.com/gpu=all --ipc=host …"),
         Container::Apptainer => finding.command("apptainer exec --nv …"),
         Container::Kubernetes => {
-            finding.remedy("ask for GPUs in the pod's container: resources.limits").command(format!(
+            finding.remedy("request GPUs in the pod's container: resources.limits").command(format!(
                 "resources: {{ limits: {{ nvidia.com/gpu: {} }} }}",
                 intent.devices.len().max(1)
             ))

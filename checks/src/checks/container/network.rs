@@ -34,7 +34,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let Some((name, address)) = bridged else { return Ok(Vec::new()) };
     let title =
-        format!("the other machines cannot reach this container: its address {address} is Docker's own");
+        format!("other machines cannot reach this container: its address {address} is internal to Docker");
     let finding = Finding::new("container.bridge-address", title).seen(format!("{name} has {address}"));
     Ok(vec![finding.command("docker run --network host …")])
 }

@@ -7,7 +7,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 
 pub(super) static CHECK: Check = Check {
-    question: "Can Docker give GPUs to containers?",
+    question: "Can Docker pass GPUs to containers?",
     reports: &["container.toolkit-missing"],
     preflight: false,
     run,
@@ -38,7 +38,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     if !refused && (installed || known) {
         return Ok(Vec::new());
     }
-    let title = "Docker is here, but not the NVIDIA Container Toolkit: containers get no GPU";
+    let title = "Docker is installed, but not the NVIDIA Container Toolkit: containers get no GPU";
     let finding = Finding::new("container.toolkit-missing", title);
     let install = match host.distribution().ok().and_then(|distribution| distribution.packages()) {
         Some(Packages::Apt) => &[

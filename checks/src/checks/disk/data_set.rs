@@ -9,7 +9,7 @@ use crate::intent::Intent;
 use crate::shell_quote::quote;
 
 pub(super) static CHECK: Check = Check {
-    question: "Is the data set of this run there?",
+    question: "Does the run's data set exist?",
     reports: &["disk.data-set", "disk.data-missing", "disk.data-yaml"],
     preflight: true,
     run,
@@ -22,20 +22,20 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         Described::Missing(tried) => {
             let title = format!("there is no data set {word}");
             let finding = tried.iter().fold(Finding::new("disk.data-missing", title), |finding, path| {
-                finding.seen(format!("{path} is not there"))
+                finding.seen(format!("{path} does not exist"))
             });
             return Ok(vec![windows_path(host, word).map_or(finding.clone(), |text| finding.remedy(text))]);
         }
         Described::Forbidden(yaml) => return Ok(vec![forbidden(host, &yaml)]),
         Described::Garbled(yaml, why) => {
-            let title = format!("the data set {yaml} cannot be read as YAML: {why}");
+            let title = format!("the data set {yaml} is not valid YAML: {why}");
             return Ok(vec![Finding::new("disk.data-yaml", title)]);
         }
         Described::Yaml(set) => set,
     };
     let mistakes = mistakes(&set);
     if !mistakes.is_empty() {
-        let title = format!("the data set {} cannot be used: {}", set.yaml, mistakes.join("; "));
+        let title = format!("the data set {} is not usable: {}", set.yaml, mistakes.join("; "));
         return Ok(vec![Finding::new("disk.data-yaml", title)]);
     }
     let mut lost = Vec::new();
@@ -50,16 +50,16 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if let (true, Some(nc)) = (findings.is_empty(), set.keys.get("nc").and_then(serde_json::Value::as_u64)) {
         let names = set.classes().unwrap_or_default();
         if nc != names as u64 {
-            let title = format!("{} says nc: {nc}, but names has {names}; the names count", set.yaml);
+            let title = format!("{} has nc: {nc}, but {names} names; the names are used", set.yaml);
             findings.push(Finding::new("disk.data-yaml", title).status(crate::status::Status::Warning));
         }
     }
     if findings.is_empty() {
         let images = set.images(host, "train").map_or(String::new(), |images| match images.paths.len() {
             0 => String::new(),
-            number => format!(", {number} images to train on"),
+            number => format!(", {number} training images"),
         });
-        findings.push(Finding::ok("disk.data-set", format!("the data set {word} is there{images}")));
+        findings.push(Finding::ok("disk.data-set", format!("the data set {word} exists{images}")));
     }
     Ok(findings)
 }
@@ -67,14 +67,14 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 /// A yaml that is closed to this user, by its own permissions or by those of a folder above it.
 fn forbidden(host: &Host, yaml: &str) -> Finding {
     let title = format!("this user may not read the data set {yaml}");
-    let finding = Finding::new("disk.data-yaml", title).because("its permissions keep this user out");
+    let finding = Finding::new("disk.data-yaml", title).because("its permissions exclude this user");
     if host.is_windows().unwrap_or(false) {
-        return finding.remedy("give yourself the right to read it: Properties, Security");
+        return finding.remedy("give yourself permission to read it: Properties, Security");
     }
     let path = quote(yaml);
     let Some(stat) = host.stat(yaml).ok().flatten() else {
         return finding
-            .remedy("open the folder above it that is closed: the first without r and x for you")
+            .remedy("give yourself access to the parent folder that lacks r and x for you")
             .command(format!("namei -l {path}"));
     };
     let mode = stat.mode.as_deref().unwrap_or("of unknown permissions");
@@ -84,7 +84,7 @@ fn forbidden(host: &Host, yaml: &str) -> Finding {
     ));
     let is_ours = stat.uid.is_some() && stat.uid == host.user().ok().and_then(|user| user.uid);
     let command = if is_ours { format!("chmod u+r {path}") } else { format!("sudo chmod a+r {path}") };
-    finding.remedy("let this user read it").command(command)
+    finding.remedy("give this user permission to read it").command(command)
 }
 
 /// What a yaml lacks.
@@ -107,7 +107,7 @@ fn mistakes(set: &DataSet) -> Vec<String> {
             }));
         }
         Some(serde_json::Value::Array(_)) => {}
-        Some(other) => mistakes.push(format!("names: is {other}, not a list or a table")),
+        Some(other) => mistakes.push(format!("names: is {other}, not a list or a mapping")),
     }
     if set.classes() == Some(0) {
         mistakes.push("names: is empty".to_owned());
@@ -123,7 +123,7 @@ fn missing(host: &Host, set: &DataSet, lost: &[(&str, String)]) -> Option<Findin
     let title = format!("the images of {} are not where {} says", splits.join(" and "), set.yaml);
     let seen = lost.iter().flat_map(|(_, entry)| set.candidates(entry));
     let finding = seen.fold(Finding::new("disk.data-missing", title), |finding, path| {
-        finding.seen(format!("{path} is not there"))
+        finding.seen(format!("{path} does not exist"))
     });
     let root = set.keys.get("path").and_then(serde_json::Value::as_str).unwrap_or_default();
     let advice = windows_path(host, first).or_else(|| windows_path(host, root));
@@ -141,7 +141,8 @@ fn windows_path(host: &Host, path: &str) -> Option<String> {
     Some(match host.wsl() {
         Ok(Some(_)) => format!("in WSL write {path} as /mnt/{}{rest}", drive.to_ascii_lowercase()),
         _ => format!(
-            "{path} is a path of Windows, which this machine does not have: write where the files lie here"
+            "{path} is a Windows path, which does not exist on this machine: write where the files are \
+             here"
         ),
     })
 }

@@ -28,7 +28,7 @@ const NETWORK: [&str; 15] = [
 ];
 
 pub(super) static CHECK: Check = Check {
-    question: "Can the disk of the data set feed the ranks?",
+    question: "Is the data set's disk fast enough for the ranks?",
     reports: &["disk.network", "disk.labels-read-only"],
     preflight: false,
     run,
@@ -56,7 +56,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         && let Ok(space) = host.file_system(&folder)
         && let Some(kind) = space.kind.filter(|kind| NETWORK.contains(&kind.as_str()))
     {
-        let title = format!("{folder} lies on a network drive ({kind})");
+        let title = format!("{folder} is on a network drive ({kind})");
         let finding = Finding::new("disk.network", title);
         // Images and labels are copied together: the folder that holds both.
         let whole = folder.rfind("/images").map(|at| folder[..at].to_owned());
@@ -82,7 +82,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         let is_read_only =
             || host.file_system(&above).is_ok_and(|space| space.options.iter().any(|one| one == "ro"));
         if may_not || is_read_only() {
-            findings.push(Finding::new("disk.labels-read-only", format!("{above} may not be written")));
+            findings.push(Finding::new("disk.labels-read-only", format!("{above} is not writable")));
         }
     }
     Ok(findings)
@@ -104,7 +104,7 @@ fn moved(yaml: &str, whole: &str, copy: &str) -> String {
     let then =
         copied.as_ref().map_or(String::new(), |yaml| format!(", and train with --data {}", quote(yaml)));
     format!(
-        "copy the data set to a disk of this machine, set `path: {copy}` in {}{then}",
+        "copy the data set to a local disk, set `path: {copy}` in {}{then}",
         copied.as_deref().unwrap_or(yaml)
     )
 }

@@ -1,7 +1,9 @@
 //! Whether the images of this run's data set are whole. Only the first and last bytes of a few are
 //! looked at: a cut download, a page saved as a picture and a format that is not read show there.
 
-use crate::checks::{Answer, Check, count};
+use yolo_base::format;
+
+use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::facts::view::data_set::{Described, sample};
 use crate::finding::Finding;
@@ -13,7 +15,7 @@ const LEAST_SIDE: u32 = 10;
 const NOT_READ: [&str; 6] = ["gif", "heic", "heif", "avif", "svg", "jp2"];
 
 pub(super) static CHECK: Check = Check {
-    question: "Are the images of this run's data set whole?",
+    question: "Are the data set's images intact?",
     reports: &["disk.images-broken", "disk.images-format"],
     preflight: false,
     run,
@@ -39,14 +41,15 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let unread: Vec<&String> = images.others.iter().filter(is_unread).collect();
     let mut findings = Vec::new();
     if let Some(first) = broken.first() {
-        let title = format!("{} of {} that were looked at are broken", broken.len(), count(looked, "image"));
+        let title =
+            format!("{} of {} sampled images are corrupt", broken.len(), format::count(looked, "image"));
         findings.push(Finding::new("disk.images-broken", title).seen(first));
     }
     if !format.is_empty() || !unread.is_empty() {
         let number = format.len() + unread.len();
-        let title = format!("{} cannot be trained on", count(number, "image"));
+        let title = format!("{} cannot be used for training", format::count(number, "image"));
         let first =
-            format.first().cloned().or_else(|| Some(format!("{}: this format is not read", unread.first()?)));
+            format.first().cloned().or_else(|| Some(format!("{}: unsupported format", unread.first()?)));
         findings.extend(first.map(|first| Finding::new("disk.images-format", title).seen(first)));
     }
     Ok(findings)
@@ -64,7 +67,7 @@ fn judge(head: &[u8], tail: impl FnOnce() -> Option<Vec<u8>>) -> Option<Fault> {
             let tail = tail()?;
             // Cameras append bytes after the end mark; a cut file has the mark nowhere near its end.
             let ends = tail.windows(2).any(|pair| pair == [0xFF, 0xD9]);
-            (!ends).then_some(Fault::Broken("the JPEG has no end: it was cut off"))
+            (!ends).then_some(Fault::Broken("the JPEG is truncated"))
         }
         [0x89, b'P', b'N', b'G', ..] => {
             let side = |at: usize| head.get(at..at + 4)?.try_into().ok().map(u32::from_be_bytes);
@@ -73,14 +76,14 @@ fn judge(head: &[u8], tail: impl FnOnce() -> Option<Vec<u8>>) -> Option<Fault> {
                 return Some(Fault::Format(format!("it has only {width}x{height} pixels")));
             }
             let ends = tail()?.windows(4).any(|word| word == b"IEND");
-            (!ends).then_some(Fault::Broken("the PNG has no end: it was cut off"))
+            (!ends).then_some(Fault::Broken("the PNG is truncated"))
         }
-        [b'G', b'I', b'F', b'8', ..] => Some(Fault::Format("it is a GIF, whatever its name says".to_owned())),
+        [b'G', b'I', b'F', b'8', ..] => Some(Fault::Format("it is a GIF, despite its name".to_owned())),
         [first, ..] if *first == b'<' || head.starts_with(b"\n<") => {
-            Some(Fault::Broken("it is a web page, not a picture"))
+            Some(Fault::Broken("it is a web page, not an image"))
         }
         _ if head.starts_with(b"version https://git-lfs") => {
-            Some(Fault::Broken("it is a pointer of Git LFS; `git lfs pull` fetches the picture"))
+            Some(Fault::Broken("it is a Git LFS pointer; `git lfs pull` downloads the image"))
         }
         _ => None,
     }

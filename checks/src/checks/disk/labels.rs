@@ -3,7 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::checks::{Answer, Check, count};
+use yolo_base::format;
+
+use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::facts::view::data_set::{DataSet, Described, label_of, parent, sample};
 use crate::finding::Finding;
@@ -11,7 +13,7 @@ use crate::intent::Intent;
 use crate::shell_quote::quote;
 
 pub(super) static CHECK: Check = Check {
-    question: "Are the labels of this run's data set readable?",
+    question: "Are the data set's labels valid?",
     reports: &[
         "disk.labels",
         "disk.labels-missing",
@@ -57,7 +59,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let findings = seen.findings(&set);
     Ok(if findings.is_empty() {
-        vec![Finding::ok("disk.labels", format!("{} read as they should", count(seen.files, "label file")))]
+        vec![Finding::ok("disk.labels", format!("{} are valid", format::count(seen.files, "label file")))]
     } else {
         findings
     })
@@ -66,9 +68,12 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 /// No image that was looked at has labels: they lie elsewhere.
 fn no_labels(host: &Host, set: &DataSet, first: &str, looked: usize) -> Finding {
     let title = format!("no labels were found for {looked} images of {}", set.yaml);
-    let finding = Finding::new("disk.labels-missing", title).seen(format!("{first} is not there"));
+    let finding = Finding::new("disk.labels-missing", title).seen(format!("{first} does not exist"));
     let folder = parent(first).unwrap_or_default();
-    let finding = finding.remedy(format!("put the label files into {folder}: one .txt of each image's name"));
+    let finding = finding.remedy(format!(
+        "put the label files into {folder}, one .txt file per image with \
+                                          the same name"
+    ));
     let Some(above) = folder.rfind("/labels").map(|at| folder[..at].to_owned()) else { return finding };
     let names = host.folder(&above).ok().flatten().unwrap_or_default();
     let like = |name: &&String| {
@@ -77,7 +82,7 @@ fn no_labels(host: &Host, set: &DataSet, first: &str, looked: usize) -> Finding 
     };
     let Some(name) = names.iter().find(like) else { return finding };
     let other = format!("{above}/{name}");
-    let finding = finding.seen(format!("{other} is there, and is not looked at"));
+    let finding = finding.seen(format!("{other} exists, but is not used"));
     // Only text files can be labels: XML and JSON have to be exported anew.
     let is_text =
         |names: Option<Vec<String>>| names.is_some_and(|names| names.iter().any(|one| one.ends_with(".txt")));
@@ -86,11 +91,14 @@ fn no_labels(host: &Host, set: &DataSet, first: &str, looked: usize) -> Finding 
         .iter()
         .any(|place| is_text(host.folder(place).ok().flatten()))
     {
-        let text = format!("the folder of labels must be called `labels`, beside `images`: rename {name}");
+        let text = format!(
+            "the labels folder must be named `labels` and be next to `images`: rename \
+                            {name}"
+        );
         finding.remedy(text).command(format!("mv {} {}", quote(&other), quote(&format!("{above}/labels"))))
     } else {
         finding.remedy(format!(
-            "export the labels in the format \"YOLO\" (text files) into {above}/labels; {name} holds none"
+            "export the labels in YOLO format (text files) to {above}/labels; {name} contains none"
         ))
     }
 }
@@ -143,16 +151,17 @@ impl Seen {
         let mut findings = Vec::new();
         let mut add = |id: &'static str, places: &[String], what: String| {
             let Some(first) = places.first() else { return };
-            let (lines, files) = (count(places.len(), "line"), count(self.files, "label file"));
-            let title = format!("{what}: {lines} of the {files} that were read");
+            let (lines, files) =
+                (format::count(places.len(), "line"), format::count(self.files, "label file"));
+            let title = format!("{what}: {lines} of the {files} sampled");
             findings.push(Finding::new(id, title).seen(first.clone()));
         };
         let last = classes.unwrap_or(0).saturating_sub(1);
         add("disk.labels-columns", &self.columns, "not a class and four numbers".to_owned());
-        add("disk.labels-class", &self.class, format!("a class beyond 0 to {last}"));
-        add("disk.labels-range", &self.range, "a box outside of 0 to 1".to_owned());
-        add("disk.labels-flat", &self.flat, "a box without width or height".to_owned());
-        add("disk.labels-twice", &self.twice, "written twice".to_owned());
+        add("disk.labels-class", &self.class, format!("a class outside 0 to {last}"));
+        add("disk.labels-range", &self.range, "a box outside 0 to 1".to_owned());
+        add("disk.labels-flat", &self.flat, "a box with zero width or height".to_owned());
+        add("disk.labels-twice", &self.twice, "duplicate lines".to_owned());
         if let (Some(names), Some(finding)) =
             (classes, findings.iter_mut().find(|finding| finding.id == "disk.labels-class"))
             && let Some(text) = self.remedy(names, set)
@@ -173,19 +182,19 @@ impl Seen {
         };
         // Where nc: and the labels agree, the names are what is wrong.
         if let Some(nc) = nc.filter(|&nc| nc > names && highest < nc) {
-            return Some(format!("{}: add what is missing, since nc: says {nc}", missing(nc)));
+            return Some(format!("{}: add what is missing, because nc: is {nc}", missing(nc)));
         }
         // Exports that count from 1 name every class but 0, and one too many.
         if !self.classes.contains(&0) && highest == names {
             return Some(
-                "the labels seem to count classes from 1: if no label file has class 0, subtract 1 from the \
-                 first column"
+                "the labels seem to number classes from 1: if no label file has class 0, subtract 1 from \
+                 the first column"
                     .to_owned(),
             );
         }
         // One stray number, such as an identity of COCO's, is no long list of names.
         (highest >= names && highest < names + 10)
-            .then(|| format!("{}: add what is missing, or export the labels anew", missing(highest + 1)))
+            .then(|| format!("{}: add what is missing, or export the labels again", missing(highest + 1)))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::shell_quote::quote;
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
-    question: "Can yolo write its own folders?",
+    question: "Are yolo's own folders writable?",
     reports: &["disk.own-folders", "disk.own-folder-missing", "disk.own-folder-locked"],
     preflight: true,
     run,
@@ -41,7 +41,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
         } else {
             format!("mkdir -p {}", quote(&home))
         };
-        let title = format!("YOLO_HOME names {home}, which is not there");
+        let title = format!("YOLO_HOME is {home}, which does not exist");
         findings.push(
             Finding::new("disk.own-folder-missing", title)
                 .status(status)
@@ -53,7 +53,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let folders = [
         ("libtorch, weights and data sets", places.data.clone(), Status::Error),
         ("settings", places.config, Status::Warning),
-        ("what can be made again", places.cache, Status::Warning),
+        ("the cache", places.cache, Status::Warning),
     ];
     let mut known = 0;
     for (purpose, folder, status) in folders {
@@ -78,14 +78,14 @@ fn run(host: &Host, _: &Intent) -> Answer {
         }
     }
     if findings.is_empty() && known > 0 {
-        findings.push(Finding::ok("disk.own-folders", "yolo's own folders can be written"));
+        findings.push(Finding::ok("disk.own-folders", "yolo's own folders are writable"));
     }
     Ok(findings)
 }
 
 fn locked(host: &Host, folder: &str, purpose: &str, stat: &Stat) -> Finding {
     let mode = stat.mode.as_deref().unwrap_or("of unknown permissions");
-    let title = format!("{folder} for {purpose} cannot be written");
+    let title = format!("{folder} for {purpose} is not writable");
     let user = host.user().ok().and_then(|user| user.uid);
     let read_only =
         host.file_system(folder).is_ok_and(|disk| disk.options.iter().any(|option| option == "ro"));
@@ -95,15 +95,15 @@ fn locked(host: &Host, folder: &str, purpose: &str, stat: &Stat) -> Finding {
     ));
     if read_only {
         return finding
-            .because("the disk that holds it is mounted read-only")
-            .remedy("mount the disk for writing, or set YOLO_HOME to a folder on another disk");
+            .because("its disk is mounted read-only")
+            .remedy("remount the disk as writable, or set YOLO_HOME to a folder on another disk");
     }
     match (stat.uid, user) {
         (Some(owner), Some(user)) if owner == user => finding
             .command(format!("chmod u+rwx {}", quote(folder)))
             .change(Change::Permissions { path: folder.to_owned(), add: OWNER }),
         (Some(0), Some(user)) => finding
-            .because("it belongs to root, as after `sudo yolo`, and this user may not write it")
+            .because("it belongs to root, perhaps after `sudo yolo`, and this user may not write to it")
             .command(format!("sudo chown -R {user} {}", quote(folder))),
         _ => finding.because("it belongs to another user"),
     }
@@ -131,7 +131,7 @@ mod tests {
         let [finding] = &findings[..] else { panic!("{findings:?}") };
         assert_eq!(
             (finding.id, finding.status, finding.title.as_str()),
-            ("disk.own-folder-locked", Status::Error, "/y/data/libtorch for libtorch cannot be written")
+            ("disk.own-folder-locked", Status::Error, "/y/data/libtorch for libtorch is not writable")
         );
         let changes = &finding.remedy.as_ref().unwrap().changes;
         assert_eq!(changes, &[Change::Permissions { path: "/y/data/libtorch".to_owned(), add: OWNER }]);

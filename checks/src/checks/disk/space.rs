@@ -1,6 +1,8 @@
 //! Whether there is room for what a run writes, and whether the disk takes new files at all.
 
-use crate::checks::{Answer, Check, of_disk, wsl};
+use yolo_base::format;
+
+use crate::checks::{Answer, Check, wsl};
 use crate::facts::{FileSystem, Host};
 use crate::finding::Finding;
 use crate::intent::Intent;
@@ -18,7 +20,7 @@ const LEAST_FILES: u64 = 1000;
 const RUNS: &str = "runs";
 
 pub(super) static CHECK: Check = Check {
-    question: "Is there room on the disks that a run writes to?",
+    question: "Is there enough space on the disks that a run writes to?",
     reports: &["disk.free", "disk.full", "disk.read-only"],
     preflight: true,
     run,
@@ -77,9 +79,9 @@ fn judge(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> Option
         || purpose == RUNS && host.stat(folder).ok().flatten().and_then(|stat| stat.writable) == Some(false);
     if is_read_only || may_not() {
         let mount = space.mount.as_deref().unwrap_or(folder);
-        let why = if is_read_only { "is mounted read-only" } else { "may not be written by this user" };
+        let why = if is_read_only { "is mounted read-only" } else { "is not writable for this user" };
         let title = format!("{folder}, for {purpose}, {why}");
-        let finding = Finding::new("disk.read-only", title).seen(format!("it lies on {mount}"));
+        let finding = Finding::new("disk.read-only", title).seen(format!("it is on {mount}"));
         let home = host.env("HOME").ok().flatten().filter(|home| folder.starts_with(home.as_str()));
         return Some(match home {
             Some(_) if !is_read_only => finding.command(format!("sudo chown -R \"$USER\" {}", quote(folder))),
@@ -95,11 +97,11 @@ fn judge(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> Option
             return Some(
                 Finding::new("disk.full", title)
                     .seen(folder)
-                    .remedy("delete small files that nobody needs there"),
+                    .remedy("delete small files there that are not needed"),
             );
         }
     }
-    let title = format!("{} free for {purpose}", of_disk(free));
+    let title = format!("{} free for {purpose}", format::bytes(free));
     let full = || Finding::new("disk.full", format!("only {title}{}", place(space, folder)));
     let finding = match free {
         bytes if bytes < LEAST => full(),

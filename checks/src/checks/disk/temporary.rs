@@ -1,7 +1,9 @@
 //! Whether the folder for temporary files has room and lets programs run: building the trainer and
 //! unpacking use it.
 
-use crate::checks::{Answer, Check, of_disk};
+use yolo_base::format;
+
+use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
@@ -10,8 +12,12 @@ use crate::shell_quote::quote;
 /// What a build and an unpacked archive may take at a time.
 const COMFORTABLE: u64 = 1_000_000_000;
 
-pub(super) static CHECK: Check =
-    Check { question: "Can temporary files be used?", reports: &["disk.temporary"], preflight: false, run };
+pub(super) static CHECK: Check = Check {
+    question: "Is the folder for temporary files usable?",
+    reports: &["disk.temporary"],
+    preflight: false,
+    run,
+};
 
 fn run(host: &Host, _: &Intent) -> Answer {
     if host.os()? == "windows" {
@@ -20,17 +26,17 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let named = host.env("TMPDIR").ok().flatten().filter(|folder| !folder.is_empty());
     let folder = named.unwrap_or_else(|| "/tmp".to_owned());
     if host.exists(&folder) == Ok(false) {
-        let title = format!("TMPDIR names {folder}, which is not there");
+        let title = format!("TMPDIR is {folder}, which does not exist");
         return Ok(vec![Finding::new("disk.temporary", title).command("unset TMPDIR")]);
     }
     let space = host.file_system(&folder)?;
     let what = if space.options.iter().any(|option| option == "noexec") {
-        "lets no programs run (noexec)".to_owned()
+        "does not allow programs to run (noexec)".to_owned()
     } else {
         match space.available {
             // A full disk that other folders share is told once, by them.
             Some(free) if free < COMFORTABLE && !super::space::is_told(host, &space) => {
-                format!("has only {} free", of_disk(free))
+                format!("has only {} free", format::bytes(free))
             }
             _ => return Ok(Vec::new()),
         }

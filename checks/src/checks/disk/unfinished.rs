@@ -2,14 +2,20 @@
 //! worth a word only when it has lain for days and takes room. The lock beside it needs no mending: the
 //! kernel lets go of it with the process that held it.
 
+use yolo_base::format;
+
 use crate::change::Change;
-use crate::checks::{Answer, Check, count};
+use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
 
-pub(super) static CHECK: Check =
-    Check { question: "Do half downloads lie about?", reports: &["disk.unfinished"], preflight: false, run };
+pub(super) static CHECK: Check = Check {
+    question: "Are there incomplete downloads?",
+    reports: &["disk.unfinished"],
+    preflight: false,
+    run,
+};
 
 /// Folders of data that setup fills; it names what it is making `.incoming-…`.
 const FILLED: [&str; 3] = ["libtorch", "weights", "datasets"];
@@ -40,7 +46,8 @@ fn run(host: &Host, _: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let oldest = old.iter().map(|(_, days)| *days).max().unwrap_or(0);
-    let title = format!("{} of yolo setup, up to {oldest} days old", count(old.len(), "half download"));
+    let title =
+        format!("{} of yolo setup, up to {oldest} days old", format::count(old.len(), "incomplete download"));
     let finding = Finding::new("disk.unfinished", title).command("yolo setup --remove unfinished");
     let each = |finding: Finding, (path, days): (String, u64)| {
         finding.seen(format!("{path}, {days} days old")).change(Change::Remove { path })

@@ -10,7 +10,7 @@ use crate::memory_estimate::Model;
 use crate::shell_quote::quote;
 
 pub(super) static CHECK: Check = Check {
-    question: "Are the weights of this run whole?",
+    question: "Is the run's weights file valid?",
     reports: &["disk.weights-missing", "disk.weights-broken"],
     preflight: true,
     run,
@@ -32,21 +32,19 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         let why = match head.as_slice() {
             [] => "it is empty".to_owned(),
             [b'P', b'K', 3, 4, ..] => match host.tail(path)? {
-                Some(tail) if !has_directory(&tail) => {
-                    "its end is missing: the download or the disk was cut short".to_owned()
-                }
+                Some(tail) if !has_directory(&tail) => "it is truncated".to_owned(),
                 _ => return Ok(Vec::new()),
             },
             [b'<', ..] | [b'\n', b'<', ..] => {
-                "it is a web page: the address led to an error or a login".to_owned()
+                "it is a web page: the address led to an error or a login page".to_owned()
             }
             _ if head.starts_with(b"version https://git-lfs") => {
-                "it is a pointer of Git LFS, not the file".to_owned()
+                "it is a Git LFS pointer, not the file".to_owned()
             }
             // Pickles of PyTorch before 1.6, and the header of safetensors, whose length comes first.
             [0x80, ..] => return Ok(Vec::new()),
             _ if head.get(8) == Some(&b'{') => return Ok(Vec::new()),
-            _ => "it does not begin as a checkpoint of PyTorch does".to_owned(),
+            _ => "it does not look like a PyTorch checkpoint".to_owned(),
         };
         let finding =
             Finding::new("disk.weights-broken", format!("the weights {path} cannot be read: {why}"));
@@ -64,9 +62,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if tried.is_empty() || is_fetched {
         return Ok(Vec::new());
     }
-    let title = format!("there are no weights {word}");
+    let title = format!("there are no weights named {word}");
     let finding = tried.iter().fold(Finding::new("disk.weights-missing", title), |finding, path| {
-        finding.seen(format!("{path} is not there"))
+        finding.seen(format!("{path} does not exist"))
     });
     Ok(vec![finding])
 }

@@ -38,7 +38,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if native && !off.is_empty() {
         let word = if off.len() == 1 { "GPU" } else { "GPUs" };
         let title = format!(
-            "persistence mode is off for {word} {}: each run starts some seconds later",
+            "persistence mode is off for {word} {}: each run starts a few seconds later",
             off.join(", ")
         );
         findings.push(Finding::new("gpu.persistence-off", title).command("sudo nvidia-smi -pm 1"));
@@ -62,21 +62,21 @@ fn is_mps_server(process: &GpuProcess) -> bool {
 
 /// Exclusive mode is what NVIDIA recommends beside that service: new programs go through it.
 fn shared_by_mps(who: &str) -> Finding {
-    let title =
-        format!("{who} is in exclusive mode for NVIDIA's MPS server, through which programs share it");
+    let title = format!("{who} is in exclusive mode for NVIDIA's MPS server, which lets programs share it");
     Finding::new("gpu.exclusive", title)
         .status(Status::Info)
-        .because("with MPS the server alone has the card, and the programs of its user compute through it")
-        .remedy(
-            "nothing, if the server is yours; a program of another user waits until its programs have ended",
+        .because(
+            "with MPS only the server opens the card, and programs of the same user compute through \
+                  it",
         )
+        .remedy("nothing, if the server is yours; programs of other users wait until its programs have ended")
 }
 
 fn exclusive(host: &Host, intent: &Intent, gpu: &Gpu, mode: &str) -> Option<Finding> {
     let who = super::label(gpu);
     let finding = match mode {
         "prohibited" => {
-            let title = format!("{who} is in compute mode Prohibited: no program may compute on it");
+            let title = format!("{who} is in prohibited compute mode: no program may compute on it");
             Finding::new("gpu.exclusive", title).status(super::stops(host, intent, gpu))
         }
         "exclusive_process" | "exclusive_thread" => {
@@ -87,18 +87,19 @@ fn exclusive(host: &Host, intent: &Intent, gpu: &Gpu, mode: &str) -> Option<Find
             match holders.into_iter().next() {
                 Some(process) => {
                     let name = process.name.unwrap_or_else(|| "of another user".to_owned());
-                    let title = format!(
-                        "{who} is in exclusive mode, and process {} ({name}) already has it",
-                        process.pid
-                    );
+                    let title =
+                        format!("{who} is in exclusive mode and in use by process {} ({name})", process.pid);
                     Finding::new("gpu.exclusive", title).status(super::stops(host, intent, gpu))
                 }
                 None => {
-                    let title = format!("{who} is in exclusive mode: one program at a time can use it");
+                    let title = format!(
+                        "{who} is in exclusive mode: only one program at a time can use \
+                                         it"
+                    );
                     return Some(
                         Finding::new("gpu.exclusive", title)
                             .status(Status::Info)
-                            .remedy("nothing, unless another program shall use the card at the same time"),
+                            .remedy("nothing, unless another program must use the card at the same time"),
                     );
                 }
             }

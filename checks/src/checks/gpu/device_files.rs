@@ -8,7 +8,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 
 pub(super) static CHECK: Check = Check {
-    question: "Can CUDA reach the GPUs that the driver shows?",
+    question: "Can CUDA use the GPUs that the driver reports?",
     reports: &["gpu.uvm-missing", "gpu.uvm-kaslr", "gpu.suspended"],
     preflight: true,
     run,
@@ -41,7 +41,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 }
 
 fn kaslr(line: String) -> Finding {
-    let title = "the driver's module nvidia-uvm failed to start, so CUDA does not";
+    let title = "the driver's nvidia-uvm module failed to start, so CUDA does not work";
     Finding::new("gpu.uvm-kaslr", title)
         .seen(line)
         .command("echo 'options nvidia_uvm uvm_disable_hmm=1' | sudo tee /etc/modprobe.d/uvm.conf")
@@ -49,10 +49,10 @@ fn kaslr(line: String) -> Finding {
 }
 
 fn missing(host: &Host) -> Option<Finding> {
-    let title = format!("nvidia-smi works, but CUDA's device file {DEVICE} is not there");
+    let title = format!("nvidia-smi works, but CUDA's device file {DEVICE} does not exist");
     let finding = Finding::new("gpu.uvm-missing", title);
     if host.is_container() {
-        let remedy = "start the container with --gpus all, or with the device files that are missing";
+        let remedy = "start the container with --gpus all, or with the missing device files";
         return Some(finding.remedy(remedy).command(format!("docker run --gpus all --device {DEVICE} …")));
     }
     // With this program, which runs as root, the first CUDA program makes the file by itself.
@@ -70,7 +70,8 @@ fn missing(host: &Host) -> Option<Finding> {
 }
 
 fn after_suspend(line: &str) -> Finding {
-    let title = "this machine was suspended since its start, which can break CUDA while nvidia-smi works";
+    let title = "this machine was suspended since it was started, which can break CUDA although \
+                 nvidia-smi works";
     Finding::new("gpu.suspended", title)
         .seen(line)
         .command("sudo rmmod nvidia_uvm && sudo modprobe nvidia_uvm")

@@ -1,13 +1,15 @@
 //! Which GPUs there are, and whether those that the run names are among them.
 
-use crate::checks::{Answer, Check, count, gigabytes};
+use yolo_base::format;
+
+use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host, NvmlState};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
-    question: "Are the GPUs of the run there?",
+    question: "Do the run's GPUs exist?",
     reports: &["gpu.devices", "gpu.none", "gpu.not-there"],
     preflight: true,
     run,
@@ -44,12 +46,14 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 fn none(host: &Host, intent: &Intent) -> Finding {
     let numbers: Vec<String> = intent.devices.iter().map(usize::to_string).collect();
     let (title, status) = match numbers.len() {
-        0 if intent.cpu => ("the NVIDIA driver answers, but shows no GPU".to_owned(), Status::Info),
-        0 => ("the NVIDIA driver answers, but shows no GPU".to_owned(), Status::Warning),
-        1 => (format!("the run names GPU {}, but the NVIDIA driver shows no GPU", numbers[0]), Status::Error),
+        0 if intent.cpu => ("the NVIDIA driver works, but reports no GPU".to_owned(), Status::Info),
+        0 => ("the NVIDIA driver works, but reports no GPU".to_owned(), Status::Warning),
+        1 => {
+            (format!("the run uses GPU {}, but the NVIDIA driver reports no GPU", numbers[0]), Status::Error)
+        }
         _ => {
             let title =
-                format!("the run names GPUs {}, but the NVIDIA driver shows no GPU", numbers.join(", "));
+                format!("the run uses GPUs {}, but the NVIDIA driver reports no GPU", numbers.join(", "));
             (title, Status::Error)
         }
     };
@@ -58,26 +62,26 @@ fn none(host: &Host, intent: &Intent) -> Finding {
     let failed = host.kernel_lines(&["RmInitAdapter failed", "rm_init_adapter failed"]);
     let finding = match failed.is_empty() {
         true => finding,
-        false => finding.because("the driver found a card and could not start it"),
+        false => finding.because("the driver found a card but could not initialize it"),
     };
     let finding = failed.into_iter().take(2).fold(finding, Finding::seen);
     if status == Status::Error { finding.command("yolo train --device cpu …") } else { finding }
 }
 
 fn not_there(missing: &[String], there: usize) -> Finding {
-    let (word, verb) = if missing.len() == 1 { ("GPU", "is") } else { ("GPUs", "are") };
+    let (word, verb) = if missing.len() == 1 { ("GPU", "does") } else { ("GPUs", "do") };
     let numbers = if there == 1 { "only 0".to_owned() } else { format!("0 to {}", there - 1) };
     let title = format!(
-        "{word} {} {verb} not there: this machine has {} ({numbers})",
+        "{word} {} {verb} not exist: this machine has {} ({numbers})",
         missing.join(", "),
-        count(there, "GPU")
+        format::count(there, "GPU")
     );
     Finding::new("gpu.not-there", title)
 }
 
 fn describe(gpu: &Gpu) -> Finding {
-    let name = gpu.name().unwrap_or_else(|_| "of unknown name".to_owned());
-    let memory = gpu.memory().map_or(String::new(), |memory| format!(", {}", gigabytes(memory.total)));
+    let name = gpu.name().unwrap_or_else(|_| "with unknown name".to_owned());
+    let memory = gpu.memory().map_or(String::new(), |memory| format!(", {}", format::memory(memory.total)));
     let capability = gpu
         .capability()
         .map_or(String::new(), |(major, minor)| format!(", compute capability {major}.{minor}"));

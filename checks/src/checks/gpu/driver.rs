@@ -12,7 +12,7 @@ use crate::intent::Intent;
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
-    question: "Does the NVIDIA driver answer?",
+    question: "Does the NVIDIA driver work?",
     reports: &[
         "gpu.driver",
         "gpu.driver-missing",
@@ -71,24 +71,23 @@ fn run(host: &Host, intent: &Intent) -> Answer {
                 return Ok(vec![no_card(&makers)]);
             }
             let title = match (&card, needed) {
-                (Some(_), _) => "there is an NVIDIA card, but no driver for it",
-                (None, true) => "the run names a GPU, but there is no NVIDIA driver",
-                (None, false) => "no NVIDIA driver: runs use the processor",
+                (Some(_), _) => "there is an NVIDIA card, but no driver is installed",
+                (None, true) => "the run uses a GPU, but no NVIDIA driver is installed",
+                (None, false) => "no NVIDIA driver: runs use the CPU",
             };
             let finding = Finding::new("gpu.driver-missing", title).status(status);
             match card {
                 Some(_) => install(host).into_iter().fold(finding, Finding::command).command("sudo reboot"),
                 None if needed => {
                     let finding = finding.remedy(
-                        "install the NVIDIA driver and restart, or train on the processor with --device cpu",
+                        "install the NVIDIA driver and restart, or train on the CPU with --device cpu",
                     );
                     install(host).into_iter().fold(finding, Finding::command)
                 }
-                None => {
-                    finding.because("training runs on the processor, many times slower than on a GPU").remedy(
-                        "nothing on a machine without an NVIDIA card; else install its driver and restart",
-                    )
-                }
+                None => finding.because("training runs on the CPU, many times slower than on a GPU").remedy(
+                    "nothing on a machine without an NVIDIA card; otherwise install its driver and \
+                         restart",
+                ),
             }
         }
         NvmlState::Failed(9) => {
@@ -101,7 +100,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         NvmlState::Failed(18) => mismatch(host).status(sick),
         NvmlState::Failed(4) => forbidden(host).status(sick),
         NvmlState::Failed(code) => {
-            let title = format!("the NVIDIA driver does not answer: {}", crate::facts::nvml_words(code));
+            let title = format!("the NVIDIA driver does not respond: {}", crate::facts::nvml_words(code));
             Finding::new("gpu.driver-silent", title).status(sick).command("nvidia-smi")
         }
         NvmlState::Ready => healthy(host),
@@ -110,8 +109,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 }
 
 fn healthy(host: &Host) -> Finding {
-    let version =
-        host.driver_version().map_or("of unknown version".to_owned(), |version| version.to_string());
+    let version = host.driver_version().map_or("(unknown version)".to_owned(), |version| version.to_string());
     let cuda = host.driver_cuda().map_or(String::new(), |cuda| format!(", CUDA up to {cuda}"));
     let whose = if host.is_wsl2().unwrap_or(false) { "Windows NVIDIA driver" } else { "NVIDIA driver" };
     Finding::ok("gpu.driver", format!("{whose} {version}{cuda}"))
@@ -121,12 +119,12 @@ fn healthy(host: &Host) -> Finding {
 fn no_card(makers: &[&str]) -> Finding {
     let has = match makers {
         [] => String::new(),
-        _ => format!(" (its graphics are of {})", makers.join(" and ")),
+        _ => format!(" (it has {} graphics)", makers.join(" and ")),
     };
-    let title = format!("the run names a GPU, but this machine has no NVIDIA card{has}");
+    let title = format!("the run uses a GPU, but this machine has no NVIDIA card{has}");
     Finding::new("gpu.driver-missing", title)
-        .because("training on a GPU needs CUDA, which runs on NVIDIA's cards alone")
-        .remedy("train on the processor")
+        .because("training on a GPU needs CUDA, which only runs on NVIDIA cards")
+        .remedy("train on the CPU")
         .command("yolo train --device cpu …")
 }
 
@@ -139,12 +137,15 @@ fn mismatch(host: &Host) -> Finding {
     let module = module.map(|module| module.to_string()).or(of_log);
     let title = match (&module, &library) {
         (Some(module), Some(library)) => {
-            format!("the NVIDIA driver's library is {library}, its loaded kernel module {module}")
+            format!(
+                "the NVIDIA driver's library has version {library}, but its loaded kernel module has \
+                     {module}"
+            )
         }
         (Some(module), None) => {
-            format!("the NVIDIA driver's kernel module is {module}, its library another version")
+            format!("the NVIDIA driver's kernel module has version {module}, but its library has another")
         }
-        _ => "the NVIDIA driver's library and its kernel module are of different versions".to_owned(),
+        _ => "the NVIDIA driver's library and kernel module have different versions".to_owned(),
     };
     Finding::new("gpu.driver-mismatch", title).command("sudo reboot")
 }
@@ -182,7 +183,7 @@ fn without_nvml(host: &Host, sick: Status) -> Option<Finding> {
 
 /// NVML may not be asked: the device files belong to a group that this user is not in.
 fn forbidden(host: &Host) -> Finding {
-    let title = "this user may not use the NVIDIA driver: its device files are closed to them";
+    let title = "this user may not use the NVIDIA driver: no permission for its device files";
     let finding = Finding::new("gpu.driver-silent", title);
     let closed = host.stat("/dev/nvidiactl").ok().flatten();
     let finding = match closed.and_then(|stat| Some((stat.mode?, stat.gid?))) {

@@ -31,7 +31,8 @@ pub(super) fn find(host: &Host) -> Option<Finding> {
         ));
     }
     if said.contains("PCI I/O region assigned to your NVIDIA device is invalid") {
-        let title = "the firmware gave the NVIDIA card no address space, so the driver cannot use it";
+        let title = "the firmware assigned no address space to the NVIDIA card, so the driver cannot use \
+                     it";
         return Some(seen(Finding::new("gpu.no-address-space", title), &["PCI I/O region", "BAR"]));
     }
     None
@@ -45,19 +46,18 @@ fn legacy_branch(said: &str) -> Option<u32> {
 }
 
 fn needs_proprietary(host: &Host) -> Finding {
-    let title = "the open kind of the NVIDIA driver's module is installed, which does not run this card";
+    let title = "the open NVIDIA kernel module is installed, which does not support this card";
     let finding = Finding::new("gpu.driver-unsuited", title).remedy(format!(
-        "install the proprietary kind of the module, of branch {LAST_FOR_OLD_CARDS} or older (newer ones have \
-         dropped these cards), then restart"
+        "install the proprietary kernel module from branch {LAST_FOR_OLD_CARDS} or older (newer branches \
+         do not support these cards), then restart"
     ));
     with_commands(finding, of_branch(host, LAST_FOR_OLD_CARDS))
 }
 
 fn needs_open(host: &Host) -> Finding {
-    let title =
-        "the proprietary kind of the NVIDIA driver's module is installed, and this card needs the open one";
+    let title = "the proprietary NVIDIA kernel module is installed, but this card needs the open one";
     let finding = Finding::new("gpu.driver-unsuited", title)
-        .remedy("install the open kind of the module (its packages end with -open), then restart");
+        .remedy("install the open kernel module (its packages end with -open), then restart");
     let installed = host.driver_version().or_else(|why| host.driver_module_version()?.ok_or(why));
     let branch = installed.map_or(LAST_FOR_OLD_CARDS, |version| version.major());
     let commands = match distribution(host).as_deref() {
@@ -71,16 +71,19 @@ fn needs_open(host: &Host) -> Finding {
 
 /// A branch that no build of libtorch runs on is of no use to a run.
 fn needs_old_branch(host: &Host, branch: u32) -> Finding {
-    let title = format!("this card is too old for the installed NVIDIA driver: branch {branch} is its last");
+    let title = format!(
+        "this card is too old for the installed NVIDIA driver: branch {branch} is the \
+                         last that supports it"
+    );
     let finding = Finding::new("gpu.driver-unsuited", title);
     if !BUILDS.iter().any(|build| build.runs_on(branch)) {
         return finding
             .remedy(format!(
-                "train on the processor or with a newer card: no build of libtorch runs on branch {branch}"
+                "train on the CPU or on a newer card: no build of libtorch runs on driver branch {branch}"
             ))
             .command("yolo train --device cpu …");
     }
-    let finding = finding.remedy(format!("install branch {branch} of the driver, then restart"));
+    let finding = finding.remedy(format!("install driver branch {branch}, then restart"));
     with_commands(finding, of_branch(host, branch))
 }
 

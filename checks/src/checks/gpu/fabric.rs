@@ -8,7 +8,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 
 pub(super) static CHECK: Check = Check {
-    question: "Does Fabric Manager run where GPUs are joined by NVSwitch?",
+    question: "Is Fabric Manager running where NVSwitch connects the GPUs?",
     reports: &["gpu.fabric-manager"],
     preflight: true,
     run,
@@ -39,19 +39,18 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if !matches!(state.as_str(), "inactive" | "failed" | "unknown") {
         return Ok(Vec::new());
     }
-    let title =
-        "the GPUs are joined by NVSwitch, but NVIDIA's Fabric Manager does not run: CUDA will not start";
+    let title = "NVSwitch connects the GPUs, but NVIDIA Fabric Manager is not running: CUDA will not start";
     let finding =
         Finding::new("gpu.fabric-manager", title).seen(format!("systemctl is-active {SERVICE}: {state}"));
     let installed = if state == "failed" { Some(true) } else { is_installed(host) };
     let finding = match installed {
         Some(true) => finding,
         Some(false) => package(host).into_iter().fold(
-            finding.remedy("install the service in the driver's own version, and start it"),
+            finding.remedy("install the service in the driver's version, and start it"),
             Finding::command,
         ),
         None => package(host).into_iter().fold(finding, |finding, command| {
-            finding.command(format!("{command}  # where it is not installed"))
+            finding.command(format!("{command}  # if it is not installed"))
         }),
     };
     let finding = finding.command(format!("sudo systemctl enable --now {SERVICE}"));

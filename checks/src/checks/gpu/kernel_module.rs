@@ -33,15 +33,16 @@ pub(super) fn reason(host: &Host, state: &NvmlState) -> Option<Finding> {
 pub(super) fn switched_off(host: &Host) -> Option<Finding> {
     let profile = host.command(&["prime-select", "query"]).ok().flatten().map(|output| output.text());
     if let Some(profile) = profile.filter(|profile| matches!(profile.trim(), "intel" | "amd")) {
-        let title = format!("the NVIDIA card is switched off: prime-select says `{}`", profile.trim());
+        let title =
+            format!("the NVIDIA card is switched off: the prime-select profile is `{}`", profile.trim());
         let finding = Finding::new("gpu.switched-off", title);
         return Some(finding.command("sudo prime-select on-demand").command("sudo reboot"));
     }
     let given_away =
         cards(host).into_iter().find(|card| driver_of(host, card) == Some("vfio-pci".to_owned()))?;
-    let title = format!("the NVIDIA card {given_away} is held by vfio-pci, for a virtual machine");
-    let remedy = "take the card's id out of vfio-pci's options (/etc/modprobe.d and the kernel's command line), \
-                  then restart; or train inside that virtual machine";
+    let title = format!("the NVIDIA card {given_away} is reserved for a virtual machine by vfio-pci");
+    let remedy = "remove the card's ID from vfio-pci's options (/etc/modprobe.d and the kernel command \
+                  line), then restart; or train inside that virtual machine";
     Some(
         Finding::new("gpu.switched-off", title).remedy(remedy).command(format!("lspci -nnk -s {given_away}")),
     )
@@ -54,12 +55,12 @@ fn held_by_nouveau(host: &Host, state: &NvmlState) -> Option<Finding> {
     }
     if *state == NvmlState::NoLibrary {
         let title =
-            "the NVIDIA card is run by nouveau, which cannot compute, and NVIDIA's driver is not installed";
+            "the NVIDIA card uses nouveau, which cannot run CUDA, and NVIDIA's driver is not installed";
         let finding = Finding::new("gpu.nouveau", title)
-            .remedy("install NVIDIA's driver, whose package turns nouveau off, then restart");
+            .remedy("install NVIDIA's driver, whose package disables nouveau, then restart");
         return Some(super::install_driver::install(host).into_iter().fold(finding, Finding::command));
     }
-    let title = "nouveau holds the NVIDIA card, so NVIDIA's own module cannot be loaded";
+    let title = "nouveau controls the NVIDIA card, so NVIDIA's own module cannot be loaded";
     let finding = Finding::new("gpu.nouveau", title)
         .command("printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' | sudo tee /etc/modprobe.d/blacklist-nouveau.conf");
     let rebuild =
@@ -74,13 +75,12 @@ fn unsigned(host: &Host) -> Option<Finding> {
     if refused.is_empty() && !(secure_boot(host) && built()) {
         return None;
     }
-    let finding =
-        Finding::new("gpu.driver-unsigned", "Secure Boot refuses the NVIDIA driver's kernel module");
+    let finding = Finding::new("gpu.driver-unsigned", "Secure Boot blocks the NVIDIA driver's kernel module");
     let finding = refused.into_iter().take(2).fold(finding, Finding::seen);
     let Some(key) = key(host) else {
         return Some(finding.remedy(
-            "install your distribution's own package of the driver, which comes signed; or turn Secure Boot \
-             off in the firmware",
+            "install your distribution's own driver package, which is signed; or turn off Secure Boot in \
+             the firmware",
         ));
     };
     Some(finding.command(format!("sudo mokutil --import {key}")).command("sudo reboot"))
@@ -112,7 +112,7 @@ fn not_built(host: &Host) -> Option<Finding> {
         return None;
     }
     let kernel = host.kernel_release().ok()?;
-    let title = format!("the NVIDIA driver's module was not built for the running kernel {kernel}");
+    let title = format!("the NVIDIA driver's module is not built for the running kernel {kernel}");
     let finding = Finding::new("gpu.driver-not-built", title);
     let finding = module_lines(host).into_iter().fold(finding, Finding::seen);
     let headers = [

@@ -7,8 +7,12 @@ use crate::facts::{Gpu, Host, NvmlState, Xid, nvml_words, pci_address};
 use crate::finding::Finding;
 use crate::intent::Intent;
 
-pub(super) static CHECK: Check =
-    Check { question: "Is a GPU lost or in error?", reports: &["gpu.lost", "gpu.xid"], preflight: true, run };
+pub(super) static CHECK: Check = Check {
+    question: "Is any GPU lost or in an error state?",
+    reports: &["gpu.lost", "gpu.xid"],
+    preflight: true,
+    run,
+};
 
 /// Errors of the card or its firmware that stay until a reset, with NVIDIA's words for each.
 /// Source: docs.nvidia.com/deploy/xid-errors.
@@ -17,14 +21,14 @@ const STAYING: [(u32, &str); 6] = [
     (62, "internal micro-controller halt"),
     (74, "NVLink error"),
     (79, "fallen off the bus"),
-    (119, "the card's system processor (GSP) gave no answer"),
+    (119, "the card's system processor (GSP) did not respond"),
     (120, "the card's system processor (GSP) failed"),
 ];
 
 /// What to do about a card whose number is not known, and so cannot be left out by it.
-const UNNUMBERED: &str = "restart the machine; if the card is lost again, reseat it, check its power cables \
-                          and cooling, and try it in another slot; until then train on the GPUs that \
-                          `nvidia-smi -L` still lists";
+const UNNUMBERED: &str = "restart the machine; if it happens again, reseat the card, check its power \
+                          cables and cooling, and try another slot; until then, train on the GPUs that \
+                          `nvidia-smi -L` lists";
 
 fn run(host: &Host, _: &Intent) -> Answer {
     let state = match host.nvml_state() {
@@ -43,7 +47,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
         gpus.iter().filter_map(|gpu| Some(unanswering(gpu, gpu.lost()?, &xids))).collect();
     if findings.is_empty() {
         findings.extend(of_log(host).iter().map(|xid| {
-            let who = xid.address.as_deref().unwrap_or("of unknown address");
+            let who = xid.address.as_deref().unwrap_or("an unknown address");
             let title = format!("the GPU at {who} has fallen off the PCI bus");
             Finding::new("gpu.lost", title).seen(xid.line.clone()).command("sudo reboot")
         }));
@@ -77,7 +81,7 @@ fn address(gpu: &Gpu) -> Option<String> {
 }
 
 fn unanswering(gpu: &Gpu, code: i64, xids: &[Xid]) -> Finding {
-    let title = format!("{} does not answer: {}", gpu.place(), nvml_words(code));
+    let title = format!("{} does not respond: {}", gpu.place(), nvml_words(code));
     let finding = Finding::new("gpu.lost", title);
     let own = address(gpu);
     let is_own = |xid: &&Xid| own.is_none() || xid.address.is_none() || xid.address == own;
@@ -85,10 +89,10 @@ fn unanswering(gpu: &Gpu, code: i64, xids: &[Xid]) -> Finding {
     let lines = lines.filter(is_own);
     let finding = lines.take(2).fold(finding, |finding, xid| finding.seen(xid.line.clone()));
     match code {
-        8 => finding.remedy("switch the machine off and connect every power cable of the card"),
+        8 => finding.remedy("turn the machine off and connect all of the card's power cables"),
         16 => finding
-            .because("after an earlier fault the card takes no more work until it is reset")
-            .remedy("end the programs that use the card and reset it, or restart the machine")
+            .because("after an earlier fault, the card accepts no work until it is reset")
+            .remedy("stop the programs that use the card and reset it, or restart the machine")
             .command(format!("sudo nvidia-smi --gpu-reset -i {}", reset_name(gpu))),
         _ if !gpu.is_numbered() => finding.remedy(UNNUMBERED).command("sudo reboot"),
         _ => finding.command("sudo reboot"),
@@ -109,6 +113,6 @@ fn earlier(gpu: &Gpu, xids: &[Xid]) -> Option<Finding> {
     let (xid, words) = xids.iter().filter(|xid| xid.address.as_ref() == Some(&own)).find_map(|xid| {
         STAYING.iter().find(|(number, _)| *number == xid.number).map(|(_, words)| (xid, words))
     })?;
-    let title = format!("{} had the error Xid {}: {words}", super::label(gpu), xid.number);
+    let title = format!("{} had error Xid {}: {words}", super::label(gpu), xid.number);
     Some(Finding::new("gpu.xid", title).seen(xid.line.clone()).command("sudo reboot"))
 }

@@ -3,14 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use crate::checks::{Answer, Check, count};
+use yolo_base::format;
+
+use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host, Xid, pci_address};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
-    question: "Is the memory of the GPUs sound?",
+    question: "Is the GPUs' memory free of errors?",
     reports: &["gpu.memory-errors"],
     preflight: true,
     run,
@@ -38,7 +40,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 fn of_log(xids: &[Xid]) -> Vec<Finding> {
     let mut by_card: BTreeMap<&str, Vec<&Xid>> = BTreeMap::new();
     for xid in xids.iter().filter(|xid| OF_MEMORY.contains(&xid.number)) {
-        by_card.entry(xid.address.as_deref().unwrap_or("of unknown address")).or_default().push(xid);
+        by_card.entry(xid.address.as_deref().unwrap_or("an unknown address")).or_default().push(xid);
     }
     let finding = |(address, logged): (&str, Vec<&Xid>)| {
         of_xids(&format!("the GPU at {address}"), &logged, "sudo reboot".to_owned())
@@ -64,16 +66,19 @@ fn judge(gpu: &Gpu, xids: &[Xid]) -> Option<Finding> {
     let logged: Vec<&Xid> = xids.iter().filter(of_gpu).collect();
     let reset = format!("sudo nvidia-smi --gpu-reset -i {}", gpu.index);
     let finding = if is_true("remapped_rows_failed") {
-        let title = format!("{who}: its memory is failing, and bad rows could not be replaced");
+        let title = format!("{who}: its memory is failing, and faulty rows could not be replaced");
         Finding::new("gpu.memory-errors", title)
-            .remedy("have the card replaced; leave it out of --device until then")
+            .remedy("have the card replaced; until then, exclude it from --device")
     } else if is_true("remapped_rows_pending") {
-        let title = format!("{who}: bad rows of its memory wait for a reset to be replaced");
+        let title = format!("{who}: faulty memory rows will be replaced at the next reset");
         Finding::new("gpu.memory-errors", title)
-            .remedy("end the programs that use the card and reset it, or restart the machine")
+            .remedy("stop the programs that use the card and reset it, or restart the machine")
             .command(reset)
     } else if errors > 0 {
-        let title = format!("{who}: {} of memory could not be corrected", count(errors as usize, "error"));
+        let title = format!(
+            "{who}: {} in its memory could not be corrected",
+            format::count(errors as usize, "error")
+        );
         Finding::new("gpu.memory-errors", title).command(reset)
     } else {
         return of_xids(&who, &logged, reset);

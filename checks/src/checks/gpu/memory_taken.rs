@@ -1,20 +1,18 @@
 //! Whether other processes hold memory of the GPUs. In WSL the driver does not tell which.
 
 use super::processes;
+use yolo_base::format;
+
 use crate::checks::system::leftovers;
-use crate::checks::{Answer, Check, gigabytes};
+use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, GpuMemory, Host, NvmlState};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::memory_estimate;
 use crate::status::Status;
 
-pub(super) static CHECK: Check = Check {
-    question: "Is the memory of the GPUs free?",
-    reports: &["gpu.memory-taken"],
-    preflight: true,
-    run,
-};
+pub(super) static CHECK: Check =
+    Check { question: "Is the GPUs' memory free?", reports: &["gpu.memory-taken"], preflight: true, run };
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     if host.nvml_state()? != NvmlState::Ready {
@@ -63,24 +61,28 @@ fn taken(host: &Host, gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> Finding
         let name =
             process.name.as_deref().map_or(String::new(), |name| format!("{}, ", processes::short(name)));
         let most = process.memory.filter(|_| processes.len() > 1);
-        let most = most.map_or(String::new(), |bytes| format!(", {}", gigabytes(bytes)));
+        let most = most.map_or(String::new(), |bytes| format!(", {}", format::memory(bytes)));
         format!("{most} by {name}process {}", process.pid)
     });
     let need = memory_estimate::on_gpu(intent).filter(|need| intent.run && need.bytes > memory.free);
     let wanted = need.as_ref().map_or(String::new(), |need| {
-        format!("; a rank needs about {}, and {} are free", gigabytes(need.bytes), gigabytes(memory.free))
+        format!(
+            "; a rank needs about {}, but only {} are free",
+            format::memory(need.bytes),
+            format::memory(memory.free)
+        )
     });
     let title = format!(
-        "GPU {}: {} of its {} are taken{by}{wanted}",
+        "GPU {}: {} of {} in use{by}{wanted}",
         gpu.index,
-        gigabytes(used),
-        gigabytes(memory.total)
+        format::memory(used),
+        format::memory(memory.total)
     );
     let status = if memory.is_full() { Status::Error } else { Status::Warning };
     let finding = Finding::new("gpu.memory-taken", title).status(status);
     let finding = processes.iter().fold(finding, |finding, process| {
-        let name = process.name.as_deref().unwrap_or("a process of another user");
-        let held = process.memory.map_or(String::new(), |bytes| format!(" holds {}", gigabytes(bytes)));
+        let name = process.name.as_deref().unwrap_or("another user's process");
+        let held = process.memory.map_or(String::new(), |bytes| format!(" holds {}", format::memory(bytes)));
         finding.seen(format!("process {}, {name}{held}", process.pid))
     });
     let finding =

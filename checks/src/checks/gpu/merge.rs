@@ -41,7 +41,7 @@ fn joined(kind: Vec<Finding>) -> Option<Finding> {
         return Some(first);
     }
     let word = if numbers.len() == 1 { "GPU" } else { "GPUs" };
-    first.title = format!("{}; likewise {word} {}", first.title, listed(&numbers));
+    first.title = format!("{}; also {word} {}", first.title, listed(&numbers));
     if first.status == Status::Skipped {
         return Some(first);
     }
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     fn exclusive(number: usize) -> Finding {
-        let title = format!("GPU {number} (NVIDIA A100) is in compute mode Prohibited");
+        let title = format!("GPU {number} (NVIDIA A100) is in prohibited compute mode");
         Finding::new("gpu.exclusive", title).command(format!("sudo nvidia-smi -i {number} -c 0"))
     }
 
@@ -115,7 +115,7 @@ mod tests {
     fn cards_that_are_set_alike_are_one_finding() {
         let found = merge_alike((0..8).map(exclusive).collect());
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].title, "GPU 0 (NVIDIA A100) is in compute mode Prohibited; likewise GPUs 1 to 7");
+        assert_eq!(found[0].title, "GPU 0 (NVIDIA A100) is in prohibited compute mode; also GPUs 1 to 7");
         assert_eq!(found[0].remedy.as_ref().unwrap().commands, ["sudo nvidia-smi -i 0,1,2,3,4,5,6,7 -c 0"]);
         assert_eq!(found[0].evidence.len(), 7);
     }
@@ -127,7 +127,7 @@ mod tests {
         };
         let found = merge_alike(vec![exclusive(0), hot(1), exclusive(2), hot(3)]);
         assert_eq!(found.len(), 2);
-        assert!(found[0].title.ends_with("; likewise GPU 2"));
+        assert!(found[0].title.ends_with("; also GPU 2"));
         assert_eq!(merge_alike(vec![exclusive(5)])[0], exclusive(5));
     }
 

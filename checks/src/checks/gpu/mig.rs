@@ -1,14 +1,20 @@
 //! Whether a card is divided into instances (MIG). A process can use one instance, and ranks on
 //! several instances cannot talk through NCCL, so a run over several cards needs them whole.
 
-use crate::checks::{Answer, Check, count};
+use yolo_base::format;
+
+use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
 
-pub(super) static CHECK: Check =
-    Check { question: "Are GPUs divided into instances?", reports: &["gpu.mig"], preflight: true, run };
+pub(super) static CHECK: Check = Check {
+    question: "Are GPUs partitioned into MIG instances?",
+    reports: &["gpu.mig"],
+    preflight: true,
+    run,
+};
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     let gpus = super::of_run(host, intent)?;
@@ -22,15 +28,15 @@ fn divided(host: &Host, intent: &Intent, gpu: &Gpu, cards: usize) -> Finding {
     let whole = format!("sudo nvidia-smi -i {} -mig 0", gpu.index);
     let instances = gpu.mig_instances().ok();
     if instances == Some(0) {
-        let title = format!("{who} is in MIG mode and has no instance: CUDA cannot use it");
+        let title = format!("{who} is in MIG mode but has no instance: CUDA cannot use it");
         return Finding::new("gpu.mig", title)
             .status(super::stops(host, intent, gpu))
-            .remedy("turn MIG off, or make an instance")
+            .remedy("disable MIG, or create an instance")
             .command(whole)
             .command(format!("sudo nvidia-smi mig -i {} -cgi 0 -C", gpu.index));
     }
-    let parts = instances.map_or("instances".to_owned(), |number| count(number as usize, "instance"));
-    let title = format!("{who} is divided into {parts} (MIG); a rank uses one of them");
+    let parts = instances.map_or("instances".to_owned(), |number| format::count(number as usize, "instance"));
+    let title = format!("{who} is partitioned into {parts} (MIG); a rank uses only one of them");
     let finding = Finding::new("gpu.mig", title);
     // One rank on one instance is what such a card is for.
     let several = intent.devices.len() > 1 || intent.ranks_here() > 1;
@@ -40,7 +46,7 @@ fn divided(host: &Host, intent: &Intent, gpu: &Gpu, cards: usize) -> Finding {
         (false, _) => finding.status(Status::Info),
     };
     if finding.status == Status::Info && intent.run {
-        return finding.remedy("nothing: this run has one rank");
+        return finding.remedy("nothing: this run has only one rank");
     }
     finding.command(whole)
 }

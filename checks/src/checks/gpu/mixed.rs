@@ -1,14 +1,16 @@
 //! Whether the GPUs of a run are of one kind: ranks wait for each other at every step, and each has
 //! an equal share of the batch, so that the slowest card sets the pace and the smallest the batch.
 
-use crate::checks::{Answer, Check, gigabytes};
+use yolo_base::format;
+
+use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::libtorch_builds::{self, Capability};
 
 pub(super) static CHECK: Check =
-    Check { question: "Are the GPUs of this run alike?", reports: &["gpu.mixed"], preflight: true, run };
+    Check { question: "Are the run's GPUs alike?", reports: &["gpu.mixed"], preflight: true, run };
 
 /// Cards whose memory differs by less hold the same batch.
 const NOTABLE: f64 = 1.3;
@@ -39,13 +41,14 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     };
     let title = format!(
-        "GPU {} ({}, {}) and GPU {} ({}, {}) share the work equally, so that the smaller or slower holds up the other",
+        "GPU {} ({}, {}) and GPU {} ({}, {}) share the work equally, so the smaller or slower one limits \
+         the other",
         smallest.number,
         smallest.name,
-        gigabytes(smallest.memory),
+        format::memory(smallest.memory),
         other.number,
         other.name,
-        gigabytes(other.memory)
+        format::memory(other.memory)
     );
     let finding = cards.iter().fold(Finding::new("gpu.mixed", title), |finding, card| {
         let (major, minor) = card.capability;
@@ -53,7 +56,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             "GPU {}: {}, {}, compute capability {major}.{minor}",
             card.number,
             card.name,
-            gigabytes(card.memory)
+            format::memory(card.memory)
         ))
     });
     let alike: Vec<String> =

@@ -2,13 +2,15 @@
 //! lowers its speed to save power, so that speed counts only under load; WSL does not tell the real
 //! link at all.
 
-use crate::checks::{Answer, Check, count};
+use yolo_base::format;
+
+use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host, NvmlState, pci_address};
 use crate::finding::Finding;
 use crate::intent::Intent;
 
 pub(super) static CHECK: Check = Check {
-    question: "Are the PCIe links of the GPUs sound?",
+    question: "Do the GPUs' PCIe links work at full width and without errors?",
     reports: &["gpu.link-narrow", "gpu.link-errors"],
     preflight: false,
     run,
@@ -97,7 +99,7 @@ fn narrow(host: &Host, slot: &Slot) -> Option<Finding> {
     // images and gradients wait.
     if let Some((width, most)) = slot.width(host).filter(|(width, most)| *width > 0 && *width <= *most / 4) {
         let finding = Finding::new("gpu.link-narrow", format!("{who} uses {width} of its {most} PCIe lanes"));
-        let idle = "read while the card is idle, which may lower the width too";
+        let idle = "measured while the card is idle, which can also reduce the width";
         return Some(if slot.is_busy() { finding } else { finding.seen(idle) });
     }
     let (generation, best) = (slot.number("pcie_generation")?, slot.number("pcie_generation_max")?);
@@ -113,7 +115,7 @@ fn repeats(host: &Host, slot: &Slot) -> Option<Finding> {
     let text = slot.text(host, "aer_dev_correctable").unwrap_or_default();
     let of_kernel = text.lines().find_map(|line| line.strip_prefix("TOTAL_ERR_COR")?.trim().parse().ok());
     let errors = slot.number("pcie_replays").unwrap_or(0).max(of_kernel.unwrap_or(0));
-    let title = format!("the PCIe link of {} had {errors} errors that were corrected", slot.who);
+    let title = format!("the PCIe link of {} had {errors} corrected errors", slot.who);
     (errors >= MANY).then(|| Finding::new("gpu.link-errors", title))
 }
 
@@ -144,18 +146,19 @@ fn logged(host: &Host, intent: &Intent) -> Vec<Finding> {
         let card = pci_address(&logged.source);
         let own = |place: &&Place| place.address.is_some() && place.address == card;
         let leads = |place: &&Place| place.way.as_ref().is_some_and(|way| way.contains(&logged.source));
-        let lines = count(logged.lines.len(), "line");
+        let lines = format::count(logged.lines.len(), "line");
         let title = if let Some(place) = places.iter().find(own) {
-            format!("the PCIe link of {} had errors: {lines} in the kernel's log", place.who)
+            format!("the PCIe link of {} had errors: {lines} in the kernel log", place.who)
         } else if let Some(place) = places.iter().find(leads) {
             let (port, who) = (&logged.source, &place.who);
-            format!("the PCIe port {port}, which leads to {who}, had errors: {lines} in the kernel's log")
+            format!("the PCIe port {port}, which leads to {who}, had errors: {lines} in the kernel log")
         } else if !is_known && logged.is_of_nvidia() {
-            format!("the NVIDIA card at {} had PCIe errors: {lines} in the kernel's log", logged.source)
+            format!("the NVIDIA card at {} had PCIe errors: {lines} in the kernel log", logged.source)
         } else if is_lost_from_sight && logged.is_of_port() {
             let port = &logged.source;
             format!(
-                "the PCIe port {port}, perhaps that of the lost card, had errors: {lines} in the kernel's log"
+                "the PCIe port {port}, perhaps that of the lost card, had errors: {lines} in the kernel \
+                 log"
             )
         } else {
             return None;

@@ -11,7 +11,7 @@ use crate::status::Status;
 const NVLINKED: [&str; 8] = ["SXM", "HBM3", "H200", "B200", "B300", "GH200", "GB200", "NVL"];
 
 pub(super) static CHECK: Check = Check {
-    question: "Can the GPUs reach each other's memory?",
+    question: "Can the GPUs access each other's memory?",
     reports: &["gpu.peer-redirected", "gpu.peer-fault", "gpu.peer-none"],
     preflight: true,
     run,
@@ -33,19 +33,22 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let status = if intent.run { Status::Warning } else { Status::Info };
     if all("RTX PRO 6000 Blackwell") {
         let title = format!(
-            "{} cards of the kind RTX PRO 6000 Blackwell are known to hang when they talk directly",
+            "{} RTX PRO 6000 Blackwell cards are known to hang when they communicate directly",
             gpus.len()
         );
         return Ok(vec![finding("gpu.peer-fault", title, status)]);
     }
     if all("GeForce") {
-        let title = "GeForce cards do not reach each other directly: they talk through the machine's memory";
+        let title = "GeForce cards cannot communicate directly: they use system memory";
         return Ok(vec![Finding::new("gpu.peer-none", title)]);
     }
     if let Ok(driver) = host.driver_version()
         && driver.major() == 560
     {
-        let title = format!("driver {driver} is known to hang when GPUs talk directly; 570 does not");
+        let title = format!(
+            "driver {driver} is known to hang when GPUs communicate directly; 570 does \
+                             not"
+        );
         return Ok(vec![finding("gpu.peer-fault", title, status)]);
     }
     let has_nvlink = names.iter().any(|name| NVLINKED.iter().any(|word| name.contains(word)));
@@ -54,8 +57,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     Ok(redirected(host, &gpus)
         .map(|seen| {
-            let title =
-                "the IOMMU redirects what GPUs send to each other, at which the first exchange can hang";
+            let title = "the IOMMU redirects traffic between GPUs, which can make the first exchange hang";
             finding("gpu.peer-redirected", title.to_owned(), status).seen(seen)
         })
         .into_iter()

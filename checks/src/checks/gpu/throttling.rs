@@ -7,7 +7,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 
 pub(super) static CHECK: Check = Check {
-    question: "Do the GPUs run at full speed?",
+    question: "Are the GPUs running at full speed?",
     reports: &["gpu.power-brake", "gpu.hot", "gpu.power-cap"],
     preflight: true,
     run,
@@ -33,16 +33,16 @@ fn judge(gpu: &Gpu) -> Vec<Finding> {
     let heat = reasons & HEAT != 0;
     if heat {
         let degrees = match (gpu.number("temperature"), gpu.number("temperature_slowdown")) {
-            (Ok(degrees), Ok(limit)) => format!(": it is at {degrees} °C, and slows at {limit} °C"),
+            (Ok(degrees), Ok(limit)) => format!(": it is at {degrees} °C, and slows down at {limit} °C"),
             (Ok(degrees), Err(_)) => format!(": it is at {degrees} °C"),
             (Err(_), _) => String::new(),
         };
-        findings.push(Finding::new("gpu.hot", format!("{who} is slowed by heat{degrees}")));
+        findings.push(Finding::new("gpu.hot", format!("{who} is throttled because of heat{degrees}")));
     }
     if reasons & POWER_BRAKE != 0 || reasons & HARDWARE != 0 && !heat {
         let title = match reasons & POWER_BRAKE {
-            0 => format!("{who} is slowed by its hardware (HW Slowdown), which means power or heat"),
-            _ => format!("{who} is slowed by its power supply (HW Power Brake)"),
+            0 => format!("{who} is throttled by its hardware (HW Slowdown), because of power or heat"),
+            _ => format!("{who} is throttled by its power supply (HW Power Brake)"),
         };
         findings.push(
             Finding::new("gpu.power-brake", title)
@@ -58,9 +58,9 @@ fn power_cap(gpu: &Gpu, reasons: u64) -> Option<Finding> {
     if limit as f64 >= usual as f64 * NOTABLE_LIMIT {
         return None;
     }
-    let now = if reasons & POWER_CAP != 0 { ", and it slows the card now" } else { "" };
+    let now = if reasons & POWER_CAP != 0 { ", and this throttles the card now" } else { "" };
     let (limit, usual) = (limit / 1000, usual / 1000);
-    let title = format!("{} may draw {limit} W of its usual {usual} W{now}", super::label(gpu));
+    let title = format!("{} has a power limit of {limit} W instead of {usual} W{now}", super::label(gpu));
     Some(
         Finding::new("gpu.power-cap", title).command(format!("sudo nvidia-smi -i {} -pl {usual}", gpu.index)),
     )

@@ -2,15 +2,17 @@
 //! nvidia-smi does and shows each rank its own card; but a number that the variable hides may be
 //! somebody else's card, and other programs of this shell count differently.
 
+use yolo_base::format;
+
 use crate::change::Change;
-use crate::checks::{Answer, Check, count};
+use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host, NvmlState};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
-    question: "Do the variables of CUDA hide or renumber GPUs?",
+    question: "Do CUDA's environment variables hide or renumber GPUs?",
     reports: &["gpu.hidden", "gpu.visible-unreadable", "gpu.order"],
     preflight: true,
     run,
@@ -65,12 +67,10 @@ fn unreadable(words: &str) -> Option<Finding> {
 
 fn stopped_at(words: &str, token: &str) -> Finding {
     if token.starts_with("MIG-") {
-        let title = format!(
-            "CUDA_VISIBLE_DEVICES=\"{words}\" names an instance (MIG), and no GPU is divided into any"
-        );
+        let title = format!("CUDA_VISIBLE_DEVICES=\"{words}\" names a MIG instance, but no GPU has any");
         return unset(Finding::new("gpu.visible-unreadable", title));
     }
-    let title = format!("CUDA_VISIBLE_DEVICES=\"{words}\" cannot be read at \"{token}\"");
+    let title = format!("CUDA_VISIBLE_DEVICES=\"{words}\" is invalid at \"{token}\"");
     unset(Finding::new("gpu.visible-unreadable", title))
 }
 
@@ -119,7 +119,7 @@ fn subset(words: &str, seen: &[usize], gpus: &[Gpu], intent: &Intent) -> Option<
         intent.devices.iter().filter(|index| !seen.contains(index)).map(usize::to_string).collect();
     if !taken.is_empty() {
         let title = format!(
-            "the run names GPU{} {}, which CUDA_VISIBLE_DEVICES={words} hides",
+            "the run uses GPU{} {}, which CUDA_VISIBLE_DEVICES={words} hides",
             if taken.len() == 1 { "" } else { "s" },
             taken.join(" and ")
         );
@@ -127,12 +127,12 @@ fn subset(words: &str, seen: &[usize], gpus: &[Gpu], intent: &Intent) -> Option<
         return Some(finding.command(format!("yolo train --device {} …", numbers.join(","))));
     }
     let title = format!(
-        "CUDA_VISIBLE_DEVICES={words} shows {} of {}: other programs call GPU {} their 0",
+        "CUDA_VISIBLE_DEVICES={words} shows {} of {}: for other programs, GPU {} is number 0",
         seen.len(),
-        count(gpus.len(), "GPU"),
+        format::count(gpus.len(), "GPU"),
         numbers[0]
     );
-    Some(hidden(words, title).remedy("name GPUs with nvidia-smi's numbers in --device"))
+    Some(hidden(words, title).remedy("use nvidia-smi's numbers in --device"))
 }
 
 fn hidden(words: &str, title: String) -> Finding {
@@ -162,7 +162,8 @@ fn order(host: &Host) -> Answer {
     if names.windows(2).all(|pair| pair[0].1 == pair[1].1) {
         return Ok(Vec::new());
     }
-    let title = "GPUs of several kinds: other programs may number them otherwise than nvidia-smi and yolo";
+    let title = "GPUs of different types: other programs may number them differently from nvidia-smi and \
+                 yolo";
     let finding = Finding::new("gpu.order", title).command("export CUDA_DEVICE_ORDER=PCI_BUS_ID").change(
         Change::Variable { name: "CUDA_DEVICE_ORDER".to_owned(), value: Some("PCI_BUS_ID".to_owned()) },
     );

@@ -8,7 +8,7 @@ use crate::intent::Intent;
 use crate::libtorch_builds::BUILDS;
 
 pub(super) static CHECK: Check = Check {
-    question: "Are the variables for building with libtorch right?",
+    question: "Are the environment variables for building with libtorch correct?",
     reports: &["libraries.build-variables"],
     preflight: false,
     run,
@@ -21,7 +21,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let names: Vec<&str> = BUILDS.iter().map(|build| build.name).collect();
-    let title = format!("TORCH_CUDA_VERSION is \"{variant}\", which names no build of libtorch 2.11");
+    let title = format!("TORCH_CUDA_VERSION is \"{variant}\", which is not a build of libtorch 2.11");
     let finding = Finding::new("libraries.build-variables", title)
         .seen(format!("the builds are cpu, {}", names.join(", ")));
     let other = host.env("TORCH_VERSION").ok().flatten();
@@ -29,7 +29,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let is_swapped = other.as_ref().is_some_and(|other| is_variant(other) || other.starts_with("cu"));
     let finding = match other.as_ref().filter(|_| is_swapped) {
         Some(other) => finding
-            .seen(format!("TORCH_VERSION is \"{other}\": the two look swapped"))
+            .seen(format!("TORCH_VERSION is \"{other}\": the two seem to be swapped"))
             .command("unset TORCH_VERSION"),
         None => finding,
     };

@@ -12,7 +12,7 @@ use crate::libtorch_builds::{self, Serves, least_driver};
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
-    question: "Does the driver run the CUDA of libtorch?",
+    question: "Does the driver support libtorch's CUDA version?",
     reports: &["libraries.cuda", "libraries.driver-too-old", "libraries.driver-minor"],
     preflight: true,
     run,
@@ -38,7 +38,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let Variant::Cuda(Some(cuda)) = libtorch.variant else { return Ok(Vec::new()) };
     let (major, minor) = cuda;
     let evidence = |finding: Finding| {
-        let told = host.driver_cuda().map(|cuda| format!("the driver tells CUDA {cuda}"));
+        let told = host.driver_cuda().map(|cuda| format!("the driver reports CUDA {cuda}"));
         told.into_iter().fold(finding.seen(format!("driver {driver}")), Finding::seen)
     };
     let least = least_driver(major);
@@ -55,8 +55,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(vec![Finding::ok("libraries.cuda", title).seen(path)]);
     }
     if driver.major() < least {
-        let title =
-            format!("libtorch needs CUDA {major}, so driver {least} or later, and this is driver {driver}");
+        let title = format!(
+            "libtorch needs CUDA {major}, and therefore driver {least} or later; this is driver \
+                     {driver}"
+        );
         return Ok(vec![evidence(too_old(host, &driver, title))]);
     }
     let Ok(own) = host.driver_cuda() else {
@@ -64,7 +66,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     };
     if own.is_below(&[major, minor]) {
         let title = format!(
-            "driver {driver} was made for CUDA {own} and runs libtorch's {major}.{minor}, within its generation"
+            "driver {driver} was made for CUDA {own}, but runs libtorch's {major}.{minor} of the same \
+             generation"
         );
         return Ok(vec![evidence(Finding::new("libraries.driver-minor", title))]);
     }
@@ -89,7 +92,7 @@ fn without_libtorch(host: &Host, driver: &Version) -> Answer {
     if driver.major() >= oldest {
         return Ok(Vec::new());
     }
-    let title = format!("no build of libtorch runs on driver {driver}: the least is {oldest}");
+    let title = format!("no build of libtorch runs on driver {driver}: {oldest} or later is needed");
     Ok(vec![too_old(host, driver, title)])
 }
 

@@ -1,13 +1,19 @@
 //! Whether a libtorch with CUDA fits on the disk before it is fetched.
 
-use crate::checks::{Answer, Check, of_disk};
+use yolo_base::format;
+
+use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
 
-pub(super) static CHECK: Check =
-    Check { question: "Is there room for libtorch?", reports: &["libraries.no-room"], preflight: true, run };
+pub(super) static CHECK: Check = Check {
+    question: "Is there enough disk space for libtorch?",
+    reports: &["libraries.no-room"],
+    preflight: true,
+    run,
+};
 
 /// The archive of a build with CUDA was measured at 2.7 GB, and takes about twice that unpacked.
 const WITH_CUDA: u64 = 8_000_000_000;
@@ -26,9 +32,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let title = format!(
-        "{} are free where libtorch will be stored; with CUDA it needs up to {}",
-        of_disk(free),
-        of_disk(WITH_CUDA)
+        "only {} free where libtorch will be installed; with CUDA it needs up to {}",
+        format::bytes(free),
+        format::bytes(WITH_CUDA)
     );
     let finding = Finding::new("libraries.no-room", title).status(Status::Warning);
     Ok(vec![finding.seen(data).command("export YOLO_HOME=/a/larger/disk/yolo")])

@@ -7,7 +7,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 
 pub(super) static CHECK: Check = Check {
-    question: "Does libtorch run on this C library?",
+    question: "Does libtorch run on this system's C library?",
     reports: &["libraries.glibc", "libraries.glibc-old", "libraries.musl"],
     preflight: true,
     run,
@@ -22,12 +22,12 @@ fn run(host: &Host, _: &Intent) -> Answer {
     }
     let name = host.system().ok().and_then(|system| system.name).unwrap_or_else(|| "this system".to_owned());
     if is_musl(host) {
-        let title = format!("{name} has the C library musl, and libtorch needs glibc");
+        let title = format!("{name} has the C library musl, but libtorch needs glibc");
         return Ok(vec![Finding::new("libraries.musl", title)]);
     }
     let version = glibc(host)?;
     if version.is_below(&LEAST) {
-        let title = format!("{name} has glibc {version}, and libtorch needs 2.28 or later");
+        let title = format!("{name} has glibc {version}, but libtorch needs 2.28 or later");
         return Ok(vec![Finding::new("libraries.glibc-old", title)]);
     }
     Ok(vec![Finding::ok("libraries.glibc", format!("glibc {version}"))])
@@ -69,7 +69,7 @@ fn glibc(host: &Host) -> Result<Version, Unknown> {
     });
     of_release
         .and_then(|(_, _, glibc)| Version::find(glibc))
-        .ok_or_else(|| Unknown::because("nothing tells the version of glibc"))
+        .ok_or_else(|| Unknown::because("the version of glibc is unknown"))
 }
 
 /// The glibc of each release up to the one that is named, by distribution.

@@ -9,7 +9,7 @@ use crate::intent::Intent;
 use crate::shell_quote::quote;
 
 pub(super) static CHECK: Check = Check {
-    question: "Is libtorch whole?",
+    question: "Is libtorch complete?",
     reports: &[
         "libraries.libtorch-incomplete",
         "libraries.libgomp-missing",
@@ -50,7 +50,7 @@ fn incomplete(host: &Host, libtorch: &Libtorch, names: &[String], windows: bool)
     if missing.is_empty() {
         return None;
     }
-    let title = format!("{}/lib has no {}", libtorch.root, missing.join(" and no "));
+    let title = format!("{}/lib has no {}", libtorch.root, missing.join(" or "));
     let finding = Finding::new("libraries.libtorch-incomplete", title);
     // What LIBTORCH names wins over what setup fetches, and is not setup's to mend.
     let named = host.named_libtorch().ok().flatten().is_some();
@@ -64,7 +64,7 @@ fn without_openmp(host: &Host, names: &[String]) -> Option<Finding> {
     if brought || !host.library("libgomp.so.1").ok()?.is_empty() {
         return None;
     }
-    let title = "libgomp.so.1, which libtorch loads, is neither on this system nor beside libtorch";
+    let title = "libgomp.so.1, which libtorch needs, is neither installed nor next to libtorch";
     let package = host.package_command([
         "sudo apt install libgomp1",
         "sudo dnf install libgomp",
@@ -81,7 +81,7 @@ fn with_glibc(libtorch: &Libtorch, names: &[String]) -> Option<Finding> {
         return None;
     }
     let title =
-        format!("{}/lib holds parts of another system's C library: {}", libtorch.root, parts.join(", "));
+        format!("{}/lib contains parts of another system's C library: {}", libtorch.root, parts.join(", "));
     let finding = Finding::new("libraries.bundled-glibc", title);
     let lib = &libtorch.root;
     Some(parts.iter().fold(finding, |finding, part| {

@@ -11,7 +11,7 @@ use crate::libtorch_builds::{self, BUILDS, Build, Capability, Serves};
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
-    question: "Has libtorch kernels for these GPUs?",
+    question: "Does libtorch have kernels for these GPUs?",
     reports: &[
         "libraries.kernels",
         "libraries.no-kernels",
@@ -78,7 +78,7 @@ fn cards(gpus: &[Gpu], intent: &Intent) -> Fact<Vec<Cards>> {
     let mut kinds: Vec<Cards> = Vec::new();
     let is_of_run = |gpu: &&Gpu| intent.devices.is_empty() || intent.devices.contains(&gpu.index);
     for gpu in gpus.iter().filter(|gpu| gpu.lost().is_none()).filter(is_of_run) {
-        let name = gpu.name().unwrap_or_else(|_| "of unknown name".to_owned());
+        let name = gpu.name().unwrap_or_else(|_| "unknown name".to_owned());
         let capability = gpu.capability()?;
         match kinds.iter_mut().find(|kind| kind.name == name && kind.capability == capability) {
             Some(kind) => kind.numbers.push(gpu.index),
@@ -114,11 +114,11 @@ fn serves(build: &Build, card: &Cards) -> bool {
 fn judge(host: &Host, build: &Build, card: &Cards, best: Option<&Build>) -> Option<Finding> {
     let who = card.label();
     let compiled: Vec<String> = build.compiled.iter().copied().map(dotted).collect();
-    let evidence = format!("{} was compiled for {}", build.name, compiled.join(", "));
+    let evidence = format!("{} has kernels for {}", build.name, compiled.join(", "));
     match build.serves(card.capability) {
         Serves::Compiled => None,
         Serves::Ptx => {
-            let title = format!("{who} runs libtorch's {} build only through PTX", build.name);
+            let title = format!("{who} can run libtorch's {} build only through PTX", build.name);
             Some(Finding::new("libraries.kernels-ptx", title).seen(evidence))
         }
         Serves::No => {
@@ -129,7 +129,7 @@ fn judge(host: &Host, build: &Build, card: &Cards, best: Option<&Build>) -> Opti
                     host,
                     best,
                     finding.remedy(format!(
-                        "use the {} build of libtorch, which serves {}",
+                        "use the {} build of libtorch, which supports {}",
                         best.name,
                         card.them()
                     )),
@@ -146,9 +146,10 @@ fn judge(host: &Host, build: &Build, card: &Cards, best: Option<&Build>) -> Opti
 
 fn for_newer_driver(card: &Cards) -> String {
     let build = BUILDS.iter().find(|build| serves(build, card));
-    build.map_or("train on another card".to_owned(), |build| {
+    build.map_or("train on another GPU".to_owned(), |build| {
         format!(
-            "update the NVIDIA driver to {} or later, then use the {} build of libtorch, which serves {}",
+            "update the NVIDIA driver to {} or later, then use the {} build of libtorch, which supports \
+             {}",
             build.least_driver(),
             build.name,
             card.them()
@@ -158,13 +159,13 @@ fn for_newer_driver(card: &Cards) -> String {
 
 /// A card that no build serves at all.
 fn unserved(card: &Cards) -> Finding {
-    let title = format!("no build of libtorch 2.11 serves {}", card.label());
+    let title = format!("no build of libtorch 2.11 supports {}", card.label());
     Finding::new("libraries.gpu-unserved", title)
 }
 
 fn no_common_build(host: &Host, cards: &[Cards], intent: &Intent, installed: Option<&Build>) -> Finding {
     let names: Vec<String> = cards.iter().map(Cards::label).collect();
-    let title = format!("no one build of libtorch serves {}", names.join(" and "));
+    let title = format!("no build of libtorch supports {}", names.join(" and "));
     // Only a run that takes both cards fails.
     let status = if intent.devices.len() > 1 { Status::Error } else { Status::Warning };
     let mut finding = Finding::new("libraries.no-common-build", title).status(status);
@@ -181,7 +182,7 @@ fn no_common_build(host: &Host, cards: &[Cards], intent: &Intent, installed: Opt
     for one in served.iter().filter(|(_, numbers)| !numbers.is_empty()) {
         let (build, numbers) = one;
         finding = finding.seen(format!(
-            "{} serves GPU{} {}",
+            "{} supports GPU{} {}",
             build.name,
             if numbers.len() == 1 { "" } else { "s" },
             numbers.join(", ")

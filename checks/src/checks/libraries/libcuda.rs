@@ -31,9 +31,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     };
     let folder = first.path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let title = if lies_in(&first, "stubs") {
-        format!("the loader takes the toolkit's stub {} for the driver's libcuda", first.path)
+        format!("the loader finds the toolkit's stub {} instead of the driver's libcuda", first.path)
     } else if lies_in(&first, "compat") && has_geforce(host) {
-        format!("the loader takes {} of cuda-compat, which GeForce cards refuse", first.path)
+        format!("the loader finds {} from cuda-compat, which does not work with GeForce cards", first.path)
     } else {
         return Ok(Vec::new());
     };
@@ -70,11 +70,11 @@ pub(super) fn has_geforce(host: &Host) -> bool {
 
 fn missing(host: &Host) -> Finding {
     let title =
-        "nvidia-smi works, but the loader finds no libcuda.so.1, the part of the driver that CUDA needs";
+        "nvidia-smi works, but the loader does not find libcuda.so.1, the driver library that CUDA needs";
     let finding = Finding::new("libraries.libcuda-missing", title);
     if host.is_container() {
         return finding
-            .remedy("start the container with the driver's part for computing")
+            .remedy("start the container with the driver's compute capability")
             .command("docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility …");
     }
     let branch = host.driver_version().map_or(0, |version| version.major());

@@ -1,6 +1,8 @@
 //! Whether libtorch is there, and whether it is one with CUDA where there are GPUs.
 
-use crate::checks::{Answer, Check, count};
+use yolo_base::format;
+
+use crate::checks::{Answer, Check};
 use crate::facts::{Host, Variant};
 use crate::finding::Finding;
 use crate::intent::Intent;
@@ -20,17 +22,17 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             return Ok(Vec::new());
         }
         // A run fetches it by itself.
-        let title = "libtorch is not installed yet; `yolo setup` or the first run fetches it";
+        let title = "libtorch is not installed yet; `yolo setup` or the first run downloads it";
         return Ok(vec![Finding::new("libraries.libtorch-missing", title).command("yolo setup")]);
     };
-    let version = libtorch.version.as_ref().map_or("of unknown version".to_owned(), ToString::to_string);
+    let version = libtorch.version.as_ref().map_or("(unknown version)".to_owned(), ToString::to_string);
     let kind = match libtorch.variant {
-        Variant::Cpu => "for the processor".to_owned(),
+        Variant::Cpu => "for the CPU".to_owned(),
         Variant::Cuda(Some((major, minor))) => format!("with CUDA {major}.{minor}"),
         Variant::Cuda(None) => "with CUDA".to_owned(),
     };
     let named = host.places()?.libtorch_named.is_some();
-    let origin = if named { ", named by LIBTORCH" } else { "" };
+    let origin = if named { ", set by LIBTORCH" } else { "" };
     let mut findings = vec![
         Finding::ok("libraries.libtorch", format!("libtorch {version} {kind}{origin}"))
             .seen(format!("libtorch in {}", libtorch.root)),
@@ -39,18 +41,18 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if gpus > 0 && libtorch.variant == Variant::Cpu && !intent.cpu {
         let status = if intent.devices.is_empty() { Status::Warning } else { Status::Error };
         let title =
-            format!("this machine has {}, but libtorch is the build for the processor", count(gpus, "GPU"));
+            format!("this machine has {}, but this libtorch is the CPU build", format::count(gpus, "GPU"));
         let finding = Finding::new("libraries.libtorch-cpu", title).status(status);
         let finding = match libtorch.libraries {
             Ok(_) => finding.seen(format!("{}/lib has no libtorch_cuda", libtorch.root)),
-            Err(_) => finding.seen(format!("{} is a build for the processor", libtorch.root)),
+            Err(_) => finding.seen(format!("{} is a CPU build", libtorch.root)),
         };
         findings.push(match super::fitting(host, intent) {
             Some(build) => super::install(
                 host,
                 build,
                 finding.remedy(format!(
-                    "use the {} build of libtorch, which serves the driver and the GPUs",
+                    "use the {} build of libtorch, which supports the driver and the GPUs",
                     build.name
                 )),
             ),

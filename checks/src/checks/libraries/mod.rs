@@ -36,18 +36,15 @@ const LIBTORCH: [u32; 3] = [2, 11, 0];
 /// How this machine comes to a newer driver, in words and commands.
 fn newer_driver(host: &Host) -> (&'static str, Vec<String>) {
     if host.is_wsl2().unwrap_or(false) {
-        let text = "update the NVIDIA driver on Windows, from https://www.nvidia.com/drivers, then run \
-                    `wsl --shutdown` there; install none inside WSL";
+        let text = "update the NVIDIA driver on Windows from https://www.nvidia.com/drivers, then run \
+                    `wsl --shutdown` there; do not install one inside WSL";
         return (text, vec!["wsl.exe --shutdown".to_owned()]);
     }
     if host.is_windows().unwrap_or(false) {
-        return ("update the NVIDIA driver, from https://www.nvidia.com/drivers, and restart", Vec::new());
+        return ("update the NVIDIA driver from https://www.nvidia.com/drivers and restart", Vec::new());
     }
     if host.is_container() {
-        return (
-            "update the NVIDIA driver on the machine that runs this container, and restart it",
-            Vec::new(),
-        );
+        return ("update the NVIDIA driver on the container's host and restart it", Vec::new());
     }
     let mut commands = gpu::install_driver::install(host);
     if !commands.is_empty() {

@@ -9,7 +9,7 @@ use crate::intent::Intent;
 use crate::shell_quote::quote;
 
 pub(super) static CHECK: Check = Check {
-    question: "Is this the libtorch that the trainer needs?",
+    question: "Is this the libtorch version that the trainer needs?",
     reports: &["libraries.libtorch-version", "libraries.libtorch-named"],
     preflight: true,
     run,
@@ -62,14 +62,14 @@ fn misplaced(host: &Host, root: &str) -> Option<Finding> {
     if has_libraries(host, root)? || has_libraries(host, &format!("{root}/torch")) == Some(true) {
         return None;
     }
-    let title = format!("LIBTORCH names {root}, where there is no lib/libtorch_cpu.so");
+    let title = format!("LIBTORCH is {root}, which has no lib/libtorch_cpu.so");
     let finding = Finding::new("libraries.libtorch-named", title);
     let above = root.strip_suffix("/lib").map(ToOwned::to_owned);
     let near = [Some(format!("{root}/libtorch")), above];
     let near = near.into_iter().flatten().find(|folder| has_libraries(host, folder) == Some(true));
     Some(match near {
         Some(folder) => finding
-            .remedy(format!("libtorch lies in {folder}: name that folder"))
+            .remedy(format!("libtorch is in {folder}: use that folder"))
             .command(format!("export LIBTORCH={}", quote(&folder))),
         None => finding.command("unset LIBTORCH").command("yolo setup"),
     })
@@ -82,22 +82,25 @@ fn other_version(host: &Host, libtorch: &Libtorch) -> Option<Finding> {
     if !version.is_below(&LIBTORCH) && !is_above(version) {
         return None;
     }
-    let title = format!("libtorch in {} is {version}, and the trainer needs {needed}", libtorch.root);
+    let title = format!("libtorch in {} is {version}, but the trainer needs {needed}", libtorch.root);
     let mut finding = Finding::new("libraries.libtorch-version", title);
     if version.is_below(&ONE_INTERFACE) {
-        finding = finding.seen(format!("{version} may have the old C++ interface too (pre-cxx11)"));
+        finding = finding.seen(format!("{version} may also have the old C++ ABI (pre-cxx11)"));
     }
     let is_package = libtorch.root.contains("site-packages") || libtorch.root.contains("dist-packages");
     if is_package {
         finding = finding
-            .remedy(format!("let yolo fetch its own libtorch, or install torch {needed} in that environment"))
+            .remedy(format!(
+                "let yolo download its own libtorch, or install torch {needed} in that \
+                             environment"
+            ))
             .command("unset LIBTORCH")
             .command(format!("pip install torch=={needed}"));
         return Some(finding);
     }
     let is_ours = host.named_libtorch().ok().flatten().is_none();
     Some(if is_ours {
-        finding.remedy("let yolo fetch it anew").command("yolo setup")
+        finding.remedy("let yolo download it again").command("yolo setup")
     } else {
         finding.command("unset LIBTORCH").command("yolo setup")
     })

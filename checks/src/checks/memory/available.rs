@@ -1,7 +1,9 @@
 //! Whether there is memory for a run: what is free on the machine, and what the control group of a
 //! container or a batch job allows, against what this run needs.
 
-use crate::checks::{Answer, Check, gigabytes};
+use yolo_base::format;
+
+use crate::checks::{Answer, Check};
 use crate::facts::{Host, Unknown};
 use crate::finding::Finding;
 use crate::intent::Intent;
@@ -15,7 +17,7 @@ const COMFORTABLE: u64 = 3_000_000_000;
 const LEAST: u64 = 1_500_000_000;
 
 pub(super) static CHECK: Check = Check {
-    question: "Is there memory for a run?",
+    question: "Is there enough memory for a run?",
     reports: &["memory.available", "memory.low", "memory.limited"],
     preflight: true,
     run,
@@ -29,11 +31,11 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let given = host.is_wsl2().unwrap_or(false) && limit.is_none() && memory.total < COMFORTABLE;
     let usable = limit.as_ref().map_or(memory.available, |limit| limit.bytes.min(memory.available));
     let status = if given { Status::Ok } else { judge(usable, need.as_ref()) };
-    let swap = format!("swap {}", gigabytes(memory.swap_total));
+    let swap = format!("swap {}", format::memory(memory.swap_total));
     let wanted = need
         .as_ref()
         .filter(|_| status > Status::Ok)
-        .map_or(String::new(), |need| format!(", and this run needs about {}", gigabytes(need.bytes)));
+        .map_or(String::new(), |need| format!(", but this run needs about {}", format::memory(need.bytes)));
     let explain = |finding: Finding| match &need {
         Some(need) if status > Status::Ok => finding.seen(format!("it needs {}", need.from)),
         _ => finding,
@@ -42,9 +44,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let is_limit = limit.as_ref().is_some_and(|limit| limit.bytes <= memory.available);
     if let Some(limit) = limit.as_ref().filter(|_| is_limit && status > Status::Ok) {
         let title = format!(
-            "a control group allows {} of this machine's {}{wanted}",
-            gigabytes(limit.bytes),
-            gigabytes(memory.total)
+            "a cgroup allows {} of this machine's {}{wanted}",
+            format::memory(limit.bytes),
+            format::memory(memory.total)
         );
         let finding = Finding::new("memory.limited", title).status(status).seen(limit.file.clone());
         let finding = match &need {
@@ -54,12 +56,12 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         findings.push(explain(finding));
     }
     if given && memory.total < LEAST {
-        let why = format!("WSL has {} in all, which its own check judges", gigabytes(memory.total));
+        let why = format!("WSL has {} in total, which another check covers", format::memory(memory.total));
         return Ok(vec![Finding::skipped("memory.available", &Unknown::because(&why))]);
     }
-    let title = format!("{} of {} are free", gigabytes(memory.available), gigabytes(memory.total));
+    let title = format!("{} of {} available", format::memory(memory.available), format::memory(memory.total));
     let title = match limit.as_ref().filter(|_| is_limit) {
-        Some(limit) => format!("{title}, of which a control group allows {}", gigabytes(limit.bytes)),
+        Some(limit) => format!("{title}, of which a cgroup allows {}", format::memory(limit.bytes)),
         None => title,
     };
     // In WSL the machine is a part of the PC: that it was given too little is WSL's finding.

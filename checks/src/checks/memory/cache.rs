@@ -1,6 +1,8 @@
 //! Whether `--cache ram` fits: each rank keeps the images of the whole data set, resized, in memory.
 
-use crate::checks::{Answer, Check, count, gigabytes};
+use yolo_base::format;
+
+use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::facts::view::data_set::Described;
 use crate::finding::Finding;
@@ -10,7 +12,7 @@ use crate::intent::Intent;
 const FILLED: f64 = 0.75;
 
 pub(super) static CHECK: Check = Check {
-    question: "Does the data set fit into memory, as --cache asks?",
+    question: "Does the data set fit in memory with --cache?",
     reports: &["memory.cache"],
     preflight: true,
     run,
@@ -30,11 +32,11 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let title = format!(
-        "--cache ram needs about {} for {}, and {} are free",
-        gigabytes(need),
-        count(ranks, "rank"),
-        gigabytes(limit)
+        "--cache ram needs about {} for {}, but only {} are available",
+        format::memory(need),
+        format::count(ranks, "rank"),
+        format::memory(limit)
     );
-    let counted = format!("{images} images of {} px, three bytes a pixel, once a rank", intent.pixels());
+    let counted = format!("{images} images of {} px, three bytes per pixel, once per rank", intent.pixels());
     Ok(vec![Finding::new("memory.cache", title).seen(counted)])
 }

@@ -1,13 +1,15 @@
 //! Whether the kernel has killed a rank of an earlier run for want of memory. The run itself only
 //! says "Killed", or that a rank is gone.
 
-use crate::checks::{Answer, Check, gigabytes};
+use yolo_base::format;
+
+use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
 
 pub(super) static CHECK: Check = Check {
-    question: "Has the kernel killed a training for want of memory?",
+    question: "Did the kernel kill a training process because of low memory?",
     reports: &["memory.killed"],
     preflight: false,
     run,
@@ -24,8 +26,8 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let Some((line, last)) = kills.iter().rfind(|(_, kill)| of_a_run(&kill.name)) else {
         return Ok(Vec::new());
     };
-    let held = last.held.map_or(String::new(), |bytes| format!(", which held {}", gigabytes(bytes)));
-    let title = format!("the kernel killed {} (process {}){held}, for want of memory", last.name, last.pid);
+    let held = last.held.map_or(String::new(), |bytes| format!(", which used {}", format::memory(bytes)));
+    let title = format!("the kernel killed {} (process {}){held}: out of memory", last.name, last.pid);
     Ok(vec![Finding::new("memory.killed", title).seen(line.trim())])
 }
 

@@ -1,7 +1,9 @@
 //! Whether /dev/shm holds what NCCL puts there: ranks on GPUs of one machine hand tensors to each
 //! other through it wherever the cards have no direct path. Containers get 64 MB of it by default.
 
-use crate::checks::{Answer, Check, count};
+use yolo_base::format;
+
+use crate::checks::{Answer, Check};
 use crate::facts::{Container, Host};
 use crate::finding::Finding;
 use crate::intent::Intent;
@@ -14,7 +16,7 @@ const A_RANK: u64 = 64 << 20;
 const COMFORTABLE: u64 = 1 << 30;
 
 pub(super) static CHECK: Check = Check {
-    question: "Is there shared memory for several ranks?",
+    question: "Is there enough shared memory for several ranks?",
     reports: &["memory.shared", "memory.shared-small"],
     preflight: true,
     run,
@@ -43,14 +45,14 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         format!(
             "{PLACE} has only {}; {} need about {}",
             megabytes(total),
-            count(ranks, "rank"),
+            format::count(ranks, "rank"),
             megabytes(need)
         )
     } else {
         format!(
-            "only {} of {PLACE} are free; {} need about {}",
+            "only {} free in {PLACE}; {} need about {}",
             megabytes(free),
-            count(ranks, "rank"),
+            format::count(ranks, "rank"),
             megabytes(need)
         )
     };
@@ -59,20 +61,26 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let left = host.folder(PLACE).ok().flatten().unwrap_or_default();
     let left = left.iter().filter(|name| name.starts_with("nccl-")).count();
     if left > 0 {
-        finding = finding.seen(format!("{} of NCCL lie in it", count(left, "file")));
+        finding = finding.seen(format!("NCCL's files use {} of it", format::count(left, "file")));
     }
     Ok(vec![if total >= need {
-        let text = format!("remove what an earlier run left in {PLACE}, when none runs any more");
+        let text = format!("remove what an earlier run left in {PLACE}, if no run is active");
         finding.remedy(text).command(format!("rm -i {PLACE}/nccl-*"))
     } else if is_pod(host) {
         finding
-            .remedy("mount memory at /dev/shm: the first line below the pod's `spec:`, the second in its container")
+            .remedy(
+                "mount memory at /dev/shm: add the first line to the pod's `spec:`, the second to its \
+                     container",
+            )
             .command("volumes: [{ name: shm, emptyDir: { medium: Memory, sizeLimit: 1Gi } }]")
             .command("volumeMounts: [{ name: shm, mountPath: /dev/shm }]")
     } else if is_container(host) {
         let program = if host.container() == Ok(Some(Container::Podman)) { "podman" } else { "docker" };
         finding
-            .remedy(format!("start the container with more shared memory: add this to `{program} run`"))
+            .remedy(format!(
+                "start the container with more shared memory: add this option to `{program} \
+                             run`"
+            ))
             .command("--shm-size=1g")
     } else {
         finding.command(format!("sudo mount -o remount,size=1g {PLACE}"))

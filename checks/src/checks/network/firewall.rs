@@ -8,7 +8,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 
 pub(super) static CHECK: Check = Check {
-    question: "Does a firewall keep the machines apart?",
+    question: "Does a firewall block traffic between the machines?",
     reports: &["network.firewall"],
     preflight: false,
     run,
@@ -33,9 +33,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     } else {
         return Ok(Vec::new());
     };
-    let finding = Finding::new("network.firewall", format!("the firewall {name} is on")).command(command);
+    let finding = Finding::new("network.firewall", format!("the firewall {name} is active")).command(command);
     Ok(vec![match range {
-        Some(range) => finding.seen(format!("ranks listen at ports {range}")),
+        Some(range) => finding.seen(format!("ranks listen on ports {range}")),
         None => finding,
     }])
 }

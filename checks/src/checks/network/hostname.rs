@@ -9,7 +9,7 @@ use crate::intent::Intent;
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
-    question: "Do the names of the machines lead to them?",
+    question: "Do the machines' host names resolve to them?",
     reports: &[
         "network.hostname-loopback",
         "network.hostname-unknown",
@@ -47,8 +47,11 @@ fn letters(host: &Host) -> Option<Finding> {
     is_odd.then(|| {
         let command =
             if is_windows { "Rename-Computer NEW-NAME" } else { "sudo hostnamectl set-hostname NEW-NAME" };
-        Finding::new("network.hostname-letters", format!("gloo cannot use this machine's name, \"{name}\""))
-            .command(command)
+        Finding::new(
+            "network.hostname-letters",
+            format!("gloo cannot use this machine's host name, \"{name}\""),
+        )
+        .command(command)
     })
 }
 
@@ -68,10 +71,12 @@ fn own_name(host: &Host, intent: &Intent) -> Result<Option<Finding>, crate::fact
     };
     let listed: Vec<String> = addresses.iter().map(ToString::to_string).collect();
     let finding = if addresses.is_empty() {
-        Finding::new("network.hostname-unknown", format!("this machine's name {name} leads to no address"))
+        Finding::new("network.hostname-unknown", format!("this machine's host name {name} does not resolve"))
     } else if addresses.iter().all(std::net::IpAddr::is_loopback) {
-        let title =
-            format!("this machine's name {name} leads to {}, where no other machine finds it", listed[0]);
+        let title = format!(
+            "this machine's host name {name} resolves to {}, which no other machine can reach",
+            listed[0]
+        );
         // NCCL looks at interfaces; only gloo gives away the address of the name.
         let status = match (intent.cpu, intent.backend.as_deref()) {
             (true, _) | (_, Some("gloo")) => Status::Error,
@@ -80,7 +85,7 @@ fn own_name(host: &Host, intent: &Intent) -> Result<Option<Finding>, crate::fact
         Finding::new("network.hostname-loopback", title).status(status)
     } else if !ours.is_empty() && !addresses.iter().any(|address| address.is_loopback() || is_ours(address)) {
         let title = format!(
-            "this machine's name {name} leads to {}, which is not one of its own addresses",
+            "this machine's host name {name} resolves to {}, which is not one of its addresses",
             listed[0]
         );
         Finding::new("network.hostname-unknown", title)
@@ -90,7 +95,7 @@ fn own_name(host: &Host, intent: &Intent) -> Result<Option<Finding>, crate::fact
     let hosts = host.text("/etc/hosts").ok().flatten().unwrap_or_default();
     let line = hosts.lines().find(|line| line.split_whitespace().skip(1).any(|word| word == name));
     let finding =
-        line.map_or(finding.clone(), |line| finding.seen(format!("/etc/hosts says: {}", line.trim())));
+        line.map_or(finding.clone(), |line| finding.seen(format!("/etc/hosts has: {}", line.trim())));
     let real =
         ours.iter().find(|one| one.up != Some(false) && leads_out(&one.name) && has_ipv4(&one.addresses));
     Ok(Some(match real {
@@ -110,7 +115,7 @@ fn master(host: &Host, intent: &Intent) -> Result<Option<Finding>, crate::facts:
     let Some(name) = intent.master_addr.as_deref() else {
         // The first machine is where the others meet it: only they have to be told.
         let is_another = intent.node_rank.is_some_and(|rank| rank > 0);
-        let title = "nothing says where the machines meet";
+        let title = "the address of machine 0 is unknown";
         return Ok(is_another.then(|| Finding::new("network.master-unknown", title)));
     };
     let addresses = match name.parse::<std::net::IpAddr>() {
@@ -118,18 +123,18 @@ fn master(host: &Host, intent: &Intent) -> Result<Option<Finding>, crate::facts:
         Err(_) => host.addresses(name)?,
     };
     let Some(first) = addresses.first() else {
-        let title = format!("--master-addr {name} leads to no address");
+        let title = format!("--master-addr {name} does not resolve");
         return Ok(Some(
             Finding::new("network.master-unknown", title).command(format!("getent hosts {name}")),
         ));
     };
     if addresses.iter().all(std::net::IpAddr::is_loopback) {
-        let title = format!("--master-addr {name} leads to {first}, which each machine takes for itself");
+        let title = format!("--master-addr {name} resolves to {first}, which is each machine itself");
         return Ok(Some(Finding::new("network.master-unknown", title)));
     }
     let off = host.text("/proc/sys/net/ipv6/conf/all/disable_ipv6").ok().flatten();
     if first.is_ipv6() && off.is_some_and(|text| text.trim() == "1") {
-        let title = format!("--master-addr {name} leads to {first}, and IPv6 is switched off here");
+        let title = format!("--master-addr {name} resolves to {first}, but IPv6 is disabled here");
         let finding = Finding::new("network.ipv6", title);
         let fourth = addresses.iter().find(|address| address.is_ipv4());
         return Ok(Some(match fourth {

@@ -15,7 +15,7 @@ use crate::status::Status;
 const PASSED_OVER: [&str; 3] = ["docker", "lo", "virbr"];
 
 pub(super) static CHECK: Check = Check {
-    question: "Do the ranks take the right network interface?",
+    question: "Do the ranks use the right network interface?",
     reports: &["network.interface-guess", "network.interface-unknown", "network.interface-loopback"],
     preflight: true,
     run,
@@ -44,17 +44,17 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         } else if taken.is_empty() {
             let names: Vec<&str> = up.iter().map(|one| one.name.as_str()).collect();
             let title =
-                format!("{} names {}, and no interface here is called so", choice.place, choice.value);
+                format!("{} names {}, but no interface here has that name", choice.place, choice.value);
             Finding::new("network.interface-unknown", title)
                 .status(status)
-                .seen(format!("here are {}", names.join(", ")))
+                .seen(format!("available: {}", names.join(", ")))
         } else if several && taken.iter().all(|one| one.name == "lo") {
             let title = format!("{} is {}, which leads to no other machine", choice.place, choice.value);
             Finding::new("network.interface-loopback", title)
         } else if several && choice.is_exclusion() && taken.iter().any(|one| one.name == "lo") {
             // NCCL takes the first that is not excluded, and lo stands first on every machine.
             let title = format!(
-                "{} is {}, which leaves lo to NCCL: it leads to no other machine",
+                "{} is {}, which leaves only lo to NCCL: it leads to no other machine",
                 choice.place, choice.value
             );
             Finding::new("network.interface-loopback", title)
@@ -74,11 +74,11 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 fn silent_one(choice: &Choice, one: &Interface, status: Status) -> Finding {
     let name = &one.name;
     let (state, remedy) = if one.up == Some(false) {
-        ("down", "bring it up, see its cable and switch, or name another interface")
+        ("down", "bring it up, check its cable and switch, or name another interface")
     } else {
-        ("without an address", "give it an address, or name another interface")
+        ("without an address", "assign an address to it, or name another interface")
     };
-    let title = format!("{} names {}, and {name} is {state}", choice.place, choice.value);
+    let title = format!("{} names {}, but {name} is {state}", choice.place, choice.value);
     let finding = Finding::new("network.interface-unknown", title).status(status).remedy(remedy);
     if one.up == Some(false) { finding.command(format!("sudo ip link set {name} up")) } else { finding }
 }
@@ -99,7 +99,7 @@ fn guess(up: &[&Interface], best: Option<&Interface>) -> Option<Finding> {
     if wrong.is_empty() {
         return None;
     }
-    let title = format!("NCCL may take {} for the way to the other machines", wrong.join(" or "));
+    let title = format!("NCCL may use {} to reach the other machines", wrong.join(" or "));
     let finding = Finding::new("network.interface-guess", title);
     Some(match best {
         Some(best) => finding

@@ -14,7 +14,7 @@ const DEFAULT_PORT: u16 = 29500;
 const PRIVILEGED: u16 = 1024;
 
 pub(super) static CHECK: Check = Check {
-    question: "Can the ranks meet?",
+    question: "Can the ranks connect?",
     reports: &[
         "network.loopback",
         "network.no-loopback",
@@ -28,10 +28,8 @@ pub(super) static CHECK: Check = Check {
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     let mut findings = vec![match host.can_listen("127.0.0.1:0") {
-        Ok(Ok(())) => Finding::ok("network.loopback", "ranks can meet on 127.0.0.1"),
-        Ok(Err(why)) => {
-            Finding::new("network.no-loopback", format!("127.0.0.1 cannot be listened on: {why}"))
-        }
+        Ok(Ok(())) => Finding::ok("network.loopback", "ranks can connect through 127.0.0.1"),
+        Ok(Err(why)) => Finding::new("network.no-loopback", format!("cannot listen on 127.0.0.1: {why}")),
         Err(why) => Finding::skipped("network.loopback", &why),
     }];
     // Only the first machine listens at the port that is named.
@@ -79,10 +77,10 @@ fn taken(host: &Host, intent: &Intent, port: u16) -> Result<Option<Finding>, cra
             (Some(name), Some(pid), _) => format!("{name} (process {pid})"),
             (_, Some(pid), _) => format!("process {pid}"),
             (_, None, Some(user)) => format!("a process of user {user}"),
-            _ => "a process of another user".to_owned(),
+            _ => "another user's process".to_owned(),
         }
     });
-    let finding = Finding::new("network.port-taken", format!("port {port} of this run is taken by {who}"));
+    let finding = Finding::new("network.port-taken", format!("the run's port {port} is in use by {who}"));
     let finding = match owner {
         Some(owner) => finding.seen(format!("it listens on {}:{port}", owner.address)),
         None => finding,
@@ -95,10 +93,7 @@ fn taken(host: &Host, intent: &Intent, port: u16) -> Result<Option<Finding>, cra
             let is_free = |port: &u16| listeners.iter().all(|listener| listener.port != *port);
             let other = (port.saturating_add(1)..=u16::MAX).find(is_free).unwrap_or(DEFAULT_PORT);
             finding
-                .remedy(format!(
-                    "have that process ended, or meet at another port{}",
-                    elsewhere(intent, other)
-                ))
+                .remedy(format!("have that process stopped, or use another port{}", elsewhere(intent, other)))
                 .command(format!("sudo ss -ltnp 'sport = :{port}'"))
         }
     }))
@@ -127,9 +122,12 @@ fn privileged(host: &Host, intent: &Intent, port: u16) -> Option<Finding> {
     let is_root = host.user().is_ok_and(|user| user.uid == Some(0));
     let is_windows = host.os().is_ok_and(|os| os == "windows");
     (port < first && !is_root && !is_windows).then(|| {
-        let title = format!("port {port} of this run is for root: others may listen from {first} on");
+        let title = format!(
+            "the run's port {port} is reserved for root: others may only use {first} and \
+                             above"
+        );
         Finding::new("network.port-privileged", title)
-            .remedy(format!("meet at another port{}", elsewhere(intent, DEFAULT_PORT)))
+            .remedy(format!("use another port{}", elsewhere(intent, DEFAULT_PORT)))
     })
 }
 
@@ -139,8 +137,10 @@ fn ephemeral(host: &Host, port: u16) -> Option<Finding> {
     let mut ends = range.split_whitespace().map_while(|word| word.parse::<u16>().ok());
     let (first, last) = (ends.next()?, ends.next()?);
     (first..=last).contains(&port).then(|| {
-        let title =
-            format!("port {port} is one of {first} to {last}, which other programs are given at any time");
+        let title = format!(
+            "port {port} is between {first} and {last}, which the kernel assigns to other \
+                     programs at any time"
+        );
         Finding::new("network.port-ephemeral", title).status(Status::Info)
     })
 }

@@ -6,7 +6,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 
 pub(super) static CHECK: Check = Check {
-    question: "Can the ranks talk in the way that is asked for?",
+    question: "Does the requested backend work for this run?",
     reports: &["run.no-nccl", "run.backend-unknown"],
     preflight: true,
     run,
@@ -16,7 +16,7 @@ fn run(_: &Host, intent: &Intent) -> Answer {
     let finding = match intent.backend.as_deref() {
         None | Some("gloo") => return Ok(Vec::new()),
         Some("nccl") if intent.cpu => {
-            Finding::new("run.no-nccl", "--backend nccl is for GPUs, and this run is on the CPU")
+            Finding::new("run.no-nccl", "--backend nccl needs GPUs, but this run is on the CPU")
         }
         Some("nccl") => return Ok(Vec::new()),
         Some(other) => {

@@ -6,7 +6,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 
 pub(super) static CHECK: Check = Check {
-    question: "Can the batch be divided among the ranks?",
+    question: "Is the batch divisible by the number of ranks?",
     reports: &["run.batch-uneven", "run.batch-auto", "run.batch-auto-shared"],
     preflight: true,
     run,
@@ -20,7 +20,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let Some(batch) = intent.images_a_step() else {
         if ranks > 1 {
             let title = format!(
-                "--batch {} cannot be chosen by the program for {ranks} ranks",
+                "--batch {} (automatic) is not possible with {ranks} ranks",
                 intent.batch.unwrap_or(-1)
             );
             return Ok(vec![
@@ -28,15 +28,18 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             ]);
         }
         let is_shared = host.is_wsl2().unwrap_or(false) || host.os().is_ok_and(|os| os == "windows");
-        let finding =
-            Finding::new("run.batch-auto-shared", "the batch is chosen from a memory that Windows uses too");
+        let finding = Finding::new(
+            "run.batch-auto-shared",
+            "the automatic batch relies on GPU memory that Windows also \
+                                                   uses",
+        );
         return Ok(if is_shared && !intent.cpu { vec![finding] } else { Vec::new() });
     };
     if batch % ranks == 0 {
         return Ok(Vec::new());
     }
     let (below, above) = (batch / ranks * ranks, batch.div_ceil(ranks) * ranks);
-    let title = format!("--batch {batch} cannot be divided among {ranks} ranks");
+    let title = format!("--batch {batch} is not divisible by {ranks} ranks");
     let finding = Finding::new("run.batch-uneven", title);
     let finding = if below > 0 { finding.command(format!("--batch {below}")) } else { finding };
     Ok(vec![finding.command(format!("--batch {above}"))])

@@ -6,7 +6,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 
 pub(super) static CHECK: Check = Check {
-    question: "Does each rank have a device of its own?",
+    question: "Does each rank have its own device?",
     reports: &["run.device-twice", "run.device-words", "run.ranks-without-devices", "run.node-rank"],
     preflight: true,
     run,
@@ -27,7 +27,7 @@ fn run(_: &Host, intent: &Intent) -> Answer {
             .push(Finding::new("run.device-twice", title).command(format!("--device {}", listed(&unique))));
     } else if let Some(ranks) = intent.ranks.filter(|&ranks| !unique.is_empty() && ranks != unique.len()) {
         let title = format!(
-            "--nproc-per-node {ranks} does not fit --device {}: each GPU has one rank",
+            "--nproc-per-node {ranks} does not match --device {}: there is one rank per GPU",
             listed(&unique)
         );
         findings.push(Finding::new("run.ranks-without-devices", title));
@@ -35,7 +35,7 @@ fn run(_: &Host, intent: &Intent) -> Answer {
     if let (Some(nodes), Some(rank)) = (intent.nnodes, intent.node_rank)
         && rank >= nodes
     {
-        let title = format!("--node-rank {rank} is beyond the {nodes} machines, which count from 0");
+        let title = format!("--node-rank {rank} is out of range: {nodes} machines are numbered from 0");
         findings.push(Finding::new("run.node-rank", title));
     }
     Ok(findings)

@@ -1,7 +1,9 @@
 //! Whether a rank's share of the batch fits into the memory of its GPU.
 
+use yolo_base::format;
+
 use crate::checks::gpu::processes::is_taken;
-use crate::checks::{Answer, Check, gigabytes};
+use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
@@ -9,7 +11,7 @@ use crate::memory_estimate;
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
-    question: "Does the batch fit into the memory of each GPU?",
+    question: "Does the batch fit in each GPU's memory?",
     reports: &["run.gpu-memory"],
     preflight: true,
     run,
@@ -37,18 +39,18 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let title = format!(
         "a rank needs about {} of GPU {}, which has {} free of {}",
-        gigabytes(need.bytes),
+        format::memory(need.bytes),
         gpu.index,
-        gigabytes(memory.free),
-        gigabytes(memory.total)
+        format::memory(memory.free),
+        format::memory(memory.total)
     );
     let status = if need.bytes > memory.total { Status::Error } else { Status::Warning };
     let finding = Finding::new("run.gpu-memory", title).status(status).seen(need.from.clone());
     let is_shared = host.is_wsl2().unwrap_or(false) || host.os().is_ok_and(|os| os == "windows");
     let finding = if is_shared {
         finding.because(
-            "on Windows the driver moves what does not fit into the PC's memory, and training goes on many times \
-             slower; or it ends with \"CUDA out of memory\"",
+            "on Windows the driver moves what does not fit to system memory, and training becomes many \
+             times slower; or it fails with \"CUDA out of memory\"",
         )
     } else {
         finding

@@ -18,6 +18,6 @@ fn run(_: &Host, intent: &Intent) -> Answer {
     if model == weights {
         return Ok(Vec::new());
     }
-    let title = format!("the weights are those of {}, and --cfg asks for {}", weights.name, model.name);
+    let title = format!("the weights are for {}, but --cfg asks for {}", weights.name, model.name);
     Ok(vec![Finding::new("run.other-model", title).command(format!("--weights {}.pt", model.name))])
 }

@@ -12,7 +12,7 @@ const AFFECTED: [&str; 8] = ["GTX 1650", "GTX 1660", "GTX 1630", "T400", "T600",
 
 /// What to do where nothing asks for half precision.
 const HARMLESS: &str =
-    "nothing for `yolo train`, which computes in single precision; other programs have to be told to";
+    "nothing for `yolo train`, which uses single precision; other programs must be configured";
 
 pub(super) static CHECK: Check = Check {
     question: "Does mixed precision work on these GPUs?",

@@ -17,13 +17,12 @@ pub(super) static CHECK: Check = Check {
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     let Some(named) = &intent.resume else { return Ok(Vec::new()) };
-    let working =
-        host.places()?.working.ok_or_else(|| Unknown::because("the working folder is not known"))?;
+    let working = host.places()?.working.ok_or_else(|| Unknown::because("the working folder is unknown"))?;
     let checkpoint =
         if named.is_empty() { newest(host, &working)? } else { given(host, &join(&working, named))? };
     let Some(checkpoint) = checkpoint else {
         let title = if named.is_empty() {
-            format!("there is no checkpoint below {}", join(&working, "runs"))
+            format!("there is no checkpoint in {}", join(&working, "runs"))
         } else {
             format!("there is no checkpoint {named}")
         };
@@ -35,10 +34,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         let title = format!("the run of {checkpoint} has no plan.json, so it cannot be resumed");
         let finding = Finding::new("run.nothing-to-resume", title)
             .command(format!("yolo train --weights {} …", quote(&checkpoint)));
-        return Ok(vec![finding.remedy("start a new run from its tensors")]);
+        return Ok(vec![finding.remedy("start a new run from its weights")]);
     };
     let plan: serde_json::Value =
-        serde_json::from_str(&text).map_err(|error| Unknown(format!("{plan} is not JSON: {error}")))?;
+        serde_json::from_str(&text).map_err(|error| Unknown(format!("{plan} is not valid JSON: {error}")))?;
     let mut findings = Vec::new();
     // A run writes a line an epoch below the heading.
     let rows = host.text(&join(&folder, "results.csv")).ok().flatten();
@@ -48,7 +47,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         && done >= epochs
         && epochs > 0
     {
-        let title = format!("the run of {checkpoint} has done its {epochs} epochs");
+        let title = format!("the run of {checkpoint} has completed its {epochs} epochs");
         let command = format!("yolo train --weights {} --epochs {epochs} …", quote(&checkpoint));
         findings.push(Finding::new("run.resume-finished", title).command(command));
     }
@@ -56,7 +55,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let says = intent.ranks.is_some() || !intent.devices.is_empty();
     if let Some(had) = had.filter(|&had| findings.is_empty() && says && had != intent.ranks_in_all()) {
         let title = format!(
-            "the run of {checkpoint} had {had} ranks, and this one would have {}",
+            "the run of {checkpoint} had {had} ranks, but this one would have {}",
             intent.ranks_in_all()
         );
         findings.push(

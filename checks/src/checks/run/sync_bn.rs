@@ -16,5 +16,5 @@ fn run(_: &Host, intent: &Intent) -> Answer {
     if !intent.sync_bn || intent.ranks_in_all() > 1 {
         return Ok(Vec::new());
     }
-    Ok(vec![Finding::new("run.sync-bn-alone", "--sync-bn has no effect: one rank has nobody to share with")])
+    Ok(vec![Finding::new("run.sync-bn-alone", "--sync-bn has no effect with a single rank")])
 }

@@ -10,7 +10,7 @@ use crate::shell_quote::quote;
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
-    question: "Does the word `yolo` start this program?",
+    question: "Does the `yolo` command start this program?",
     reports: &["shell.other-yolo"],
     preflight: false,
     run,
@@ -44,15 +44,15 @@ fn finding(host: &Host, ours: &str, other: &str, folders: &[&str]) -> Finding {
     let head = host.head(other).ok().flatten().unwrap_or_default();
     let head = String::from_utf8_lossy(&head);
     let whose = if head.contains("ultralytics") {
-        "Ultralytics' program in Python"
+        "Ultralytics' Python program"
     } else if head.starts_with("#!") && head.lines().next().is_some_and(|line| line.contains("python")) {
-        "a program in Python"
+        "a Python program"
     } else {
         "another program"
     };
     let folder = crate::facts::view::data_set::parent(ours).unwrap_or_default();
     let listed = folders.iter().any(|one| one.trim_end_matches(['/', '\\']) == folder);
-    let title = format!("the word `yolo` starts {whose}, {other}");
+    let title = format!("`yolo` starts {whose}, {other}");
     let finding = Finding::new("shell.other-yolo", title).seen(format!("this program is {ours}"));
     // Started by its path, as `cargo run` does, it need not be on PATH.
     let finding = if listed { finding } else { finding.status(Status::Info) };

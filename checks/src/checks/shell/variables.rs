@@ -9,7 +9,7 @@ use crate::intent::Intent;
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
-    question: "Do variables of the shell break or slow a run?",
+    question: "Do environment variables break or slow down a run?",
     reports: &["shell.variable-breaks", "shell.variable-slows", "shell.variable-ignored"],
     preflight: true,
     run,
@@ -44,20 +44,22 @@ fn on(value: &str) -> bool {
 
 /// Variables that matter to one rank as well as to many.
 const ALWAYS: &[Rule] = &[
-    ("CUDA_LAUNCH_BLOCKING", |value| on(value).then_some(()).and(slows("the GPU waits for each operation"))),
-    ("PYTORCH_NO_CUDA_MEMORY_CACHING", |value| {
-        on(value).then_some(()).and(slows("every tensor's memory is asked of the driver anew"))
+    ("CUDA_LAUNCH_BLOCKING", |value| {
+        on(value).then_some(()).and(slows("the CPU waits for the GPU after each operation"))
     }),
-    ("CUDA_CACHE_DISABLE", |value| on(value).then_some(()).and(slows("kernels are compiled at each start"))),
+    ("PYTORCH_NO_CUDA_MEMORY_CACHING", |value| {
+        on(value).then_some(()).and(slows("every tensor's memory is requested from the driver again"))
+    }),
+    ("CUDA_CACHE_DISABLE", |value| on(value).then_some(()).and(slows("kernels are compiled at every start"))),
     ("NVIDIA_TF32_OVERRIDE", |value| {
-        (value.trim() == "0").then_some(()).and(slows("matrix products may not use the tensor cores' TF32"))
+        (value.trim() == "0").then_some(()).and(slows("matrix products may not use TF32 on tensor cores"))
     }),
     ("CUDA_DEVICE_WAITS_ON_EXCEPTION", |value| {
         on(value).then_some(()).and(breaks("a rank that fails hangs and waits for a debugger"))
     }),
     ("OMP_NUM_THREADS", |value| match first_number(value) {
         Some(1..) => None,
-        _ => notable("that is no number of threads, so that yolo shares the cores equally"),
+        _ => notable("not a number of threads, so yolo divides the cores equally"),
     }),
 ];
 
@@ -65,47 +67,48 @@ const ALWAYS: &[Rule] = &[
 const SEVERAL: &[Rule] = &[
     ("GLOO_DEVICE_TRANSPORT", |value| {
         let known = ["", "TCP", "TCP_TLS", "UV", "IBVERBS"];
-        (!known.contains(&value.trim())).then_some(()).and(breaks("gloo knows TCP, TCP_TLS and UV only"))
+        (!known.contains(&value.trim())).then_some(()).and(breaks("gloo supports only TCP, TCP_TLS and UV"))
     }),
     ("NCCL_SOCKET_FAMILY", |value| {
         let known = ["", "AF_INET", "AF_INET6"];
-        (!known.contains(&value.trim())).then_some(()).and(breaks("NCCL knows AF_INET and AF_INET6 only"))
+        (!known.contains(&value.trim())).then_some(()).and(breaks("NCCL supports only AF_INET and AF_INET6"))
     }),
     ("NCCL_COMM_ID", |value| {
-        on(value).then_some(()).and(breaks("NCCL asks a place of its own for the ranks instead of yolo's"))
+        on(value).then_some(()).and(breaks(
+            "NCCL uses its own address to connect the ranks instead of \
+                                            yolo's",
+        ))
     }),
     ("NCCL_SHM_DISABLE", |value| {
-        on(value).then_some(()).and(slows("GPUs without a direct path talk through sockets"))
+        on(value).then_some(()).and(slows("GPUs without a direct path communicate through sockets"))
     }),
-    ("NCCL_P2P_DISABLE", |value| {
-        on(value).then_some(()).and(notable("GPUs do not reach each other directly"))
-    }),
+    ("NCCL_P2P_DISABLE", |value| on(value).then_some(()).and(notable("GPUs cannot communicate directly"))),
     ("NCCL_P2P_LEVEL", |value| {
         (value.trim() == "LOC" || value.trim() == "0")
             .then_some(())
-            .and(slows("GPUs do not reach each other directly"))
+            .and(slows("GPUs cannot communicate directly"))
     }),
     ("NCCL_ALGO", |value| {
-        on(value).then_some(()).and(slows("NCCL may not choose the fastest way by itself"))
+        on(value).then_some(()).and(slows("NCCL may not choose the fastest algorithm or protocol"))
     }),
     ("NCCL_PROTO", |value| {
-        on(value).then_some(()).and(slows("NCCL may not choose the fastest way by itself"))
+        on(value).then_some(()).and(slows("NCCL may not choose the fastest algorithm or protocol"))
     }),
     ("NCCL_MAX_NCHANNELS", |value| match first_number(value) {
-        Some(0..=2) => slows("so few channels do not fill a link"),
+        Some(0..=2) => slows("with so few channels, NCCL cannot saturate a link"),
         _ => None,
     }),
     ("NCCL_DEBUG", |value| {
         matches!(value.trim().to_ascii_uppercase().as_str(), "TRACE")
             .then_some(())
-            .and(slows("NCCL writes every call down"))
+            .and(slows("NCCL logs every call"))
     }),
     ("TORCH_DISTRIBUTED_DEBUG", |value| {
         value
             .trim()
             .eq_ignore_ascii_case("DETAIL")
             .then_some(())
-            .and(slows("every exchange is checked before it is made"))
+            .and(slows("every collective operation is verified before it runs"))
     }),
     ("NCCL_ASYNC_ERROR_HANDLING", never_ends),
     ("TORCH_NCCL_ASYNC_ERROR_HANDLING", never_ends),
@@ -113,7 +116,7 @@ const SEVERAL: &[Rule] = &[
 
 /// Without error handling the others wait for ever for a rank that failed.
 fn never_ends(value: &str) -> Option<Effect> {
-    (value.trim() == "0").then_some(()).and(breaks("when one rank fails, the others wait for ever"))
+    (value.trim() == "0").then_some(()).and(breaks("if one rank fails, the others wait forever"))
 }
 
 /// Variables that tie each rank to the same cores.
@@ -133,7 +136,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
                 value.to_ascii_lowercase().as_str(),
                 "disabled" | "none" | "cores" | "threads" | "sockets"
             );
-            pins.then(|| slow(name, &value, "all ranks share the same cores"))
+            pins.then(|| slow(name, &value, "all ranks use the same cores"))
         }));
     }
     Ok(findings)
@@ -150,7 +153,7 @@ fn ignored(host: &Host) -> Option<Finding> {
         .any(|name| set(host, name).is_some());
     let listed: Vec<String> =
         OF_A_RANK.iter().filter_map(|name| Some(format!("{name}={}", set(host, name)?))).collect();
-    let title = format!("{} in this shell: yolo sets its own for each rank", listed.join(" "));
+    let title = format!("{} in this shell: yolo sets its own values for each rank", listed.join(" "));
     (!is_job && !listed.is_empty()).then(|| Finding::new("shell.variable-ignored", title))
 }
 
@@ -192,7 +195,7 @@ fn threads(host: &Host, intent: &Intent) -> Option<Finding> {
         let title = format!("OMP_NUM_THREADS is {threads}: {share} {cores} cores");
         Finding::new("shell.variable-slows", title)
             .status(Status::Warning)
-            .remedy("give each rank its share of the cores, or unset it: yolo then does so itself")
+            .remedy("give each rank its share of the cores, or unset it, so that yolo does")
             .command(format!("export OMP_NUM_THREADS={fitting}"))
             .change(Change::Variable { name: "OMP_NUM_THREADS".to_owned(), value: Some(fitting.to_string()) })
     })

@@ -1,8 +1,10 @@
 //! Whether ranks of an earlier run are still there: they hold GPUs, memory and ports, and one that
 //! hangs in the driver cannot even be killed.
 
+use yolo_base::format;
+
 use crate::change::Change;
-use crate::checks::{Answer, Check, count};
+use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host, Process};
 use crate::finding::Finding;
 use crate::intent::Intent;
@@ -12,7 +14,7 @@ use crate::status::Status;
 const RANK: &str = "yolo-trainer";
 
 pub(super) static CHECK: Check = Check {
-    question: "Are ranks of an earlier run still there?",
+    question: "Are ranks of an earlier run still running?",
     reports: &["system.left-ranks", "system.stuck-process"],
     preflight: true,
     run,
@@ -28,8 +30,8 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let mut findings = Vec::new();
     if let Some(first) = left.first() {
         let title = format!(
-            "{} of an earlier run {} still there",
-            count(left.len(), "rank"),
+            "{} of an earlier run {} still running",
+            format::count(left.len(), "rank"),
             if left.len() == 1 { "is" } else { "are" }
         );
         let pids: Vec<String> = left.iter().map(|one| one.pid.to_string()).collect();
@@ -50,7 +52,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     }
     if let Some(first) = stuck.first() {
         let title =
-            format!("{} (process {}) hangs in the kernel and cannot be killed", first.name, first.pid);
+            format!("{} (process {}) is stuck in the kernel and cannot be killed", first.name, first.pid);
         let finding = Finding::new("system.stuck-process", title).command("sudo reboot");
         let finding = if fill_a_gpu(host, &stuck) { finding.status(Status::Error) } else { finding };
         findings.push(stuck.iter().fold(finding, |finding, one| finding.seen(describe(host, one))));
@@ -141,6 +143,6 @@ fn describe(host: &Host, process: &Process) -> String {
     let state = process.state.as_deref().map_or(String::new(), |state| format!(", state {state}"));
     let gpus = host.gpus().unwrap_or_default();
     let held = gpus.iter().filter(|gpu| holders(gpu).contains(&u64::from(process.pid)));
-    let held: String = held.map(|gpu| format!(", holds memory of GPU {}", gpu.index)).collect();
+    let held: String = held.map(|gpu| format!(", uses memory of GPU {}", gpu.index)).collect();
     format!("process {}, {}{state}{held}", process.pid, process.name)
 }

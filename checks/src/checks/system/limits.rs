@@ -1,7 +1,9 @@
 //! Whether the limits of this shell allow what ranks open and lock.
 
 use super::raise_limit::{Limit, raise};
-use crate::checks::{Answer, Check, count};
+use yolo_base::format;
+
+use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
@@ -14,7 +16,7 @@ const FILES: (u64, u64) = (256, 128);
 const LOCKED: u64 = 1 << 30;
 
 pub(super) static CHECK: Check = Check {
-    question: "Do the limits of this shell suffice?",
+    question: "Are this shell's limits high enough?",
     reports: &["system.open-files", "system.locked-memory", "system.stack"],
     preflight: true,
     run,
@@ -28,8 +30,11 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let files = host.soft_limit("Max open files")?;
     let need = FILES.0 + FILES.1 * intent.ranks_here() as u64;
     if files < need {
-        let ranks = count(intent.ranks_here(), "rank");
-        let title = format!("this shell may open {files} files; {ranks} and their loaders need about {need}");
+        let ranks = format::count(intent.ranks_here(), "rank");
+        let title = format!(
+            "this shell may open only {files} files; {ranks} and their data loaders need \
+                             about {need}"
+        );
         let status = if intent.run && files < need / 2 { Status::Error } else { Status::Warning };
         let limit = Limit {
             resource: "Max open files",
@@ -47,8 +52,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         && locked < LOCKED
         && has_infiniband
     {
-        let title =
-            format!("this shell may lock {} KB of memory, and NCCL locks more for InfiniBand", locked >> 10);
+        let title = format!(
+            "this shell may lock only {} KiB of memory, but NCCL locks more for InfiniBand",
+            locked >> 10
+        );
         let status = if intent.has_several_nodes() { Status::Error } else { Status::Warning };
         let limit = Limit {
             resource: "Max locked memory",
@@ -61,7 +68,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         findings.push(raise(host, Finding::new("system.locked-memory", title).status(status), &limit));
     }
     if host.soft_limit("Max stack size") == Ok(u64::MAX) {
-        findings.push(Finding::new("system.stack", "the stack of a thread is without a limit in this shell"));
+        findings.push(Finding::new("system.stack", "the stack size is unlimited in this shell"));
     }
     Ok(findings)
 }

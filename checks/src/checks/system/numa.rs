@@ -7,7 +7,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 
 pub(super) static CHECK: Check = Check {
-    question: "Are the GPUs near the processors that this shell may use?",
+    question: "Are the GPUs attached to CPUs that this process may use?",
     reports: &["system.numa"],
     preflight: false,
     run,
@@ -32,7 +32,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         if online.contains(&node) && !allowed.contains(&node) {
             let list: Vec<String> = allowed.iter().map(u64::to_string).collect();
             let title = format!(
-                "GPU {} hangs on memory node {node}, and this shell may use node {} only",
+                "GPU {} is attached to NUMA node {node}, but this process may only use node {}",
                 gpu.index,
                 list.join(", ")
             );

@@ -6,7 +6,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 
 pub(super) static CHECK: Check = Check {
-    question: "Is there a libtorch for this operating system and processor?",
+    question: "Is libtorch available for this operating system and CPU?",
     reports: &["system.platform", "system.unsupported"],
     preflight: true,
     run,
@@ -23,7 +23,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     };
     let cores = system
         .cores
-        .map_or(String::new(), |cores| format!(", {}", crate::checks::count(cores as usize, "core")));
+        .map_or(String::new(), |cores| format!(", {}", yolo_base::format::count(cores as usize, "core")));
     let title = format!("{name}{wsl}, {arch}{cores}");
     let finding = if arch == "x86_64" && (os == "linux" || os == "windows") {
         Finding::ok("system.platform", title)

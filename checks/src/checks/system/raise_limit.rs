@@ -49,7 +49,7 @@ pub(super) fn raise(host: &Host, finding: Finding, limit: &Limit) -> Finding {
         return finding.command(format!("ulimit {} {}", limit.flag, limit.of_shell(hard)));
     }
     let most = if limit.item == "memlock" { format!("{} KB", hard >> 10) } else { hard.to_string() };
-    let finding = finding.seen(format!("the hard limit is {most}, and no shell may go beyond it"));
+    let finding = finding.seen(format!("the hard limit is {most}, which no shell can exceed"));
     match container {
         Some(container) => in_container(host, finding, limit, container),
         None => on_machine(host, finding, limit),
@@ -60,8 +60,8 @@ fn in_container(host: &Host, finding: Finding, limit: &Limit, container: Contain
     let (item, value) = (limit.item, limit.words("-1"));
     match container {
         Container::Kubernetes => {
-            let text = "a pod has the limits of its node's container runtime: raise them there, then start \
-                        the pod anew";
+            let text = "a pod has the limits of its node's container runtime: raise them there, then \
+                        restart the pod";
             of_systemd(limit, "containerd.service", "  # on the node")
                 .into_iter()
                 .fold(finding.remedy(text), Finding::command)
@@ -70,7 +70,7 @@ fn in_container(host: &Host, finding: Finding, limit: &Limit, container: Contain
             let name = host.hostname().unwrap_or_else(|_| "<container>".to_owned());
             let value = limit.words("unlimited");
             finding
-                .remedy("raise the container's limit on the machine that runs it")
+                .remedy("raise the container's limit on its host")
                 .command(format!("lxc config set {name} limits.kernel.{item} {value}"))
                 .command(format!("lxc restart {name}"))
         }
@@ -86,18 +86,18 @@ fn in_container(host: &Host, finding: Finding, limit: &Limit, container: Contain
 fn on_machine(host: &Host, finding: Finding, limit: &Limit) -> Finding {
     let groups = host.text("/proc/self/cgroup").ok().flatten().unwrap_or_default();
     if host.env("SLURM_JOB_ID").is_ok_and(|job| job.is_some()) || groups.contains("slurm") {
-        let text = "a job of Slurm has the limits of the node's slurmd: ask the administrator to raise them";
+        let text = "a Slurm job has the limits of the node's slurmd: ask the administrator to raise them";
         return of_systemd(limit, "slurmd.service", "  # on the node")
             .into_iter()
             .fold(finding.remedy(text), Finding::command);
     }
     if let Some(service) = service(&groups) {
-        let text = "this is a service of systemd: raise its limit, then start it anew";
+        let text = "this is a systemd service: raise its limit, then restart it";
         return of_systemd(limit, service, "").into_iter().fold(finding.remedy(text), Finding::command);
     }
     let (item, value) = (limit.item, limit.words("unlimited"));
     finding
-        .remedy("raise the limit of your logins, then log out of all sessions and in again")
+        .remedy("raise the limit for your logins, then log out of all sessions and log in again")
         .command(format!("echo \"$USER - {item} {value}\" | sudo tee /etc/security/limits.d/90-{item}.conf"))
 }
 

@@ -10,7 +10,7 @@ use crate::intent::Intent;
 const FIRST_ORDINARY: u32 = 1000;
 
 pub(super) static CHECK: Check = Check {
-    question: "Does a run outlive this session?",
+    question: "Does a run continue after this session ends?",
     reports: &["system.remove-ipc"],
     preflight: false,
     run,
@@ -30,7 +30,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if !is_remote || !has_logind || !is_ordinary || lingers || !removes(host) {
         return Ok(Vec::new());
     }
-    let title = "shared memory of this user is cleared when the last session closes";
+    let title = "this user's shared memory is removed when the last session closes";
     Ok(vec![Finding::new("system.remove-ipc", title).command("loginctl enable-linger")])
 }
 

@@ -10,7 +10,7 @@ use crate::intent::Intent;
 const BROKEN: ([u32; 2], [u32; 2]) = ([2, 8], [2, 11]);
 
 pub(super) static CHECK: Check = Check {
-    question: "Can a run be one of Windows?",
+    question: "Can this run work on Windows?",
     reports: &["windows.trains-in-wsl", "windows.backend", "windows.gloo-broken", "windows.libuv"],
     preflight: true,
     run,
@@ -22,11 +22,11 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let mut findings = Vec::new();
     if intent.backend.as_deref().is_some_and(|name| name.eq_ignore_ascii_case("nccl")) {
-        let title = "the run asks for NCCL, which Windows does not have";
+        let title = "the run asks for NCCL, which is not available on Windows";
         findings.push(Finding::new("windows.backend", title).command("yolo setup --wsl"));
     }
     if intent.run {
-        let title = "this run is meant for Windows, and `yolo train` trains inside WSL 2";
+        let title = "this run is planned on Windows, but `yolo train` trains inside WSL 2";
         findings.push(Finding::new("windows.trains-in-wsl", title).command("yolo setup --wsl"));
     }
     if let Some(version) = broken_gloo(host, intent) {
@@ -38,7 +38,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         findings.push(unset.into_iter().fold(finding, Finding::command).command("yolo setup"));
     }
     if host.env("USE_LIBUV").is_ok_and(|value| value.as_deref() == Some("1")) {
-        let title = "USE_LIBUV=1 asks for libuv, which libtorch for Windows does not have";
+        let title = "USE_LIBUV=1 requests libuv, which libtorch for Windows does not have";
         findings.push(Finding::new("windows.libuv", title).command("set USE_LIBUV=0"));
     }
     Ok(findings)

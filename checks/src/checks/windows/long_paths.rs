@@ -10,7 +10,7 @@ const LONGEST: usize = 260 - 60;
 const SETTING: &str = r"HKLM\SYSTEM\CurrentControlSet\Control\FileSystem\LongPathsEnabled";
 
 pub(super) static CHECK: Check = Check {
-    question: "Are the paths of the run short enough for Windows?",
+    question: "Are the run's paths short enough for Windows?",
     reports: &["windows.long-paths"],
     preflight: true,
     run,
@@ -29,7 +29,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let title = format!(
-        "a path of this run has {} letters, and Windows takes 260 with the names in it",
+        "one of the run's paths has {} characters; with the file names, it exceeds Windows' limit of 260",
         path.chars().count()
     );
     let command =

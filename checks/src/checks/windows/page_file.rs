@@ -1,7 +1,9 @@
 //! Whether Windows can promise the memory of a run. Unlike Linux it promises only what memory and
 //! page file together can hold, and CUDA's libraries ask for gigabytes in each rank.
 
-use crate::checks::{Answer, Check, count, gigabytes};
+use yolo_base::format;
+
+use crate::checks::{Answer, Check};
 use crate::facts::{Host, Memory};
 use crate::finding::Finding;
 use crate::intent::Intent;
@@ -14,7 +16,7 @@ const RANK: u64 = 3_000_000_000;
 const PROCESS: u64 = 2 << 30;
 
 pub(super) static CHECK: Check = Check {
-    question: "Can Windows promise the memory of a run?",
+    question: "Can Windows commit enough memory for a run?",
     reports: &["windows.page-file"],
     preflight: true,
     run,
@@ -32,18 +34,18 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(without(&memory, ranks, intent).into_iter().collect());
     }
     let title = format!(
-        "Windows can promise {} more, and {} asks for about {}",
-        gigabytes(promised),
-        count(ranks, "rank"),
-        gigabytes(need)
+        "Windows can commit only {} more, but {} need about {}",
+        format::memory(promised),
+        format::count(ranks, "rank"),
+        format::memory(need)
     );
     let title = if ranks == 1 { title } else { title.replace("asks", "ask") };
     Ok(vec![
         Finding::new("windows.page-file", title)
             .seen(format!(
                 "page file {}, of which {} are free",
-                gigabytes(memory.swap_total),
-                gigabytes(memory.swap_free)
+                format::memory(memory.swap_total),
+                format::memory(memory.swap_free)
             ))
             .command("SystemPropertiesPerformance.exe"),
     ])
@@ -58,12 +60,12 @@ fn without(memory: &Memory, ranks: usize, intent: &Intent) -> Option<Finding> {
         return None;
     }
     let title = format!(
-        "Windows has no page file and can promise {} more: {} of CUDA as processes ask for about {}",
-        gigabytes(memory.available),
-        count(workers * ranks, "worker"),
-        gigabytes(need)
+        "Windows has no page file and can commit only {} more: {} of CUDA as processes need about {}",
+        format::memory(memory.available),
+        format::count(workers * ranks, "worker"),
+        format::memory(need)
     );
-    let cause = "each worker that is a process loads CUDA's libraries, and Windows refuses what memory and \
-                 page file cannot hold with error 1455; the workers of yolo are threads and ask for less";
+    let cause = "each worker process loads the CUDA libraries, and Windows refuses memory beyond RAM and \
+                 page file with error 1455; yolo's workers are threads and need less";
     Some(Finding::new("windows.page-file", title).because(cause).command("SystemPropertiesPerformance.exe"))
 }

@@ -19,7 +19,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let delay = host.windows_registry(DELAY)?.and_then(|value| value.parse::<u64>().ok());
     let seconds = delay.unwrap_or(USUAL);
-    let title = format!("Windows resets a GPU that is busy with one kernel for {seconds} s");
+    let title = format!("Windows resets a GPU if one kernel keeps it busy for {seconds} s");
     // Nobody sets the usual value or less but by mistake; unset it is what nearly every PC has.
     let status = if delay.is_some_and(|delay| delay <= USUAL) { Status::Info } else { Status::Ok };
     let command =

@@ -1,6 +1,8 @@
 //! Whether WSL's clock agrees with that of Windows. After the PC slept, WSL's may be hours behind:
 //! certificates are then "not valid yet", and files lie in the future.
 
+use yolo_base::format;
+
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
@@ -10,7 +12,7 @@ use crate::intent::Intent;
 const HARMLESS: i64 = 2;
 
 pub(super) static CHECK: Check = Check {
-    question: "Does WSL's clock agree with that of Windows?",
+    question: "Does WSL's clock agree with the Windows clock?",
     reports: &["wsl.clock"],
     preflight: false,
     run,
@@ -31,7 +33,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
         return Ok(of_file(host, now).into_iter().collect());
     }
     let side = if skew > 0 { "behind" } else { "ahead of" };
-    let title = format!("WSL's clock is {} {side} that of Windows", duration(skew.abs()));
+    let title = format!("WSL's clock is {} {side} the Windows clock", format::duration(skew.abs() as f64));
     Ok(vec![Finding::new("wsl.clock", title).seen(format!("by {source}")).command("sudo hwclock -s")])
 }
 
@@ -42,16 +44,8 @@ fn of_file(host: &Host, now: i64) -> Option<Finding> {
     if ahead <= HARMLESS {
         return None;
     }
-    let title = format!("WSL's clock is behind that of Windows by {} at least", duration(ahead));
+    let title =
+        format!("WSL's clock is at least {} behind the Windows clock", format::duration(ahead as f64));
     let finding = Finding::new("wsl.clock", title).seen(format!("{} was written in the future", config.path));
     Some(finding.command("sudo hwclock -s"))
-}
-
-fn duration(seconds: i64) -> String {
-    match seconds {
-        ..180 => format!("{seconds} s"),
-        180..10_800 => format!("{} minutes", seconds / 60),
-        10_800..172_800 => format!("{} hours", seconds / 3600),
-        _ => format!("{} days", seconds / 86_400),
-    }
 }

@@ -10,7 +10,7 @@ use crate::status::Status;
 use crate::wsl::config::{Broken, Found, Problem, size};
 
 pub(super) static CHECK: Check = Check {
-    question: "Does WSL take all of its settings?",
+    question: "Does WSL accept all of its settings?",
     reports: &[
         "wsl.config",
         "wsl.config-unit",
@@ -90,7 +90,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     }
     if findings.iter().all(|finding| finding.status < Status::Warning) {
         let number = config.document.settings().count();
-        let title = format!("WSL can read .wslconfig ({})", crate::checks::count(number, "setting"));
+        let title = format!(".wslconfig is valid ({})", yolo_base::format::count(number, "setting"));
         findings.push(Finding::ok("wsl.config", title).seen(config.path));
     }
     Ok(findings)
@@ -127,13 +127,13 @@ fn unit(host: &Host, config: &WslConfig, key: &str, value: &str) -> Finding {
     }
     let title = if is_memory {
         let least = size::LEAST_MEMORY >> 20;
-        format!("`{key}={value}` in .wslconfig means {value} bytes, so WSL gets its least, {least} MB")
+        format!("`{key}={value}` in .wslconfig means {value} bytes, so WSL gets its minimum, {least} MB")
     } else {
         format!("`{key}={value}` in .wslconfig means {value} bytes")
     };
     Finding::new("wsl.config-unit", title)
         .status(if is_memory { Status::Error } else { Status::Warning })
-        .remedy(format!("write `{key}={meant}` instead, then stop WSL from Windows"))
+        .remedy(format!("write `{key}={meant}` instead, then shut WSL down from Windows"))
         .change(config.change(vec![Edit::set("wsl2", key, meant)]))
 }
 

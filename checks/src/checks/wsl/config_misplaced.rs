@@ -8,7 +8,7 @@ use crate::intent::Intent;
 use crate::shell_quote::quote;
 
 pub(super) static CHECK: Check = Check {
-    question: "Are the settings of WSL where it looks for them?",
+    question: "Is the WSL settings file in the right folder?",
     reports: &["wsl.config-misplaced"],
     preflight: false,
     run,
@@ -40,7 +40,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
         Err(_) => "%UserProfile%\\.wslconfig".to_owned(),
     };
     let finding = Finding::new("wsl.config-misplaced", format!("WSL does not read {first}"))
-        .remedy(format!("move its settings to {right}, then stop WSL from Windows"));
+        .remedy(format!("move its settings to {right}, then shut WSL down from Windows"));
     let finding = wrong[1..].iter().fold(finding, |finding, path| finding.seen(format!("nor {path}")));
     let command = match (&profile, host.wslconfig()) {
         (Ok(profile), Ok(config)) if !config.is_there && !windows => {

@@ -1,14 +1,16 @@
 //! Whether the values of `.wslconfig` are sensible for this PC: memory that leaves Windows nothing,
 //! a swap file larger than its disk, few processors, a cache that is dropped while a run reads.
 
+use yolo_base::format;
+
 use crate::change::Edit;
-use crate::checks::{Answer, Check, of_disk};
+use crate::checks::{Answer, Check};
 use crate::facts::{Host, WslConfig};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
 use crate::wsl::config::size;
-use crate::wsl::sizing::{Training, gigabytes, propose};
+use crate::wsl::sizing::{Training, propose};
 
 /// Above this part of the PC's memory, Windows begins to swap while WSL runs.
 const TOO_MUCH: f64 = 0.9;
@@ -17,7 +19,7 @@ const IDLE: [(&str, &str, i64); 2] =
     [("wsl2", "vmIdleTimeout", 60_000), ("general", "instanceIdleTimeout", 15_000)];
 
 pub(super) static CHECK: Check = Check {
-    question: "Are the values of .wslconfig sensible for this PC?",
+    question: "Do the values in .wslconfig suit this PC?",
     reports: &[
         "wsl.memory-greedy",
         "wsl.swap-huge",
@@ -55,16 +57,16 @@ fn greedy(host: &Host, intent: &Intent, config: &WslConfig) -> Option<Finding> {
     if asked as f64 <= TOO_MUCH * pc.memory as f64 {
         return None;
     }
-    let installed = gigabytes(pc.memory);
+    let installed = format::memory(pc.memory);
     let title = format!(
-        "`memory={}` in .wslconfig leaves Windows next to nothing of this PC's {installed}",
+        "`memory={}` in .wslconfig leaves Windows almost none of this PC's {installed}",
         config.value("memory")?
     );
     let proposals = propose(&pc, &Training::of(intent), &config.document);
     let better = proposals.values.iter().find(|one| one.key == "memory")?;
     Some(
         Finding::new("wsl.memory-greedy", title)
-            .remedy(format!("write `memory={}` instead, then stop WSL from Windows", better.value))
+            .remedy(format!("write `memory={}` instead, then shut WSL down from Windows", better.value))
             .change(config.change(vec![Edit::set("wsl2", "memory", better.value.clone())])),
     )
 }
@@ -84,12 +86,12 @@ fn swap(host: &Host, config: &WslConfig) -> Option<Finding> {
         return None;
     }
     let title = format!(
-        "`swap={}` in .wslconfig is more than the {} that are free on drive {}:",
+        "`swap={}` in .wslconfig is more than the {} free on drive {}:",
         config.value("swap")?,
-        of_disk(free),
+        format::bytes(free),
         letter.to_ascii_uppercase()
     );
-    // Half of what is free, in whole gigabytes, leaves room for both systems.
+    // Half of what is free, in whole leaves room for both systems.
     let fitting = size::format((free / 2) >> 30 << 30);
     Some(Finding::new("wsl.swap-huge", title).change(config.change(vec![Edit::set("wsl2", "swap", fitting)])))
 }
@@ -102,8 +104,10 @@ fn processors(intent: &Intent, config: &WslConfig) -> Option<Finding> {
         return None;
     }
     let workers = training.ranks.saturating_mul(training.workers);
-    let title =
-        format!("`processors={given}` in .wslconfig: a run loads images with {workers} threads by default");
+    let title = format!(
+        "`processors={given}` in .wslconfig: by default, a run loads images with {workers} \
+                 threads"
+    );
     let title = if intent.workers.is_some() { title.replace(" by default", "") } else { title };
     Some(Finding::new("wsl.processors-low", title))
 }
@@ -113,8 +117,10 @@ fn reclaim(config: &WslConfig) -> Option<Finding> {
     if value.eq_ignore_ascii_case("disabled") {
         return None;
     }
-    let title =
-        format!("`autoMemoryReclaim={value}` in .wslconfig gives read images back to Windows between epochs");
+    let title = format!(
+        "`autoMemoryReclaim={value}` in .wslconfig returns cached images to Windows between \
+                 epochs"
+    );
     Some(Finding::new("wsl.memory-reclaim", title))
 }
 
@@ -137,7 +143,7 @@ fn mirrored(host: &Host, config: &WslConfig) -> Option<Finding> {
         .ok()
         .filter(|&build| asked && build < crate::wsl::sizing::MIRRORED_NEEDS_BUILD)?;
     let title = format!(
-        "`networkingMode=mirrored` needs Windows 11 22H2, and this is build {build}: WSL falls back to NAT"
+        "`networkingMode=mirrored` needs Windows 11 22H2, but this is build {build}: WSL uses NAT instead"
     );
     Some(Finding::new("wsl.mirrored-unsupported", title).status(Status::Warning))
 }

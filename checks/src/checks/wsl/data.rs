@@ -11,7 +11,7 @@ use crate::intent::Intent;
 use crate::shell_quote::quote;
 
 pub(super) static CHECK: Check = Check {
-    question: "Does the run stay off the Windows drives?",
+    question: "Does the run avoid files on Windows drives?",
     reports: &["wsl.data-on-windows", "wsl.drive-permissions", "wsl.case-clash"],
     preflight: true,
     run,
@@ -32,8 +32,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let runs = intent.project.as_deref().map(whole).or(places.working);
     let folders = [
         ("the data set", data.clone()),
-        ("the folder of the runs", runs),
-        ("libtorch and the data sets of yolo", places.data),
+        ("the folder of runs", runs),
+        ("libtorch and yolo's data sets", places.data),
     ];
     let mut slow = Vec::new();
     let mut unknown = None;
@@ -61,15 +61,15 @@ fn run(host: &Host, intent: &Intent) -> Answer {
                 ),
             );
         for (what, path, _) in &slow[1..] {
-            finding = finding.seen(format!("so is {what}: {path}"));
+            finding = finding.seen(format!("{what} too: {path}"));
         }
         let folder = folder_of(path);
         let finding = finding.command(format!("cp -r {} ~/", quote(folder)));
         let copy = path.get(folder.rfind('/').map_or(0, |at| at + 1)..).filter(|_| folder != path);
         findings.push(match copy.filter(|_| Some(path) == data.as_ref()) {
             Some(copy) => finding.remedy(format!(
-                "copy it to the Linux side, such as below your home folder; where `path:` in the copied yaml \
-                     names the Windows drive, change it to the copy; and train with --data {}",
+                "copy it to the Linux file system, for example to your home folder; if `path:` in the \
+                 copied yaml names the Windows drive, change it to the copy; then train with --data {}",
                 quote(&format!("~/{copy}"))
             )),
             None => finding,
@@ -94,7 +94,7 @@ fn permissions(host: &Host, system: &FileSystem, path: &str) -> Option<Finding> 
     if system.options.is_empty() || system.options.iter().any(|option| option == "metadata") {
         return None;
     }
-    let title = format!("the drive of {path} keeps no Linux permissions: chmod does nothing there");
+    let title = format!("the drive of {path} does not store Linux permissions: chmod has no effect there");
     let finding = Finding::new("wsl.drive-permissions", title);
     let conf = host.text("/etc/wsl.conf").ok().flatten().unwrap_or_default();
     let has_section = conf.lines().any(|line| line.trim().eq_ignore_ascii_case("[automount]"));
@@ -103,7 +103,7 @@ fn permissions(host: &Host, system: &FileSystem, path: &str) -> Option<Finding> 
     let finding = match options {
         Some(options) => finding
             .remedy(format!(
-                "add metadata to the options below [automount] in /etc/wsl.conf: options=\"{},metadata\"",
+                "add metadata to the options under [automount] in /etc/wsl.conf: options=\"{},metadata\"",
                 options.trim_matches('"')
             ))
             .command("sudo nano /etc/wsl.conf"),
@@ -134,7 +134,7 @@ fn case_clash(host: &Host, data: &str) -> Option<Finding> {
         let mut seen: BTreeMap<String, &String> = BTreeMap::new();
         for name in &names {
             if let Some(first) = seen.insert(name.to_lowercase(), name) {
-                let title = format!("{first} and {name} in {folder} differ by case alone");
+                let title = format!("{first} and {name} in {folder} differ only in case");
                 return Some(Finding::new("wsl.case-clash", title));
             }
         }

@@ -1,7 +1,9 @@
 //! Whether the disk behind WSL's disk has room. WSL keeps Linux in one file on a Windows drive,
 //! which grows as it is filled: Linux sees a terabyte although the drive may be full.
 
-use crate::checks::{Answer, Check, of_disk};
+use yolo_base::format;
+
+use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
@@ -17,7 +19,7 @@ const LEFT: u64 = 5_000_000_000;
 const FULL: u64 = 500_000_000;
 
 pub(super) static CHECK: Check = Check {
-    question: "Has the Windows drive room for WSL's disk to grow?",
+    question: "Does the Windows drive have space for WSL's disk to grow?",
     reports: &["wsl.windows-disk-full", "wsl.disk-limit"],
     preflight: true,
     run,
@@ -45,8 +47,10 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let inside = linux.as_ref().and_then(|system| system.available);
     let Some(free) = windows else { return Ok(Vec::new()) };
     if free < COMFORTABLE && inside.is_none_or(|inside| inside > free) {
-        let but = inside.map_or(String::new(), |inside| format!(", though Linux shows {}", of_disk(inside)));
-        let title = format!("{} are free on the Windows drive that holds WSL's disk{but}", of_disk(free));
+        let but = inside
+            .map_or(String::new(), |inside| format!(", although Linux shows {}", format::bytes(inside)));
+        let title =
+            format!("only {} free on the Windows drive that holds WSL's disk{but}", format::bytes(free));
         let status = if free < LEAST { Status::Error } else { Status::Warning };
         return Ok(vec![Finding::new("wsl.windows-disk-full", title).status(status).seen(drive)]);
     }
@@ -55,10 +59,10 @@ fn run(host: &Host, _: &Intent) -> Answer {
     };
     if inside < LEFT && free > inside.saturating_mul(2).max(COMFORTABLE) {
         let title = format!(
-            "WSL's disk of {} is nearly full ({} left), while Windows has {} free",
-            of_disk(total),
-            of_disk(inside),
-            of_disk(free)
+            "WSL's disk of {} is nearly full ({} left), although Windows has {} free",
+            format::bytes(total),
+            format::bytes(inside),
+            format::bytes(free)
         );
         let name = host.env("WSL_DISTRO_NAME").ok().flatten().unwrap_or_else(|| "<distribution>".to_owned());
         let gigabytes = (total + free / 2) >> 30;

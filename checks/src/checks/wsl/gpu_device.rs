@@ -19,7 +19,7 @@ const UNANSWERED: [&str; 2] = ["processes", "power_limit"];
 const SERVER_2022: u32 = 20348;
 
 pub(super) static CHECK: Check = Check {
-    question: "Does the GPU of Windows reach WSL?",
+    question: "Is the GPU available in WSL?",
     reports: &[
         "wsl.gpu",
         "wsl.gpu-switched-off",
@@ -76,24 +76,24 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         // A Linux driver explains every error, and its own check tells.
         NvmlState::Failed(_) if !host.is_container() && linux_driver::is_installed(host) => Ok(Vec::new()),
         NvmlState::Failed(17) => {
-            let title = "Windows blocks access to the GPU from WSL (NVML error 17)";
+            let title = "Windows denies WSL access to the GPU (NVML error 17)";
             let finding = Finding::new("wsl.gpu-blocked", title);
             let finding = match host.windows_build() {
                 Ok(SERVER_2022) => finding
                     .because(
-                        "this is Windows Server 2022 (build 20348), where GPUs in WSL are not supported; a card in TCC \
-                         mode, as data-centre cards are, is kept from WSL too",
+                        "this is Windows Server 2022 (build 20348), which does not support GPUs in WSL; \
+                         WSL cannot use cards in TCC mode, such as data center cards, either",
                     )
                     .remedy(
-                        "use Windows Server 2025, Windows 11 or Linux; or try the card in WDDM mode: in a Windows \
-                         terminal as administrator, then restart Windows",
+                        "use Windows Server 2025, Windows 11 or Linux; or try the card in WDDM mode: run \
+                         this in a Windows terminal as administrator, then restart Windows",
                     ),
                 _ => finding,
             };
             Ok(vec![finding.command("nvidia-smi.exe -g 0 -dm 0")])
         }
         NvmlState::Failed(code) => {
-            let title = format!("Windows' NVIDIA driver does not answer in WSL: {}", nvml_words(code));
+            let title = format!("the Windows NVIDIA driver does not respond in WSL: {}", nvml_words(code));
             let said =
                 host.kernel_lines(&["dxgk"]).into_iter().filter(|line| line.contains("failed")).take(3);
             let finding = said.fold(Finding::new("wsl.driver-silent", title), Finding::seen);
@@ -122,10 +122,10 @@ fn no_driver(host: &Host, intent: &Intent) -> Finding {
     let nvidia = store.into_iter().find(|name| name.starts_with("nv"));
     let (title, status) = match &nvidia {
         _ if !intent.devices.is_empty() => {
-            ("the run names a GPU, and Windows brings no NVIDIA driver into WSL", Status::Error)
+            ("the run uses a GPU, but the Windows NVIDIA driver is not available in WSL", Status::Error)
         }
-        Some(_) => ("Windows' NVIDIA driver is too old to serve WSL", Status::Warning),
-        None => ("Windows brings no NVIDIA driver into WSL: runs use the processor", Status::Info),
+        Some(_) => ("the Windows NVIDIA driver is too old for WSL", Status::Warning),
+        None => ("the Windows NVIDIA driver is not available in WSL: runs use the CPU", Status::Info),
     };
     let finding = Finding::new("wsl.no-windows-driver", title).status(status);
     nvidia.into_iter().fold(finding, |finding, name| finding.seen(format!("/usr/lib/wsl/drivers/{name}")))
@@ -133,13 +133,13 @@ fn no_driver(host: &Host, intent: &Intent) -> Finding {
 
 fn answering(host: &Host) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let driver = host.driver_version().map_or("of unknown version".to_owned(), |version| version.to_string());
+    let driver = host.driver_version().map_or("(unknown version)".to_owned(), |version| version.to_string());
     let mut healthy =
-        Finding::ok("wsl.gpu", format!("the GPU of Windows reaches WSL, by Windows' driver {driver}"));
+        Finding::ok("wsl.gpu", format!("the GPU is available in WSL, through Windows driver {driver}"));
     for gpu in host.gpus().unwrap_or_default() {
         if UNANSWERED.iter().any(|call| matches!(gpu.error(call), Some(3 | 999))) {
             healthy = healthy.seen(format!(
-                "GPU {}: the driver does not tell its processes or power, as usual in WSL",
+                "GPU {}: the driver does not report processes or power, which is normal in WSL",
                 gpu.index
             ));
         }
@@ -147,7 +147,8 @@ fn answering(host: &Host) -> Vec<Finding> {
         if major < 6 {
             let name = gpu.name().unwrap_or_else(|_| "a card".to_owned());
             let title = format!(
-                "GPU {}, {name}, has compute capability {major}.{minor}: WSL serves 6.0 (Pascal) and later",
+                "GPU {}, {name}, has compute capability {major}.{minor}: WSL supports 6.0 (Pascal) and \
+                 later",
                 gpu.index
             );
             findings.push(Finding::new("wsl.old-card", title));
@@ -177,24 +178,27 @@ fn switched_off(host: &Host) -> Option<Finding> {
     } else {
         return None;
     };
-    let title = format!("`{setting}` in {file} keeps the GPU from WSL");
+    let title = format!("`{setting}` in {file} disables the GPU in WSL");
     let finding = Finding::new("wsl.gpu-switched-off", title)
-        .remedy(format!("remove that line, then stop WSL from Windows, so that it reads {file} again"));
+        .remedy(format!("remove that line, then shut WSL down from Windows, so that it reads {file} again"));
     Some(finding.command(super::SHUTDOWN))
 }
 
 /// There is no device, and no setting that explains it: an old Windows, driver or kernel.
 fn no_device(host: &Host) -> Finding {
-    let finding =
-        Finding::new("wsl.gpu-device-missing", format!("{DEVICE} is not there: no GPU reaches WSL"));
+    let finding = Finding::new(
+        "wsl.gpu-device-missing",
+        format!("{DEVICE} does not exist: no GPU is available in WSL"),
+    );
     let config = host.wslconfig().ok();
     let kernel = config.as_ref().and_then(|config| config.value("kernel"));
     let finding = match kernel {
         Some(kernel) => finding
             .seen(format!(".wslconfig: kernel={kernel}"))
-            .because("WSL runs a kernel of your own, which seems to be built without CONFIG_DXGKRNL")
+            .because("WSL runs a custom kernel, which seems to be built without CONFIG_DXGKRNL")
             .remedy(
-                "remove `kernel=` from .wslconfig, or build that kernel with CONFIG_DXGKRNL; then stop WSL",
+                "remove `kernel=` from .wslconfig, or build that kernel with CONFIG_DXGKRNL; then shut \
+                 WSL down",
             ),
         None => finding.command("wsl.exe --update"),
     };

@@ -1,7 +1,9 @@
 //! Whether Windows lost the GPU. The kernel of WSL notes it when the GPU's memory could not be kept
 //! resident, which came before such losses in reports (microsoft/WSL#41224).
 
-use crate::checks::{Answer, Check, count};
+use yolo_base::format;
+
+use crate::checks::{Answer, Check};
 use crate::facts::{Host, nvml_words};
 use crate::finding::Finding;
 use crate::intent::Intent;
@@ -21,10 +23,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let lost = host.gpus().unwrap_or_default().into_iter().find_map(|gpu| Some((gpu.place(), gpu.lost()?)));
     let finding = match (lost, signs.last()) {
         (Some((place, code)), _) => {
-            Finding::new("wsl.gpu-lost", format!("{place} does not answer: {}", nvml_words(code)))
+            Finding::new("wsl.gpu-lost", format!("{place} does not respond: {}", nvml_words(code)))
         }
         (None, Some(_)) => {
-            let times = count(signs.len(), "time");
+            let times = format::count(signs.len(), "time");
             let title = format!("the GPU's memory could not be kept resident ({times} since WSL started)");
             Finding::new("wsl.gpu-lost", title).status(Status::Warning)
         }

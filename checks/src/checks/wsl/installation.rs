@@ -9,7 +9,7 @@ use crate::intent::Intent;
 use crate::wsl::exe_output::{self, Distribution, Trouble};
 
 pub(super) static CHECK: Check = Check {
-    question: "Can WSL 2 run on this PC?",
+    question: "Can this PC run WSL 2?",
     reports: &[
         "wsl.virtualization-off",
         "wsl.feature-off",
@@ -36,7 +36,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
         if inside {
             return Ok(Vec::new());
         }
-        return Ok(vec![not_installed("there is no wsl.exe: WSL is not installed on this PC")]);
+        return Ok(vec![not_installed("wsl.exe does not exist: WSL is not installed on this PC")]);
     }
     // One of the two is enough to judge by.
     if let (Err(why), Err(_)) = (&status, &list) {
@@ -55,7 +55,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
         findings.push(finding);
     }
     if status.default_version == Some(1) {
-        let title = "new Linux distributions come up as WSL 1, which has no GPU";
+        let title = "new Linux distributions are created as WSL 1, which has no GPU support";
         findings.push(
             Finding::new("wsl.new-distributions-one", title).command("wsl.exe --set-default-version 2"),
         );
@@ -65,7 +65,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
 
 fn not_installed(title: &str) -> Finding {
     Finding::new("wsl.feature-off", title)
-        .because("Windows has WSL only once it was installed")
+        .because("WSL is not part of Windows until it is installed")
         .remedy("install it in a Windows terminal as administrator, then restart Windows")
         .command("wsl.exe --install")
 }
@@ -87,7 +87,7 @@ fn trouble(answer: &str) -> Option<Finding> {
     };
     let finding = Finding::new(id, format!("WSL 2 cannot run: {trouble}"));
     let finding = match exe_output::code(answer) {
-        Some(code) => finding.seen(format!("wsl.exe says {code}")),
+        Some(code) => finding.seen(format!("wsl.exe reports {code}")),
         None => finding,
     };
     Some(commands.iter().fold(finding, |finding, command| finding.command(*command)))
@@ -97,7 +97,7 @@ fn of_distributions(all: &[Distribution], default: Option<&str>, answered: bool)
     let usable: Vec<&Distribution> = all.iter().filter(|one| one.is_usable()).collect();
     let Some(first) = usable.first() else {
         let title = match all.first() {
-            Some(one) => format!("the only Linux distribution is {}, which is no place to work in", one.name),
+            Some(one) => format!("the only Linux distribution is {}, which is not meant for users", one.name),
             None if answered && default.is_none() => "no Linux distribution is installed".to_owned(),
             None => return helper(default?, None),
         };
@@ -113,7 +113,7 @@ fn helper(default: &str, better: Option<&Distribution>) -> Option<Finding> {
     if one.is_usable() {
         return None;
     }
-    let title = format!("`wsl` starts {default}, which has no shell to work in");
+    let title = format!("`wsl` starts {default}, which has no usable shell");
     let name = better.map_or("<your distribution>", |better| better.name.as_str());
     Some(Finding::new("wsl.default-is-helper", title).command(format!("wsl.exe --set-default {name}")))
 }

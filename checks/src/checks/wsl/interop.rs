@@ -7,7 +7,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 
 pub(super) static CHECK: Check = Check {
-    question: "Are Windows and Linux programs told apart?",
+    question: "Are Windows and Linux programs kept apart?",
     reports: &["wsl.interop-off", "wsl.windows-path"],
     preflight: false,
     run,
@@ -29,7 +29,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
         );
         let unknown: Vec<&str> = [
             ("the PC's memory", host.windows_memory().is_ok()),
-            ("the releases of WSL and Windows", host.windows_build().is_ok()),
+            ("the versions of WSL and Windows", host.windows_build().is_ok()),
             ("the values of .wslconfig", host.wslconfig().is_ok()),
         ]
         .iter()
@@ -39,7 +39,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
         let finding = if unknown.is_empty() {
             finding
         } else {
-            finding.seen(format!("so not known: {}", unknown.join(", ")))
+            finding.seen(format!("therefore unknown: {}", unknown.join(", ")))
         };
         findings.push(if forbidden {
             finding.seen("/etc/wsl.conf: [interop] enabled=false")
@@ -60,10 +60,10 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let early = folders.iter().copied().take_while(|folder| *folder != "/usr/bin").find(is_windows);
     let toolkit = folders.iter().copied().filter(is_windows).find(|folder| folder.contains("CUDA/v"));
     if let Some(folder) = early.filter(|_| folders.contains(&"/usr/bin")) {
-        let title = format!("Windows programs come before those of Linux in PATH: {folder}");
+        let title = format!("Windows programs come before Linux programs on PATH: {folder}");
         findings.push(Finding::new("wsl.windows-path", title));
     } else if let Some(folder) = toolkit {
-        let title = format!("PATH leads to the CUDA toolkit of Windows, which Linux cannot use: {folder}");
+        let title = format!("PATH includes the Windows CUDA toolkit, which Linux cannot use: {folder}");
         findings.push(Finding::new("wsl.windows-path", title));
     }
     Ok(findings)

@@ -15,7 +15,7 @@ const RECOMMENDED: [u32; 4] = [5, 10, 16, 3];
 const WITHOUT_FREEZES: [u32; 3] = [5, 10, 43];
 
 pub(super) static CHECK: Check = Check {
-    question: "Is the kernel of WSL new enough for CUDA?",
+    question: "Is WSL's kernel new enough for CUDA?",
     reports: &["wsl.kernel-old"],
     preflight: true,
     run,
@@ -31,11 +31,11 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     } else if kernel.is_below(&RECOMMENDED) {
         (Status::Warning, "NVIDIA recommends 5.10.16.3 or later")
     } else if kernel.is_below(&WITHOUT_FREEZES) {
-        (Status::Warning, "before 5.10.43, trainings were reported to stop without a word")
+        (Status::Warning, "before 5.10.43, training is reported to freeze without a message")
     } else {
         return Ok(Vec::new());
     };
-    let title = format!("the kernel of WSL is {kernel}: {why}");
+    let title = format!("WSL's kernel is {kernel}: {why}");
     Ok(vec![
         Finding::new("wsl.kernel-old", title)
             .status(status)

@@ -11,7 +11,7 @@ use crate::status::Status;
 use crate::wsl::LOADER_FILE;
 
 pub(super) static CHECK: Check = Check {
-    question: "Does the loader find the libraries of Windows' driver?",
+    question: "Does the loader find the Windows driver's libraries?",
     reports: &["wsl.loader", "wsl.loader-missing", "wsl.libcuda-name"],
     preflight: true,
     run,
@@ -32,7 +32,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if found[0].path.starts_with("/usr/lib/wsl/") {
         let mut finding = Finding::ok("wsl.loader", format!("the loader finds {}", found[0].path));
         if host.link(&library) == Ok(None) {
-            finding = finding.seen("it is a copy, not a link: what ldconfig says of that is harmless");
+            finding = finding.seen("it is a copy, not a link: ldconfig's warning about it is harmless");
         }
         findings.push(finding);
     }
@@ -45,19 +45,21 @@ fn missing(host: &Host) -> Finding {
     let finding = Finding::new("wsl.loader-missing", title);
     let write = format!("echo {} | sudo tee {LOADER_FILE}", super::LIBRARIES);
     let finding = match host.text(LOADER_FILE) {
-        Ok(None) => finding.seen(format!("{LOADER_FILE} is not there")).command(write),
+        Ok(None) => finding.seen(format!("{LOADER_FILE} does not exist")).command(write),
         Ok(Some(text)) if !text.lines().any(|line| line.trim() == super::LIBRARIES) => {
-            finding.seen(format!("{LOADER_FILE} does not name the folder")).command(write)
+            finding.seen(format!("{LOADER_FILE} does not list the folder")).command(write)
         }
         Ok(Some(_)) => {
-            finding.seen(format!("{LOADER_FILE} names the folder, but the loader's cache is older"))
+            finding.seen(format!("{LOADER_FILE} lists the folder, but the loader's cache is older"))
         }
         Err(_) => finding.command(write),
     };
     let finding = if host.wsl_conf_flag("automount", "ldconfig") == Some(false) {
         finding
-            .because("`ldconfig=false` below [automount] in /etc/wsl.conf keeps WSL from telling the loader where the \
-                      driver's libraries are")
+            .because(
+                "`ldconfig=false` under [automount] in /etc/wsl.conf prevents WSL from adding the \
+                      driver's folder to the loader's search path",
+            )
             .seen("/etc/wsl.conf: ldconfig=false")
     } else {
         finding
@@ -80,7 +82,7 @@ fn without_plain_name(host: &Host) -> Option<Finding> {
     if has("libcudnn.so.9") && !is_old {
         return None;
     }
-    let title = "the loader finds libcuda.so.1, but not libcuda.so, the name that cuDNN 8 opens";
+    let title = "the loader finds libcuda.so.1, but not libcuda.so, which cuDNN 8 opens";
     let status = if is_old { Status::Error } else { Status::Info };
     let finding = Finding::new("wsl.libcuda-name", title).status(status);
     let value = format!("{}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}", super::LIBRARIES);

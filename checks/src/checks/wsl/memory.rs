@@ -1,19 +1,21 @@
 //! Whether the memory that WSL was given suffices for the run. By default it is half of the PC's,
 //! and a rank beyond it is killed without a word.
 
+use yolo_base::format;
+
 use crate::change::Edit;
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, WslConfig};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::wsl::config::{Problem, size};
-use crate::wsl::sizing::{Proposals, Training, gigabytes, propose};
+use crate::wsl::sizing::{Proposals, Training, propose};
 
 /// Linux sees a little less than the virtual machine has: its kernel keeps up to this part.
 const KERNEL_PART: f64 = 0.06;
 
 pub(super) static CHECK: Check = Check {
-    question: "Has WSL been given enough memory?",
+    question: "Does WSL have enough memory?",
     reports: &["wsl.memory", "wsl.memory-low"],
     preflight: true,
     run,
@@ -28,8 +30,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let need = training.memory();
     let config = host.wslconfig().ok();
     let pc = host.estimated_pc().ok();
-    let of_pc = pc.map_or(String::new(), |pc| format!(" of this PC's {}", gigabytes(pc.memory)));
-    let has = format!("WSL has {}{of_pc}", gigabytes(memory.total));
+    let of_pc = pc.map_or(String::new(), |pc| format!(" of this PC's {}", format::memory(pc.memory)));
+    let has = format!("WSL has {}{of_pc}", format::memory(memory.total));
     if memory.total as f64 * (1.0 + KERNEL_PART) >= need as f64 {
         return Ok(vec![Finding::ok("wsl.memory", has)]);
     }
@@ -38,13 +40,14 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let asked = config.as_ref().and_then(|config| config.value("memory"));
     let by_default = config.is_some() && asked.is_none();
-    let half = if by_default && pc.is_none() { ", by default half of the PC's" } else { "" };
-    let title = format!("{has}{half}; {} about {}", who(intent, &training), gigabytes(need));
+    let half = if by_default && pc.is_none() { ", by default half of the PC's memory" } else { "" };
+    let title = format!("{has}{half}; {} about {}", who(intent, &training), format::memory(need));
     let mut finding =
-        Finding::new("wsl.memory-low", title).seen(format!("swap {}", gigabytes(memory.swap_total)));
+        Finding::new("wsl.memory-low", title).seen(format!("swap {}", format::memory(memory.swap_total)));
     if let Some(asked) = asked {
         finding = finding.seen(format!(".wslconfig: memory={asked}")).because(
-            "`memory=` in .wslconfig is all that WSL gets; a rank beyond it is killed without a word",
+            "`memory=` in .wslconfig is all that WSL gets; a rank that needs more is killed without an \
+             error message",
         );
     }
     let Some(config) = config else { return Ok(vec![finding.command(super::SHUTDOWN)]) };
@@ -88,7 +91,7 @@ fn advice(proposals: &Proposals, host: &Host, config: &WslConfig) -> String {
     let mut words = if values.is_empty() {
         String::new()
     } else {
-        format!("write {} below [wsl2] in {file}, then stop WSL from Windows", values.join(" and "))
+        format!("write {} under [wsl2] in {file}, then shut WSL down from Windows", values.join(" and "))
     };
     for warning in &proposals.warnings {
         words = if words.is_empty() { warning.clone() } else { format!("{words}; {warning}") };

@@ -18,7 +18,7 @@ const IPV6: &str = r"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip6\Parameters\Di
 const SECURE_ACCESS: &str = "GlobalSecureAccessTunnelingService";
 
 pub(super) static CHECK: Check = Check {
-    question: "Does WSL reach the network?",
+    question: "Does WSL have a working network?",
     reports: &["wsl.no-route", "wsl.dns", "wsl.secure-access", "wsl.proxy", "wsl.ipv6-disabled"],
     preflight: false,
     run,
@@ -62,11 +62,11 @@ fn has_route(host: &Host) -> Option<bool> {
 
 fn no_route(host: &Host) -> Finding {
     let mode = host.wsl_network().unwrap_or_else(|_| "nat".to_owned());
-    let finding = Finding::new("wsl.no-route", "WSL has no way to the network: there is no default route")
+    let finding = Finding::new("wsl.no-route", "WSL has no network connection: there is no default route")
         .seen(format!("networkingMode {mode}"));
     if mode == "none" {
         finding
-            .remedy("remove `networkingMode=none` from .wslconfig, then stop WSL from Windows")
+            .remedy("remove `networkingMode=none` from .wslconfig, then shut WSL down from Windows")
             .command(super::SHUTDOWN)
     } else {
         finding.command(super::SHUTDOWN)
@@ -82,12 +82,12 @@ fn dns(host: &Host, fetches: bool) -> Option<Finding> {
     });
     let unheard = fetches && host.addresses(DOWNLOADS).is_ok_and(|found| found.is_empty());
     let title = match (&text, &servers) {
-        (Some(None), _) => format!("{path} is not there, so no name of the network is found"),
-        (_, Some(servers)) if servers.is_empty() => format!("{path} names no name server"),
+        (Some(None), _) => format!("{path} does not exist, so host names cannot be resolved"),
+        (_, Some(servers)) if servers.is_empty() => format!("{path} lists no name server"),
         (_, servers) if unheard => {
             let whom = servers.as_ref().and_then(|servers| servers.first());
-            let whom = whom.map_or(String::new(), |server| format!(" by the name server {server}"));
-            format!("the name {DOWNLOADS} is not found{whom}")
+            let whom = whom.map_or(String::new(), |server| format!(" through name server {server}"));
+            format!("{DOWNLOADS} cannot be resolved{whom}")
         }
         _ => return None,
     };
@@ -95,8 +95,11 @@ fn dns(host: &Host, fetches: bool) -> Option<Finding> {
     if host.wsl_conf_flag("network", "generateResolvConf") == Some(false) {
         return Some(
             finding
-                .because("`generateResolvConf=false` in /etc/wsl.conf keeps WSL from writing that file")
-                .remedy("remove that line from /etc/wsl.conf and the file, then stop WSL from Windows, which writes it anew")
+                .because("`generateResolvConf=false` in /etc/wsl.conf prevents WSL from writing that file")
+                .remedy(
+                    "remove that line from /etc/wsl.conf, delete the file, then shut WSL down from \
+                         Windows, which writes it again",
+                )
                 .command(format!("sudo rm {path}"))
                 .command(super::SHUTDOWN),
         );
@@ -106,8 +109,9 @@ fn dns(host: &Host, fetches: bool) -> Option<Finding> {
     let finding = if is_tunnel {
         finding
             .remedy(
-                "see whether Windows finds the name; if it does, set `dnsTunneling=false` below [wsl2] in \
-                 .wslconfig, then stop WSL from Windows; if not, Windows' own network or VPN is the cause",
+                "check whether Windows resolves the name; if it does, set `dnsTunneling=false` under \
+                 [wsl2] in .wslconfig, then shut WSL down from Windows; if not, Windows' own network or \
+                 VPN is the cause",
             )
             .command(format!("nslookup.exe {DOWNLOADS}"))
     } else {
@@ -134,7 +138,7 @@ fn secure_access(host: &Host) -> Option<Finding> {
     runs.then(|| {
         Finding::new(
             "wsl.secure-access",
-            "the Global Secure Access client of Windows takes over name look-ups",
+            "the Global Secure Access client of Windows intercepts name resolution",
         )
     })
 }
@@ -145,7 +149,7 @@ fn proxy(host: &Host) -> Option<Finding> {
         return None;
     }
     if let Ok(Some(script)) = host.env("WSL_PAC_URL") {
-        let title = format!("Windows chooses its proxy by a script, which WSL does not run: {script}");
+        let title = format!("Windows selects its proxy with a script, which WSL does not run: {script}");
         return Some(Finding::new("wsl.proxy", title));
     }
     let enabled = host.windows_registry(&format!("{INTERNET_SETTINGS}\\ProxyEnable")).ok()??;
@@ -155,7 +159,7 @@ fn proxy(host: &Host) -> Option<Finding> {
     let server = host.windows_registry(&format!("{INTERNET_SETTINGS}\\ProxyServer")).ok().flatten();
     let server = server.filter(|server| !server.trim().is_empty());
     let words = server.as_ref().map_or(String::new(), |server| format!(", {server}"));
-    let finding = Finding::new("wsl.proxy", format!("Windows uses a proxy{words}, and this shell none"));
+    let finding = Finding::new("wsl.proxy", format!("Windows uses a proxy{words}, but this shell has none"));
     Some(match server.filter(|server| !server.contains([';', '='])) {
         Some(server) => {
             let address = if server.contains("://") { server } else { format!("http://{server}") };
@@ -172,6 +176,6 @@ fn ipv6(host: &Host) -> Option<Finding> {
     if value == "0" {
         return None;
     }
-    let title = format!("IPv6 is switched off in Windows' registry (DisabledComponents is {value})");
+    let title = format!("IPv6 is disabled in the Windows registry (DisabledComponents is {value})");
     Some(Finding::new("wsl.ipv6-disabled", title).status(Status::Warning))
 }

@@ -7,7 +7,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 
 pub(super) static CHECK: Check = Check {
-    question: "Which release of WSL is installed?",
+    question: "Which version of WSL is installed?",
     reports: &["wsl.release", "wsl.inbox"],
     preflight: false,
     run,
@@ -23,7 +23,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
         if host.is_windows()? && installation_is_sick(host) {
             return Ok(Vec::new());
         }
-        let title = "WSL is the one that came with Windows: it does not know `wsl --version`";
+        let title = "WSL is the version built into Windows: it does not support `wsl --version`";
         return Ok(vec![
             Finding::new("wsl.inbox", title).command("wsl.exe --update").command(super::SHUTDOWN),
         ]);

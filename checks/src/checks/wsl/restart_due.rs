@@ -2,6 +2,8 @@
 //! starts: a later change waits for `wsl --shutdown`, and what differs although the file is older
 //! was not taken.
 
+use yolo_base::format;
+
 use crate::checks::{Answer, Check};
 use crate::facts::{Fact, Host, WslConfig};
 use crate::finding::Finding;
@@ -13,7 +15,7 @@ use crate::wsl::vm::{Difference, Vm, differences};
 const TOLD: [&str; 3] = ["memory", "swap", "processors"];
 
 pub(super) static CHECK: Check = Check {
-    question: "Does the running WSL have its settings?",
+    question: "Does the running WSL use its settings?",
     reports: &["wsl.restart-due", "wsl.config-not-taken"],
     preflight: false,
     run,
@@ -54,7 +56,10 @@ fn run(host: &Host, _: &Intent) -> Answer {
                 Some(one) => format!(": it still has {}", of_one(one)),
                 None => String::new(),
             };
-            let title = format!(".wslconfig was changed {} after this WSL started{what}", duration(seconds));
+            let title = format!(
+                ".wslconfig was changed {} after this WSL started{what}",
+                format::duration(seconds as f64)
+            );
             Finding::new("wsl.restart-due", title)
         }
         Some(_) if differences.is_empty() => return Ok(Vec::new()),
@@ -64,7 +69,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
                 return Ok(Vec::new());
             }
             let title =
-                format!("WSL did not take .wslconfig when it started: it has {}", of_one(&differences[0]));
+                format!("WSL did not apply .wslconfig when it started: it has {}", of_one(&differences[0]));
             Finding::new("wsl.config-not-taken", title)
         }
         None => match differences.first() {
@@ -73,7 +78,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
                 return Ok(Vec::new());
             }
             Some(one) => {
-                let title = format!("the running WSL is not as .wslconfig says: it has {}", of_one(one));
+                let title = format!("the running WSL does not match .wslconfig: it has {}", of_one(one));
                 Finding::new("wsl.restart-due", title)
             }
         },
@@ -98,15 +103,5 @@ fn of_one(one: &Difference) -> String {
         "processors" => "processors".to_owned(),
         key => format!("of {key}"),
     };
-    format!("{} {what} where the file says {}", one.has, one.asked)
-}
-
-/// A time in the unit that a person would use.
-fn duration(seconds: i64) -> String {
-    match seconds {
-        ..120 => format!("{seconds} s"),
-        120..7200 => format!("{} minutes", seconds / 60),
-        7200..172_800 => format!("{} hours", seconds / 3600),
-        _ => format!("{} days", seconds / 86_400),
-    }
+    format!("{} {what} instead of {}", one.has, one.asked)
 }

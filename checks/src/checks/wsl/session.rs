@@ -7,7 +7,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 
 pub(super) static CHECK: Check = Check {
-    question: "Does WSL stay awake without a terminal?",
+    question: "Does WSL keep running without a terminal?",
     reports: &["wsl.idle", "wsl.no-systemd"],
     preflight: false,
     run,
@@ -28,13 +28,14 @@ fn run(host: &Host, _: &Intent) -> Answer {
     });
     if let Some((_, what)) = detached.iter().find(|(name, _)| set(name)).filter(|_| !stays) {
         let title =
-            format!("this is {what}: WSL stops a training in it soon after its last Windows terminal closes");
+            format!("this is {what}: WSL stops training in it soon after the last Windows terminal closes");
         findings.push(Finding::new("wsl.idle", title));
     }
     match host.text("/proc/1/comm") {
         Err(why) if findings.is_empty() => return Err(why),
         Ok(Some(name)) if name.trim() != "systemd" => {
-            let title = format!("services do not run: the first process is {}, not systemd", name.trim());
+            let title =
+                format!("services are not running: the first process is {}, not systemd", name.trim());
             findings.push(
                 Finding::new("wsl.no-systemd", title)
                     .command("printf '[boot]\\nsystemd=true\\n' | sudo tee -a /etc/wsl.conf")

@@ -1,7 +1,9 @@
 //! Several GPUs in WSL: NCCL that is too old for it, the ways between GPUs that WSL does not have,
 //! and containers that get all of them.
 
-use crate::checks::{Answer, Check, count, nccl};
+use yolo_base::format;
+
+use crate::checks::{Answer, Check, nccl};
 use crate::facts::{Host, NvmlState};
 use crate::finding::Finding;
 use crate::intent::Intent;
@@ -30,15 +32,19 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     match nccl::version_below_wsl(host) {
         // One that a variable puts in the place of libtorch's own gives way first, as its check tells.
         Some(version) if !nccl::is_foreign(host, intent) => {
-            let title = format!("NCCL {version} does not know WSL: 2.10 is the first that does");
+            let title = format!("NCCL {version} does not support WSL: 2.10 is the first that does");
             let status = if ranks > 1 { Status::Error } else { Status::Warning };
             findings.push(Finding::new("wsl.nccl-old", title).status(status).command("yolo setup"));
         }
         _ if ranks > 1 && !is_safe(host) && intent.backend.as_deref() != Some("gloo") => {
-            findings.push(several(host, Status::Warning, &format!("{} in WSL", count(ranks, "rank"))));
+            findings.push(several(
+                host,
+                Status::Warning,
+                &format!("{} in WSL", format::count(ranks, "rank")),
+            ));
         }
         _ if there > 1 && !intent.run => {
-            findings.push(several(host, Status::Info, &format!("{} in WSL", count(there, "GPU"))));
+            findings.push(several(host, Status::Info, &format!("{} in WSL", format::count(there, "GPU"))));
         }
         _ => {}
     }
@@ -51,12 +57,13 @@ fn is_safe(host: &Host) -> bool {
 }
 
 fn several(host: &Host, status: Status, who: &str) -> Finding {
-    let title = format!("{who}: NCCL has fewer ways between GPUs here, and some fail");
+    let title = format!("{who}: NCCL has fewer ways to connect GPUs here, and some fail");
     let finding = Finding::new("wsl.several-gpus", title).status(status);
     let finding = match host.driver_version() {
-        Ok(driver) if driver.major() < IPC_DRIVER => {
-            finding.seen(format!("driver {driver} has no CUDA IPC in WSL; {IPC_DRIVER} is the first"))
-        }
+        Ok(driver) if driver.major() < IPC_DRIVER => finding.seen(format!(
+            "driver {driver} has no CUDA IPC in WSL; {IPC_DRIVER} is the first that \
+                                  does"
+        )),
         _ => finding,
     };
     SAFE.iter().fold(finding, |finding, (name, value)| finding.command(format!("export {name}={value}")))
@@ -68,8 +75,8 @@ fn of_container(host: &Host, there: usize) -> Option<Finding> {
     let numbers: Option<Vec<usize>> = wanted.split(',').map(|word| word.trim().parse().ok()).collect();
     let numbers = numbers.filter(|numbers| host.is_container() && numbers.len() < there)?;
     let title = format!(
-        "this container was given GPU {wanted} and sees {}: WSL cannot hide some of them",
-        count(there, "GPU")
+        "this container was given GPU {wanted} but sees {}: WSL cannot hide some of them",
+        format::count(there, "GPU")
     );
     let devices = numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
     Some(Finding::new("wsl.container-gpus", title).command(format!("yolo train --device {devices} …")))

@@ -14,7 +14,7 @@ const CREATOR: &str = "{40E0AC32-46A5-438A-A0B2-2B479E8F2E90}";
 const DEFAULT_PORT: u16 = 29500;
 
 pub(super) static CHECK: Check = Check {
-    question: "Do other machines reach this WSL?",
+    question: "Can other machines reach this WSL?",
     reports: &["wsl.nat", "wsl.firewall", "wsl.port-of-windows", "wsl.own-name"],
     preflight: true,
     run,
@@ -62,12 +62,12 @@ fn is_of_nat(address: &str) -> bool {
 
 fn nat(host: &Host, intent: &Intent, address: Option<&str>) -> Finding {
     let at = address.map_or(String::new(), |address| format!(" ({address})"));
-    let title = format!("other machines cannot reach this WSL: it hides behind an address of its own{at}");
+    let title = format!("other machines cannot reach this WSL: it is behind NAT{at}");
     let finding = Finding::new("wsl.nat", title);
     match host.windows_build() {
         Ok(build) if build < MIRRORED_NEEDS_BUILD => finding.remedy(format!(
             "run this rank on Windows 11 22H2 or later, or on Linux: mirrored networking needs build \
-             {MIRRORED_NEEDS_BUILD}, and this is build {build}"
+             {MIRRORED_NEEDS_BUILD}, but this is build {build}"
         )),
         _ => {
             let finding = match host.wslconfig() {
@@ -91,7 +91,7 @@ fn firewall(host: &Host, intent: &Intent) -> Option<Finding> {
     if !blocks {
         return None;
     }
-    let title = "the Hyper-V firewall of Windows blocks what other machines send to WSL";
+    let title = "the Hyper-V firewall of Windows blocks connections from other machines to WSL";
     let seen = format!("DefaultInboundAction {}", answer.trim());
     Some(Finding::new("wsl.firewall", title).seen(seen).command(open_firewall(intent)))
 }
@@ -118,11 +118,11 @@ fn port(host: &Host, intent: &Intent) -> Option<Finding> {
     }
     let other = elsewhere(intent, port.saturating_add(1));
     let title =
-        format!("port {port} is taken by a program of Windows, which shares its ports with a mirrored WSL");
+        format!("port {port} is in use by a Windows program; a mirrored WSL shares its ports with Windows");
     Some(
         Finding::new("wsl.port-of-windows", title)
             .command(format!("netstat.exe -ano | grep :{port}"))
-            .remedy(format!("end that program in Windows, or meet at another port{other}")),
+            .remedy(format!("stop that program in Windows, or use another port{other}")),
     )
 }
 
@@ -134,7 +134,7 @@ fn own_name(host: &Host) -> Option<Finding> {
         return None;
     }
     let title = format!(
-        "WSL's /etc/hosts leads this machine's name to {}, which other machines cannot reach",
+        "WSL's /etc/hosts resolves this machine's host name to {}, which other machines cannot reach",
         addresses[0]
     );
     Some(

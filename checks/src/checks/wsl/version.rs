@@ -19,7 +19,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let name = host.env("WSL_DISTRO_NAME").ok().flatten().unwrap_or_else(|| "<distribution>".to_owned());
     let status = if intent.cpu { Status::Warning } else { Status::Error };
     Ok(vec![
-        Finding::new("wsl.one", "this is WSL 1, which has no GPU")
+        Finding::new("wsl.one", "this is WSL 1, which has no GPU support")
             .status(status)
             .seen(format!("kernel {kernel}"))
             .command(format!("wsl.exe --set-version {name} 2")),
@@ -33,7 +33,7 @@ fn of_windows(host: &Host) -> Option<Finding> {
     }
     let all = exe_output::distributions(&host.wsl_list().ok()??);
     let one = all.iter().find(|one| one.default && one.version == 1 && one.is_usable())?;
-    let title = format!("{}, which `wsl` starts, is WSL 1, which has no GPU", one.name);
+    let title = format!("{}, which `wsl` starts, is WSL 1, which has no GPU support", one.name);
     let finding = Finding::new("wsl.one", title).status(Status::Warning);
     Some(finding.command(format!("wsl.exe --set-version {} 2", one.name)))
 }
