@@ -58,8 +58,8 @@ fn a_problem_says_why_and_what_to_do() {
     insta::assert_snapshot!(text, @r"
     Driver and GPUs                 1 error
       error    the NVIDIA driver is installed, but its kernel module is not loaded
-               why:  the module is loaded when the machine starts; after an update
-                     of the kernel it may not have been built again
+               why:  the module is normally loaded when the machine starts; after a
+                     kernel update it may not have been rebuilt
                do:   load the module; if that fails, build it for the running
                      kernel, or restart
                        sudo modprobe nvidia

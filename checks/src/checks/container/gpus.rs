@@ -1,6 +1,6 @@
-//! Whether a container has the GPUs that it was meant to have: started without them, started without
-//! the driver's libraries, or robbed of them while it ran. WSL's containers see /dev/dxg instead of
-//! NVIDIA's device files.
+//! Whether a container has its GPUs: it may have been started without them or without the driver's
+//! libraries, or lost them while running. Containers in WSL have /dev/dxg instead of NVIDIA's device
+//! files.
 
 use crate::checks::{Answer, Check};
 use crate::facts::{Container, Host, NvmlState, Variant, nvml_words};
@@ -26,12 +26,12 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let has_device = host.exists(DEVICE).ok();
     let state = match host.nvml_state() {
         Ok(state) => state,
-        // Without a device file there is nothing that NVML could tell.
+        // Without a device file NVML has nothing to report.
         Err(_) if has_device == Some(false) && host.exists("/dev/dxg") != Ok(true) => NvmlState::NoLibrary,
         Err(why) => return Err(why),
     };
     match state {
-        // Versions that differ and closed files are the driver's check to tell.
+        // The driver check reports version mismatches and missing permissions.
         NvmlState::Ready | NvmlState::Failed(18 | 4) => Ok(Vec::new()),
         NvmlState::Failed(code) if has_device.unwrap_or(code == 999) => Ok(vec![lost(host, container, code)]),
         _ => Ok(vec![missing(host, intent, container, has_device)]),
@@ -52,7 +52,7 @@ fn lost(host: &Host, container: Container, code: i64) -> Finding {
 
 fn missing(host: &Host, intent: &Intent, container: Container, has_device: Option<bool>) -> Finding {
     let wsl = host.is_wsl2().unwrap_or(false);
-    // Apptainer shows the machine's device files to every container; its option brings the rest.
+    // Apptainer shows the host's device files to every container; `--nv` adds the libraries.
     let partly = container != Container::Apptainer;
     if partly && (has_device == Some(true) || wsl && host.exists("/dev/dxg") == Ok(true)) {
         let title = "this container has a GPU, but not the driver's monitoring library (libnvidia-ml)";
@@ -82,7 +82,7 @@ fn missing(host: &Host, intent: &Intent, container: Container, has_device: Optio
     }
 }
 
-/// On a machine without GPUs, or for a run on the processor, a container without them is in order.
+/// On a machine without GPUs, or for a run on the CPU, a container needs none.
 fn status(host: &Host, intent: &Intent) -> Status {
     if intent.cpu {
         return Status::Info;
@@ -93,9 +93,9 @@ fn status(host: &Host, intent: &Intent) -> Status {
     let image_for_cuda =
         ["NVIDIA_VISIBLE_DEVICES", "NVIDIA_REQUIRE_CUDA", "CUDA_VERSION"].into_iter().any(set);
     let for_cuda = || host.libtorch().ok().flatten().is_some_and(|libtorch| libtorch.variant != Variant::Cpu);
-    // Inside WSL a run's container is meant to have what Windows has.
+    // Inside WSL, a run's container should have the GPUs of Windows.
     let in_wsl = || host.is_wsl2() == Ok(true);
-    // The machine's cards and the driver's module show through into every container.
+    // The host's PCI cards and kernel module are visible in every container.
     let has_card = || !crate::checks::gpu::pci::cards(host).is_empty();
     let has_driver = || matches!(host.driver_module_version(), Ok(Some(_)));
     if !intent.devices.is_empty() || image_for_cuda || for_cuda() || in_wsl() || has_card() || has_driver() {

@@ -1,5 +1,5 @@
-//! Limits of a container that NCCL meets when several ranks talk: calls that its filter refuses, and
-//! memory that it may not lock.
+//! Limits of a container that affect NCCL with several ranks: blocked system calls, and the limit on
+//! locked memory.
 
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, NvmlState};
@@ -13,11 +13,11 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-/// CAP_SYS_NICE of linux/capability.h, with which Docker's filter lets a process ask about NUMA.
+/// CAP_SYS_NICE of linux/capability.h; with it, Docker's seccomp filter allows NUMA calls.
 const SYS_NICE: u64 = 1 << 23;
-/// The mode of seccomp in which a filter decides.
+/// The seccomp mode in which a filter decides.
 const FILTERED: u64 = 2;
-/// Buffers of a run over InfiniBand fit into this.
+/// The buffers of a run over InfiniBand fit in this.
 const ENOUGH: u64 = 1 << 30;
 
 fn run(host: &Host, intent: &Intent) -> Answer {
@@ -47,7 +47,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(findings)
 }
 
-/// Whether a filter of system calls stands, and the capability that opens it does not.
+/// Whether a seccomp filter is active and the capability that would open it is missing.
 fn is_filtered(host: &Host) -> Option<bool> {
     let status = host.text("/proc/self/status").ok()??;
     let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);

@@ -1,5 +1,5 @@
-//! Whether the other machines of a run can reach the ranks in this container. In Docker's own network
-//! they cannot: its addresses mean nothing elsewhere.
+//! Whether other machines can reach the ranks in this container. They cannot in Docker's internal
+//! network, whose addresses mean nothing outside.
 
 use std::net::Ipv4Addr;
 
@@ -26,7 +26,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     {
         for address in interface.addresses.iter().filter_map(|address| parse(address)) {
             if !is_of_bridge(address) || interface.name.starts_with("docker") {
-                // The host's network is here too.
+                // The host's network is visible here too.
                 return Ok(Vec::new());
             }
             bridged = Some((interface.name.clone(), address));
@@ -43,7 +43,7 @@ fn parse(address: &str) -> Option<Ipv4Addr> {
     address.split('/').next()?.parse().ok()
 }
 
-/// Docker takes its networks from 172.17.0.0 to 172.31.255.255, Podman from 10.88.0.0/16.
+/// Docker uses networks from 172.17.0.0 to 172.31.255.255, Podman 10.88.0.0/16.
 fn is_of_bridge(address: Ipv4Addr) -> bool {
     let [first, second, ..] = address.octets();
     first == 172 && (17..32).contains(&second) || first == 10 && second == 88

@@ -1,5 +1,5 @@
-//! Whether Docker on this machine can give its GPUs to containers. Nobody needs it who trains outside
-//! of them, so that it is only told.
+//! Whether Docker on this machine can pass GPUs to containers. This is only information, because
+//! training outside containers does not need it.
 
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, NvmlState, Packages};
@@ -13,7 +13,7 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-/// The programs of the toolkit; any of them tells that it is installed.
+/// Programs of the toolkit; any of them shows that it is installed.
 const PROGRAMS: [&str; 3] =
     ["/usr/bin/nvidia-ctk", "/usr/bin/nvidia-container-runtime-hook", "/usr/bin/nvidia-container-cli"];
 
@@ -21,7 +21,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     if host.os()? != "linux" || host.is_container() || host.nvml_state()? != NvmlState::Ready {
         return Ok(Vec::new());
     }
-    // Docker's own answer names the runtime `runc` at least; what a proxy or a shell said does not.
+    // Docker's own answer lists at least the runtime `runc`; a message of a proxy or shell does not.
     let is_dockers = |text: &String| text.contains("runc") || text.contains("docker:");
     let info = host.recorded_output("docker").filter(is_dockers);
     let has_docker = info.is_some() || host.exists("/usr/bin/docker").unwrap_or(false);
@@ -62,7 +62,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
         Some(Packages::Pacman) => &["sudo pacman -S nvidia-container-toolkit"],
         None => &[],
     };
-    // Installed and refused all the same: Docker was not told, or not started again.
+    // Installed but still refused: Docker was not configured or not restarted.
     let install = if installed { &[] } else { install };
     let finding = install.iter().copied().fold(finding, Finding::command);
     Ok(vec![

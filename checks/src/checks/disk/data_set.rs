@@ -1,5 +1,4 @@
-//! Whether the data set of this run is described by a yaml that can be read, and its images lie
-//! where the yaml says.
+//! Whether the run's data set has a valid yaml, and its images are where the yaml says.
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
@@ -64,7 +63,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(findings)
 }
 
-/// A yaml that is closed to this user, by its own permissions or by those of a folder above it.
+/// A yaml that this user may not read, because of its own permissions or those of a parent folder.
 fn forbidden(host: &Host, yaml: &str) -> Finding {
     let title = format!("this user may not read the data set {yaml}");
     let finding = Finding::new("disk.data-yaml", title).because("its permissions exclude this user");
@@ -87,7 +86,7 @@ fn forbidden(host: &Host, yaml: &str) -> Finding {
     finding.remedy("give this user permission to read it").command(command)
 }
 
-/// What a yaml lacks.
+/// What is missing from a yaml.
 fn mistakes(set: &DataSet) -> Vec<String> {
     let mut mistakes = Vec::new();
     for key in ["train", "val"] {
@@ -115,7 +114,7 @@ fn mistakes(set: &DataSet) -> Vec<String> {
     mistakes
 }
 
-/// The paths of the yaml that lead nowhere, which have one cause.
+/// The paths of the yaml that do not exist, which have one cause.
 fn missing(host: &Host, set: &DataSet, lost: &[(&str, String)]) -> Option<Finding> {
     let (_, first) = lost.first()?;
     let mut splits: Vec<&str> = lost.iter().map(|(split, _)| *split).collect();
@@ -134,7 +133,7 @@ fn missing(host: &Host, set: &DataSet, lost: &[(&str, String)]) -> Option<Findin
     Some(finding.remedy(text))
 }
 
-/// What a path of Windows is called on this system.
+/// The name of a Windows path on this system.
 fn windows_path(host: &Host, path: &str) -> Option<String> {
     let (drive, rest) = drive_path(path).filter(|_| host.os().is_ok_and(|os| os == "linux"))?;
     let rest = rest.replace('\\', "/");

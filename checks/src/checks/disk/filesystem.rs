@@ -1,5 +1,5 @@
-//! Whether the data set lies on a disk that can feed ranks: network drives answer slowly and lose
-//! their locks, and a folder that may not be written cannot keep the list of verified images.
+//! Whether the data set's disk is fast enough and writable: network drives are slow and lose locks,
+//! and a read-only folder cannot hold the cache of verified images.
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
@@ -8,7 +8,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::shell_quote::quote;
 
-/// File systems that other machines serve, as /proc/mounts names them.
+/// Network file systems, as named in /proc/mounts.
 const NETWORK: [&str; 15] = [
     "nfs",
     "nfs4",
@@ -40,13 +40,13 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         Some(Ok(Described::Yaml(set))) => Some(set),
         _ => None,
     };
-    // A data set that has a name only is fetched into yolo's own folder.
+    // A data set given only by name is downloaded into yolo's own folder.
     if set.is_none() && intent.data.as_deref().is_some_and(|word| !word.contains(['/', '\\', '.'])) {
         return Ok(findings);
     }
     let images = set.as_ref().and_then(|set| folder_of_images(host, set));
     let places = host.places();
-    // Where the yaml could not be read, the data set lies about it.
+    // If the yaml could not be read, assume that the data set is next to it.
     let beside = || intent.data.as_deref().filter(|word| word.starts_with('/')).and_then(parent);
     let place = match images.clone().or_else(beside) {
         Some(place) => Some(place),
@@ -58,7 +58,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     {
         let title = format!("{folder} is on a network drive ({kind})");
         let finding = Finding::new("disk.network", title);
-        // Images and labels are copied together: the folder that holds both.
+        // Images and labels are copied together: the folder that contains both.
         let whole = folder.rfind("/images").map(|at| folder[..at].to_owned());
         let working = places.as_ref().ok().and_then(|places| places.working.clone());
         findings.push(match (places.ok().and_then(|places| places.data), whole) {
@@ -88,7 +88,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(findings)
 }
 
-/// Where the yaml lies; a name without a folder lies in the one that `yolo` was started in.
+/// The folder of the yaml; a name without a folder is relative to where `yolo` was started.
 fn whole_path(intent: &Intent, working: Option<&str>) -> String {
     let yaml = intent.data.as_deref().unwrap_or_default();
     match working {
@@ -97,7 +97,7 @@ fn whole_path(intent: &Intent, working: Option<&str>) -> String {
     }
 }
 
-/// What to do with the yaml, which may lie in the folder that is copied and may name it.
+/// What to do about the yaml, which may be in the copied folder and may name it.
 fn moved(yaml: &str, whole: &str, copy: &str) -> String {
     let inside = yaml.strip_prefix(whole).filter(|rest| rest.starts_with('/'));
     let copied = inside.map(|rest| format!("{copy}{rest}"));

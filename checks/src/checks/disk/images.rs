@@ -1,5 +1,5 @@
-//! Whether the images of this run's data set are whole. Only the first and last bytes of a few are
-//! looked at: a cut download, a page saved as a picture and a format that is not read show there.
+//! Whether the data set's images are intact. Only the first and last bytes of a few files are read,
+//! which reveals truncated downloads, web pages saved as images and unsupported formats.
 
 use yolo_base::format;
 
@@ -9,9 +9,9 @@ use crate::facts::view::data_set::{Described, sample};
 use crate::finding::Finding;
 use crate::intent::Intent;
 
-/// YOLOv5 leaves out images with a shorter side, in pixels.
+/// YOLOv5 skips images with a shorter side, in pixels.
 const LEAST_SIDE: u32 = 10;
-/// Picture formats that are not read.
+/// Image formats that are not supported.
 const NOT_READ: [&str; 6] = ["gif", "heic", "heif", "avif", "svg", "jp2"];
 
 pub(super) static CHECK: Check = Check {
@@ -65,7 +65,7 @@ fn judge(head: &[u8], tail: impl FnOnce() -> Option<Vec<u8>>) -> Option<Fault> {
         [] => Some(Fault::Broken("it is empty")),
         [0xFF, 0xD8, ..] => {
             let tail = tail()?;
-            // Cameras append bytes after the end mark; a cut file has the mark nowhere near its end.
+            // Cameras append bytes after the end marker; a truncated file has no marker near its end.
             let ends = tail.windows(2).any(|pair| pair == [0xFF, 0xD9]);
             (!ends).then_some(Fault::Broken("the JPEG is truncated"))
         }

@@ -1,5 +1,5 @@
-//! Whether the labels of this run's data set are what YOLOv5 reads. A few files, spread over the
-//! data set, are read; a mistake of an export is in most of them.
+//! Whether the data set's labels are in YOLO format. A sample of the files is read; an export error
+//! usually affects most of them.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-/// How much of a box may stick out of the image before it is a mistake and no rounding.
+/// How far a box may extend outside the image before it counts as an error, not as rounding.
 const ROUNDING: f64 = 1e-3;
 
 fn run(host: &Host, intent: &Intent) -> Answer {
@@ -49,7 +49,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if seen.files == 0 {
         return Ok(vec![no_labels(host, &set, &seen.missing[0], seen.missing.len())]);
     }
-    // Whether class 0 occurs decides what is wrong, and it may be in the other split alone.
+    // Whether class 0 occurs decides what is wrong, and it may only occur in the other split.
     if !seen.class.is_empty() {
         let others = set.images(host, "val").map_or(Vec::new(), |images| images.paths);
         for image in sample(&others) {
@@ -65,7 +65,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     })
 }
 
-/// No image that was looked at has labels: they lie elsewhere.
+/// None of the sampled images has labels: they are elsewhere.
 fn no_labels(host: &Host, set: &DataSet, first: &str, looked: usize) -> Finding {
     let title = format!("no labels were found for {looked} images of {}", set.yaml);
     let finding = Finding::new("disk.labels-missing", title).seen(format!("{first} does not exist"));
@@ -83,7 +83,7 @@ fn no_labels(host: &Host, set: &DataSet, first: &str, looked: usize) -> Finding 
     let Some(name) = names.iter().find(like) else { return finding };
     let other = format!("{above}/{name}");
     let finding = finding.seen(format!("{other} exists, but is not used"));
-    // Only text files can be labels: XML and JSON have to be exported anew.
+    // Only text files can be labels: XML and JSON must be exported again.
     let is_text =
         |names: Option<Vec<String>>| names.is_some_and(|names| names.iter().any(|one| one.ends_with(".txt")));
     let sub = folder.rsplit('/').next().unwrap_or_default();
@@ -103,7 +103,7 @@ fn no_labels(host: &Host, set: &DataSet, first: &str, looked: usize) -> Finding 
     }
 }
 
-/// What was seen in label files, with an example of each mistake.
+/// What was found in the label files, with an example of each error.
 #[derive(Default)]
 struct Seen {
     files: usize,
@@ -124,7 +124,7 @@ impl Seen {
             let place = format!("{file}, line {}: {}", number + 1, line.trim());
             let words: Vec<&str> = line.split_whitespace().collect();
             let numbers: Option<Vec<f64>> = words.iter().map(|word| word.parse().ok()).collect();
-            // Five columns are a box; a class and three points or more are a polygon.
+            // Five columns are a box; a class and at least three points are a polygon.
             let is_box = words.len() == 5;
             let is_polygon = words.len() >= 7 && words.len() % 2 == 1;
             let Some(numbers) = numbers.filter(|_| is_box || is_polygon) else {
@@ -171,7 +171,7 @@ impl Seen {
         findings
     }
 
-    /// What to do about classes that have no name.
+    /// What to do about classes without a name.
     fn remedy(&self, names: usize, set: &DataSet) -> Option<String> {
         let highest = *self.classes.last()?;
         let nc =
@@ -180,11 +180,11 @@ impl Seen {
             1 => format!("names: in {} lacks the name of class {names}", set.yaml),
             _ => format!("names: in {} lacks the names of classes {names} to {}", set.yaml, all - 1),
         };
-        // Where nc: and the labels agree, the names are what is wrong.
+        // If nc: and the labels agree, the names are wrong.
         if let Some(nc) = nc.filter(|&nc| nc > names && highest < nc) {
             return Some(format!("{}: add what is missing, because nc: is {nc}", missing(nc)));
         }
-        // Exports that count from 1 name every class but 0, and one too many.
+        // Exports that number classes from 1 use every class except 0, and one too many.
         if !self.classes.contains(&0) && highest == names {
             return Some(
                 "the labels seem to number classes from 1: if no label file has class 0, subtract 1 from \
@@ -192,13 +192,13 @@ impl Seen {
                     .to_owned(),
             );
         }
-        // One stray number, such as an identity of COCO's, is no long list of names.
+        // A single stray number, such as a COCO id, does not mean that many names are missing.
         (highest >= names && highest < names + 10)
             .then(|| format!("{}: add what is missing, or export the labels again", missing(highest + 1)))
     }
 }
 
-/// The classes of a label file.
+/// The classes used in a label file.
 fn classes_of(text: &str) -> impl Iterator<Item = usize> {
     text.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok())
 }

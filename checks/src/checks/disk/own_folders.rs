@@ -1,6 +1,5 @@
-//! Whether `yolo` can keep its files: the folder that YOLO_HOME names is there, and this user may
-//! write the folders of libtorch, weights and data sets, also each of them that setup fills, of
-//! settings and of the cache.
+//! Whether `yolo` can store its files: the folder in YOLO_HOME exists, and this user may write to
+//! the folders for libtorch, weights, data sets, settings and the cache.
 
 use crate::change::Change;
 use crate::checks::{Answer, Check};
@@ -18,7 +17,7 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-/// Folders of data that setup fills, and for what.
+/// Data folders that setup fills, and their purposes.
 const FILLED: [(&str, &str); 3] =
     [("libtorch", "libtorch"), ("weights", "weights"), ("datasets", "data sets")];
 /// Read, write and search for the owner.
@@ -30,7 +29,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     if let Some(home) = host.env("YOLO_HOME")?.filter(|home| is_absolute(home))
         && host.stat(&home)?.is_none()
     {
-        // A new folder is nothing odd; one without a parent is a drive that is not mounted.
+        // A new folder is normal; one without a parent is a drive that is not mounted.
         let is_lost = match parent(&home).filter(|parent| parent != "/") {
             Some(parent) => host.stat(&parent)?.is_none(),
             None => false,
@@ -58,14 +57,14 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let mut known = 0;
     for (purpose, folder, status) in folders {
         let Some(folder) = folder else { continue };
-        // What is not there yet is made when it is needed.
+        // A folder that does not exist yet is created when needed.
         let Some(stat) = host.stat(&folder)? else { continue };
         known += 1;
         if stat.writable == Some(false) {
             findings.push(locked(host, &folder, purpose, &stat).status(status));
         }
     }
-    // Below a folder that is locked itself nothing can be done yet.
+    // If a folder is not writable, nothing can be done below it yet.
     let is_open = |data: &String| matches!(host.stat(data), Ok(Some(stat)) if stat.writable != Some(false));
     if let Some(data) = places.data.filter(is_open) {
         for (name, purpose) in FILLED {

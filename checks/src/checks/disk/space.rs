@@ -1,4 +1,4 @@
-//! Whether there is room for what a run writes, and whether the disk takes new files at all.
+//! Whether there is enough disk space for what a run writes, and whether the disk accepts new files.
 
 use yolo_base::format;
 
@@ -9,14 +9,14 @@ use crate::intent::Intent;
 use crate::shell_quote::quote;
 use crate::status::Status;
 
-/// Below this a checkpoint may not fit any more.
+/// Below this, a checkpoint may no longer fit.
 const LEAST: u64 = 500_000_000;
-/// Below this an installation and a few runs will fill the disk soon.
+/// Below this, an installation and a few runs will soon fill the disk.
 const COMFORTABLE: u64 = 5_000_000_000;
-/// A disk with fewer free file entries is as good as full.
+/// A disk with fewer free inodes is as good as full.
 const LEAST_FILES: u64 = 1000;
 
-/// What the folder is for in which a run leaves its files.
+/// The purpose of the folder where a run writes its files.
 const RUNS: &str = "runs";
 
 pub(super) static CHECK: Check = Check {
@@ -41,14 +41,14 @@ fn run(host: &Host, intent: &Intent) -> Answer {
                 continue;
             }
         };
-        // One disk that is full is one finding, whatever lies on it.
+        // A full disk is one finding, whatever is on it.
         let mount = space.mount.clone().unwrap_or_else(|| folder.clone());
         if told.contains(&mount) {
             continue;
         }
         let Some(finding) = judge(host, purpose, &folder, &space) else { continue };
         if finding.id == "disk.full" {
-            // Why WSL's own disk is full is told where its size is known.
+            // The check that knows the size of WSL's own disk reports why it is full.
             if wsl::disk::limits_disk(host, &mount) {
                 continue;
             }
@@ -59,7 +59,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(findings)
 }
 
-/// Whether the disk of a file system is one that is told to be full.
+/// Whether this file system's disk is already reported as full.
 pub(super) fn is_told(host: &Host, space: &FileSystem) -> bool {
     let places = host.places().unwrap_or_default();
     let holds = |folder: &String| {
@@ -74,7 +74,7 @@ pub(super) fn is_told(host: &Host, space: &FileSystem) -> bool {
 
 fn judge(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> Option<Finding> {
     let is_read_only = space.options.iter().any(|option| option == "ro");
-    // Who may write the folders of yolo itself is the question of another check.
+    // Another check covers permissions of yolo's own folders.
     let may_not =
         || purpose == RUNS && host.stat(folder).ok().flatten().and_then(|stat| stat.writable) == Some(false);
     if is_read_only || may_not() {
@@ -90,7 +90,7 @@ fn judge(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> Option
     }
     let free = space.available?;
     if let Some(files) = space.inodes_free.filter(|&files| files < LEAST_FILES && free >= LEAST) {
-        // File systems without a fixed number of files, such as btrfs and 9p, answer 0.
+        // File systems without a fixed number of inodes, such as btrfs and 9p, report 0.
         if files > 0 || space.kind.as_deref().is_some_and(|kind| kind.starts_with("ext") || kind == "xfs") {
             let place = place(space, folder);
             let title = format!("only {files} more files fit on the disk for {purpose}{place}");
@@ -111,7 +111,7 @@ fn judge(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> Option
     Some(finding.seen(folder))
 }
 
-/// The disk by where it is mounted, as `df` names it.
+/// The disk by its mount point, as in `df`.
 fn place(space: &FileSystem, folder: &str) -> String {
     format!(" ({})", space.mount.as_deref().unwrap_or(folder))
 }

@@ -1,5 +1,5 @@
-//! Whether the folder for temporary files has room and lets programs run: building the trainer and
-//! unpacking use it.
+//! Whether the folder for temporary files has enough space and allows programs to run, which
+//! building the trainer and unpacking archives need.
 
 use yolo_base::format;
 
@@ -9,7 +9,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::shell_quote::quote;
 
-/// What a build and an unpacked archive may take at a time.
+/// What a build and an unpacked archive may use at a time.
 const COMFORTABLE: u64 = 1_000_000_000;
 
 pub(super) static CHECK: Check = Check {
@@ -34,7 +34,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
         "does not allow programs to run (noexec)".to_owned()
     } else {
         match space.available {
-            // A full disk that other folders share is told once, by them.
+            // A full disk shared with other folders is reported once, by their check.
             Some(free) if free < COMFORTABLE && !super::space::is_told(host, &space) => {
                 format!("has only {} free", format::bytes(free))
             }

@@ -1,6 +1,6 @@
-//! Half a download of `yolo setup`. The next setup of the same thing goes on with it, so that it is
-//! worth a word only when it has lain for days and takes room. The lock beside it needs no mending: the
-//! kernel lets go of it with the process that held it.
+//! Whether incomplete downloads of `yolo setup` take up space. The next setup resumes them, so only
+//! those that are days old are reported. Their lock files need no cleanup: the kernel releases a
+//! lock when its process ends.
 
 use yolo_base::format;
 
@@ -17,10 +17,10 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-/// Folders of data that setup fills; it names what it is making `.incoming-…`.
+/// Data folders that setup fills; its staging directories are named `.incoming-…`.
 const FILLED: [&str; 3] = ["libtorch", "weights", "datasets"];
 const INCOMING: &str = ".incoming-";
-/// Nobody goes on with what is older, in days.
+/// Older downloads, in days, are considered abandoned.
 const OLD: u64 = 2;
 const DAY: u64 = 86_400;
 

@@ -1,5 +1,5 @@
-//! Whether the weights of this run are a checkpoint: a download that was cut, a web page or a
-//! pointer of Git LFS under its name shows in the first and last bytes.
+//! Whether the run's weights are a checkpoint. The first and last bytes show whether the file is a
+//! truncated download, a web page or a Git LFS pointer.
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
@@ -41,7 +41,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             _ if head.starts_with(b"version https://git-lfs") => {
                 "it is a Git LFS pointer, not the file".to_owned()
             }
-            // Pickles of PyTorch before 1.6, and the header of safetensors, whose length comes first.
+            // Pickles written by PyTorch before 1.6, and safetensors, whose header starts with its
+            // length.
             [0x80, ..] => return Ok(Vec::new()),
             _ if head.get(8) == Some(&b'{') => return Ok(Vec::new()),
             _ => "it does not look like a PyTorch checkpoint".to_owned(),
@@ -57,7 +58,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             None => finding,
         }]);
     }
-    // Published weights are fetched when they are missing.
+    // Published weights are downloaded if they are missing.
     let is_fetched = Model::named(word).is_some() && !word.contains(['/', '\\']);
     if tried.is_empty() || is_fetched {
         return Ok(Vec::new());
@@ -69,7 +70,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(vec![finding])
 }
 
-/// Whether a ZIP's end-of-directory record is among its last bytes.
+/// Whether the last bytes contain a ZIP end-of-central-directory record.
 fn has_directory(tail: &[u8]) -> bool {
     tail.windows(4).any(|word| word == [b'P', b'K', 5, 6])
 }

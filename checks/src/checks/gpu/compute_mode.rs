@@ -1,5 +1,5 @@
-//! Modes of a card that an administrator sets: the compute mode, which may allow one program or none,
-//! and persistence, which keeps the driver ready between programs.
+//! GPU modes that an administrator sets: the compute mode, which may allow one program or none, and
+//! persistence mode, which keeps the driver loaded between programs.
 
 use super::processes;
 use crate::checks::{Answer, Check};
@@ -25,8 +25,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         }
     }
     let mut findings = super::merge::merge_alike(findings);
-    // WSL and Windows keep the driver loaded, a container cannot change it, a desktop holds it open,
-    // and a laptop's card shall sleep.
+    // WSL and Windows keep the driver loaded, a container cannot change it, a desktop keeps the GPU
+    // open, and a laptop's GPU is meant to sleep.
     let native = super::is_native_linux(host) && !host.is_container();
     let is_off = |gpu: &&Gpu| {
         gpu.flag("persistence") == Ok(false)
@@ -46,7 +46,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(findings)
 }
 
-/// Whether the kernel may put a card to sleep while nobody uses it, and has done so.
+/// Whether the kernel may suspend an idle card, and has done so.
 fn sleeps(host: &Host, gpu: &Gpu) -> bool {
     let address = gpu.pci_bus_id().ok().and_then(|address| pci_address(&address));
     let status = address.and_then(|address| {
@@ -55,12 +55,12 @@ fn sleeps(host: &Host, gpu: &Gpu) -> bool {
     status.is_some_and(|status| status.trim() == "suspended")
 }
 
-/// NVIDIA's service that lets several programs compute on one card as if they were one.
+/// NVIDIA's service that lets several programs share one card.
 fn is_mps_server(process: &GpuProcess) -> bool {
     process.name.as_deref().is_some_and(|name| processes::short(name).starts_with("nvidia-cuda-mps-server"))
 }
 
-/// Exclusive mode is what NVIDIA recommends beside that service: new programs go through it.
+/// NVIDIA recommends exclusive mode together with MPS: new programs connect through it.
 fn shared_by_mps(who: &str) -> Finding {
     let title = format!("{who} is in exclusive mode for NVIDIA's MPS server, which lets programs share it");
     Finding::new("gpu.exclusive", title)

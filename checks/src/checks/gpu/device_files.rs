@@ -1,6 +1,5 @@
-//! Whether CUDA can start where NVML answers: CUDA also needs /dev/nvidia-uvm, which
-//! `nvidia-modprobe` makes when the first program asks for it, and a module behind it that has not
-//! failed. WSL has none of this.
+//! Whether CUDA can start where NVML works. CUDA also needs /dev/nvidia-uvm, which `nvidia-modprobe`
+//! creates on first use, and a working module behind it. This does not apply to WSL.
 
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, NvmlState};
@@ -24,7 +23,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     {
         return Ok(Vec::new());
     }
-    // The words of the known issue in the release notes of CUDA 13.2.
+    // The message of the known issue in the release notes of CUDA 13.2.
     let failed = host.kernel_lines(&["request_free_mem_region() err", "devmem_alloc_pagemap"]);
     if let Some(line) = failed.into_iter().next() {
         return Ok(vec![kaslr(line)]);
@@ -55,7 +54,7 @@ fn missing(host: &Host) -> Option<Finding> {
         let remedy = "start the container with --gpus all, or with the missing device files";
         return Some(finding.remedy(remedy).command(format!("docker run --gpus all --device {DEVICE} …")));
     }
-    // With this program, which runs as root, the first CUDA program makes the file by itself.
+    // With this setuid program, the first CUDA program creates the device file by itself.
     let makes_itself = host.exists("/usr/bin/nvidia-modprobe").unwrap_or(false);
     if makes_itself {
         return None;

@@ -1,4 +1,4 @@
-//! Which GPUs there are, and whether those that the run names are among them.
+//! Which GPUs the machine has, and whether they include those of the run.
 
 use yolo_base::format;
 
@@ -17,7 +17,7 @@ pub(super) static CHECK: Check = Check {
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     if host.nvml_state()? != NvmlState::Ready {
-        // Why there is none is the driver's check to say.
+        // The driver check reports why there is none.
         return Ok(Vec::new());
     }
     let gpus = host.gpus()?;
@@ -30,9 +30,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(vec![none(host, intent)]);
     }
     let mut findings: Vec<Finding> = gpus.iter().filter(|gpu| gpu.lost().is_none()).map(describe).collect();
-    // Who counts the instances of a divided card is told so by the check of instances.
+    // The MIG check reports numbers that count the instances of a partitioned card.
     let divided = gpus.iter().any(|gpu| gpu.mig() == Ok(true));
-    // Where a lost card's number is not known, neither is how many there are.
+    // If a lost card's number is unknown, so is the number of cards.
     let counted = gpus.iter().enumerate().all(|(place, gpu)| gpu.is_numbered() && gpu.index == place);
     let missing = intent.devices.iter().filter(|&&wanted| wanted >= gpus.len() && counted && !divided);
     let missing: Vec<String> = missing.map(usize::to_string).collect();
@@ -42,7 +42,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(findings)
 }
 
-/// A driver without a GPU, which stops a run that names one.
+/// A driver without a GPU, which stops a run that uses one.
 fn none(host: &Host, intent: &Intent) -> Finding {
     let numbers: Vec<String> = intent.devices.iter().map(usize::to_string).collect();
     let (title, status) = match numbers.len() {
@@ -58,7 +58,7 @@ fn none(host: &Host, intent: &Intent) -> Finding {
         }
     };
     let finding = Finding::new("gpu.none", title).status(status);
-    // The driver's own word for a card that it could not start.
+    // The driver's message for a card that it could not initialize.
     let failed = host.kernel_lines(&["RmInitAdapter failed", "rm_init_adapter failed"]);
     let finding = match failed.is_empty() {
         true => finding,

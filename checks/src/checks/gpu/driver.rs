@@ -1,7 +1,6 @@
-//! Whether the NVIDIA driver answers, and if not, why: no driver at all, a module that is not
-//! loaded, or library and module of different versions. Two cases look alike from afar: NVML that
-//! refuses because of the versions, and a driver that was never installed. Why a module does not
-//! run the card is [`absent`]'s to find; WSL, containers and lost cards have checks of their own.
+//! Whether the NVIDIA driver works, and if not, why: no driver, a module that is not loaded, or
+//! different versions of library and module. [`super::kernel_module`] finds out why a module does
+//! not run the card; WSL, containers and lost cards have their own checks.
 
 use super::install_driver::install;
 use super::{driver_unsuited, kernel_module, lost, pci};
@@ -32,14 +31,14 @@ pub(super) static CHECK: Check = Check {
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     let needed = !intent.devices.is_empty();
-    // Without a card, or with a run on the processor, a missing driver is no trouble.
+    // Without a card, or for a run on the CPU, a missing driver is not a problem.
     let card = pci::cards(host).into_iter().next();
     let status = match card {
         _ if needed => Status::Error,
         Some(_) if !intent.cpu => Status::Error,
         _ => Status::Info,
     };
-    // A driver that was installed and fails is a sick one, whatever the bus shows.
+    // An installed driver that fails is a problem, whatever the bus shows.
     let sick = if intent.cpu { Status::Info } else { Status::Error };
     let state = match host.nvml_state() {
         Ok(state) => state,
@@ -53,7 +52,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         };
         return Ok(vec![is_empty.then(why).flatten().unwrap_or_else(|| healthy(host))]);
     }
-    // WSL has its own checks of the driver that Windows brings, containers of what they were given.
+    // WSL has its own checks of the Windows driver, and containers of the GPUs they were given.
     let of_container = host.is_container() && !matches!(state, NvmlState::Failed(18 | 4));
     if host.is_wsl2().unwrap_or(false) || of_container || !lost::of_log(host).is_empty() {
         return Ok(Vec::new());
@@ -115,7 +114,7 @@ fn healthy(host: &Host) -> Finding {
     Finding::ok("gpu.driver", format!("{whose} {version}{cuda}"))
 }
 
-/// A run that names a GPU, on a machine without a card of NVIDIA: no driver would help.
+/// A run that uses a GPU on a machine without an NVIDIA card: no driver would help.
 fn no_card(makers: &[&str]) -> Finding {
     let has = match makers {
         [] => String::new(),
@@ -132,7 +131,7 @@ fn mismatch(host: &Host) -> Finding {
     let module = host.driver_module_version().ok().flatten();
     let library = host.library("libnvidia-ml.so.1").ok().and_then(|found| found.into_iter().next());
     let (client, of_log) = refused_client(host).unzip();
-    // NVML's own word leaves out the last of the three numbers, which a library's name has.
+    // NVML's version lacks the last of the three numbers, which the library's file name has.
     let library = library.and_then(|library| library.version).or(client).or_else(|| told_by_smi(host));
     let module = module.map(|module| module.to_string()).or(of_log);
     let title = match (&module, &library) {
@@ -150,15 +149,15 @@ fn mismatch(host: &Host) -> Finding {
     Finding::new("gpu.driver-mismatch", title).command("sudo reboot")
 }
 
-/// `NVML library version: 550.144`, below nvidia-smi's complaint.
+/// `NVML library version: 550.144`, below nvidia-smi's error message.
 fn told_by_smi(host: &Host) -> Option<String> {
     let said = host.recorded_texts("nvidia-smi").join("\n");
     Version::find(said.split_once("NVML library version:")?.1).map(|version| version.to_string())
 }
 
-/// The versions of library and module by the kernel's log: `API mismatch: the client has the version
-/// 515.48.07, but this kernel module has the version 510.73.05`, over several lines that each begin
-/// with `NVRM:`.
+/// The versions of library and module in the kernel log: `API mismatch: the client has the version
+/// 515.48.07, but this kernel module has the version 510.73.05`, over several lines that each start with
+/// `NVRM:`.
 fn refused_client(host: &Host) -> Option<(String, String)> {
     let log = host.kernel_log().ok()?;
     let mut versions = log.rsplit_once("API mismatch:")?.1.split("the version ").skip(1);
@@ -166,7 +165,7 @@ fn refused_client(host: &Host) -> Option<(String, String)> {
     Some((version()?, version()?))
 }
 
-/// What other facts tell of the driver where NVML's answer is not known.
+/// What other facts reveal about the driver if NVML's answer is unknown.
 fn without_nvml(host: &Host, sick: Status) -> Option<Finding> {
     if !super::is_native_linux(host) || host.is_container() || !lost::of_log(host).is_empty() {
         return None;
@@ -181,7 +180,7 @@ fn without_nvml(host: &Host, sick: Status) -> Option<Finding> {
     Some(finding.status(sick))
 }
 
-/// NVML may not be asked: the device files belong to a group that this user is not in.
+/// No permission for NVML: the device files belong to a group that this user is not in.
 fn forbidden(host: &Host) -> Finding {
     let title = "this user may not use the NVIDIA driver: no permission for its device files";
     let finding = Finding::new("gpu.driver-silent", title);

@@ -1,15 +1,15 @@
-//! Why the NVIDIA driver's module, once loaded, would not run a card: the kernel's log has its reason.
-//! The module leaves at once if no card is left to it, so that loading it by hand fails in the same way.
+//! Why the driver's kernel module does not support a card, according to the kernel log. The module
+//! unloads itself if it finds no usable card, so loading it by hand fails in the same way.
 
 use super::install_driver::install;
 use crate::facts::{Host, Packages};
 use crate::finding::Finding;
 use crate::libtorch_builds::BUILDS;
 
-/// The last branch of the driver for cards before the RTX 20 and GTX 16 series.
+/// The last driver branch for cards before the RTX 20 and GTX 16 series.
 const LAST_FOR_OLD_CARDS: u32 = 580;
 
-/// The reason, where the log has one. The driver breaks its sentences into lines of a screen.
+/// The reason, if the log has one. The driver wraps its messages over several lines.
 pub(super) fn find(host: &Host) -> Option<Finding> {
     let lines = host.kernel_lines(&["NVRM"]);
     let said = lines.iter().flat_map(|line| line.split_once("NVRM:")).map(|(_, words)| words.trim());
@@ -69,7 +69,7 @@ fn needs_open(host: &Host) -> Finding {
     with_commands(finding, commands)
 }
 
-/// A branch that no build of libtorch runs on is of no use to a run.
+/// A branch on which no build of libtorch runs does not help.
 fn needs_old_branch(host: &Host, branch: u32) -> Finding {
     let title = format!(
         "this card is too old for the installed NVIDIA driver: branch {branch} is the \
@@ -87,7 +87,7 @@ fn needs_old_branch(host: &Host, branch: u32) -> Finding {
     with_commands(finding, of_branch(host, branch))
 }
 
-/// The commands that bring the proprietary kind of a branch, where the distribution has it by name.
+/// The commands that install the proprietary driver of a branch, if the distribution packages it.
 fn of_branch(host: &Host, branch: u32) -> Vec<String> {
     match distribution(host).as_deref() {
         Some("ubuntu") => vec![format!("sudo apt install nvidia-driver-{branch}")],

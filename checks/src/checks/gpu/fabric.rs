@@ -1,6 +1,6 @@
-//! Whether NVIDIA's Fabric Manager runs where GPUs are joined by NVSwitch. nvidia-smi shows all GPUs
-//! without it, and CUDA starts on none (pytorch#35710). A container or a virtual machine leaves it to the
-//! machine around it.
+//! Whether NVIDIA Fabric Manager is running where NVSwitch connects the GPUs. Without it nvidia-smi
+//! shows all GPUs, but CUDA does not start on any (pytorch#35710). In containers and virtual
+//! machines this is the host's responsibility.
 
 use crate::checks::{Answer, Check};
 use crate::facts::{Fact, Host, NvmlState};
@@ -16,7 +16,7 @@ pub(super) static CHECK: Check = Check {
 
 const DEVICES: &str = "/sys/bus/pci/devices";
 const SERVICE: &str = "nvidia-fabricmanager";
-/// Where packages put the service.
+/// Where packages install the service.
 const UNITS: [&str; 2] = [
     "/usr/lib/systemd/system/nvidia-fabricmanager.service",
     "/lib/systemd/system/nvidia-fabricmanager.service",
@@ -27,13 +27,13 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         || !super::is_native_linux(host)
         || host.is_container()
         || host.nvml_state()? != NvmlState::Ready
-        // Switches join the modules of a server's board, never a single card.
+        // NVSwitch connects the modules of a server board, never a single card.
         || host.gpus()?.len() < 2
         || !has_switch(host)?
     {
         return Ok(Vec::new());
     }
-    // Without systemd nothing tells.
+    // Without systemd the state is unknown.
     let Some(answer) = host.command(&["systemctl", "is-active", SERVICE])? else { return Ok(Vec::new()) };
     let state = answer.text().trim().to_owned();
     if !matches!(state.as_str(), "inactive" | "failed" | "unknown") {
@@ -60,8 +60,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }])
 }
 
-/// Whether switches are on the PCI bus, by the driver's device file for them or by their class: a
-/// bridge of no common kind (0680) that NVIDIA made.
+/// Whether NVSwitch devices exist, by the driver's device file or by their PCI class: an NVIDIA bridge
+/// of class 0680 (other).
 fn has_switch(host: &Host) -> Fact<bool> {
     if host.exists("/dev/nvidia-nvswitch0") == Ok(true)
         || host.exists("/dev/nvidia-nvswitchctl") == Ok(true)
@@ -71,7 +71,7 @@ fn has_switch(host: &Host) -> Fact<bool> {
     }
     let devices = match host.folder(DEVICES) {
         Ok(devices) => devices.unwrap_or_default(),
-        // Where the bus is not known, the cards' names tell that there are none.
+        // If the bus is unknown, the names of the cards show that there are none.
         Err(why) => return if may_have_switch(host)? { Err(why) } else { Ok(false) },
     };
     let file = |device: &str, name: &str| {
@@ -82,7 +82,7 @@ fn has_switch(host: &Host) -> Fact<bool> {
     }))
 }
 
-/// Modules of boards with NVSwitch are of these kinds.
+/// GPU models on boards with NVSwitch.
 fn may_have_switch(host: &Host) -> Fact<bool> {
     const KINDS: [&str; 5] = ["SXM", "HBM3", "H200", "B200", "B300"];
     let names: Vec<String> = host.gpus()?.iter().filter_map(|gpu| gpu.name().ok()).collect();
@@ -94,7 +94,7 @@ fn is_installed(host: &Host) -> Option<bool> {
     (!told.is_empty()).then(|| told.contains(&true))
 }
 
-/// The command that installs it: on Ubuntu and Debian the package has the driver's branch in its name.
+/// The command that installs it: on Ubuntu and Debian the package name contains the driver branch.
 fn package(host: &Host) -> Option<String> {
     let branch = host.driver_version().ok()?.major();
     host.package_command([

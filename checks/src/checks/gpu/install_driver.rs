@@ -1,14 +1,14 @@
-//! The commands that install NVIDIA's driver, or bring a newer one, by the distribution. Outside of
-//! Ubuntu and Arch it lies in a repository that a fresh system does not ask.
+//! The commands that install or update NVIDIA's driver on each distribution. Except on Ubuntu and
+//! Arch, its repository must be added first.
 
 use crate::facts::{Distribution, Host, Packages};
 
-/// The commands for this distribution, where it is one of the usual ones; a restart follows them.
+/// The commands for this distribution, if it is a common one; they need a restart afterwards.
 pub(in crate::checks) fn install(host: &Host) -> Vec<String> {
     let Ok(distribution) = host.distribution() else { return Vec::new() };
     let commands: &[&str] = match distribution.packages() {
         Some(Packages::Apt) if distribution.id == "debian" => &[
-            // One of the two files is there, in the old form or in the new.
+            // One of the two files exists, in the old format or the new one.
             "sudo sed -i -E '/^(deb|Components)/s/ main.*/ main contrib non-free non-free-firmware/' \
              $(ls /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources 2>/dev/null)",
             "sudo apt update",
@@ -37,7 +37,7 @@ pub(in crate::checks) fn install(host: &Host) -> Vec<String> {
     commands.iter().map(|&command| command.to_owned()).collect()
 }
 
-/// NVIDIA's own repository, which is named by the release of Red Hat's system.
+/// NVIDIA's own repository, named after the RHEL release.
 fn of_red_hat(distribution: &Distribution) -> Vec<String> {
     let release =
         distribution.version.as_ref().map_or("$(rpm -E %rhel)".to_owned(), |v| v.major().to_string());

@@ -1,25 +1,25 @@
-//! Why the kernel module of the NVIDIA driver does not run a card that is there: the card was
-//! switched off or given away, another driver holds it, Secure Boot refuses the module, or it was
-//! never built for the running kernel. The first that explains all is told, and only it.
+//! Why the NVIDIA kernel module does not run a card that is present: the card is switched off or
+//! passed to a virtual machine, another driver controls it, Secure Boot blocks the module, or it was
+//! not built for the running kernel. Only the first cause that explains everything is reported.
 
 use super::pci::{cards, driver_of};
 use crate::facts::{Host, NvmlState};
 use crate::finding::Finding;
 
-/// What the kernel writes when Secure Boot refuses a module.
+/// Kernel messages when Secure Boot blocks a module.
 const REFUSED: [&str; 4] = [
     "Key was rejected by service",
     "Loading of unsigned module is rejected",
     "Loading of module with unavailable key is rejected",
     "Required key not available",
 ];
-/// Where dkms, akmods and Ubuntu's own packages leave the key that they sign modules with.
+/// Where dkms, akmods and Ubuntu's packages store the key that signs modules.
 const KEYS: [&str; 3] =
     ["/var/lib/dkms/mok.pub", "/etc/pki/akmods/certs/public_key.der", "/var/lib/shim-signed/mok/MOK.der"];
-/// UEFI's variable of Secure Boot, which ends with a byte of 1 where it is on.
+/// The UEFI variable for Secure Boot, whose last byte is 1 if it is on.
 const SECURE_BOOT: &str = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
 
-/// The reason, where one of those above is seen.
+/// The first of the causes above that applies.
 pub(super) fn reason(host: &Host, state: &NvmlState) -> Option<Finding> {
     switched_off(host).or_else(|| held_by_nouveau(host, state)).or_else(|| match state {
         NvmlState::Failed(_) => {
@@ -29,7 +29,7 @@ pub(super) fn reason(host: &Host, state: &NvmlState) -> Option<Finding> {
     })
 }
 
-/// A card that a laptop's profile turned off, or that was given to a virtual machine.
+/// A card that a laptop's power profile switched off, or that was passed to a virtual machine.
 pub(super) fn switched_off(host: &Host) -> Option<Finding> {
     let profile = host.command(&["prime-select", "query"]).ok().flatten().map(|output| output.text());
     if let Some(profile) = profile.filter(|profile| matches!(profile.trim(), "intel" | "amd")) {
@@ -86,8 +86,8 @@ fn unsigned(host: &Host) -> Option<Finding> {
     Some(finding.command(format!("sudo mokutil --import {key}")).command("sudo reboot"))
 }
 
-/// The key that is there; where nothing tells, that of the distribution's usual packages. `None` where
-/// all are known not to be there.
+/// The key that exists; if that is unknown, the one of the distribution's usual packages. `None` if all
+/// are known to be missing.
 fn key(host: &Host) -> Option<&'static str> {
     let mut keys = KEYS;
     match host.distribution().ok().map(|distribution| distribution.id).as_deref() {
@@ -126,7 +126,7 @@ fn not_built(host: &Host) -> Option<Finding> {
     Some(finding.command("sudo dkms autoinstall").command("sudo modprobe nvidia"))
 }
 
-/// Whether the module was built for the running kernel; `None` where nothing tells.
+/// Whether the module was built for the running kernel; `None` if unknown.
 fn is_built(host: &Host) -> Option<bool> {
     let kernel = host.kernel_release().ok()?;
     let lines = module_lines(host);

@@ -1,6 +1,6 @@
-//! Whether a GPU was lost: NVML cannot open it, or the kernel's log says that it fell off the bus and
-//! the driver no longer lists it. Other errors of the driver in that log (Xid) that only a restart
-//! clears are told too; those of programs, such as 13, 31 and 43, are not the machine's.
+//! Whether a GPU was lost: NVML cannot open it, or the kernel log says that it fell off the bus and
+//! the driver no longer lists it. Other driver errors (Xid) that only a restart clears are reported
+//! too; errors caused by programs, such as Xid 13, 31 and 43, are not.
 
 use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host, NvmlState, Xid, nvml_words, pci_address};
@@ -14,8 +14,8 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-/// Errors of the card or its firmware that stay until a reset, with NVIDIA's words for each.
-/// Source: docs.nvidia.com/deploy/xid-errors.
+/// Hardware and firmware errors that last until a reset, with NVIDIA's descriptions. Source:
+/// docs.nvidia.com/deploy/xid-errors.
 const STAYING: [(u32, &str); 6] = [
     (61, "internal micro-controller breakpoint"),
     (62, "internal micro-controller halt"),
@@ -25,7 +25,7 @@ const STAYING: [(u32, &str); 6] = [
     (120, "the card's system processor (GSP) failed"),
 ];
 
-/// What to do about a card whose number is not known, and so cannot be left out by it.
+/// What to do about a card whose number is unknown, so that it cannot be excluded by number.
 const UNNUMBERED: &str = "restart the machine; if it happens again, reseat the card, check its power \
                           cables and cooling, and try another slot; until then, train on the GPUs that \
                           `nvidia-smi -L` lists";
@@ -33,11 +33,11 @@ const UNNUMBERED: &str = "restart the machine; if it happens again, reseat the c
 fn run(host: &Host, _: &Intent) -> Answer {
     let state = match host.nvml_state() {
         Ok(state) => state,
-        // The log alone tells enough of a card that is gone.
+        // The log alone is enough for a card that is gone.
         Err(_) if !of_log(host).is_empty() => NvmlState::Failed(999),
         Err(why) => return Err(why),
     };
-    // What a GPU that WSL lost needs is Windows', and a check of WSL says so.
+    // A check of WSL reports what a GPU that WSL lost needs from Windows.
     if state == NvmlState::NoLibrary || host.is_wsl2().unwrap_or(false) {
         return Ok(Vec::new());
     }
@@ -58,7 +58,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     Ok(super::merge::merge_alike(findings))
 }
 
-/// Cards that fell off the bus by the kernel's log, and that the driver does not list.
+/// Cards that fell off the bus according to the kernel log and that the driver does not list.
 pub(super) fn of_log(host: &Host) -> Vec<Xid> {
     let gpus = host.gpus().unwrap_or_default();
     let listed: Vec<String> = gpus.iter().filter_map(address).collect();
@@ -99,7 +99,7 @@ fn unanswering(gpu: &Gpu, code: i64, xids: &[Xid]) -> Finding {
     }
 }
 
-/// What `nvidia-smi -i` takes: a number or an address.
+/// The argument of `nvidia-smi -i`: a number or a PCI address.
 fn reset_name(gpu: &Gpu) -> String {
     match (gpu.is_numbered(), gpu.pci_bus_id()) {
         (false, Ok(address)) => address,
@@ -107,7 +107,7 @@ fn reset_name(gpu: &Gpu) -> String {
     }
 }
 
-/// An error of a card that answers at the moment.
+/// An error of a card that currently responds.
 fn earlier(gpu: &Gpu, xids: &[Xid]) -> Option<Finding> {
     let own = address(gpu)?;
     let (xid, words) = xids.iter().filter(|xid| xid.address.as_ref() == Some(&own)).find_map(|xid| {

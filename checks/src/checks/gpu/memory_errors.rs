@@ -1,5 +1,5 @@
-//! Whether the memory of a card is failing: errors that its error correction could not mend, and rows
-//! that wait to be replaced or could not be. GeForce cards do not tell.
+//! Whether a GPU's memory is failing: errors that ECC could not correct, and rows that are waiting
+//! to be remapped or could not be. GeForce cards do not report this.
 
 use std::collections::BTreeMap;
 
@@ -18,17 +18,17 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-/// Xids of memory: 48 an error that cannot be mended, 63 and 64 rows replaced or not, 94 and 95 an
-/// error that was contained or not.
+/// Xids about memory: 48 is an uncorrectable error, 63 and 64 a successful or failed row remapping, 94
+/// and 95 a contained or uncontained error.
 const OF_MEMORY: [u32; 5] = [48, 63, 64, 94, 95];
-/// One program died, the card goes on.
+/// One program failed; the card keeps working.
 const CONTAINED: [u32; 2] = [63, 94];
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     let xids = host.xids().unwrap_or_default();
     match super::of_run(host, intent) {
         Ok(gpus) => Ok(super::merge::merge_alike(gpus.iter().filter_map(|gpu| judge(gpu, &xids)).collect())),
-        // The kernel's log alone tells enough of a card whose driver was not asked.
+        // If the driver was not asked, the kernel log alone is enough.
         Err(why) => {
             let findings = of_log(&xids);
             if findings.is_empty() || intent.cpu { Err(why) } else { Ok(findings) }
@@ -36,7 +36,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
 }
 
-/// One finding for each card of the log, by its address.
+/// One finding for each card in the log, by its address.
 fn of_log(xids: &[Xid]) -> Vec<Finding> {
     let mut by_card: BTreeMap<&str, Vec<&Xid>> = BTreeMap::new();
     for xid in xids.iter().filter(|xid| OF_MEMORY.contains(&xid.number)) {
@@ -48,7 +48,7 @@ fn of_log(xids: &[Xid]) -> Vec<Finding> {
     by_card.into_iter().filter_map(finding).collect()
 }
 
-/// What the driver wrote to the kernel's log about the memory of one card.
+/// What the driver logged about one card's memory.
 fn of_xids(who: &str, logged: &[&Xid], reset: String) -> Option<Finding> {
     let severe = logged.iter().any(|xid| !CONTAINED.contains(&xid.number));
     let title = format!("{who}: the driver logged memory error Xid {}", logged.last()?.number);

@@ -1,4 +1,4 @@
-//! Whether other processes hold memory of the GPUs. In WSL the driver does not tell which.
+//! Whether other processes use the GPUs' memory. In WSL the driver does not report which.
 
 use super::processes;
 use yolo_base::format;
@@ -37,15 +37,15 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(super::merge::merge_alike(findings))
 }
 
-/// Whether all processes of a card are told by another check: ranks of an earlier run, those that
-/// hang, and the one that has a card in exclusive mode and leaves a rank enough of it.
+/// Whether another check reports all processes of a card: ranks of an earlier run, stuck processes, and
+/// the one that uses a card in exclusive mode and leaves enough memory for a rank.
 fn is_told(host: &Host, gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> bool {
     let processes = processes::computing(gpu);
     let is_exclusive = gpu.compute_mode().is_ok_and(|mode| mode.starts_with("exclusive"));
     let is_enough = || memory_estimate::on_gpu(intent).is_some_and(|need| need.bytes <= memory.free);
     let told = leftovers::told(host);
-    // The driver lists no process that died, and in WSL none at all: then one that hangs is the likely
-    // holder, as long as a run could start beside it.
+    // The driver lists no dead processes, and none at all in WSL: then a stuck process is the likely
+    // owner, as long as a run could still start.
     if processes.is_empty() {
         return !told.is_empty() && !memory.is_full();
     }
@@ -96,7 +96,7 @@ fn taken(host: &Host, gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> Finding
     fitting.into_iter().fold(finding, |finding, batch| finding.command(format!("--batch {batch}")))
 }
 
-/// Whether a process is known to be this user's to end, and can be ended.
+/// Whether a process belongs to this user and can be stopped.
 fn is_ours(host: &Host, pid: u64) -> bool {
     let user = host.user().ok().and_then(|user| user.uid);
     let known = host.processes().unwrap_or_default();

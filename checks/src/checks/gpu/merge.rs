@@ -1,10 +1,10 @@
-//! Findings that say the same of several cards, as one. The cards of a server are set alike, cooled
-//! alike and held by one job: eight findings with one cause would hide it.
+//! Merges findings that say the same about several GPUs. The cards of a server have the same
+//! settings, cooling and job: eight findings with one cause would hide it.
 
 use crate::finding::{Finding, Remedy};
 use crate::status::Status;
 
-/// Joins findings that differ in numbers alone, each of which names its card as `GPU 3`.
+/// Merges findings whose titles differ only in numbers, and name their card as `GPU 3`.
 pub(super) fn merge_alike(findings: Vec<Finding>) -> Vec<Finding> {
     let mut kinds: Vec<Vec<Finding>> = Vec::new();
     for finding in findings {
@@ -25,13 +25,13 @@ fn are_alike(one: &Finding, other: &Finding) -> bool {
     number(one).is_some() && words(one) == words(other) && count(one) == count(other)
 }
 
-/// The number of the card that a title names.
+/// The number of the card in a title.
 fn number(finding: &Finding) -> Option<usize> {
     let (_, rest) = finding.title.split_once("GPU ")?;
     rest.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// The first finding, with the numbers of the other cards in its title and what was seen of them.
+/// The first finding, with the numbers of the other cards in its title, and their evidence.
 fn joined(kind: Vec<Finding>) -> Option<Finding> {
     let mut others = kind.into_iter();
     let mut first = others.next()?;
@@ -67,7 +67,7 @@ fn listed(numbers: &[usize]) -> String {
     }
 }
 
-/// Commands that differ in one number as one command with all of them.
+/// Merges commands that differ in one number into one command with all numbers.
 fn commands(first: &Remedy, others: &[&Remedy]) -> Vec<String> {
     let mut commands = Vec::new();
     for (place, command) in first.commands.iter().enumerate() {
@@ -82,7 +82,7 @@ fn commands(first: &Remedy, others: &[&Remedy]) -> Vec<String> {
     commands
 }
 
-/// `nvidia-smi -i 0 -c 0` and `nvidia-smi -i 1 -c 0` are `nvidia-smi -i 0,1 -c 0`; kill takes spaces.
+/// `nvidia-smi -i 0 -c 0` and `nvidia-smi -i 1 -c 0` become `nvidia-smi -i 0,1 -c 0`; kill takes spaces.
 fn one_command(commands: &[&str]) -> Option<String> {
     let lines: Vec<Vec<&str>> = commands.iter().map(|line| line.split(' ').collect()).collect();
     let (first, others) = lines.split_first()?;

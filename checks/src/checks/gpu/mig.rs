@@ -1,5 +1,5 @@
-//! Whether a card is divided into instances (MIG). A process can use one instance, and ranks on
-//! several instances cannot talk through NCCL, so a run over several cards needs them whole.
+//! Whether a GPU is partitioned into MIG instances. A process can use one instance, and NCCL does
+//! not connect ranks on several, so a run on several GPUs needs whole ones.
 
 use yolo_base::format;
 
@@ -38,7 +38,7 @@ fn divided(host: &Host, intent: &Intent, gpu: &Gpu, cards: usize) -> Finding {
     let parts = instances.map_or("instances".to_owned(), |number| format::count(number as usize, "instance"));
     let title = format!("{who} is partitioned into {parts} (MIG); a rank uses only one of them");
     let finding = Finding::new("gpu.mig", title);
-    // One rank on one instance is what such a card is for.
+    // One rank on one instance is a normal use.
     let several = intent.devices.len() > 1 || intent.ranks_here() > 1;
     let finding = match (several, intent.run || !intent.devices.is_empty()) {
         (true, _) => finding.status(Status::Error),

@@ -1,5 +1,5 @@
-//! Whether the GPUs of a run are of one kind: ranks wait for each other at every step, and each has
-//! an equal share of the batch, so that the slowest card sets the pace and the smallest the batch.
+//! Whether the run's GPUs are alike. All ranks wait for each other at every step and get equal
+//! shares of the batch, so the slowest GPU sets the pace and the smallest limits the batch.
 
 use yolo_base::format;
 
@@ -12,10 +12,10 @@ use crate::libtorch_builds::{self, Capability};
 pub(super) static CHECK: Check =
     Check { question: "Are the run's GPUs alike?", reports: &["gpu.mixed"], preflight: true, run };
 
-/// Cards whose memory differs by less hold the same batch.
+/// Cards whose memory differs by less can hold the same batch.
 const NOTABLE: f64 = 1.3;
 
-/// A card as far as it matters to the others.
+/// What matters about a card when comparing it with the others.
 struct Card {
     number: usize,
     name: String,
@@ -35,7 +35,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let differs = largest.memory as f64 > smallest.memory as f64 * NOTABLE;
     let others = cards.iter().find(|card| card.capability != smallest.capability);
     let other = if differs { Some(largest) } else { others };
-    // Cards that no build of libtorch serves together are told as that.
+    // Cards without a common build of libtorch are reported by that check.
     let capabilities: Vec<Capability> = cards.iter().map(|card| card.capability).collect();
     let Some(other) = other.filter(|_| libtorch_builds::best_for(&capabilities, u32::MAX).is_some()) else {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! Driver and GPUs.
+//! The driver and the GPUs.
 
 mod compute_mode;
 mod device_files;
@@ -43,7 +43,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &peer_access::CHECK,
 ];
 
-/// The GPUs that answer and that the run would use: those that it names, else all.
+/// The working GPUs that the run uses: those it names, else all.
 fn of_run(host: &Host, intent: &Intent) -> Fact<Vec<Gpu>> {
     if intent.cpu || host.nvml_state()? != NvmlState::Ready {
         return Ok(Vec::new());
@@ -54,17 +54,17 @@ fn of_run(host: &Host, intent: &Intent) -> Fact<Vec<Gpu>> {
     Ok(gpus)
 }
 
-/// Whether this is Linux on its own hardware or in a container, as far as anything tells; WSL and
-/// Windows have drivers of another kind.
+/// Whether this is native Linux or a container on it, as far as known; WSL and Windows have other
+/// drivers.
 pub(in crate::checks) fn is_native_linux(host: &Host) -> bool {
     host.os().is_ok_and(|os| os == "linux") && host.wsl().ok().flatten().is_none()
 }
 
-/// Whether a card is a laptop's: its name says so, or the machine does. Such a card is wired with
-/// fewer lanes than its chip has, and sleeps to spare the battery.
+/// Whether this is a laptop GPU, by its name or the machine. Such a GPU has fewer PCIe lanes than its
+/// chip supports, and sleeps to save power.
 fn is_of_laptop(host: &Host, gpu: Option<&Gpu>) -> bool {
     let name = gpu.and_then(|gpu| gpu.name().ok()).unwrap_or_default();
-    // A workstation has cards named Max-Q too.
+    // Some workstation cards are named Max-Q too.
     let is_named = ["Laptop", "Mobile", "Max-Q"].iter().any(|word| name.contains(word));
     is_named && !name.contains("Workstation") || host.is_laptop()
 }
@@ -77,7 +77,7 @@ fn label(gpu: &Gpu) -> String {
     }
 }
 
-/// What makes a card unusable stops a run that names it, and a machine that has no other.
+/// An unusable card stops a run that uses it, and any run on a machine without other cards.
 fn stops(host: &Host, intent: &Intent, gpu: &Gpu) -> Status {
     let only = host.gpus().is_ok_and(|gpus| gpus.len() == 1);
     if only || intent.devices.contains(&gpu.index) { Status::Error } else { Status::Warning }

@@ -38,7 +38,7 @@ pub(super) fn other_vendors(host: &Host) -> Option<Vec<&'static str>> {
     (!devices.is_empty()).then_some(vendors)
 }
 
-/// The same as a recorded `lspci` lists them: `01:00.0 VGA compatible controller: NVIDIA …`.
+/// The same from a recorded `lspci`: `01:00.0 VGA compatible controller: NVIDIA …`.
 fn listed(host: &Host) -> Vec<String> {
     const KINDS: [&str; 3] = ["VGA compatible controller", "3D controller", "Display controller"];
     let list = host.recorded_output("lspci").unwrap_or_default();
@@ -51,7 +51,7 @@ fn listed(host: &Host) -> Vec<String> {
     cards.filter_map(address).collect()
 }
 
-/// The driver that holds a card.
+/// The driver bound to a card.
 pub(super) fn driver_of(host: &Host, card: &str) -> Option<String> {
     let link = host.link(&format!("{DEVICES}/{card}/driver")).ok()??;
     link.rsplit('/').next().map(ToOwned::to_owned)

@@ -1,6 +1,5 @@
-//! Whether a card's PCIe link is as wide and as fast as it could be, and free of errors. An idle card
-//! lowers its speed to save power, so that speed counts only under load; WSL does not tell the real
-//! link at all.
+//! Whether each GPU's PCIe link runs at full width and speed without errors. An idle GPU lowers its
+//! speed to save power, so the speed only counts under load. WSL does not report the real link.
 
 use yolo_base::format;
 
@@ -17,15 +16,15 @@ pub(super) static CHECK: Check = Check {
 };
 
 const DEVICES: &str = "/sys/bus/pci/devices";
-/// States of performance in which a card works; its link then runs at full speed.
+/// Performance states of a busy card, in which its link runs at full speed.
 const BUSY: [&str; 4] = ["Zero", "One", "Two", "Three"];
-/// A sound link repeats a packet now and then.
+/// A healthy link repeats a packet now and then.
 const MANY: u64 = 50;
 
-/// A card in its slot: as the driver tells of it, or where that is not known as the kernel does.
+/// A card in its slot, as the driver reports it, or else the kernel.
 struct Slot {
     who: String,
-    /// In the form of the kernel, `0000:01:00.0`.
+    /// As the kernel writes it, `0000:01:00.0`.
     address: Option<String>,
     gpu: Option<Gpu>,
 }
@@ -39,7 +38,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         Err(why) => {
             let cards = super::pci::cards(host);
             if cards.is_empty() {
-                // The kernel's log may still tell of a device that NVIDIA's driver runs.
+                // The kernel log may mention a device that NVIDIA's driver runs.
                 let logged = logged(host, intent);
                 return if logged.is_empty() { Err(why) } else { Ok(logged) };
             }
@@ -73,7 +72,7 @@ impl Slot {
         host.text(&format!("{DEVICES}/{}/{file}", self.address.as_ref()?)).ok()?
     }
 
-    /// Lanes in use and lanes possible.
+    /// Lanes in use and possible lanes.
     fn width(&self, host: &Host) -> Option<(u64, u64)> {
         if let (Some(width), Some(most)) = (self.number("pcie_width"), self.number("pcie_width_max")) {
             return Some((width, most));
@@ -82,7 +81,7 @@ impl Slot {
         Some((lanes("current_link_width")?, lanes("max_link_width")?))
     }
 
-    /// Whether the card works, so that its link runs at full speed.
+    /// Whether the card is busy, so that its link runs at full speed.
     fn is_busy(&self) -> bool {
         let state = self.gpu.as_ref().and_then(|gpu| gpu.text("performance_state").ok());
         state.is_some_and(|state| BUSY.contains(&state.as_str()))
@@ -91,12 +90,12 @@ impl Slot {
 
 fn narrow(host: &Host, slot: &Slot) -> Option<Finding> {
     let who = &slot.who;
-    // A laptop's card is wired with the lanes that it has, and lowers their number to save power.
+    // A laptop GPU is wired with the lanes it has, and reduces their number to save power.
     if super::is_of_laptop(host, slot.gpu.as_ref()) {
         return None;
     }
-    // Half of the lanes costs little, and many boards share them so; with a quarter the transfers of
-    // images and gradients wait.
+    // Half the lanes cost little, and many boards share them; a quarter slows down the transfer of
+    // images and gradients.
     if let Some((width, most)) = slot.width(host).filter(|(width, most)| *width > 0 && *width <= *most / 4) {
         let finding = Finding::new("gpu.link-narrow", format!("{who} uses {width} of its {most} PCIe lanes"));
         let idle = "measured while the card is idle, which can also reduce the width";
@@ -110,7 +109,7 @@ fn narrow(host: &Host, slot: &Slot) -> Option<Finding> {
     None
 }
 
-/// Packets that had to be sent again, by the driver's count or the kernel's.
+/// Packets that were sent again, as counted by the driver or the kernel.
 fn repeats(host: &Host, slot: &Slot) -> Option<Finding> {
     let text = slot.text(host, "aer_dev_correctable").unwrap_or_default();
     let of_kernel = text.lines().find_map(|line| line.strip_prefix("TOTAL_ERR_COR")?.trim().parse().ok());
@@ -119,26 +118,26 @@ fn repeats(host: &Host, slot: &Slot) -> Option<Finding> {
     (errors >= MANY).then(|| Finding::new("gpu.link-errors", title))
 }
 
-/// A card as the kernel's log may name it: by its own address, or by a port on the way to it.
+/// A card as the kernel log may name it: by its own address, or by a port on the way to it.
 struct Place {
     who: String,
     address: Option<String>,
     way: Option<String>,
 }
 
-/// What the log tells of a device's errors.
+/// What the log says about a device's errors.
 struct Logged {
     /// The device that sent the errors, `0000:01:00.0`, which is often not the port that reports them.
     source: String,
     lines: Vec<String>,
 }
 
-/// Errors in the kernel's log that a card, or a port on the way to one, sent. Those of other devices,
-/// such as a network card, are not ours to tell.
+/// Kernel log errors from a card or a port on the way to one. Those of other devices, such as a network
+/// card, are ignored.
 fn logged(host: &Host, intent: &Intent) -> Vec<Finding> {
     let places = places(host, intent);
     let is_known = places.iter().all(|place| place.address.is_some());
-    // A driver that does not answer may have lost its card over just such errors.
+    // A driver that does not respond may have lost its card because of such errors.
     let is_sick = matches!(host.nvml_state(), Ok(NvmlState::Failed(_)))
         || host.gpus().is_ok_and(|gpus| gpus.iter().any(|gpu| gpu.lost().is_some()));
     let is_lost_from_sight = is_sick && places.iter().all(|place| place.way.is_none());
@@ -168,7 +167,8 @@ fn logged(host: &Host, intent: &Intent) -> Vec<Finding> {
     errors_by_source(host).into_iter().filter_map(finding).collect()
 }
 
-/// The cards of the run, lost ones too; the one of unknown address stands for all where nothing tells.
+/// The run's cards, including lost ones; the one with unknown address stands for all if nothing else is
+/// known.
 fn places(host: &Host, intent: &Intent) -> Vec<Place> {
     let is_used = |gpu: &Gpu| intent.devices.is_empty() || intent.devices.contains(&gpu.index);
     let of_driver = |gpu: Gpu| (super::label(&gpu), gpu.pci_bus_id().ok());
@@ -189,23 +189,23 @@ fn places(host: &Host, intent: &Intent) -> Vec<Place> {
 }
 
 impl Logged {
-    /// By the name of NVIDIA's driver or by NVIDIA's number, 10de.
+    /// By the name of NVIDIA's driver or by its vendor id, 10de.
     fn is_of_nvidia(&self) -> bool {
         self.lines.iter().any(|line| line.contains("nvidia ") || line.contains("[10de:"))
     }
 
-    /// Of the port's own end of a link: no device behind it is named.
+    /// An error at the port's own end of a link: no device behind it is named.
     fn is_of_port(&self) -> bool {
         self.lines.iter().all(|line| line.contains("pcieport "))
     }
 }
 
-/// The lines of PCIe errors in the kernel's log, by the device that sent them: a port says `AER:
-/// Corrected error received: 0000:01:00.0`, and then the device itself is named.
+/// The PCIe error lines in the kernel log, by the device that sent them: a port logs `AER: Corrected
+/// error received: 0000:01:00.0`, and then the device itself is named.
 fn errors_by_source(host: &Host) -> Vec<Logged> {
     let mut found: Vec<Logged> = Vec::new();
     for line in host.kernel_lines(&["AER: ", "PCIe Bus Error"]) {
-        // With its function, `0000:02:00.0:`, so that the journal's time of day is none.
+        // With its function, `0000:02:00.0:`, so that a time of day does not match.
         let is_address = |word: &&str| {
             let function = word.rsplit_once('.').map(|(_, function)| function.len());
             word.matches(':').count() >= 2 && function == Some(1) && pci_address(word).is_some()

@@ -1,5 +1,5 @@
-//! Whether GPUs can be trusted to reach each other's memory over PCIe. Where the mainboard's IOMMU
-//! redirects that traffic, or a driver or card has a known fault, the first exchange hangs.
+//! Whether GPUs can access each other's memory over PCIe without hanging. If the IOMMU redirects
+//! that traffic, or a driver or card has a known fault, the first exchange hangs.
 
 use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host, NvmlState};
@@ -7,7 +7,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
 
-/// Parts of the names of cards that reach each other through NVLink, which no IOMMU redirects.
+/// Parts of the names of cards connected by NVLink, which no IOMMU redirects.
 const NVLINKED: [&str; 8] = ["SXM", "HBM3", "H200", "B200", "B300", "GH200", "GB200", "NVL"];
 
 pub(super) static CHECK: Check = Check {
@@ -68,7 +68,7 @@ fn finding(id: &'static str, title: String, status: Status) -> Finding {
     Finding::new(id, title).status(status).command("export NCCL_P2P_DISABLE=1")
 }
 
-/// What shows that an IOMMU translates, and that the cards share a way over PCIe.
+/// Signs that an IOMMU translates addresses and that the cards communicate over PCIe.
 fn redirected(host: &Host, gpus: &[Gpu]) -> Option<String> {
     let units = host.folder("/sys/class/iommu").ok().flatten().unwrap_or_default();
     let line = host.text("/proc/cmdline").ok().flatten().unwrap_or_default();

@@ -1,14 +1,14 @@
-//! Who holds the memory of a card. A desktop always holds some of it, and whoever ends it to train
-//! loses their screen: only programs that compute count as others that hold a card.
+//! Which processes use a GPU's memory. A desktop always uses some, and stopping it would cost the
+//! user their screen, so only compute programs count.
 
 use crate::facts::{Gpu, GpuMemory, GpuProcess};
 
-/// Memory that programs may hold before it is worth a word.
+/// Memory use below this part is not reported.
 const NOTEWORTHY: f64 = 0.1;
-/// Where the driver does not tell which programs hold it, a desktop may well have less than this.
+/// If the driver does not report which programs use it, a desktop may well use less than this.
 const DESKTOP: f64 = 0.5;
 
-/// Programs of a desktop, by the beginnings of their names.
+/// Desktop programs, by the beginnings of their names.
 const OF_DESKTOPS: [&str; 60] = [
     "xorg",
     "xwayland",
@@ -72,21 +72,21 @@ const OF_DESKTOPS: [&str; 60] = [
     "widgets",
 ];
 
-/// Whether programs other than a desktop's hold a part of a card that is worth a word.
+/// Whether programs other than desktop programs use a significant part of a card's memory.
 pub(in crate::checks) fn is_taken(gpu: &Gpu, memory: &GpuMemory) -> bool {
     let used = memory.total.saturating_sub(memory.free);
     let is_more = |bytes: u64, part: f64| bytes as f64 > memory.total as f64 * part;
     let computing = computing(gpu);
     if computing.is_empty() {
-        // A process that is gone, or one that is not told, may hold it: but not a known desktop.
+        // A dead or unlisted process may use it, but not a known desktop.
         return is_more(used, DESKTOP) && gpu.graphics_processes().unwrap_or_default().is_empty();
     }
-    // Where it is not told how much one holds, it may hold all.
+    // If it is unknown how much a process uses, it may use all.
     let held = computing.iter().map(|process| process.memory).sum::<Option<u64>>();
     is_more(held.map_or(used, |held| held.min(used)), NOTEWORTHY)
 }
 
-/// The programs on a card that compute, as far as the driver tells them.
+/// The compute programs on a card, as far as the driver reports them.
 pub(super) fn computing(gpu: &Gpu) -> Vec<GpuProcess> {
     let drawing = gpu.graphics_processes().unwrap_or_default();
     let draws = |process: &GpuProcess| drawing.iter().any(|other| other.pid == process.pid);
@@ -100,7 +100,7 @@ fn is_of_desktop(name: &str) -> bool {
     OF_DESKTOPS.iter().any(|beginning| program.starts_with(beginning))
 }
 
-/// A program by its name without folders.
+/// A program's name without its folders.
 pub(super) fn short(name: &str) -> &str {
     name.rsplit(['/', '\\']).next().unwrap_or(name)
 }

@@ -1,5 +1,5 @@
-//! Whether something holds the clocks of a card down at this moment: heat, its power supply, or a
-//! limit on its power that someone set. Counters of the past do not count.
+//! Whether a GPU is throttled right now: by heat, its power supply, or a lowered power limit.
+//! Counters of past events are ignored.
 
 use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host};
@@ -13,12 +13,12 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-/// Bits of nvml.h's clock event reasons.
+/// Bits of the clock event reasons in nvml.h.
 const POWER_CAP: u64 = 0x4;
 const HARDWARE: u64 = 0x8;
 const HEAT: u64 = 0x20 | 0x40;
 const POWER_BRAKE: u64 = 0x80;
-/// A limit on power below this part of the usual one was set on purpose, or by a laptop's battery.
+/// A power limit below this part of the default was set on purpose, or by a laptop on battery.
 const NOTABLE_LIMIT: f64 = 0.8;
 
 fn run(host: &Host, intent: &Intent) -> Answer {
@@ -27,7 +27,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 
 fn judge(gpu: &Gpu) -> Vec<Finding> {
     let who = super::label(gpu);
-    // Many drivers in WSL do not tell.
+    // Many drivers in WSL do not report this.
     let reasons = gpu.throttle_reasons().unwrap_or_default();
     let mut findings = Vec::new();
     let heat = reasons & HEAT != 0;

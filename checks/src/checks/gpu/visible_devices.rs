@@ -1,6 +1,6 @@
-//! What CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER do to the numbers of GPUs. `yolo` counts as
-//! nvidia-smi does and shows each rank its own card; but a number that the variable hides may be
-//! somebody else's card, and other programs of this shell count differently.
+//! How CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER change GPU numbers. `yolo` numbers GPUs as
+//! nvidia-smi does and assigns one to each rank; but a GPU that the variable hides may be reserved
+//! for somebody else, and other programs in this shell number GPUs differently.
 
 use yolo_base::format;
 
@@ -18,7 +18,7 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-/// The full length of a UUID with its `GPU-`.
+/// The length of a full UUID with its `GPU-` prefix.
 const UUID_LENGTH: usize = 40;
 
 fn run(host: &Host, intent: &Intent) -> Answer {
@@ -30,7 +30,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         Ok(NvmlState::Ready) => host.gpus()?,
         // A machine without GPUs has none to hide.
         Ok(_) => return Ok(Vec::new()),
-        // Some values are wrong whatever GPUs there are.
+        // Some values are invalid whatever GPUs there are.
         Err(why) => return unreadable(&words).map(|finding| vec![finding]).ok_or(why),
     };
     if hides_all(&words) {
@@ -38,7 +38,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         let title = format!("CUDA_VISIBLE_DEVICES=\"{words}\" hides {all}");
         return Ok(vec![hidden(&words, title).status(Status::Warning)]);
     }
-    // Where a lost card's number is not known, neither are the others'.
+    // If a lost card's number is unknown, so are the others'.
     if gpus.iter().any(|gpu| !gpu.is_numbered()) {
         return Ok(Vec::new());
     }
@@ -52,7 +52,7 @@ fn hides_all(words: &str) -> bool {
     matches!(words.trim(), "" | "-1" | "NoDevFiles" | "none" | "void")
 }
 
-/// What is wrong with a value by itself.
+/// What is wrong with the value itself.
 fn unreadable(words: &str) -> Option<Finding> {
     if hides_all(words) {
         let title = format!("CUDA_VISIBLE_DEVICES=\"{words}\" hides every GPU");
@@ -74,8 +74,8 @@ fn stopped_at(words: &str, token: &str) -> Finding {
     unset(Finding::new("gpu.visible-unreadable", title))
 }
 
-/// The numbers of the cards that the variable shows, in its order; a number that stands twice, is
-/// not there or is no number is where CUDA stops reading.
+/// The numbers of the visible cards, in the variable's order; CUDA stops reading at a duplicate, missing
+/// or invalid number.
 fn seen(words: &str, gpus: &[Gpu]) -> Result<Vec<usize>, String> {
     let mut seen = Vec::new();
     for token in words.split(',') {
@@ -83,7 +83,7 @@ fn seen(words: &str, gpus: &[Gpu]) -> Result<Vec<usize>, String> {
             let known = gpus.iter().find(|gpu| gpu.uuid().is_ok_and(|uuid| uuid.starts_with(token)));
             match known {
                 Some(gpu) => gpu.index,
-                // A recording hides UUIDs, and a short form of one cannot be found again.
+                // A recording redacts UUIDs, so a shortened one cannot be matched.
                 None if token.len() < UUID_LENGTH => continue,
                 None => return Err(token.to_owned()),
             }
@@ -104,8 +104,7 @@ fn seen(words: &str, gpus: &[Gpu]) -> Result<Vec<usize>, String> {
     Ok(seen)
 }
 
-/// Whether a card is known not to be divided into instances: it is not, or it is of a kind that cannot
-/// be (3 is NVML's "not supported").
+/// Whether a card is known not to be partitioned: it is not, or cannot be (3 is NVML's "not supported").
 fn is_whole(gpu: &Gpu) -> bool {
     gpu.mig() == Ok(false) || gpu.error("mig_mode") == Some(3)
 }
@@ -148,7 +147,7 @@ fn unset(finding: Finding) -> Finding {
     finding.command(format!("unset {NAME}")).change(Change::Variable { name: NAME.to_owned(), value: None })
 }
 
-/// Cards of several kinds, which CUDA orders by speed and nvidia-smi by their place on the bus.
+/// GPUs of several types, which CUDA orders by speed and nvidia-smi by bus address.
 fn order(host: &Host) -> Answer {
     if host.nvml_state()? != NvmlState::Ready
         || host.env("CUDA_DEVICE_ORDER")?.as_deref() == Some("PCI_BUS_ID")

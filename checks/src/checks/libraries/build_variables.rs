@@ -1,5 +1,5 @@
-//! Whether variables that choose a libtorch for a build say what was meant. They count only where
-//! Rust programs with libtorch are built on this machine.
+//! Whether the environment variables that select a libtorch for a build are valid. They only matter
+//! where Rust programs with libtorch are built.
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
@@ -25,7 +25,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let finding = Finding::new("libraries.build-variables", title)
         .seen(format!("the builds are cpu, {}", names.join(", ")));
     let other = host.env("TORCH_VERSION").ok().flatten();
-    // A build's name, though perhaps that of another release.
+    // The name of a build, though perhaps of another release.
     let is_swapped = other.as_ref().is_some_and(|other| is_variant(other) || other.starts_with("cu"));
     let finding = match other.as_ref().filter(|_| is_swapped) {
         Some(other) => finding

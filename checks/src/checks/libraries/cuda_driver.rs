@@ -1,8 +1,8 @@
-//! Whether the driver runs the CUDA that libtorch was built for. The driver's own CUDA version need
-//! not be as high: within one generation (12.x, 13.x) any driver of that generation's first branch
-//! or later runs every minor version, though without what came later. So 12.8 runs on driver 525,
-//! and only a driver older than the whole generation stops it, unless the loader takes a newer libcuda
-//! of `cuda-compat`, with which cards of a data centre run what their driver is too old for.
+//! Whether the driver runs the CUDA version that libtorch was built for. The driver's own CUDA
+//! version may be lower: within one generation (12.x, 13.x) any driver from the generation's first
+//! branch on runs every minor version, without its newer features. So 12.8 runs on driver 525. Only
+//! a driver older than the whole generation fails, unless the loader finds a newer libcuda from
+//! `cuda-compat`, which works on data center cards.
 
 use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host, NvmlState, Variant, Version};
@@ -23,7 +23,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let driver = host.driver_version()?;
-    // Where no build serves the cards, a newer driver helps none; their own check tells.
+    // If no build supports the cards, a newer driver does not help; their own check reports it.
     let is_told = are_unserved(host, intent);
     let libtorch = match host.libtorch() {
         Ok(Some(libtorch)) => libtorch,
@@ -74,7 +74,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(vec![Finding::ok("libraries.cuda", format!("driver {driver} runs libtorch's CUDA {major}.{minor}"))])
 }
 
-/// Whether no build of libtorch has kernels for any card of the run.
+/// Whether no build of libtorch has kernels for any of the run's cards.
 fn are_unserved(host: &Host, intent: &Intent) -> bool {
     let mut cards = host.gpus().unwrap_or_default();
     cards.retain(|gpu| gpu.lost().is_none());
@@ -86,7 +86,7 @@ fn are_unserved(host: &Host, intent: &Intent) -> bool {
     !cards.is_empty() && cards.iter().all(is_unserved)
 }
 
-/// Before libtorch is there: whether any build would run.
+/// Before libtorch is installed: whether any build would run.
 fn without_libtorch(host: &Host, driver: &Version) -> Answer {
     let oldest = libtorch_builds::BUILDS.iter().map(libtorch_builds::Build::least_driver).min().unwrap_or(0);
     if driver.major() >= oldest {
@@ -96,7 +96,7 @@ fn without_libtorch(host: &Host, driver: &Version) -> Answer {
     Ok(vec![too_old(host, driver, title)])
 }
 
-/// Newer driver, or an older libtorch where one runs on this driver and serves the cards.
+/// A newer driver, or an older libtorch that runs on this driver and supports the cards.
 fn too_old(host: &Host, driver: &Version, title: String) -> Finding {
     let finding = Finding::new("libraries.driver-too-old", title).status(Status::Error);
     let cards: Vec<_> =

@@ -1,4 +1,4 @@
-//! Whether a libtorch with CUDA fits on the disk before it is fetched.
+//! Whether a libtorch with CUDA fits on the disk before it is downloaded.
 
 use yolo_base::format;
 
@@ -15,9 +15,9 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-/// The archive of a build with CUDA was measured at 2.7 GB, and takes about twice that unpacked.
+/// The archive of a CUDA build was measured at 2.7 GB, and needs about twice that when unpacked.
 const WITH_CUDA: u64 = 8_000_000_000;
-/// Below this the disk's own check speaks, whatever shall be stored there.
+/// Below this, the disk check reports the disk, whatever will be stored there.
 const NEARLY_FULL: u64 = 5_000_000_000;
 
 fn run(host: &Host, intent: &Intent) -> Answer {

@@ -1,5 +1,5 @@
-//! Whether the system's C library is one that libtorch runs on: glibc of 2018 or later. Alpine and
-//! its kin have musl, which libtorch does not know.
+//! Whether libtorch runs on the system's C library: it needs glibc 2.28 (2018) or later, and does
+//! not support musl, which Alpine Linux uses.
 
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, Unknown, Version};
@@ -36,7 +36,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
 fn is_musl(host: &Host) -> bool {
     let alpine = host.distribution().is_ok_and(|distribution| distribution.id == "alpine");
     let said = host.recorded_output("ldd").is_some_and(|text| text.contains("musl"));
-    // Some glibc systems have musl's loader too, for programs that were built with it.
+    // Some glibc systems also have musl's loader, for programs built with musl.
     let only = || {
         host.exists("/lib/ld-musl-x86_64.so.1") == Ok(true)
             && host.exists("/lib64/ld-linux-x86-64.so.2") == Ok(false)
@@ -44,7 +44,7 @@ fn is_musl(host: &Host) -> bool {
     alpine || said || only()
 }
 
-/// From the system's own word, else from `ldd`, the file's name, or the distribution's release.
+/// As the system reports it, else from `ldd`, the library's file name, or the distribution's release.
 fn glibc(host: &Host) -> Result<Version, Unknown> {
     if let Ok(Some(output)) = host.command(&["getconf", "GNU_LIBC_VERSION"])
         && let Some(version) = Version::find(&output.text())
@@ -72,7 +72,7 @@ fn glibc(host: &Host) -> Result<Version, Unknown> {
         .ok_or_else(|| Unknown::because("the version of glibc is unknown"))
 }
 
-/// The glibc of each release up to the one that is named, by distribution.
+/// The glibc of each distribution, up to the listed release.
 const RELEASES: [(&str, u32, &str); 14] = [
     ("centos", 7, "2.17"),
     ("rhel", 7, "2.17"),

@@ -1,6 +1,5 @@
-//! Whether the folder of libtorch holds what the trainer loads, and nothing that breaks it: the
-//! libraries themselves, the OpenMP runtime, no parts of another system's C library, and on Windows
-//! no debug build.
+//! Whether libtorch's folder contains everything that the trainer loads and nothing that breaks it:
+//! all libraries, the OpenMP runtime, no parts of another C library, and no debug build on Windows.
 
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, Libtorch, Variant};
@@ -20,12 +19,12 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-/// What the trainer links, or opens when a GPU is wanted.
+/// What the trainer links, or opens if a GPU is used.
 const LINUX: [&str; 2] = ["libc10.so", "libtorch_cpu.so"];
 const LINUX_CUDA: [&str; 2] = ["libc10_cuda.so", "libtorch_cuda.so"];
 const WINDOWS: [&str; 2] = ["c10.dll", "torch_cpu.dll"];
 const WINDOWS_CUDA: [&str; 2] = ["c10_cuda.dll", "torch_cuda.dll"];
-/// Parts of glibc, which must be those of the running system.
+/// Parts of glibc, which must come from the running system.
 const OF_GLIBC: [&str; 5] = ["libc.so.", "librt.so.", "libpthread.so.", "libm.so.", "libdl.so."];
 
 fn run(host: &Host, _: &Intent) -> Answer {
@@ -52,13 +51,13 @@ fn incomplete(host: &Host, libtorch: &Libtorch, names: &[String], windows: bool)
     }
     let title = format!("{}/lib has no {}", libtorch.root, missing.join(" or "));
     let finding = Finding::new("libraries.libtorch-incomplete", title);
-    // What LIBTORCH names wins over what setup fetches, and is not setup's to mend.
+    // LIBTORCH takes precedence over what setup installs, and setup must not change it.
     let named = host.named_libtorch().ok().flatten().is_some();
     let unset = if windows { "set LIBTORCH=" } else { "unset LIBTORCH" };
     Some(named.then_some(unset).into_iter().fold(finding, Finding::command).command("yolo setup"))
 }
 
-/// PyTorch brings OpenMP's runtime under its own name or leaves it to the system.
+/// PyTorch ships the OpenMP runtime under its own name or relies on the system's.
 fn without_openmp(host: &Host, names: &[String]) -> Option<Finding> {
     let brought = names.iter().any(|name| name.starts_with("libgomp") || name.starts_with("libiomp5"));
     if brought || !host.library("libgomp.so.1").ok()?.is_empty() {
@@ -90,7 +89,7 @@ fn with_glibc(libtorch: &Libtorch, names: &[String]) -> Option<Finding> {
     }))
 }
 
-/// PyTorch's zip files of debug builds say so in their names, and bring their symbols along.
+/// PyTorch's zip files of debug builds have `debug` in their names, and include debug symbols.
 fn debug(libtorch: &Libtorch, names: &[String]) -> Option<Finding> {
     let root = libtorch.root.to_ascii_lowercase();
     let named = root.split(['\\', '/', '-', '_']).any(|word| word == "debug");

@@ -1,7 +1,7 @@
-//! Whether libtorch has kernels for the cards. Machine code for 8.0 runs on 8.6, PTX runs on every
-//! newer card after it was compiled once, and nothing else runs at all: "no kernel image is
-//! available". Where one build does not serve a card, the check looks for one that does; some pairs
-//! of cards have none in common.
+//! Whether libtorch has kernels for the GPUs. Machine code for 8.0 runs on 8.6; PTX runs on every
+//! newer GPU after it is compiled once; anything else fails with "no kernel image is available". If
+//! the build does not support a GPU, the check looks for one that does; some pairs of GPUs have none
+//! in common.
 
 use crate::checks::{Answer, Check};
 use crate::facts::{Fact, Gpu, Host, NvmlState};
@@ -23,7 +23,7 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-/// Cards of one kind that the run would use: what is wrong with one is wrong with all.
+/// Equal cards that the run would use: what is wrong with one is wrong with all.
 struct Cards {
     numbers: Vec<usize>,
     name: String,
@@ -52,7 +52,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let libtorch = match host.libtorch() {
         Ok(libtorch) => libtorch,
-        // The cards alone told enough.
+        // The cards alone are enough.
         Err(_) if !findings.is_empty() => return Ok(findings),
         Err(why) => return Err(why),
     };
@@ -73,7 +73,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(findings)
 }
 
-/// The cards of the run, or all, by their kind; a capability that the driver does not tell is unknown.
+/// The run's cards, or all, grouped by model; a capability that the driver does not report is unknown.
 fn cards(gpus: &[Gpu], intent: &Intent) -> Fact<Vec<Cards>> {
     let mut kinds: Vec<Cards> = Vec::new();
     let is_of_run = |gpu: &&Gpu| intent.devices.is_empty() || intent.devices.contains(&gpu.index);
@@ -89,7 +89,7 @@ fn cards(gpus: &[Gpu], intent: &Intent) -> Fact<Vec<Cards>> {
 }
 
 impl Cards {
-    /// How they are called once they were named.
+    /// The pronoun for the cards.
     fn them(&self) -> &'static str {
         if self.numbers.len() == 1 { "it" } else { "them" }
     }
@@ -134,7 +134,7 @@ fn judge(host: &Host, build: &Build, card: &Cards, best: Option<&Build>) -> Opti
                         card.them()
                     )),
                 ),
-                // A build would serve it, but not on this driver.
+                // A build would support it, but not on this driver.
                 None => {
                     let (_, commands) = super::newer_driver(host);
                     commands.into_iter().fold(finding.remedy(for_newer_driver(card)), Finding::command)
@@ -157,7 +157,7 @@ fn for_newer_driver(card: &Cards) -> String {
     })
 }
 
-/// A card that no build serves at all.
+/// A card that no build supports.
 fn unserved(card: &Cards) -> Finding {
     let title = format!("no build of libtorch 2.11 supports {}", card.label());
     Finding::new("libraries.gpu-unserved", title)
@@ -165,8 +165,8 @@ fn unserved(card: &Cards) -> Finding {
 
 fn no_common_build(host: &Host, cards: &[Cards], intent: &Intent, installed: Option<&Build>) -> Finding {
     let names: Vec<String> = cards.iter().map(Cards::label).collect();
-    let title = format!("no build of libtorch supports {}", names.join(" and "));
-    // Only a run that takes both cards fails.
+    let title = format!("no single build of libtorch supports {}", names.join(" and "));
+    // Only a run that uses both cards fails.
     let status = if intent.devices.len() > 1 { Status::Error } else { Status::Warning };
     let mut finding = Finding::new("libraries.no-common-build", title).status(status);
     let mut best: Option<&(&Build, Vec<String>)> = None;
@@ -187,14 +187,14 @@ fn no_common_build(host: &Host, cards: &[Cards], intent: &Intent, installed: Opt
             if numbers.len() == 1 { "" } else { "s" },
             numbers.join(", ")
         ));
-        // The newest build that serves the most cards, of those that this driver runs.
+        // The newest build that supports the most cards, of those that this driver runs.
         let is_more = best.is_none_or(|(_, most)| numbers.len() > most.len());
         if is_more && build.runs_on(driver) {
             best = Some(one);
         }
     }
     let Some((build, numbers)) = best else { return finding };
-    // The build that is there may serve the other cards alone.
+    // The installed build may also support these cards.
     let serves_these = |installed: &Build| {
         let of_these =
             |card: &&Cards| card.numbers.iter().any(|number| numbers.contains(&number.to_string()));

@@ -1,6 +1,6 @@
-//! Whether the loader finds the driver's own library, libcuda, and the right one: not the stub that
-//! the CUDA toolkit links against, and not a newer one of `cuda-compat` on a card that refuses it.
-//! WSL has its own checks, since its libcuda comes from Windows.
+//! Whether the loader finds libcuda, the driver's own library, and not the stub that the CUDA
+//! toolkit links against, nor a newer one from `cuda-compat` on a card that does not support it. WSL
+//! has its own checks, because its libcuda comes from Windows.
 
 use crate::checks::gpu::is_native_linux;
 use crate::checks::{Answer, Check};
@@ -47,22 +47,22 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }])
 }
 
-/// Whether a library lies in a folder of this name, or leads there.
+/// Whether a library is in a folder of this name, or links to one.
 fn lies_in(library: &Library, folder: &str) -> bool {
     let real = library.real.as_deref().unwrap_or_default();
     [library.path.as_str(), real].iter().any(|path| path.split('/').any(|part| part == folder))
 }
 
-/// Path and version of the libcuda that the loader takes, where it is that of `cuda-compat`.
+/// Path and version of the libcuda that the loader finds, if it is from `cuda-compat`.
 pub(super) fn of_compat(host: &Host) -> Option<(String, Version)> {
     let first = host.library(NAME).ok()?.into_iter().next().filter(|first| lies_in(first, "compat"))?;
-    // The name of the file itself ends with its version: libcuda.so.580.65.06.
+    // The file's real name ends with its version: libcuda.so.580.65.06.
     let of_name = || first.real.as_deref()?.rsplit_once(".so.").map(|(_, version)| version.to_owned());
     let version = first.version.clone().filter(|version| version.contains('.')).or_else(of_name)?;
     Some((first.path.clone(), Version::find(&version)?))
 }
 
-/// Whether a card is one that refuses `cuda-compat`.
+/// Whether a card does not support `cuda-compat`.
 pub(super) fn has_geforce(host: &Host) -> bool {
     let is_geforce = |gpu: &Gpu| gpu.name().is_ok_and(|name| name.contains("GeForce"));
     host.gpus().is_ok_and(|gpus| gpus.iter().any(is_geforce))

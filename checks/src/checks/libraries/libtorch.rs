@@ -1,4 +1,4 @@
-//! Whether libtorch is there, and whether it is one with CUDA where there are GPUs.
+//! Whether libtorch is installed, and has CUDA if the machine has GPUs.
 
 use yolo_base::format;
 
@@ -17,11 +17,11 @@ pub(super) static CHECK: Check = Check {
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     let Some(libtorch) = host.libtorch()? else {
-        // What LIBTORCH names and cannot be used is the check of its version's to tell.
+        // The version check reports a LIBTORCH that is not usable.
         if host.named_libtorch()?.is_some() {
             return Ok(Vec::new());
         }
-        // A run fetches it by itself.
+        // A run downloads it by itself.
         let title = "libtorch is not installed yet; `yolo setup` or the first run downloads it";
         return Ok(vec![Finding::new("libraries.libtorch-missing", title).command("yolo setup")]);
     };

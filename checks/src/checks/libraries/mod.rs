@@ -30,10 +30,10 @@ pub(super) const CHECKS: &[&Check] = &[
     &foreign::CHECK,
 ];
 
-/// The only version of libtorch that the trainer works with: tch is made for one.
+/// The only version of libtorch that the trainer works with: each tch release supports one.
 const LIBTORCH: [u32; 3] = [2, 11, 0];
 
-/// How this machine comes to a newer driver, in words and commands.
+/// How to get a newer driver on this machine: a description and commands.
 fn newer_driver(host: &Host) -> (&'static str, Vec<String>) {
     if host.is_wsl2().unwrap_or(false) {
         let text = "update the NVIDIA driver on Windows from https://www.nvidia.com/drivers, then run \
@@ -53,9 +53,9 @@ fn newer_driver(host: &Host) -> (&'static str, Vec<String>) {
     ("update the NVIDIA driver and restart", commands)
 }
 
-/// The build for the driver and the GPUs of the run, where they are known and one serves them.
+/// The build for the driver and the run's GPUs, if they are known and one supports them.
 fn fitting(host: &Host, intent: &Intent) -> Option<&'static Build> {
-    // There are builds with CUDA for Linux on this processor alone.
+    // CUDA builds exist only for Linux on x86-64.
     if host.os().ok()? != "linux" || host.arch().is_ok_and(|arch| arch != "x86_64") {
         return None;
     }
@@ -66,9 +66,9 @@ fn fitting(host: &Host, intent: &Intent) -> Option<&'static Build> {
     libtorch_builds::best_for(&cards, driver).filter(|_| !cards.is_empty())
 }
 
-/// The commands that put another build of libtorch in the place of the one in use.
+/// The commands that replace the libtorch in use with another build.
 fn install(host: &Host, build: &Build, finding: Finding) -> Finding {
-    // What LIBTORCH names wins over what setup fetches.
+    // LIBTORCH takes precedence over what setup installs.
     let named = host.named_libtorch().ok().flatten().is_some();
     let unset = if host.is_windows().unwrap_or(false) { "set LIBTORCH=" } else { "unset LIBTORCH" };
     let finding = named.then_some(unset).into_iter().fold(finding, Finding::command);

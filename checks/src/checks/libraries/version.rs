@@ -1,5 +1,5 @@
-//! Whether the libtorch that LIBTORCH names is there, at the right level of folders, and of the one
-//! version that the trainer was built for.
+//! Whether LIBTORCH points to the right folder of a libtorch with the version that the trainer was
+//! built for.
 
 use super::LIBTORCH;
 use crate::checks::{Answer, Check};
@@ -15,7 +15,7 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-/// Before this version PyTorch's builds had two C++ interfaces, and Python's packages the old one.
+/// Before this version PyTorch had builds with two C++ ABIs, and Python packages used the old one.
 const ONE_INTERFACE: [u32; 2] = [2, 7];
 
 fn run(host: &Host, intent: &Intent) -> Answer {
@@ -27,20 +27,20 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let libtorch = match host.libtorch()? {
         Some(libtorch) => libtorch,
-        // A wrong version is none that a run would use, so that only the variable leads to it.
+        // A run never uses a wrong version by itself, so only the variable leads to one.
         None => match named {
             Some(root) => host.libtorch_at(&with_package(host, root))?,
             None => return Ok(Vec::new()),
         },
     };
-    // The same remedy is told with what fails first.
+    // The first failure already suggests the same remedy.
     if crate::checks::windows::broken_gloo(host, intent).is_some() {
         return Ok(Vec::new());
     }
     Ok(other_version(host, &libtorch).into_iter().collect())
 }
 
-/// LIBTORCH may name the folder that holds Python's `torch`.
+/// LIBTORCH may name the folder that contains Python's `torch`.
 fn with_package(host: &Host, root: String) -> String {
     let package = format!("{root}/torch");
     if has_libraries(host, &root) != Some(true) && has_libraries(host, &package) == Some(true) {
@@ -50,14 +50,14 @@ fn with_package(host: &Host, root: String) -> String {
     }
 }
 
-/// Whether a folder has libtorch's libraries below `lib`; `None` where that is not known.
+/// Whether a folder has libtorch's libraries in `lib`; `None` if unknown.
 fn has_libraries(host: &Host, root: &str) -> Option<bool> {
     let names = host.folder(&format!("{root}/lib")).ok()?;
     let is_libtorch = |name: &String| name.starts_with("libtorch") || name.starts_with("torch");
     Some(names.is_some_and(|names| names.iter().any(is_libtorch)))
 }
 
-/// LIBTORCH names a folder beside, above or below the right one, or nothing.
+/// LIBTORCH names a folder next to, above or below the right one, or one without libtorch.
 fn misplaced(host: &Host, root: &str) -> Option<Finding> {
     if has_libraries(host, root)? || has_libraries(host, &format!("{root}/torch")) == Some(true) {
         return None;
@@ -78,7 +78,7 @@ fn misplaced(host: &Host, root: &str) -> Option<Finding> {
 fn other_version(host: &Host, libtorch: &Libtorch) -> Option<Finding> {
     let version = libtorch.version.as_ref()?;
     let needed = LIBTORCH.map(|number| number.to_string()).join(".");
-    // 2.11.0 is written 2.11 nowhere; all three numbers count.
+    // PyTorch never writes 2.11.0 as 2.11; all three numbers count.
     if !version.is_below(&LIBTORCH) && !is_above(version) {
         return None;
     }

@@ -1,5 +1,5 @@
-//! Whether there is memory for a run: what is free on the machine, and what the control group of a
-//! container or a batch job allows, against what this run needs.
+//! Whether there is enough memory for the run: what is available on the machine, and what the cgroup
+//! of a container or batch job allows.
 
 use yolo_base::format;
 
@@ -10,10 +10,10 @@ use crate::intent::Intent;
 use crate::memory_estimate::{self, Need};
 use crate::status::Status;
 
-/// A small run on one process: yolov5n at 320 px and batch 8 was measured at 1.4 GB with the
-/// original; twice that leaves room for the system.
+/// A small run with one process: yolov5n at 320 px and batch 8 was measured at 1.4 GB with the original;
+/// twice that leaves some memory for the system.
 const COMFORTABLE: u64 = 3_000_000_000;
-/// Below this even that run will not fit.
+/// Below this, even that run does not fit.
 const LEAST: u64 = 1_500_000_000;
 
 pub(super) static CHECK: Check = Check {
@@ -27,7 +27,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let memory = host.memory()?;
     let need = intent.run.then(|| memory_estimate::in_memory(intent, intent.workers.unwrap_or(8)));
     let limit = host.cgroup_memory_limit().ok().flatten().filter(|limit| limit.bytes < memory.total);
-    // How much WSL was given at all is the question of its own check.
+    // Another check covers how much memory WSL has.
     let given = host.is_wsl2().unwrap_or(false) && limit.is_none() && memory.total < COMFORTABLE;
     let usable = limit.as_ref().map_or(memory.available, |limit| limit.bytes.min(memory.available));
     let status = if given { Status::Ok } else { judge(usable, need.as_ref()) };
@@ -64,7 +64,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         Some(limit) => format!("{title}, of which a cgroup allows {}", format::memory(limit.bytes)),
         None => title,
     };
-    // In WSL the machine is a part of the PC: that it was given too little is WSL's finding.
+    // WSL has only part of the PC's memory: a check of WSL reports if that is too little.
     let is_wsl_share = host.is_wsl2().unwrap_or(false)
         && need.as_ref().is_some_and(|need| memory.total < need.bytes)
         && memory.available >= LEAST;
@@ -77,8 +77,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(findings)
 }
 
-/// Less than is needed is worth a warning, since the need is an estimate; less than half is an
-/// error.
+/// Less than needed is a warning, because the need is an estimate; less than half is an error.
 fn judge(usable: u64, need: Option<&Need>) -> Status {
     let (comfortable, least) = need.map_or((COMFORTABLE, LEAST), |need| (need.bytes, need.bytes / 2));
     match usable {
@@ -88,7 +87,7 @@ fn judge(usable: u64, need: Option<&Need>) -> Status {
     }
 }
 
-/// Where the limit comes from is where it is raised.
+/// The limit is raised where it was set.
 fn raise(host: &Host, finding: Finding, bytes: u64) -> Finding {
     let wanted = bytes.div_ceil(1 << 30);
     let groups = host.text("/proc/self/cgroup").ok().flatten().unwrap_or_default();

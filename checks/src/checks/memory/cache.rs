@@ -1,4 +1,4 @@
-//! Whether `--cache ram` fits: each rank keeps the images of the whole data set, resized, in memory.
+//! Whether `--cache ram` fits: each rank keeps all resized images of the data set in memory.
 
 use yolo_base::format;
 
@@ -8,7 +8,7 @@ use crate::facts::view::data_set::Described;
 use crate::finding::Finding;
 use crate::intent::Intent;
 
-/// Pictures are wider than high: of the square of the image size, 3 to 4 takes three quarters.
+/// Images are usually wider than high: a 4:3 image fills three quarters of the square.
 const FILLED: f64 = 0.75;
 
 pub(super) static CHECK: Check = Check {

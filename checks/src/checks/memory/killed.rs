@@ -1,5 +1,5 @@
-//! Whether the kernel has killed a rank of an earlier run for want of memory. The run itself only
-//! says "Killed", or that a rank is gone.
+//! Whether the kernel killed a rank of an earlier run because memory ran out. The run itself only
+//! reports "Killed", or that a rank disappeared.
 
 use yolo_base::format;
 

@@ -1,5 +1,5 @@
-//! Whether /dev/shm holds what NCCL puts there: ranks on GPUs of one machine hand tensors to each
-//! other through it wherever the cards have no direct path. Containers get 64 MB of it by default.
+//! Whether /dev/shm is large enough for NCCL: ranks on GPUs of one machine exchange tensors through
+//! it if the GPUs have no direct path. Containers get 64 MB by default.
 
 use yolo_base::format;
 
@@ -10,7 +10,7 @@ use crate::intent::Intent;
 use crate::status::Status;
 
 const PLACE: &str = "/dev/shm";
-/// A rank's segments to each other: NCCL was seen to ask for 9.6 MB a channel, and opens several.
+/// Memory for a rank's channels: NCCL was seen to use 9.6 MB per channel, and opens several.
 const A_RANK: u64 = 64 << 20;
 /// NCCL's own advice for containers, and enough for eight ranks.
 const COMFORTABLE: u64 = 1 << 30;
@@ -30,30 +30,29 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         0 if !intent.run => host.gpus().map_or(0, |gpus| gpus.len()),
         ranks => ranks,
     };
-    // One rank talks to nobody, and gloo's ranks on the processor talk through sockets.
+    // A single rank exchanges nothing, and gloo's ranks on the CPU use sockets.
     if ranks < 2 {
         return Ok(Vec::new());
     }
     let space = host.file_system(PLACE)?;
     let (Some(total), Some(free)) = (space.total, space.available) else { return Ok(Vec::new()) };
-    let megabytes = |bytes: u64| format!("{} MB", bytes >> 20);
     let need = A_RANK * ranks as u64;
     if free >= need.max(COMFORTABLE.min(need * 2)) {
-        return Ok(vec![Finding::ok("memory.shared", format!("{PLACE} has {} free", megabytes(free)))]);
+        return Ok(vec![Finding::ok("memory.shared", format!("{PLACE} has {} free", format::memory(free)))]);
     }
     let title = if total < need {
         format!(
             "{PLACE} has only {}; {} need about {}",
-            megabytes(total),
+            format::memory(total),
             format::count(ranks, "rank"),
-            megabytes(need)
+            format::memory(need)
         )
     } else {
         format!(
             "only {} free in {PLACE}; {} need about {}",
-            megabytes(free),
+            format::memory(free),
             format::count(ranks, "rank"),
-            megabytes(need)
+            format::memory(need)
         )
     };
     let status = if intent.run && free < need { Status::Error } else { Status::Warning };
@@ -61,7 +60,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let left = host.folder(PLACE).ok().flatten().unwrap_or_default();
     let left = left.iter().filter(|name| name.starts_with("nccl-")).count();
     if left > 0 {
-        finding = finding.seen(format!("NCCL's files use {} of it", format::count(left, "file")));
+        finding = finding.seen(format!("{} left by NCCL", format::count(left, "file")));
     }
     Ok(vec![if total >= need {
         let text = format!("remove what an earlier run left in {PLACE}, if no run is active");
@@ -87,14 +86,14 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }])
 }
 
-/// Whether Kubernetes started this, which has no option for the size.
+/// Whether this runs in Kubernetes, which has no option for the size.
 fn is_pod(host: &Host) -> bool {
     let groups = ["/proc/1/cgroup", "/proc/self/cgroup"].map(|file| host.text(file).ok().flatten());
     host.container() == Ok(Some(Container::Kubernetes))
         || groups.iter().flatten().any(|groups| groups.contains("kubepods"))
 }
 
-/// Whether this looks like a container, so that its start is where the size is given.
+/// Whether this looks like a container, whose size is set when it is started.
 fn is_container(host: &Host) -> bool {
     let marked = ["/.dockerenv", "/run/.containerenv"].iter().any(|mark| host.exists(mark).unwrap_or(false));
     let groups = host.text("/proc/1/cgroup").ok().flatten().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Whether a firewall stands between the machines of a run. That they reach the port of the first
-//! machine is not enough: ranks listen for each other at ports that the kernel chooses.
+//! Whether a firewall blocks traffic between the machines of a run. Opening the port of machine 0 is
+//! not enough: ranks listen on ports that the kernel chooses.
 
 use super::leads_out;
 use crate::checks::{Answer, Check};

@@ -1,5 +1,5 @@
-//! Whether names lead where ranks of several machines need them to: gloo gives the others the
-//! address of this machine's name, and all of them ask for the first machine by its name.
+//! Whether host names resolve as a run on several machines needs: gloo announces the address of this
+//! machine's host name, and all ranks look up the name of machine 0.
 
 use super::leads_out;
 use crate::checks::{Answer, Check};
@@ -28,7 +28,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     if intent.has_several_nodes() {
         let (own, master) = (own_name(host, intent), master(host, intent));
-        // What one of the two found stands, though the other is not known.
+        // One of the two findings is valid even if the other is unknown.
         for answer in [own, master] {
             match answer {
                 Ok(found) => findings.extend(found),
@@ -39,7 +39,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(findings)
 }
 
-/// Gloo on Windows cannot use a name that is empty or has letters beyond ASCII.
+/// gloo on Windows cannot use a name that is empty or has non-ASCII letters.
 fn letters(host: &Host) -> Option<Finding> {
     let name = host.hostname().ok()?;
     let is_windows = host.os().is_ok_and(|os| os == "windows");
@@ -55,10 +55,10 @@ fn letters(host: &Host) -> Option<Finding> {
     })
 }
 
-/// The name of this machine, which gloo looks up unless it is given an interface.
+/// This machine's host name, which gloo looks up unless an interface is set.
 fn own_name(host: &Host, intent: &Intent) -> Result<Option<Finding>, crate::facts::Unknown> {
     let is_given = host.env("GLOO_SOCKET_IFNAME").ok().flatten().is_some_and(|name| !name.is_empty());
-    // In WSL the name is written by Windows' side, and its finding says how that is changed.
+    // In WSL, Windows writes the name, and its finding says how to change that.
     if is_given || host.wsl().is_ok_and(|wsl| wsl.is_some()) {
         return Ok(None);
     }
@@ -77,7 +77,7 @@ fn own_name(host: &Host, intent: &Intent) -> Result<Option<Finding>, crate::fact
             "this machine's host name {name} resolves to {}, which no other machine can reach",
             listed[0]
         );
-        // NCCL looks at interfaces; only gloo gives away the address of the name.
+        // NCCL uses interfaces; only gloo announces the address of the host name.
         let status = match (intent.cpu, intent.backend.as_deref()) {
             (true, _) | (_, Some("gloo")) => Status::Error,
             _ => Status::Warning,
@@ -110,10 +110,10 @@ fn has_ipv4(addresses: &[String]) -> bool {
         .any(|address| address.split('/').next().is_some_and(|one| one.parse::<std::net::Ipv4Addr>().is_ok()))
 }
 
-/// The first machine.
+/// Machine 0.
 fn master(host: &Host, intent: &Intent) -> Result<Option<Finding>, crate::facts::Unknown> {
     let Some(name) = intent.master_addr.as_deref() else {
-        // The first machine is where the others meet it: only they have to be told.
+        // The other machines connect to machine 0, so only they need its address.
         let is_another = intent.node_rank.is_some_and(|rank| rank > 0);
         let title = "the address of machine 0 is unknown";
         return Ok(is_another.then(|| Finding::new("network.master-unknown", title)));

@@ -1,5 +1,5 @@
-//! Which interface ranks of several machines would take. NCCL passes over docker, lo and virbr by
-//! itself, and takes the first of the rest: a bridge, a veth or a tunnel as well as the right one.
+//! Which network interface ranks on several machines use. NCCL skips docker, lo and virbr and takes
+//! the first of the others, which may be a bridge, veth or tunnel instead of the right one.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -11,7 +11,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
 
-/// Names that NCCL passes over while there are others.
+/// Names that NCCL skips as long as there are others.
 const PASSED_OVER: [&str; 3] = ["docker", "lo", "virbr"];
 
 pub(super) static CHECK: Check = Check {
@@ -52,7 +52,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             let title = format!("{} is {}, which leads to no other machine", choice.place, choice.value);
             Finding::new("network.interface-loopback", title)
         } else if several && choice.is_exclusion() && taken.iter().any(|one| one.name == "lo") {
-            // NCCL takes the first that is not excluded, and lo stands first on every machine.
+            // NCCL takes the first interface that is not excluded, and lo comes first on every machine.
             let title = format!(
                 "{} is {}, which leaves only lo to NCCL: it leads to no other machine",
                 choice.place, choice.value
@@ -70,7 +70,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(findings)
 }
 
-/// An interface that is there and leads nowhere: it is down, or has no address.
+/// An interface that exists but does not work: it is down or has no address.
 fn silent_one(choice: &Choice, one: &Interface, status: Status) -> Finding {
     let name = &one.name;
     let (state, remedy) = if one.up == Some(false) {
@@ -83,7 +83,7 @@ fn silent_one(choice: &Choice, one: &Interface, status: Status) -> Finding {
     if one.up == Some(false) { finding.command(format!("sudo ip link set {name} up")) } else { finding }
 }
 
-/// What NCCL may take by itself, where that can be wrong.
+/// What NCCL may choose by itself, if that can be wrong.
 fn guess(up: &[&Interface], best: Option<&Interface>) -> Option<Finding> {
     let of = |kept: bool| {
         up.iter()
@@ -117,8 +117,8 @@ struct Choice {
 }
 
 impl Choice {
-    /// NCCL's rule: `^a,b` all but these, `=a` exactly this, else beginnings of names. Gloo takes
-    /// names as they are.
+    /// NCCL's rule: `^a,b` means all except these, `=a` exactly this, otherwise prefixes. gloo takes
+    /// exact names.
     fn takes(&self, interface: &str) -> bool {
         let value = self.value.trim();
         let (negated, rest) = value.strip_prefix('^').map_or((false, value), |rest| (true, rest));
@@ -132,7 +132,7 @@ impl Choice {
         hit != negated
     }
 
-    /// Whether NCCL reads it as all interfaces but some; lo is then passed over only by its name.
+    /// Whether NCCL reads it as an exclusion list; then lo is only skipped if it is named.
     fn is_exclusion(&self) -> bool {
         self.name.starts_with("NCCL") && self.value.trim().starts_with('^')
     }
@@ -153,7 +153,7 @@ impl Choice {
     }
 }
 
-/// The environment wins over the user's file, and that over the system's.
+/// The environment takes precedence over the user's file, and that over the system's.
 fn choice(host: &Host, name: &'static str) -> Option<Choice> {
     if let Some(value) = host.env(name).ok().flatten().filter(|value| !value.is_empty()) {
         return Some(Choice { name, place: name.to_owned(), value });
@@ -168,7 +168,7 @@ fn choice(host: &Host, name: &'static str) -> Option<Choice> {
     })
 }
 
-/// The interface that leads to the first machine, or the only real one.
+/// The interface that leads to machine 0, or the only physical one.
 fn best<'a>(up: &[&'a Interface], intent: &Intent, host: &Host) -> Option<&'a Interface> {
     let real: Vec<&Interface> = up.iter().copied().filter(|one| leads_out(&one.name)).collect();
     let master = intent.master_addr.as_deref().and_then(|name| master(host, name).ok().flatten());
@@ -185,7 +185,7 @@ fn master(host: &Host, name: &str) -> Result<Option<IpAddr>, Unknown> {
     Ok(host.addresses(name)?.into_iter().find(|address| address.is_ipv4() && !address.is_loopback()))
 }
 
-/// Whether an address such as `192.168.1.20/24` is of one subnet with another.
+/// Whether an address such as `192.168.1.20/24` is in the same subnet as another.
 fn contains(with_prefix: &str, other: IpAddr) -> bool {
     let Some((address, length)) = with_prefix.split_once('/') else {
         return with_prefix.parse() == Ok(other);

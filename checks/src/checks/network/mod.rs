@@ -9,7 +9,7 @@ use super::Check;
 
 pub(super) const CHECKS: &[&Check] = &[&port::CHECK, &hostname::CHECK, &interfaces::CHECK, &firewall::CHECK];
 
-/// Beginnings of the names of bridges, tunnels and ends of containers, which lead to no machine.
+/// Name prefixes of bridges, tunnels and container interfaces, which lead to no other machine.
 const VIRTUAL: [&str; 18] = [
     "docker",
     "br-",

@@ -1,6 +1,6 @@
-//! Whether ranks can meet: on one machine at any free port of the loopback address, on several at
-//! the port that the run names. That port 29500 is taken does not matter to a run on one machine,
-//! which picks a free one.
+//! Whether ranks can connect: on one machine through any free loopback port, on several through the
+//! port of the run. A run on one machine picks a free port, so it does not matter whether 29500 is
+//! in use.
 
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, Listener};
@@ -8,9 +8,9 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
 
-/// Where ranks of several machines meet unless the run says otherwise.
+/// The default port for runs on several machines.
 const DEFAULT_PORT: u16 = 29500;
-/// Ports below this are for root, unless the system says otherwise.
+/// Ports below this are reserved for root, unless configured otherwise.
 const PRIVILEGED: u16 = 1024;
 
 pub(super) static CHECK: Check = Check {
@@ -32,7 +32,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         Ok(Err(why)) => Finding::new("network.no-loopback", format!("cannot listen on 127.0.0.1: {why}")),
         Err(why) => Finding::skipped("network.loopback", &why),
     }];
-    // Only the first machine listens at the port that is named.
+    // Only machine 0 listens on the port.
     let listens = intent.has_several_nodes() && intent.node_rank.unwrap_or(0) == 0;
     if intent.master_port.is_some() && !intent.has_several_nodes() || listens {
         let port = intent.master_port.unwrap_or(DEFAULT_PORT);
@@ -55,13 +55,13 @@ fn taken(host: &Host, intent: &Intent, port: u16) -> Result<Option<Finding>, cra
         match host.can_listen(&format!("0.0.0.0:{port}")) {
             Ok(Ok(())) => return Ok(None),
             Ok(Err(_)) => {}
-            // That nobody is seen to listen there is enough.
+            // It is enough that no listener is visible.
             Err(_) if known.is_ok() => return Ok(None),
             Err(why) => return Err(why),
         }
     }
     // A mirrored WSL shares its ports with Windows, whose programs it does not see: a check of WSL
-    // says so.
+    // reports that.
     if owner.is_none()
         && known.is_ok()
         && host.is_wsl2().unwrap_or(false)
@@ -99,8 +99,8 @@ fn taken(host: &Host, intent: &Intent, port: u16) -> Result<Option<Finding>, cra
     }))
 }
 
-/// How the machines of a run are told another port: by the option, where it was said, else by the
-/// variable that `torchrun` and its like read.
+/// How the machines of a run are given another port: by the option if it was passed, else by the
+/// variable that `torchrun` and similar launchers read.
 pub(in crate::checks) fn elsewhere(intent: &Intent, port: u16) -> String {
     if intent.may_name("--master-port") {
         format!(", with `--master-port {port}` on all machines")
@@ -109,7 +109,7 @@ pub(in crate::checks) fn elsewhere(intent: &Intent, port: u16) -> String {
     }
 }
 
-/// Whether this user may end the process behind a socket; one that tells no owner is taken for ours.
+/// Whether this user may stop the process behind a socket; an unknown owner is assumed to be this user.
 fn is_ours(host: &Host, owner: &Listener) -> bool {
     let user = host.user().ok().and_then(|user| user.uid);
     user == Some(0) || owner.uid.is_none() || owner.uid == user
@@ -131,7 +131,7 @@ fn privileged(host: &Host, intent: &Intent, port: u16) -> Option<Finding> {
     })
 }
 
-/// Ports that the kernel hands out to connections of other programs.
+/// Ports that the kernel assigns to connections of other programs.
 fn ephemeral(host: &Host, port: u16) -> Option<Finding> {
     let range = host.text("/proc/sys/net/ipv4/ip_local_port_range").ok().flatten()?;
     let mut ends = range.split_whitespace().map_while(|word| word.parse::<u16>().ok());

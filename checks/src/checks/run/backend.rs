@@ -1,4 +1,4 @@
-//! Whether the ranks can talk in the way that is asked for. What Windows lacks is judged there.
+//! Whether the requested backend works for the run. What Windows lacks is checked there.
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;

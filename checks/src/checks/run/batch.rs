@@ -1,4 +1,4 @@
-//! Whether the batch can be divided among the ranks.
+//! Whether the batch is divisible by the number of ranks.
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;

@@ -1,4 +1,4 @@
-//! Whether `--device` names one device a rank. That a device exists is asked among the GPUs.
+//! Whether `--device` names one device per rank. Whether the device exists is checked with the GPUs.
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;

@@ -1,4 +1,4 @@
-//! Whether a rank's share of the batch fits into the memory of its GPU.
+//! Whether a rank's share of the batch fits in its GPU's memory.
 
 use yolo_base::format;
 
@@ -33,7 +33,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let Some((gpu, memory)) = smallest.filter(|(_, memory)| need.bytes > memory.free) else {
         return Ok(Vec::new());
     };
-    // What other programs hold is their finding, as long as the batch fits into an empty card.
+    // Memory used by other programs is a finding of its own, as long as the batch fits in an empty card.
     if is_taken(gpu, &memory) && need.bytes <= memory.total {
         return Ok(Vec::new());
     }

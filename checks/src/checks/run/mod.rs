@@ -1,4 +1,4 @@
-//! The run that is meant.
+//! The planned run.
 
 mod backend;
 mod batch;

@@ -1,5 +1,5 @@
-//! Whether the weights are those of the model: tensors of another size are left as they are at
-//! random, and the training starts nearly from nothing.
+//! Whether the weights match the model: tensors of different sizes keep their random values, so
+//! training would start nearly from scratch.
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;

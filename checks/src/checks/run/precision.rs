@@ -1,5 +1,5 @@
-//! Whether mixed precision works on the GPUs of this run: the chips of the GTX 16 series and their
-//! relatives give NaN in half precision.
+//! Whether mixed precision works on the run's GPUs: the GTX 16 series and related chips produce NaN
+//! in half precision.
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
@@ -10,7 +10,7 @@ use crate::status::Status;
 /// Cards with the chips TU116 and TU117.
 const AFFECTED: [&str; 8] = ["GTX 1650", "GTX 1660", "GTX 1630", "T400", "T600", "T1000", "MX450", "MX550"];
 
-/// What to do where nothing asks for half precision.
+/// The remedy if the run does not ask for half precision.
 const HARMLESS: &str =
     "nothing for `yolo train`, which uses single precision; other programs must be configured";
 

@@ -1,5 +1,5 @@
-//! Whether there is something to resume: a checkpoint, a run that has not ended, and as many ranks
-//! as it had.
+//! Whether there is a run to resume: a checkpoint, of a run that is not complete, with the same
+//! number of ranks.
 
 use crate::checks::{Answer, Check};
 use crate::facts::view::data_set::{join, parent};
@@ -39,7 +39,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let plan: serde_json::Value =
         serde_json::from_str(&text).map_err(|error| Unknown(format!("{plan} is not valid JSON: {error}")))?;
     let mut findings = Vec::new();
-    // A run writes a line an epoch below the heading.
+    // A run writes one line per epoch below the header.
     let rows = host.text(&join(&folder, "results.csv")).ok().flatten();
     let done = rows.map(|text| text.lines().skip(1).filter(|line| !line.trim().is_empty()).count());
     let epochs = plan["task"]["epochs"].as_u64().and_then(|epochs| usize::try_from(epochs).ok());

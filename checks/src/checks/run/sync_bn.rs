@@ -1,4 +1,4 @@
-//! Whether batch normalisation over all ranks has ranks to go over.
+//! Whether synchronized batch normalization has several ranks.
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;

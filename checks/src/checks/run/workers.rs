@@ -1,4 +1,4 @@
-//! Whether the threads that load images have cores: `--workers` counts for each rank.
+//! Whether there are enough CPU cores for the data loader threads: `--workers` is per rank.
 
 use yolo_base::format;
 

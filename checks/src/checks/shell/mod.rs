@@ -1,4 +1,4 @@
-//! The environment of the shell.
+//! Environment variables and the PATH.
 
 mod program;
 mod variables;

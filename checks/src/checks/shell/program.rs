@@ -1,5 +1,5 @@
-//! Whether the word `yolo` starts this program. Ultralytics' Python package installs a command of
-//! the same name, and the folder that stands earlier on PATH wins.
+//! Whether the `yolo` command starts this program. Ultralytics' Python package installs a command of
+//! the same name, and the first one on PATH is used.
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
@@ -54,9 +54,9 @@ fn finding(host: &Host, ours: &str, other: &str, folders: &[&str]) -> Finding {
     let listed = folders.iter().any(|one| one.trim_end_matches(['/', '\\']) == folder);
     let title = format!("`yolo` starts {whose}, {other}");
     let finding = Finding::new("shell.other-yolo", title).seen(format!("this program is {ours}"));
-    // Started by its path, as `cargo run` does, it need not be on PATH.
+    // A program started by its path, as `cargo run` does, need not be on PATH.
     let finding = if listed { finding } else { finding.status(Status::Info) };
-    // The alias is read as a command again, so that a path that needs quotes needs them twice.
+    // The shell parses an alias twice, so a path that needs quotes needs them twice.
     let word = quote(ours);
     finding.command(if word == ours {
         format!("alias yolo={word}")

@@ -1,5 +1,5 @@
-//! Whether variables of the shell break or slow the ranks, which inherit them. Those that `yolo`
-//! sets itself for every rank, such as RANK and MASTER_PORT, do no harm and are left alone.
+//! Whether environment variables that the ranks inherit break them or slow them down. Variables that
+//! `yolo` sets for every rank, such as RANK and MASTER_PORT, are harmless and ignored.
 
 use crate::change::Change;
 use crate::checks::{Answer, Check, cores};
@@ -17,12 +17,12 @@ pub(super) static CHECK: Check = Check {
 
 /// What a value does to a run.
 struct Effect {
-    /// How much it matters.
+    /// How serious it is.
     status: Status,
     what: &'static str,
 }
 
-/// A variable, and what its value does, if anything.
+/// A variable, and the effect of its value, if any.
 type Rule = (&'static str, fn(&str) -> Option<Effect>);
 
 const fn breaks(what: &'static str) -> Option<Effect> {
@@ -33,7 +33,7 @@ const fn slows(what: &'static str) -> Option<Effect> {
     Some(Effect { status: Status::Warning, what })
 }
 
-/// What is often set on purpose, or does no harm.
+/// Often set on purpose, or harmless.
 const fn notable(what: &'static str) -> Option<Effect> {
     Some(Effect { status: Status::Info, what })
 }
@@ -42,7 +42,7 @@ fn on(value: &str) -> bool {
     !matches!(value.trim().to_ascii_lowercase().as_str(), "" | "0" | "false" | "no" | "off")
 }
 
-/// Variables that matter to one rank as well as to many.
+/// Variables that matter for any number of ranks.
 const ALWAYS: &[Rule] = &[
     ("CUDA_LAUNCH_BLOCKING", |value| {
         on(value).then_some(()).and(slows("the CPU waits for the GPU after each operation"))
@@ -63,7 +63,7 @@ const ALWAYS: &[Rule] = &[
     }),
 ];
 
-/// Variables that matter where several ranks talk.
+/// Variables that matter for several ranks.
 const SEVERAL: &[Rule] = &[
     ("GLOO_DEVICE_TRANSPORT", |value| {
         let known = ["", "TCP", "TCP_TLS", "UV", "IBVERBS"];
@@ -114,12 +114,12 @@ const SEVERAL: &[Rule] = &[
     ("TORCH_NCCL_ASYNC_ERROR_HANDLING", never_ends),
 ];
 
-/// Without error handling the others wait for ever for a rank that failed.
+/// Without error handling, the others wait forever for a rank that failed.
 fn never_ends(value: &str) -> Option<Effect> {
     (value.trim() == "0").then_some(()).and(breaks("if one rank fails, the others wait forever"))
 }
 
-/// Variables that tie each rank to the same cores.
+/// Variables that bind all ranks to the same cores.
 const PINS: [&str; 3] = ["GOMP_CPU_AFFINITY", "KMP_AFFINITY", "OMP_PLACES"];
 
 fn run(host: &Host, intent: &Intent) -> Answer {
@@ -142,11 +142,11 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(findings)
 }
 
-/// Variables of a rank that `yolo` sets for each of its own.
+/// Variables that `yolo` sets for each rank.
 const OF_A_RANK: [&str; 6] =
     ["RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"];
 
-/// Those that are set already, outside of a batch system, which sets them on purpose.
+/// Those that are already set, except under a batch system, which sets them on purpose.
 fn ignored(host: &Host) -> Option<Finding> {
     let is_job = ["SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "KUBERNETES_SERVICE_HOST"]
         .iter()
@@ -168,7 +168,7 @@ fn finding(host: &Host, name: &'static str, rule: fn(&str) -> Option<Effect>) ->
     Some(match effect.status {
         Status::Error => unsetting(Finding::new("shell.variable-breaks", title), name),
         Status::Warning => slow(name, &value, effect.what),
-        // What may be meant is left to the user.
+        // The user decides which value is right.
         other => Finding::new("shell.variable-slows", title).status(other).command(format!("unset {name}")),
     })
 }
@@ -177,19 +177,19 @@ fn slow(name: &str, value: &str, what: &str) -> Finding {
     unsetting(Finding::new("shell.variable-slows", format!("{name} is \"{value}\": {what}")), name)
 }
 
-/// With the remedy of a variable that should not be there.
+/// With the remedy for a variable that should not be set.
 fn unsetting(finding: Finding, name: &str) -> Finding {
     finding.command(format!("unset {name}")).change(Change::Variable { name: name.to_owned(), value: None })
 }
 
-/// Threads of all ranks together, against the cores.
+/// The threads of all ranks compared with the cores.
 fn threads(host: &Host, intent: &Intent) -> Option<Finding> {
     let value = set(host, "OMP_NUM_THREADS")?;
     let threads = usize::try_from(first_number(&value)?).ok()?;
     let cores = cores(host)?;
     let ranks = intent.ranks_here();
     let fitting = (cores / ranks).max(1);
-    // Twice the cores only share them; more is a slip.
+    // Twice the number of cores is still sharing; more is a mistake.
     (threads > 0 && threads.checked_mul(ranks)? > cores * 2).then(|| {
         let share = if ranks == 1 { "1 rank has".to_owned() } else { format!("{ranks} ranks share") };
         let title = format!("OMP_NUM_THREADS is {threads}: {share} {cores} cores");

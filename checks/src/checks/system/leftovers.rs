@@ -1,5 +1,5 @@
-//! Whether ranks of an earlier run are still there: they hold GPUs, memory and ports, and one that
-//! hangs in the driver cannot even be killed.
+//! Whether ranks of an earlier run are still running: they hold GPUs, memory and ports, and one that
+//! is stuck in the driver cannot even be killed.
 
 use yolo_base::format;
 
@@ -42,7 +42,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
         let finding = if fill_a_gpu(host, &left) { finding.status(Status::Error) } else { finding };
         findings.push(left.iter().fold(finding, |finding, one| {
             let finding = finding.seen(describe(host, one));
-            // Others' processes, and Python's, are for their owner to end.
+            // Other users' processes, and Python's, are for their owners to stop.
             if uid.is_some() && one.uid == uid && one.name == RANK {
                 finding.change(Change::EndProcess { pid: one.pid, name: one.name.clone() })
             } else {
@@ -60,21 +60,21 @@ fn run(host: &Host, _: &Intent) -> Answer {
     Ok(findings)
 }
 
-/// The numbers of the processes that this check tells of, so that what they hold is not told twice.
+/// The ids of the processes that this check reports, so that what they hold is not reported twice.
 pub(in crate::checks) fn told(host: &Host) -> Vec<u64> {
     let processes = host.processes().unwrap_or_default();
     let told = left(host, &processes).into_iter().chain(stuck(host, &processes));
     told.map(|one| u64::from(one.pid)).collect()
 }
 
-/// Whether a process can be ended: one that died, or waits in the kernel, hears no signal.
+/// Whether a process can be stopped: a dead one, or one that waits in the kernel, receives no signal.
 pub(in crate::checks) fn hears(process: &Process) -> bool {
     !in_state(process, "D") && !in_state(process, "Z")
 }
 
 /// Ranks that run without a supervisor.
 fn left<'a>(host: &Host, processes: &'a [Process]) -> Vec<&'a Process> {
-    // Under a batch system another program than `yolo` is the parent of each rank.
+    // Under a batch system, the parent of each rank is another program than `yolo`.
     let is_job = ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "TORCHELASTIC_RUN_ID"]
         .iter()
         .any(|name| host.env(name).is_ok_and(|value| value.is_some()));
@@ -89,9 +89,9 @@ fn left<'a>(host: &Host, processes: &'a [Process]) -> Vec<&'a Process> {
     ranks.filter(|one| !has_parent(one)).collect()
 }
 
-/// Processes that nothing but a restart ends. One that waits for a disk is in state D for moments,
-/// and one that died is in state Z until its parent asks for it; so something else must tell that it
-/// stays: its parent is gone, its words are lost, it holds memory of a GPU, or the kernel says so.
+/// Processes that only a restart removes. A process that waits for a disk is briefly in state D, and a
+/// dead one is in state Z until its parent reaps it; so there must be another sign that it is stuck: its
+/// parent is gone, its command line is empty, it holds GPU memory, or the kernel says so.
 fn stuck<'a>(host: &Host, processes: &'a [Process]) -> Vec<&'a Process> {
     let holders: Vec<u64> = host.gpus().unwrap_or_default().iter().flat_map(holders).collect();
     let blocked = host.kernel_lines(&["blocked for more than"]);
@@ -100,9 +100,9 @@ fn stuck<'a>(host: &Host, processes: &'a [Process]) -> Vec<&'a Process> {
             return false;
         }
         let parent = processes.iter().find(|other| Some(other.pid) == one.parent);
-        // The first process of a container is no keeper of orphans.
+        // The first process of a container does not reap orphans.
         let is_orphan = one.parent == Some(1) && parent.is_none() && !host.is_container();
-        // Of init are the system's own services too, many of which are Python's.
+        // init is also the parent of system services, many of which are Python programs.
         let is_orphan = is_orphan && (one.uid != Some(0) || one.name == RANK);
         let lost_parent = is_orphan || parent.is_some_and(|parent| in_state(parent, "Z"));
         let holds = holders.contains(&u64::from(one.pid));
@@ -114,14 +114,14 @@ fn stuck<'a>(host: &Host, processes: &'a [Process]) -> Vec<&'a Process> {
             let of_a_run = parent.is_some_and(|parent| !in_state(parent, "Z"));
             has_died || lost_parent || holds && !of_a_run || blocked.iter().any(|line| line.contains(&named))
         } else {
-            // Init asks at once for those that died, unless a thread of theirs hangs.
+            // init reaps dead processes at once, unless one of their threads is stuck.
             in_state(one, "Z") && (lost_parent || holds && matches!(one.parent, None | Some(1)))
         }
     };
     processes.iter().filter(is_stuck).collect()
 }
 
-/// Whether they leave a GPU no memory to start with.
+/// Whether they leave too little GPU memory to start.
 fn fill_a_gpu(host: &Host, processes: &[&Process]) -> bool {
     let gpus = host.gpus().unwrap_or_default();
     let mut full = gpus.iter().filter(|gpu| gpu.memory().is_ok_and(|memory| memory.is_full()));

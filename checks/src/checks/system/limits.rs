@@ -1,4 +1,4 @@
-//! Whether the limits of this shell allow what ranks open and lock.
+//! Whether the shell's limits allow the files and locked memory that ranks need.
 
 use super::raise_limit::{Limit, raise};
 use yolo_base::format;
@@ -9,10 +9,10 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
 
-/// Files that a run opens beside its ranks, and those of a rank: sockets to all others, libraries,
-/// images of its loaders.
+/// Files that a run opens in addition to its ranks, and per rank: sockets to all others, libraries,
+/// images of the data loaders.
 const FILES: (u64, u64) = (256, 128);
-/// Cards of InfiniBand register memory with the kernel, which must stay in place.
+/// InfiniBand adapters register memory with the kernel, which must stay in place.
 const LOCKED: u64 = 1 << 30;
 
 pub(super) static CHECK: Check = Check {

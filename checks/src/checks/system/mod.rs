@@ -1,4 +1,4 @@
-//! Operating system and processor.
+//! Operating system and CPU.
 
 pub(super) mod leftovers;
 mod limits;

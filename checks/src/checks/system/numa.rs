@@ -1,5 +1,5 @@
-//! Whether this process may use the part of the machine that its GPUs hang on: a processor set of a
-//! batch job or container can shut out a GPU's own memory node.
+//! Whether this process may use the NUMA nodes of its GPUs: the CPU set of a batch job or container
+//! can exclude them.
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;

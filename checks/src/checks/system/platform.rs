@@ -1,4 +1,4 @@
-//! Whether libtorch runs on this operating system and processor.
+//! Whether libtorch is available for this operating system and CPU.
 
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, Wsl};
@@ -34,7 +34,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     Ok(vec![kernel.into_iter().fold(finding, Finding::seen)])
 }
 
-/// The name of a distribution, as it says it itself.
+/// The name of the distribution, as it reports it.
 fn told(host: &Host) -> Option<String> {
     let text = host.text("/etc/os-release").ok()??;
     let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;

@@ -1,21 +1,21 @@
-//! How a limit is raised. A shell raises its own up to the hard limit; beyond that `ulimit` says
-//! "Operation not permitted", and who set the hard limit has to: the login, a service of systemd, a
-//! batch system or whoever started the container.
+//! How to raise a limit. A shell can raise its own up to the hard limit; beyond that `ulimit` fails
+//! with "Operation not permitted", and the limit must be raised where it was set: for logins, a
+//! systemd service, a batch system or a container.
 
 use crate::facts::{Container, Host};
 use crate::finding::Finding;
 
 /// A limit of /proc/self/limits that is too low.
 pub(super) struct Limit {
-    /// Its name there, which counts in bytes or in files.
+    /// Its name there, in bytes or files.
     pub(super) resource: &'static str,
     /// What a run needs.
     pub(super) need: u64,
-    /// What it is best set to; `u64::MAX` is unlimited.
+    /// The best value; `u64::MAX` is unlimited.
     pub(super) wanted: u64,
-    /// The option of `ulimit`, which counts memory in KiB.
+    /// The option of `ulimit`, which takes memory in KiB.
     pub(super) flag: &'static str,
-    /// Its name in limits.conf, and for containers.
+    /// Its name in limits.conf and for containers.
     pub(super) item: &'static str,
     /// Its name for systemd.
     pub(super) unit: &'static str,
@@ -26,7 +26,7 @@ impl Limit {
         if self.wanted == u64::MAX { unlimited.to_owned() } else { self.wanted.to_string() }
     }
 
-    /// What `ulimit` takes, at most the hard limit.
+    /// The argument for `ulimit`, at most the hard limit.
     fn of_shell(&self, hard: u64) -> String {
         match self.wanted.min(hard) {
             u64::MAX => "unlimited".to_owned(),
@@ -36,13 +36,13 @@ impl Limit {
     }
 }
 
-/// The finding with the remedy that works here.
+/// The finding with the remedy that works on this host.
 pub(super) fn raise(host: &Host, finding: Finding, limit: &Limit) -> Finding {
     let hard = host.hard_limit(limit.resource).unwrap_or(u64::MAX);
     let container = host.container().ok().flatten();
-    // Apptainer leaves its processes the limits of the shell that started it.
+    // Apptainer's processes keep the limits of the shell that started it.
     let container = container.filter(|kind| *kind != Container::Apptainer);
-    // Outside of containers root may raise hard limits too.
+    // Outside containers, root may also raise hard limits.
     let is_root = container.is_none() && host.user().is_ok_and(|user| user.uid == Some(0));
     if hard >= limit.need || is_root {
         let hard = if is_root { u64::MAX } else { hard };
@@ -101,7 +101,7 @@ fn on_machine(host: &Host, finding: Finding, limit: &Limit) -> Finding {
         .command(format!("echo \"$USER - {item} {value}\" | sudo tee /etc/security/limits.d/90-{item}.conf"))
 }
 
-/// The commands that raise the limit of a service, which starts anew.
+/// The commands that raise a service's limit and restart it.
 fn of_systemd(limit: &Limit, service: &str, place: &str) -> [String; 3] {
     let folder = format!("/etc/systemd/system/{service}.d");
     let line = format!("{}={}", limit.unit, limit.words("infinity"));
@@ -112,7 +112,7 @@ fn of_systemd(limit: &Limit, service: &str, place: &str) -> [String; 3] {
     ]
 }
 
-/// The service of the system that this is part of; sessions of users lie in user.slice.
+/// The system service that this process is part of; user sessions are in user.slice.
 fn service(groups: &str) -> Option<&str> {
     let path = groups.lines().find_map(|line| line.splitn(3, ':').nth(2)?.strip_prefix("/system.slice/"))?;
     path.split('/').find(|part| part.ends_with(".service"))

@@ -1,12 +1,12 @@
-//! Whether the system clears shared memory when this session ends: systemd does so by default for
-//! ordinary users whose last session closes, also while their training goes on.
+//! Whether systemd removes shared memory when this session ends. By default it does so when an
+//! ordinary user's last session closes, even if their training is still running.
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
 
-/// Users below this are the system's own, whom systemd leaves alone.
+/// Users below this are system users, which systemd exempts.
 const FIRST_ORDINARY: u32 = 1000;
 
 pub(super) static CHECK: Check = Check {
@@ -34,7 +34,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(vec![Finding::new("system.remove-ipc", title).command("loginctl enable-linger")])
 }
 
-/// The last `RemoveIPC=` of logind's files counts; without one it is on.
+/// The last `RemoveIPC=` in logind's files applies; the default is on.
 fn removes(host: &Host) -> bool {
     let folder = "/etc/systemd/logind.conf.d";
     let parts = host.folder(folder).ok().flatten().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Whether a run can be one of Windows, and its ranks talk to each other there: `yolo train` trains in
-//! WSL, there is no NCCL, gloo was broken for some releases of libtorch, and none has libuv.
+//! Whether a run, and the communication between its ranks, works on Windows: `yolo train` trains in
+//! WSL, there is no NCCL, gloo is broken in some releases of libtorch, and none has libuv.
 
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, Version};
@@ -32,7 +32,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if let Some(version) = broken_gloo(host, intent) {
         let title = format!("gloo of libtorch {version} does not work on Windows");
         let finding = Finding::new("windows.gloo-broken", title);
-        // What LIBTORCH names wins over what setup fetches.
+        // LIBTORCH takes precedence over what setup installs.
         let is_named = host.named_libtorch().ok().flatten().is_some();
         let unset = is_named.then_some("set LIBTORCH=");
         findings.push(unset.into_iter().fold(finding, Finding::command).command("yolo setup"));
@@ -44,7 +44,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(findings)
 }
 
-/// The version of libtorch whose gloo fails this run.
+/// The version of libtorch whose gloo breaks this run.
 pub(in crate::checks) fn broken_gloo(host: &Host, intent: &Intent) -> Option<Version> {
     let several = intent.ranks_here() > 1 || intent.has_several_nodes();
     if !several || !host.is_windows().unwrap_or(false) {

@@ -1,11 +1,12 @@
-//! Whether paths of a run are longer than Windows takes by default.
+//! Whether the run's paths are longer than Windows supports by default.
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
 
-/// Letters of a path that Windows takes by default; a run adds names of files of some 60 letters.
+/// The longest path in characters that Windows supports by default; a run appends file names of about
+/// 60.
 const LONGEST: usize = 260 - 60;
 const SETTING: &str = r"HKLM\SYSTEM\CurrentControlSet\Control\FileSystem\LongPathsEnabled";
 

@@ -1,4 +1,4 @@
-//! Windows itself.
+//! Windows without WSL.
 
 mod backend;
 mod long_paths;

@@ -1,5 +1,5 @@
-//! Whether Windows can promise the memory of a run. Unlike Linux it promises only what memory and
-//! page file together can hold, and CUDA's libraries ask for gigabytes in each rank.
+//! Whether Windows can commit the memory of a run. Unlike Linux it only commits what RAM and the
+//! page file can hold together, and the CUDA libraries reserve gigabytes in each rank.
 
 use yolo_base::format;
 
@@ -8,11 +8,11 @@ use crate::facts::{Host, Memory};
 use crate::finding::Finding;
 use crate::intent::Intent;
 
-/// What a rank asks to be promised: libtorch's and CUDA's libraries, and its images.
+/// Memory that a rank commits: the libtorch and CUDA libraries, and its images.
 const RANK: u64 = 3_000_000_000;
 
-/// What a process asks to be promised that loads images and, with Python's trainers, CUDA's libraries
-/// (reported as 2 to 3 GB in ultralytics/yolov5#7657).
+/// Memory that a data loader process commits, which in Python loads the CUDA libraries too (reported as
+/// 2 to 3 GB in ultralytics/yolov5#7657).
 const PROCESS: u64 = 2 << 30;
 
 pub(super) static CHECK: Check = Check {
@@ -43,7 +43,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(vec![
         Finding::new("windows.page-file", title)
             .seen(format!(
-                "page file {}, of which {} are free",
+                "page file {}, {} free",
                 format::memory(memory.swap_total),
                 format::memory(memory.swap_free)
             ))
@@ -51,8 +51,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     ])
 }
 
-/// A PC without a page file, on which workers do not fit that are processes, as Python's trainers have
-/// them: a run of ours starts there, but next to nothing may run beside it.
+/// A PC without a page file, on which data loader processes, as Python trainers use them, do not fit:
+/// one of our runs starts there, but leaves almost nothing for other programs.
 fn without(memory: &Memory, ranks: usize, intent: &Intent) -> Option<Finding> {
     let workers = intent.workers.filter(|_| intent.run && memory.swap_total == 0)?;
     let need = PROCESS.saturating_mul((workers * ranks) as u64);

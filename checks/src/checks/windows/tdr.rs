@@ -1,4 +1,4 @@
-//! How long Windows lets a GPU be busy before it resets it. WSL inherits the limit.
+//! How long Windows lets a GPU be busy before it resets it. WSL has the same limit.
 
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, NvmlState};
@@ -7,7 +7,7 @@ use crate::intent::Intent;
 use crate::status::Status;
 
 const DELAY: &str = r"HKLM\SYSTEM\CurrentControlSet\Control\GraphicsDrivers\TdrDelay";
-/// Windows' own, in seconds.
+/// The default of Windows, in seconds.
 const USUAL: u64 = 2;
 
 pub(super) static CHECK: Check =
@@ -20,7 +20,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let delay = host.windows_registry(DELAY)?.and_then(|value| value.parse::<u64>().ok());
     let seconds = delay.unwrap_or(USUAL);
     let title = format!("Windows resets a GPU if one kernel keeps it busy for {seconds} s");
-    // Nobody sets the usual value or less but by mistake; unset it is what nearly every PC has.
+    // Nobody sets the default or less on purpose; nearly every PC has it unset.
     let status = if delay.is_some_and(|delay| delay <= USUAL) { Status::Info } else { Status::Ok };
     let command =
         r"reg add HKLM\SYSTEM\CurrentControlSet\Control\GraphicsDrivers /v TdrDelay /t REG_DWORD /d 60 /f";

@@ -1,5 +1,5 @@
-//! Whether WSL's clock agrees with that of Windows. After the PC slept, WSL's may be hours behind:
-//! certificates are then "not valid yet", and files lie in the future.
+//! Whether WSL's clock agrees with the Windows clock. After the PC sleeps, WSL's clock may be hours
+//! behind: certificates are then "not valid yet", and files are in the future.
 
 use yolo_base::format;
 
@@ -8,7 +8,7 @@ use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
 
-/// Seconds that do no harm.
+/// A harmless difference in seconds.
 const HARMLESS: i64 = 2;
 
 pub(super) static CHECK: Check = Check {

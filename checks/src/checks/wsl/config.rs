@@ -1,5 +1,5 @@
-//! What WSL does not take from its two files without telling: sizes without a unit, encodings that
-//! it may not read, paths with single backslashes, keys in a wrong section, broken lines.
+//! What WSL silently ignores in its two settings files: sizes without a unit, unsupported encodings,
+//! paths with single backslashes, keys in the wrong section and malformed lines.
 
 use crate::change::Edit;
 use crate::checks::{Answer, Check};
@@ -37,7 +37,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let config = match host.wslconfig() {
         Ok(config) if config.is_there => config,
         Ok(_) => return Ok(findings),
-        // What the other file loses stands.
+        // The findings of one file are valid even if the other is unknown.
         Err(_) if !findings.is_empty() => return Ok(findings),
         Err(why) => return Err(why),
     };
@@ -68,10 +68,10 @@ fn run(host: &Host, _: &Intent) -> Answer {
                 moved.push(text);
                 continue;
             }
-            // The keys of an unknown section are lost with it, which its own line says.
+            // The keys of an unknown section are lost with it, which is reported once, for the section.
             Problem::WrongSection { section, .. } if is_lost(section) => continue,
             problem => {
-                // A key that resembles none may be of a newer WSL than this table.
+                // A key that resembles no known one may be of a newer WSL than this table.
                 is_certain |= problem.loses() && !matches!(problem, Problem::UnknownKey { like: None, .. });
                 others.push(text);
                 continue;
@@ -96,8 +96,8 @@ fn run(host: &Host, _: &Intent) -> Answer {
     Ok(findings)
 }
 
-/// Whether the running machine has the memory that the file asks for, and would have another without
-/// the file: then WSL read it, however it is encoded.
+/// Whether the running VM has the memory that the file asks for, and would have another amount without
+/// the file: then WSL read it, whatever its encoding.
 fn was_read(host: &Host, config: &WslConfig) -> bool {
     let asked = config.value("memory").and_then(size::parse).filter(|&asked| asked > 0);
     let (Some(asked), Ok(memory), Ok(pc)) = (asked, host.memory(), host.estimated_pc()) else { return false };
@@ -114,12 +114,12 @@ fn words(found: &Found) -> String {
     }
 }
 
-/// A size without a unit: what was meant is clear from the number.
+/// A size without a unit: the number shows which unit was intended.
 fn unit(host: &Host, config: &WslConfig, key: &str, value: &str) -> Finding {
     let unit = if value.parse::<u64>().is_ok_and(|number| number >= 512) { "MB" } else { "GB" };
     let is_memory = key.eq_ignore_ascii_case("memory");
     let mut meant = format!("{value}{unit}");
-    // More than this PC should give was hardly meant.
+    // More than this PC should give was probably not intended.
     if let (true, Ok(pc)) = (is_memory, host.estimated_pc())
         && size::parse(&meant).is_some_and(|bytes| bytes > pc.memory / 10 * 9)
     {
@@ -141,7 +141,7 @@ fn path(text: &str) -> Finding {
     Finding::new("wsl.config-path", format!("a path in .wslconfig has single backslashes, {text}"))
 }
 
-/// All that WSL ignores of a file, as one finding.
+/// Everything that WSL ignores in a file, as one finding.
 fn ignored(id: &'static str, file: &str, lost: &[String]) -> Option<Finding> {
     let (first, rest) = lost.split_first()?;
     let more = match rest.len() {

@@ -1,5 +1,5 @@
-//! Whether settings stand in a file that WSL does not read: `.wslconfig.txt`, as Notepad saves it,
-//! or a `.wslconfig` inside the distribution.
+//! Whether settings are in a file that WSL does not read: `.wslconfig.txt`, as Notepad saves it, or
+//! a `.wslconfig` inside the distribution.
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;

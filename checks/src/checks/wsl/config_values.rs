@@ -1,5 +1,5 @@
-//! Whether the values of `.wslconfig` are sensible for this PC: memory that leaves Windows nothing,
-//! a swap file larger than its disk, few processors, a cache that is dropped while a run reads.
+//! Whether the values in `.wslconfig` suit this PC: memory that leaves Windows none, a swap file
+//! larger than its disk, few CPUs, a page cache that is dropped during a run.
 
 use yolo_base::format;
 
@@ -12,9 +12,9 @@ use crate::status::Status;
 use crate::wsl::config::size;
 use crate::wsl::sizing::{Training, propose};
 
-/// Above this part of the PC's memory, Windows begins to swap while WSL runs.
+/// Above this part of the PC's memory, Windows starts to swap while WSL runs.
 const TOO_MUCH: f64 = 0.9;
-/// WSL's own times, in milliseconds: of the virtual machine, and of a distribution.
+/// WSL's default timeouts in milliseconds: of the virtual machine and of a distribution.
 const IDLE: [(&str, &str, i64); 2] =
     [("wsl2", "vmIdleTimeout", 60_000), ("general", "instanceIdleTimeout", 15_000)];
 
@@ -91,7 +91,7 @@ fn swap(host: &Host, config: &WslConfig) -> Option<Finding> {
         format::bytes(free),
         letter.to_ascii_uppercase()
     );
-    // Half of what is free, in whole leaves room for both systems.
+    // Half of the free space, in whole gigabytes, leaves space for both systems.
     let fitting = size::format((free / 2) >> 30 << 30);
     Some(Finding::new("wsl.swap-huge", title).change(config.change(vec![Edit::set("wsl2", "swap", fitting)])))
 }

@@ -1,6 +1,6 @@
-//! Whether a run would read or write through a Windows drive. WSL reaches those through a file
-//! server of Windows, which is many times slower for small files; the file system tells, not the
-//! path, since the drives may be mounted anywhere.
+//! Whether a run reads or writes files on a Windows drive. WSL accesses those through a Windows file
+//! server, which is many times slower for small files. The file system type decides, not the path,
+//! because drives may be mounted anywhere.
 
 use std::collections::BTreeMap;
 
@@ -107,7 +107,7 @@ fn permissions(host: &Host, system: &FileSystem, path: &str) -> Option<Finding> 
                 options.trim_matches('"')
             ))
             .command("sudo nano /etc/wsl.conf"),
-        // A second section of the name would be read by nobody.
+        // A second section of the same name would be ignored.
         None if has_section => {
             finding.command("sudo sed -i '/^\\s*\\[automount\\]/Ia options=\"metadata\"' /etc/wsl.conf")
         }
@@ -116,7 +116,7 @@ fn permissions(host: &Host, system: &FileSystem, path: &str) -> Option<Finding> 
     Some(finding.command(super::SHUTDOWN))
 }
 
-/// Two images whose names differ by case alone: Windows takes them for one, and their labels too.
+/// Two images whose names differ only in case: Windows treats them, and their labels, as one file.
 fn case_clash(host: &Host, data: &str) -> Option<Finding> {
     let yaml = host.text(data).ok().flatten()?;
     let parent = data.rsplit_once(['/', '\\']).map_or("", |(folder, _)| folder);

@@ -1,5 +1,5 @@
-//! Whether the disk behind WSL's disk has room. WSL keeps Linux in one file on a Windows drive,
-//! which grows as it is filled: Linux sees a terabyte although the drive may be full.
+//! Whether the Windows drive that holds WSL's virtual disk has free space. The disk is a file that
+//! grows as it fills: Linux may see a terabyte although the drive is full.
 
 use yolo_base::format;
 
@@ -9,13 +9,13 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
 
-/// Below this the Windows drive stops WSL's disk from growing within a few runs.
+/// Below this, the Windows drive will soon stop WSL's disk from growing.
 const COMFORTABLE: u64 = 10_000_000_000;
-/// Below this Windows itself is in trouble.
+/// Below this, Windows itself is affected.
 const LEAST: u64 = 1_000_000_000;
-/// Below this WSL's own disk is full.
+/// Below this, WSL's own disk is full.
 const LEFT: u64 = 5_000_000_000;
-/// Below this a checkpoint may not fit into it any more.
+/// Below this, a checkpoint may no longer fit.
 const FULL: u64 = 500_000_000;
 
 pub(super) static CHECK: Check = Check {
@@ -25,7 +25,7 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-/// Whether the size of WSL's own disk, mounted here, is why it is full.
+/// Whether the maximum size of WSL's own disk is why this file system is full.
 pub(in crate::checks) fn limits_disk(host: &Host, mount: &str) -> bool {
     let findings = run(host, &Intent::default()).unwrap_or_default();
     mount == "/" && findings.iter().any(|finding| finding.id == "wsl.disk-limit")
@@ -41,7 +41,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let folder = places.data.or(places.working);
     let linux =
         ["/"].into_iter().map(ToOwned::to_owned).chain(folder).find_map(|path| host.file_system(&path).ok());
-    // A disk that was mounted by itself lies elsewhere.
+    // A disk that was mounted separately is somewhere else.
     let linux =
         linux.filter(|system| system.kind.as_deref() == Some("ext4") && system.mount.as_deref() == Some("/"));
     let inside = linux.as_ref().and_then(|system| system.available);

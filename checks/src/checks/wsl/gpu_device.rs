@@ -1,7 +1,7 @@
-//! Whether the GPU reaches WSL: the device /dev/dxg, the libraries that Windows' driver brings, and
-//! what the driver answers. One cause gives one finding: a setting before a missing device, a
-//! missing device before a silent driver. The kernel's lines `dxgk … Ioctl failed` appear on healthy
-//! machines too and are told only where the driver does not answer.
+//! Whether the GPU is available in WSL: the device /dev/dxg, the Windows driver's libraries, and the
+//! driver's answers. Each cause gives one finding: a setting comes before a missing device, a
+//! missing device before a driver that does not respond. The kernel log lines `dxgk … Ioctl failed`
+//! also appear on healthy machines, so they are only evidence if the driver does not respond.
 
 use super::linux_driver;
 use crate::checks::{Answer, Check};
@@ -10,9 +10,9 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
 
-/// The device by which WSL reaches the GPU of Windows.
+/// The device through which WSL uses the GPU.
 const DEVICE: &str = "/dev/dxg";
-/// Calls that NVML does not answer in WSL (NVIDIA, CUDA on WSL User Guide, section 5.2).
+/// Calls that NVML does not support in WSL (NVIDIA, CUDA on WSL User Guide, section 5.2).
 const UNANSWERED: [&str; 2] = ["processes", "power_limit"];
 
 /// The build of Windows Server 2022; no other Windows has it.
@@ -44,11 +44,12 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
 
     let is_there = host.exists(DEVICE);
-    // A container has the device where it was started with GPUs, and its own check tells.
+    // A container has the device if it was started with GPUs; the container check covers that.
     if is_there == Ok(false) && host.is_container() {
         return Ok(Vec::new());
     }
-    // A setting tells enough where the device was not looked at; one that is there is of before it.
+    // If the device is unknown, a setting is enough; if it exists, the setting is newer than the running
+    // VM.
     if is_there != Ok(true)
         && let Some(finding) = switched_off(host)
     {
@@ -57,7 +58,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if is_there == Ok(false) {
         return Ok(vec![no_device(host)]);
     }
-    // A driver that answers with an error tells enough where the device was not looked at.
+    // If the device is unknown, a driver that reports an error is enough.
     if let Ok(Some(stat)) = host.stat(DEVICE)
         && (stat.readable == Some(false) || stat.writable == Some(false))
     {
@@ -67,13 +68,13 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         NvmlState::Ready => Ok(Vec::new()),
         NvmlState::NoLibrary => {
             let brought = host.exists(&format!("{}/libcuda.so.1", super::LIBRARIES))?;
-            // The library that is there and not found is the loader's check to tell.
+            // The loader check reports a library that exists but is not found.
             if brought || host.is_container() {
                 return Ok(Vec::new());
             }
             Ok(vec![no_driver(host, intent)])
         }
-        // A Linux driver explains every error, and its own check tells.
+        // A Linux driver explains every error, and its own check reports it.
         NvmlState::Failed(_) if !host.is_container() && linux_driver::is_installed(host) => Ok(Vec::new()),
         NvmlState::Failed(17) => {
             let title = "Windows denies WSL access to the GPU (NVML error 17)";
@@ -102,7 +103,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
 }
 
-/// How NVML starts; a recording without it may hold what nvidia-smi said instead.
+/// How NVML starts; a recording without NVML may contain nvidia-smi's output instead.
 fn state(host: &Host) -> Fact<NvmlState> {
     host.nvml_state().or_else(|why| {
         let said = host.recorded_texts("nvidia-smi").join("\n");
@@ -116,7 +117,7 @@ fn state(host: &Host) -> Fact<NvmlState> {
     })
 }
 
-/// Windows has no NVIDIA driver: no trouble on a PC without such a card.
+/// Windows has no NVIDIA driver, which is not a problem on a PC without an NVIDIA card.
 fn no_driver(host: &Host, intent: &Intent) -> Finding {
     let store = host.folder("/usr/lib/wsl/drivers").ok().flatten().unwrap_or_default();
     let nvidia = store.into_iter().find(|name| name.starts_with("nv"));
@@ -164,7 +165,7 @@ fn closed(mode: Option<&str>) -> Finding {
         .command(format!("sudo chmod 666 {DEVICE}"))
 }
 
-/// A setting that keeps the GPU from WSL.
+/// A setting that disables the GPU in WSL.
 fn switched_off(host: &Host) -> Option<Finding> {
     let config = host.wslconfig().ok();
     let set = |key: &str, off: bool| config.as_ref().and_then(|config| config.flag(key)) == Some(off);
@@ -184,7 +185,7 @@ fn switched_off(host: &Host) -> Option<Finding> {
     Some(finding.command(super::SHUTDOWN))
 }
 
-/// There is no device, and no setting that explains it: an old Windows, driver or kernel.
+/// There is no device, and no setting explains it: an old Windows, driver or kernel.
 fn no_device(host: &Host) -> Finding {
     let finding = Finding::new(
         "wsl.gpu-device-missing",

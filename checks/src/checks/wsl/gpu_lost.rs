@@ -1,5 +1,5 @@
-//! Whether Windows lost the GPU. The kernel of WSL notes it when the GPU's memory could not be kept
-//! resident, which came before such losses in reports (microsoft/WSL#41224).
+//! Whether Windows lost the GPU. WSL's kernel logs when the GPU's memory could not be kept resident,
+//! which preceded such losses in reports (microsoft/WSL#41224).
 
 use yolo_base::format;
 
@@ -16,7 +16,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if !host.is_wsl2()? || intent.cpu {
         return Ok(Vec::new());
     }
-    // The error is -12, out of memory.
+    // The error is -12 (ENOMEM).
     let is_sign = |line: &&str| line.contains("make_resident") && line.contains("-12");
     let log = host.kernel_log();
     let signs: Vec<&str> = log.as_deref().unwrap_or_default().lines().filter(is_sign).collect();
@@ -30,7 +30,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             let title = format!("the GPU's memory could not be kept resident ({times} since WSL started)");
             Finding::new("wsl.gpu-lost", title).status(Status::Warning)
         }
-        // The log of the kernel may be closed to users; a GPU that answers is not lost.
+        // Users may not be allowed to read the kernel log; a GPU that responds is not lost.
         (None, None) => return Ok(Vec::new()),
     };
     Ok(vec![signs.iter().rev().take(2).fold(finding, |finding, line| finding.seen(line.trim()))])

@@ -1,6 +1,6 @@
-//! Whether WSL 2 can run on this PC and has a distribution to run: virtualization, the Windows
-//! features, the kernel, the list of distributions. What `wsl.exe` says is translated, so its codes
-//! and the form of its tables are judged, not its words.
+//! Whether this PC can run WSL 2 and has a distribution: virtualization, Windows features, the
+//! kernel and the list of distributions. The messages of `wsl.exe` are translated, so its error
+//! codes and table layout are parsed instead.
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
@@ -23,7 +23,7 @@ pub(super) static CHECK: Check = Check {
 };
 
 fn run(host: &Host, _: &Intent) -> Answer {
-    // Inside WSL it evidently runs; a recording from there may tell of the PC all the same.
+    // Inside WSL it evidently runs; but a recording from there may describe the PC.
     let inside = host.wsl()?.is_some();
     if host.is_container() || !(host.is_windows()? || inside && host.is_recorded()) {
         return Ok(Vec::new());
@@ -38,7 +38,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
         }
         return Ok(vec![not_installed("wsl.exe does not exist: WSL is not installed on this PC")]);
     }
-    // One of the two is enough to judge by.
+    // One of the two is enough.
     if let (Err(why), Err(_)) = (&status, &list) {
         return Err(why.clone());
     }
@@ -82,7 +82,7 @@ fn trouble(answer: &str) -> Option<Finding> {
         Trouble::KernelMissing => ("wsl.kernel-missing", &["wsl.exe --update"]),
         Trouble::NoDistribution => ("wsl.no-distribution", &["wsl.exe --install -d Ubuntu"]),
         Trouble::NeedsRestart => ("wsl.feature-off", &["shutdown /r /t 0"]),
-        // Of a download, rights or a disk no question of these tells.
+        // Problems with a download, permissions or a disk are not this check's questions.
         Trouble::NeedsRights | Trouble::Network | Trouble::DiskFull | Trouble::DiskBroken => return None,
     };
     let finding = Finding::new(id, format!("WSL 2 cannot run: {trouble}"));
@@ -107,7 +107,7 @@ fn of_distributions(all: &[Distribution], default: Option<&str>, answered: bool)
     helper(default, Some(first))
 }
 
-/// The default distribution where it is one of Docker's helpers.
+/// The default distribution, if it is one of Docker's.
 fn helper(default: &str, better: Option<&Distribution>) -> Option<Finding> {
     let one = Distribution { name: default.to_owned(), default: true, state: String::new(), version: 2 };
     if one.is_usable() {

@@ -1,5 +1,5 @@
-//! Whether Linux and Windows programs are told apart: interop that is off hides the Windows side
-//! from the doctor, and Windows' folders early in PATH hide Linux programs.
+//! Whether Linux and Windows programs are kept apart: without interop the doctor cannot ask Windows,
+//! and Windows folders early in PATH hide Linux programs.
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;

@@ -1,5 +1,5 @@
-//! Whether the kernel of WSL is new enough for CUDA. NVIDIA asks for 4.19.121 and recommends
-//! 5.10.16.3; with kernels before 5.10.43, training was reported to stop without a word.
+//! Whether WSL's kernel is new enough for CUDA. NVIDIA requires 4.19.121 and recommends 5.10.16.3;
+//! before 5.10.43, training was reported to freeze.
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
@@ -7,11 +7,11 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
 
-/// The least for CUDA (NVIDIA, CUDA on WSL User Guide, section 5).
+/// The minimum for CUDA (NVIDIA, CUDA on WSL User Guide, section 5).
 const LEAST: [u32; 3] = [4, 19, 121];
 /// What NVIDIA recommends.
 const RECOMMENDED: [u32; 4] = [5, 10, 16, 3];
-/// The first that the reports of frozen trainings do not name (microsoft/WSL#7443).
+/// The first version not mentioned in reports of frozen training (microsoft/WSL#7443).
 const WITHOUT_FREEZES: [u32; 3] = [5, 10, 43];
 
 pub(super) static CHECK: Check = Check {

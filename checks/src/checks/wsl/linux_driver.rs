@@ -1,13 +1,13 @@
-//! Whether a Linux driver was installed inside WSL. It comes with the packages `cuda` and
-//! `cuda-drivers`, hides the libraries of Windows' driver, and cannot work: WSL has no NVIDIA
-//! kernel module.
+//! Whether a Linux driver is installed inside WSL. The packages `cuda` and `cuda-drivers` install
+//! it; it hides the Windows driver's libraries and cannot work, because WSL has no NVIDIA kernel
+//! module.
 
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, Library};
 use crate::finding::Finding;
 use crate::intent::Intent;
 
-/// Packages that hold a part of the driver; the toolkit is none of them.
+/// Packages that contain part of the driver; the toolkit is not one of them.
 const DRIVERS: [&str; 10] = [
     "libnvidia-compute",
     "libnvidia-gl",
@@ -53,7 +53,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(vec![finding.command(removal(host, &packages)).command("sudo ldconfig").command(super::SHUTDOWN)])
 }
 
-/// What a Linux driver leaves behind.
+/// Files that a Linux driver installs.
 struct Traces {
     libraries: Vec<Library>,
     files: Vec<&'static str>,
@@ -75,19 +75,19 @@ fn traces(host: &Host) -> Traces {
     .into_iter()
     .filter(|path| host.exists(path) == Ok(true) && !leads_to_windows(host, path))
     .collect();
-    // The question to the packages takes a while: a live machine is asked only where files tell.
+    // Asking the package manager is slow: a live machine is only asked if files suggest a driver.
     let is_traceless = libraries.is_empty() && files.is_empty() && !host.is_recorded();
     let packages = if is_traceless { Vec::new() } else { packages(host) };
     Traces { libraries, files, packages }
 }
 
-/// Whether there is a Linux driver, which explains why the driver of Windows does not answer.
+/// Whether a Linux driver is installed, which explains why the Windows driver does not respond.
 pub(super) fn is_installed(host: &Host) -> bool {
     let traces = traces(host);
     !(traces.libraries.is_empty() && traces.files.is_empty() && traces.packages.is_empty())
 }
 
-/// Whether a library of the driver is not the one that Windows brings.
+/// Whether a driver library is not the one from Windows.
 fn is_foreign(library: &Library) -> bool {
     let real = library.real.as_ref().unwrap_or(&library.path);
     !real.starts_with("/usr/lib/wsl/")
@@ -95,12 +95,12 @@ fn is_foreign(library: &Library) -> bool {
         && !real.contains("/stubs/")
 }
 
-/// Some link the driver of Windows to the usual folders, which is as good.
+/// Some users link the Windows driver into the usual folders, which is fine.
 fn leads_to_windows(host: &Host, path: &str) -> bool {
     host.link(path).ok().flatten().is_some_and(|target| target.contains("/wsl/"))
 }
 
-/// Installed packages of the driver, whichever way `dpkg` was asked.
+/// Installed driver packages, however `dpkg` was asked.
 fn packages(host: &Host) -> Vec<String> {
     let ask = [
         "dpkg-query",
@@ -128,7 +128,7 @@ fn installed(line: &str) -> Option<String> {
     let state = words.next()?;
     let name = words.next()?.split(':').next()?;
     let is_driver = DRIVERS.iter().any(|driver| name.starts_with(driver));
-    // A package of configuration only, or a toolkit's own library, is no driver.
+    // A package with only configuration left, or a library of the toolkit, is not a driver.
     (state == "ii" && is_driver && !name.contains("container")).then(|| name.to_owned())
 }
 

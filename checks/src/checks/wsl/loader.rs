@@ -1,6 +1,6 @@
-//! Whether the loader finds the libraries that Windows' driver brings, in /usr/lib/wsl/lib. WSL
-//! tells the loader of that folder when it starts, unless /etc/wsl.conf forbids it; a distribution
-//! of an unusual layout may not listen.
+//! Whether the loader finds the Windows driver's libraries in /usr/lib/wsl/lib. WSL adds that folder
+//! to the loader's configuration when it starts, unless /etc/wsl.conf disables this; a distribution
+//! with an unusual layout may ignore it.
 
 use crate::change::Change;
 use crate::checks::{Answer, Check};
@@ -24,7 +24,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let library = format!("{}/libcuda.so.1", super::LIBRARIES);
     let found = host.library("libcuda.so.1")?;
     if found.is_empty() {
-        // Whether Windows brings any is the question of another check.
+        // Another check covers whether the libraries exist.
         let there = host.exists(&library)?;
         return Ok(if there { vec![missing(host)] } else { Vec::new() });
     }
@@ -67,7 +67,7 @@ fn missing(host: &Host) -> Finding {
     finding.command("sudo ldconfig").change(Change::LoaderFolder { folder: super::LIBRARIES.to_owned() })
 }
 
-/// cuDNN 8 opens `libcuda.so` without a number, which the loader's cache does not list on WSL.
+/// cuDNN 8 opens `libcuda.so` without a version, which is not in the loader's cache in WSL.
 fn without_plain_name(host: &Host) -> Option<Finding> {
     if !host.library("libcuda.so").ok()?.is_empty() {
         return None;

@@ -1,5 +1,5 @@
-//! Whether the memory that WSL was given suffices for the run. By default it is half of the PC's,
-//! and a rank beyond it is killed without a word.
+//! Whether WSL has enough memory for the run. By default it gets half of the PC's, and a rank that
+//! needs more is killed without an error message.
 
 use yolo_base::format;
 
@@ -11,7 +11,7 @@ use crate::intent::Intent;
 use crate::wsl::config::{Problem, size};
 use crate::wsl::sizing::{Proposals, Training, propose};
 
-/// Linux sees a little less than the virtual machine has: its kernel keeps up to this part.
+/// Linux sees slightly less than the virtual machine has: its kernel reserves up to this part.
 const KERNEL_PART: f64 = 0.06;
 
 pub(super) static CHECK: Check = Check {
@@ -62,7 +62,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(vec![finding.command(super::edit(host, &config)).command(super::SHUTDOWN)])
 }
 
-/// Whether the file asks for enough, so that another check says why WSL does not have it.
+/// Whether the file asks for enough, so that another check reports why WSL does not have it.
 fn is_explained(config: &WslConfig, need: u64) -> bool {
     let enough = config.value("memory").and_then(size::parse).is_some_and(|bytes| bytes >= need);
     let is_of_memory = |problem: &Problem| match problem {
@@ -75,7 +75,7 @@ fn is_explained(config: &WslConfig, need: u64) -> bool {
     enough || config.document.problems().iter().any(|found| is_of_memory(&found.problem))
 }
 
-/// The values that give the run its memory.
+/// The values that give the run enough memory.
 fn edits(proposals: &Proposals) -> Vec<Edit> {
     let changing =
         proposals.values.iter().filter(|one| matches!(one.key, "memory" | "swap") && one.changes());

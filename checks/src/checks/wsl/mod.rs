@@ -49,22 +49,22 @@ pub(super) const CHECKS: &[&Check] = &[
     &interop::CHECK,
 ];
 
-/// Where WSL shows the libraries of Windows' driver.
+/// Where WSL shows the Windows driver's libraries.
 const LIBRARIES: &str = crate::wsl::DRIVER_LIBRARIES;
-/// How WSL is stopped, so that it reads its settings when it next starts.
+/// The command that shuts WSL down, so that it reads its settings at the next start.
 const SHUTDOWN: &str = "wsl.exe --shutdown";
 
-/// Whether this is WSL 2 itself, and not a container in it.
+/// Whether this is WSL 2 itself, not a container in it.
 fn is_wsl_itself(host: &Host) -> Fact<bool> {
     Ok(host.is_wsl2()? && !host.is_container())
 }
 
-/// Whether this is Windows or WSL 2: then `.wslconfig` matters.
+/// Whether this is Windows or WSL 2, where `.wslconfig` matters.
 fn has_wslconfig(host: &Host) -> Fact<bool> {
     Ok((host.is_windows()? || host.is_wsl2()?) && !host.is_container())
 }
 
-/// The command that opens `.wslconfig` in an editor of Windows.
+/// The command that opens `.wslconfig` in a Windows editor.
 fn edit(host: &Host, config: &WslConfig) -> String {
     format!("notepad.exe '{}'", host.windows_path(&config.path))
 }

@@ -1,6 +1,5 @@
-//! Whether WSL reaches the network, for the downloads of the first run: a route, a name server, the
-//! proxy that Windows uses. Questions that take time are asked only while something is still to be
-//! fetched.
+//! Whether WSL has a network for the downloads of the first run: a route, a name server and the
+//! proxy that Windows uses. Slow questions are only asked if something still needs to be downloaded.
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
@@ -8,7 +7,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
 
-/// Where the first run fetches libtorch from.
+/// Where the first run downloads libtorch from.
 const DOWNLOADS: &str = "download.pytorch.org";
 /// The name server of WSL's DNS tunnel (Microsoft, "Advanced settings configuration in WSL").
 const TUNNEL: &str = "10.255.255.254";
@@ -104,7 +103,7 @@ fn dns(host: &Host, fetches: bool) -> Option<Finding> {
                 .command(super::SHUTDOWN),
         );
     }
-    // WSL writes this address where it passes questions on to Windows already.
+    // WSL writes this address if it already forwards queries to Windows.
     let is_tunnel = servers.is_some_and(|servers| servers.iter().any(|server| server == TUNNEL));
     let finding = if is_tunnel {
         finding
@@ -124,7 +123,7 @@ fn dns(host: &Host, fetches: bool) -> Option<Finding> {
     Some(finding.command(super::SHUTDOWN))
 }
 
-/// Whether Microsoft's Global Secure Access client runs; its folder is looked for first.
+/// Whether Microsoft's Global Secure Access client is running; its folder is checked first.
 fn secure_access(host: &Host) -> Option<Finding> {
     let folder = format!("{}/Program Files/Global Secure Access Client", host.windows_drive());
     if host.exists(&folder) == Ok(false) || !host.is_recorded() && host.exists(&folder).is_err() {

@@ -1,4 +1,4 @@
-//! Which release of WSL this is. WSL that came with Windows does not know `wsl --version`, and
+//! Which release of WSL this is. The one built into Windows does not support `wsl --version`, and
 //! ignores the newer settings of `.wslconfig`.
 
 use crate::checks::{Answer, Check};
@@ -17,7 +17,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     if !super::has_wslconfig(host)? {
         return Ok(Vec::new());
     }
-    // Without wsl.exe there is no WSL, which the check of the installation says.
+    // Without wsl.exe there is no WSL, which the installation check reports.
     let Some(answer) = host.wsl_versions()? else { return Ok(Vec::new()) };
     let Some(versions) = answer else {
         if host.is_windows()? && installation_is_sick(host) {
@@ -34,7 +34,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     Ok(vec![kernel.into_iter().fold(finding, Finding::seen)])
 }
 
-/// Whether `wsl.exe` refuses everything: then its version is not the trouble.
+/// Whether `wsl.exe` rejects every command: then its version is not the problem.
 fn installation_is_sick(host: &Host) -> bool {
     let status = host.wsl_status().ok().flatten().unwrap_or_default();
     crate::wsl::exe_output::trouble(&status).is_some()

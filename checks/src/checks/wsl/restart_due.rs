@@ -1,6 +1,6 @@
-//! Whether the running WSL is as `.wslconfig` says. WSL reads the file when its virtual machine
-//! starts: a later change waits for `wsl --shutdown`, and what differs although the file is older
-//! was not taken.
+//! Whether the running WSL matches `.wslconfig`. WSL reads the file when its virtual machine starts:
+//! later changes need `wsl --shutdown`. A value that differs although the file is older was not
+//! applied.
 
 use yolo_base::format;
 
@@ -11,7 +11,7 @@ use crate::intent::Intent;
 use crate::wsl::sizing::Pc;
 use crate::wsl::vm::{Difference, Vm, differences};
 
-/// The values that the running machine tells of itself.
+/// The values that the running VM reveals.
 const TOLD: [&str; 3] = ["memory", "swap", "processors"];
 
 pub(super) static CHECK: Check = Check {
@@ -30,8 +30,8 @@ fn run(host: &Host, _: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let vm = vm(host, &config)?;
-    // A PC that does not tell its memory is taken to have what was asked of it; processors beyond
-    // those of the machine may not be there, and are left alone.
+    // A PC whose memory is unknown is assumed to have what the file asks for; CPUs beyond those of the
+    // VM may not exist, and are not compared.
     let pc = host.estimated_pc().unwrap_or(Pc {
         memory: u64::MAX,
         processors: vm.processors,
@@ -64,7 +64,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
         }
         Some(_) if differences.is_empty() => return Ok(Vec::new()),
         Some(_) => {
-            // What WSL cannot read is told where the file is read.
+            // Another check reports what WSL cannot read.
             if config.document.problems().iter().any(|found| found.problem.loses()) {
                 return Ok(Vec::new());
             }
@@ -87,8 +87,8 @@ fn run(host: &Host, _: &Intent) -> Answer {
     Ok(vec![finding.command(super::SHUTDOWN)])
 }
 
-/// The running machine. Where nothing tells its processors, those of the file are taken, so that
-/// only its memory is compared.
+/// The running VM. If its number of CPUs is unknown, that of the file is used, so that only memory is
+/// compared.
 fn vm(host: &Host, config: &WslConfig) -> Fact<Vm> {
     host.wsl_vm().or_else(|_| {
         let memory = host.memory()?;
@@ -97,7 +97,7 @@ fn vm(host: &Host, config: &WslConfig) -> Fact<Vm> {
     })
 }
 
-/// `7.8 GB of memory where the file says 24 GB`.
+/// `7.8 GB of memory instead of 24 GB`.
 fn of_one(one: &Difference) -> String {
     let what = match one.key {
         "processors" => "processors".to_owned(),

@@ -1,5 +1,5 @@
-//! Whether WSL will still be there when the terminal closes, and whether services run. A training
-//! in tmux, screen or an SSH session has no Windows terminal that keeps WSL awake.
+//! Whether WSL keeps running after the terminal closes, and whether services run. Training in tmux,
+//! screen or an SSH session has no Windows terminal that keeps WSL alive.
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
@@ -21,7 +21,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let set = |name: &str| host.env(name).is_ok_and(|value| value.is_some());
     let detached = [("TMUX", "tmux"), ("STY", "screen"), ("SSH_CONNECTION", "an SSH session")];
     let config = host.wslconfig().ok();
-    // Minus one keeps WSL awake for ever.
+    // -1 keeps WSL running forever.
     let stays = config.is_some_and(|config| {
         config.document.value("general", "instanceIdleTimeout") == Some("-1")
             || config.value("vmIdleTimeout") == Some("-1")

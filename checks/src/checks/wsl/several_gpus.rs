@@ -1,5 +1,5 @@
-//! Several GPUs in WSL: NCCL that is too old for it, the ways between GPUs that WSL does not have,
-//! and containers that get all of them.
+//! Several GPUs in WSL: an NCCL that is too old for WSL, missing direct connections between GPUs,
+//! and containers that get all GPUs.
 
 use yolo_base::format;
 
@@ -9,9 +9,9 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
 
-/// The first branch of the driver with CUDA IPC in WSL.
+/// The first driver branch with CUDA IPC in WSL.
 const IPC_DRIVER: u32 = 510;
-/// What makes NCCL leave the ways alone that fail in WSL (microsoft/WSL#12467, NVIDIA/nccl#1113).
+/// Variables that make NCCL avoid what fails in WSL (microsoft/WSL#12467, NVIDIA/nccl#1113).
 const SAFE: [(&str, &str); 3] =
     [("NCCL_P2P_DISABLE", "1"), ("NCCL_CUMEM_ENABLE", "0"), ("NCCL_CUMEM_HOST_ENABLE", "0")];
 
@@ -30,7 +30,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let ranks = intent.ranks_here();
     let mut findings = Vec::new();
     match nccl::version_below_wsl(host) {
-        // One that a variable puts in the place of libtorch's own gives way first, as its check tells.
+        // A foreign NCCL must be removed first, which its own check reports.
         Some(version) if !nccl::is_foreign(host, intent) => {
             let title = format!("NCCL {version} does not support WSL: 2.10 is the first that does");
             let status = if ranks > 1 { Status::Error } else { Status::Warning };
@@ -69,7 +69,7 @@ fn several(host: &Host, status: Status, who: &str) -> Finding {
     SAFE.iter().fold(finding, |finding, (name, value)| finding.command(format!("export {name}={value}")))
 }
 
-/// `--gpus device=1` gives a container all GPUs of WSL.
+/// `--gpus device=1` gives a container all GPUs in WSL.
 fn of_container(host: &Host, there: usize) -> Option<Finding> {
     let wanted = host.env("NVIDIA_VISIBLE_DEVICES").ok().flatten()?;
     let numbers: Option<Vec<usize>> = wanted.split(',').map(|word| word.trim().parse().ok()).collect();

@@ -1,5 +1,5 @@
-//! Whether the ranks of other machines reach this WSL: by default it hides behind an address of its
-//! own, and in mirrored mode behind a firewall of its own.
+//! Whether the ranks of other machines can reach this WSL: by default it is behind NAT, and in
+//! mirrored mode behind the Hyper-V firewall.
 
 use crate::checks::network::port::elsewhere;
 use crate::checks::{Answer, Check};
@@ -8,9 +8,9 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::wsl::sizing::MIRRORED_NEEDS_BUILD;
 
-/// WSL's own mark in the Hyper-V firewall (Microsoft, "Accessing network applications with WSL").
+/// WSL's VM creator id in the Hyper-V firewall (Microsoft, "Accessing network applications with WSL").
 const CREATOR: &str = "{40E0AC32-46A5-438A-A0B2-2B479E8F2E90}";
-/// Where ranks of several machines meet unless the run says otherwise.
+/// The default port for runs on several machines.
 const DEFAULT_PORT: u16 = 29500;
 
 pub(super) static CHECK: Check = Check {
@@ -28,7 +28,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let address = own_address(host);
     let mirrored = mode.as_deref() == Ok("mirrored");
     let mut findings = Vec::new();
-    // Behind NAT the address is a private one of WSL's own; where the file is out of reach it tells.
+    // Behind NAT, WSL has a private address; it is the only sign if the file cannot be read.
     let hidden = match &mode {
         Ok(mode) if mode == "mirrored" || mode == "bridged" => false,
         Ok(_) => true,
@@ -54,7 +54,7 @@ fn own_address(host: &Host) -> Option<String> {
     Some(address.split('/').next()?.to_owned())
 }
 
-/// WSL takes addresses of 172.16.0.0/12.
+/// WSL uses addresses in 172.16.0.0/12.
 fn is_of_nat(address: &str) -> bool {
     let mut parts = address.split('.').map(|part| part.parse::<u8>().unwrap_or(0));
     parts.next() == Some(172) && parts.next().is_some_and(|part| (16..32).contains(&part))
@@ -86,7 +86,7 @@ fn firewall(host: &Host, intent: &Intent) -> Option<Finding> {
     let words = ["powershell.exe", "-NoProfile", "-NonInteractive", "-Command", script.as_str()];
     let asked = host.windows_command(&words).ok().flatten().map(|output| output.text());
     let answer = asked.or_else(|| host.recorded_texts("NetFirewallHyperVVMSetting").into_iter().next())?;
-    // The names of these values are not translated; `NotConfigured` means to block.
+    // The names of these values are not translated; `NotConfigured` means block.
     let blocks = answer.contains("Block") || answer.contains("NotConfigured");
     if !blocks {
         return None;
@@ -96,7 +96,7 @@ fn firewall(host: &Host, intent: &Intent) -> Option<Finding> {
     Some(Finding::new("wsl.firewall", title).seen(seen).command(open_firewall(intent)))
 }
 
-/// The command of PowerShell that lets other machines reach the ranks.
+/// The PowerShell command that lets other machines reach the ranks.
 fn open_firewall(intent: &Intent) -> String {
     let port = intent.master_port.unwrap_or(DEFAULT_PORT);
     format!(
@@ -105,7 +105,7 @@ fn open_firewall(intent: &Intent) -> String {
     )
 }
 
-/// A port that no program of Linux has, and that cannot be listened on: Windows has it.
+/// A port that no Linux program uses but that cannot be bound: a Windows program uses it.
 fn port(host: &Host, intent: &Intent) -> Option<Finding> {
     if intent.node_rank.unwrap_or(0) != 0 {
         return None;
@@ -126,7 +126,7 @@ fn port(host: &Host, intent: &Intent) -> Option<Finding> {
     )
 }
 
-/// WSL writes /etc/hosts so that this machine's name leads to itself alone.
+/// WSL writes /etc/hosts so that this machine's host name resolves to itself.
 fn own_name(host: &Host) -> Option<Finding> {
     let name = host.hostname().ok()?;
     let addresses = host.addresses(&name).ok()?;

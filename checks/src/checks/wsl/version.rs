@@ -1,4 +1,4 @@
-//! Which WSL this is: version 1 translates system calls and has no GPU.
+//! Which version of WSL this is: WSL 1 translates system calls and has no GPU support.
 
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, Wsl};
@@ -26,7 +26,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     ])
 }
 
-/// On Windows the list of distributions tells of the one that `wsl` starts.
+/// On Windows, the list of distributions shows the version of the one that `wsl` starts.
 fn of_windows(host: &Host) -> Option<Finding> {
     if host.is_windows() != Ok(true) {
         return None;
