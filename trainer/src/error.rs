@@ -145,12 +145,6 @@ mod tests {
     }
 
     #[test]
-    fn the_cause_of_a_loader_error_is_in_the_message() {
-        let error = LoaderError::Threads { count: 2, source: "too many threads".into() };
-        assert!(TrainError::from(error).to_string().contains("too many threads"));
-    }
-
-    #[test]
     fn a_lost_peer_differs_from_other_failures() {
         let from = |text: &str| {
             let error = TchError::Torch(text.to_owned());
