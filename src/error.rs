@@ -1,10 +1,13 @@
-//! Why a command could not do what was asked: one message and, where there is one, the next step.
+//! Why a command failed: one message and, if there is one, the next step.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
+use yolo_base::{Hint, exit};
 use yolo_checks::facts::RecordingError;
 use yolo_data::error::DataError;
 use yolo_plan::PlanError;
+use yolo_plan::run::Need;
 
 use crate::dirs::YoloDirsError;
 use crate::launch::LaunchError;
@@ -20,42 +23,73 @@ pub(crate) enum CommandError {
     #[error(transparent)]
     Wsl(#[from] WslError),
     #[error(transparent)]
-    Places(#[from] YoloDirsError),
+    Dirs(#[from] YoloDirsError),
     #[error(transparent)]
     Data(#[from] DataError),
     #[error(transparent)]
     Launch(#[from] LaunchError),
     #[error("{what}: {source}")]
     File { what: String, source: std::io::Error, hint: Option<String> },
-    #[error("{file} is no recording of a host: {source}", file = .file.display())]
+    #[error("{file} is not a recording: {source}", file = .file.display())]
     Recording { file: PathBuf, source: RecordingError },
-    #[error("this machine would stop the run:\n{told}")]
-    Preflight { told: String },
+    #[error("this machine would stop the run:\n{findings}")]
+    Preflight { findings: String },
+    #[error("{} still missing after setup", missing(.needs))]
+    StillMissing { needs: Vec<Need> },
+    #[error("cannot write to stdout: {why}")]
+    Output { why: String },
     #[error("{what}")]
-    Misuse { what: String, hint: String },
+    Usage { what: String, hint: String },
+    /// An error of `yolo doctor` itself, whose status 1 means that findings are errors.
+    #[error("{0}")]
+    Doctor(Box<Self>),
 }
 
 impl CommandError {
-    /// What to do next.
-    pub(crate) fn hint(&self) -> Option<&str> {
+    /// The exit status of the command.
+    pub(crate) fn exit_status(&self) -> u8 {
         match self {
-            Self::Plan(error) => error.hint(),
-            Self::Setup(error) => error.hint(),
-            Self::Wsl(error) => match yolo_base::Hint::hint(error) {
-                Some(std::borrow::Cow::Borrowed(text)) => Some(text),
-                _ => None,
-            },
-            Self::Data(error) => error.hint(),
-            Self::Launch(error) => error.hint(),
-            Self::File { hint, .. } => hint.as_deref(),
-            Self::Misuse { hint, .. } => Some(hint),
-            Self::Preflight { .. } => {
-                Some("`yolo doctor --explain ID` tells more; `--no-preflight` starts the run all the same")
-            }
-            Self::Recording { .. } => {
-                Some("docs/recording.md says what a recording holds; `yolo doctor --record FILE` writes one")
-            }
-            Self::Places(_) => Some("set YOLO_HOME to a folder that you may write"),
+            Self::Doctor(_) => exit::USAGE,
+            _ => exit::FAILURE,
         }
     }
+}
+
+impl Hint for CommandError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Plan(error) => error.hint(),
+            Self::Setup(error) => error.hint().map(Into::into),
+            Self::Wsl(error) => error.hint().map(Into::into),
+            Self::Data(error) => error.hint().map(Into::into),
+            Self::Launch(error) => error.hint(),
+            Self::Doctor(error) => error.hint(),
+            Self::File { hint, .. } => hint.as_deref().map(Into::into),
+            Self::Usage { hint, .. } => Some(hint.into()),
+            Self::Preflight { .. } => Some(
+                "`yolo doctor --explain ID` explains a finding; `--no-preflight` starts the run anyway"
+                    .into(),
+            ),
+            Self::Recording { .. } => Some(
+                "`yolo doctor --record FILE` writes a recording; docs/recording.md describes the format"
+                    .into(),
+            ),
+            Self::StillMissing { .. } => {
+                Some("run `yolo setup --data` or `yolo setup --weights` to see why".into())
+            }
+            Self::Dirs(error) => error.hint(),
+            Self::Output { .. } => None,
+        }
+    }
+}
+
+fn missing(needs: &[Need]) -> String {
+    let names: Vec<String> = needs
+        .iter()
+        .map(|need| match need {
+            Need::Data(name) => format!("the data set {name}"),
+            Need::Weights(name) => format!("the weights {name}"),
+        })
+        .collect();
+    format!("{} {}", yolo_base::format::list(&names), if names.len() == 1 { "is" } else { "are" })
 }

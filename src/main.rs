@@ -1,7 +1,5 @@
 //! The command `yolo`.
 
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     yolo::run()
 }

@@ -203,7 +203,7 @@ fn a_stopped_rank_is_noticed_and_named() {
     let shortened = [("YOLO_SILENCE_SECONDS", "2")];
     let (running, ranks) = user.starts_two_ranks(&format!("{QUICK} --epochs 500"), &shortened);
     send(ranks[1], 19);
-    running.waits().refused(1, &["rank 1 of 2", "no sign of life for 2 s", "state T", "--resume"]);
+    running.waits().refused(1, &["rank 1 of 2", "no heartbeat for 2 s", "state T", "--resume"]);
     assert!(ranks.into_iter().all(|pid| !lives(pid)));
 }
 

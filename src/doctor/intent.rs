@@ -1,44 +1,44 @@
-//! The run that is meant: the options of `yolo train` as far as checks judge a host against them.
+//! The planned run, as far as checks depend on it.
 
 use clap::Parser as _;
 use yolo_checks::Intent;
 use yolo_plan::RunPlan;
 use yolo_plan::device::{Backend, Device};
 use yolo_plan::options::{Cache, TrainOptions};
-use yolo_plan::run::{Counting, Task};
+use yolo_plan::run::{EffectiveOptions, Task};
 
-use crate::cli::MeantRun;
+use crate::cli::PlannedTrain;
 
-/// The run that words after `--` mean. Words that `yolo train` would refuse end the program with
-/// clap's message, as they would there.
-pub(crate) fn of_words(words: &[String]) -> Intent {
-    let MeantRun { train, machines } = run_of_words(words);
-    let options = train.options();
-    let meant = if train.resume.is_some() { of_options(&options) } else { with_defaults(&options) };
+/// The run that the arguments after `--` describe. Invalid arguments end the program with clap's
+/// message, as in `yolo train`.
+pub(crate) fn of_arguments(arguments: &[String]) -> Intent {
+    let PlannedTrain { train, multi_node } = parse(arguments);
+    let options = &train.options;
+    let intent = if options.resume.is_some() { of_options(options) } else { with_defaults(options) };
     Intent {
-        resume: train.resume.clone(),
-        nnodes: machines.nnodes,
-        node_rank: machines.node_rank,
-        master_addr: machines.master_addr,
-        master_port: machines.master_port,
-        backend: machines.backend.map(|word| word.to_ascii_lowercase()),
-        amp: machines.amp,
-        ..meant
+        nnodes: multi_node.nnodes,
+        node_rank: multi_node.node_rank,
+        master_addr: multi_node.master_addr,
+        master_port: multi_node.master_port,
+        backend: multi_node.backend.map(|backend| backend.to_ascii_lowercase()),
+        amp: multi_node.amp,
+        ..intent
     }
 }
 
-/// The options that words after `--` are.
-pub(super) fn options_of_words(words: &[String]) -> TrainOptions {
-    run_of_words(words).train.options()
+/// The options among the arguments after `--`.
+pub(super) fn options_of(arguments: &[String]) -> TrainOptions {
+    parse(arguments).train.options
 }
 
-fn run_of_words(words: &[String]) -> MeantRun {
-    let words = words.iter().enumerate().filter(|(place, word)| *place > 0 || *word != "train");
-    MeantRun::parse_from(words.map(|(_, word)| word))
+/// Parses arguments with or without `train` before them.
+fn parse(arguments: &[String]) -> PlannedTrain {
+    let skipped = usize::from(arguments.first().is_some_and(|first| first == "train"));
+    PlannedTrain::parse_from(&arguments[skipped..])
 }
 
-/// The run that is planned: what the options leave open, the plan has decided.
-pub(super) fn of_plan(options: &TrainOptions, resume: Option<&str>, plan: &RunPlan) -> Intent {
+/// The planned run. Where options are not given, it has what the plan decided.
+pub(super) fn of_plan(options: &TrainOptions, plan: &RunPlan) -> Intent {
     let cuda = |device: &Device| match device {
         Device::Cuda(index) => Some(*index),
         Device::Cpu => None,
@@ -57,38 +57,40 @@ pub(super) fn of_plan(options: &TrainOptions, resume: Option<&str>, plan: &RunPl
         image_size: task.map(|task| task.image_size),
         workers: task.map(|task| task.workers),
         project: plan.run_dir.parent().map(|folder| folder.to_string_lossy().into_owned()),
-        resume: resume.map(ToOwned::to_owned),
         backend: plan.ranks.backend.map(|backend| match backend {
             Backend::Gloo => "gloo".to_owned(),
             Backend::Nccl => "nccl".to_owned(),
         }),
-        ..if resume.is_some() { of_options(options) } else { with_defaults(options) }
+        ..if options.resume.is_some() { of_options(options) } else { with_defaults(options) }
     }
 }
 
-/// The run that options mean, with what the plan takes where they leave it open. A run that goes on
-/// has its model and size from its checkpoint instead.
+/// The run that options describe, with defaults. A resumed run has its model and size from its
+/// checkpoint instead.
 fn with_defaults(options: &TrainOptions) -> Intent {
-    let counting = Counting::of(options);
-    let word = |word: &str| (!word.is_empty()).then(|| word.to_owned());
-    let said = of_options(options);
+    let effective = EffectiveOptions::of(options);
+    let named = |name: &str| (!name.is_empty()).then(|| name.to_owned());
+    let given = of_options(options);
     Intent {
-        batch: Some(counting.batch),
-        image_size: Some(counting.image_size),
-        // Weights that nobody named beside a model are no wish of the user's.
-        weights: said.weights.clone().or_else(|| word(counting.weights).filter(|_| counting.cfg.is_empty())),
-        model: said.model.clone().or_else(|| word(counting.cfg)),
-        ..said
+        batch: Some(effective.batch),
+        image_size: Some(effective.image_size),
+        // Default weights do not count if the user names a model.
+        weights: given
+            .weights
+            .clone()
+            .or_else(|| named(effective.weights).filter(|_| effective.cfg.is_empty())),
+        model: given.model.clone().or_else(|| named(effective.cfg)),
+        ..given
     }
 }
 
-/// The run that options mean.
+/// The run that options describe.
 fn of_options(options: &TrainOptions) -> Intent {
     let text = |path: &std::path::Path| path.to_string_lossy().into_owned();
-    let device = options.device.as_deref().map(str::trim).filter(|words| !words.is_empty());
+    let device = options.device.as_deref().map(str::trim).filter(|device| !device.is_empty());
     let number = |word: &str| word.trim().trim_start_matches("cuda:").parse().ok();
-    let numbers: Option<Vec<usize>> = device.and_then(|words| words.split(',').map(number).collect());
-    let cpu = device.is_some_and(|words| words.eq_ignore_ascii_case("cpu"));
+    let numbers: Option<Vec<usize>> = device.and_then(|device| device.split(',').map(number).collect());
+    let cpu = device.is_some_and(|device| device.eq_ignore_ascii_case("cpu"));
     Intent {
         run: true,
         device_words: device.filter(|_| !cpu && numbers.is_none()).map(ToOwned::to_owned),
@@ -107,6 +109,7 @@ fn of_options(options: &TrainOptions) -> Intent {
         }),
         project: options.project.as_deref().map(text),
         sync_bn: options.sync_bn,
+        resume: options.resume.clone(),
         ..Intent::default()
     }
 }
@@ -116,25 +119,25 @@ mod tests {
     use super::*;
 
     fn intent(words: &str) -> Intent {
-        of_words(&words.split(' ').map(ToOwned::to_owned).collect::<Vec<_>>())
+        of_arguments(&words.split(' ').map(ToOwned::to_owned).collect::<Vec<_>>())
     }
 
     #[test]
     fn options_become_an_intent() {
-        let meant = intent("--device 0,1 --batch 64 --data birds.yaml --cache");
-        assert_eq!(meant.devices, [0, 1]);
+        let planned = intent("--device 0,1 --batch 64 --data birds.yaml --cache");
+        assert_eq!(planned.devices, [0, 1]);
         assert_eq!(
-            (meant.batch, meant.data.as_deref(), meant.cache.as_deref()),
+            (planned.batch, planned.data.as_deref(), planned.cache.as_deref()),
             (Some(64), Some("birds.yaml"), Some("ram"))
         );
-        assert_eq!(meant.ranks_here(), 2);
+        assert_eq!(planned.ranks_here(), 2);
     }
 
     #[test]
-    fn what_is_not_said_is_what_the_plan_takes() {
+    fn options_that_are_not_given_have_their_defaults() {
         let size = |words: &str| {
-            let meant = intent(words);
-            (meant.model, meant.weights, meant.image_size, meant.batch)
+            let planned = intent(words);
+            (planned.model, planned.weights, planned.image_size, planned.batch)
         };
         let word = |word: &str| Some(word.to_owned());
         assert_eq!(size("--data shapes"), (word("yolov5n"), None, Some(160), Some(16)));
@@ -148,31 +151,31 @@ mod tests {
     }
 
     #[test]
-    fn the_processor_is_no_device_number() {
+    fn cpu_is_not_a_device_number() {
         assert!(intent("train --device cpu --nproc-per-node 2").cpu);
         assert_eq!(intent("--device cuda:0").devices, [0]);
         assert_eq!(intent("--device gpu").device_words.as_deref(), Some("gpu"));
     }
 
     #[test]
-    fn remedies_know_which_options_train_refuses() {
+    fn options_that_train_lacks_are_listed() {
         let command = |words: &[&str]| crate::cli::Cli::try_parse_from([&["yolo", "train"], words].concat());
         for option in yolo_checks::NOT_YET_OF_TRAIN {
             assert!(command(&[option, "1"]).is_err(), "`yolo train` has {option}");
             assert!(
-                MeantRun::try_parse_from([option, "true"]).is_ok()
-                    || MeantRun::try_parse_from([option, "1"]).is_ok()
+                PlannedTrain::try_parse_from([option, "true"]).is_ok()
+                    || PlannedTrain::try_parse_from([option, "1"]).is_ok()
             );
         }
     }
 
     #[test]
-    fn options_of_several_machines_are_understood_before_train_has_them() {
-        let meant =
+    fn multi_node_options_are_accepted_although_train_lacks_them() {
+        let planned =
             intent("--nnodes 2 --node-rank 1 --master-addr 10.0.0.7 --master-port 29400 --backend NCCL");
-        assert_eq!((meant.nnodes, meant.node_rank, meant.master_port), (Some(2), Some(1), Some(29400)));
+        assert_eq!((planned.nnodes, planned.node_rank, planned.master_port), (Some(2), Some(1), Some(29400)));
         assert_eq!(
-            (meant.master_addr.as_deref(), meant.backend.as_deref()),
+            (planned.master_addr.as_deref(), planned.backend.as_deref()),
             (Some("10.0.0.7"), Some("nccl"))
         );
     }

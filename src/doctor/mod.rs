@@ -1,6 +1,6 @@
-//! `yolo doctor`: has the facts of this machine, or of a recorded one, judged, and shows the findings
-//! as text for people or as JSON for programs. It ends with 0 when no error was found, with 1 when
-//! one was, and with 2 when it could not look: wrong words, or a file that is no recording.
+//! `yolo doctor`: runs the checks on this machine or a recording, and prints the findings as text or
+//! as JSON. The exit status is 0 without errors among the findings, 1 with errors, and 2 if the
+//! checks could not run: an invalid command line, or a file that is not a recording.
 
 mod deep;
 mod explain;
@@ -18,8 +18,8 @@ pub(crate) use preflight::preflight;
 
 use std::io::{IsTerminal as _, Read as _};
 use std::path::Path;
-use std::process::ExitCode;
 
+use yolo_base::exit;
 use yolo_checks::{Host, Intent, Status};
 
 use self::report::Report;
@@ -27,39 +27,30 @@ use self::select::Selection;
 use crate::cli::DoctorArgs;
 use crate::dirs::YoloDirs;
 use crate::error::CommandError;
-use crate::host;
+use crate::machine;
 use crate::printer::Printer;
 
-/// Exit code of an examination that could not be made.
-const MISUSE: u8 = 2;
-
 /// A recording has tens of kilobytes, and files of up to a mebibyte each in the worst case.
-const MOST_BYTES: u64 = 64 << 20;
-const A_RECORDING: &str = "name a file that `yolo doctor --record FILE` wrote";
+const MAX_BYTES: u64 = 64 << 20;
+const RECORDING_HINT: &str = "name a file that `yolo doctor --record FILE` wrote";
 
-/// Examines, and says how it went.
-pub(crate) fn doctor(args: &DoctorArgs, printer: &Printer) -> ExitCode {
-    match answer(args, printer) {
-        Ok(code) => code,
-        Err(error) => {
-            printer.error(&error, error.hint());
-            ExitCode::from(MISUSE)
-        }
-    }
+/// Runs the doctor and returns the exit status.
+pub(crate) fn doctor(args: &DoctorArgs, printer: &Printer) -> Result<u8, CommandError> {
+    examine(args, printer).map_err(|error| CommandError::Doctor(Box::new(error)))
 }
 
-fn answer(args: &DoctorArgs, printer: &Printer) -> Result<ExitCode, CommandError> {
+fn examine(args: &DoctorArgs, printer: &Printer) -> Result<u8, CommandError> {
     if args.list {
         printer.result(explain::list(std::io::stdout().is_terminal()));
-        return Ok(ExitCode::SUCCESS);
+        return Ok(exit::SUCCESS);
     }
     if let Some(name) = &args.explain {
         printer.result(explain::explain(name, std::io::stdout().is_terminal())?);
-        return Ok(ExitCode::SUCCESS);
+        return Ok(exit::SUCCESS);
     }
     if args.reference {
         printer.result(reference::page().trim_end());
-        return Ok(ExitCode::SUCCESS);
+        return Ok(exit::SUCCESS);
     }
     if args.deep {
         return deep::deep(args, printer);
@@ -67,9 +58,9 @@ fn answer(args: &DoctorArgs, printer: &Printer) -> Result<ExitCode, CommandError
     let selection = Selection::of(&args.only, &args.skip)?;
     let (host, intent) = subject(args)?;
     let mut report = Report::of(&host, &intent, &selection);
-    // What lies in this home says nothing of a machine that was recorded.
-    if let (false, Ok(places)) = (host.is_recorded(), YoloDirs::from_env()) {
-        fix::settle(&mut report, &places);
+    // Files on this machine say nothing about a recorded one.
+    if let (false, Ok(dirs)) = (host.is_recorded(), YoloDirs::from_env()) {
+        fix::mark_applied(&mut report, &dirs);
     }
     if let Some(file) = &args.record {
         record(&host, &intent, file)?;
@@ -85,56 +76,57 @@ fn answer(args: &DoctorArgs, printer: &Printer) -> Result<ExitCode, CommandError
     };
     if !args.fix {
         show(&report, None);
-        return Ok(code_of(&report));
+        return Ok(exit_status(&report));
     }
-    let places = YoloDirs::from_env()?;
-    let fixed = fix::fix(&report, args, &places, printer)?;
+    let dirs = YoloDirs::from_env()?;
+    let fixed = fix::fix(&report, args, &dirs, printer)?;
     if !fixed.has_changed {
         show(&report, Some(fixed.steps));
-        return Ok(code_of(&report));
+        return Ok(exit_status(&report));
     }
-    // The machine is asked anew: what was mended must be seen to be so.
-    printer.say("looking again");
-    let host = host::this_host(&places);
+    // The checks run again on fresh facts, so that the report shows whether the changes helped.
+    printer.say("checking again");
+    let host = machine::this_host(&dirs);
     let mut report = Report::of(&host, &intent, &selection);
-    fix::settle(&mut report, &places);
+    fix::mark_applied(&mut report, &dirs);
     show(&report, Some(fixed.steps));
-    Ok(code_of(&report))
+    Ok(exit_status(&report))
 }
 
-fn code_of(report: &Report<'_>) -> ExitCode {
-    if report.count(Status::Error) > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+fn exit_status(report: &Report<'_>) -> u8 {
+    if report.count(Status::Error) > 0 { exit::FAILURE } else { exit::SUCCESS }
 }
 
-/// The host to judge and the run that is meant: words after `--` win over those of a recording.
+/// The host to check and the planned run: options after `--` override those of a recording.
 fn subject(args: &DoctorArgs) -> Result<(Host, Intent), CommandError> {
     let (host, recorded) = match &args.replay {
         Some(file) => replay(file)?,
-        None => (host::this_host(&YoloDirs::from_env()?), None),
+        None => (machine::this_host(&YoloDirs::from_env()?), None),
     };
-    let intent = if args.run.is_empty() { recorded.unwrap_or_default() } else { intent::of_words(&args.run) };
+    let intent =
+        if args.run.is_empty() { recorded.unwrap_or_default() } else { intent::of_arguments(&args.run) };
     Ok((host, intent))
 }
 
 fn replay(file: &Path) -> Result<(Host, Option<Intent>), CommandError> {
     let unreadable = |source| CommandError::File {
-        what: format!("the recording {} cannot be read", file.display()),
+        what: format!("cannot read the recording {}", file.display()),
         source,
-        hint: Some(A_RECORDING.to_owned()),
+        hint: Some(RECORDING_HINT.to_owned()),
     };
-    let misuse = |what: String| CommandError::Misuse { what, hint: A_RECORDING.to_owned() };
+    let misuse = |what: String| CommandError::Usage { what, hint: RECORDING_HINT.to_owned() };
     // A pipe may never end, and opening one may never return.
     if !std::fs::metadata(file).map_err(unreadable)?.is_file() {
-        return Err(misuse(format!("{} is no recording: it is not a regular file", file.display())));
+        return Err(misuse(format!("{} is not a recording: it is not a regular file", file.display())));
     }
     let mut bytes = Vec::new();
     let opened = std::fs::File::open(file).map_err(unreadable)?;
-    opened.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > MOST_BYTES {
-        let most = MOST_BYTES >> 20;
-        return Err(misuse(format!("{} is no recording: it is larger than {most} MB", file.display())));
+    opened.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        let most = MAX_BYTES >> 20;
+        return Err(misuse(format!("{} is not a recording: it is larger than {most} MB", file.display())));
     }
-    // Editors of Windows save it as UTF-16.
+    // Editors on Windows may save it as UTF-16.
     Host::replay(&yolo_checks::facts::decode(&bytes))
         .map_err(|source| CommandError::Recording { file: file.to_owned(), source })
 }
@@ -142,8 +134,8 @@ fn replay(file: &Path) -> Result<(Host, Option<Intent>), CommandError> {
 fn record(host: &Host, intent: &Intent, file: &Path) -> Result<(), CommandError> {
     let recording = host.record(intent, env!("CARGO_PKG_VERSION"));
     std::fs::write(file, format!("{recording:#}\n")).map_err(|source| CommandError::File {
-        what: format!("the recording {} cannot be written", file.display()),
+        what: format!("cannot write the recording {}", file.display()),
         source,
-        hint: Some("name a file in a folder that you may write to".to_owned()),
+        hint: Some("name a file in a writable folder".to_owned()),
     })
 }

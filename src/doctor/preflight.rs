@@ -1,5 +1,5 @@
-//! The checks that can break a run, asked before it starts. An error stops it with the finding, its
-//! cause and its remedy; a warning is said once and the run goes on.
+//! The quick checks for problems that would break a run, before it starts. An error stops the run
+//! with the finding, its cause and its remedy; a warning is printed once.
 
 use yolo_checks::{Finding, Host, Status, judge_by};
 use yolo_plan::RunPlan;
@@ -9,18 +9,17 @@ use super::{intent, text};
 use crate::error::CommandError;
 use crate::printer::{Printer, wrap};
 
-/// Judges the host for this very run.
+/// Checks the host for this run.
 ///
 /// # Errors
-/// When something was found that would stop it.
+/// When a finding would stop the run.
 pub(crate) fn preflight(
     host: &Host,
     options: &TrainOptions,
-    resume: Option<&str>,
     plan: &RunPlan,
     printer: &Printer,
 ) -> Result<(), CommandError> {
-    let intent = intent::of_plan(options, resume, plan);
+    let intent = intent::of_plan(options, plan);
     let verdicts = judge_by(host, &intent, |check| check.preflight);
     let findings: Vec<Finding> = verdicts.into_iter().flat_map(|verdict| verdict.findings).collect();
     for finding in findings.iter().filter(|finding| finding.status == Status::Warning) {
@@ -33,17 +32,19 @@ pub(crate) fn preflight(
     if errors.is_empty() {
         return Ok(());
     }
-    let mut told = String::new();
-    errors.iter().for_each(|finding| text::show(&mut told, finding, false));
-    Err(CommandError::Preflight { told: told.trim_end().to_owned() })
+    let mut shown = String::new();
+    errors.iter().for_each(|finding| text::show(&mut shown, finding, false));
+    Err(CommandError::Preflight { findings: shown.trim_end().to_owned() })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use serde_json::{Value, json};
     use yolo_plan::dataset::Places;
     use yolo_plan::device::{Gpu, Inventory};
-    use yolo_plan::run::plan_train;
+    use yolo_plan::run::{PlanContext, Planning, plan_train};
 
     use super::*;
 
@@ -52,7 +53,7 @@ mod tests {
         serde_json::from_str(include_str!("../../checks/tests/hosts/bases/linux-gpu.json")).unwrap()
     }
 
-    fn judged(recording: Value, device: &str) -> Result<(), CommandError> {
+    fn checked(recording: Value, device: &str) -> Result<(), CommandError> {
         let folder = tempfile::tempdir().unwrap();
         for split in ["train", "val"] {
             std::fs::create_dir_all(folder.path().join(split)).unwrap();
@@ -69,30 +70,31 @@ mod tests {
         };
         let gpus = vec![Gpu { index: 0, name: "NVIDIA A10".to_owned(), memory: 24 << 30 }];
         let inventory = Inventory { cores: 8, gpus, no_gpu_reason: None, cuda_libtorch: true };
-        let plan = plan_train(&options, &inventory, &places).unwrap().plan;
+        let context = PlanContext { inventory, places, fetched: BTreeMap::new() };
+        let Planning::Ready(planned) = plan_train(&options, &context).unwrap() else { panic!("not ready") };
         let (host, _) = Host::from_value(recording).unwrap();
-        preflight(&host, &options, None, &plan, &Printer::new(true))
+        preflight(&host, &options, &planned.plan, &Printer::new(true))
     }
 
     #[test]
-    fn a_machine_in_order_lets_the_run_start() {
-        judged(recording(), "0").unwrap();
+    fn a_healthy_machine_lets_the_run_start() {
+        checked(recording(), "0").unwrap();
     }
 
     #[test]
     fn an_error_stops_the_run_with_its_remedy() {
         let mut sick = recording();
         sick["nvml"] = json!({ "error": 9 });
-        let text = judged(sick, "0").unwrap_err().to_string();
+        let text = checked(sick, "0").unwrap_err().to_string();
         for words in ["kernel module is not loaded", "sudo modprobe nvidia", "[gpu.driver-not-loaded]"] {
             assert!(text.contains(words), "{text}");
         }
     }
 
     #[test]
-    fn what_this_run_does_not_need_may_be_broken() {
+    fn problems_that_do_not_concern_the_run_are_ignored() {
         let mut sick = recording();
         sick["nvml"] = json!({ "error": 9 });
-        judged(sick, "cpu").unwrap();
+        checked(sick, "cpu").unwrap();
     }
 }

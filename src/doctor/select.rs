@@ -67,7 +67,7 @@ pub(super) fn unknown(name: &str) -> CommandError {
         .collect();
     near.sort_by(|one, other| other.0.total_cmp(&one.0));
     let near: Vec<String> = near.iter().take(3).map(|(_, id)| format!("`{id}`")).collect();
-    CommandError::Misuse {
+    CommandError::Usage {
         what: format!("no finding is called `{name}`"),
         hint: format!("the nearest are {}; `yolo doctor --list` shows all", near.join(", ")),
     }
@@ -75,6 +75,8 @@ pub(super) fn unknown(name: &str) -> CommandError {
 
 #[cfg(test)]
 mod tests {
+    use yolo_base::Hint as _;
+
     use super::*;
 
     fn selection(only: &[&str], skip: &[&str]) -> Result<Selection, CommandError> {

@@ -1,19 +1,18 @@
-//! Findings for people. An area in which all is well is one line; a problem says why it matters and
-//! what to do, with the commands for this host. Words bear the meaning and colour only helps. With
-//! `-v` everything is shown: what is well, what could not be judged, what was seen, and then the
-//! GPUs, the time of each check and every fact.
+//! Findings as text. An area without problems is one line; a problem has its cause and its remedy,
+//! with the commands for this host. The text is complete without colors. `-v` shows everything:
+//! passed and skipped checks, evidence, the GPUs, the time of each check and every fact.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
+use yolo_base::format::{count, duration};
 use yolo_checks::{Area, Finding, Status};
 
 use super::report::{Report, is_fixable};
 use super::verbose;
 use crate::printer::{COLUMNS, cut, wrap};
 
-/// The column where the words about an area begin: its longest title is 30 letters.
+/// The column where an area's state starts; the longest title has 30 letters.
 const TITLE: usize = 32;
 /// The width of the widest status.
 const WORD: usize = 8;
@@ -41,23 +40,23 @@ fn show_area(text: &mut String, area: Area, findings: &[&Finding], is_verbose: b
     let padding = " ".repeat(TITLE - title.chars().count());
     let bold = Style::new().bold();
     let worst = findings.iter().map(|finding| finding.status).max().unwrap_or(Status::Ok);
-    let count = |status| findings.iter().filter(|finding| finding.status == status).count();
-    let (errors, warnings) = (count(Status::Error), count(Status::Warning));
+    let with = |status| findings.iter().filter(|finding| finding.status == status).count();
+    let (errors, warnings) = (with(Status::Error), with(Status::Warning));
     let state = match worst {
         Status::Error | Status::Warning => {
             let (_, style) = mark(worst);
             let mut counts = Vec::new();
-            counts.extend((errors > 0).then(|| number(errors, "error")));
-            counts.extend((warnings > 0).then(|| number(warnings, "warning")));
+            counts.extend((errors > 0).then(|| count(errors, "error")));
+            counts.extend((warnings > 0).then(|| count(warnings, "warning")));
             format!("{style}{}{style:#}", counts.join(", "))
         }
         _ if findings.iter().all(|finding| finding.status == Status::Skipped) => {
             let (_, style) = mark(Status::Skipped);
-            format!("{style}not known{style:#}")
+            format!("{style}unknown{style:#}")
         }
         _ => {
             let (word, style) = mark(Status::Ok);
-            let seen = if is_verbose { String::new() } else { what_is_well(findings) };
+            let seen = if is_verbose { String::new() } else { passed(findings) };
             format!("{style}{word}{style:#}  {seen}").trim_end().to_owned()
         }
     };
@@ -69,12 +68,12 @@ fn show_area(text: &mut String, area: Area, findings: &[&Finding], is_verbose: b
     }
 }
 
-/// The titles of what is well, as many as fit behind the area's name.
-fn what_is_well(findings: &[&Finding]) -> String {
+/// The titles of passed checks, as many as fit after the area's name.
+fn passed(findings: &[&Finding]) -> String {
     const ROOM: usize = COLUMNS - TITLE - 4;
-    let mut well = findings.iter().filter(|finding| finding.status == Status::Ok);
-    let mut seen = cut(well.next().map_or("", |finding| &finding.title), ROOM);
-    for finding in well {
+    let mut passed = findings.iter().filter(|finding| finding.status == Status::Ok);
+    let mut seen = cut(passed.next().map_or("", |finding| &finding.title), ROOM);
+    for finding in passed {
         if seen.chars().count() + 2 + finding.title.chars().count() > ROOM {
             break;
         }
@@ -83,15 +82,15 @@ fn what_is_well(findings: &[&Finding]) -> String {
     seen
 }
 
-/// One finding, as it also stands in the message of a run that is stopped.
+/// Shows one finding. The message of a run that preflight stops has the same text.
 pub(super) fn show(text: &mut String, finding: &Finding, is_verbose: bool) {
     let (word, style) = mark(finding.status);
     let first = format!("  {word:<WORD$} ");
     let indent = " ".repeat(first.len());
-    // The word before says it already.
+    // The status in front of it says so already.
     let title = finding.title.strip_prefix("skipped, ").unwrap_or(&finding.title);
     let block = wrap(&first, title);
-    // The word is coloured after wrapping, so that codes do not count as letters.
+    // Color is added after wrapping, so that its codes do not count as letters.
     let _ = writeln!(text, "  {style}{word}{style:#}{}", &block[2 + word.len()..]);
     if is_verbose {
         finding.evidence.iter().for_each(|seen| {
@@ -107,11 +106,11 @@ pub(super) fn show(text: &mut String, finding: &Finding, is_verbose: bool) {
         let _ = writeln!(text, "{}", wrap(&format!("{indent}do:   "), &remedy.text));
         let bold = Style::new().bold();
         for command in remedy.commands.iter().flat_map(|command| command.lines()) {
-            // Never broken: a command is copied.
+            // Not wrapped: commands are copied.
             let _ = writeln!(text, "{indent}        {bold}{command}{bold:#}");
         }
         if is_fixable(finding) {
-            let _ = writeln!(text, "{indent}      `yolo doctor --fix` can do it");
+            let _ = writeln!(text, "{indent}      `yolo doctor --fix` can do this");
         }
     }
     if is_verbose || finding.status >= Status::Warning {
@@ -124,39 +123,30 @@ fn summary(report: &Report<'_>, is_verbose: bool) -> String {
     let (errors, warnings) = (report.count(Status::Error), report.count(Status::Warning));
     let found = match (errors, warnings) {
         (0, 0) => "no errors, no warnings".to_owned(),
-        _ => format!("{}, {}", number(errors, "error"), number(warnings, "warning")),
+        _ => format!("{}, {}", count(errors, "error"), count(warnings, "warning")),
     };
-    // Nothing found is no good news where nothing could be judged.
+    // No findings are no good news if nothing could be checked.
     let all = report.findings().len();
     let found = if all > 0 && report.count(Status::Skipped) == all {
-        "what the checks ask is not known, so that nothing was judged".to_owned()
+        "no facts were available; nothing could be checked".to_owned()
     } else {
         found
     };
-    let mut text = format!("{found}; {} in {}", number(report.verdicts.len(), "check"), time(report.took));
+    let took = duration(report.took.as_secs_f64());
+    let mut text = format!("{found}; {} in {took}", count(report.verdicts.len(), "check"));
     let skipped = report.count(Status::Skipped);
     if skipped > 0 && !is_verbose {
-        let _ = write!(text, "; {skipped} could not be judged (-v says why)");
+        let _ = write!(text, "; {} skipped (-v shows why)", count(skipped, "finding"));
     }
     let mut lines = vec![wrap("", &text)];
     let fixable = report.fixable();
     if fixable > 0 {
-        lines.push(wrap("", &format!("`yolo doctor --fix` can mend {fixable} of them; it asks first")));
+        lines.push(wrap("", &format!("`yolo doctor --fix` can fix {fixable} of them; it asks first")));
     }
     if errors + warnings > 0 {
-        lines.push(wrap("", "`yolo doctor --explain ID` tells more about a finding in [brackets]"));
+        lines.push(wrap("", "`yolo doctor --explain ID` explains a finding; its ID is in [brackets]"));
     }
     lines.join("\n")
-}
-
-/// `0.12 s`, or milliseconds where a second is much.
-pub(super) fn time(took: Duration) -> String {
-    format!("{:.2} s", took.as_secs_f64())
-}
-
-/// `1 error`, `2 errors`.
-pub(super) fn number(count: usize, word: &str) -> String {
-    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
 fn mark(status: Status) -> (&'static str, Style) {

@@ -1,37 +1,44 @@
-//! Why a run could not go on, in words that name the rank, what it was doing and what to do next.
+//! Why a run failed: a message that names the rank, what it was doing, and what to do next.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
-/// Lines of a rank's log that are shown when the rank itself could not say why it ended.
+use yolo_base::Hint;
+use yolo_plan::PlanError;
+
+/// Lines of a rank's log that are shown if the rank itself could not report why it failed.
 const LOG_LINES: usize = 8;
 
-/// A run that did not end well.
+/// A run that failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LaunchError {
-    /// The folder of the logs cannot be made.
-    #[error("the run folder cannot be written: {source}")]
+    /// The run folder cannot be created or written; the source names the path.
+    #[error("cannot write the run folder: {source}")]
     Folder {
-        /// With the path.
+        /// Why.
         source: std::io::Error,
     },
+    /// The plan cannot be written, or there is no name for the run folder.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
     /// The rendezvous socket cannot be bound.
-    #[error("no socket could be opened on 127.0.0.1 for the ranks to meet: {source}")]
+    #[error("cannot open a socket on 127.0.0.1 for the ranks to meet: {source}")]
     Socket {
         /// Why.
         source: std::io::Error,
     },
     /// The trainer cannot be started.
-    #[error("{} could not be started: {source}", program.display())]
+    #[error("cannot start {}: {source}", program.display())]
     Spawn {
         /// The trainer.
         program: PathBuf,
         /// Why.
         source: std::io::Error,
     },
-    /// Signals cannot be watched.
+    /// Signals cannot be handled.
     #[cfg_attr(not(unix), expect(dead_code, reason = "on Windows no ranks are started"))]
-    #[error("Ctrl-C could not be handled: {source}")]
+    #[error("cannot handle Ctrl-C: {source}")]
     Signals {
         /// Why.
         source: std::io::Error,
@@ -39,25 +46,26 @@ pub(crate) enum LaunchError {
     /// A rank failed.
     #[error(transparent)]
     Rank(Box<RankFailure>),
-    /// The ranks were not done in the time that they had.
-    #[error("{}", late(.doing))]
-    Late {
-        /// What each was doing that had not ended, with its number.
+    /// The ranks did not end within the time limit.
+    #[error("{}", timeout(.doing))]
+    Timeout {
+        /// What each rank that had not ended was doing, with its number.
         doing: Vec<(usize, String)>,
     },
 }
 
-fn late(doing: &[(usize, String)]) -> String {
+/// The message of a timeout.
+pub(crate) fn timeout(doing: &[(usize, String)]) -> String {
     let each: Vec<String> = doing.iter().map(|(rank, doing)| format!("rank {rank} was {doing}")).collect();
-    format!("the ranks hang, and were ended: {}", each.join(", "))
+    format!("the ranks hung and were stopped: {}", each.join(", "))
 }
 
-impl LaunchError {
-    /// What to do next.
-    pub(crate) fn hint(&self) -> Option<&str> {
+impl Hint for LaunchError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
         match self {
-            Self::Rank(failure) => failure.hint.as_deref(),
-            Self::Folder { .. } => Some("choose a folder that you may write with `--project`"),
+            Self::Rank(failure) => failure.hint.as_deref().map(Into::into),
+            Self::Plan(error) => error.hint(),
+            Self::Folder { .. } => Some("choose a writable folder with `--project`".into()),
             _ => None,
         }
     }
@@ -72,22 +80,22 @@ pub(crate) struct RankFailure {
     pub(crate) world: usize,
     /// What it was doing: completes "it was …".
     pub(crate) doing: String,
-    /// Why it ended, in its own words or those of the system.
+    /// Why it ended: as it reported, or as seen from outside.
     pub(crate) why: String,
     /// What to do next.
     pub(crate) hint: Option<String>,
-    /// What it printed last, when it could not say why itself.
+    /// The end of its log, if it could not report a reason.
     pub(crate) last_lines: Vec<String>,
     /// Its log.
     pub(crate) log: PathBuf,
-    /// Whether the rank itself said why.
-    pub(crate) spoke: bool,
+    /// Whether the rank itself reported the reason.
+    pub(crate) reported: bool,
 }
 
 impl std::fmt::Display for RankFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.spoke && self.world == 1 {
-            // The user's one process says it all; that it is a rank would only confuse.
+        if self.reported && self.world == 1 {
+            // A user who started one process need not know that it is a rank.
             return write!(f, "{}", self.why);
         }
         write!(f, "rank {} of {} {}", self.rank, self.world, self.why)?;
@@ -95,7 +103,7 @@ impl std::fmt::Display for RankFailure {
             write!(f, " (it was {})", self.doing)?;
         }
         if !self.last_lines.is_empty() {
-            write!(f, "\nits last words in {}:", self.log.display())?;
+            write!(f, "\nthe last lines of {}:", self.log.display())?;
             for line in &self.last_lines {
                 write!(f, "\n  {line}")?;
             }
@@ -104,47 +112,24 @@ impl std::fmt::Display for RankFailure {
     }
 }
 
-/// How a process ended, in words that follow "rank 1".
-pub(super) fn describe(status: ExitStatus) -> (String, Option<String>) {
+/// How a process ended, as words that follow "rank 1", and what to do about it.
+pub(super) fn describe(status: ExitStatus) -> (String, Option<&'static str>) {
     #[cfg(unix)]
-    {
-        use std::os::unix::process::ExitStatusExt as _;
-        if let Some(signal) = status.signal() {
-            let name = signal_name(signal);
-            let hint = match signal {
-                9 => Some(
-                    "the system kills processes when memory runs out (see `dmesg`): a smaller --batch-size, \
-                     --imgsz or no --cache needs less; or somebody ran `kill -9`"
-                        .to_owned(),
-                ),
-                7 => Some("the shared memory may be full: `df /dev/shm`".to_owned()),
-                _ => None,
-            };
-            return (format!("was killed by signal {signal} ({name})"), hint);
-        }
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        let hint = match signal {
+            9 => Some(
+                "the system kills processes when it runs out of memory (see `dmesg`): a smaller \
+                 --batch-size or --imgsz, or no --cache, needs less; or someone ran `kill -9`",
+            ),
+            7 => Some("the shared memory may be full: `df /dev/shm`"),
+            _ => None,
+        };
+        return (format!("was killed by {}", yolo_base::exit::describe(status)), hint);
     }
     match status.code() {
-        Some(127) => ("could not load its libraries".to_owned(), Some("run `yolo setup` again".to_owned())),
-        Some(code) => (format!("ended with exit code {code} and without a reason"), None),
-        None => ("ended without a reason".to_owned(), None),
-    }
-}
-
-#[cfg(unix)]
-fn signal_name(signal: i32) -> &'static str {
-    match signal {
-        1 => "SIGHUP",
-        2 => "SIGINT",
-        3 => "SIGQUIT",
-        4 => "SIGILL",
-        6 => "SIGABRT",
-        7 => "SIGBUS",
-        8 => "SIGFPE",
-        9 => "SIGKILL",
-        11 => "SIGSEGV",
-        13 => "SIGPIPE",
-        15 => "SIGTERM",
-        _ => "see `kill -l`",
+        Some(127) => ("could not load its libraries".to_owned(), Some("run `yolo setup` again")),
+        Some(code) => (format!("exited with code {code} without reporting an error"), None),
+        None => ("ended without reporting an error".to_owned(), None),
     }
 }
 

@@ -1,46 +1,53 @@
-//! From a plan to live ranks, and back to one answer: how the run ended. The first failure wins:
-//! the whole group is stopped, nothing is left behind, and the answer names the rank, what it was
-//! doing and why. Ranks speak in events over a pipe of their own; what they or libtorch print goes
-//! to a log file each.
+//! From a plan to live ranks, and to one answer: how the run ended. The first failure wins: the
+//! whole group is stopped, no process is left behind, and the answer names the rank, what it was
+//! doing and why. Ranks report events over a pipe; what they or libtorch print goes to one log file
+//! per rank.
 
+mod blame;
 mod environment;
 mod failure;
 mod process;
+mod rank;
+pub(crate) mod run_folder;
+mod signals;
 mod silence;
 mod supervisor;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use yolo_plan::RunPlan;
 use yolo_plan::event::Event;
 
-pub(crate) use failure::LaunchError;
+pub(crate) use failure::{LaunchError, timeout};
 
-use crate::setup::Libtorch;
-
-/// How a run ended when no rank failed.
+/// How a run ended if no rank failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum RunEnd {
     /// All ranks finished.
     Finished,
-    /// The run was interrupted; its state stands in this file, if it got that far.
+    /// The user interrupted the run.
     Interrupted {
-        /// The checkpoint from which the run can go on.
+        /// The checkpoint from which the run can be resumed, if there is one.
         resume_from: Option<PathBuf>,
+        /// Whether ranks had to be killed, so that the checkpoint may be older than the interrupt.
+        killed: bool,
     },
 }
 
-/// The programs of a run.
+/// What is started.
 #[derive(Debug, Clone)]
-pub(crate) struct Programs<'a> {
+pub(crate) struct Programs {
     /// The trainer.
-    pub(crate) trainer: &'a Path,
-    /// The libtorch that it loads.
-    pub(crate) libtorch: &'a Libtorch,
+    pub(crate) trainer: PathBuf,
+    /// The folder of the libtorch that the trainer loads.
+    pub(crate) libtorch_lib: PathBuf,
+    /// The variables by which the trainer finds it.
+    pub(crate) environment: Vec<(OsString, OsString)>,
 }
 
-/// Starts the ranks of `plan`, whose file is `plan_file`, and watches them to their end.
+/// Starts the ranks of `plan`, whose file is `plan_file`, and watches them until all have ended.
 /// `listen` gets every event with the number of its rank.
 ///
 /// # Errors
@@ -48,25 +55,25 @@ pub(crate) struct Programs<'a> {
 pub(crate) fn run(
     plan: &RunPlan,
     plan_file: &Path,
-    programs: &Programs<'_>,
+    programs: &Programs,
     listen: &mut dyn FnMut(usize, &Event),
-) -> Result<Outcome, LaunchError> {
+) -> Result<RunEnd, LaunchError> {
     let group = process::start(plan, plan_file, programs)?;
     supervisor::watch(group, &plan.run_dir, None, listen)
 }
 
-/// As [`run`], for so long at most: ranks that are not done then are killed, and the error says what
-/// each was doing.
+/// Like [`run`], with a time limit: ranks that have not ended by then are killed, and the error says
+/// what each was doing.
 ///
 /// # Errors
-/// When a rank cannot be started, fails, or is late.
+/// When a rank cannot be started, fails, or takes too long.
 pub(crate) fn run_within(
     limit: Duration,
     plan: &RunPlan,
     plan_file: &Path,
-    programs: &Programs<'_>,
+    programs: &Programs,
     listen: &mut dyn FnMut(usize, &Event),
-) -> Result<(), LaunchError> {
+) -> Result<RunEnd, LaunchError> {
     let group = process::start(plan, plan_file, programs)?;
-    supervisor::watch(group, &plan.run_dir, Some(limit), listen).map(|_| ())
+    supervisor::watch(group, &plan.run_dir, Some(limit), listen)
 }

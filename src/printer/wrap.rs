@@ -1,10 +1,10 @@
-//! Lines of at most so many columns, broken between words.
+//! Text in lines of limited width.
 
-/// What the doctor's text is at most wide, so that it reads well in any window and in a mail.
+/// The width of the doctor's text, which fits any window and an e-mail.
 pub(crate) const COLUMNS: usize = 80;
 
-/// The text in lines of [`COLUMNS`]: the first after `first`, the others after as many spaces. A
-/// word that is longer than a line, such as a path, stays whole.
+/// Wraps text at [`COLUMNS`]: the first line starts with `first`, the others are indented as far. A
+/// word longer than a line, such as a path, stays whole.
 pub(crate) fn wrap(first: &str, text: &str) -> String {
     let indent = " ".repeat(first.chars().count());
     let mut wrapped = first.to_owned();
@@ -29,7 +29,7 @@ pub(crate) fn wrap(first: &str, text: &str) -> String {
     wrapped
 }
 
-/// The text on one line of at most `columns`, with `…` where it was cut.
+/// The text on one line of at most `columns`, truncated with `…`.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
     let one_line: String =
         text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_hang_below_the_first_word() {
+    fn lines_are_indented_to_the_first_word() {
         let text = "word ".repeat(30);
         let wrapped = wrap("  why: ", &text);
         assert!(wrapped.starts_with("  why: word word"));
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_says_so() {
+    fn truncated_text_ends_with_an_ellipsis() {
         assert_eq!(cut("four words on line", 10), "four word…");
         assert_eq!(cut("two\nlines", 10), "two lines");
     }

@@ -1,5 +1,6 @@
 //! The errors of setup, each with what to do next.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 
@@ -223,7 +224,10 @@ impl SetupError {
             // Download and disk errors name their own remedy.
             Self::Fetch(error) => error.hint(),
             Self::File { .. } => None,
-            Self::Plan(error) => error.hint(),
+            Self::Plan(error) => match yolo_base::Hint::hint(error) {
+                Some(Cow::Borrowed(hint)) => Some(hint),
+                _ => None,
+            },
             Self::Data(error) => error.hint(),
             Self::Weights { .. } => Some(
                 "give a file, a URL, or published weights: yolov5n, yolov5s, yolov5m, yolov5l or yolov5x, or these with a 6 (yolov5n6)",
@@ -288,11 +292,6 @@ impl SetupError {
             Self::Tool { remedy, .. } => Some(remedy),
             Self::Build { remedy, .. } => Some(remedy),
         }
-    }
-
-    /// Whether a download failed, rather than the arguments being wrong.
-    pub(crate) fn is_about_fetching(&self) -> bool {
-        matches!(self, Self::Fetch(_) | Self::Occupied { .. } | Self::Taken { .. } | Self::AnotherSet { .. })
     }
 
     pub(super) fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {

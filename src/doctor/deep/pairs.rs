@@ -1,6 +1,6 @@
-//! Sums over pairs of ranks, after the sum over all has failed: which device or link it is. They come
-//! in the rounds of a tournament in which everybody meets everybody once, so that after a few pairs
-//! every device has been tried, however little time is left.
+//! All-reduce over pairs of ranks, after the one over all ranks has failed, to identify the bad device
+//! or link. The pairs follow the rounds of a round-robin tournament, so that every device is tested
+//! after a few pairs, however little time is left.
 
 use std::time::{Duration, Instant};
 
@@ -9,16 +9,16 @@ use yolo_plan::device::Device;
 use super::Pair;
 use super::trial::Trials;
 
-/// What one pair may take: libtorch starts slowly on a cold disk.
-const LONGEST: Duration = Duration::from_secs(15);
+/// The time limit for one pair: libtorch starts slowly from a cold disk.
+const PAIR_LIMIT: Duration = Duration::from_secs(15);
 
-/// Tries every pair, as long as there is time.
-pub(super) fn run(trials: &Trials<'_>, devices: &[Device], deadline: Instant) -> Vec<Pair> {
+/// Tests every pair while there is time.
+pub(super) fn run(trials: &Trials, devices: &[Device], deadline: Instant) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for round in rounds(devices.len()) {
-        // Starting hands descriptors from this process to a rank, which only one thread may do.
+        // One after the other: a rank inherits descriptors, so that only one thread may start ranks.
         for ranks in round {
-            let left = deadline.saturating_duration_since(Instant::now()).min(LONGEST);
+            let left = deadline.saturating_duration_since(Instant::now()).min(PAIR_LIMIT);
             let trial = (left > Duration::from_secs(1))
                 .then(|| trials.run(devices, &[ranks.0, ranks.1], None, left, &|_, _| ()));
             pairs.push(Pair { ranks, trial });
@@ -27,7 +27,7 @@ pub(super) fn run(trials: &Trials<'_>, devices: &[Device], deadline: Instant) ->
     pairs
 }
 
-/// The rounds of a tournament: in each, everybody is in one pair at most.
+/// The rounds of a round-robin tournament: in each, a rank is in one pair at most.
 fn rounds(count: usize) -> Vec<Vec<(usize, usize)>> {
     let seats = count + count % 2;
     let turn = |seat: usize, round: usize| match seat {
@@ -45,7 +45,7 @@ fn rounds(count: usize) -> Vec<Vec<(usize, usize)>> {
         .collect()
 }
 
-/// The one rank that is in all bad pairs and in no good one, if there is one.
+/// The one rank that is in all failed pairs and in no successful one, if there is one.
 pub(super) fn culprit(bad: &[(usize, usize)], good: &[(usize, usize)]) -> Option<usize> {
     let &(one, other) = bad.first()?;
     let is_in = |rank: usize, pair: &(usize, usize)| pair.0 == rank || pair.1 == rank;
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everybody_meets_everybody_once() {
+    fn every_pair_is_tested_once() {
         for count in 0..10 {
             let all: Vec<(usize, usize)> = rounds(count).into_iter().flatten().collect();
             let different: BTreeSet<_> = all.iter().collect();
@@ -77,9 +77,9 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_that_fails_with_everybody_is_named() {
+    fn a_rank_that_fails_with_every_other_is_named() {
         assert_eq!(culprit(&[(0, 2), (1, 2)], &[(0, 1)]), Some(2));
-        // One bad link between two that are well with others.
+        // One bad link between two ranks that work with others.
         assert_eq!(culprit(&[(0, 1)], &[(0, 2), (1, 2)]), None);
         assert_eq!(culprit(&[], &[(0, 1)]), None);
     }

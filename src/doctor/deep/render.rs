@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Value, json};
+use yolo_base::format::count;
 use yolo_checks::Host;
 use yolo_plan::device::Device;
 use yolo_plan::event::Measure;
@@ -55,7 +56,7 @@ impl<'a> Deep<'a> {
     }
 
     /// Whether all ranks did everything.
-    pub(super) fn is_well(&self) -> bool {
+    pub(super) fn is_ok(&self) -> bool {
         self.problems.is_empty()
     }
 
@@ -110,7 +111,7 @@ impl<'a> Deep<'a> {
         self.hint.iter().for_each(|hint| {
             let _ = writeln!(text, "{}", wrap("do       ", hint));
         });
-        let ranks = super::super::text::number(self.devices.len(), "rank");
+        let ranks = count(self.devices.len(), "rank");
         let links = if self.devices.len() > 1 { ", over gloo" } else { "" };
         let _ = match self.problems.is_empty() {
             true => write!(text, "{ranks}{links}: every result was right"),

@@ -1,44 +1,44 @@
-//! One start of ranks on some of the devices, in a folder of its own that is removed afterwards, and
-//! what they measured until they were done, failed or out of time.
+//! One start of ranks on some of the devices, in a temporary folder, and what they measured until
+//! they finished, failed or ran out of time.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use yolo_base::Hint as _;
 use yolo_plan::RunPlan;
 use yolo_plan::device::{Backend, Device};
 use yolo_plan::event::{Event, Measure};
 use yolo_plan::run::{PLAN_VERSION, ProbeTask, Ranks, Task};
 
 use crate::launch::{self, LaunchError, Programs};
-use crate::setup::Libtorch;
 
 /// The programs that all trials start.
 #[derive(Debug)]
-pub(super) struct Trials<'a> {
-    pub(super) trainer: &'a Path,
-    pub(super) libtorch: &'a Libtorch,
+pub(super) struct Trials {
+    pub(super) programs: Programs,
 }
 
-/// What came of one start.
+/// The result of one start.
 #[derive(Debug, Default)]
 pub(super) struct Trial {
-    /// What each rank measured; ranks are numbered as those of all devices.
+    /// What each rank measured. Ranks are numbered as among all devices.
     pub(super) measured: BTreeMap<usize, Vec<(Measure, f64)>>,
     pub(super) warnings: Vec<String>,
     pub(super) failure: Option<Failure>,
 }
 
-/// Why ranks were not done.
+/// Why ranks did not finish.
 #[derive(Debug)]
 pub(super) struct Failure {
-    /// One sentence that names the rank and what it was doing.
+    /// The rank and what it was doing.
     pub(super) what: String,
     pub(super) hint: Option<String>,
 }
 
-impl Trials<'_> {
-    /// Starts a rank on each of these of the devices. Without `images` only the links are tried.
+impl Trials {
+    /// Starts these ranks on their devices. Without `images` only the links are tested.
     pub(super) fn run(
         &self,
         devices: &[Device],
@@ -60,7 +60,8 @@ impl Trials<'_> {
             }
         };
         let chosen: Vec<Device> = ranks.iter().filter_map(|&rank| devices.get(rank).copied()).collect();
-        trial.failure = self.start(chosen, images, limit, &mut listen).err().map(|error| told(error, ranks));
+        trial.failure =
+            self.start(chosen, images, limit, &mut listen).err().map(|error| renumber(error, ranks));
         trial
     }
 
@@ -76,11 +77,8 @@ impl Trials<'_> {
             .tempdir()
             .map_err(|source| LaunchError::Folder { source })?;
         let plan = plan(devices, images, folder.path());
-        let file = plan
-            .write()
-            .map_err(|error| LaunchError::Folder { source: std::io::Error::other(error.to_string()) })?;
-        let programs = Programs { trainer: self.trainer, libtorch: self.libtorch };
-        launch::run_within(limit, &plan, &file, &programs, listen)
+        let file = plan.write()?;
+        launch::run_within(limit, &plan, &file, &self.programs, listen).map(|_| ())
     }
 }
 
@@ -102,14 +100,13 @@ fn plan(devices: Vec<Device>, images: Option<Vec<PathBuf>>, folder: &Path) -> Ru
 }
 
 /// The failure with the ranks' numbers among all devices.
-fn told(error: LaunchError, ranks: &[usize]) -> Failure {
+fn renumber(error: LaunchError, ranks: &[usize]) -> Failure {
     let number = |rank: usize| ranks.get(rank).copied().unwrap_or(rank);
-    let hint = error.hint().map(ToOwned::to_owned);
+    let hint = error.hint().map(Cow::into_owned);
     let what = match error {
-        LaunchError::Late { doing } => {
-            let each: Vec<String> =
-                doing.iter().map(|(rank, doing)| format!("rank {} was {doing}", number(*rank))).collect();
-            format!("the ranks hang, and were ended: {}", each.join(", "))
+        LaunchError::Timeout { doing } => {
+            let doing: Vec<_> = doing.into_iter().map(|(rank, doing)| (number(rank), doing)).collect();
+            launch::timeout(&doing)
         }
         LaunchError::Rank(mut failure) => {
             failure.rank = number(failure.rank);

@@ -23,10 +23,10 @@ pub(super) struct Backup {
 
 impl Backup {
     /// A backup that nothing is in yet.
-    pub(super) fn of(places: &YoloDirs) -> Self {
+    pub(super) fn of(dirs: &YoloDirs) -> Self {
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let name = format!("{seconds}-{}", std::process::id());
-        Self { folder: places.config().join("backups").join(name), commands: Vec::new(), kept: 0 }
+        Self { folder: dirs.config().join("backups").join(name), commands: Vec::new(), kept: 0 }
     }
 
     /// Keeps a file as it is now, or that there was none.

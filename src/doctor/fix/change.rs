@@ -15,14 +15,14 @@ use super::variables;
 use crate::dirs::YoloDirs;
 
 /// Makes a change, and says what was done; or says why not.
-pub(super) fn apply(change: &Change, places: &YoloDirs, backup: &mut Backup) -> Result<String, String> {
+pub(super) fn apply(change: &Change, dirs: &YoloDirs, backup: &mut Backup) -> Result<String, String> {
     match change {
         Change::Settings { file, of, edits } => settings(Path::new(file), *of, edits, backup),
-        Change::Variable { name, value } => variable(name, value.as_deref(), places, backup),
+        Change::Variable { name, value } => variable(name, value.as_deref(), dirs, backup),
         Change::LoaderFolder { folder } => loader_folder(folder, backup),
         Change::MakeFolder { path } => make_folder(Path::new(path), backup),
-        Change::Permissions { path, add } => permissions(&own(path, places)?, *add, backup),
-        Change::Remove { path } => remove(&own(path, places)?),
+        Change::Permissions { path, add } => permissions(&own(path, dirs)?, *add, backup),
+        Change::Remove { path } => remove(&own(path, dirs)?),
         Change::EndProcess { pid, name } => end_process(*pid, name),
     }
 }
@@ -52,17 +52,12 @@ fn settings(file: &Path, kind: ConfigFile, edits: &[Edit], backup: &mut Backup) 
     Ok(format!("{} is written; it counts after `{next}`", file.display()))
 }
 
-fn variable(
-    name: &str,
-    value: Option<&str>,
-    places: &YoloDirs,
-    backup: &mut Backup,
-) -> Result<String, String> {
-    let file = variables::file(places);
+fn variable(name: &str, value: Option<&str>, dirs: &YoloDirs, backup: &mut Backup) -> Result<String, String> {
+    let file = variables::file(dirs);
     let mut change = || {
         let text = if file.exists() { fs::read_to_string(&file)? } else { String::new() };
         backup.keep(&file)?;
-        fs::create_dir_all(places.config())?;
+        fs::create_dir_all(dirs.config())?;
         write(&file, variables::with(&text, name, value).as_bytes())
     };
     change().map_err(|error: std::io::Error| error.to_string())?;
@@ -132,10 +127,10 @@ fn remove(path: &Path) -> Result<String, String> {
 }
 
 /// The path, if it is below one of yolo's folders and leads nowhere else.
-fn own(path: &str, places: &YoloDirs) -> Result<PathBuf, String> {
+fn own(path: &str, dirs: &YoloDirs) -> Result<PathBuf, String> {
     let path = PathBuf::from(path);
     let plain = path.components().all(|part| !matches!(part, std::path::Component::ParentDir));
-    let inside = [places.data(), places.config(), places.cache()].iter().any(|place| path.starts_with(place));
+    let inside = [dirs.data(), dirs.config(), dirs.cache()].iter().any(|place| path.starts_with(place));
     if plain && inside { Ok(path) } else { Err(format!("{} is not yolo's own", path.display())) }
 }
 
@@ -211,14 +206,14 @@ mod tests {
 
     struct Home {
         _folder: tempfile::TempDir,
-        places: YoloDirs,
+        dirs: YoloDirs,
         root: PathBuf,
     }
 
     fn home() -> Home {
         let folder = tempfile::tempdir().unwrap();
-        let (root, places) = (folder.path().to_owned(), YoloDirs::under(folder.path()));
-        Home { _folder: folder, places, root }
+        let (root, dirs) = (folder.path().to_owned(), YoloDirs::under(folder.path()));
+        Home { _folder: folder, dirs, root }
     }
 
     fn undo(backup: &Backup) {
@@ -236,8 +231,8 @@ mod tests {
             of: ConfigFile::WslConfig,
             edits: vec![Edit::set("wsl2", "memory", "8GB"), Edit::set("wsl2", "swap", "8GB")],
         };
-        let mut backup = Backup::of(&home.places);
-        apply(&change, &home.places, &mut backup).unwrap();
+        let mut backup = Backup::of(&home.dirs);
+        apply(&change, &home.dirs, &mut backup).unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"# mine\r\n[wsl2]\r\nmemory=8GB # GB\r\nswap=8GB\r\n");
         undo(&backup);
         assert_eq!(fs::read(&file).unwrap(), before);
@@ -254,7 +249,7 @@ mod tests {
             of: ConfigFile::WslConfig,
             edits: Vec::new(),
         };
-        apply(&change, &home.places, &mut Backup::of(&home.places)).unwrap();
+        apply(&change, &home.dirs, &mut Backup::of(&home.dirs)).unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"[wsl2]\r\nmemory=8GB\r\n");
     }
 
@@ -262,9 +257,9 @@ mod tests {
     fn variables_go_into_a_file_to_source() {
         let home = home();
         let change = Change::Variable { name: "OMP_NUM_THREADS".into(), value: Some("4".into()) };
-        let mut backup = Backup::of(&home.places);
-        apply(&change, &home.places, &mut backup).unwrap();
-        let file = home.places.config().join("env.sh");
+        let mut backup = Backup::of(&home.dirs);
+        apply(&change, &home.dirs, &mut backup).unwrap();
+        let file = home.dirs.config().join("env.sh");
         assert!(fs::read_to_string(&file).unwrap().ends_with("export OMP_NUM_THREADS=\"4\"\n"));
         undo(&backup);
         assert!(!file.exists());
@@ -273,17 +268,17 @@ mod tests {
     #[test]
     fn only_yolos_own_is_removed() {
         let home = home();
-        let (mine, other) = (home.places.data().join("libtorch/.incoming-x"), home.root.join("thesis"));
+        let (mine, other) = (home.dirs.data().join("libtorch/.incoming-x"), home.root.join("thesis"));
         fs::create_dir_all(mine.join("tree")).unwrap();
         fs::create_dir_all(&other).unwrap();
         let remove = |path: &Path| {
             let change = Change::Remove { path: path.display().to_string() };
-            apply(&change, &home.places, &mut Backup::of(&home.places))
+            apply(&change, &home.dirs, &mut Backup::of(&home.dirs))
         };
         remove(&mine).unwrap();
         assert!(!mine.exists());
         assert!(remove(&other).unwrap_err().contains("not yolo's own"));
-        assert!(remove(&home.places.data().join("../../thesis")).is_err());
+        assert!(remove(&home.dirs.data().join("../../thesis")).is_err());
         assert!(other.exists());
     }
 
@@ -292,13 +287,13 @@ mod tests {
     fn permissions_are_added_and_set_back() {
         use std::os::unix::fs::PermissionsExt as _;
         let home = home();
-        let data = home.places.data();
+        let data = home.dirs.data();
         fs::create_dir_all(data).unwrap();
         let mode = || fs::metadata(data).unwrap().permissions().mode() & 0o777;
         fs::set_permissions(data, std::fs::Permissions::from_mode(0o555)).unwrap();
         let change = Change::Permissions { path: data.display().to_string(), add: 0o700 };
-        let mut backup = Backup::of(&home.places);
-        apply(&change, &home.places, &mut backup).unwrap();
+        let mut backup = Backup::of(&home.dirs);
+        apply(&change, &home.dirs, &mut backup).unwrap();
         assert_eq!(mode(), 0o755);
         undo(&backup);
         assert_eq!(mode(), 0o555);
@@ -310,16 +305,16 @@ mod tests {
     fn what_was_unlocked_is_locked_again_last() {
         use std::os::unix::fs::PermissionsExt as _;
         let home = home();
-        let (config, cache) = (home.places.config(), home.places.cache());
+        let (config, cache) = (home.dirs.config(), home.dirs.cache());
         for (folder, mode) in [(config, 0o555), (cache, 0o000)] {
             fs::create_dir_all(folder).unwrap();
             fs::set_permissions(folder, std::fs::Permissions::from_mode(mode)).unwrap();
         }
-        let mut backup = Backup::of(&home.places);
+        let mut backup = Backup::of(&home.dirs);
         let unlock = |folder: &Path| Change::Permissions { path: folder.display().to_string(), add: 0o700 };
         let unset = Change::Variable { name: "CUDA_LAUNCH_BLOCKING".into(), value: None };
         for change in [unlock(config), unlock(cache), unset] {
-            apply(&change, &home.places, &mut backup).unwrap();
+            apply(&change, &home.dirs, &mut backup).unwrap();
         }
         let script = fs::read_to_string(backup.script().unwrap()).unwrap();
         let place = |words: &str| script.find(words).unwrap();
@@ -336,10 +331,10 @@ mod tests {
     fn a_folder_that_holds_the_way_back_stays() {
         let home = home();
         let made = home.root.join("new");
-        let places = YoloDirs::under(&made);
-        let mut backup = Backup::of(&places);
+        let dirs = YoloDirs::under(&made);
+        let mut backup = Backup::of(&dirs);
         let change = Change::MakeFolder { path: made.display().to_string() };
-        apply(&change, &places, &mut backup).unwrap();
+        apply(&change, &dirs, &mut backup).unwrap();
         undo(&backup);
         assert!(made.is_dir());
     }

@@ -1,6 +1,6 @@
-//! `--fix`: says what it will change, asks, keeps a backup with the way back, and changes. Checks
-//! propose changes as data; here each kind of change has its one hand. What this user has no right
-//! to do is printed as the exact command instead.
+//! `--fix`: shows the changes, asks, backs up what they replace, and makes them. Checks propose
+//! changes as data; [`change`] has one function per kind of change. Where this user lacks the rights,
+//! the exact command is printed instead.
 
 mod backup;
 mod change;
@@ -8,136 +8,150 @@ mod plan;
 mod shell;
 mod variables;
 
-use std::io::{BufRead as _, IsTerminal as _};
-
 use serde_json::{Value, json};
+use yolo_base::format::count;
 use yolo_checks::Change;
 
 use self::backup::Backup;
-use self::plan::Step;
+use self::plan::PlannedChange;
 use super::report::Report;
 use crate::cli::DoctorArgs;
 use crate::dirs::YoloDirs;
 use crate::error::CommandError;
 use crate::printer::{Printer, wrap};
 
-/// What became of one step.
+/// The result of one change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
-    /// `--dry-run`, or the answer was no.
+enum ChangeResult {
+    /// Not made: `--dry-run`, or the answer was no.
     Planned,
     Done,
     Failed,
-    /// It needs rights that this user has not.
+    /// It needs rights that this user lacks.
     ByHand,
 }
 
-/// What was done, for the JSON report, and whether the host should be looked at again.
+/// What was done, for the JSON report, and whether the host should be checked again.
 #[derive(Debug)]
 pub(super) struct Fixed {
     pub(super) steps: Value,
     pub(super) has_changed: bool,
 }
 
-/// Says of findings that an earlier repair mends them, where only a shell has to read its file.
-pub(super) fn settle(report: &mut Report<'_>, places: &YoloDirs) {
+/// Marks findings that an earlier `--fix` has fixed for every shell that reads its file.
+pub(super) fn mark_applied(report: &mut Report<'_>, dirs: &YoloDirs) {
     for verdict in &mut report.verdicts {
-        variables::settle(&mut verdict.findings, places);
+        variables::mark_applied(&mut verdict.findings, dirs);
     }
 }
 
-/// Mends what the report says can be mended.
+/// Fixes what can be fixed in the report.
 pub(super) fn fix(
     report: &Report<'_>,
     args: &DoctorArgs,
-    places: &YoloDirs,
+    dirs: &YoloDirs,
     printer: &Printer,
 ) -> Result<Fixed, CommandError> {
-    let steps = plan::of(report, places);
-    let (mine, by_hand): (Vec<&Step>, Vec<&Step>) = steps.iter().partition(|step| step.by_hand.is_none());
-    if steps.is_empty() {
-        printer.say("--fix: there is nothing that it can change here");
+    let changes = plan::of(report, dirs);
+    if changes.is_empty() {
+        printer.say("--fix: there is nothing to change here");
         return Ok(Fixed { steps: json!([]), has_changed: false });
     }
-    if !mine.is_empty() {
-        printer.say("--fix will change:");
-        for (number, step) in mine.iter().enumerate() {
-            printer.say(wrap(&format!("  {}. ", number + 1), &format!("{} [{}]", step.words, step.id)));
-            printer.say(wrap("     way back: ", &step.undo));
+    let own = changes.iter().filter(|change| change.by_hand.is_none()).count();
+    show(&changes, printer);
+    let confirmed = own > 0 && !args.dry_run && (args.yes || confirm(own, printer));
+    let mut backup = Backup::of(dirs);
+    let results: Vec<(ChangeResult, Option<String>)> =
+        changes.iter().map(|change| apply(change, confirmed, dirs, &mut backup, printer)).collect();
+    let sets_variable = |(change, (result, _)): (&PlannedChange, &(ChangeResult, _))| {
+        matches!(change.change, Change::Variable { .. }) && *result == ChangeResult::Done
+    };
+    if changes.iter().zip(&results).any(sets_variable) {
+        let [here, everywhere] = shell::sourcing(&variables::file(dirs));
+        printer.say("to apply the variables in this shell, type");
+        printer.say(format_args!("  {here}"));
+        printer.say("and to apply them in every new shell, type");
+        printer.say(format_args!("  {everywhere}"));
+    }
+    // Not wrapped: the command is copied.
+    if let Some(script) = backup.script() {
+        printer.say(format_args!("to undo: {}", shell::call(&script)));
+    }
+    let steps = changes.iter().zip(results).map(|(change, result)| as_json(change, result)).collect();
+    Ok(Fixed { steps: Value::Array(steps), has_changed: confirmed })
+}
+
+/// Shows the planned changes. `--quiet` does not hide them, since the question refers to them.
+fn show(changes: &[PlannedChange], printer: &Printer) {
+    let (own, by_hand): (Vec<_>, Vec<_>) = changes.iter().partition(|change| change.by_hand.is_none());
+    if !own.is_empty() {
+        printer.before_question("--fix will make these changes:");
+        for (number, change) in own.iter().enumerate() {
+            let text = format!("{} [{}]", change.text, change.id);
+            printer.before_question(wrap(&format!("  {}. ", number + 1), &text));
+            printer.before_question(wrap("     undo: ", &change.undo));
         }
     }
     if !by_hand.is_empty() {
-        printer.say("These need rights that you do not have here; type them yourself:");
-        for step in &by_hand {
-            printer.say(wrap("  - ", &format!("{} [{}]", step.words, step.id)));
-            step.by_hand.iter().for_each(|command| printer.say(format_args!("      {command}")));
+        printer.before_question("These changes need other rights; run the commands yourself:");
+        for change in by_hand {
+            printer.before_question(wrap("  - ", &format!("{} [{}]", change.text, change.id)));
+            let command = change.by_hand.iter();
+            command.for_each(|command| printer.before_question(format_args!("      {command}")));
         }
     }
-    let agreed = !mine.is_empty() && !args.dry_run && agreed(mine.len(), args.yes, printer);
-    let mut results = Vec::new();
-    let mut backup = Backup::of(places);
-    for step in &steps {
-        let (outcome, why) = match &step.by_hand {
-            Some(command) => (Outcome::ByHand, Some(command.clone())),
-            None if agreed => match change::apply(&step.change, places, &mut backup) {
-                Ok(done) => {
-                    printer.say(wrap("done: ", &done));
-                    (Outcome::Done, None)
-                }
-                Err(why) => {
-                    printer.warning(format_args!("not done: {}: {why}", step.words));
-                    (Outcome::Failed, Some(why))
-                }
-            },
-            None => (Outcome::Planned, None),
-        };
-        results.push(json!({
-            "id": step.id,
-            "change": step.words,
-            "result": match outcome {
-                Outcome::Planned => "planned",
-                Outcome::Done => "done",
-                Outcome::Failed => "failed",
-                Outcome::ByHand => "by-hand",
-            },
-            "why": why,
-            "undo": (outcome == Outcome::Done).then_some(&step.undo),
-        }));
-    }
-    let is_done = |step: &&Step| matches!(step.change, Change::Variable { .. }) && step.by_hand.is_none();
-    let has_variables =
-        steps.iter().zip(&results).any(|(step, result)| is_done(&step) && result["result"] == "done");
-    if has_variables {
-        let [here, everywhere] = shell::sourcing(&variables::file(places));
-        printer.say("variables count in this shell once you type");
-        printer.say(format_args!("  {here}"));
-        printer.say("and in every new shell once you type");
-        printer.say(format_args!("  {everywhere}"));
-    }
-    // On a line of its own length: it is copied.
-    if let Some(script) = backup.script() {
-        printer.say(format_args!("the way back: {}", shell::call(&script)));
-    }
-    Ok(Fixed { steps: Value::Array(results), has_changed: agreed })
 }
 
-/// `--yes`, or a yes typed by a person.
-fn agreed(count: usize, is_agreed: bool, printer: &Printer) -> bool {
-    if is_agreed {
-        return true;
+/// Makes one change if the user confirmed it.
+fn apply(
+    change: &PlannedChange,
+    confirmed: bool,
+    dirs: &YoloDirs,
+    backup: &mut Backup,
+    printer: &Printer,
+) -> (ChangeResult, Option<String>) {
+    if let Some(command) = &change.by_hand {
+        return (ChangeResult::ByHand, Some(command.clone()));
     }
-    if !std::io::stdin().is_terminal() {
-        printer.say("nothing was changed: nobody is there to ask; add --yes to agree beforehand");
-        return false;
+    if !confirmed {
+        return (ChangeResult::Planned, None);
     }
-    let changes = super::text::number(count, "change");
-    printer.say(format_args!("Make {} {changes}? [y/N]", if count == 1 { "this" } else { "these" }));
-    let mut answer = String::new();
-    // A terminal that is closed has not agreed.
-    let _ = std::io::stdin().lock().read_line(&mut answer);
-    let yes = matches!(answer.trim().to_lowercase().as_str(), "y" | "yes");
-    if !yes {
-        printer.say("nothing was changed");
+    match change::apply(&change.change, dirs, backup) {
+        Ok(done) => {
+            printer.say(wrap("done: ", &done));
+            (ChangeResult::Done, None)
+        }
+        Err(why) => {
+            printer.warning(format_args!("failed: {}: {why}", change.text));
+            (ChangeResult::Failed, Some(why))
+        }
     }
-    yes
+}
+
+fn as_json(change: &PlannedChange, (result, why): (ChangeResult, Option<String>)) -> Value {
+    json!({
+        "id": change.id,
+        "change": change.text,
+        "result": match result {
+            ChangeResult::Planned => "planned",
+            ChangeResult::Done => "done",
+            ChangeResult::Failed => "failed",
+            ChangeResult::ByHand => "by-hand",
+        },
+        "why": why,
+        "undo": (result == ChangeResult::Done).then_some(&change.undo),
+    })
+}
+
+/// Asks the user to confirm.
+fn confirm(changes: usize, printer: &Printer) -> bool {
+    let these = if changes == 1 { "this" } else { "these" };
+    match printer.ask(&format!("Make {these} {}?", count(changes, "change"))) {
+        Some(true) => return true,
+        Some(false) => printer.say("nothing was changed"),
+        None => printer.say(
+            "nothing was changed: there is no terminal to ask on; --yes makes the changes without asking",
+        ),
+    }
+    false
 }

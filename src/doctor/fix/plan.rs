@@ -15,24 +15,24 @@ pub(super) const LOADER_CONFIG: &str = "/etc/ld.so.conf.d/ld.wsl.conf";
 
 /// One change that is meant.
 #[derive(Debug)]
-pub(super) struct Step {
+pub(super) struct PlannedChange {
     /// The finding that asks for it.
     pub(super) id: &'static str,
     pub(super) change: Change,
-    pub(super) words: String,
+    pub(super) text: String,
     pub(super) undo: String,
     /// The command to type where it needs other rights.
     pub(super) by_hand: Option<String>,
 }
 
 /// The steps that mend what was found.
-pub(super) fn of(report: &Report<'_>, places: &YoloDirs) -> Vec<Step> {
-    let mut steps: Vec<Step> = Vec::new();
+pub(super) fn of(report: &Report<'_>, dirs: &YoloDirs) -> Vec<PlannedChange> {
+    let mut changes: Vec<PlannedChange> = Vec::new();
     for finding in report.findings() {
         let Some(remedy) = &finding.remedy else { continue };
         for change in &remedy.changes {
             // Two findings may ask for the same, and an earlier repair may have done it.
-            if steps.iter().any(|step| step.change == *change) || variables::says(places, change) {
+            if changes.iter().any(|planned| planned.change == *change) || variables::says(dirs, change) {
                 continue;
             }
             let undo = remedy.undo.clone().unwrap_or_default();
@@ -41,21 +41,29 @@ pub(super) fn of(report: &Report<'_>, places: &YoloDirs) -> Vec<Step> {
             if let (Change::LoaderFolder { folder }, Some(_)) = (change, &by_hand) {
                 let value = Some(format!("{folder}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"));
                 let change = Change::Variable { name: "LD_LIBRARY_PATH".to_owned(), value };
-                if !variables::says(places, &change) {
-                    let words = words(&change, places);
-                    steps.push(Step { id: finding.id, change, words, undo: undo.clone(), by_hand: None });
+                if !variables::says(dirs, &change) {
+                    let text = describe(&change, dirs);
+                    changes.push(PlannedChange {
+                        id: finding.id,
+                        change,
+                        text,
+                        undo: undo.clone(),
+                        by_hand: None,
+                    });
                 }
             }
-            let words = words(change, places);
-            steps.push(Step { id: finding.id, change: change.clone(), words, undo, by_hand });
+            let text = describe(change, dirs);
+            changes.push(PlannedChange { id: finding.id, change: change.clone(), text, undo, by_hand });
         }
     }
     // What is locked is opened first: other changes may need to write there.
-    steps.sort_by_key(|step| !matches!(step.change, Change::MakeFolder { .. } | Change::Permissions { .. }));
-    steps
+    changes.sort_by_key(|planned| {
+        !matches!(planned.change, Change::MakeFolder { .. } | Change::Permissions { .. })
+    });
+    changes
 }
 
-fn words(change: &Change, places: &YoloDirs) -> String {
+fn describe(change: &Change, dirs: &YoloDirs) -> String {
     match change {
         Change::Settings { file, edits, .. } if edits.is_empty() => {
             format!("write {file} in an encoding that every WSL reads")
@@ -65,7 +73,7 @@ fn words(change: &Change, places: &YoloDirs) -> String {
             format!("in {file}: {}", edits.join(", "))
         }
         Change::Variable { name, value } => {
-            let file = variables::file(places);
+            let file = variables::file(dirs);
             match value {
                 Some(value) => format!("set {name} to {value} in {}, a file to source", file.display()),
                 None => format!("unset {name} in {}, a file to source", file.display()),

@@ -13,29 +13,29 @@ use crate::dirs::YoloDirs;
 const HEAD: &str = "# Written by `yolo doctor --fix`. Source it: . env.sh\n";
 
 /// Where it is.
-pub(super) fn file(places: &YoloDirs) -> PathBuf {
-    places.config().join("env.sh")
+pub(super) fn file(dirs: &YoloDirs) -> PathBuf {
+    dirs.config().join("env.sh")
 }
 
 /// Whether a change is one of a variable that the file says already.
-pub(super) fn says(places: &YoloDirs, change: &Change) -> bool {
+pub(super) fn says(dirs: &YoloDirs, change: &Change) -> bool {
     let Change::Variable { name, value } = change else { return false };
-    let Ok(text) = fs_err::read_to_string(file(places)) else { return false };
+    let Ok(text) = fs_err::read_to_string(file(dirs)) else { return false };
     let line = line(name, value.as_deref());
     text.lines().rfind(|line| is_of(line, name)).is_some_and(|last| last == line.trim_end())
 }
 
 /// Says of findings about this very shell that the file mends them: to write it anew would help
 /// nobody, to source it does.
-pub(super) fn settle(findings: &mut [Finding], places: &YoloDirs) {
+pub(super) fn mark_applied(findings: &mut [Finding], dirs: &YoloDirs) {
     for finding in findings {
         let Some(remedy) = finding.remedy.as_mut().filter(|remedy| !remedy.changes.is_empty()) else {
             continue;
         };
-        if remedy.changes.iter().all(|change| says(places, change)) {
-            let [here, everywhere] = shell::sourcing(&file(places));
-            "it is mended as soon as this shell has read the file that `yolo doctor --fix` wrote; the second \
-             line is for every new shell"
+        if remedy.changes.iter().all(|change| says(dirs, change)) {
+            let [here, everywhere] = shell::sourcing(&file(dirs));
+            "fixed once this shell reads the file that `yolo doctor --fix` wrote; the second command is for \
+             every new shell"
                 .clone_into(&mut remedy.text);
             remedy.commands = vec![here, everywhere];
             remedy.fixable = false;
@@ -98,14 +98,14 @@ mod tests {
     #[test]
     fn what_the_file_says_already_is_known() {
         let home = tempfile::tempdir().unwrap();
-        let places = YoloDirs::under(home.path());
+        let dirs = YoloDirs::under(home.path());
         let change =
             |value: Option<&str>| Change::Variable { name: "A".into(), value: value.map(ToOwned::to_owned) };
-        assert!(!says(&places, &change(None)));
-        std::fs::create_dir_all(places.config()).unwrap();
-        std::fs::write(file(&places), with("", "A", Some("a\"b"))).unwrap();
-        assert!(says(&places, &change(Some("a\"b"))));
-        assert!(!says(&places, &change(Some("a"))) && !says(&places, &change(None)));
+        assert!(!says(&dirs, &change(None)));
+        std::fs::create_dir_all(dirs.config()).unwrap();
+        std::fs::write(file(&dirs), with("", "A", Some("a\"b"))).unwrap();
+        assert!(says(&dirs, &change(Some("a\"b"))));
+        assert!(!says(&dirs, &change(Some("a"))) && !says(&dirs, &change(None)));
     }
 
     #[test]

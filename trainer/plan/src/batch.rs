@@ -32,10 +32,12 @@ pub fn check(batch: i64, ranks: usize) -> Result<usize, PlanError> {
 
 #[cfg(test)]
 mod tests {
+    use yolo_base::Hint as _;
+
     use super::check;
 
     fn hint(batch: i64, ranks: usize) -> String {
-        check(batch, ranks).unwrap_err().hint().unwrap_or_default().to_owned()
+        check(batch, ranks).unwrap_err().hint().unwrap_or_default().into_owned()
     }
 
     #[test]

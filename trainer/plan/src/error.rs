@@ -1,7 +1,11 @@
-//! What can be wrong with the words and files that describe a run. Every error is one message
-//! with the option or file, the value and the reason; [`PlanError::hint`] says what to do next.
+//! Mistakes in the options and files that describe a run.
 
-/// A mistake in an option or in a file that an option names.
+use std::borrow::Cow;
+
+use yolo_base::Hint;
+
+/// A mistake in an option or in a file that an option names. The message has the option or file, the
+/// value and the reason.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct PlanError {
@@ -21,9 +25,10 @@ impl PlanError {
         self.hint = Some(hint.into());
         self
     }
+}
 
-    /// What to do next, if there is one thing to do.
-    pub fn hint(&self) -> Option<&str> {
-        self.hint.as_deref()
+impl Hint for PlanError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        self.hint.as_deref().map(Cow::Borrowed)
     }
 }

@@ -319,6 +319,7 @@ impl HyperParameters {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use yolo_base::Hint as _;
 
     use super::*;
 

@@ -1,24 +1,31 @@
-//! What a user may say of a run, before anything is decided: the options of `yolo train` and
-//! `yolo val`, `None` where nothing was said. The names are those of YOLOv5 (spec §12); the
-//! defaults are applied in [`crate::run`], since a built-in data set brings some of its own.
+//! The options of `yolo train` and `yolo val`, with their help. `None` and `false` mean that the
+//! user did not give the option; [`crate::run`] applies the defaults, since the built-in data set
+//! has some of its own. The names are YOLOv5's (spec §12).
+//!
+//! A new option is a field here, a field of the task, and the code that uses it. The help, the
+//! reference page and `opt.yaml` follow from these; a test fails if the task lacks the field.
 
 use std::path::PathBuf;
 
+use clap::{ArgAction, Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
-/// The optimizers of YOLOv5.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// YOLOv5's optimizers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
 #[expect(missing_docs, reason = "standard terms")]
 pub enum Optimizer {
     #[default]
     #[serde(rename = "SGD")]
+    #[value(name = "SGD")]
     Sgd,
+    #[value(name = "Adam")]
     Adam,
+    #[value(name = "AdamW")]
     AdamW,
 }
 
 /// Where decoded images are kept between epochs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "standard terms")]
 pub enum Cache {
@@ -26,69 +33,177 @@ pub enum Cache {
     Disk,
 }
 
-/// The options of `yolo train`. `None` and `false` mean that the user said nothing.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "each field is the option of the same name, spec §12")]
+/// The options of `yolo train`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Args)]
 pub struct TrainOptions {
+    /// Initial weights: a file, a URL, or one of YOLOv5's (yolov5n, s, m, l, x, n6 … x6), downloaded if missing; '' for random weights [default: yolov5s.pt]
+    #[arg(long, value_name = "FILE", help_heading = "Model and data")]
     pub weights: Option<String>,
+    /// Model: yolov5n, s, m, l, x, n6 … x6, or a YAML file [default: as described by the weights]
+    #[arg(long, value_name = "MODEL", help_heading = "Model and data")]
     pub cfg: Option<String>,
+    /// Data set: a YOLOv5 YAML file, or shapes, coco128, coco8, VOC or coco; downloaded if missing [default: coco128]
+    #[arg(long, value_name = "YAML", help_heading = "Model and data")]
     pub data: Option<String>,
+    /// Hyper-parameters: low, med, high, no-augmentation, objects365, voc, or a YAML file [default: low]
+    #[arg(long, value_name = "YAML", help_heading = "Model and data")]
     pub hyp: Option<String>,
-    pub epochs: Option<usize>,
-    /// The total over all ranks.
-    pub batch_size: Option<i64>,
-    /// The nominal batch size to which gradients are accumulated (64).
-    pub nbs: Option<usize>,
+    /// Training image size in pixels, rounded up to a multiple of the stride [default: 640]
+    #[arg(long, visible_aliases = ["img", "img-size"], value_name = "PIXELS", help_heading = "Model and data")]
     pub imgsz: Option<usize>,
-    pub device: Option<String>,
-    /// Ranks on the CPU.
-    pub nproc_per_node: Option<usize>,
-    pub workers: Option<usize>,
-    pub optimizer: Option<Optimizer>,
-    pub sync_bn: bool,
-    pub seed: Option<u64>,
-    pub project: Option<PathBuf>,
-    pub name: Option<String>,
-    pub exist_ok: bool,
-    pub nosave: bool,
-    pub noval: bool,
-    pub noautoanchor: bool,
-    pub noplots: bool,
-    pub freeze: Vec<usize>,
-    pub cos_lr: bool,
-    pub label_smoothing: Option<f64>,
-    pub patience: Option<usize>,
-    pub save_period: Option<i64>,
+    /// Treat all classes as one
+    #[arg(long, help_heading = "Model and data")]
     pub single_cls: bool,
+
+    /// Number of epochs [default: 100]
+    #[arg(long, value_name = "N", help_heading = "Training")]
+    pub epochs: Option<usize>,
+    /// Images per step over all ranks, a multiple of the number of ranks [default: 16]
+    #[arg(
+        long,
+        visible_alias = "batch",
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Training"
+    )]
+    pub batch_size: Option<i64>,
+    /// Nominal batch size: gradients are accumulated up to this many images per optimizer step [default: 64]
+    #[arg(long, value_name = "N", help_heading = "Training")]
+    pub nbs: Option<usize>,
+    /// Optimizer [default: SGD]
+    #[arg(long, value_name = "NAME", ignore_case = true, help_heading = "Training")]
+    pub optimizer: Option<Optimizer>,
+    /// Use a cosine learning-rate schedule instead of a linear one
+    #[arg(long, help_heading = "Training")]
+    pub cos_lr: bool,
+    /// Label-smoothing epsilon [default: 0]
+    #[arg(long, value_name = "EPSILON", help_heading = "Training")]
+    pub label_smoothing: Option<f64>,
+    /// Stop after this many epochs without improvement; 0 disables early stopping [default: 100]
+    #[arg(long, value_name = "EPOCHS", help_heading = "Training")]
+    pub patience: Option<usize>,
+    /// Freeze layers: one number freezes that many from the first; several numbers are layer indices
+    #[arg(long, value_name = "LAYER", num_args = 1.., help_heading = "Training")]
+    pub freeze: Vec<usize>,
+    /// Random seed [default: 0]
+    #[arg(long, value_name = "N", help_heading = "Training")]
+    pub seed: Option<u64>,
+    /// Use rectangular batches, without mosaic
+    #[arg(long, help_heading = "Training")]
     pub rect: bool,
+    /// Cache decoded images in RAM (if no value is given) or on disk
+    #[arg(long, value_name = "WHERE", num_args = 0..=1, default_missing_value = "ram", help_heading = "Training")]
     pub cache: Option<Cache>,
+    /// Do not replace the model's anchors, even if others fit the labels better
+    #[arg(long, help_heading = "Training")]
+    pub noautoanchor: bool,
+
+    /// cpu, or GPU numbers as in nvidia-smi: 0, or 0,1,3 [default: a usable GPU, else cpu]
+    #[arg(long, value_name = "DEVICE", help_heading = "Devices")]
+    pub device: Option<String>,
+    /// Number of ranks on the CPU [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Devices")]
+    pub nproc_per_node: Option<usize>,
+    /// Data-loading threads per rank [default: 8, or fewer on a machine with fewer cores]
+    #[arg(long, value_name = "N", help_heading = "Devices")]
+    pub workers: Option<usize>,
+    /// Synchronize batch normalization across ranks
+    #[arg(long, help_heading = "Devices")]
+    pub sync_bn: bool,
+
+    /// Folder for all runs [default: runs/train]
+    #[arg(long, value_name = "FOLDER", help_heading = "Output")]
+    pub project: Option<PathBuf>,
+    /// Name of the run's folder [default: exp, exp2, …]
+    #[arg(long, value_name = "NAME", help_heading = "Output")]
+    pub name: Option<String>,
+    /// Reuse the run's folder if it exists
+    #[arg(long, help_heading = "Output")]
+    pub exist_ok: bool,
+    /// Resume an interrupted run from its last.pt; without a value, the most recent run in runs/
+    #[arg(long, value_name = "LAST.PT", num_args = 0..=1, default_missing_value = "", help_heading = "Output")]
+    pub resume: Option<String>,
+    /// Save only the final checkpoint
+    #[arg(long, help_heading = "Output")]
+    pub nosave: bool,
+    /// Validate only after the last epoch
+    #[arg(long, help_heading = "Output")]
+    pub noval: bool,
+    /// Do not draw plots
+    #[arg(long, help_heading = "Output")]
+    pub noplots: bool,
+    /// Keep a checkpoint every N epochs [default: -1, never]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Output")]
+    pub save_period: Option<i64>,
 }
 
-/// The options of `yolo val` (spec §12).
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "each field is the option of the same name, spec §12")]
+/// The options of `yolo val`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Args)]
 pub struct ValOptions {
+    /// Data set: a YOLOv5 YAML file, or shapes, coco128, coco8, VOC or coco; downloaded if missing [default: coco128]
+    #[arg(long, value_name = "YAML")]
     pub data: Option<String>,
+    /// Weights: one or more files, URLs or names of YOLOv5's weights [default: yolov5s.pt]
+    #[arg(long, value_name = "FILE", num_args = 1.., action = ArgAction::Append)]
     pub weights: Vec<String>,
+    /// Images per batch [default: 32]
+    #[arg(long, visible_alias = "batch", value_name = "N")]
     pub batch_size: Option<usize>,
+    /// Image size in pixels [default: 640]
+    #[arg(long, visible_aliases = ["img", "img-size"], value_name = "PIXELS")]
     pub imgsz: Option<usize>,
+    /// Confidence threshold: discard detections below it [default: 0.001]
+    #[arg(long, value_name = "CONFIDENCE")]
     pub conf_thres: Option<f64>,
+    /// IoU threshold of non-maximum suppression [default: 0.6]
+    #[arg(long, value_name = "IOU")]
     pub iou_thres: Option<f64>,
+    /// Maximum number of detections per image [default: 300]
+    #[arg(long, value_name = "N")]
     pub max_det: Option<usize>,
-    /// `train`, `val`, `test`, `speed` or `study`.
+    /// train, val or test to choose the split, or speed or study [default: val]
+    #[arg(long, value_name = "TASK")]
     pub task: Option<String>,
+    /// cpu, or the number of a GPU as in nvidia-smi [default: a usable GPU, else cpu]
+    #[arg(long, value_name = "DEVICE")]
     pub device: Option<String>,
+    /// Data-loading threads [default: 8, or fewer on a machine with fewer cores]
+    #[arg(long, value_name = "N")]
     pub workers: Option<usize>,
+    /// Treat all classes as one
+    #[arg(long)]
     pub single_cls: bool,
+    /// Use test-time augmentation: two more scales and a mirrored image
+    #[arg(long)]
     pub augment: bool,
+    /// Show every class, even if there are many
+    #[arg(long)]
     pub verbose: bool,
+    /// Save detections as label files
+    #[arg(long)]
     pub save_txt: bool,
+    /// Save labels and detections together as label files
+    #[arg(long)]
     pub save_hybrid: bool,
+    /// Include confidences in label files
+    #[arg(long)]
     pub save_conf: bool,
+    /// Save detections in COCO's JSON format
+    #[arg(long)]
     pub save_json: bool,
+    /// Folder for all validations [default: runs/val]
+    #[arg(long, value_name = "FOLDER")]
     pub project: Option<PathBuf>,
+    /// Name of this validation's folder [default: exp, exp2, …]
+    #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
+    /// Reuse the folder if it exists
+    #[arg(long)]
     pub exist_ok: bool,
+    /// Use half precision (GPU only)
+    #[arg(long)]
     pub half: bool,
+    /// Accepted for compatibility; selects an ONNX engine and has no effect on .pt and .safetensors
+    #[arg(long)]
     pub dnn: bool,
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use tempfile::TempDir;
+use yolo_base::Hint as _;
 use yolo_plan::PlanError;
 use yolo_plan::dataset::{DataSet, Places, is_builtin};
 
@@ -39,7 +40,7 @@ impl Bench {
     /// The message and hint, without this run's temporary folder.
     fn error(&self) -> String {
         let error = self.load().unwrap_err();
-        let text = format!("{error}\nhint: {}", error.hint().unwrap_or("none"));
+        let text = format!("{error}\nhint: {}", error.hint().unwrap_or("none".into()));
         text.replace(self.root.path().to_str().unwrap(), "").replace('\\', "/")
     }
 }

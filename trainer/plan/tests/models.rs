@@ -5,6 +5,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use yolo_base::Hint as _;
 use yolo_plan::model::{Activation, ModelSpec, Module, builtin};
 
 fn golden() -> Value {

@@ -2,15 +2,18 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at what it does not expect")]
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use tempfile::TempDir;
+use yolo_base::Hint as _;
 use yolo_plan::dataset::Places;
 use yolo_plan::device::{Backend, Device, Inventory};
 use yolo_plan::hyp::HyperParameters;
 use yolo_plan::options::{TrainOptions, ValOptions};
 use yolo_plan::run::{
-    PLAN_VERSION, Planned, Split, Task, TrainTask, ValMode, ValTask, plan_resume, plan_train, plan_val,
+    Need, PLAN_VERSION, PlanContext, Planned, Planning, Split, Task, TrainTask, ValMode, ValTask,
+    plan_resume, plan_train, plan_val, settings,
 };
 use yolo_plan::{PlanError, RunPlan};
 
@@ -19,8 +22,7 @@ const YAML: &str = "train: images\nval: images\nnames: [cat, dog, owl]\n";
 /// A working folder with the data set `data.yaml` and the weights `best.pt`; `shapes` is made.
 struct Bench {
     _root: TempDir,
-    places: Places,
-    inventory: Inventory,
+    context: PlanContext,
 }
 
 impl Bench {
@@ -40,16 +42,16 @@ impl Bench {
             no_gpu_reason: Some("the NVIDIA driver is not installed".into()),
             cuda_libtorch: false,
         };
-        Self { _root: root, places, inventory }
+        Self { _root: root, context: PlanContext { inventory, places, fetched: BTreeMap::new() } }
+    }
+
+    fn plan_train(&self, options: TrainOptions) -> Result<Planning, PlanError> {
+        let data = Some("data.yaml".to_owned());
+        plan_train(&TrainOptions { data: options.data.clone().or(data), ..options }, &self.context)
     }
 
     fn train(&self, options: TrainOptions) -> Result<Planned, PlanError> {
-        let data = Some("data.yaml".to_owned());
-        plan_train(
-            &TrainOptions { data: options.data.clone().or(data), ..options },
-            &self.inventory,
-            &self.places,
-        )
+        self.plan_train(options).map(ready)
     }
 
     fn train_error(&self, options: TrainOptions) -> String {
@@ -64,7 +66,14 @@ impl Bench {
             weights: if options.weights.is_empty() { weights } else { options.weights.clone() },
             ..options
         };
-        plan_val(&options, &self.inventory, &self.places)
+        plan_val(&options, &self.context).map(ready)
+    }
+}
+
+fn ready(planning: Planning) -> Planned {
+    match planning {
+        Planning::Ready(planned) => *planned,
+        Planning::Missing(needs) => panic!("{needs:?} are missing"),
     }
 }
 
@@ -95,12 +104,12 @@ fn yolov5s_defaults() {
     let plan = &planned.plan;
     assert_eq!((plan.version, plan.ranks.world_size, plan.ranks.threads), (PLAN_VERSION, 1, 8));
     assert_eq!(plan.ranks.backend, None);
-    assert_eq!(plan.run_dir, bench.places.working_dir.join("runs/train/exp"));
+    assert_eq!(plan.run_dir, bench.context.places.working_dir.join("runs/train/exp"));
     assert_eq!(planned.notes, ["training on the CPU: the NVIDIA driver is not installed"]);
     assert_eq!(planned.warnings, [""; 0]);
     let task = task(&planned);
     assert_eq!((task.batch, task.image_size, task.workers), (16, 640, 8));
-    assert_eq!(task.weights, Some(bench.places.working_dir.join("best.pt")));
+    assert_eq!(task.weights, Some(bench.context.places.working_dir.join("best.pt")));
     assert_eq!(task.model, None);
     assert_eq!(task.hyp, HyperParameters::low());
     assert_eq!(
@@ -139,7 +148,7 @@ fn two_ranks_share_cores_and_batch() {
     assert_eq!(ranks.backend, Some(Backend::Gloo));
     assert_eq!((ranks.threads, task.workers, ranks.share(task.batch)), (4, 4, 8));
     let error = bench.train(TrainOptions { batch_size: Some(15), ..options() }).unwrap_err();
-    assert_eq!(error.hint(), Some("use --batch 14 or 16"));
+    assert_eq!(error.hint().as_deref(), Some("use --batch 14 or 16"));
 }
 
 #[test]
@@ -197,15 +206,10 @@ fn whatever_is_wrong_ends_in_one_message() {
     let bench = Bench::new();
     let word = |word: &str| Some(word.to_owned());
     let cases = [
-        (TrainOptions::default(), "the weights yolov5s.pt are not on this machine"),
         (TrainOptions { weights: word(""), ..TrainOptions::default() }, "--weights and --cfg are both empty"),
-        (TrainOptions { weights: word("gone.pt"), ..scratch() }, "there are no weights gone.pt"),
+        (TrainOptions { weights: word("gone.pt"), ..scratch() }, "--weights gone.pt: "),
         (TrainOptions { cfg: word("gone.yaml"), ..scratch() }, "there is no model gone.yaml"),
         (TrainOptions { hyp: word("gone.yaml"), ..scratch() }, "there are no hyperparameters gone.yaml"),
-        (
-            TrainOptions { data: word("coco128.yaml"), ..scratch() },
-            "the data set coco128 is not on this machine",
-        ),
         (TrainOptions { epochs: Some(0), ..scratch() }, "--epochs 0 is not a number from 1"),
         (TrainOptions { nbs: Some(0), ..scratch() }, "--nbs 0 is not a number from 1"),
         (TrainOptions { batch_size: Some(0), ..scratch() }, "--batch 0 is not a number of images"),
@@ -224,8 +228,35 @@ fn whatever_is_wrong_ends_in_one_message() {
         let message = bench.train_error(options);
         assert!(message.starts_with(expected), "{message}\ndoes not begin with\n{expected}");
     }
-    let nothing = plan_train(&TrainOptions::default(), &bench.inventory, &bench.places).unwrap_err();
-    assert!(nothing.to_string().contains("coco128") && nothing.hint().unwrap().contains("--data shapes"));
+}
+
+#[test]
+fn everything_that_can_be_fetched_is_reported_at_once() {
+    let mut bench = Bench::new();
+    let data = Need::Data("data/coco128.yaml".into());
+    let weights = Need::Weights("yolov5s.pt".into());
+    let nothing_given = plan_train(&TrainOptions::default(), &bench.context).unwrap();
+    assert_eq!(nothing_given, Planning::Missing(vec![data, weights.clone()]));
+    assert_eq!(bench.plan_train(TrainOptions::default()).unwrap(), Planning::Missing(vec![weights]));
+
+    let published = bench.context.places.working_dir.join("elsewhere.pt");
+    bench.context.fetched.insert("yolov5s.pt".into(), published.clone());
+    let planned = bench.train(TrainOptions::default()).unwrap();
+    assert_eq!(task(&planned).weights, Some(published));
+
+    let yaml = bench.context.places.working_dir.join("far.yaml");
+    fs::write(&yaml, "path: far\ntrain: t\nval: v\nnames: [a]\ndownload: https://h/far.zip\n").unwrap();
+    let far = || TrainOptions { data: Some("far.yaml".into()), ..scratch() };
+    assert_eq!(bench.plan_train(far()).unwrap(), Planning::Missing(vec![Need::Data("far.yaml".into())]));
+    // A download that is a program is never run, so it cannot be fetched.
+    fs::write(&yaml, "path: far\ntrain: t\nval: v\nnames: [a]\ndownload: bash get.sh\n").unwrap();
+    assert!(bench.train_error(far()).contains("far.yaml"));
+}
+
+#[test]
+fn a_mistake_is_reported_before_anything_is_fetched() {
+    let options = TrainOptions { batch_size: Some(0), ..TrainOptions::default() };
+    assert!(plan_train(&options, &Bench::new().context).unwrap_err().to_string().starts_with("--batch 0"));
 }
 
 #[test]
@@ -236,7 +267,7 @@ fn a_validation_has_the_originals_defaults() {
     assert_eq!((task.conf_thres, task.iou_thres, task.max_det), (0.001, 0.6, 300));
     assert_eq!((task.split, task.mode), (Split::Val, ValMode::Accuracy));
     assert_eq!((task.image_size, task.batch), (640, 32));
-    assert_eq!(planned.plan.run_dir, bench.places.working_dir.join("runs/val/exp"));
+    assert_eq!(planned.plan.run_dir, bench.context.places.working_dir.join("runs/val/exp"));
     let speed =
         bench.val(ValOptions { task: Some("speed".into()), half: true, ..ValOptions::default() }).unwrap();
     assert_eq!((val_task(&speed).conf_thres, val_task(&speed).iou_thres), (0.25, 0.45));
@@ -280,32 +311,33 @@ fn a_plan_is_written_and_read_back() {
 fn a_run_is_resumed_in_its_folder() {
     let bench = Bench::new();
     let plan = bench.train(TrainOptions { epochs: Some(7), ..scratch() }).unwrap().plan;
-    let none = plan_resume(None, &bench.places).unwrap_err().to_string();
+    let none = plan_resume(None, &bench.context.places).unwrap_err().to_string();
     assert!(none.starts_with("there is no run to resume"), "{none}");
 
     let weights = plan.run_dir.join("weights");
     fs::create_dir_all(&weights).unwrap();
     let last = weights.join("last.pt");
     fs::write(&last, "tensors").unwrap();
-    let planless = plan_resume(Some(&last), &bench.places).unwrap_err().to_string();
+    let planless = plan_resume(Some(&last), &bench.context.places).unwrap_err().to_string();
     assert!(planless.contains("there is no plan.json"), "{planless}");
 
     plan.write().unwrap();
     for named in [None, Some(last.as_path()), Some(plan.run_dir.as_path())] {
-        let resumed = plan_resume(named, &bench.places).unwrap();
+        let resumed = plan_resume(named, &bench.context.places).unwrap();
         assert_eq!(task(&resumed).resume, Some(last.canonicalize().unwrap()));
         assert_eq!(task(&resumed).epochs, 7);
         assert_eq!(resumed.plan.run_dir, plan.run_dir.canonicalize().unwrap());
         assert_eq!(resumed.notes.len(), usize::from(named.is_none()));
     }
-    let gone = plan_resume(Some(&last.with_file_name("gone.pt")), &bench.places).unwrap_err().to_string();
+    let gone =
+        plan_resume(Some(&last.with_file_name("gone.pt")), &bench.context.places).unwrap_err().to_string();
     assert!(gone.contains("there is no such checkpoint"), "{gone}");
 
     let val = bench.val(ValOptions::default()).unwrap().plan;
     fs::create_dir_all(val.run_dir.join("weights")).unwrap();
     fs::write(val.run_dir.join("weights/last.pt"), "tensors").unwrap();
     val.write().unwrap();
-    let not_training = plan_resume(Some(&val.run_dir), &bench.places).unwrap_err().to_string();
+    let not_training = plan_resume(Some(&val.run_dir), &bench.context.places).unwrap_err().to_string();
     assert!(not_training.contains("was not a training"), "{not_training}");
 }
 
@@ -321,4 +353,28 @@ fn the_next_run_gets_the_next_number() {
     assert_eq!(names, ["exp", "exp2", "exp3"]);
     let same = bench.train(TrainOptions { exist_ok: true, ..scratch() }).unwrap().plan;
     assert_eq!(same.run_dir.file_name().unwrap(), "exp");
+}
+
+/// A new option that is not part of the task would be missing in `opt.yaml`.
+#[test]
+fn every_training_option_is_in_opt_yaml() {
+    let planned = Bench::new().train(scratch()).unwrap();
+    let settings = settings(&planned.plan, task(&planned)).unwrap();
+    let options = serde_json::to_value(TrainOptions::default()).unwrap();
+    // These three make `save_dir`.
+    let in_save_dir = ["project", "name", "exist_ok"];
+    for option in options.as_object().unwrap().keys().filter(|option| !in_save_dir.contains(&option.as_str()))
+    {
+        assert!(settings.contains_key(option), "--{option} is not in opt.yaml: is it in TrainTask?");
+    }
+    assert_eq!(settings["cfg"], "yolov5n");
+    assert_eq!(
+        (&settings["batch_size"], &settings["nbs"], &settings["imgsz"]),
+        (&16.into(), &64.into(), &640.into())
+    );
+    assert_eq!(
+        (&settings["noplots"], &settings["save_period"], &settings["device"]),
+        (&false.into(), &(-1).into(), &"cpu".into())
+    );
+    assert_eq!(settings["hyp"], "hyp.yaml");
 }

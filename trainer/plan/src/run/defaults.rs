@@ -1,5 +1,5 @@
-//! What holds when the user says nothing: YOLOv5's defaults (spec §12), and those that the
-//! built-in data set brings, since YOLOv5's learn slowly on a set so small.
+//! Defaults: YOLOv5's (spec §12), and those of the built-in data set, which is so small that
+//! YOLOv5's defaults learn slowly on it.
 
 use crate::hyp::HyperParameters;
 use crate::options::{Optimizer, TrainOptions};
@@ -16,7 +16,7 @@ pub(crate) struct Defaults {
     pub(crate) image_size: usize,
 }
 
-/// YOLOv5's own.
+/// YOLOv5's defaults.
 const YOLOV5: Defaults = Defaults {
     weights: "yolov5s.pt",
     cfg: "",
@@ -28,7 +28,7 @@ const YOLOV5: Defaults = Defaults {
     image_size: 640,
 };
 
-/// Those of `--data shapes`: small enough for two cores and five minutes.
+/// The defaults of `--data shapes`: a run takes five minutes on two cores.
 const SHAPES: Defaults = Defaults {
     weights: "",
     cfg: "yolov5n",
@@ -40,23 +40,23 @@ const SHAPES: Defaults = Defaults {
     image_size: 160,
 };
 
-/// What counts for a training run: the options that were said, else the defaults of its data set.
+/// The options of a training run with the defaults of its data set applied, before any is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Counting<'a> {
-    /// The word of `--weights`; empty: none.
+pub struct EffectiveOptions<'a> {
+    /// The argument of `--weights`; empty for random weights.
     pub weights: &'a str,
-    /// The word of `--cfg`; empty: the model is that of the weights.
+    /// The argument of `--cfg`; empty if the weights describe the model.
     pub cfg: &'a str,
-    /// Images a step over all ranks, as it was said.
+    /// Images per step over all ranks.
     pub batch: i64,
-    /// Pixels, before they are rounded.
+    /// Pixels, before rounding.
     pub image_size: usize,
     /// Epochs.
     pub epochs: usize,
 }
 
-impl<'a> Counting<'a> {
-    /// The options that count.
+impl<'a> EffectiveOptions<'a> {
+    /// The options as given, with defaults where nothing was given.
     pub fn of(options: &'a TrainOptions) -> Self {
         let defaults = of(options.data.as_deref().unwrap_or(DATA));
         let cfg = match options.cfg.as_deref() {
@@ -65,7 +65,7 @@ impl<'a> Counting<'a> {
             None => defaults.cfg,
         };
         Self {
-            // Whoever asks for a model of the built-in set's kind means it without weights.
+            // The default weights of a data set also go with another model of its kind.
             weights: options.weights.as_deref().unwrap_or(defaults.weights),
             cfg,
             batch: options.batch_size.unwrap_or(defaults.batch),

@@ -11,35 +11,24 @@ use crate::device::{Backend, Device, Inventory};
 use crate::error::PlanError;
 use crate::hyp::HyperParameters;
 use crate::model::ModelSpec;
-use crate::options::{Cache, Optimizer, TrainOptions, ValOptions};
+use crate::options::{Cache, Optimizer};
 
 mod defaults;
 mod folder;
+mod need;
 mod resume;
+mod settings;
 mod train;
 mod val;
 mod weights;
 
-pub use defaults::Counting;
+pub use defaults::EffectiveOptions;
 pub use folder::{increment, newest_checkpoint};
+pub use need::{Need, PlanContext, Planning};
 pub use resume::plan_resume;
+pub use settings::settings;
 pub use train::plan_train;
 pub use val::plan_val;
-
-/// The word of `--data` that counts when the user gives this one, or none.
-pub fn data_word(given: Option<&str>) -> &str {
-    given.unwrap_or(defaults::DATA)
-}
-
-/// The word of `--weights` that counts for a training run; empty: none.
-pub fn weights_word(options: &TrainOptions) -> &str {
-    Counting::of(options).weights
-}
-
-/// The words of `--weights` that count for a validation.
-pub fn val_weights_words(options: &ValOptions) -> Vec<String> {
-    if options.weights.is_empty() { vec![val::WEIGHTS.to_owned()] } else { options.weights.clone() }
-}
 
 /// The name of the plan's file in the run folder.
 pub const PLAN_FILE: &str = "plan.json";
@@ -74,6 +63,11 @@ pub struct Planned {
 }
 
 impl RunPlan {
+    /// Whether the plan continues an earlier run in its folder.
+    pub fn resumes(&self) -> bool {
+        matches!(&self.task, Task::Train(task) if task.resume.is_some())
+    }
+
     /// Writes the plan as `plan.json` into its run folder, which must exist, and returns the path.
     /// The file appears whole or not at all.
     ///
@@ -113,7 +107,7 @@ impl RunPlan {
                 return Err(PlanError::new(format!(
                     "the plan {shown} has version {version}, and this program reads version {PLAN_VERSION} only"
                 ))
-                .with_hint("use the version of yolo that wrote it, or start the run anew"));
+                .with_hint("use the version of yolo that wrote it, or start a new run"));
             }
             None => {
                 return Err(PlanError::new(format!("{shown} is not the plan of a run: it has no version")));
@@ -224,44 +218,44 @@ pub struct ProbeTask {
     pub images: Vec<PathBuf>,
 }
 
-/// The part of a plan that only training needs.
+/// A training run. `opt.yaml` has these fields as well, see [`settings`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "each field is the option of the same name, with its default applied")]
 pub struct TrainTask {
+    /// The file whose tensors the model starts from; `None` for random weights.
+    pub weights: Option<PathBuf>,
+    /// The model if a YAML describes it; `None` if the weights do.
+    pub model: Option<ModelSpec>,
     /// The data set, resolved to paths that exist.
     pub data: DataSet,
-    /// Side of the square network input in pixels, a multiple of the largest stride.
-    pub image_size: usize,
-    /// Images per step over all ranks.
-    pub batch: usize,
-    /// Loader threads per rank.
-    pub workers: usize,
-    /// The file whose tensors the model starts from; `None` starts from random weights.
-    pub weights: Option<PathBuf>,
-    /// The model when a yaml decides it; `None` when the weights' own description does.
-    pub model: Option<ModelSpec>,
     pub hyp: HyperParameters,
     pub epochs: usize,
+    /// Images per step over all ranks.
+    pub batch: usize,
     pub nominal_batch: usize,
-    pub optimizer: Optimizer,
-    pub sync_bn: bool,
-    pub seed: u64,
+    /// Side of the square network input in pixels, a multiple of the largest stride.
+    pub image_size: usize,
+    pub rect: bool,
+    /// Continue from this checkpoint of the same run folder.
+    pub resume: Option<PathBuf>,
     pub nosave: bool,
     pub noval: bool,
     pub autoanchor: bool,
     pub plots: bool,
-    /// Indices of the layers that do not learn.
-    pub freeze: Vec<usize>,
+    pub cache: Option<Cache>,
+    pub single_cls: bool,
+    pub optimizer: Optimizer,
+    pub sync_bn: bool,
+    /// Loader threads per rank.
+    pub workers: usize,
     pub cos_lr: bool,
     pub label_smoothing: f64,
     /// Epochs without a better fitness before training stops; `None` never stops.
     pub patience: Option<usize>,
+    /// Indices of frozen layers.
+    pub freeze: Vec<usize>,
     pub save_period: Option<usize>,
-    pub single_cls: bool,
-    pub rect: bool,
-    pub cache: Option<Cache>,
-    /// Continue from this checkpoint of the same run folder.
-    pub resume: Option<PathBuf>,
+    pub seed: u64,
 }
 
 /// The part of a plan that only validation needs.

@@ -3,10 +3,14 @@
 
 use std::path::Path;
 
-use super::{Counting, PLAN_VERSION, Planned, RunPlan, Task, TrainTask, defaults, folder, weights};
+use super::weights::{self, Weights};
+use super::{
+    EffectiveOptions, PLAN_VERSION, PlanContext, Planned, Planning, RunPlan, Task, TrainTask, defaults,
+    folder, need,
+};
 use crate::batch;
 use crate::dataset::{DataSet, Places};
-use crate::device::{self, Inventory};
+use crate::device;
 use crate::error::PlanError;
 use crate::hyp::HyperParameters;
 use crate::model::ModelSpec;
@@ -21,23 +25,24 @@ const MIN_STRIDES: usize = 2;
 /// Strides below this are treated as this one (spec §6).
 const MIN_STRIDE: usize = 32;
 
-/// Decides a training run. A built-in data set must have been made before.
+/// Plans a training run. A built-in data set must exist already.
 ///
 /// # Errors
-/// The first thing that is wrong with the options, or with a file that they name.
-pub fn plan_train(
-    options: &TrainOptions,
-    inventory: &Inventory,
-    places: &Places,
-) -> Result<Planned, PlanError> {
+/// The first mistake in the options, or in a file that they name.
+pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Planning, PlanError> {
+    if let Some(checkpoint) = &options.resume {
+        let planned = super::plan_resume(Some(Path::new(checkpoint)), &context.places)?;
+        return Ok(Planning::Ready(Box::new(planned)));
+    }
+    let PlanContext { inventory, places, .. } = context;
     let mut warnings = Vec::new();
-    let data_word = options.data.as_deref().unwrap_or(defaults::DATA);
-    let defaults = defaults::of(data_word);
-    let counting = Counting::of(options);
+    let data_argument = options.data.as_deref().unwrap_or(defaults::DATA);
+    let defaults = defaults::of(data_argument);
+    let effective = EffectiveOptions::of(options);
 
     let choice = device::choose(options.device.as_deref(), options.nproc_per_node, inventory)?;
-    let batch = batch::check(counting.batch, choice.devices.len())?;
-    let epochs = positive("--epochs", counting.epochs, MAX_EPOCHS)?;
+    let batch = batch::check(effective.batch, choice.devices.len())?;
+    let epochs = positive("--epochs", effective.epochs, MAX_EPOCHS)?;
     let nominal_batch = positive("--nbs", options.nbs.unwrap_or(defaults.nbs), 1 << 20)?;
     let label_smoothing = options.label_smoothing.unwrap_or(0.0);
     if !(0.0..1.0).contains(&label_smoothing) {
@@ -50,35 +55,45 @@ pub fn plan_train(
         None => (defaults.hyp)(),
     };
 
-    let (mut data, data_warnings) = DataSet::load_with_warnings(data_word, places)?;
-    warnings.extend(data_warnings);
-    if options.single_cls {
-        super::merge_classes(&mut data);
-    }
-
-    let (weights_word, cfg) = (counting.weights, counting.cfg);
-    if weights_word.is_empty() && cfg.is_empty() {
+    let (weights, cfg) = (effective.weights, effective.cfg);
+    if weights.is_empty() && cfg.is_empty() {
         return Err(PlanError::new("--weights and --cfg are both empty, so there is no model to train")
             .with_hint(
                 "start from weights (--weights yolov5n.pt), or from scratch (--weights '' --cfg yolov5n)",
             ));
     }
+    let mut missing: Vec<_> = need::data_set(data_argument, places)?.into_iter().collect();
+    let weights = match weights {
+        "" => None,
+        argument => match weights::find(argument, context)? {
+            Weights::File(path) => Some(path),
+            Weights::Missing(need) => {
+                missing.push(need);
+                None
+            }
+        },
+    };
+    if !missing.is_empty() {
+        return Ok(Planning::Missing(missing));
+    }
+
+    let (mut data, data_warnings) = DataSet::load_with_warnings(data_argument, places)?;
+    warnings.extend(data_warnings);
+    if options.single_cls {
+        super::merge_classes(&mut data);
+    }
+
     let model = match cfg {
         "" => None,
         cfg => Some(ModelSpec::load(&file_or_name(cfg, places), data.names.len(), hyp.anchors)?),
     };
-    let weights = match weights_word {
-        "" => None,
-        word => Some(weights::find(word, places)?),
-    };
-
     let stride = match (&model, &weights) {
         (Some(model), _) => model.strides()?.into_iter().fold(0.0, f64::max).ceil() as usize,
         (None, Some(path)) => weights::stride(path),
         (None, None) => MIN_STRIDE,
     }
     .max(MIN_STRIDE);
-    let image_size = super::image_size(counting.image_size, stride, MIN_STRIDES * stride, &mut warnings)?;
+    let image_size = super::image_size(effective.image_size, stride, MIN_STRIDES * stride, &mut warnings)?;
     let freeze = freeze(&options.freeze, model.as_ref(), &mut warnings)?;
 
     let ranks = super::ranks(choice.devices, inventory);
@@ -127,7 +142,8 @@ pub fn plan_train(
         run_dir,
         task: Task::Train(Box::new(task)),
     };
-    Ok(Planned { plan, warnings, notes: choice.note.into_iter().collect() })
+    let notes = choice.note.into_iter().collect();
+    Ok(Planning::Ready(Box::new(Planned { plan, warnings, notes })))
 }
 
 /// A file of the working folder as a full path; anything else stays the name that it is.

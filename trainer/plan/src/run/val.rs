@@ -2,28 +2,33 @@
 
 use std::path::Path;
 
-use super::{PLAN_VERSION, Planned, RunPlan, Split, Task, ValMode, ValTask, defaults, folder, weights};
-use crate::dataset::{DataSet, Places};
-use crate::device::{self, Device, Inventory};
+use super::weights::{self, Weights};
+use super::{
+    PLAN_VERSION, PlanContext, Planned, Planning, RunPlan, Split, Task, ValMode, ValTask, defaults, folder,
+    need,
+};
+use crate::dataset::DataSet;
+use crate::device::{self, Device};
 use crate::error::PlanError;
 use crate::options::ValOptions;
 
-/// YOLOv5's weights when none are named.
-pub(super) const WEIGHTS: &str = "yolov5s.pt";
-/// Images a step.
+/// YOLOv5's default weights.
+const WEIGHTS: &str = "yolov5s.pt";
+/// Images per step.
 const BATCH: usize = 32;
 /// Confidence, IoU and detections of an accuracy measurement (spec §9).
 const ACCURACY: (f64, f64, usize) = (0.001, 0.6, 300);
 /// Confidence and IoU of a speed measurement (spec §9).
 const SPEED: (f64, f64) = (0.25, 0.45);
 
-/// Decides a validation. A built-in data set must have been made before.
+/// Plans a validation. A built-in data set must exist already.
 ///
 /// # Errors
-/// The first thing that is wrong with the options, or with a file that they name.
-pub fn plan_val(options: &ValOptions, inventory: &Inventory, places: &Places) -> Result<Planned, PlanError> {
+/// The first mistake in the options, or in a file that they name.
+pub fn plan_val(options: &ValOptions, context: &PlanContext) -> Result<Planning, PlanError> {
+    let PlanContext { inventory, places, .. } = context;
     let mut warnings = Vec::new();
-    let data_word = options.data.as_deref().unwrap_or(defaults::DATA);
+    let data_argument = options.data.as_deref().unwrap_or(defaults::DATA);
     if options.dnn {
         warnings.push(
             "--dnn chooses an engine for ONNX files and changes nothing for .pt and .safetensors".to_owned(),
@@ -59,7 +64,21 @@ pub fn plan_val(options: &ValOptions, inventory: &Inventory, places: &Places) ->
         return Err(PlanError::new("--max-det 0 would keep no detection: it must be at least 1"));
     }
 
-    let (mut data, data_warnings) = DataSet::load_with_warnings(data_word, places)?;
+    let mut missing: Vec<_> = need::data_set(data_argument, places)?.into_iter().collect();
+    let mut weights = Vec::new();
+    let default_weights = [WEIGHTS.to_owned()];
+    let arguments = if options.weights.is_empty() { &default_weights } else { options.weights.as_slice() };
+    for argument in arguments {
+        match weights::find(argument, context)? {
+            Weights::File(path) => weights.push(path),
+            Weights::Missing(need) => missing.push(need),
+        }
+    }
+    if !missing.is_empty() {
+        return Ok(Planning::Missing(missing));
+    }
+
+    let (mut data, data_warnings) = DataSet::load_with_warnings(data_argument, places)?;
     warnings.extend(data_warnings);
     let images = match split {
         Split::Train => &data.train,
@@ -76,11 +95,8 @@ pub fn plan_val(options: &ValOptions, inventory: &Inventory, places: &Places) ->
     if options.single_cls {
         super::merge_classes(&mut data);
     }
-    let words = super::val_weights_words(options);
-    let weights = words.iter().map(|word| weights::find(word, places)).collect::<Result<Vec<_>, _>>()?;
-
     let stride = weights.iter().map(|path| weights::stride(path)).max().unwrap_or(0).max(32);
-    let size = options.imgsz.unwrap_or(defaults::of(data_word).image_size);
+    let size = options.imgsz.unwrap_or(defaults::of(data_argument).image_size);
     let image_size = super::image_size(size, stride, 0, &mut warnings)?;
     let on_cpu = choice.devices == [Device::Cpu];
     if options.half && on_cpu {
@@ -116,5 +132,6 @@ pub fn plan_val(options: &ValOptions, inventory: &Inventory, places: &Places) ->
         })),
         ranks,
     };
-    Ok(Planned { plan, warnings, notes: choice.note.into_iter().collect() })
+    let notes = choice.note.into_iter().collect();
+    Ok(Planning::Ready(Box::new(Planned { plan, warnings, notes })))
 }

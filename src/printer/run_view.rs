@@ -1,62 +1,63 @@
-//! The one view of a run: a line that is redrawn while an epoch runs, a line that stays for each
-//! epoch that ended, and warnings and notes as the ranks send them. Without a terminal, a plain
-//! line comes every ten seconds instead of the redrawn one.
+//! The view of a run: a status line for the running epoch, one line per finished epoch, and warnings
+//! and notes as the ranks send them.
 
 use std::time::{Duration, Instant};
 
-use indicatif::ProgressBar;
+use yolo_base::format::{count, duration, memory};
 use yolo_plan::event::{EpochSummary, Event, OutputFile, Step};
 
-use super::{Printer, bytes, duration, val_table};
+use super::status_line::StatusLine;
+use super::{Printer, val_table};
 
-/// Without a terminal, how often a line tells about a running epoch.
-const PLAIN_EVERY: Duration = Duration::from_secs(10);
+/// Time between plain lines about a running epoch.
+const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Draws the events of a run.
 #[derive(Debug)]
-pub(crate) struct LiveView<'a> {
+pub(crate) struct RunView<'a> {
     printer: &'a Printer,
-    line: ProgressBar,
-    began: Option<(Instant, f64)>,
-    last_plain: Option<Instant>,
+    line: StatusLine,
+    /// When the first step was seen, and the share of the run that was done then.
+    first_step: Option<(Instant, f64)>,
     header_shown: bool,
     rate: f64,
     files: Vec<OutputFile>,
 }
 
-impl<'a> LiveView<'a> {
-    /// A view that draws nothing yet.
+impl<'a> RunView<'a> {
+    /// An empty view.
     pub(crate) fn new(printer: &'a Printer) -> Self {
         Self {
             printer,
-            line: printer.line(),
-            began: None,
-            last_plain: None,
+            line: StatusLine::new(printer, PLAIN_INTERVAL),
+            first_step: None,
             header_shown: false,
             rate: 0.0,
             files: Vec::new(),
         }
     }
 
-    /// Takes one event of a rank. Only rank 0 tells of the run; warnings come from any rank.
+    /// Shows one event of a rank. Only rank 0 reports progress; warnings come from any rank.
     pub(crate) fn show(&mut self, rank: usize, event: &Event) {
         match event {
-            Event::Warning { message } if rank == 0 => self.line.suspend(|| self.printer.warning(message)),
+            Event::Warning { message } if rank == 0 => {
+                self.line.bar().suspend(|| self.printer.warning(message))
+            }
             Event::Warning { message } => {
-                self.line.suspend(|| self.printer.warning(format_args!("rank {rank}: {message}")));
+                self.line.bar().suspend(|| self.printer.warning(format_args!("rank {rank}: {message}")));
             }
             _ if rank > 0 => {}
-            Event::Note { message } => self.line.suspend(|| self.printer.say(message)),
-            Event::Phase { doing } => self.line.set_message(format!("{doing} …")),
+            Event::Note { message } => self.line.bar().suspend(|| self.printer.say(message)),
+            Event::Phase { doing } => self.line.bar().set_message(format!("{doing} …")),
             Event::Step(step) => self.step(step),
             Event::Epoch(epoch) => self.epoch(epoch),
             Event::Validated { title, table } => {
                 let [before, inference, nms] = table.speed_ms;
-                self.line.suspend(|| {
+                self.line.bar().suspend(|| {
                     self.printer.say(format_args!(
-                        "\n{title}: {} images, {before:.1} ms pre-process, {inference:.1} ms inference, \
-                         {nms:.1} ms NMS an image",
-                        table.images
+                        "\n{title}: {}; per image {before:.1} ms pre-processing, \
+                         {inference:.1} ms inference, {nms:.1} ms NMS",
+                        count(table.images, "image")
                     ));
                     self.printer.result(val_table(table));
                 });
@@ -64,14 +65,9 @@ impl<'a> LiveView<'a> {
             Event::Finished { files, epochs, seconds, stopped_early } => {
                 self.files.clone_from(files);
                 if *epochs > 0 {
-                    let early = if *stopped_early {
-                        ", stopped early: the fitness did not rise any more"
-                    } else {
-                        ""
-                    };
-                    self.line.suspend(|| {
-                        let epochs =
-                            if *epochs == 1 { "1 epoch".to_owned() } else { format!("{epochs} epochs") };
+                    let early = if *stopped_early { "; stopped early: no more improvement" } else { "" };
+                    self.line.bar().suspend(|| {
+                        let epochs = count(*epochs, "epoch");
                         self.printer.say(format_args!("\n{epochs} in {}{early}", duration(*seconds)));
                     });
                 }
@@ -84,9 +80,9 @@ impl<'a> LiveView<'a> {
         }
     }
 
-    /// Removes the redrawn line and gives the files that the run left.
+    /// Clears the status line and returns the files that the run wrote.
     pub(crate) fn finish(self) -> Vec<OutputFile> {
-        self.line.finish_and_clear();
+        self.line.bar().finish_and_clear();
         self.files
     }
 
@@ -103,27 +99,25 @@ impl<'a> LiveView<'a> {
                 step.batch,
                 step.batches,
                 rate(step.images_per_second),
-                bytes(step.memory),
+                memory(step.memory),
                 self.remaining(step),
             )
         };
-        if self.printer.is_terminal() {
-            self.line.set_message(text);
-        } else if step.epochs > 0 && self.last_plain.is_none_or(|last| last.elapsed() >= PLAIN_EVERY) {
-            self.last_plain = Some(Instant::now());
-            self.printer.say(text);
+        // A validation is short: without a terminal its table says enough.
+        if step.epochs > 0 || self.printer.is_terminal() {
+            self.line.update(self.printer, text);
         }
     }
 
-    /// Time left, from the share of the run that is done since the first step that was seen.
+    /// Time left, estimated from the progress since the first step.
     fn remaining(&mut self, step: &Step) -> String {
         let done = (step.epoch as f64 + step.batch as f64 / step.batches.max(1) as f64) / step.epochs as f64;
-        let &mut (began, share) = self.began.get_or_insert((Instant::now(), done));
+        let &mut (start, share) = self.first_step.get_or_insert((Instant::now(), done));
         let passed = done - share;
         if passed <= 0.0 {
             return "–".to_owned();
         }
-        duration(began.elapsed().as_secs_f64() / passed * (1.0 - done))
+        duration(start.elapsed().as_secs_f64() / passed * (1.0 - done))
     }
 
     fn epoch(&mut self, epoch: &EpochSummary) {
@@ -140,15 +134,15 @@ impl<'a> LiveView<'a> {
         match epoch.metrics {
             Some(metrics) => [metrics.precision, metrics.recall, metrics.map50, metrics.map50_95]
                 .iter()
-                .for_each(|figure| text.push_str(&format!(" {figure:>9.3}"))),
+                .for_each(|metric| text.push_str(&format!(" {metric:>9.3}"))),
             None => (0..4).for_each(|_| text.push_str("         –")),
         }
         text.push_str(&format!(" {:>9}{}", rate(self.rate), if epoch.best { "  best" } else { "" }));
-        self.line.suspend(|| self.printer.say(text));
+        self.line.bar().suspend(|| self.printer.say(text));
     }
 }
 
-/// Images a second, or a dash before two steps were timed.
+/// Images per second, or a dash until two steps were timed.
 fn rate(images_per_second: f64) -> String {
     if images_per_second > 0.0 { format!("{images_per_second:.1}") } else { "–".to_owned() }
 }

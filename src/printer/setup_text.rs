@@ -1,6 +1,7 @@
 //! The words of `yolo setup`: the plan, what each step came to, what is installed.
 
-use super::bytes;
+use yolo_base::format::bytes;
+
 use crate::setup::data::Summary;
 use crate::setup::{Disk, InstalledItem, SetupStep, StepOutcome, StepState};
 

@@ -1,19 +1,18 @@
-//! `yolo setup`: says what will be installed, from where, how many bytes and onto which disk, does
-//! it, and says what stands. `--list` and `--remove` show and take away what is installed.
-
-use std::process::ExitCode;
+//! `yolo setup`: shows what will be installed, from where, how large it is and on which disk, installs
+//! it, and shows the result. `--list` and `--remove` list and remove what is installed.
 
 use serde::Serialize;
+use yolo_base::exit;
 use yolo_checks::Intent;
 use yolo_checks::wsl::sizing::Training;
 use yolo_plan::dataset;
 
+use super::interrupt::Interrupt;
 use crate::cli::{SetupArgs, VariantName};
 use crate::dirs::YoloDirs;
 use crate::error::CommandError;
-use crate::host;
-use crate::interrupt::Interrupt;
-use crate::printer::{Printer, SetupView, WslView, setup as show};
+use crate::machine;
+use crate::printer::{Printer, SetupView, WslView, setup_text as show};
 use crate::setup::wsl::WslRequest;
 use crate::setup::{
     self, Chosen, Context, Disk, InstalledItem, SetupError, SetupPlan, SetupRequest, SetupStep, StepOutcome,
@@ -24,52 +23,52 @@ use crate::setup::{
 struct Report {
     steps: Vec<SetupStep>,
     disks: Vec<Disk>,
-    /// What each step came to; absent after `--dry-run`.
+    /// The result of each step; absent with `--dry-run`.
     #[serde(skip_serializing_if = "Option::is_none")]
     done: Option<Vec<StepOutcome>>,
-    /// Why it ended early; absent when it did not.
+    /// Why setup failed; absent if it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
-/// Sets up as the words say.
-pub(crate) fn setup(args: &SetupArgs, offline: bool, printer: &Printer) -> Result<ExitCode, CommandError> {
-    let places = YoloDirs::from_env()?;
+/// Installs, lists or removes, and returns the exit status.
+pub(super) fn setup(args: &SetupArgs, offline: bool, printer: &Printer) -> Result<u8, CommandError> {
+    let dirs = YoloDirs::from_env()?;
     if args.wsl {
-        return set_up_wsl(args, &places, printer);
+        return set_up_wsl(args, &dirs, printer);
     }
     let view = SetupView::new(printer);
-    let context = Context::new(&places, offline, &view);
+    let context = Context::new(&dirs, offline, &view);
     if args.list {
-        list(&setup::installed_items(&places), args.json, printer);
-        return Ok(ExitCode::SUCCESS);
+        list(&setup::installed_items(&dirs), args.json, printer);
+        return Ok(exit::SUCCESS);
     }
     if !args.remove.is_empty() {
         let removed = setup::remove(&context, &args.remove)?;
         if args.json {
             printer.result(json(&removed));
         } else if removed.is_empty() {
-            printer.say("nothing was left to remove");
+            printer.say("nothing to remove");
         }
         removed.iter().for_each(|gone| printer.say(show::removed(gone)));
-        return Ok(ExitCode::SUCCESS);
+        return Ok(exit::SUCCESS);
     }
-    let plan_places = host::plan_places(&places)?;
-    let choose = || host::chosen_for_this_machine(&places);
+    let plan_places = machine::plan_places(&dirs)?;
+    let choose = || machine::chosen_for_this_machine(&dirs);
     let variant = args.libtorch.map(|name| match name.variant() {
         Some(variant) => Chosen::named(variant),
         None => choose(),
     });
-    let wish = SetupRequest {
-        // Whoever names weights or a data set gets these; whoever names nothing, what a run needs.
+    let request = SetupRequest {
+        // Without weights or a data set, setup installs what a run needs.
         programs: variant.is_some() || (args.weights.is_empty() && args.data.is_empty()),
         variant,
         weights: args.weights.clone(),
         data: args.data.clone(),
     };
-    let _interrupt = Interrupt::says("what came is kept: run the same command again to go on", printer);
+    let _interrupt = Interrupt::with_message("run the same command again to continue the download", printer);
     let mut report = Report::default();
-    let result = carry_out(&wish, &context, &plan_places, choose, args, (&view, printer), &mut report);
+    let result = install(&request, &context, &plan_places, choose, args, (&view, printer), &mut report);
     view.clear();
     drop(view);
     if args.json {
@@ -77,12 +76,12 @@ pub(crate) fn setup(args: &SetupArgs, offline: bool, printer: &Printer) -> Resul
         printer.result(json(&report));
     }
     result?;
-    Ok(ExitCode::SUCCESS)
+    Ok(exit::SUCCESS)
 }
 
-/// Plans, and does it; `report` has what was found and done before an error too.
-fn carry_out(
-    wish: &SetupRequest,
+/// Plans and installs. `report` is filled as far as it gets, also if it fails.
+fn install(
+    request: &SetupRequest,
     context: &Context<'_>,
     plan_places: &dataset::Places,
     choose: impl FnOnce() -> Chosen,
@@ -90,7 +89,7 @@ fn carry_out(
     (view, printer): (&SetupView<'_>, &Printer),
     report: &mut Report,
 ) -> Result<(), SetupError> {
-    let plan = SetupPlan::make(wish, context, plan_places, choose)?;
+    let plan = SetupPlan::make(request, context, plan_places, choose)?;
     report.steps = plan.steps().cloned().collect();
     report.disks = plan.disks()?;
     view.clear();
@@ -111,11 +110,11 @@ fn carry_out(
     })
 }
 
-/// `--wsl`: the steps of a Windows PC, or of the WSL that this runs in.
-fn set_up_wsl(args: &SetupArgs, places: &YoloDirs, printer: &Printer) -> Result<ExitCode, CommandError> {
+/// `--wsl`: sets up WSL from Windows, or adjusts the WSL in which it runs.
+fn set_up_wsl(args: &SetupArgs, dirs: &YoloDirs, printer: &Printer) -> Result<u8, CommandError> {
     let intent = Intent {
         nnodes: args.nnodes.and_then(|machines| usize::try_from(machines).ok()),
-        ..crate::doctor::intent::of_words(&args.train)
+        ..crate::doctor::intent::of_arguments(&args.train)
     };
     let request = WslRequest {
         distribution: args.distribution.clone(),
@@ -123,8 +122,8 @@ fn set_up_wsl(args: &SetupArgs, places: &YoloDirs, printer: &Printer) -> Result<
         dry_run: args.dry_run,
     };
     let view = WslView { printer, yes: args.yes, json: args.json };
-    setup::wsl::set_up(&request, places, &view)?;
-    Ok(ExitCode::SUCCESS)
+    setup::wsl::set_up(&request, dirs, &view)?;
+    Ok(exit::SUCCESS)
 }
 
 fn list(holdings: &[InstalledItem], as_json: bool, printer: &Printer) {
@@ -138,7 +137,7 @@ fn list(holdings: &[InstalledItem], as_json: bool, printer: &Printer) {
 }
 
 fn json(value: &impl Serialize) -> String {
-    // These types have text keys only, which JSON can always hold.
+    // These types have string keys only, so that this cannot fail.
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 

@@ -2,7 +2,7 @@
 
 use yolo_plan::event::ValTable;
 
-/// The table as text, a line a row, the row `all` first.
+/// The table as text, one line per class after the row `all`.
 pub(crate) fn val_table(table: &ValTable) -> String {
     let width = table.rows.iter().map(|row| row.class.chars().count()).max().unwrap_or(0).max(5);
     let mut text = format!(

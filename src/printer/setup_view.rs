@@ -1,5 +1,5 @@
-//! The view of setup: what is fetched, unpacked and built. On a terminal there is one bar for each
-//! file that comes and a line for the total; elsewhere the same facts come as plain lines.
+//! The view of setup: what is downloaded, unpacked and built. On a terminal there is one bar per
+//! file and a status line for the total; elsewhere the total is printed as plain lines.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -7,11 +7,14 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::{Printer, bytes};
+use yolo_base::format::{bytes, count};
+
+use super::Printer;
+use super::status_line::StatusLine;
 use crate::fetch::{Progress, ProgressEvent};
 
-/// Without a terminal, how often a line tells about a running download.
-const PLAIN_EVERY: Duration = Duration::from_secs(5);
+/// Time between plain lines about a running download.
+const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Draws what setup does.
 #[derive(Debug)]
@@ -24,43 +27,43 @@ pub(crate) struct SetupView<'a> {
 
 #[derive(Debug)]
 struct State {
+    line: StatusLine,
     step: String,
-    began: Instant,
-    /// What had come already when the step began.
-    at_first: Option<u64>,
-    last_plain: Instant,
+    started: Instant,
+    /// Bytes that an earlier run had downloaded when the step started.
+    resumed_at: Option<u64>,
     files: HashMap<usize, ProgressBar>,
 }
 
 impl State {
-    fn new(step: &str) -> Self {
-        let now = Instant::now();
-        Self { step: step.to_owned(), began: now, at_first: None, last_plain: now, files: HashMap::new() }
+    fn start(&mut self, step: &str) {
+        self.files.drain().for_each(|(_, bar)| bar.finish_and_clear());
+        step.clone_into(&mut self.step);
+        self.started = Instant::now();
+        self.resumed_at = None;
+        self.line.restart();
     }
 }
 
 impl<'a> SetupView<'a> {
-    /// A view that draws nothing yet.
+    /// An empty view.
     pub(crate) fn new(printer: &'a Printer) -> Self {
         let target =
             if printer.is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bars = MultiProgress::with_draw_target(target);
-        let style =
-            ProgressStyle::with_template("{wide_msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
-        let line = bars.add(ProgressBar::new(0).with_style(style));
-        Self { printer, bars, line, state: Mutex::new(State::new("")) }
+        let status = StatusLine::new(printer, PLAIN_INTERVAL);
+        let line = bars.add(status.bar().clone());
+        let state = State {
+            line: status,
+            step: String::new(),
+            started: Instant::now(),
+            resumed_at: None,
+            files: HashMap::new(),
+        };
+        Self { printer, bars, line, state: Mutex::new(state) }
     }
 
-    fn draw(&self, state: &mut State, text: String) {
-        if self.printer.is_terminal() {
-            self.line.set_message(text);
-        } else if state.last_plain.elapsed() >= PLAIN_EVERY {
-            state.last_plain = Instant::now();
-            self.printer.say(text);
-        }
-    }
-
-    /// The bar of one file, above the total.
+    /// The bar of one file, above the status line.
     fn bar(&self, name: &str) -> ProgressBar {
         let style = ProgressStyle::with_template(
             "  {wide_msg} {decimal_bytes:>11} / {decimal_total_bytes:<11} [{bar:24}]",
@@ -71,25 +74,24 @@ impl<'a> SetupView<'a> {
         bar
     }
 
-    /// Takes the line away until there is something to show.
+    /// Clears the status line.
     pub(crate) fn clear(&self) {
         self.line.set_message("");
     }
 
-    /// Says something above the bars.
-    pub(crate) fn above(&self, say: impl FnOnce()) {
-        self.bars.suspend(say);
+    /// Prints above the bars.
+    pub(crate) fn above(&self, print: impl FnOnce()) {
+        self.bars.suspend(print);
     }
 }
 
 impl Progress for SetupView<'_> {
     fn event(&self, event: ProgressEvent<'_>) {
-        // A view that panicked while drawing is still a view.
+        // The state stays usable if a thread panicked while it drew.
         let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         match event {
             ProgressEvent::Step { text } => {
-                state.files.drain().for_each(|(_, bar)| bar.finish_and_clear());
-                *state = State::new(text);
+                state.start(text);
                 if self.printer.is_terminal() {
                     self.line.set_message(format!("{text} …"));
                 } else {
@@ -97,13 +99,14 @@ impl Progress for SetupView<'_> {
                 }
             }
             ProgressEvent::Bytes { done, total } => {
-                let first = *state.at_first.get_or_insert(done);
-                let rate = done.saturating_sub(first) as f64 / state.began.elapsed().as_secs_f64().max(0.001);
+                let first = *state.resumed_at.get_or_insert(done);
+                let rate =
+                    done.saturating_sub(first) as f64 / state.started.elapsed().as_secs_f64().max(0.001);
                 let of = total.map_or(String::new(), |total| {
                     format!(" of {} ({:.0} %)", bytes(total), done as f64 * 100.0 / total.max(1) as f64)
                 });
                 let text = format!("{}  {}{of}  {}/s", state.step, bytes(done), bytes(rate as u64));
-                self.draw(&mut state, text);
+                state.line.update(self.printer, text);
             }
             ProgressEvent::File { id, name, done, total, over } => {
                 if !self.printer.is_terminal() {
@@ -119,14 +122,14 @@ impl Progress for SetupView<'_> {
                 bar.set_length(total.unwrap_or(done));
                 bar.set_position(done);
             }
-            ProgressEvent::Built { krate, count } => {
-                let text = format!("{}  {count} crates, {krate}", state.step);
-                self.draw(&mut state, text);
+            ProgressEvent::Built { krate, count: built } => {
+                let text = format!("{}  {}, {krate}", state.step, count(built, "crate"));
+                state.line.update(self.printer, text);
             }
             ProgressEvent::Retry { why, after } => self.above(|| {
                 let seconds = after.as_secs_f64();
                 let digits = usize::from(seconds < 10.0);
-                self.printer.warning(format_args!("{why}; trying again in {seconds:.digits$} s"));
+                self.printer.warning(format_args!("{why}; retrying in {seconds:.digits$} s"));
             }),
             ProgressEvent::Note { text } => self.above(|| self.printer.say(text)),
             ProgressEvent::Done { text } => {

@@ -1,0 +1,64 @@
+//! The command line of `yolo doctor`.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args};
+
+/// The options of `yolo doctor`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit status: 0 if there are no errors, 1 if there are errors, 2 if the command line is invalid"
+)]
+pub(crate) struct DoctorArgs {
+    /// Print the findings as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Also show passed checks, evidence, GPUs, timings and all facts
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    /// Check only these findings: ids or areas, such as gpu or disk.full
+    #[arg(long, value_name = "ID", num_args = 1.., value_delimiter = ',', action = ArgAction::Append)]
+    pub(crate) only: Vec<String>,
+    /// Skip these findings: ids or areas
+    #[arg(long, value_name = "ID", num_args = 1.., value_delimiter = ',', action = ArgAction::Append)]
+    pub(crate) skip: Vec<String>,
+    /// List all findings
+    #[arg(long, conflicts_with_all = ["explain", "replay", "record"])]
+    pub(crate) list: bool,
+    /// Explain a finding, or list the findings of an area
+    #[arg(long, value_name = "ID", conflicts_with_all = ["replay", "record"])]
+    pub(crate) explain: Option<String>,
+    /// Start real ranks to test compute, memory, links, libtorch and disk; takes up to a minute
+    #[arg(long, conflicts_with_all = ["replay", "record", "fix", "list", "explain"])]
+    pub(crate) deep: bool,
+    /// With --deep: devices, as for `yolo train`
+    #[arg(long, value_name = "DEVICE", requires = "deep", conflicts_with = "run")]
+    pub(crate) device: Option<String>,
+    /// With --deep: number of ranks on the CPU
+    #[arg(long, value_name = "N", requires = "deep", conflicts_with = "run")]
+    pub(crate) nproc_per_node: Option<usize>,
+    /// With --deep: data set whose images are read and decoded
+    #[arg(long, value_name = "YAML", requires = "deep", conflicts_with = "run")]
+    pub(crate) data: Option<String>,
+    /// Fix what can be fixed: show the changes, ask, back up, apply, and check again
+    #[arg(long, conflicts_with_all = ["replay", "list", "explain"])]
+    pub(crate) fix: bool,
+    /// With --fix: do not ask for confirmation
+    #[arg(short, long, requires = "fix")]
+    pub(crate) yes: bool,
+    /// With --fix: show the changes without making them
+    #[arg(long, requires = "fix")]
+    pub(crate) dry_run: bool,
+    /// Print docs/findings.md
+    #[arg(long, hide = true)]
+    pub(crate) reference: bool,
+    /// Write the facts about this machine to FILE, without names, addresses and secrets
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    pub(crate) record: Option<PathBuf>,
+    /// Check the machine recorded in FILE
+    #[arg(long, value_name = "FILE")]
+    pub(crate) replay: Option<PathBuf>,
+    /// Check the machine for this run: options of `yolo train`, after `--`
+    #[arg(last = true, value_name = "TRAIN OPTIONS")]
+    pub(crate) run: Vec<String>,
+}

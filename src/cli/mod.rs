@@ -1,0 +1,68 @@
+//! The command line, one file per command. The options of `yolo train` and `yolo val` are declared
+//! in `yolo_plan::options`. Nothing is decided here.
+
+mod completions;
+mod doctor;
+mod setup;
+mod train;
+
+pub(crate) use completions::{CompletionsArgs, ManArgs};
+pub(crate) use doctor::DoctorArgs;
+pub(crate) use setup::{SetupArgs, VariantName};
+pub(crate) use train::{PlannedTrain, TrainArgs};
+
+use std::path::PathBuf;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Parser, Subcommand};
+use yolo_base::env::YOLO_OFFLINE;
+use yolo_plan::options::ValOptions;
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+/// From a bare machine to a trained YOLOv5 detector.
+#[derive(Debug, Parser)]
+#[command(name = "yolo", version, styles = STYLES, max_term_width = 100, propagate_version = true)]
+pub(crate) struct Cli {
+    /// Print only results, warnings and errors
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+
+    /// Download nothing; fail if something is missing
+    #[arg(long, global = true, env = YOLO_OFFLINE, value_parser = clap::builder::FalseyValueParser::new())]
+    pub(crate) offline: bool,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Train a detector
+    // The last of several equal options wins, as in YOLOv5, so that scripts can append options.
+    #[command(args_override_self = true)]
+    Train(Box<TrainArgs>),
+    /// Evaluate a detector on a data set
+    #[command(args_override_self = true)]
+    Val(Box<ValOptions>),
+    /// Check this machine for problems that would stop or slow down training
+    Doctor(DoctorArgs),
+    /// Install what training needs: libtorch, the trainer, weights and data sets
+    Setup(SetupArgs),
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+    /// Write the man pages into a folder
+    #[command(hide = true)]
+    Man(ManArgs),
+    /// Load a libtorch and report what it sees; `yolo setup` starts this as a separate process
+    #[command(name = crate::setup::smoke_test::SUBCOMMAND, hide = true)]
+    LookAtLibtorch {
+        /// The folder with the libraries
+        folder: PathBuf,
+    },
+}

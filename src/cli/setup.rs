@@ -1,0 +1,54 @@
+//! The command line of `yolo setup`.
+
+use clap::{ArgAction, Args, ValueEnum};
+
+/// The options of `yolo setup`.
+#[derive(Debug, Args)]
+pub(crate) struct SetupArgs {
+    /// libtorch variant; auto chooses by the driver and the GPUs [default: the installed one, else auto]
+    #[arg(long, value_name = "VARIANT")]
+    pub(crate) libtorch: Option<VariantName>,
+    /// Weights to install: yolov5n, s, m, l, x, n6 … x6, a URL or a file; can be given several times
+    #[arg(long, value_name = "NAME", num_args = 1.., action = ArgAction::Append)]
+    pub(crate) weights: Vec<String>,
+    /// Data set to install: coco128, coco8, VOC, coco, shapes, or a YAML file with download:; can be given several times
+    #[arg(long, value_name = "NAME", num_args = 1.., action = ArgAction::Append)]
+    pub(crate) data: Vec<String>,
+    /// Show what would be installed without installing it
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print the plan and the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// List what is installed, with sizes
+    #[arg(long, conflicts_with_all = ["libtorch", "weights", "data", "remove", "dry_run"])]
+    pub(crate) list: bool,
+    /// Remove items by their names in --list: cu130, yolov5n.pt, coco128, unfinished
+    #[arg(long, value_name = "NAME", num_args = 1.., conflicts_with_all = ["libtorch", "weights", "data", "dry_run"])]
+    pub(crate) remove: Vec<String>,
+    /// Set up WSL: on Windows, install a Linux that can train; inside WSL, adjust its settings
+    #[arg(long, conflicts_with_all = ["libtorch", "weights", "data", "list", "remove"])]
+    pub(crate) wsl: bool,
+    /// WSL distribution [default: the default one, or Ubuntu]
+    #[arg(long, value_name = "NAME", requires = "wsl")]
+    pub(crate) distribution: Option<String>,
+    /// Number of machines in the planned run [default: 1]
+    #[arg(long, value_name = "N", requires = "wsl", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) nnodes: Option<u32>,
+    /// Answer yes to all prompts
+    #[arg(short, long, requires = "wsl")]
+    pub(crate) yes: bool,
+    /// The planned run: options of `yolo train`, after `--`
+    #[arg(last = true, requires = "wsl", value_name = "TRAIN OPTIONS", allow_hyphen_values = true)]
+    pub(crate) train: Vec<String>,
+}
+
+/// The libtorch variants, and `auto`.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum VariantName {
+    Auto,
+    Cpu,
+    Cu126,
+    Cu128,
+    Cu130,
+}

@@ -1,0 +1,47 @@
+//! Ctrl-C during setup: the program prints a message and exits at once. Everything that setup
+//! writes can be continued from any point, so that there is nothing to clean up.
+
+use crate::printer::Printer;
+
+/// Handles SIGINT and SIGTERM until it is dropped.
+pub(super) struct Interrupt {
+    #[cfg(unix)]
+    handle: Option<signal_hook::iterator::Handle>,
+}
+
+impl Interrupt {
+    /// Prints the message and exits when a signal arrives.
+    #[cfg(unix)]
+    pub(super) fn with_message(message: &'static str, printer: &Printer) -> Self {
+        use signal_hook::consts::{SIGINT, SIGTERM};
+        // Without a handler the system ends the program, which is as safe.
+        let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]) else {
+            return Self { handle: None };
+        };
+        let handle = signals.handle();
+        let printer = printer.clone();
+        std::thread::spawn(move || {
+            if signals.forever().next().is_some() {
+                printer.say(format_args!("\ninterrupted; {message}"));
+                // A download in another thread cannot be cancelled.
+                std::process::exit(yolo_base::exit::INTERRUPTED.into());
+            }
+        });
+        Self { handle: Some(handle) }
+    }
+
+    /// On other systems the system ends the program.
+    #[cfg(not(unix))]
+    pub(super) fn with_message(_message: &'static str, _printer: &Printer) -> Self {
+        Self {}
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Interrupt {
+    fn drop(&mut self) {
+        if let Some(handle) = &self.handle {
+            handle.close();
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! What each command does, one file per command. A command calls the modules that do the work and
+//! prints; no command calls another. [`run`] is the shared path of everything that starts ranks.
+
+mod completions;
+mod interrupt;
+mod missing;
+mod run;
+mod setup;
+mod train;
+mod val;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use yolo_base::exit;
+
+use crate::cli::{Cli, Command};
+use crate::doctor;
+use crate::error::CommandError;
+use crate::printer::Printer;
+use crate::setup::smoke_test;
+
+/// Parses the command line and runs the command that it names. The exit statuses are those of
+/// [`yolo_base::exit`].
+pub fn run() -> ExitCode {
+    // clap answers --help and --version, and exits with status 2 if the command line is invalid.
+    let cli = Cli::parse();
+    let printer = Printer::new(cli.quiet);
+    let result = dispatch(&cli, &printer).and_then(|status| match printer.lost() {
+        Some(why) => Err(CommandError::Output { why: why.to_owned() }),
+        None => Ok(status),
+    });
+    match result {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => {
+            printer.error(&error);
+            ExitCode::from(error.exit_status())
+        }
+    }
+}
+
+/// Runs one command and returns its exit status.
+fn dispatch(cli: &Cli, printer: &Printer) -> Result<u8, CommandError> {
+    match &cli.command {
+        Command::Train(args) => train::train(args, cli.offline, printer),
+        Command::Val(options) => val::val(options, cli.offline, printer),
+        Command::Doctor(args) => doctor::doctor(args, printer),
+        Command::Setup(args) => setup::setup(args, cli.offline, printer),
+        Command::Completions(args) => Ok(completions::completions(args, printer)),
+        Command::Man(args) => completions::man(args),
+        Command::LookAtLibtorch { folder } => Ok(match smoke_test::run(folder) {
+            Ok(answer) => {
+                printer.result(answer);
+                exit::SUCCESS
+            }
+            Err(why) => {
+                // The process that started this one puts it into its own message.
+                printer.warning(why);
+                exit::FAILURE
+            }
+        }),
+    }
+}
