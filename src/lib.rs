@@ -11,4 +11,6 @@ mod machine;
 mod printer;
 pub mod setup;
 
+#[doc(hidden)]
+pub use cli::parses;
 pub use commands::run;

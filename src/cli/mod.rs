@@ -66,3 +66,25 @@ pub(crate) enum Command {
         folder: PathBuf,
     },
 }
+
+/// Whether the command line accepts these arguments, for the test of the documentation.
+///
+/// # Errors
+/// With clap's message.
+pub fn parses(arguments: &[&str]) -> Result<(), String> {
+    use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
+    let unless_help = |error: clap::Error| match error.kind() {
+        DisplayHelp | DisplayVersion => Ok(()),
+        _ => Err(error.to_string()),
+    };
+    let cli = match Cli::try_parse_from(std::iter::once(&"yolo").chain(arguments)) {
+        Ok(cli) => cli,
+        Err(error) => return unless_help(error),
+    };
+    let planned_run = match &cli.command {
+        Command::Doctor(args) => &args.run,
+        Command::Setup(args) => &args.train,
+        _ => return Ok(()),
+    };
+    PlannedTrain::try_parse_from(planned_run).map(|_| ()).or_else(unless_help)
+}
