@@ -1,6 +1,8 @@
 //! The documentation says what is so: links lead somewhere, commands can be typed, and every
 //! option, finding, variable and message that it names exists.
 
+#![cfg(not(windows))]
+
 mod support {
     pub(crate) mod markdown;
 }

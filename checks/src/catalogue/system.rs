@@ -12,7 +12,7 @@ pub(crate) const CHECK_FAILED: Entry = Entry {
     cause: "this is a bug in yolo, not a problem with this machine; whatever the check looks at was not \
                 checked",
     remedy: Some(
-        "report it, and attach the file that `yolo doctor --record` writes; private data is redacted",
+        "report it, and attach the file that `yolo doctor --record FILE` writes; private data is redacted",
     ),
     fix: None,
     detects: &[],
