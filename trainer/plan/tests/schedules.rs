@@ -1,40 +1,48 @@
-//! Learning rate, momentum, accumulation, weight decay, image sizes and the average's decay against
-//! numbers that YOLOv5 itself printed. A few rows are kept here; where the whole golden folder
-//! is at hand, every step of its runs is compared.
+//! Compares learning rate, momentum, accumulation, weight decay, image sizes and the decay of the
+//! moving average with numbers that YOLOv5 printed. A few of them are committed here. If the folder of
+//! recorded numbers exists (`YOLO_GOLDEN`, or `shared/golden` next to the checkout), the tests compare
+//! all of them.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at what it does not expect")]
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking and says what it skips"
+)]
 
 use std::path::PathBuf;
 
 use serde_json::Value;
+use yolo_base::env::YOLO_GOLDEN;
 use yolo_plan::hyp::HyperParameters;
 use yolo_plan::schedule::{
     Schedule, accumulate, ema_decay, round_image_size, scale_gains, scaled_weight_decay,
 };
 
-fn kept() -> Value {
-    serde_json::from_str(include_str!("golden/schedules.json")).unwrap()
-}
-
-/// The large golden file, when this machine has it.
-fn large() -> Option<Value> {
-    let folder = std::env::var_os("YOLO_GOLDEN").map_or_else(
+/// The committed numbers, and all of them if this machine has them.
+fn recorded() -> Vec<Value> {
+    let committed = serde_json::from_str(include_str!("golden/schedules.json")).unwrap();
+    let folder = std::env::var_os(YOLO_GOLDEN).map_or_else(
         || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/golden"),
         PathBuf::from,
     );
-    let text = std::fs::read_to_string(folder.join("h_schedules.json")).ok()?;
-    Some(serde_json::from_str(&text).unwrap())
+    match std::fs::read_to_string(folder.join("h_schedules.json")) {
+        Ok(text) => vec![committed, serde_json::from_str(&text).unwrap()],
+        Err(error) => {
+            println!(
+                "compared the committed numbers only: h_schedules.json in {}: {error}",
+                folder.display()
+            );
+            vec![committed]
+        }
+    }
 }
 
 fn close(ours: f64, golden: &Value, what: &str) {
     let golden = golden.as_f64().unwrap();
-    assert!(
-        (ours - golden).abs() <= 1e-12 * golden.abs().max(1e-3),
-        "{what}: {ours}, the original has {golden}"
-    );
+    assert!((ours - golden).abs() <= 1e-12 * golden.abs().max(1e-3), "{what}: {ours}, YOLOv5 {golden}");
 }
 
-/// Compares the runs that the golden file simulated, step by step; returns the steps compared.
+/// Compares the simulated runs step by step; returns the number of steps.
 fn assert_runs(golden: &Value) -> usize {
     let mut compared = 0;
     for (name, cosine) in
@@ -50,8 +58,8 @@ fn assert_runs(golden: &Value) -> usize {
             let settings = schedule.at(step, step / number("nb"));
             let what = format!("{name}, step {step}");
             assert_eq!(settings.accumulate as f64, row[1].as_f64().unwrap(), "{what}: accumulate");
-            close(settings.lr_bias, &row[3], &format!("{what}: rate of biases"));
-            close(settings.lr_other, &row[4], &format!("{what}: rate of weights"));
+            close(settings.lr_bias, &row[3], &format!("{what}: learning rate of biases"));
+            close(settings.lr_other, &row[4], &format!("{what}: learning rate of weights"));
             close(settings.momentum, &row[5], &format!("{what}: momentum"));
             compared += 1;
         }
@@ -61,35 +69,34 @@ fn assert_runs(golden: &Value) -> usize {
 
 #[test]
 fn warm_up_and_decay_follow_the_original() {
-    assert!(assert_runs(&kept()) > 50);
-    match large() {
-        Some(golden) => assert!(assert_runs(&golden) > 300),
-        None => println!("skipped the large comparison: no golden folder (YOLO_GOLDEN)"),
+    for (golden, least) in recorded().iter().zip([50, 300]) {
+        assert!(assert_runs(golden) > least);
     }
 }
 
 #[test]
 fn the_factor_is_linear_or_a_cosine() {
-    let golden = &kept()["lr_lambda_10_epochs"];
-    for (key, lrf, cosine) in [
-        ("linear", 0.01, false),
-        ("cosine", 0.01, true),
-        ("lrf01_linear", 0.1, false),
-        ("lrf01_cosine", 0.1, true),
-    ] {
-        let schedule =
-            Schedule::new(&HyperParameters { lrf, ..HyperParameters::low() }, 10, 16, 16, 64, cosine);
-        let factors = golden[key].as_array().unwrap();
-        assert_eq!(factors.len(), 11);
-        for (epoch, factor) in factors.iter().enumerate() {
-            close(schedule.factor(epoch), factor, key);
+    for golden in recorded() {
+        for (key, lrf, cosine) in [
+            ("linear", 0.01, false),
+            ("cosine", 0.01, true),
+            ("lrf01_linear", 0.1, false),
+            ("lrf01_cosine", 0.1, true),
+        ] {
+            let hyp = HyperParameters { lrf, ..HyperParameters::low() };
+            let schedule = Schedule::new(&hyp, 10, 16, 16, 64, cosine);
+            let factors = golden["lr_lambda_10_epochs"][key].as_array().unwrap();
+            assert_eq!(factors.len(), 11);
+            for (epoch, factor) in factors.iter().enumerate() {
+                close(schedule.factor(epoch), factor, key);
+            }
         }
     }
 }
 
 #[test]
 fn accumulation_and_weight_decay_depend_on_the_batch() {
-    for case in kept()["accum_weight_decay"].as_array().unwrap() {
+    for case in recorded().iter().flat_map(|golden| golden["accum_weight_decay"].as_array().unwrap()) {
         let batch = case["batch"].as_u64().unwrap() as usize;
         assert_eq!(accumulate(64, batch) as u64, case["accumulate"].as_u64().unwrap(), "batch {batch}");
         close(scaled_weight_decay(5e-4, 64, batch), &case["weight_decay"], "weight decay");
@@ -98,15 +105,15 @@ fn accumulation_and_weight_decay_depend_on_the_batch() {
 
 #[test]
 fn image_sizes_are_rounded_up() {
-    for case in kept()["check_img_size"].as_array().unwrap() {
+    for case in recorded().iter().flat_map(|golden| golden["check_img_size"].as_array().unwrap()) {
         let number = |key: &str| case[key].as_u64().unwrap() as usize;
         assert_eq!(round_image_size(number("imgsz"), number("s"), number("floor")), number("out"), "{case}");
     }
 }
 
 #[test]
-fn the_average_of_weights_starts_fast() {
-    for (updates, decay) in kept()["ema_decay"].as_object().unwrap() {
+fn the_moving_average_starts_with_a_low_decay() {
+    for (updates, decay) in recorded().iter().flat_map(|golden| golden["ema_decay"].as_object().unwrap()) {
         close(ema_decay(updates.parse().unwrap()), decay, "decay");
     }
 }

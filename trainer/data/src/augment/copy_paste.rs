@@ -110,4 +110,32 @@ mod tests {
         copy_paste(1.0, &mut image, &mut labels, &mut random);
         assert_eq!(labels.len(), 1);
     }
+
+    /// `bbox_ioa` of YOLOv5 for 40 boxes over 40 others.
+    #[test]
+    fn the_covered_share_equals_yolov5s() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/f_iou_ap.safetensors");
+        let bytes = std::fs::read(file).unwrap();
+        let (length, rest) = bytes.split_first_chunk::<8>().unwrap();
+        let (header, data) = rest.split_at(u64::from_le_bytes(*length) as usize);
+        let header: serde_json::Value = serde_json::from_slice(header).unwrap();
+        let floats = |name: &str| -> Vec<f32> {
+            let [start, end] = [0, 1].map(|i| header[name]["data_offsets"][i].as_u64().unwrap() as usize);
+            data[start..end].as_chunks::<4>().0.iter().map(|&four| f32::from_le_bytes(four)).collect()
+        };
+        let corners = |name: &str| -> Vec<[f32; 4]> {
+            let rows = floats(name);
+            let corners = |&[x, y, w, h]: &[f32; 4]| [x - w / 2.0, y - h / 2.0, x + w / 2.0, y + h / 2.0];
+            rows.as_chunks::<4>().0.iter().map(corners).collect()
+        };
+        let (over, under) = (corners("a_xywh"), corners("b_xywh"));
+        let expected = floats("bbox_ioa");
+        assert_eq!(expected.len(), over.len() * under.len());
+        for (i, a) in over.iter().enumerate() {
+            for (j, b) in under.iter().enumerate() {
+                let (ours, theirs) = (covered(*a, *b), expected[i * under.len() + j]);
+                assert!((ours - theirs).abs() < 1e-5, "boxes {i} and {j}: {ours}, YOLOv5 {theirs}");
+            }
+        }
+    }
 }
