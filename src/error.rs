@@ -59,9 +59,9 @@ impl Hint for CommandError {
     fn hint(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Plan(error) => error.hint(),
-            Self::Setup(error) => error.hint().map(Into::into),
-            Self::Wsl(error) => error.hint().map(Into::into),
-            Self::Data(error) => error.hint().map(Into::into),
+            Self::Setup(error) => error.hint(),
+            Self::Wsl(error) => error.hint(),
+            Self::Data(error) => error.hint(),
             Self::Launch(error) => error.hint(),
             Self::Doctor(error) => error.hint(),
             Self::File { hint, .. } => hint.as_deref().map(Into::into),

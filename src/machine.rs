@@ -15,18 +15,31 @@ use crate::launch::Programs;
 use crate::printer::{Printer, SetupView};
 use crate::setup::{self, Chosen, Context, Libtorch, Variant};
 
-/// Finds libtorch and the trainer, and installs or builds what is missing.
-pub(crate) fn programs(dirs: &YoloDirs, offline: bool, printer: &Printer) -> Result<Programs, CommandError> {
+/// Finds libtorch and the trainer, and installs or builds what is missing. `printed` are the plan's
+/// notes, which the user has already read.
+pub(crate) fn programs(
+    dirs: &YoloDirs,
+    offline: bool,
+    printed: &[String],
+    printer: &Printer,
+) -> Result<Programs, CommandError> {
     let view = SetupView::new(printer);
     let context = Context::new(dirs, offline, &view);
     let choose = || {
         let chosen = chosen_for_this_machine(dirs);
-        chosen.reasons.iter().chain(&chosen.unserved).for_each(|reason| printer.say(reason));
+        new_reasons(&chosen, printed).for_each(|reason| printer.say(reason));
         chosen
     };
     let libtorch = setup::ensure_libtorch(&context, choose, setup::checkout_needs_headers())?;
     let trainer = setup::ensure_trainer(dirs, &libtorch, &view)?;
     Ok(started_with(trainer, &libtorch))
+}
+
+/// Why a variant was chosen, without what a note already states: both quote the same fact when there
+/// is no GPU.
+fn new_reasons<'a>(chosen: &'a Chosen, printed: &'a [String]) -> impl Iterator<Item = &'a String> {
+    let is_new = |reason: &&String| !printed.iter().any(|note| note.contains(reason.as_str()));
+    chosen.reasons.iter().chain(&chosen.unserved).filter(is_new)
 }
 
 /// The trainer with the environment in which it loads this libtorch.
@@ -101,7 +114,8 @@ pub(crate) fn this_host(dirs: &YoloDirs) -> Host {
 pub(crate) fn inventory(host: &Host, dirs: &YoloDirs) -> Inventory {
     let (gpus, no_gpu_reason) = match host.gpus() {
         Ok(found) => {
-            let reason = found.is_empty().then(|| "the NVIDIA driver reports no GPU".to_owned());
+            let version = host.driver_version().map(|version| format!(" {version}")).unwrap_or_default();
+            let reason = found.is_empty().then(|| format!("the NVIDIA driver{version} reports no GPU"));
             let gpus = found.iter().filter(|gpu| gpu.lost().is_none()).map(|gpu| Gpu {
                 index: gpu.index,
                 name: gpu.name().unwrap_or_else(|_| "GPU".to_owned()),
@@ -118,4 +132,30 @@ pub(crate) fn inventory(host: &Host, dirs: &YoloDirs) -> Inventory {
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     Inventory { cores, gpus, no_gpu_reason, cuda_libtorch }
+}
+
+#[cfg(test)]
+mod tests {
+    use yolo_plan::device;
+
+    use super::*;
+
+    #[test]
+    fn a_reason_in_the_plans_notes_is_not_printed_again() {
+        let home = tempfile::tempdir().unwrap();
+        let dirs = YoloDirs::under(home.path());
+        for nvml in
+            [serde_json::Value::Null, serde_json::json!({ "driver_version": "580.95.05", "devices": [] })]
+        {
+            let recording = serde_json::json!({
+                "version": 1, "os": "linux", "arch": "x86_64", "nvml": nvml,
+            });
+            let (host, _) = Host::from_value(recording).unwrap();
+            let note = device::choose(None, None, &inventory(&host, &dirs)).unwrap().note.unwrap();
+            let chosen = chosen_from(&host);
+            assert_eq!(chosen.reasons.len(), 1, "{chosen:?}");
+            assert_eq!(new_reasons(&chosen, &[]).count(), 1);
+            assert_eq!(new_reasons(&chosen, &[note.clone()]).count(), 0, "{note}: {chosen:?}");
+        }
+    }
 }

@@ -1,7 +1,10 @@
 //! The errors of downloads, archives and the disk. Invariant: addresses in them carry no credentials.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
+
+use yolo_base::Hint;
 
 use super::printable::printable;
 
@@ -192,26 +195,6 @@ impl FetchError {
         move |error| Self::Refused { url, why: format!("cannot {action} it: {error}") }
     }
 
-    /// What the user can do next, unless the message says it.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::Status { .. }
-            | Self::Refused { .. }
-            | Self::Transport { .. }
-            | Self::NoRanges { .. }
-            | Self::Address { .. }
-            | Self::NoSource { .. } => Some(
-                "open the address in a browser; a file that you download yourself can be passed by its path, or \
-                 put into a folder that YOLO_MIRROR names",
-            ),
-            Self::Changed { .. } => Some("run the command again to download the new file"),
-            Self::Archive { .. } | Self::Wrong { .. } | Self::Missing { .. } => {
-                Some("run the command again; if it fails the same way, the file at that address is damaged")
-            }
-            _ => None,
-        }
-    }
-
     /// Whether the bytes were wrong rather than the connection: downloading them again may help.
     pub(crate) fn is_wrong_bytes(&self) -> bool {
         matches!(self, Self::Wrong { .. } | Self::Archive { .. } | Self::Changed { .. })
@@ -241,6 +224,28 @@ impl FetchError {
             Ok(own) => own,
             Err(error) => Self::Archive { archive: archive.to_owned(), why: error.to_string() },
         }
+    }
+}
+
+impl Hint for FetchError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        let hint = match self {
+            Self::Status { .. }
+            | Self::Refused { .. }
+            | Self::Transport { .. }
+            | Self::NoRanges { .. }
+            | Self::Address { .. }
+            | Self::NoSource { .. } => {
+                "open the address in a browser; a file that you download yourself can be passed by its path, or \
+                 put into a folder that YOLO_MIRROR names"
+            }
+            Self::Changed { .. } => "run the command again to download the new file",
+            Self::Archive { .. } | Self::Wrong { .. } | Self::Missing { .. } => {
+                "run the command again; if it fails the same way, the file at that address is damaged"
+            }
+            _ => return None,
+        };
+        Some(hint.into())
     }
 }
 

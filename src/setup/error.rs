@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 
+use yolo_base::Hint;
+
 use crate::fetch::{FetchError, disk_hint};
 
 /// A source that failed, and why.
@@ -218,50 +220,53 @@ pub enum SetupError {
 }
 
 impl SetupError {
-    /// What the user can do next, unless the message says it.
-    pub fn hint(&self) -> Option<&str> {
-        match self {
+    pub(super) fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::File { action, path, source }
+    }
+}
+
+impl Hint for SetupError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        let hint = match self {
             // Download and disk errors name their own remedy.
-            Self::Fetch(error) => error.hint(),
-            Self::File { .. } => None,
-            Self::Plan(error) => match yolo_base::Hint::hint(error) {
-                Some(Cow::Borrowed(hint)) => Some(hint),
-                _ => None,
-            },
-            Self::Data(error) => error.hint(),
-            Self::Weights { .. } => Some(
-                "give a file, a URL, or published weights: yolov5n, yolov5s, yolov5m, yolov5l or yolov5x, or these with a 6 (yolov5n6)",
-            ),
-            Self::Untrainable { .. } => Some(
-                "fix the label, or add the missing class to `names` in the data yaml; then run the command again",
-            ),
-            Self::DownloadIsCode { .. } => Some(
+            Self::Fetch(error) => return error.hint(),
+            Self::File { .. } => return None,
+            Self::Plan(error) => return error.hint(),
+            Self::Data(error) => return error.hint(),
+            Self::Weights { .. } => {
+                "give a file, a URL, or published weights: yolov5n, yolov5s, yolov5m, yolov5l or yolov5x, or these with a 6 (yolov5n6)"
+            }
+            Self::Untrainable { .. } => {
+                "fix the label, or add the missing class to `names` in the data yaml; then run the command again"
+            }
+            Self::DownloadIsCode { .. } => {
                 "download the data yourself into the yaml's `path`, list the URLs of its archives as \
-                 `download: [https://…]`, or use a data set that yolo knows: coco128, coco8, VOC or coco",
-            ),
+                 `download: [https://…]`, or use a data set that yolo knows: coco128, coco8, VOC or coco"
+            }
             Self::NothingToFetch { .. } => {
-                Some("correct `path`, `train` and `val` in the yaml, or add a `download`")
+                "correct `path`, `train` and `val` in the yaml, or add a `download`"
             }
             Self::NotInArchive { .. } => {
-                Some("correct `path`, `train` and `val` in the yaml so that they name folders in the archive")
+                "correct `path`, `train` and `val` in the yaml so that they name folders in the archive"
             }
             Self::WrongArchive { .. } => {
-                Some("put the right archive there or unset YOLO_MIRROR; then run the command again")
+                "put the right archive there or unset YOLO_MIRROR; then run the command again"
             }
-            Self::AnotherSet { .. } => Some(
+            Self::AnotherSet { .. } => {
                 "give one of the two yamls another `path`, or remove the installed one with \
-                 `yolo setup --remove NAME`",
-            ),
-            Self::Occupied { .. } => Some("move it away, or correct `path` in the data yaml"),
-            Self::Mirror { .. } => Some("set it to a URL or folder that has the files, or unset it"),
-            Self::Taken { .. } => Some(
+                 `yolo setup --remove NAME`"
+            }
+            Self::Occupied { .. } => "move it away, or correct `path` in the data yaml",
+            Self::Mirror { .. } => "set it to a URL or folder that has the files, or unset it",
+            Self::Taken { .. } => {
                 "rename your file, remove the installed one with `yolo setup --remove NAME`, or pass the path \
-                 of your file to `yolo train --weights`, which needs no setup",
-            ),
-            Self::NothingToRemove { .. } => Some("`yolo setup --list` shows what is installed"),
+                 of your file to `yolo train --weights`, which needs no setup"
+            }
+            Self::NothingToRemove { .. } => "`yolo setup --list` shows what is installed",
             Self::NoSource { refusals, .. } => {
                 let lacks = |what: &str| refusals.iter().any(|refusal| refusal.why.starts_with(what));
-                Some(if lacks("yolo is offline") {
+                if lacks("yolo is offline") {
                     "omit --offline, set YOLO_MIRROR to a folder with the wheels, or set LIBTORCH to a libtorch of \
                      this version"
                 } else if lacks("no pip") && lacks("no uv") {
@@ -270,33 +275,31 @@ impl SetupError {
                 } else {
                     "check the package index in the settings of pip or uv, and HTTPS_PROXY; or set YOLO_MIRROR to \
                      a URL or folder with the wheels, or LIBTORCH to a libtorch of this version"
-                })
+                }
             }
-            Self::DoesNotLoad { .. } => Some(
+            Self::DoesNotLoad { .. } => {
                 "libtorch needs glibc 2.28 or newer and, for CUDA, zlib (Debian, Ubuntu: `sudo apt install zlib1g`); \
-                 the download is kept: run the command again, or choose another variant with --libtorch",
-            ),
-            Self::Platform(_) => Some(if cfg!(windows) {
-                "on Windows, training runs in WSL2: run `yolo setup --wsl`"
-            } else {
-                "use an x86-64 Linux machine, or Windows with WSL2"
-            }),
-            Self::Named { .. } | Self::NoHeaders { .. } => Some(
-                "set it to a folder of libtorch 2.11.0 that contains lib/libtorch_cpu.so and include, or unset it \
-                 to let yolo download its own",
-            ),
-            Self::TrainerNamed { .. } => Some("set it to the yolo-trainer program, or unset it"),
-            Self::NoTrainer { .. } => {
-                Some("put the yolo-trainer of the release next to yolo, or set YOLO_TRAINER to one")
+                 the download is kept: run the command again, or choose another variant with --libtorch"
             }
-            Self::Tool { remedy, .. } => Some(remedy),
-            Self::Build { remedy, .. } => Some(remedy),
-        }
-    }
-
-    pub(super) fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
-        let path = path.into();
-        move |source| Self::File { action, path, source }
+            Self::Platform(_) => {
+                if cfg!(windows) {
+                    "on Windows, training runs in WSL2: run `yolo setup --wsl`"
+                } else {
+                    "use an x86-64 Linux machine, or Windows with WSL2"
+                }
+            }
+            Self::Named { .. } | Self::NoHeaders { .. } => {
+                "set it to a folder of libtorch 2.11.0 that contains lib/libtorch_cpu.so and include, or unset it \
+                 to let yolo download its own"
+            }
+            Self::TrainerNamed { .. } => "set it to the yolo-trainer program, or unset it",
+            Self::NoTrainer { .. } => {
+                "put the yolo-trainer of the release next to yolo, or set YOLO_TRAINER to one"
+            }
+            Self::Tool { remedy, .. } => remedy,
+            Self::Build { remedy, .. } => remedy,
+        };
+        Some(hint.into())
     }
 }
 

@@ -375,8 +375,11 @@ fn explain(status: &str, lines: &[String]) -> SetupError {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::time::Duration;
+
+    use yolo_base::Hint as _;
+
+    use super::*;
 
     #[test]
     fn the_target_directory_is_derived_from_the_program() {

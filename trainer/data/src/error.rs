@@ -1,8 +1,11 @@
 //! What can be wrong with the files of a data set. Every error is one message that names the file,
-//! the value and the reason; [`DataError::hint`] says what to do next.
+//! the value and the reason; its [`Hint`] says what to do next.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
+
+use yolo_base::Hint;
 
 /// A failure to read, verify or write the files of a data set.
 #[derive(Debug, thiserror::Error)]
@@ -91,29 +94,30 @@ pub enum DataError {
     },
 }
 
-impl DataError {
-    /// What to do next, if there is one thing to do.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::Io { .. } => None,
-            Self::Decode { .. } => Some("replace the file by a readable image, or delete it"),
-            Self::Missing { .. } | Self::Pattern { .. } => {
-                Some("correct the entry of this split in the data yaml")
-            }
+impl Hint for DataError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        let hint = match self {
+            Self::Io { .. } => return None,
+            Self::Decode { .. } => "replace the file with a readable image, or delete it",
+            Self::Missing { .. } | Self::Pattern { .. } => "correct the entry of this split in the data yaml",
             Self::NoImages { .. } => {
-                Some("put images there (bmp, jpeg, jpg, mpo, png, tif, tiff, webp) or correct the data yaml")
+                "put images there (bmp, jpeg, jpg, mpo, png, tif, tiff, webp) or correct the data yaml"
             }
-            Self::AllCorrupt { .. } => Some("correct the files that the message names"),
-            Self::NoLabels { .. } => Some(
-                "labels lie beside the images: the last `/images/` of a path becomes `/labels/`, the extension `.txt`",
-            ),
+            Self::AllCorrupt { .. } => "fix the files that the message names",
+            Self::NoLabels { .. } => {
+                "the label of an image has the same path with the last `/images/` replaced by `/labels/` and the \
+                 extension `.txt`"
+            }
             Self::ClassBeyondNames { .. } => {
-                Some("correct the label, or add the missing class to `names` in the data yaml")
+                "correct the label, or add the missing class to `names` in the data yaml"
             }
-            Self::Occupied { .. } => Some("remove or rename that folder, then run again"),
-        }
+            Self::Occupied { .. } => "remove or rename that folder, then run the command again",
+        };
+        Some(hint.into())
     }
+}
 
+impl DataError {
     /// An [`DataError::Io`] for `map_err`.
     pub(crate) fn io(action: &'static str, path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Self {
         let path = path.as_ref().to_path_buf();

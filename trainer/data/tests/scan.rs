@@ -10,6 +10,7 @@
 
 use std::path::{Path, PathBuf};
 
+use yolo_base::Hint as _;
 use yolo_data::error::DataError;
 use yolo_data::image::Image;
 use yolo_data::image::decode::decode;

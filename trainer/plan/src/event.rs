@@ -7,18 +7,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize};
+use yolo_base::env::YOLO_SILENCE_SECONDS;
 
 /// Version of the events; raised when a reader of the old form would misunderstand the new one.
 pub const PROTOCOL: u32 = 2;
-
-/// The environment variable that names the descriptor on which a rank writes its events.
-pub const EVENTS_FD: &str = "YOLO_EVENTS_FD";
-
-/// The environment variable that names the listening rendezvous socket handed to rank 0.
-pub const RENDEZVOUS_FD: &str = "YOLO_RENDEZVOUS_FD";
-
-/// The environment variable that shortens [`silence_limit`], in seconds, for tests.
-pub const SILENCE_SECONDS: &str = "YOLO_SILENCE_SECONDS";
 
 /// How long a rank that is stopped may give no sign of life before it is given up.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -28,7 +20,7 @@ const SIGNS: u32 = 12;
 /// How long a rank that is stopped may give no sign of life before its run is ended: a minute, far
 /// less than the hours that its peers would wait for it in a collective.
 pub fn silence_limit() -> Duration {
-    let named = std::env::var(SILENCE_SECONDS).ok().and_then(|text| text.parse().ok());
+    let named = std::env::var(YOLO_SILENCE_SECONDS).ok().and_then(|text| text.parse().ok());
     named.filter(|seconds| *seconds > 0).map_or(SILENCE, Duration::from_secs)
 }
 
