@@ -92,7 +92,7 @@ fn v_shows_evidence_gpus_times_and_facts() {
         assert!(answer.stdout.contains(word), "{word} is not in:\n{}", answer.stdout);
     }
     // The same unit as in the findings: 25133318144 of 25757220864 bytes.
-    assert!(answer.stdout.contains("23.4 GB of 24 GB"), "{}", answer.stdout);
+    assert!(answer.stdout.contains("23.4 GiB of 24.0 GiB"), "{}", answer.stdout);
 }
 
 #[test]

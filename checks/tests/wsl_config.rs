@@ -1,5 +1,5 @@
 //! How WSL reads `.wslconfig` and `wsl.conf`, what it ignores, and that an edit changes nothing
-//! that was not asked for.
+//! else.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,8 +14,8 @@ fn text(document: &Document) -> String {
     String::from_utf8(document.bytes()).unwrap()
 }
 
-/// What a file's problems say, with their line.
-fn said(document: &Document) -> Vec<String> {
+/// The messages of a file's problems, with their lines.
+fn messages(document: &Document) -> Vec<String> {
     document
         .problems()
         .iter()
@@ -31,7 +31,7 @@ fn utf16(text: &str, unit: fn(u16) -> [u8; 2]) -> Vec<u8> {
 }
 
 #[test]
-fn values_lose_their_quotes_escapes_and_comments() {
+fn quotes_escapes_and_comments_are_removed_from_values() {
     let file = config(concat!(
         "[wsl2]\n",
         "memory=6GB   # of 16\n",
@@ -50,19 +50,19 @@ fn values_lose_their_quotes_escapes_and_comments() {
     ] {
         assert_eq!(file.value("wsl2", key), Some(value), "{key}");
     }
-    assert_eq!(said(&file), [""; 0]);
+    assert_eq!(messages(&file), [""; 0]);
 }
 
 #[test]
-fn names_do_not_depend_on_case_and_the_first_of_two_counts() {
+fn keys_are_case_insensitive_and_the_first_of_two_applies() {
     let file = config("[WSL2]\nMEMORY=4GB\nmemory=8GB\n[wsl2]\nMemory=16GB\n");
     let setting = file.get("wsl2", "memory").unwrap();
     assert_eq!((setting.value, setting.line), ("4GB", 2));
     assert_eq!(
-        said(&file),
+        messages(&file),
         [
-            "3: `memory` is set on line 2 already, and WSL takes the first",
-            "5: `Memory` is set on line 2 already, and WSL takes the first",
+            "3: `memory` is already set on line 2, and WSL uses the first value",
+            "5: `Memory` is already set on line 2, and WSL uses the first value",
         ]
     );
 }
@@ -71,19 +71,18 @@ fn names_do_not_depend_on_case_and_the_first_of_two_counts() {
 fn a_size_without_a_unit_is_bytes() {
     let file = config("[wsl2]\nmemory=8\nswap=0\n");
     assert_eq!(file.value("wsl2", "memory").and_then(size::parse), Some(8));
-    assert_eq!(said(&file), ["2: `memory=8` means 8 bytes: a unit is missing, as in `memory=8GB`"]);
+    assert_eq!(messages(&file), ["2: `memory=8` means 8 bytes: a unit is missing, as in `memory=8GB`"]);
 }
 
 #[test]
-fn values_that_wsl_cannot_read_are_told() {
+fn values_that_wsl_cannot_read_are_reported() {
     let file = config(concat!(
         "[wsl2]\nmemory=8 GB\nswap=8gb\nprocessors=four\nlocalhostForwarding=yes\n",
         "networkingMode=mirror\nkernel=C:\\temp\\new\nswapFile=C:\\Users\\me\\swap.vhdx\nfirewall=True\n",
     ));
-    let size =
-        "the value must be a whole number and a unit in capitals without a space, such as 8GB or 512MB";
+    let size = "the value must be a whole number followed by a unit in capitals, without a space, such as 8GB or 512MB";
     assert_eq!(
-        said(&file),
+        messages(&file),
         [
             format!("2: `memory=8 GB` has no effect: {size}"),
             format!("3: `swap=8gb` has no effect: {size}"),
@@ -92,67 +91,68 @@ fn values_that_wsl_cannot_read_are_told() {
             "6: `networkingMode=mirror` has no effect: the value must be one of none, nat, bridged, mirrored, \
              virtioproxy, consomme"
                 .to_owned(),
-            "7: the path of `kernel` needs doubled backslashes: single ones became control characters".to_owned(),
-            "8: WSL skips the line of `swapFile`: a backslash must be doubled: `\\\\`".to_owned(),
+            "7: the backslashes in the path of `kernel` must be doubled: WSL reads single ones as control characters"
+                .to_owned(),
+            "8: WSL ignores the line with `swapFile`: a backslash must be doubled: `\\\\`".to_owned(),
         ]
     );
     assert_eq!(file.value("wsl2", "swapFile"), None);
 }
 
 #[test]
-fn settings_in_a_wrong_place_are_told() {
+fn misplaced_settings_are_reported() {
     let file = config(concat!(
         "swap=2GB\n[experimental]\nmemory=8GB\nnetworkingMode=mirrored\nsparseVhds=true\n",
         "[ws12]\nprocessors=4\nfoo=1\n[automount]\nroot=/\n[wsl2]\nsystemd=true\n",
     ));
     assert_eq!(
-        said(&file),
+        messages(&file),
         [
-            "1: `swap` stands before the first section, where WSL ignores it: it belongs below [wsl2]",
-            "3: WSL ignores `memory` in [experimental]: it belongs below [wsl2]",
+            "1: `swap` is above the first section, where WSL ignores it: it belongs in [wsl2]",
+            "3: WSL ignores `memory` in [experimental]: it belongs in [wsl2]",
             "4: `networkingMode` has moved to [wsl2]; WSL still reads it here",
-            "5: WSL does not know the key `sparseVhds`; `sparseVhd` resembles it",
-            "6: WSL knows no section [ws12] and ignores what is in it; [wsl2] resembles it",
-            "7: WSL ignores `processors` in [ws12]: it belongs below [wsl2]",
+            "5: WSL has no key `sparseVhds`; did you mean `sparseVhd`?",
+            "6: WSL has no section [ws12] and ignores what is in it; did you mean [wsl2]?",
+            "7: WSL ignores `processors` in [ws12]: it belongs in [wsl2]",
             "9: WSL ignores [automount] here: it belongs in /etc/wsl.conf",
             "12: WSL ignores systemd here: it belongs in /etc/wsl.conf",
         ]
     );
-    // The former place still counts.
+    // WSL still reads the former section.
     assert_eq!(file.value("wsl2", "networkingMode"), Some("mirrored"));
     assert_eq!(file.value("wsl2", "memory"), None);
 }
 
 #[test]
-fn a_section_that_is_not_closed_does_not_begin() {
+fn a_broken_section_header_is_ignored() {
     for header in ["[wsl2 ]", "[wsl2", "[wsl2] memory=4GB", "[wsl-2]", "wsl2]"] {
         let file = config(&format!("{header}\nmemory=8GB\n"));
         assert_eq!(file.value("wsl2", "memory"), None, "{header}");
         assert!(file.problems().len() >= 2, "{header}: {:?}", file.problems());
     }
-    // After a broken header with a space in front, the section before goes on.
+    // After a broken header with a leading space, the previous section continues.
     assert_eq!(config("[wsl2]\n[ experimental ]\nmemory=8GB\n").value("wsl2", "memory"), Some("8GB"));
 }
 
 #[test]
-fn a_broken_line_is_skipped_in_wslconfig_and_ends_wsl_conf() {
+fn wslconfig_skips_a_broken_line_and_wsl_conf_ends_at_it() {
     let lines = "[boot]\n; systemd below\nsystemd=true\n";
     assert_eq!(Document::parse(ConfigFile::WslConfig, lines.as_bytes()).settings().count(), 1);
     let mut conf = Document::parse(ConfigFile::WslConf, lines.as_bytes());
     assert_eq!(conf.value("boot", "systemd"), None);
     assert_eq!(
-        said(&conf),
+        messages(&conf),
         [
-            "2: WSL skips this line: it begins with neither a letter, `[` nor `#`; and it reads nothing after it"
+            "2: WSL ignores this line: it must begin with a letter, `[` or `#`; it also ignores everything after it"
         ]
     );
-    let refused = conf.set("boot", "systemd", "false").unwrap_err();
-    assert!(matches!(refused, EditError::Unread { line: 2, .. }), "{refused}");
+    let error = conf.set("boot", "systemd", "false").unwrap_err();
+    assert!(matches!(error, EditError::Unread { line: 2, .. }), "{error}");
     assert_eq!(conf.bytes(), lines.as_bytes());
 }
 
 #[test]
-fn what_editors_on_windows_write_is_understood_and_repaired() {
+fn encodings_of_windows_editors_are_read_and_converted_to_utf_8() {
     let content = "[wsl2]\r\nmemory=8GB\r\n";
     let marked = |mark: &[u8], rest: Vec<u8>| [mark, &rest].concat();
     for (encoding, bytes) in [
@@ -166,7 +166,7 @@ fn what_editors_on_windows_write_is_understood_and_repaired() {
         assert_eq!(file.encoding(), encoding);
         assert_eq!(file.value("wsl2", "memory"), Some("8GB"), "{encoding}");
         assert_eq!(file.problems()[0].problem, Problem::Encoding(encoding));
-        // Nothing asked, nothing changed.
+        // An edit that changes no value changes no byte.
         file.set("wsl2", "memory", "8GB").unwrap();
         assert_eq!(file.bytes(), bytes, "{encoding}");
         file.set("wsl2", "memory", "6GB").unwrap();
@@ -179,14 +179,14 @@ fn what_editors_on_windows_write_is_understood_and_repaired() {
 }
 
 #[test]
-fn bytes_of_an_old_code_page_in_a_comment_stay() {
+fn an_edit_keeps_bytes_of_an_old_code_page_in_comments() {
     let mut file = Document::parse(ConfigFile::WslConfig, b"# m\xE9moire\r\n[wsl2]\r\nmemory=8GB\r\n");
     file.set("wsl2", "memory", "12GB").unwrap();
     assert_eq!(file.bytes(), b"# m\xE9moire\r\n[wsl2]\r\nmemory=12GB\r\n");
 }
 
 #[test]
-fn an_edit_changes_the_asked_value_alone() {
+fn an_edit_changes_only_its_value() {
     let before = concat!(
         "# My settings\r\n\r\n  [wsl2]   # all distributions\r\n",
         "memory  =   4GB\t# half\r\n# swap=1GB\r\nguiApplications=false\r\n\r\n[experimental]\r\nsparseVhd = true",
@@ -207,7 +207,7 @@ fn an_edit_changes_the_asked_value_alone() {
 }
 
 #[test]
-fn new_files_and_sections_get_the_line_ends_of_their_reader() {
+fn new_files_and_sections_get_the_line_endings_of_their_system() {
     let mut file = Document::new(ConfigFile::WslConfig);
     file.set("wsl2", "memory", "8GB").unwrap();
     file.set("wsl2", "swap", "2GB").unwrap();
@@ -221,7 +221,7 @@ fn new_files_and_sections_get_the_line_ends_of_their_reader() {
 }
 
 #[test]
-fn a_broken_line_of_the_key_is_repaired_in_place() {
+fn setting_a_key_repairs_its_broken_line_in_place() {
     let mut file = config("[wsl2]\nswapFile=C:\\Users\\me\\swap.vhdx # mine\nmemory=8GB\n");
     file.set("wsl2", "swapFile", "C:\\Users\\me\\swap.vhdx").unwrap();
     assert_eq!(text(&file), "[wsl2]\nswapFile=C:\\\\Users\\\\me\\\\swap.vhdx # mine\nmemory=8GB\n");
@@ -229,7 +229,7 @@ fn a_broken_line_of_the_key_is_repaired_in_place() {
 }
 
 #[test]
-fn a_removed_key_leaves_its_comment() {
+fn removing_a_key_keeps_its_comment() {
     let mut file = config("[wsl2]\r\nmemory=8GB  # why\r\nswap=1GB\r\nMEMORY=4GB\r\n");
     assert!(file.remove("wsl2", "memory").unwrap());
     assert_eq!(text(&file), "[wsl2]\r\n# why\r\nswap=1GB\r\n");
@@ -237,7 +237,7 @@ fn a_removed_key_leaves_its_comment() {
 }
 
 #[test]
-fn what_wsl_could_not_read_is_not_written() {
+fn names_and_values_that_wsl_cannot_read_are_rejected() {
     let mut file = config("[wsl2]\n");
     for (section, key, value) in [
         ("wsl2 ", "memory", "8GB"),
@@ -250,7 +250,7 @@ fn what_wsl_could_not_read_is_not_written() {
     assert_eq!(text(&file), "[wsl2]\n");
 }
 
-/// Pieces of which odd files are made.
+/// Random files, built from pieces that stress the parser.
 fn odd_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => Just("\n"), 3 => Just("\r\n"), 1 => Just("\r"), 1 => Just(" "), 1 => Just("\t"),
@@ -263,7 +263,7 @@ fn odd_text() -> impl Strategy<Value = String> {
     proptest::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
 }
 
-/// All settings but those of one key.
+/// All settings except those of one key.
 fn others(document: &Document, key: &str) -> Vec<(String, String, String)> {
     document
         .settings()
@@ -276,7 +276,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn any_bytes_come_out_as_they_went_in(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn parsing_keeps_all_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         for kind in [ConfigFile::WslConfig, ConfigFile::WslConf] {
             let document = Document::parse(kind, &bytes);
             document.problems();
@@ -293,10 +293,10 @@ proptest! {
         file.set("wsl2", &key, &value).unwrap();
         prop_assert_eq!(file.value("wsl2", &key), Some(&*value));
         prop_assert_eq!(others(&file, &key), rest);
-        // What is written is read the same again.
+        // The written file parses to the same value.
         let again = Document::parse(ConfigFile::WslConfig, &file.bytes());
         prop_assert_eq!(again.value("wsl2", &key), Some(&*value));
-        // A second time changes nothing.
+        // Setting the same value again changes nothing.
         let once = file.bytes();
         file.set("wsl2", &key, &value).unwrap();
         prop_assert_eq!(file.bytes(), once);
@@ -308,7 +308,7 @@ proptest! {
         let was = file.text().to_owned();
         file.set("wsl2", "memory", &value).unwrap();
         let now = file.text();
-        // One stretch was replaced: what is before and behind it is as it was.
+        // One range was replaced; the text before and after it is unchanged.
         let front = was.bytes().zip(now.bytes()).take_while(|(a, b)| a == b).count();
         let back = was.bytes().rev().zip(now.bytes().rev()).take_while(|(a, b)| a == b).count();
         let kept = front.min(was.len()) + back.min(was.len().saturating_sub(front));
@@ -317,7 +317,7 @@ proptest! {
     }
 
     #[test]
-    fn a_removed_key_is_gone_and_nothing_else(before in odd_text()) {
+    fn removing_a_key_changes_nothing_else(before in odd_text()) {
         let mut file = config(&before);
         let rest = others(&file, "memory");
         let there = file.get("wsl2", "memory").is_some();

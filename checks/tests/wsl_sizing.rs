@@ -43,7 +43,7 @@ fn half_of_a_pc_is_enough_for_one_rank() {
     assert_eq!(
         lines(&proposals),
         [
-            "memory=16GB: half of this PC's 32 GB, as by default; one rank at 640 pixels needs about 7 GB",
+            "memory=16GB: half of this PC's 32.0 GiB, as by default; one rank at 640 pixels needs about 7.0 GiB",
             "swap=4GB: a quarter of WSL's memory, as by default",
             "processors=16: all CPUs of this PC, as by default; Windows shares them",
         ]
@@ -55,8 +55,8 @@ fn two_ranks_take_more_than_half_of_a_small_pc() {
     let proposals = propose(&pc(16), &two_ranks(), &file(""));
     assert_eq!(
         lines(&proposals)[0],
-        "memory=12GB: 2 ranks at 640 pixels need about 12 GB, more than the default of half of this PC's 16 GB; \
-         this leaves 4 GB for Windows"
+        "memory=12GB: 2 ranks at 640 pixels need about 12.0 GiB, more than the default of half of this PC's 16.0 GiB; \
+         this leaves 4.0 GiB for Windows"
     );
     assert_eq!(value(&proposals, "swap"), "3GB");
 }
@@ -67,10 +67,10 @@ fn a_pc_that_is_too_small_gives_a_warning() {
     assert_eq!(
         lines(&proposals),
         [
-            "memory=4GB: 2 ranks at 640 pixels need about 12 GB; this leaves 4 GB for Windows",
-            "swap=8GB: the memory is about 8 GB too small, and the rest goes to the disk",
+            "memory=4GB: 2 ranks at 640 pixels need about 12.0 GiB; this leaves 4.0 GiB for Windows",
+            "swap=8GB: the memory is about 8.0 GiB too small, and the rest goes to the disk",
             "processors=16: all CPUs of this PC, as by default; Windows shares them",
-            "2 ranks at 640 pixels need about 12 GB, but WSL can have only 4 GB of this PC's 8 GB: use fewer ranks or \
+            "2 ranks at 640 pixels need about 12.0 GiB, but WSL can have only 4.0 GiB of this PC's 8.0 GiB: use fewer ranks or \
              workers, or smaller images",
         ]
     );

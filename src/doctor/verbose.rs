@@ -6,8 +6,8 @@ use std::fmt::{Display, Write as _};
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::Value;
+use yolo_base::format;
 use yolo_checks::facts::Gpu;
-use yolo_checks::wsl::sizing::gigabytes;
 
 use super::report::Report;
 use crate::printer::{COLUMNS, cut};
@@ -31,7 +31,7 @@ pub(super) fn append(text: &mut String, report: &Report<'_>) {
     facts(text, &report.host.record(report.intent, env!("CARGO_PKG_VERSION")));
 }
 
-/// One row a card; what it does not tell is `–`.
+/// One row per card; `–` marks what the driver does not report.
 fn gpu_table(gpus: &[Gpu]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
@@ -42,8 +42,9 @@ fn gpu_table(gpus: &[Gpu]) -> Table {
             table.add_row([gpu.index.to_string(), format!("lost (NVML error {code})")]);
             continue;
         }
-        let memory =
-            gpu.memory().map(|memory| format!("{} of {}", gigabytes(memory.free), gigabytes(memory.total)));
+        let memory = gpu
+            .memory()
+            .map(|memory| format!("{} of {}", format::memory(memory.free), format::memory(memory.total)));
         let link = |generation: &str, width: &str| {
             Some(format!("{}x{}", gpu.number(generation).ok()?, gpu.number(width).ok()?))
         };

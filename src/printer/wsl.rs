@@ -1,7 +1,8 @@
 //! Shows what `yolo setup --wsl` plans and does, as text or as JSON, and asks for consent.
 
 use serde_json::{Value, json};
-use yolo_checks::wsl::sizing::{Proposal, gigabytes};
+use yolo_base::format;
+use yolo_checks::wsl::sizing::Proposal;
 use yolo_checks::wsl::vm::Vm;
 
 use super::Printer;
@@ -119,7 +120,7 @@ fn describe_needs(needs: Needs) -> &'static str {
     }
 }
 
-/// `memory=8GB instead of 8: half of this PC's 16 GB, …`
+/// `memory=8GB instead of 8: half of this PC's 16.0 GiB, …`
 fn describe_value(value: &Proposal) -> String {
     let before = value.now.as_deref().map_or_else(String::new, |now| format!(" instead of {now}"));
     format!("{}={}{before}: {}", value.key, value.value, value.why)
@@ -133,7 +134,12 @@ fn describe_written(written: &WrittenConfig) -> String {
 }
 
 fn describe_vm(vm: &Vm) -> String {
-    format!("{} of memory, {} of swap and {} CPUs", gigabytes(vm.memory), gigabytes(vm.swap), vm.processors)
+    format!(
+        "{} of memory, {} of swap and {} CPUs",
+        format::memory(vm.memory),
+        format::memory(vm.swap),
+        vm.processors
+    )
 }
 
 fn describe_pc(facts: &WindowsFacts) -> String {
@@ -142,7 +148,7 @@ fn describe_pc(facts: &WindowsFacts) -> String {
         if let Some(build) = pc.windows_build {
             parts.push(format!("Windows build {build}"));
         }
-        parts.push(format!("{} of memory", gigabytes(pc.memory)));
+        parts.push(format!("{} of memory", format::memory(pc.memory)));
         parts.push(format!("{} CPUs", pc.processors));
     }
     parts.push(match (facts.wsl.versions, facts.wsl.works) {
@@ -151,7 +157,7 @@ fn describe_pc(facts: &WindowsFacts) -> String {
         (None, false) => "no WSL yet".to_owned(),
     });
     if let Some(vm) = facts.vm {
-        parts.push(format!("running with {} and {} CPUs", gigabytes(vm.memory), vm.processors));
+        parts.push(format!("running with {} and {} CPUs", format::memory(vm.memory), vm.processors));
     }
     format!("This PC: {}", parts.join(", "))
 }

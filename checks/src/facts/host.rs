@@ -124,7 +124,7 @@ impl Host {
             return self
                 .recalled(&question)
                 .or_else(|| self.inferred(&question))
-                .ok_or_else(|| Unknown(format!("the recording does not tell {question}")));
+                .ok_or_else(|| Unknown(format!("the recording does not include {question}")));
         };
         let cell = {
             let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -191,18 +191,18 @@ impl Host {
             return Ok(None);
         }
         if let Some(why) = answer::error(&answer) {
-            return Err(Unknown(format!("{words} could not be found out: {why}")));
+            return Err(Unknown(format!("{words} could not be determined: {why}")));
         }
         read(&answer)
             .map(Some)
-            .ok_or_else(|| Unknown(format!("the answer to {words} is not of the documented form")))
+            .ok_or_else(|| Unknown(format!("the answer for {words} does not have the documented form")))
     }
 
     fn one<T: DeserializeOwned>(&self, section: Section) -> Fact<T> {
         let question = Question::one(section);
         let words = question.to_string();
         self.read(question, |value| T::deserialize(value).ok())?
-            .ok_or_else(|| Unknown(format!("the system does not tell {words}")))
+            .ok_or_else(|| Unknown(format!("the system does not report {words}")))
     }
 
     fn row<T: DeserializeOwned>(&self, section: Section, name: &str) -> Fact<Option<T>> {
@@ -238,7 +238,8 @@ impl Host {
     pub fn places(&self) -> Fact<Places> {
         let question = Question::one(Section::Places);
         let words = question.to_string();
-        self.read(question, Places::read)?.ok_or_else(|| Unknown(format!("the system does not tell {words}")))
+        self.read(question, Places::read)?
+            .ok_or_else(|| Unknown(format!("the system does not report {words}")))
     }
 
     /// Name and kernel of the operating system, CPUs and memory, as it reports them.
@@ -331,7 +332,7 @@ impl Host {
     pub fn file_system(&self, path: &str) -> Fact<FileSystem> {
         let answer =
             self.row(Section::Filesystems, path).or_else(|why| self.recorded_above(path).ok_or(why))?;
-        answer.ok_or_else(|| Unknown(format!("no file system holds {path}")))
+        answer.ok_or_else(|| Unknown(format!("{path} is on no known file system")))
     }
 
     /// The file system of a path in a recording, from that of a parent folder or from the table of
@@ -376,7 +377,7 @@ impl Host {
                 }
             }
         } else if !self.has_environment {
-            return Err(Unknown::because("the recording does not tell the environment"));
+            return Err(Unknown::because("the recording does not include the environment"));
         }
         let asked = self.answers().into_iter();
         Ok(asked

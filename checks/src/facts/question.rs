@@ -141,34 +141,34 @@ impl Question {
 }
 
 impl fmt::Display for Question {
-    /// A phrase that completes "the recording does not tell …".
+    /// A noun phrase, as in "the recording does not include …" and "… could not be determined".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = &self.name;
         match self.section {
             Section::Os => f.write_str("the operating system"),
-            Section::Arch => f.write_str("the processor's architecture"),
+            Section::Arch => f.write_str("the CPU architecture"),
             Section::Time => f.write_str("the time"),
-            Section::User => f.write_str("who runs yolo"),
-            Section::Hostname => f.write_str("the name of the machine"),
-            Section::Places => f.write_str("where yolo keeps its files"),
-            Section::System => f.write_str("memory and processors"),
-            Section::Nvml => f.write_str("what the NVIDIA driver answers"),
-            Section::Listening => f.write_str("which ports are listened on"),
+            Section::User => f.write_str("the user who runs yolo"),
+            Section::Hostname => f.write_str("the host name"),
+            Section::Places => f.write_str("the paths of yolo's files"),
+            Section::System => f.write_str("the memory and CPUs of the machine"),
+            Section::Nvml => f.write_str("the state of the NVIDIA driver"),
+            Section::Listening => f.write_str("the listening ports"),
             Section::Interfaces => f.write_str("the network interfaces"),
-            Section::Processes => f.write_str("which processes run"),
+            Section::Processes => f.write_str("the running processes"),
             Section::Files => write!(f, "the contents of {name}"),
             Section::Heads => write!(f, "the first bytes of {name}"),
             Section::Tails => write!(f, "the last bytes of {name}"),
-            Section::Links => write!(f, "where the link {name} leads"),
-            Section::Folders => write!(f, "what is in the folder {name}"),
-            Section::Stats => write!(f, "whether {name} is there"),
+            Section::Links => write!(f, "the target of the link {name}"),
+            Section::Folders => write!(f, "the contents of the folder {name}"),
+            Section::Stats => write!(f, "the file metadata of {name}"),
             Section::Filesystems => write!(f, "the file system of {name}"),
             Section::Env => write!(f, "the environment variable {name}"),
-            Section::Commands => write!(f, "what `{name}` prints"),
-            Section::Libraries => write!(f, "where the loader finds {name}"),
+            Section::Commands => write!(f, "the output of `{name}`"),
+            Section::Libraries => write!(f, "the location of {name}"),
             Section::Names => write!(f, "the addresses of {name}"),
             Section::Registry => write!(f, "the registry value {name}"),
-            Section::Binds => write!(f, "whether {name} can be listened on"),
+            Section::Binds => write!(f, "the result of listening on {name}"),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! A host as a file: what was asked, with the raw answers, as JSON that a person can read and write
-//! (docs/recording.md documents it). Writing redacts; reading takes any subset of the sections
-//! and says what is wrong with a file that is not a recording.
+//! A host as a file: questions with their raw answers, as JSON that people can read and write
+//! (docs/recording.md documents the format). Writing redacts. Reading accepts any subset of the
+//! sections, and reports why a file is not a recording.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use super::question::{Question, Section};
 use super::redact::Redaction;
 use crate::intent::Intent;
 
-/// Increased when a section changes its meaning or is removed.
+/// The version of the format: increased when a section is removed or changes its meaning.
 pub const VERSION: u64 = 1;
 
 /// Keys of a recording that are not facts.
@@ -18,23 +18,23 @@ const OTHERS: [&str; 5] = ["version", "yolo", "comment", "intent", "$schema"];
 /// Why a file is not a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
-    /// Not JSON.
-    #[error("it is not JSON: {0}")]
+    /// Not valid JSON.
+    #[error("it is not valid JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// JSON, but not an object.
-    #[error("it holds no JSON object")]
+    /// Valid JSON, but not an object.
+    #[error("it is not a JSON object")]
     Object,
     /// No version, or one that is newer than this program.
-    #[error("its \"version\" is {0}, and this yolo reads version {VERSION}")]
+    #[error("its \"version\" is {0}, but this yolo reads version {VERSION}")]
     Version(String),
     /// An unknown key.
-    #[error("it has a section \"{0}\", which no recording has{hint}", hint = nearest(.0))]
+    #[error("it has an unknown section \"{0}\"{hint}", hint = nearest(.0))]
     Section(String),
     /// A table that is not an object.
-    #[error("its section \"{0}\" is no table of names and answers")]
+    #[error("its section \"{0}\" must be an object that maps names to answers")]
     Table(&'static str),
-    /// The options of the run cannot be read.
-    #[error("its \"intent\" is not understood: {0}")]
+    /// The options of the run are not valid.
+    #[error("its \"intent\" is not valid: {0}")]
     Intent(serde_json::Error),
 }
 
@@ -48,7 +48,7 @@ fn nearest(section: &str) -> String {
 }
 
 impl Host {
-    /// A recorded host, and what its run would be where the recording says so.
+    /// A recorded host, and the options of the run if the recording has them.
     ///
     /// # Errors
     /// When the text is not a recording.
@@ -56,7 +56,7 @@ impl Host {
         Self::from_value(serde_json::from_str(text.trim_start_matches('\u{feff}'))?)
     }
 
-    /// [`Host::replay`] of JSON that is read already.
+    /// Like [`Host::replay`], for JSON that is already parsed.
     ///
     /// # Errors
     /// When it is not a recording.
@@ -89,12 +89,12 @@ impl Host {
         Ok((Self::recorded(answers, has_environment), intent))
     }
 
-    /// Everything that was asked so far, as a recording without names, addresses and secrets.
+    /// All answers so far, as a recording without names, addresses and secrets.
     pub fn record(&self, intent: &Intent, yolo: &str) -> Value {
         self.record_and(intent, yolo, &[]).0
     }
 
-    /// A recording, and other texts redacted in the same way.
+    /// A recording, and other texts with the same redaction.
     pub fn record_and(&self, intent: &Intent, yolo: &str, texts: &[Value]) -> (Value, Vec<Value>) {
         let mut file = Map::new();
         file.insert("version".into(), json!(VERSION));
@@ -102,7 +102,7 @@ impl Host {
         file.insert("intent".into(), serde_json::to_value(intent).unwrap_or(Value::Null));
         // Every recording has these, asked or not.
         let _ = (self.os(), self.arch(), self.hostname(), self.user());
-        // A recording without variables is written without them again.
+        // A replayed recording without an environment stays one.
         if self.has_environment {
             file.insert(Section::Env.name().into(), json!({}));
         }
@@ -137,28 +137,31 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_recording_is_refused_with_the_reason() {
-        assert!(error("Ubuntu 22.04").starts_with("it is not JSON"));
-        assert_eq!(error("[]"), "it holds no JSON object");
-        assert_eq!(error("{}"), "its \"version\" is missing, and this yolo reads version 1");
-        assert_eq!(error(r#"{"version": 9}"#), "its \"version\" is 9, and this yolo reads version 1");
+    fn a_file_that_is_not_a_recording_is_rejected_with_the_reason() {
+        assert!(error("Ubuntu 22.04").starts_with("it is not valid JSON"));
+        assert_eq!(error("[]"), "it is not a JSON object");
+        assert_eq!(error("{}"), "its \"version\" is missing, but this yolo reads version 1");
+        assert_eq!(error(r#"{"version": 9}"#), "its \"version\" is 9, but this yolo reads version 1");
         assert_eq!(
             error(r#"{"version": 1, "file": {}}"#),
-            "it has a section \"file\", which no recording has; did you mean \"files\"?"
+            "it has an unknown section \"file\"; did you mean \"files\"?"
         );
         assert_eq!(
             error(r#"{"version": 1, "env": []}"#),
-            "its section \"env\" is no table of names and answers"
+            "its section \"env\" must be an object that maps names to answers"
         );
     }
 
     #[test]
-    fn what_a_recording_leaves_out_is_unknown() {
+    fn facts_that_a_recording_omits_are_unknown() {
         let (host, _) =
             Host::replay(r#"{"version": 1, "files": {"/etc/a": null, "/etc/b": "text"}}"#).unwrap();
         assert_eq!(host.text("/etc/a").unwrap(), None);
         assert_eq!(host.text("/etc/b").unwrap(), Some("text".to_owned()));
-        assert_eq!(host.text("/etc/c").unwrap_err().0, "the recording does not tell the contents of /etc/c");
+        assert_eq!(
+            host.text("/etc/c").unwrap_err().0,
+            "the recording does not include the contents of /etc/c"
+        );
         assert!(host.env("HOME").is_err());
     }
 
@@ -174,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_system_is_told_by_a_folder_above_or_by_the_mounts() {
+    fn a_file_system_is_inferred_from_a_parent_folder_or_the_mount_table() {
         let text = r#"{"version": 1, "filesystems": {"/mnt/d": {"type": "9p"}}, "files": {"/proc/self/mountinfo":
             "61 71 8:48 / / rw - ext4 /dev/sdd rw\n97 61 0:60 / /mnt/e rw,noatime - 9p E: rw"}}"#;
         let (host, _) = Host::replay(text).unwrap();
@@ -185,12 +188,12 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_unknown_with_its_reason() {
+    fn a_recorded_error_is_the_reason_why_a_fact_is_unknown() {
         let text = r#"{"version": 1, "files": {"/a": {"error": "permission denied"}}}"#;
         let (host, _) = Host::replay(text).unwrap();
         assert_eq!(
             host.text("/a").unwrap_err().0,
-            "the contents of /a could not be found out: permission denied"
+            "the contents of /a could not be determined: permission denied"
         );
     }
 }

@@ -266,14 +266,14 @@ pub fn code(answer: &str) -> Option<&str> {
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::VirtualizationOff => "virtualization is off, so that no virtual machine can start",
-            Self::FeatureOff => "a Windows feature that WSL 2 needs is off, or waits for a restart",
-            Self::NotInstalled => "it is not installed on this PC",
+            Self::VirtualizationOff => "virtualization is off, so no virtual machine can start",
+            Self::FeatureOff => "a Windows feature that WSL 2 needs is off, or takes effect after a restart",
+            Self::NotInstalled => "WSL is not installed",
             Self::KernelMissing => "WSL 2 has no Linux kernel yet",
             Self::NoDistribution => "no Linux distribution is installed",
-            Self::NeedsRights => "it needs administrator's rights",
+            Self::NeedsRights => "administrator rights are required",
             Self::NeedsRestart => "Windows must be restarted first",
-            Self::Network => "the download did not come through",
+            Self::Network => "the download failed",
             Self::DiskFull => "the Windows disk is full",
             Self::DiskBroken => "the virtual disk of the distribution cannot be opened",
         })

@@ -2,6 +2,8 @@
 //! (half of the memory, all CPUs) are a fair start. A proposal differs from them where the training
 //! needs more, never takes the share of Windows, and keeps a value of the user's that is good enough.
 
+use yolo_base::format;
+
 use crate::intent::Intent;
 use crate::wsl::config::{Document, size};
 
@@ -141,46 +143,46 @@ fn memory(pc: &Pc, training: &Training, file: &Document, proposals: &mut Proposa
     let most = most(pc);
     let now = file.value("wsl2", "memory").map(str::to_owned);
     let given = now.as_deref().and_then(size::parse).filter(|&bytes| bytes > 0);
-    let pc_words = gigabytes(pc.memory);
+    let pc_memory = format::memory(pc.memory);
     if need > most {
         proposals.warnings.push(format!(
-            "{} about {}, but WSL can have only {} of this PC's {pc_words}: use fewer ranks or workers, or \
+            "{} about {}, but WSL can have only {} of this PC's {pc_memory}: use fewer ranks or workers, or \
              smaller images",
             training.ranks_that("need"),
-            gigabytes(need),
-            gigabytes(most)
+            format::memory(need),
+            format::memory(most)
         ));
     }
     let target = need.div_ceil(GIB).saturating_mul(GIB).max(pc.memory / 2 / GIB * GIB).min(most);
     let serves =
         given.is_some_and(|given| given >= need.min(most) && (given as f64) <= TOO_MUCH * pc.memory as f64);
     if let (true, Some(now), Some(given)) = (serves, &now, given) {
-        let why = format!("it is enough: {} about {}", training.ranks_that("need"), gigabytes(need));
+        let why = format!("it is enough: {} about {}", training.ranks_that("need"), format::memory(need));
         proposals.values.push(Proposal { key: "memory", value: now.clone(), now: Some(now.clone()), why });
         return given;
     }
     let why = match given {
         Some(given) if given as f64 > TOO_MUCH * pc.memory as f64 => format!(
-            "{} of {pc_words} would leave Windows too little, and it would swap while WSL runs; this leaves it {}",
-            gigabytes(given),
-            gigabytes(pc.memory - target)
+            "{} of {pc_memory} would leave Windows too little, and it would swap while WSL runs; this leaves it {}",
+            format::memory(given),
+            format::memory(pc.memory - target)
         ),
         _ if need > most => format!(
             "{} about {}; this leaves {} for Windows",
             training.ranks_that("need"),
-            gigabytes(need),
-            gigabytes(pc.memory - target)
+            format::memory(need),
+            format::memory(pc.memory - target)
         ),
         _ if target <= pc.memory / 2 => format!(
-            "half of this PC's {pc_words}, as by default; {} about {}",
+            "half of this PC's {pc_memory}, as by default; {} about {}",
             training.ranks_that("need"),
-            gigabytes(need)
+            format::memory(need)
         ),
         _ => format!(
-            "{} about {}, more than the default of half of this PC's {pc_words}; this leaves {} for Windows",
+            "{} about {}, more than the default of half of this PC's {pc_memory}; this leaves {} for Windows",
             training.ranks_that("need"),
-            gigabytes(need),
-            gigabytes(pc.memory - target)
+            format::memory(need),
+            format::memory(pc.memory - target)
         ),
     };
     proposals.values.push(Proposal { key: "memory", value: size::format(target), now, why });
@@ -208,13 +210,16 @@ fn swap(pc: &Pc, training: &Training, memory: u64, file: &Document, proposals: &
             size::format(target),
             format!(
                 "{} does not fit on the disk, which has {} free",
-                gigabytes(given),
-                gigabytes(room.saturating_mul(2))
+                format::memory(given),
+                format::memory(room.saturating_mul(2))
             ),
         ),
         _ if missing > 0 => (
             size::format(target),
-            format!("the memory is about {} too small, and the rest goes to the disk", gigabytes(missing)),
+            format!(
+                "the memory is about {} too small, and the rest goes to the disk",
+                format::memory(missing)
+            ),
         ),
         _ => (size::format(target), "a quarter of WSL's memory, as by default".to_owned()),
     };
@@ -262,13 +267,4 @@ fn networking(pc: &Pc, file: &Document, proposals: &mut Proposals) {
             .to_owned();
         proposals.values.push(Proposal { key: "networkingMode", value: "mirrored".to_owned(), now, why });
     }
-}
-
-/// A size of memory in the units of Windows and `.wslconfig`, which are powers of 1024.
-pub fn gigabytes(bytes: u64) -> String {
-    if (1..GIB / 2).contains(&bytes) {
-        return format!("{} MB", (bytes >> 20).max(1));
-    }
-    let value = bytes as f64 / GIB as f64;
-    if (value - value.round()).abs() < 0.05 { format!("{value:.0} GB") } else { format!("{value:.1} GB") }
 }

@@ -2,8 +2,10 @@
 //! when the machine starts, so a change takes effect only after `wsl --shutdown`, and a value that
 //! WSL cannot read never does. Memory, CPUs and swap of the machine are compared.
 
+use yolo_base::format;
+
 use crate::wsl::config::{Document, size};
-use crate::wsl::sizing::{Pc, gigabytes};
+use crate::wsl::sizing::Pc;
 
 /// The kernel keeps some memory for itself, so Linux sees a little less: at most this fraction and
 /// this many bytes together, in machines of 4 to 64 GB.
@@ -44,13 +46,21 @@ pub fn differences(file: &Document, pc: Option<&Pc>, vm: &Vm) -> Vec<Difference>
         let least = least.saturating_sub(KERNEL_BYTES);
         // If the PC's size is not known, a value may exceed it, or may not have taken effect.
         if !(least..=asked).contains(&vm.memory) && (pc.is_some() || vm.memory > asked) {
-            found.push(Difference { key: "memory", asked: gigabytes(asked), has: gigabytes(vm.memory) });
+            found.push(Difference {
+                key: "memory",
+                asked: format::memory(asked),
+                has: format::memory(vm.memory),
+            });
         }
     }
     if let Some(asked) = bytes("swap") {
         // A swap file loses a page to its header; WSL rounds up to whole megabytes.
         if asked.abs_diff(vm.swap) > (2 << 20) + asked / 100 {
-            found.push(Difference { key: "swap", asked: gigabytes(asked), has: gigabytes(vm.swap) });
+            found.push(Difference {
+                key: "swap",
+                asked: format::memory(asked),
+                has: format::memory(vm.swap),
+            });
         }
     }
     let processors = file.value("wsl2", "processors").and_then(|value| value.parse::<u32>().ok());

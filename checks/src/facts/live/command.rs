@@ -60,7 +60,7 @@ fn words(line: &str) -> Vec<String> {
 /// Runs a command, and kills it when the budget is used up.
 pub(super) fn ask(line: &str, budget: Duration) -> Value {
     let words = words(line);
-    let Some((program, arguments)) = words.split_first() else { return of_error("no command") };
+    let Some((program, arguments)) = words.split_first() else { return of_error("the command is empty") };
     let path = match which::which(program) {
         Ok(path) => path,
         Err(_) => return Value::Null,

@@ -66,7 +66,7 @@ pub(super) fn user_name(uid: u32) -> Option<String> {
 
 #[cfg(not(target_os = "linux"))]
 pub(super) fn listening() -> Value {
-    of_error("listening sockets are asked on Linux only")
+    of_error("listening sockets are listed on Linux only")
 }
 
 /// TCP sockets that listen, from /proc/net/tcp and tcp6, each with the process that has it open.

@@ -29,7 +29,7 @@ const REMAPPED_FAILURE: u32 = 145;
 /// Asks everything; what has not been answered within the budget is left out.
 pub(super) fn ask(budget: Duration) -> Value {
     let notes = Arc::new(Mutex::new(of_error(format_args!(
-        "the driver gave no answer within {:.0} s",
+        "the driver did not respond within {:.0} s",
         budget.as_secs_f64()
     ))));
     let (finished, end) = mpsc::channel();

@@ -29,7 +29,7 @@ pub(super) fn ask() -> Value {
 
 #[cfg(not(target_os = "linux"))]
 pub(super) fn ask() -> Value {
-    crate::facts::answer::of_error("processes are asked on Linux only")
+    crate::facts::answer::of_error("processes are listed on Linux only")
 }
 
 #[cfg(target_os = "linux")]

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 #[cfg(not(windows))]
 pub(super) fn ask(_: &str) -> Value {
-    crate::facts::answer::of_error("only Windows has a registry")
+    crate::facts::answer::of_error("the registry exists on Windows only")
 }
 
 /// `HKLM\path\to\key\value`: the last word is the name of the value.

@@ -10,7 +10,7 @@ use crate::facts::answer::of_error;
 pub(super) fn time() -> Value {
     match SystemTime::now().duration_since(UNIX_EPOCH) {
         Ok(since) => json!(since.as_secs()),
-        Err(_) => of_error("the clock stands before 1970"),
+        Err(_) => of_error("the clock is set to a time before 1970"),
     }
 }
 

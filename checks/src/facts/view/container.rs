@@ -59,7 +59,7 @@ impl Host {
             Some(kind) => Ok(Some(kind)),
             // Neither the file nor a group is known: nothing tells.
             None if docker.is_err() && groups.iter().all(Result::is_err) => {
-                Err(Unknown::because("neither /.dockerenv nor the control groups are known"))
+                Err(Unknown::because("neither /.dockerenv nor the control groups could be read"))
             }
             None => Ok(None),
         }

@@ -196,7 +196,7 @@ impl DataSet {
         let mut all = Images::default();
         for entry in self.entries(split) {
             let place = self.place(host, &entry)?;
-            let place = place.ok_or_else(|| Unknown(format!("the images of {split} are not there")))?;
+            let place = place.ok_or_else(|| Unknown(format!("the images of {split} do not exist")))?;
             let images = host.images_of(&place)?.unwrap_or_default();
             all.paths.extend(images.paths);
             all.others.extend(images.others);

@@ -51,7 +51,7 @@ impl Host {
     /// The distribution of this system.
     pub fn distribution(&self) -> Fact<Distribution> {
         let path = "/etc/os-release";
-        let text = self.text(path)?.ok_or_else(|| Unknown(format!("{path} is not there")))?;
+        let text = self.text(path)?.ok_or_else(|| Unknown(format!("{path} does not exist")))?;
         let value = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
             line.unwrap_or_default().trim().trim_matches(['"', '\'']).to_owned()

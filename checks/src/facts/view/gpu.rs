@@ -60,7 +60,7 @@ impl Host {
             None => NvmlState::NoLibrary,
             Some(answers) => match answers.get("error") {
                 Some(Value::Number(number)) => NvmlState::Failed(number.as_i64().unwrap_or(999)),
-                Some(why) => return Err(Unknown(why.as_str().unwrap_or("NVML did not answer").to_owned())),
+                Some(why) => return Err(Unknown(why.as_str().unwrap_or("NVML did not respond").to_owned())),
                 None => NvmlState::Ready,
             },
         })
@@ -73,14 +73,14 @@ impl Host {
                 Err(Unknown::because("there is no NVIDIA driver: libnvidia-ml was not found"))
             }
             NvmlState::Failed(code) => {
-                Err(Unknown(format!("the NVIDIA driver does not answer: {}", words(code))))
+                Err(Unknown(format!("the NVIDIA driver does not respond: {}", words(code))))
             }
             NvmlState::Ready => {
                 let answers = self.nvml()?.unwrap_or(Value::Null);
                 let devices = match &answers["devices"] {
                     Value::Array(devices) => devices.clone(),
                     Value::Object(_) => return Err(unknown(&answers, "devices")),
-                    _ => return Err(Unknown::because("the driver did not tell its GPUs")),
+                    _ => return Err(Unknown::because("the driver does not list its GPUs")),
                 };
                 let number = |(place, answers): (usize, Value)| {
                     let told = answers.get("index").and_then(Value::as_u64);
@@ -116,7 +116,7 @@ impl Host {
                 Err(Unknown::because("there is no NVIDIA driver: libnvidia-ml was not found"))
             }
             NvmlState::Failed(code) => {
-                Err(Unknown(format!("the NVIDIA driver does not answer: {}", words(code))))
+                Err(Unknown(format!("the NVIDIA driver does not respond: {}", words(code))))
             }
         }
     }
@@ -257,32 +257,32 @@ fn unknown(answers: &Value, call: &str) -> Unknown {
     let call_words = call.replace('_', " ");
     Unknown(match answers.get(call).and_then(|answer| answer.get("error")) {
         Some(code) => {
-            format!("the driver does not tell {call_words} ({})", words(code.as_i64().unwrap_or(999)))
+            format!("the driver does not report {call_words}: {}", words(code.as_i64().unwrap_or(999)))
         }
-        None => format!("the driver was not asked for {call_words}, or did not answer in time"),
+        None => format!("the driver did not report {call_words} in time, or was not asked for it"),
     })
 }
 
-/// NVML's errors in words.
+/// The meaning of an NVML error code.
 pub(crate) fn words(code: i64) -> String {
     let words = match code {
-        1 => "it was not started",
-        3 => "not supported here",
-        4 => "this user may not ask",
-        8 => "a power cable of the card is missing",
+        1 => "it is not initialized",
+        3 => "not supported",
+        4 => "permission denied",
+        8 => "the power cables of the GPU are not connected properly",
         9 => "its kernel module is not loaded",
-        10 => "it gave no answer in time",
-        12 => "its library is not there",
-        13 => "this driver is too old for the question",
+        10 => "it timed out",
+        12 => "its library is missing",
+        13 => "this driver is too old for the query",
         15 => "the GPU is lost",
         16 => "the GPU must be reset",
         17 => "the operating system blocks access to the GPU",
-        18 => "its library and its kernel module are of different versions",
+        18 => "the versions of its library and its kernel module differ",
         19 => "the GPU is in use",
-        999 => return "unknown error (NVML 999)".to_owned(),
+        999 => return "unknown error (NVML error 999)".to_owned(),
         _ => return format!("NVML error {code}"),
     };
-    format!("{words}, NVML error {code}")
+    format!("{words} (NVML error {code})")
 }
 
 #[cfg(test)]
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn each_call_fails_alone() {
+    fn each_call_fails_independently() {
         let gpus = host(json!({ "devices": [
             { "name": "NVIDIA A10", "memory": { "total": 24, "free": 20 }, "processes": { "error": 999 },
               "compute_capability": "8.6" },
@@ -308,14 +308,14 @@ mod tests {
         assert_eq!(gpus[0].capability(), Ok((8, 6)));
         assert_eq!(
             gpus[0].processes().unwrap_err().0,
-            "GPU 0: the driver does not tell processes (unknown error (NVML 999))"
+            "GPU 0: the driver does not report processes: unknown error (NVML error 999)"
         );
         assert_eq!(gpus[1].lost(), Some(15));
-        assert_eq!(gpus[1].name().unwrap_err().0, "GPU 1: the GPU is lost, NVML error 15");
+        assert_eq!(gpus[1].name().unwrap_err().0, "GPU 1: the GPU is lost (NVML error 15)");
     }
 
     #[test]
-    fn nvml_starts_or_says_why_not() {
+    fn the_state_of_nvml_is_its_error_if_it_does_not_start() {
         assert_eq!(host(Value::Null).nvml_state(), Ok(NvmlState::NoLibrary));
         assert_eq!(host(json!({ "error": 18 })).nvml_state(), Ok(NvmlState::Failed(18)));
         assert_eq!(host(json!({ "devices": [] })).gpus(), Ok(Vec::new()));

@@ -25,7 +25,7 @@ pub struct Xid {
 impl Host {
     /// The kernel's log since the machine was started.
     pub fn kernel_log(&self) -> Fact<String> {
-        let unreadable = || Unknown::because("this user may not read the kernel's log");
+        let unreadable = || Unknown::because("this user may not read the kernel log");
         if !self.is_recorded() {
             let journal =
                 ["journalctl", "-k", "-b", "-q", "--no-pager", "-o", "short-monotonic", "-n", "4000"];
@@ -48,7 +48,7 @@ impl Host {
         match logs.is_empty() {
             false => Ok(logs.join("\n")),
             true if is_told => Err(unreadable()),
-            true => Err(Unknown::because("the recording does not tell the kernel's log")),
+            true => Err(Unknown::because("the recording does not include the kernel log")),
         }
     }
 

@@ -63,7 +63,7 @@ impl Host {
     pub fn libtorch_at(&self, root: &str) -> Fact<Libtorch> {
         let root = root.to_owned();
         let libraries = match self.folder(&format!("{root}/lib")) {
-            Ok(None) => return Err(Unknown(format!("{root} has no folder lib"))),
+            Ok(None) => return Err(Unknown(format!("{root} has no `lib` folder"))),
             Ok(Some(names)) => Ok(names),
             Err(why) => Err(why),
         };

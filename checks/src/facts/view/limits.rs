@@ -20,10 +20,10 @@ impl Host {
 
     fn limit(&self, resource: &str, column: usize) -> Fact<u64> {
         let path = "/proc/self/limits";
-        let text = self.text(path)?.ok_or_else(|| Unknown(format!("{path} is not there")))?;
+        let text = self.text(path)?.ok_or_else(|| Unknown(format!("{path} does not exist")))?;
         text.lines()
             .find_map(|line| parse(line.strip_prefix(resource)?.split_whitespace().nth(column)?))
-            .ok_or_else(|| Unknown(format!("{path} does not tell \"{resource}\"")))
+            .ok_or_else(|| Unknown(format!("{path} does not contain \"{resource}\"")))
     }
 }
 

@@ -14,7 +14,7 @@ impl Host {
             return Ok(lists(&output.text()));
         }
         self.exists(&format!("/sys/module/{name}"))
-            .map_err(|_| Unknown(format!("/proc/modules does not tell whether {name} is loaded")))
+            .map_err(|_| Unknown(format!("it is unknown whether the kernel module {name} is loaded")))
     }
 }
 

@@ -76,7 +76,7 @@ impl Host {
         if let Ok(Some(version)) = self.driver_module_version() {
             return Ok(version);
         }
-        Err(told.err().unwrap_or_else(|| Unknown::because("the driver's version is not a version")))
+        Err(told.err().unwrap_or_else(|| Unknown::because("the driver reports an invalid version")))
     }
 
     /// The version of the loaded kernel module; `None` where none is loaded, as always in WSL.
@@ -95,7 +95,7 @@ impl Host {
     pub fn driver_cuda(&self) -> Fact<Version> {
         let number = self.nvml_number("cuda_version")?;
         let text = format!("{}.{}", number / 1000, number % 1000 / 10);
-        Version::find(&text).ok_or_else(|| Unknown::because("the driver's CUDA version is not a version"))
+        Version::find(&text).ok_or_else(|| Unknown::because("the driver reports an invalid CUDA version"))
     }
 }
 

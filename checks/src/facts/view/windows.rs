@@ -81,7 +81,7 @@ impl Host {
             return Ok(folder);
         }
         let names = self.folder(&users)?.ok_or_else(|| {
-            Unknown(format!("{users} is not there: the Windows drive is not mounted in this WSL"))
+            Unknown(format!("{users} does not exist: this WSL does not mount the Windows drive"))
         })?;
         self.profile_among(&users, &names)
     }
@@ -100,9 +100,9 @@ impl Host {
         }
         match names[..] {
             [name] => Ok(format!("{users}/{name}")),
-            [] => Err(Unknown(format!("{users} holds no user's folder"))),
+            [] => Err(Unknown(format!("{users} contains no user folder"))),
             _ => Err(Unknown(format!(
-                "{users} has the folders of {} users, and which of them started this WSL is not told",
+                "{users} has the folders of {} users, and it is unknown which of them started this WSL",
                 names.len()
             ))),
         }
@@ -129,7 +129,7 @@ impl Host {
             return answer;
         }
         if self.interop() == Ok(false) {
-            return Err(Unknown::because("Windows programs cannot be started from this WSL: interop is off"));
+            return Err(Unknown::because("this WSL cannot start Windows programs: interop is off"));
         }
         // Without the folders of Windows in PATH, the drive still has the program.
         let program = format!("{}/Windows/System32/{}", self.windows_drive(), words[0]);
@@ -160,12 +160,12 @@ impl Host {
                         .parse()
                         .ok()
                 })
-                .ok_or_else(|| Unknown::because("Windows does not tell its build"));
+                .ok_or_else(|| Unknown::because("Windows does not report its build"));
         }
         let versions = self.wsl_versions()?.flatten().and_then(|versions| versions.windows);
         versions
             .map(|windows| windows.build())
-            .ok_or_else(|| Unknown::because("`wsl.exe --version` does not tell the build of Windows"))
+            .ok_or_else(|| Unknown::because("`wsl.exe --version` does not report the build of Windows"))
     }
 
     /// A registry value: on Windows from the registry, in WSL through `reg.exe`.
@@ -179,7 +179,7 @@ impl Host {
         let Some((key, name)) = value.rsplit_once('\\') else { return Ok(None) };
         let output = self
             .windows_command(&["reg.exe", "query", key, "/v", name])?
-            .ok_or_else(|| Unknown::because("reg.exe is not there"))?;
+            .ok_or_else(|| Unknown::because("reg.exe was not found"))?;
         Ok(registry_answer(&exe_output::decode(&output.stdout)))
     }
 
@@ -200,7 +200,7 @@ impl Host {
         }
         let map = self.windows_registry(MEMORY_MAP)?;
         map.and_then(|hex| memory_of_map(&hex))
-            .ok_or_else(|| Unknown::because("Windows does not tell its memory to this WSL"))
+            .ok_or_else(|| Unknown::because("Windows does not report its memory to this WSL"))
     }
 
     /// The path in this WSL of a path as Windows writes it: `C:\Users\mara` is `/mnt/c/Users/mara`.

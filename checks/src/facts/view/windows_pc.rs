@@ -120,13 +120,14 @@ impl Host {
             windows
                 .map_or("powershell.exe".to_owned(), |folder| format!("{folder}/{PATH}").replace('/', "\\"))
         } else if self.interop() == Ok(false) {
-            return Err(Unknown::because("Windows programs cannot be started from this WSL: interop is off"));
+            return Err(Unknown::because("this WSL cannot start Windows programs: interop is off"));
         } else {
             format!("{}/Windows/{PATH}", self.windows_drive())
         };
         let words = [&program, "-NoProfile", "-NonInteractive", "-Command", script];
         let output = self.command_within(&words, POWERSHELL_BUDGET)?.filter(Output::succeeded);
-        let output = output.ok_or_else(|| Unknown::because("PowerShell does not answer"))?;
+        let output =
+            output.ok_or_else(|| Unknown::because("PowerShell failed or did not respond in time"))?;
         Ok(exe_output::decode(&output.stdout))
     }
 }

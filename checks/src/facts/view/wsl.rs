@@ -54,13 +54,14 @@ impl Host {
         uname
             .map(|text| text.trim().to_owned())
             .filter(|text| !text.is_empty())
-            .ok_or_else(|| Unknown::because("the kernel's release is not known"))
+            .ok_or_else(|| Unknown::because("the kernel release is unknown"))
     }
 
     /// The version of the kernel.
     pub fn kernel_version(&self) -> Fact<Version> {
         let release = self.kernel_release()?;
-        Version::find(&release).ok_or_else(|| Unknown(format!("the kernel's release is {release}")))
+        Version::find(&release)
+            .ok_or_else(|| Unknown(format!("the kernel release {release} contains no version")))
     }
 }
 

@@ -72,7 +72,7 @@ impl Host {
         if is_readable || text.trim().is_empty() && !output.succeeded() {
             return Ok(Some(None));
         }
-        Err(Unknown::because("`wsl.exe --version` printed nothing that can be read"))
+        Err(Unknown::because("the output of `wsl.exe --version` cannot be parsed"))
     }
 
     /// The output of `wsl --status`; `None` where there is no `wsl.exe`.

@@ -105,7 +105,7 @@ impl Host {
         });
         let processors = cores
             .and_then(|cores| u32::try_from(cores).ok())
-            .ok_or_else(|| Unknown::because("the number of processors is not known"))?;
+            .ok_or_else(|| Unknown::because("the number of CPUs is unknown"))?;
         Ok(Vm { memory: memory.total, swap: memory.swap_total, processors })
     }
 
@@ -120,7 +120,7 @@ impl Host {
         let seconds = uptime.split('.').next().and_then(|seconds| seconds.trim().parse::<u64>().ok());
         seconds
             .and_then(|seconds| self.time().ok()?.checked_sub(seconds))
-            .ok_or_else(|| Unknown::because("/proc/stat does not tell when the kernel started"))
+            .ok_or_else(|| Unknown::because("/proc/stat does not contain the boot time"))
     }
 }
 

@@ -11,13 +11,13 @@ use super::{ConfigFile, Document, Encoding, keys};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
     /// WSL could not read the name.
-    #[error("`{0}` is no name that WSL could read: it takes a letter followed by letters and digits")]
+    #[error("WSL cannot read the name `{0}`: it must be a letter followed by letters and digits")]
     Name(String),
     /// WSL could not read the value.
-    #[error("`{0}` is no value that WSL could read: it takes ASCII characters of one line")]
+    #[error("WSL cannot read the value `{0}`: it must be a single line of ASCII characters")]
     Value(String),
     /// In `wsl.conf`, WSL reads nothing after a broken line.
-    #[error("WSL reads nothing of this file from line {line} on: {why}")]
+    #[error("WSL ignores this file from line {line} on: {why}")]
     Unread {
         /// The broken line.
         line: usize,

@@ -254,39 +254,39 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Encoding(encoding) => {
-                write!(f, "the file is {encoding}, which some releases of WSL ignore as a whole")
+                write!(f, "the file is {encoding}; some releases of WSL ignore such a file entirely")
             }
             Self::Broken { why, key, ends } => {
                 match key {
-                    Some(key) => write!(f, "WSL skips the line of `{key}`: {why}")?,
-                    None => write!(f, "WSL skips this line: {why}")?,
+                    Some(key) => write!(f, "WSL ignores the line with `{key}`: {why}")?,
+                    None => write!(f, "WSL ignores this line: {why}")?,
                 }
-                if *ends { f.write_str("; and it reads nothing after it") } else { Ok(()) }
+                if *ends { f.write_str("; it also ignores everything after it") } else { Ok(()) }
             }
             Self::NoSection { key, belongs: Some(belongs) } => {
                 write!(
                     f,
-                    "`{key}` stands before the first section, where WSL ignores it: it belongs below [{belongs}]"
+                    "`{key}` is above the first section, where WSL ignores it: it belongs in [{belongs}]"
                 )
             }
             Self::NoSection { key, belongs: None } => {
-                write!(f, "`{key}` stands before the first section, where WSL ignores it")
+                write!(f, "`{key}` is above the first section, where WSL ignores it")
             }
             Self::UnknownSection { name, like } => {
-                write!(f, "WSL knows no section [{name}] and ignores what is in it")?;
-                like.map_or(Ok(()), |like| write!(f, "; [{like}] resembles it"))
+                write!(f, "WSL has no section [{name}] and ignores what is in it")?;
+                like.map_or(Ok(()), |like| write!(f, "; did you mean [{like}]?"))
             }
             Self::WrongSection { key, section, belongs } => {
-                write!(f, "WSL ignores `{key}` in [{section}]: it belongs below [{belongs}]")
+                write!(f, "WSL ignores `{key}` in [{section}]: it belongs in [{belongs}]")
             }
             Self::OtherFile { name, file } => write!(f, "WSL ignores {name} here: it belongs in {file}"),
             Self::UnknownKey { key, like } => {
-                write!(f, "WSL does not know the key `{key}`")?;
-                like.map_or(Ok(()), |like| write!(f, "; `{like}` resembles it"))
+                write!(f, "WSL has no key `{key}`")?;
+                like.map_or(Ok(()), |like| write!(f, "; did you mean `{like}`?"))
             }
             Self::Moved { key, to } => write!(f, "`{key}` has moved to [{to}]; WSL still reads it here"),
             Self::Repeated { key, first } => {
-                write!(f, "`{key}` is set on line {first} already, and WSL takes the first")
+                write!(f, "`{key}` is already set on line {first}, and WSL uses the first value")
             }
             Self::Value { key, value, expected } => {
                 write!(f, "`{key}={value}` has no effect: the value must be {expected}")
@@ -297,7 +297,7 @@ impl fmt::Display for Problem {
             Self::Path { key, .. } => {
                 write!(
                     f,
-                    "the path of `{key}` needs doubled backslashes: single ones became control characters"
+                    "the backslashes in the path of `{key}` must be doubled: WSL reads single ones as control characters"
                 )
             }
         }
@@ -307,14 +307,14 @@ impl fmt::Display for Problem {
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Size => {
-                f.write_str("a whole number and a unit in capitals without a space, such as 8GB or 512MB")
-            }
+            Self::Size => f.write_str(
+                "a whole number followed by a unit in capitals, without a space, such as 8GB or 512MB",
+            ),
             Self::Number => f.write_str("a whole number"),
             Self::Bool => f.write_str("true or false"),
             Self::Choice(words) => write!(f, "one of {}", words.join(", ")),
             Self::Path => f.write_str("a path with doubled backslashes"),
-            Self::Text => f.write_str("a text"),
+            Self::Text => f.write_str("text"),
         }
     }
 }

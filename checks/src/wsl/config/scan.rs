@@ -47,9 +47,9 @@ pub enum Broken {
 impl fmt::Display for Broken {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Self::Start => "it begins with neither a letter, `[` nor `#`",
-            Self::Section => "a section is `[name]`, without spaces inside and alone on its line",
-            Self::Key => "it is no `key=value`",
+            Self::Start => "it must begin with a letter, `[` or `#`",
+            Self::Section => "a section must be `[name]`, without spaces and alone on its line",
+            Self::Key => "it is not `key=value`",
             Self::Escape => "a backslash must be doubled: `\\\\`",
             Self::Quote => "a quote is not closed",
         })
