@@ -91,7 +91,7 @@ pub(crate) fn on_gpu(intent: &Intent) -> Option<Need> {
     Some(Need {
         bytes: CUDA + fixed + saved,
         from: format!(
-            "{} for the activations of {images} images of {} px, {} for {} and its optimizer, {} for CUDA",
+            "{} for the activations of {images} images of {} px, {} for {} and its optimizer, and {} for CUDA",
             format::memory(saved),
             intent.pixels(),
             format::memory(fixed),

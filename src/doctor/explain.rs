@@ -99,10 +99,10 @@ fn page(entry: &Entry) -> String {
 pub(super) fn status_words(entry: &Entry) -> &'static str {
     use yolo_checks::Status;
     match entry.status {
-        Status::Ok => "no problem: it says that all is well",
+        Status::Ok => "ok: it confirms that this part works",
         Status::Info => "worth knowing",
         Status::Skipped => "not known",
-        Status::Warning => "a warning: it slows a run, or may stop it",
+        Status::Warning => "a warning: it slows a run down or may stop it",
         Status::Error => "an error: it stops a run",
     }
 }

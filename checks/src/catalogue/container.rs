@@ -46,7 +46,7 @@ pub(super) const ROWS: &[Entry] = &[
         id: "container.numa-blocked",
         area: Area::Container,
         status: Status::Info,
-        title: "The container may not query NUMA",
+        title: "The container blocks NUMA system calls",
         cause: "NCCL then copies between GPUs through /dev/shm, which is slower",
         remedy: Some("start the container with --cap-add SYS_NICE, or set NCCL_CUMEM_HOST_ENABLE=0"),
         fix: None,
@@ -57,7 +57,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Container,
         status: Status::Info,
         title: "The container's limit on locked memory is low",
-        cause: "InfiniBand needs memory that is locked in place; with a low limit NCCL cannot register its \
+        cause: "InfiniBand needs locked memory, which is never swapped out; with a low limit, NCCL cannot register its \
                 buffers",
         remedy: Some("start the container with higher limits"),
         fix: None,

@@ -19,7 +19,7 @@ pub const EXCUSED: &[Excused] = &[
     },
     Excused {
         failure: "wsl-pinned-limit",
-        reason: "the limit of pinned memory in WSL only shows when a program pins memory: `yolo doctor --deep` does",
+        reason: "WSL's limit on pinned memory only shows when a program pins memory; `yolo doctor --deep` tests it",
     },
     Excused {
         failure: "watchdog-timeout",
@@ -51,21 +51,24 @@ pub const EXCUSED: &[Excused] = &[
     },
     Excused {
         failure: "nccl-debug-off",
-        reason: "only a failed run shows a message without a reason; NCCL_DEBUG=INFO makes NCCL report more",
+        reason: "only a failed run shows an NCCL error without a reason; NCCL_DEBUG=INFO makes NCCL log more",
     },
     Excused {
         failure: "label-cache-stale",
-        reason: "yolo's own cache of verified images is invalidated when the size or time of a file changes, and caches of other programs are not read",
+        reason: "yolo verifies a file again when its size or modification time changes, and does not read other programs' caches",
     },
     Excused {
         failure: "amp-check-downloads",
-        reason: "yolo has no check that downloads anything before a run",
+        reason: "yolo does not download anything to check mixed precision",
     },
     Excused {
         failure: "download-blocked",
         reason: "the quick checks contact no server; setup reports which address failed, and why",
     },
-    Excused { failure: "win-freeze-support", reason: "a bug of Python scripts; yolo's trainer is not one" },
+    Excused {
+        failure: "win-freeze-support",
+        reason: "a bug in Python scripts; yolo's trainer does not use Python",
+    },
     Excused {
         failure: "libgl-missing",
         reason: "yolo has its own image decoders and needs neither OpenCV nor libGL",

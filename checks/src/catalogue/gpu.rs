@@ -62,7 +62,7 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.devices",
         area: Area::Gpu,
         status: Status::Ok,
-        title: "A GPU",
+        title: "A GPU is available",
         cause: "each rank of a run uses its own GPU",
         remedy: None,
         fix: None,
@@ -86,7 +86,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Gpu,
         status: Status::Error,
         title: "The run uses a GPU that does not exist",
-        cause: "each number in --device is a GPU, numbered from 0 as in nvidia-smi",
+        cause: "--device takes GPU numbers as nvidia-smi shows them, starting at 0",
         remedy: Some("pass GPUs that exist to --device"),
         fix: None,
         detects: &["cvd-invalid", "nccl-world-gt-gpus"],
@@ -96,8 +96,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Gpu,
         status: Status::Error,
         title: "A GPU is lost",
-        cause: "the card no longer responds on the PCI bus, because of its power supply, heat, a riser or \
-                its slot; programs that used it have failed",
+        cause: "the card no longer responds on the PCI bus; usual causes are its power supply, heat, a riser or its slot; programs that used it have failed",
         remedy: Some(
             "restart the machine; if it happens again, reseat the card, check its power cables \
                 and cooling, and try another slot; until then, exclude it from --device",
@@ -174,9 +173,7 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "with Secure Boot on, the kernel loads only modules signed with a key that the firmware \
                 trusts",
         remedy: Some(
-            "enroll the key that signed the module: the command asks for a new password, and the \
-                blue screen at the next boot asks for it again (Enroll MOK); or turn off Secure Boot in \
-                the firmware",
+            "enroll the key that signed the module: the command asks you to choose a password; at the next boot, select Enroll MOK on the blue screen and enter it; or turn off Secure Boot in the firmware",
         ),
         fix: None,
         detects: &["driver-secureboot-unsigned"],
@@ -231,7 +228,7 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.suspended",
         area: Area::Gpu,
         status: Status::Info,
-        title: "The machine was suspended since it was started",
+        title: "The machine has been suspended since it started",
         cause: "suspending can corrupt the state of the nvidia-uvm module; CUDA then fails with `CUDA \
                 unknown error` until the module is reloaded",
         remedy: Some(
@@ -264,8 +261,8 @@ pub(super) const ROWS: &[Entry] = &[
                 says; other programs in this shell see only the listed GPUs, numbered from 0",
         remedy: Some("unset the variable, or use GPUs that it lists"),
         fix: Some(Fix {
-            does: "unset the variable in the file to source, if it hides all GPUs",
-            undo: "run the script it names, which restores the variables file",
+            does: "if the variable hides all GPUs, unset it in yolo's variables file, which you then source",
+            undo: "run the undo script that it prints, which restores that file",
         }),
         detects: &["cvd-remap"],
     },
@@ -277,12 +274,11 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "CUDA stops at the first invalid entry, without a message: programs in this shell see fewer \
                 GPUs, or none",
         remedy: Some(
-            "write the GPU numbers of nvidia-smi with commas and no spaces, such as 0,1; or unset \
-                the variable",
+            "list GPU numbers as nvidia-smi shows them, separated by commas without spaces, such as 0,1; or unset the variable",
         ),
         fix: Some(Fix {
-            does: "unset the variable in the file to source",
-            undo: "run the script it names, which restores the variables file",
+            does: "unset the variable in yolo's variables file, which you then source",
+            undo: "run the undo script that it prints, which restores that file",
         }),
         detects: &["cvd-bad-token"],
     },
@@ -293,10 +289,10 @@ pub(super) const ROWS: &[Entry] = &[
         title: "CUDA may number the GPUs differently",
         cause: "by default, CUDA numbers the fastest card 0; nvidia-smi and yolo number the cards by PCI \
                 bus address",
-        remedy: Some("nothing for yolo; for other programs, set the order"),
+        remedy: Some("nothing for yolo; for other programs, set CUDA_DEVICE_ORDER"),
         fix: Some(Fix {
-            does: "set the variable in the file to source",
-            undo: "run the script it names, which restores the variables file",
+            does: "set the variable in yolo's variables file, which you then source",
+            undo: "run the undo script that it prints, which restores that file",
         }),
         detects: &["cvd-remap"],
     },
@@ -308,8 +304,7 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "every rank gets an equal share of the batch and waits for the others at each step, so the \
                 slowest card sets the pace and the smallest card limits the batch",
         remedy: Some(
-            "choose the batch for the smallest card; try in a short run whether the faster cards \
-                alone are quicker",
+            "choose a batch that fits the smallest card; a short run shows whether the faster cards alone finish sooner",
         ),
         fix: None,
         detects: &["multi-gpu-mixed-arch"],
@@ -322,8 +317,7 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "in exclusive mode a second program fails with `all CUDA-capable devices are busy or \
                 unavailable`; in prohibited mode every program does",
         remedy: Some(
-            "set the default compute mode, unless a cluster administrator chose this mode on \
-                purpose",
+            "switch to the default compute mode, unless an administrator chose this mode on purpose",
         ),
         fix: None,
         detects: &["compute-mode-exclusive"],
@@ -346,7 +340,7 @@ pub(super) const ROWS: &[Entry] = &[
         title: "A GPU is partitioned into MIG instances",
         cause: "a process can use only one instance, and NCCL 2.30 and earlier do not connect ranks on \
                 several instances",
-        remedy: Some("disable MIG, or train with a single --device"),
+        remedy: Some("disable MIG, or train on a single GPU"),
         fix: None,
         detects: &["mig-multi-gpu"],
     },
@@ -366,11 +360,9 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Gpu,
         status: Status::Warning,
         title: "A GPU is throttled by its power supply",
-        cause: "the power supply or the board's controller asks the card to slow down, often to a quarter \
-                of its speed",
+        cause: "the power supply or the motherboard signals the card to slow down, often to a quarter of its speed",
         remedy: Some(
-            "check the power supply, its cables to the card, and the event log of the board's \
-                controller (BMC)",
+            "check the power supply, its cables to the card, and the event log of the server's management controller (BMC)",
         ),
         fix: None,
         detects: &["throttle-power-brake"],
@@ -431,11 +423,9 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Gpu,
         status: Status::Warning,
         title: "The IOMMU redirects traffic between GPUs",
-        cause: "with IOMMU translation, or access control (ACS) on PCIe bridges, direct traffic takes a \
-                detour that some mainboards do not handle: training hangs at the first exchange, with all \
-                GPUs at 100 %",
+        cause: "IOMMU translation, or access control (ACS) on PCIe bridges, redirects direct GPU-to-GPU traffic (P2P), which some motherboards do not handle: training hangs at the first exchange, with all GPUs at 100%",
         remedy: Some(
-            "if a run hangs at its start, disable direct traffic (slower), or add iommu=pt to the \
+            "if a run hangs at its start, disable P2P (slower), or add iommu=pt to the \
                 kernel command line and restart",
         ),
         fix: None,
@@ -446,9 +436,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Gpu,
         status: Status::Warning,
         title: "Direct traffic between these GPUs hangs",
-        cause: "this is known for these cards or this driver version: the first exchange between the GPUs \
-                never completes",
-        remedy: Some("disable direct traffic (slower), or update the driver"),
+        cause: "these cards or this driver version have a known problem with direct GPU-to-GPU traffic (P2P): the first exchange never completes",
+        remedy: Some("disable P2P (slower), or update the driver"),
         fix: None,
         detects: &["p2p-driver-bug", "p2p-blackwell-workstation"],
     },

@@ -8,7 +8,7 @@ pub(super) const ROWS: &[Entry] = &[
         id: "libraries.libtorch",
         area: Area::Libraries,
         status: Status::Ok,
-        title: "libtorch",
+        title: "libtorch is installed",
         cause: "the trainer computes with libtorch",
         remedy: None,
         fix: None,
@@ -42,7 +42,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Libraries,
         status: Status::Ok,
         title: "The driver supports libtorch's CUDA version",
-        cause: "a driver runs CUDA versions of its own generation and older",
+        cause: "a driver runs every CUDA release of its own major version and of older ones",
         remedy: None,
         fix: None,
         detects: &[],
@@ -52,7 +52,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Libraries,
         status: Status::Error,
         title: "The driver is too old for libtorch's CUDA version",
-        cause: "a driver cannot run a newer CUDA generation than its own: CUDA fails with `driver version \
+        cause: "a driver cannot run a newer CUDA major version than its own: CUDA fails with `driver version \
                 is insufficient`",
         remedy: Some("update the NVIDIA driver and restart"),
         fix: None,
@@ -63,7 +63,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Libraries,
         status: Status::Info,
         title: "The driver is older than libtorch's CUDA version, but compatible",
-        cause: "both are of the same CUDA generation, so minor-version compatibility applies; only PTX \
+        cause: "both have the same CUDA major version, so minor-version compatibility applies; only PTX \
                 code and features of a newer driver fail",
         remedy: Some("nothing for training; update the driver when convenient"),
         fix: None,
@@ -127,10 +127,10 @@ pub(super) const ROWS: &[Entry] = &[
         id: "libraries.foreign-nccl",
         area: Area::Libraries,
         status: Status::Error,
-        title: "NCCL is not the copy that belongs to libtorch",
+        title: "The loader finds an NCCL other than libtorch's own",
         cause: "libtorch needs the NCCL version that it was built with; with another, it fails with \
                 \"undefined symbol: nccl…\"",
-        remedy: Some("remove that folder from LD_LIBRARY_PATH, or unset the variable"),
+        remedy: Some("remove that library's folder from LD_LIBRARY_PATH, or unset the variable"),
         fix: None,
         detects: &["nccl-ldpath-conflict"],
     },
@@ -138,10 +138,10 @@ pub(super) const ROWS: &[Entry] = &[
         id: "libraries.foreign-cudnn",
         area: Area::Libraries,
         status: Status::Error,
-        title: "cuDNN is not the copy that belongs to libtorch",
+        title: "The loader finds a cuDNN other than libtorch's own",
         cause: "cuDNN consists of several libraries that must have the same version; otherwise it fails \
                 with \"Could not load library libcudnn…\" or CUDNN_STATUS_…",
-        remedy: Some("remove that folder from LD_LIBRARY_PATH, or unset the variable"),
+        remedy: Some("remove that library's folder from LD_LIBRARY_PATH, or unset the variable"),
         fix: None,
         detects: &["cudnn-ldpath-conflict"],
     },
@@ -150,8 +150,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Libraries,
         status: Status::Error,
         title: "libtorch has an unsupported version",
-        cause: "the trainer works with exactly one version of libtorch; others have different functions, \
-                and before 2.7 even a different C++ ABI",
+        cause: "the trainer works with exactly one version of libtorch; others have a different API, and before 2.7 even a different C++ ABI",
         remedy: Some("let yolo download its own libtorch"),
         fix: None,
         detects: &["tch-version-mismatch", "libtorch-cxx11-abi"],
@@ -226,7 +225,7 @@ pub(super) const ROWS: &[Entry] = &[
         id: "libraries.glibc",
         area: Area::Libraries,
         status: Status::Ok,
-        title: "The C library",
+        title: "The C library is new enough",
         cause: "libtorch needs glibc 2.28 or later",
         remedy: None,
         fix: None,
@@ -276,7 +275,7 @@ pub(super) const ROWS: &[Entry] = &[
                 stub library`, and that of cuda-compat with `forward compatibility was attempted on non \
                 supported HW`",
         remedy: Some(
-            "remove that folder from LD_LIBRARY_PATH or /etc/ld.so.conf.d, then run `sudo \
+            "remove that library's folder from LD_LIBRARY_PATH or /etc/ld.so.conf.d, then run `sudo \
                 ldconfig`",
         ),
         fix: None,
@@ -287,9 +286,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Libraries,
         status: Status::Warning,
         title: "TORCH_CUDA_VERSION is invalid",
-        cause: "building from source reads TORCH_CUDA_VERSION, such as cu130, and uses a CPU-only libtorch \
-                if the value is invalid; running yolo does not need it",
-        remedy: Some("set it to a build's name, such as cu130, or unset it"),
+        cause: "a build from source reads TORCH_CUDA_VERSION, for example cu130, and falls back to a CPU-only libtorch if the value is invalid; an installed yolo does not read it",
+        remedy: Some("set it to the name of a build, such as cu130, or unset it"),
         fix: None,
         detects: &["env-swapped-vars"],
     },

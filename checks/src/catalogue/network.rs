@@ -62,7 +62,7 @@ pub(super) const ROWS: &[Entry] = &[
         title: "NCCL may choose the wrong network interface",
         cause: "NCCL takes the first interface that is not docker, lo or virbr; if it picks a bridge, \
                 container interface or tunnel, the ranks cannot connect and wait until they time out",
-        remedy: Some("name the interface that leads to the other machines"),
+        remedy: Some("set the variable to the interface that is connected to the other machines"),
         fix: None,
         detects: &["nccl-ifname-veth"],
     },
@@ -73,10 +73,10 @@ pub(super) const ROWS: &[Entry] = &[
         title: "A variable names an interface that does not exist",
         cause: "ranks use only the interfaces in this variable; if none exists, NCCL fails with \"no \
                 socket interface found\"",
-        remedy: Some("name an existing interface, or unset the variable"),
+        remedy: Some("set the variable to an existing interface, or unset it"),
         fix: Some(Fix {
-            does: "name a better interface, or unset the variable, in the file to source",
-            undo: "run the script it names, which restores the variables file",
+            does: "set the variable to a better interface, or unset it, in yolo's variables file, which you then source",
+            undo: "run the undo script that it prints, which restores that file",
         }),
         detects: &["nccl-ifname-wrong"],
     },
@@ -86,10 +86,10 @@ pub(super) const ROWS: &[Entry] = &[
         status: Status::Error,
         title: "A variable allows only the loopback interface",
         cause: "through lo, a machine reaches only itself",
-        remedy: Some("name the interface that leads to the other machines"),
+        remedy: Some("set the variable to the interface that is connected to the other machines"),
         fix: Some(Fix {
-            does: "name a better interface, or unset the variable, in the file to source",
-            undo: "run the script it names, which restores the variables file",
+            does: "set the variable to a better interface, or unset it, in yolo's variables file, which you then source",
+            undo: "run the undo script that it prints, which restores that file",
         }),
         detects: &["nccl-ifname-lo-multinode"],
     },
@@ -97,11 +97,11 @@ pub(super) const ROWS: &[Entry] = &[
         id: "network.hostname-loopback",
         area: Area::Network,
         status: Status::Error,
-        title: "This machine's host name resolves to itself",
+        title: "This machine's host name resolves to a loopback address",
         cause: "gloo announces the address of the host name to the other machines; with 127.0.1.1, which \
                 Debian, Ubuntu and WSL write into /etc/hosts, the others connect to themselves and fail \
                 with \"Connection refused\"",
-        remedy: Some("name the interface that leads to the other machines"),
+        remedy: Some("set the variable to the interface that is connected to the other machines"),
         fix: None,
         detects: &["gloo-loopback-hostname"],
     },
@@ -111,7 +111,9 @@ pub(super) const ROWS: &[Entry] = &[
         status: Status::Warning,
         title: "This machine's host name does not resolve",
         cause: "gloo looks up the host name to find this machine's address",
-        remedy: Some("name the interface that leads to the other machines, or correct /etc/hosts"),
+        remedy: Some(
+            "set the variable to the interface that is connected to the other machines, or correct /etc/hosts",
+        ),
         fix: None,
         detects: &["master-addr-unresolvable"],
     },
@@ -149,7 +151,7 @@ pub(super) const ROWS: &[Entry] = &[
         id: "network.firewall",
         area: Area::Network,
         status: Status::Warning,
-        title: "A firewall is active between the machines",
+        title: "A firewall is active on this machine",
         cause: "ranks listen on random ports, so opening --master-port is not enough; blocked ranks wait \
                 until they time out",
         remedy: Some("allow all traffic from the network of the other machines"),

@@ -75,8 +75,8 @@ fn describe(change: &Change, dirs: &YoloDirs) -> String {
         Change::Variable { name, value } => {
             let file = variables::file(dirs);
             match value {
-                Some(value) => format!("set {name} to {value} in {}, a file to source", file.display()),
-                None => format!("unset {name} in {}, a file to source", file.display()),
+                Some(value) => format!("set {name} to {value} in {}, which you then source", file.display()),
+                None => format!("unset {name} in {}, which you then source", file.display()),
             }
         }
         Change::LoaderFolder { folder } => {

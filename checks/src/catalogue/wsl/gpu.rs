@@ -29,8 +29,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Error,
         title: "The GPU is not available in WSL",
-        cause: "WSL provides the GPU through /dev/dxg, which an old Windows, an old driver or a custom \
-                kernel lacks",
+        cause: "WSL provides the GPU through /dev/dxg, which does not exist with an old Windows, an old driver or a custom kernel",
         remedy: Some("update Windows and its NVIDIA driver, then update WSL in a Windows terminal"),
         fix: None,
         detects: &["wsl-dxg-missing"],
@@ -53,8 +52,7 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "WSL uses the Windows driver and shows its libraries in /usr/lib/wsl/lib, but libcuda.so.1 \
                 is not there",
         remedy: Some(
-            "install the NVIDIA driver in Windows (not inside WSL), then shut WSL down; nothing \
-                on a PC without an NVIDIA card",
+            "install the NVIDIA driver in Windows (not inside WSL), then shut WSL down; on a PC without an NVIDIA card, do nothing",
         ),
         fix: None,
         detects: &["wsl-dxg-missing"],
@@ -129,7 +127,7 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "CUDA programs fail with `libcuda.so.1: cannot open shared object file`",
         remedy: Some("add the folder to the loader's search path"),
         fix: Some(Fix {
-            does: "add the folder to /etc/ld.so.conf.d/ld.wsl.conf and run ldconfig, or, if that needs root, add it to the file of shell variables",
+            does: "add the folder to /etc/ld.so.conf.d/ld.wsl.conf and run ldconfig, or, if you are not root, add it to yolo's variables file, which you then source",
             undo: "remove the line and run ldconfig",
         }),
         detects: &["wsl-lib-not-in-loader"],
@@ -143,8 +141,8 @@ pub(super) const ROWS: &[Entry] = &[
                 9, which yolo's libtorch uses, does not need it",
         remedy: Some("set the variable before starting programs that use cuDNN 8"),
         fix: Some(Fix {
-            does: "set LD_LIBRARY_PATH in the file to source",
-            undo: "run the script it names, which restores the variables file",
+            does: "set LD_LIBRARY_PATH in yolo's variables file, which you then source",
+            undo: "run the undo script that it prints, which restores that file",
         }),
         detects: &["wsl-libcuda-so-missing-devname"],
     },
@@ -165,7 +163,7 @@ pub(super) const ROWS: &[Entry] = &[
         status: Status::Warning,
         title: "Several GPUs in WSL",
         cause: "GPUs in WSL cannot communicate directly (P2P, CUDA IPC), and pinned memory is limited; \
-                NCCL usually finds another way, and otherwise fails with `unhandled cuda error`",
+                NCCL usually falls back to another transport, and otherwise fails with `unhandled cuda error`",
         remedy: Some(
             "if the run fails with an NCCL error, set these variables and start it again; as a \
                 last resort, use gloo",

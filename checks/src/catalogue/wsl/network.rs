@@ -106,7 +106,7 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.own-name",
         area: Area::Wsl,
         status: Status::Info,
-        title: "This machine's host name resolves to itself",
+        title: "This machine's host name resolves to a loopback address",
         cause: "WSL writes 127.0.1.1 into /etc/hosts for the host name (generateHosts); programs that look \
                 up their own name announce that address to other machines",
         remedy: Some("set the network interface for gloo and NCCL"),

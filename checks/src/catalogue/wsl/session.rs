@@ -9,8 +9,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Warning,
         title: "WSL's clock is wrong",
-        cause: "WSL's clock stops while the PC sleeps: certificates then seem not yet valid, and files \
-                seem to be from the future",
+        cause: "WSL's clock stops while the PC sleeps: certificates then appear not yet valid, and files appear to be from the future",
         remedy: Some("set it from the Windows clock; if it stays wrong, shut WSL down from Windows"),
         fix: None,
         detects: &["wsl-clock-skew"],
@@ -31,8 +30,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Info,
         title: "Windows programs cannot be started from WSL",
-        cause: "interop is off, or systemd removed it; the doctor can then only read files on the Windows \
-                drive, not ask Windows",
+        cause: "interop is off, or systemd removed it; the doctor can then read files on the Windows drive, but not query Windows",
         remedy: Some(
             "nothing for training; for a more complete report, remove `enabled=false` under \
                 [interop] in /etc/wsl.conf, or restart WSL",

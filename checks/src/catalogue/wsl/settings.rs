@@ -8,7 +8,7 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.memory",
         area: Area::Wsl,
         status: Status::Ok,
-        title: "WSL's memory",
+        title: "WSL has enough memory",
         cause: "WSL's virtual machine has part of the PC's memory, half by default",
         remedy: None,
         fix: None,
@@ -46,8 +46,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Error,
         title: "A size in .wslconfig has no unit",
-        cause: "without a unit WSL reads the number as bytes, and raises it to the minimum of 256 MB, in \
-                which everything is killed",
+        cause: "without a unit WSL reads the number as bytes, and raises it to the minimum of 256 MB, which is too little to train",
         remedy: Some(
             "write the unit in capitals without a space, such as `memory=8GB`, then shut WSL down \
                 from Windows",

@@ -7,7 +7,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 
 pub(super) static CHECK: Check = Check {
-    question: "Does this container allow NCCL to work?",
+    question: "Does this container allow what NCCL needs?",
     reports: &["container.numa-blocked", "container.memlock"],
     preflight: false,
     run,
@@ -29,7 +29,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let several = ranks > 1 || intent.has_several_nodes();
     let mut findings = Vec::new();
     if several && is_filtered(host).unwrap_or(false) {
-        let title = "this container may not query NUMA, so NCCL copies between GPUs through /dev/shm";
+        let title = "this container blocks NUMA system calls, so NCCL copies between GPUs through /dev/shm";
         findings
             .push(Finding::new("container.numa-blocked", title).command("docker run --cap-add SYS_NICE …"));
     }

@@ -6,6 +6,7 @@ use crate::facts::view::data_set::{DataSet, Described, drive_path};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::shell_quote::quote;
+use yolo_base::format;
 
 pub(super) static CHECK: Check = Check {
     question: "Does the run's data set exist?",
@@ -19,7 +20,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let set = match host.data_set(word)? {
         Described::Named => return Ok(Vec::new()),
         Described::Missing(tried) => {
-            let title = format!("there is no data set {word}");
+            let title = format!("the data set {word} was not found");
             let finding = tried.iter().fold(Finding::new("disk.data-missing", title), |finding, path| {
                 finding.seen(format!("{path} does not exist"))
             });
@@ -56,7 +57,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if findings.is_empty() {
         let images = set.images(host, "train").map_or(String::new(), |images| match images.paths.len() {
             0 => String::new(),
-            number => format!(", {number} training images"),
+            number => format!(" with {}", format::count(number, "training image")),
         });
         findings.push(Finding::ok("disk.data-set", format!("the data set {word} exists{images}")));
     }
@@ -73,7 +74,7 @@ fn forbidden(host: &Host, yaml: &str) -> Finding {
     let path = quote(yaml);
     let Some(stat) = host.stat(yaml).ok().flatten() else {
         return finding
-            .remedy("give yourself access to the parent folder that lacks r and x for you")
+            .remedy("give yourself read and execute permission on the parent folder that denies it")
             .command(format!("namei -l {path}"));
     };
     let mode = stat.mode.as_deref().unwrap_or("of unknown permissions");

@@ -41,8 +41,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let unread: Vec<&String> = images.others.iter().filter(is_unread).collect();
     let mut findings = Vec::new();
     if let Some(first) = broken.first() {
-        let title =
-            format!("{} of {} sampled images are corrupt", broken.len(), format::count(looked, "image"));
+        let verb = if broken.len() == 1 { "is" } else { "are" };
+        let title = format!("{} of {} {verb} corrupt", broken.len(), format::count(looked, "sampled image"));
         findings.push(Finding::new("disk.images-broken", title).seen(first));
     }
     if !format.is_empty() || !unread.is_empty() {

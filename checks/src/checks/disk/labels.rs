@@ -71,7 +71,7 @@ fn no_labels(host: &Host, set: &DataSet, first: &str, looked: usize) -> Finding 
     let finding = Finding::new("disk.labels-missing", title).seen(format!("{first} does not exist"));
     let folder = parent(first).unwrap_or_default();
     let finding = finding.remedy(format!(
-        "put the label files into {folder}, one .txt file per image with \
+        "move the label files to {folder}, one .txt file per image with \
                                           the same name"
     ));
     let Some(above) = folder.rfind("/labels").map(|at| folder[..at].to_owned()) else { return finding };
@@ -98,7 +98,7 @@ fn no_labels(host: &Host, set: &DataSet, first: &str, looked: usize) -> Finding 
         finding.remedy(text).command(format!("mv {} {}", quote(&other), quote(&format!("{above}/labels"))))
     } else {
         finding.remedy(format!(
-            "export the labels in YOLO format (text files) to {above}/labels; {name} contains none"
+            "export the labels in YOLO format (text files) to {above}/labels; {name} has none"
         ))
     }
 }
@@ -151,17 +151,17 @@ impl Seen {
         let mut findings = Vec::new();
         let mut add = |id: &'static str, places: &[String], what: String| {
             let Some(first) = places.first() else { return };
-            let (lines, files) =
-                (format::count(places.len(), "line"), format::count(self.files, "label file"));
-            let title = format!("{what}: {lines} of the {files} sampled");
+            let files = format::count(self.files, "sampled label file");
+            let verb = if places.len() == 1 { "has" } else { "have" };
+            let title = format!("{} in {files} {verb} {what}", format::count(places.len(), "line"));
             findings.push(Finding::new(id, title).seen(first.clone()));
         };
         let last = classes.unwrap_or(0).saturating_sub(1);
-        add("disk.labels-columns", &self.columns, "not a class and four numbers".to_owned());
+        add("disk.labels-columns", &self.columns, "a wrong format: not a class and four numbers".to_owned());
         add("disk.labels-class", &self.class, format!("a class outside 0 to {last}"));
         add("disk.labels-range", &self.range, "a box outside 0 to 1".to_owned());
         add("disk.labels-flat", &self.flat, "a box with zero width or height".to_owned());
-        add("disk.labels-twice", &self.twice, "duplicate lines".to_owned());
+        add("disk.labels-twice", &self.twice, "an identical line before".to_owned());
         if let (Some(names), Some(finding)) =
             (classes, findings.iter_mut().find(|finding| finding.id == "disk.labels-class"))
             && let Some(text) = self.remedy(names, set)
@@ -177,12 +177,12 @@ impl Seen {
         let nc =
             set.keys.get("nc").and_then(serde_json::Value::as_u64).and_then(|nc| usize::try_from(nc).ok());
         let missing = |all: usize| match all - names {
-            1 => format!("names: in {} lacks the name of class {names}", set.yaml),
-            _ => format!("names: in {} lacks the names of classes {names} to {}", set.yaml, all - 1),
+            1 => format!("add the name of class {names} to names: in {}", set.yaml),
+            _ => format!("add the names of classes {names} to {} to names: in {}", all - 1, set.yaml),
         };
         // If nc: and the labels agree, the names are wrong.
         if let Some(nc) = nc.filter(|&nc| nc > names && highest < nc) {
-            return Some(format!("{}: add what is missing, because nc: is {nc}", missing(nc)));
+            return Some(format!("{}, because nc: is {nc}", missing(nc)));
         }
         // Exports that number classes from 1 use every class except 0, and one too many.
         if !self.classes.contains(&0) && highest == names {
@@ -194,7 +194,7 @@ impl Seen {
         }
         // A single stray number, such as a COCO id, does not mean that many names are missing.
         (highest >= names && highest < names + 10)
-            .then(|| format!("{}: add what is missing, or export the labels again", missing(highest + 1)))
+            .then(|| format!("{}, or export the labels again", missing(highest + 1)))
     }
 }
 

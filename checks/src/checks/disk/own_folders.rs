@@ -84,7 +84,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
 
 fn locked(host: &Host, folder: &str, purpose: &str, stat: &Stat) -> Finding {
     let mode = stat.mode.as_deref().unwrap_or("of unknown permissions");
-    let title = format!("{folder} for {purpose} is not writable");
+    let title = format!("{folder} ({purpose}) is not writable");
     let user = host.user().ok().and_then(|user| user.uid);
     let read_only =
         host.file_system(folder).is_ok_and(|disk| disk.options.iter().any(|option| option == "ro"));
@@ -130,7 +130,7 @@ mod tests {
         let [finding] = &findings[..] else { panic!("{findings:?}") };
         assert_eq!(
             (finding.id, finding.status, finding.title.as_str()),
-            ("disk.own-folder-locked", Status::Error, "/y/data/libtorch for libtorch is not writable")
+            ("disk.own-folder-locked", Status::Error, "/y/data/libtorch (libtorch) is not writable")
         );
         let changes = &finding.remedy.as_ref().unwrap().changes;
         assert_eq!(changes, &[Change::Permissions { path: "/y/data/libtorch".to_owned(), add: OWNER }]);

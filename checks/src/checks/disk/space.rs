@@ -79,9 +79,9 @@ fn judge(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> Option
         || purpose == RUNS && host.stat(folder).ok().flatten().and_then(|stat| stat.writable) == Some(false);
     if is_read_only || may_not() {
         let mount = space.mount.as_deref().unwrap_or(folder);
-        let why = if is_read_only { "is mounted read-only" } else { "is not writable for this user" };
-        let title = format!("{folder}, for {purpose}, {why}");
-        let finding = Finding::new("disk.read-only", title).seen(format!("it is on {mount}"));
+        let why = if is_read_only { "is mounted read-only" } else { "is not writable by this user" };
+        let title = format!("{folder} ({purpose}) {why}");
+        let finding = Finding::new("disk.read-only", title).seen(format!("mounted at {mount}"));
         let home = host.env("HOME").ok().flatten().filter(|home| folder.starts_with(home.as_str()));
         return Some(match home {
             Some(_) if !is_read_only => finding.command(format!("sudo chown -R \"$USER\" {}", quote(folder))),
@@ -97,7 +97,7 @@ fn judge(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> Option
             return Some(
                 Finding::new("disk.full", title)
                     .seen(folder)
-                    .remedy("delete small files there that are not needed"),
+                    .remedy("delete files there that you do not need: this disk limits the number of files (inodes), whatever their size"),
             );
         }
     }

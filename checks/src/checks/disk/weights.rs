@@ -48,9 +48,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             _ => "it does not look like a PyTorch checkpoint".to_owned(),
         };
         let finding =
-            Finding::new("disk.weights-broken", format!("the weights {path} cannot be read: {why}"));
+            Finding::new("disk.weights-broken", format!("the weights file {path} cannot be read: {why}"));
         let size = host.stat(path).ok().flatten().and_then(|stat| stat.size);
-        let finding = size.map_or(finding.clone(), |size| finding.seen(format!("it has {size} bytes")));
+        let finding = size.map_or(finding.clone(), |size| finding.seen(format!("its size is {size} bytes")));
         return Ok(vec![match Model::named(word) {
             Some(model) => finding
                 .command(format!("rm {}", quote(path)))
@@ -63,7 +63,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if tried.is_empty() || is_fetched {
         return Ok(Vec::new());
     }
-    let title = format!("there are no weights named {word}");
+    let title = format!("the weights file {word} was not found");
     let finding = tried.iter().fold(Finding::new("disk.weights-missing", title), |finding, path| {
         finding.seen(format!("{path} does not exist"))
     });

@@ -9,7 +9,7 @@ use crate::intent::Intent;
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
-    question: "May programs compute on the GPUs?",
+    question: "Does the compute mode let programs use the GPUs?",
     reports: &["gpu.exclusive", "gpu.persistence-off"],
     preflight: true,
     run,
@@ -69,7 +69,7 @@ fn shared_by_mps(who: &str) -> Finding {
             "with MPS only the server opens the card, and programs of the same user compute through \
                   it",
         )
-        .remedy("nothing, if the server is yours; programs of other users wait until its programs have ended")
+        .remedy("nothing if the MPS server is yours; if it is not, wait until its programs end")
 }
 
 fn exclusive(host: &Host, intent: &Intent, gpu: &Gpu, mode: &str) -> Option<Finding> {

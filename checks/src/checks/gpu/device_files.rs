@@ -69,7 +69,7 @@ fn missing(host: &Host) -> Option<Finding> {
 }
 
 fn after_suspend(line: &str) -> Finding {
-    let title = "this machine was suspended since it was started, which can break CUDA although \
+    let title = "this machine has been suspended since it started, which can break CUDA although \
                  nvidia-smi works";
     Finding::new("gpu.suspended", title)
         .seen(line)

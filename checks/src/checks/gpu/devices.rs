@@ -70,9 +70,9 @@ fn none(host: &Host, intent: &Intent) -> Finding {
 
 fn not_there(missing: &[String], there: usize) -> Finding {
     let (word, verb) = if missing.len() == 1 { ("GPU", "does") } else { ("GPUs", "do") };
-    let numbers = if there == 1 { "only 0".to_owned() } else { format!("0 to {}", there - 1) };
+    let numbers = if there == 1 { "0".to_owned() } else { format!("0 to {}", there - 1) };
     let title = format!(
-        "{word} {} {verb} not exist: this machine has {} ({numbers})",
+        "{word} {} {verb} not exist: this machine has {}, numbered {numbers}",
         missing.join(", "),
         format::count(there, "GPU")
     );

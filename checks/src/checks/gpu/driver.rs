@@ -190,6 +190,6 @@ fn forbidden(host: &Host) -> Finding {
         None => finding,
     };
     finding
-        .remedy("join the group that owns /dev/nvidiactl, then log in again")
+        .remedy("add yourself to the group that owns /dev/nvidiactl, then log in again")
         .command("sudo usermod -aG $(stat -c %G /dev/nvidiactl) $USER")
 }

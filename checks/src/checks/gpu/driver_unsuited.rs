@@ -57,7 +57,7 @@ fn needs_proprietary(host: &Host) -> Finding {
 fn needs_open(host: &Host) -> Finding {
     let title = "the proprietary NVIDIA kernel module is installed, but this card needs the open one";
     let finding = Finding::new("gpu.driver-unsuited", title)
-        .remedy("install the open kernel module (its packages end with -open), then restart");
+        .remedy("install the open kernel module (its packages end in -open), then restart");
     let installed = host.driver_version().or_else(|why| host.driver_module_version()?.ok_or(why));
     let branch = installed.map_or(LAST_FOR_OLD_CARDS, |version| version.major());
     let commands = match distribution(host).as_deref() {

@@ -75,10 +75,7 @@ fn judge(gpu: &Gpu, xids: &[Xid]) -> Option<Finding> {
             .remedy("stop the programs that use the card and reset it, or restart the machine")
             .command(reset)
     } else if errors > 0 {
-        let title = format!(
-            "{who}: {} in its memory could not be corrected",
-            format::count(errors as usize, "error")
-        );
+        let title = format!("{who}: {}", format::count(errors as usize, "uncorrectable memory error"));
         Finding::new("gpu.memory-errors", title).command(reset)
     } else {
         return of_xids(&who, &logged, reset);

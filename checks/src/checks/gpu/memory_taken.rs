@@ -67,7 +67,7 @@ fn taken(host: &Host, gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> Finding
     let need = memory_estimate::on_gpu(intent).filter(|need| intent.run && need.bytes > memory.free);
     let wanted = need.as_ref().map_or(String::new(), |need| {
         format!(
-            "; a rank needs about {}, but only {} are free",
+            "; a rank needs about {}, but only {} is free",
             format::memory(need.bytes),
             format::memory(memory.free)
         )
@@ -82,8 +82,8 @@ fn taken(host: &Host, gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> Finding
     let finding = Finding::new("gpu.memory-taken", title).status(status);
     let finding = processes.iter().fold(finding, |finding, process| {
         let name = process.name.as_deref().unwrap_or("another user's process");
-        let held = process.memory.map_or(String::new(), |bytes| format!(" holds {}", format::memory(bytes)));
-        finding.seen(format!("process {}, {name}{held}", process.pid))
+        let held = process.memory.map_or(String::new(), |bytes| format!(" uses {}", format::memory(bytes)));
+        finding.seen(format!("process {} ({name}){held}", process.pid))
     });
     let finding =
         need.iter().fold(finding, |finding, need| finding.seen(format!("a rank needs {}", need.from)));

@@ -98,7 +98,7 @@ fn narrow(host: &Host, slot: &Slot) -> Option<Finding> {
     // images and gradients.
     if let Some((width, most)) = slot.width(host).filter(|(width, most)| *width > 0 && *width <= *most / 4) {
         let finding = Finding::new("gpu.link-narrow", format!("{who} uses {width} of its {most} PCIe lanes"));
-        let idle = "measured while the card is idle, which can also reduce the width";
+        let idle = "measured on an idle card, which may use fewer lanes to save power";
         return Some(if slot.is_busy() { finding } else { finding.seen(idle) });
     }
     let (generation, best) = (slot.number("pcie_generation")?, slot.number("pcie_generation_max")?);
@@ -156,7 +156,7 @@ fn logged(host: &Host, intent: &Intent) -> Vec<Finding> {
         } else if is_lost_from_sight && logged.is_of_port() {
             let port = &logged.source;
             format!(
-                "the PCIe port {port}, perhaps that of the lost card, had errors: {lines} in the kernel \
+                "the PCIe port {port}, possibly the lost card's, had errors: {lines} in the kernel \
                  log"
             )
         } else {

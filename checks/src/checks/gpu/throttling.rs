@@ -58,7 +58,7 @@ fn power_cap(gpu: &Gpu, reasons: u64) -> Option<Finding> {
     if limit as f64 >= usual as f64 * NOTABLE_LIMIT {
         return None;
     }
-    let now = if reasons & POWER_CAP != 0 { ", and this throttles the card now" } else { "" };
+    let now = if reasons & POWER_CAP != 0 { ", which throttles the card now" } else { "" };
     let (limit, usual) = (limit / 1000, usual / 1000);
     let title = format!("{} has a power limit of {limit} W instead of {usual} W{now}", super::label(gpu));
     Some(

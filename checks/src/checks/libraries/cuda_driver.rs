@@ -56,8 +56,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     if driver.major() < least {
         let title = format!(
-            "libtorch needs CUDA {major}, and therefore driver {least} or later; this is driver \
-                     {driver}"
+            "libtorch needs CUDA {major}, and therefore driver {least} or later; the installed driver is {driver}"
         );
         return Ok(vec![evidence(too_old(host, &driver, title))]);
     }
@@ -66,8 +65,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     };
     if own.is_below(&[major, minor]) {
         let title = format!(
-            "driver {driver} was made for CUDA {own}, but runs libtorch's {major}.{minor} of the same \
-             generation"
+            "driver {driver} was made for CUDA {own}, but also runs libtorch's CUDA {major}.{minor} (same \
+             major version)"
         );
         return Ok(vec![evidence(Finding::new("libraries.driver-minor", title))]);
     }

@@ -10,7 +10,7 @@ use crate::intent::Intent;
 const CUDNN: &str = "libcudnn.so.9";
 
 pub(super) static CHECK: Check = Check {
-    question: "Are NCCL and cuDNN the copies that belong to libtorch?",
+    question: "Does the loader find libtorch's own NCCL and cuDNN?",
     reports: &["libraries.foreign-nccl", "libraries.foreign-cudnn"],
     preflight: true,
     run,
@@ -32,7 +32,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
                 let finding = Finding::new(id, title).seen(format!("libtorch is in {}", own.libtorch));
                 // The system's folders are searched last: libtorch's own folder lacks the library.
                 findings.push(if nccl::is_from_system(&first) {
-                    finding.remedy("libtorch's folder lacks its own copy: reinstall it").command("yolo setup")
+                    finding.remedy("reinstall libtorch: its folder lacks this library").command("yolo setup")
                 } else {
                     finding.command("unset LD_LIBRARY_PATH")
                 });

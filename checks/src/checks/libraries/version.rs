@@ -69,7 +69,7 @@ fn misplaced(host: &Host, root: &str) -> Option<Finding> {
     let near = near.into_iter().flatten().find(|folder| has_libraries(host, folder) == Some(true));
     Some(match near {
         Some(folder) => finding
-            .remedy(format!("libtorch is in {folder}: use that folder"))
+            .remedy(format!("set LIBTORCH to {folder}, which contains libtorch"))
             .command(format!("export LIBTORCH={}", quote(&folder))),
         None => finding.command("unset LIBTORCH").command("yolo setup"),
     })

@@ -31,7 +31,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let given = host.is_wsl2().unwrap_or(false) && limit.is_none() && memory.total < COMFORTABLE;
     let usable = limit.as_ref().map_or(memory.available, |limit| limit.bytes.min(memory.available));
     let status = if given { Status::Ok } else { judge(usable, need.as_ref()) };
-    let swap = format!("swap {}", format::memory(memory.swap_total));
+    let swap = match memory.swap_total {
+        0 => "no swap".to_owned(),
+        total => format!("swap {}", format::memory(total)),
+    };
     let wanted = need
         .as_ref()
         .filter(|_| status > Status::Ok)
@@ -69,7 +72,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         && need.as_ref().is_some_and(|need| memory.total < need.bytes)
         && memory.available >= LEAST;
     if !is_limit && status > Status::Ok && !is_wsl_share {
-        let finding = Finding::new("memory.low", format!("{title}{wanted}")).status(status).seen(swap);
+        let finding = Finding::new("memory.low", format!("only {title}{wanted}")).status(status).seen(swap);
         findings.push(explain(finding));
     } else {
         findings.push(Finding::ok("memory.available", title).seen(swap));

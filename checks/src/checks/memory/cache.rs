@@ -32,7 +32,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let title = format!(
-        "--cache ram needs about {} for {}, but only {} are available",
+        "--cache ram needs about {} for {}, but only {} is available",
         format::memory(need),
         format::count(ranks, "rank"),
         format::memory(limit)

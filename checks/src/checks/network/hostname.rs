@@ -9,7 +9,7 @@ use crate::intent::Intent;
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
-    question: "Do the machines' host names resolve to them?",
+    question: "Do host names resolve to addresses that other machines can reach?",
     reports: &[
         "network.hostname-loopback",
         "network.hostname-unknown",
@@ -129,7 +129,8 @@ fn master(host: &Host, intent: &Intent) -> Result<Option<Finding>, crate::facts:
         ));
     };
     if addresses.iter().all(std::net::IpAddr::is_loopback) {
-        let title = format!("--master-addr {name} resolves to {first}, which is each machine itself");
+        let title =
+            format!("--master-addr {name} resolves to {first}, which on each machine means that machine");
         return Ok(Some(Finding::new("network.master-unknown", title)));
     }
     let off = host.text("/proc/sys/net/ipv6/conf/all/disable_ipv6").ok().flatten();

@@ -49,12 +49,12 @@ fn run(host: &Host, intent: &Intent) -> Answer {
                 .status(status)
                 .seen(format!("available: {}", names.join(", ")))
         } else if several && taken.iter().all(|one| one.name == "lo") {
-            let title = format!("{} is {}, which leads to no other machine", choice.place, choice.value);
+            let title = format!("{} is {}, which reaches no other machine", choice.place, choice.value);
             Finding::new("network.interface-loopback", title)
         } else if several && choice.is_exclusion() && taken.iter().any(|one| one.name == "lo") {
             // NCCL takes the first interface that is not excluded, and lo comes first on every machine.
             let title = format!(
-                "{} is {}, which leaves only lo to NCCL: it leads to no other machine",
+                "{} is {}, which leaves NCCL only lo: it reaches no other machine",
                 choice.place, choice.value
             );
             Finding::new("network.interface-loopback", title)
@@ -74,11 +74,11 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 fn silent_one(choice: &Choice, one: &Interface, status: Status) -> Finding {
     let name = &one.name;
     let (state, remedy) = if one.up == Some(false) {
-        ("down", "bring it up, check its cable and switch, or name another interface")
+        ("is down", "bring it up, check its cable and switch, or set the variable to another interface")
     } else {
-        ("without an address", "assign an address to it, or name another interface")
+        ("has no address", "assign an address to it, or set the variable to another interface")
     };
-    let title = format!("{} names {}, but {name} is {state}", choice.place, choice.value);
+    let title = format!("{} names {}, but {name} {state}", choice.place, choice.value);
     let finding = Finding::new("network.interface-unknown", title).status(status).remedy(remedy);
     if one.up == Some(false) { finding.command(format!("sudo ip link set {name} up")) } else { finding }
 }
@@ -147,7 +147,7 @@ impl Choice {
             return finding.command(command).change(Change::Variable { name: self.name.to_owned(), value });
         }
         match value {
-            Some(value) => finding.remedy(format!("write {}={value} there", self.name)),
+            Some(value) => finding.remedy(format!("set {}={value} in that file", self.name)),
             None => finding.remedy("remove that line"),
         }
     }

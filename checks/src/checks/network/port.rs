@@ -93,7 +93,10 @@ fn taken(host: &Host, intent: &Intent, port: u16) -> Result<Option<Finding>, cra
             let is_free = |port: &u16| listeners.iter().all(|listener| listener.port != *port);
             let other = (port.saturating_add(1)..=u16::MAX).find(is_free).unwrap_or(DEFAULT_PORT);
             finding
-                .remedy(format!("have that process stopped, or use another port{}", elsewhere(intent, other)))
+                .remedy(format!(
+                    "ask its owner to stop that process, or use another port{}",
+                    elsewhere(intent, other)
+                ))
                 .command(format!("sudo ss -ltnp 'sport = :{port}'"))
         }
     }))
@@ -123,8 +126,7 @@ fn privileged(host: &Host, intent: &Intent, port: u16) -> Option<Finding> {
     let is_windows = host.os().is_ok_and(|os| os == "windows");
     (port < first && !is_root && !is_windows).then(|| {
         let title = format!(
-            "the run's port {port} is reserved for root: others may only use {first} and \
-                             above"
+            "the run's port {port} is reserved for root: other users may only use ports from {first}"
         );
         Finding::new("network.port-privileged", title)
             .remedy(format!("use another port{}", elsewhere(intent, DEFAULT_PORT)))
@@ -138,8 +140,7 @@ fn ephemeral(host: &Host, port: u16) -> Option<Finding> {
     let (first, last) = (ends.next()?, ends.next()?);
     (first..=last).contains(&port).then(|| {
         let title = format!(
-            "port {port} is between {first} and {last}, which the kernel assigns to other \
-                     programs at any time"
+            "port {port} may be taken by another program: the kernel assigns ports {first} to {last} to outgoing connections"
         );
         Finding::new("network.port-ephemeral", title).status(Status::Info)
     })

@@ -35,7 +35,8 @@ fn run(_: &Host, intent: &Intent) -> Answer {
     if let (Some(nodes), Some(rank)) = (intent.nnodes, intent.node_rank)
         && rank >= nodes
     {
-        let title = format!("--node-rank {rank} is out of range: {nodes} machines are numbered from 0");
+        let title =
+            format!("--node-rank {rank} is out of range: {nodes} machines are numbered 0 to {}", nodes - 1);
         findings.push(Finding::new("run.node-rank", title));
     }
     Ok(findings)

@@ -38,7 +38,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let title = format!(
-        "a rank needs about {} of GPU {}, which has {} free of {}",
+        "a rank needs about {} on GPU {}, but only {} of {} is free",
         format::memory(need.bytes),
         gpu.index,
         format::memory(memory.free),

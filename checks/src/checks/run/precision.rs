@@ -12,7 +12,7 @@ const AFFECTED: [&str; 8] = ["GTX 1650", "GTX 1660", "GTX 1630", "T400", "T600",
 
 /// The remedy if the run does not ask for half precision.
 const HARMLESS: &str =
-    "nothing for `yolo train`, which uses single precision; other programs must be configured";
+    "nothing for `yolo train`, which uses single precision; in other programs, turn off mixed precision";
 
 pub(super) static CHECK: Check = Check {
     question: "Does mixed precision work on these GPUs?",
@@ -39,7 +39,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if affected.is_empty() {
         return Ok(Vec::new());
     }
-    let verb = if affected.len() == 1 { "computes" } else { "compute" };
+    let verb = if affected.len() == 1 { "produces" } else { "produce" };
     let title = format!("{} {verb} NaN in half precision", affected.join(" and "));
     let finding = Finding::new("run.half-precision", title);
     Ok(vec![if intent.amp == Some(true) { finding } else { finding.status(Status::Info).remedy(HARMLESS) }])

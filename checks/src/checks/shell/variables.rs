@@ -153,7 +153,7 @@ fn ignored(host: &Host) -> Option<Finding> {
         .any(|name| set(host, name).is_some());
     let listed: Vec<String> =
         OF_A_RANK.iter().filter_map(|name| Some(format!("{name}={}", set(host, name)?))).collect();
-    let title = format!("{} in this shell: yolo sets its own values for each rank", listed.join(" "));
+    let title = format!("yolo ignores {} in this shell", listed.join(" "));
     (!is_job && !listed.is_empty()).then(|| Finding::new("shell.variable-ignored", title))
 }
 
@@ -195,7 +195,7 @@ fn threads(host: &Host, intent: &Intent) -> Option<Finding> {
         let title = format!("OMP_NUM_THREADS is {threads}: {share} {cores} cores");
         Finding::new("shell.variable-slows", title)
             .status(Status::Warning)
-            .remedy("give each rank its share of the cores, or unset it, so that yolo does")
+            .remedy("unset the variable, so that yolo gives each rank its share of the cores, or set that share yourself")
             .command(format!("export OMP_NUM_THREADS={fitting}"))
             .change(Change::Variable { name: "OMP_NUM_THREADS".to_owned(), value: Some(fitting.to_string()) })
     })

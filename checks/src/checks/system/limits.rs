@@ -31,9 +31,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let need = FILES.0 + FILES.1 * intent.ranks_here() as u64;
     if files < need {
         let ranks = format::count(intent.ranks_here(), "rank");
+        let whose = if intent.ranks_here() == 1 { "its" } else { "their" };
         let title = format!(
-            "this shell may open only {files} files; {ranks} and their data loaders need \
-                             about {need}"
+            "this shell may open only {files} files; {ranks} and {whose} data loaders need about {need}"
         );
         let status = if intent.run && files < need / 2 { Status::Error } else { Status::Warning };
         let limit = Limit {

@@ -28,7 +28,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let finding = if arch == "x86_64" && (os == "linux" || os == "windows") {
         Finding::ok("system.platform", title)
     } else {
-        Finding::new("system.unsupported", title)
+        Finding::new("system.unsupported", format!("libtorch is not available for this system: {title}"))
     };
     let kernel = host.kernel_release().map(|kernel| format!("kernel {kernel}"));
     Ok(vec![kernel.into_iter().fold(finding, Finding::seen)])

@@ -60,9 +60,9 @@ fn without(memory: &Memory, ranks: usize, intent: &Intent) -> Option<Finding> {
         return None;
     }
     let title = format!(
-        "Windows has no page file and can commit only {} more: {} of CUDA as processes need about {}",
+        "Windows has no page file and can commit only {} more: {} that load CUDA need about {}",
         format::memory(memory.available),
-        format::count(workers * ranks, "worker"),
+        format::count_of(workers * ranks, "worker process", "worker processes"),
         format::memory(need)
     );
     let cause = "each worker process loads the CUDA libraries, and Windows refuses memory beyond RAM and \

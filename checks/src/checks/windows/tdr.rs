@@ -10,8 +10,12 @@ const DELAY: &str = r"HKLM\SYSTEM\CurrentControlSet\Control\GraphicsDrivers\TdrD
 /// The default of Windows, in seconds.
 const USUAL: u64 = 2;
 
-pub(super) static CHECK: Check =
-    Check { question: "How long may a GPU be busy?", reports: &["windows.tdr"], preflight: false, run };
+pub(super) static CHECK: Check = Check {
+    question: "After how long does Windows reset a busy GPU?",
+    reports: &["windows.tdr"],
+    preflight: false,
+    run,
+};
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     if !(host.is_windows()? || host.is_wsl2()?) || intent.cpu || host.nvml_state()? != NvmlState::Ready {

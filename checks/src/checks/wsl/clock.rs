@@ -34,7 +34,9 @@ fn run(host: &Host, _: &Intent) -> Answer {
     }
     let side = if skew > 0 { "behind" } else { "ahead of" };
     let title = format!("WSL's clock is {} {side} the Windows clock", format::duration(skew.abs() as f64));
-    Ok(vec![Finding::new("wsl.clock", title).seen(format!("by {source}")).command("sudo hwclock -s")])
+    Ok(vec![
+        Finding::new("wsl.clock", title).seen(format!("according to {source}")).command("sudo hwclock -s"),
+    ])
 }
 
 /// A file that Windows wrote in WSL's future.

@@ -138,7 +138,7 @@ fn unit(host: &Host, config: &WslConfig, key: &str, value: &str) -> Finding {
 }
 
 fn path(text: &str) -> Finding {
-    Finding::new("wsl.config-path", format!("a path in .wslconfig has single backslashes, {text}"))
+    Finding::new("wsl.config-path", format!(".wslconfig, {text}"))
 }
 
 /// Everything that WSL ignores in a file, as one finding.

@@ -105,8 +105,8 @@ fn processors(intent: &Intent, config: &WslConfig) -> Option<Finding> {
     }
     let workers = training.ranks.saturating_mul(training.workers);
     let title = format!(
-        "`processors={given}` in .wslconfig: by default, a run loads images with {workers} \
-                 threads"
+        "`processors={given}` in .wslconfig gives WSL {}, but a run loads images with {workers} threads by default",
+        yolo_base::format::count(given as usize, "CPU")
     );
     let title = if intent.workers.is_some() { title.replace(" by default", "") } else { title };
     Some(Finding::new("wsl.processors-low", title))

@@ -27,7 +27,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         }
         (None, Some(_)) => {
             let times = format::count(signs.len(), "time");
-            let title = format!("the GPU's memory could not be kept resident ({times} since WSL started)");
+            let title = format!("Windows could not keep GPU memory resident ({times} since WSL started)");
             Finding::new("wsl.gpu-lost", title).status(Status::Warning)
         }
         // Users may not be allowed to read the kernel log; a GPU that responds is not lost.

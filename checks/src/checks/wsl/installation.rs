@@ -65,7 +65,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
 
 fn not_installed(title: &str) -> Finding {
     Finding::new("wsl.feature-off", title)
-        .because("WSL is not part of Windows until it is installed")
+        .because("Windows does not include WSL; it must be installed")
         .remedy("install it in a Windows terminal as administrator, then restart Windows")
         .command("wsl.exe --install")
 }

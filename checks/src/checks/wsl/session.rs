@@ -28,7 +28,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     });
     if let Some((_, what)) = detached.iter().find(|(name, _)| set(name)).filter(|_| !stays) {
         let title =
-            format!("this is {what}: WSL stops training in it soon after the last Windows terminal closes");
+            format!("WSL stops soon after the last Windows terminal closes, and so does training in {what}");
         findings.push(Finding::new("wsl.idle", title));
     }
     match host.text("/proc/1/comm") {

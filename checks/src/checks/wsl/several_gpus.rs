@@ -32,7 +32,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     match nccl::version_below_wsl(host) {
         // A foreign NCCL must be removed first, which its own check reports.
         Some(version) if !nccl::is_foreign(host, intent) => {
-            let title = format!("NCCL {version} does not support WSL: 2.10 is the first that does");
+            let title = format!("NCCL {version} does not support WSL, which needs 2.10 or later");
             let status = if ranks > 1 { Status::Error } else { Status::Warning };
             findings.push(Finding::new("wsl.nccl-old", title).status(status).command("yolo setup"));
         }
@@ -57,13 +57,12 @@ fn is_safe(host: &Host) -> bool {
 }
 
 fn several(host: &Host, status: Status, who: &str) -> Finding {
-    let title = format!("{who}: NCCL has fewer ways to connect GPUs here, and some fail");
+    let title = format!("{who}: NCCL has fewer transports here, and some of them fail");
     let finding = Finding::new("wsl.several-gpus", title).status(status);
     let finding = match host.driver_version() {
-        Ok(driver) if driver.major() < IPC_DRIVER => finding.seen(format!(
-            "driver {driver} has no CUDA IPC in WSL; {IPC_DRIVER} is the first that \
-                                  does"
-        )),
+        Ok(driver) if driver.major() < IPC_DRIVER => {
+            finding.seen(format!("driver {driver} has no CUDA IPC in WSL, which needs {IPC_DRIVER} or later"))
+        }
         _ => finding,
     };
     SAFE.iter().fold(finding, |finding, (name, value)| finding.command(format!("export {name}={value}")))
