@@ -98,7 +98,7 @@ pub(crate) fn this_host(dirs: &YoloDirs) -> Host {
     // Cargo always sets LIBTORCH, to the link that setup maintains, so only the path can tell whether
     // the user set it.
     let named = found.as_ref().filter(|root| !root.starts_with(dirs.libtorch()));
-    Host::of_this_machine(&yolo_checks::Places {
+    Host::of_this_machine(&yolo_checks::KnownPaths {
         data: Some(text(dirs.data())),
         cache: Some(text(dirs.cache())),
         config: Some(text(dirs.config())),

@@ -9,12 +9,12 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use yolo_checks::{Host, Intent, Places, entry, judge};
+use yolo_checks::{Host, Intent, KnownPaths, entry, judge};
 
 #[test]
 fn a_replay_finds_what_the_machine_showed() {
     let working = std::env::current_dir().unwrap().display().to_string();
-    let places = Places { data: Some(working.clone()), working: Some(working), ..Places::default() };
+    let places = KnownPaths { data: Some(working.clone()), working: Some(working), ..KnownPaths::default() };
     let host = Host::of_this_machine(&places);
     let intent = Intent { run: true, devices: vec![0], ..Intent::default() };
     let findings = serde_json::to_value(judge(&host, &intent)).unwrap();
@@ -78,7 +78,7 @@ fn renamed(value: &Value, name: &str) -> Value {
 #[test]
 fn whatever_a_user_is_called_a_replay_gives_the_same_answer() {
     let intent = Intent { run: true, devices: vec![0], ..Intent::default() };
-    let told = |host: &Host, intent: &Intent| -> Vec<_> {
+    let ids_and_statuses = |host: &Host, intent: &Intent| -> Vec<_> {
         judge(host, intent).into_iter().map(|finding| (finding.id, finding.status)).collect()
     };
     let names = names_of_fields();
@@ -88,14 +88,14 @@ fn whatever_a_user_is_called_a_replay_gives_the_same_answer() {
         for name in &names {
             let (host, _) = Host::from_value(renamed(&support::base_recording(base), name)).unwrap();
             let recording = host.record(&intent, "test");
-            let Ok((again, Some(meant))) = Host::from_value(recording.clone()) else {
+            let Ok((again, Some(intended))) = Host::from_value(recording.clone()) else {
                 wrong.push(format!("{base} of {name} cannot be read"));
                 continue;
             };
-            if meant != intent || told(&host, &intent) != told(&again, &meant) {
+            if intended != intent || ids_and_statuses(&host, &intent) != ids_and_statuses(&again, &intended) {
                 wrong.push(format!("{base} of {name} is judged otherwise"));
             }
-            if again.record(&meant, "test") != recording {
+            if again.record(&intended, "test") != recording {
                 wrong.push(format!("{base} of {name} is recorded otherwise"));
             }
         }
@@ -131,8 +131,8 @@ fn addresses_of_the_internet_judge_as_before_and_are_not_told() {
         for secret in [address, "52.95.110", "93.184.216", "8.8.4.4"] {
             assert!(!recorded.to_string().contains(secret), "{secret}: {recorded:#}");
         }
-        let (again, meant) = Host::from_value(recorded).unwrap();
-        let again = serde_json::to_value(judge(&again, &meant.unwrap())).unwrap();
+        let (again, intended) = Host::from_value(recorded).unwrap();
+        let again = serde_json::to_value(judge(&again, &intended.unwrap())).unwrap();
         assert_eq!(again, redacted.pop().unwrap(), "{address}");
     }
 }

@@ -68,7 +68,7 @@ fn a_file_that_hangs_costs_its_budget_and_no_more() {
     std::fs::create_dir_all(&folder).unwrap();
     let pipe = folder.join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let host = Host::of_this_machine(&yolo_checks::Places::default());
+    let host = Host::of_this_machine(&yolo_checks::KnownPaths::default());
     let began = Instant::now();
     let why = host.text(&pipe.display().to_string()).unwrap_err();
     assert!(why.to_string().contains("no answer within"), "{why}");

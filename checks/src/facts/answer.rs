@@ -66,7 +66,7 @@ impl Output {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Stat {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: PathKind,
     /// Permission bits in octal, such as `0660`.
     pub mode: Option<String>,
     /// Owner.
@@ -87,7 +87,7 @@ pub struct Stat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "standard terms")]
-pub enum Kind {
+pub enum PathKind {
     File,
     Folder,
     Char,
@@ -233,7 +233,7 @@ pub struct System {
 
 /// Where `yolo` keeps its files; the command passes this in.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, serde::Serialize)]
-pub struct Places {
+pub struct KnownPaths {
     /// libtorch, weights and data sets.
     pub data: Option<String>,
     /// What can be created again.
@@ -252,7 +252,7 @@ pub struct Places {
     pub libtorch_named: Option<String>,
 }
 
-impl Places {
+impl KnownPaths {
     /// From an answer, in which `libtorch_named` may also be `true`.
     pub(super) fn read(answer: &Value) -> Option<Self> {
         let mut answer = answer.clone();

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::answer::{
-    self, Fact, FileSystem, Interface, Library, Listener, Output, Places, Process, Stat, System, Unknown,
+    self, Fact, FileSystem, Interface, KnownPaths, Library, Listener, Output, Process, Stat, System, Unknown,
     User, decode,
 };
 use super::live::{Live, WslExe};
@@ -35,7 +35,7 @@ pub struct Host {
 
 impl Host {
     /// This machine, of which nothing has been asked yet.
-    pub fn of_this_machine(places: &Places) -> Self {
+    pub fn of_this_machine(places: &KnownPaths) -> Self {
         let live = Live::of_programs(places.trainer.as_deref(), places.libtorch.as_deref());
         let host = Self { asked: Mutex::default(), live: Some(live), has_environment: true };
         let places = serde_json::to_value(places).unwrap_or(Value::Null);
@@ -235,10 +235,10 @@ impl Host {
     }
 
     /// Where `yolo` keeps its files.
-    pub fn places(&self) -> Fact<Places> {
+    pub fn places(&self) -> Fact<KnownPaths> {
         let question = Question::one(Section::Places);
         let words = question.to_string();
-        self.read(question, Places::read)?
+        self.read(question, KnownPaths::read)?
             .ok_or_else(|| Unknown(format!("the system does not report {words}")))
     }
 

@@ -12,8 +12,8 @@ mod redact;
 pub(crate) mod view;
 
 pub use answer::{
-    Fact, FileSystem, Interface, Kind, Library, Listener, Output, Places, Process, Stat, System, Unknown,
-    User, Via, decode,
+    Fact, FileSystem, Interface, KnownPaths, Library, Listener, Output, PathKind, Process, Stat, System,
+    Unknown, User, Via, decode,
 };
 pub use host::Host;
 pub use live::command::line as command_line;

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     fn config_in(profile: &Path) -> WslConfig {
-        Host::of_this_machine(&yolo_checks::Places::default())
+        Host::of_this_machine(&yolo_checks::KnownPaths::default())
             .wslconfig_in(profile.to_str().unwrap())
             .unwrap()
     }

@@ -45,10 +45,10 @@ pub(crate) struct WslRequest {
 pub(crate) fn set_up(request: &WslRequest, dirs: &YoloDirs, observer: &dyn Observer) -> Result<(), WslError> {
     let exe = WslExe::of_this_pc();
     let text = |path: PathBuf| path.to_string_lossy().into_owned();
-    let places = yolo_checks::Places {
+    let places = yolo_checks::KnownPaths {
         data: Some(text(dirs.data().to_owned())),
         working: std::env::current_dir().ok().map(text),
-        ..yolo_checks::Places::default()
+        ..yolo_checks::KnownPaths::default()
     };
     let fresh_host = || Host::of_this_machine(&places).with_wsl_exe(exe.program(), WSL_BUDGET);
     if cfg!(windows) {

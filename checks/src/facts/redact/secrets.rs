@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_process_is_its_program_and_script() {
-        for (command, told) in [
+        for (command, expected) in [
             ("python3 -c import time;time.sleep(9) train.py --password hunter2", "python3 train.py …"),
             (
                 "/usr/bin/python3 -u -m torch.distributed.run --x y",
@@ -272,8 +272,8 @@ mod tests {
             ("[python3] <defunct>", "[python3] <defunct>"),
             ("", ""),
         ] {
-            assert_eq!(program_of(command), told);
-            assert_eq!(program_of(told), told);
+            assert_eq!(program_of(command), expected);
+            assert_eq!(program_of(expected), expected);
         }
     }
 

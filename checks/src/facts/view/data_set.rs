@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::facts::answer::{Fact, Kind, Places, Unknown};
+use crate::facts::answer::{Fact, KnownPaths, PathKind, Unknown};
 use crate::facts::host::Host;
 
 /// The data set that the program makes: under this very word, whatever else has its name.
@@ -61,7 +61,7 @@ impl Host {
         let places = match self.places() {
             Ok(places) => places,
             // A whole path needs no folder to begin in.
-            Err(_) if word.starts_with('/') || drive_path(word).is_some() => Places::default(),
+            Err(_) if word.starts_with('/') || drive_path(word).is_some() => KnownPaths::default(),
             Err(why) => return Err(why),
         };
         let mut tried = Vec::new();
@@ -94,10 +94,10 @@ impl Host {
     /// Whether a file is there whose permissions keep this user from reading it.
     fn may_not_read(&self, path: &str) -> bool {
         let stat = self.stat(path).ok().flatten();
-        stat.is_some_and(|stat| stat.kind == Kind::File && stat.readable == Some(false))
+        stat.is_some_and(|stat| stat.kind == PathKind::File && stat.readable == Some(false))
     }
 
-    fn described(&self, yaml: String, text: &str, places: &Places) -> Described {
+    fn described(&self, yaml: String, text: &str, places: &KnownPaths) -> Described {
         let keys = match parse(text) {
             Ok(Value::Object(keys)) => keys,
             Ok(_) => {

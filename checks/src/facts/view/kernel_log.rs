@@ -43,11 +43,11 @@ impl Host {
         // What the kernel answered to someone who loaded a module by hand.
         logs.extend(self.recorded_outputs("modprobe").iter().map(|(_, output)| output.error_text()));
         logs.extend(FILES.iter().filter_map(|file| self.text(file).ok().flatten()));
-        let is_told = !logs.is_empty();
+        let has_logs = !logs.is_empty();
         logs.retain(|log| !log.trim().is_empty());
         match logs.is_empty() {
             false => Ok(logs.join("\n")),
-            true if is_told => Err(unreadable()),
+            true if has_logs => Err(unreadable()),
             true => Err(Unknown::because("the recording does not include the kernel log")),
         }
     }
@@ -55,8 +55,8 @@ impl Host {
     /// The lines of the kernel's log that hold one of these words; empty where it cannot be read.
     pub fn kernel_lines(&self, words: &[&str]) -> Vec<String> {
         let log = self.kernel_log().unwrap_or_default();
-        let told = log.lines().filter(|line| words.iter().any(|word| line.contains(word)));
-        told.map(|line| line.trim().to_owned()).collect()
+        let lines = log.lines().filter(|line| words.iter().any(|word| line.contains(word)));
+        lines.map(|line| line.trim().to_owned()).collect()
     }
 
     /// The errors of NVIDIA's driver in the kernel's log, a lost card as number 79 however it is

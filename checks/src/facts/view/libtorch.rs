@@ -67,17 +67,17 @@ impl Host {
             Ok(Some(names)) => Ok(names),
             Err(why) => Err(why),
         };
-        let told = self.version_of(&root);
-        let variant = match (&libraries, &told) {
+        let version = self.version_of(&root);
+        let variant = match (&libraries, &version) {
             (Ok(names), _) if !has_cuda(names) => Variant::Cpu,
             (Ok(names), _) => {
-                Variant::Cuda(told.as_deref().and_then(cuda_of).or_else(|| cuda_of_libraries(names)))
+                Variant::Cuda(version.as_deref().and_then(cuda_of).or_else(|| cuda_of_libraries(names)))
             }
-            (Err(_), Some(told)) if told.contains("+cpu") => Variant::Cpu,
-            (Err(_), Some(told)) if told.contains("+cu") => Variant::Cuda(cuda_of(told)),
+            (Err(_), Some(version)) if version.contains("+cpu") => Variant::Cpu,
+            (Err(_), Some(version)) if version.contains("+cu") => Variant::Cuda(cuda_of(version)),
             (Err(why), _) => return Err(why.clone()),
         };
-        Ok(Libtorch { root, version: told.as_deref().and_then(Version::find), variant, libraries })
+        Ok(Libtorch { root, version: version.as_deref().and_then(Version::find), variant, libraries })
     }
 
     /// `2.11.0+cu130`, from whichever file tells it.
@@ -182,14 +182,14 @@ mod tests {
     #[test]
     fn the_version_is_enough_where_the_libraries_were_not_listed() {
         let found = |recording: Value| Host::from_value(recording).unwrap().0.libtorch().map(Option::unwrap);
-        let told = |version: &str| {
+        let libtorch = |version: &str| {
             found(
                 json!({ "version": 1, "places": { "libtorch": "/t" }, "files": { "/t/build-version": version } }),
             )
         };
-        assert_eq!(told("2.11.0+cu126\n").unwrap().variant, Variant::Cuda(Some((12, 6))));
-        assert_eq!(told("2.11.0+cpu").unwrap().variant, Variant::Cpu);
-        assert!(told("2.11.0").is_err());
+        assert_eq!(libtorch("2.11.0+cu126\n").unwrap().variant, Variant::Cuda(Some((12, 6))));
+        assert_eq!(libtorch("2.11.0+cpu").unwrap().variant, Variant::Cpu);
+        assert!(libtorch("2.11.0").is_err());
         let named =
             found(json!({ "version": 1, "places": { "libtorch": "/d/libtorch/2.11.0-cu130" } })).unwrap();
         assert_eq!(named.variant, Variant::Cuda(Some((13, 0))));

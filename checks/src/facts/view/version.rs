@@ -67,8 +67,8 @@ impl Host {
     /// The version of the NVIDIA driver: what NVML tells, in WSL the Windows driver's; where NVML
     /// does not answer, the version of the kernel module.
     pub fn driver_version(&self) -> Fact<Version> {
-        let told = self.nvml_text("driver_version");
-        if let Ok(text) = &told
+        let reported = self.nvml_text("driver_version");
+        if let Ok(text) = &reported
             && let Some(version) = Version::find(text)
         {
             return Ok(version);
@@ -76,7 +76,7 @@ impl Host {
         if let Ok(Some(version)) = self.driver_module_version() {
             return Ok(version);
         }
-        Err(told.err().unwrap_or_else(|| Unknown::because("the driver reports an invalid version")))
+        Err(reported.err().unwrap_or_else(|| Unknown::because("the driver reports an invalid version")))
     }
 
     /// The version of the loaded kernel module; `None` where none is loaded, as always in WSL.

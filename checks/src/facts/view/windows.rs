@@ -57,9 +57,9 @@ impl Host {
 
     /// The Windows user's folder: `C:\Users\mara` on Windows, the path that leads there in WSL.
     pub fn windows_profile(&self) -> Fact<String> {
-        let told = self.env("USERPROFILE").ok().flatten().filter(|folder| !folder.trim().is_empty());
+        let profile = self.env("USERPROFILE").ok().flatten().filter(|folder| !folder.trim().is_empty());
         if self.is_windows()? {
-            return told.or_else(|| self.profile_of_recording('\\')).ok_or_else(|| {
+            return profile.or_else(|| self.profile_of_recording('\\')).ok_or_else(|| {
                 match self.env("USERPROFILE") {
                     Ok(_) => Unknown::because("USERPROFILE is not set"),
                     Err(why) => why,
@@ -67,7 +67,7 @@ impl Host {
             });
         }
         let drive = self.windows_drive();
-        if let Some(folder) = told {
+        if let Some(folder) = profile {
             return Ok(if folder.starts_with('/') { folder } else { under(&drive, &folder) });
         }
         let users = format!("{drive}/Users");
@@ -194,8 +194,8 @@ impl Host {
                 return Ok(number.saturating_mul(unit));
             }
         }
-        let told = self.recorded_texts("systeminfo");
-        if let Some(bytes) = told.iter().find_map(|text| megabytes_of_systeminfo(text)) {
+        let texts = self.recorded_texts("systeminfo");
+        if let Some(bytes) = texts.iter().find_map(|text| megabytes_of_systeminfo(text)) {
             return Ok(bytes);
         }
         let map = self.windows_registry(MEMORY_MAP)?;

@@ -188,7 +188,14 @@ mod tests {
             let target = test.parent().and_then(Path::parent).unwrap();
             let name = format!("stand_in_wsl{}", std::env::consts::EXE_SUFFIX);
             let built = target.join("examples").join(&name);
-            assert!(built.is_file(), "build it first: cargo build --example stand_in_wsl");
+            // `cargo test --lib` does not build examples, and would run a stale one.
+            let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/stand_in_wsl.rs");
+            let modified = |file: &Path| fs::metadata(file).and_then(|data| data.modified()).ok();
+            assert!(
+                modified(&built) >= modified(&source),
+                "{} is missing or older than its source: run `cargo build --example stand_in_wsl` first",
+                built.display()
+            );
             // It replays the answers next to it.
             let copy = folder.path().join(&name);
             fs::hard_link(&built, &copy).or_else(|_| fs::copy(&built, &copy).map(|_| ())).unwrap();
@@ -205,7 +212,7 @@ mod tests {
                 "registry": { r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion\CurrentBuildNumber": "26100" },
             });
             let (known, _) = Host::from_value(known).unwrap();
-            Host::of_this_machine(&yolo_checks::Places::default())
+            Host::of_this_machine(&yolo_checks::KnownPaths::default())
                 .with_known(&known)
                 .with_wsl_exe(self.exe.program(), std::time::Duration::from_secs(60))
         }

@@ -3,19 +3,19 @@
 
 use serde_json::Value;
 
-use super::Told;
+use super::Parsed;
 
-pub(super) fn read(text: &str, told: &mut Told) {
+pub(super) fn read(text: &str, parsed: &mut Parsed) {
     let mut card = None;
     for line in text.lines().map(str::trim) {
         if let Some((index, rest)) = line.strip_prefix("GPU ").and_then(|rest| rest.split_once(": ")) {
             let Some(index) = index.parse::<usize>().ok().filter(|index| *index < 64) else { continue };
             let Some((name, uuid)) = rest.split_once(" (UUID: ") else { continue };
-            told.put(index, "name", name);
-            told.put(index, "uuid", uuid.trim_end_matches(')'));
+            parsed.put(index, "name", name);
+            parsed.put(index, "uuid", uuid.trim_end_matches(')'));
             card = Some(index);
         } else if line.starts_with("MIG ") && line.contains("UUID: MIG-") {
-            let Some(answers) = card.and_then(|index| told.devices.get_mut(&index)) else { continue };
+            let Some(answers) = card.and_then(|index| parsed.devices.get_mut(&index)) else { continue };
             let instances = answers.get("mig_instances").and_then(Value::as_u64).unwrap_or(0);
             answers.insert("mig_mode".to_owned(), true.into());
             answers.insert("mig_instances".to_owned(), (instances + 1).into());
@@ -33,10 +33,10 @@ mod tests {
                     MIG 3g.20gb     Device  0: (UUID: MIG-1)\n  \
                     MIG 3g.20gb     Device  1: (UUID: MIG-2)\n\
                     GPU 1: Tesla T4 (UUID: GPU-2)\n";
-        let mut told = Told::default();
-        read(text, &mut told);
-        assert_eq!(told.devices[&0]["mig_instances"], 2);
-        assert_eq!(told.devices[&1]["name"], "Tesla T4");
-        assert_eq!(told.devices[&1].get("mig_mode"), None);
+        let mut parsed = Parsed::default();
+        read(text, &mut parsed);
+        assert_eq!(parsed.devices[&0]["mig_instances"], 2);
+        assert_eq!(parsed.devices[&1]["name"], "Tesla T4");
+        assert_eq!(parsed.devices[&1].get("mig_mode"), None);
     }
 }

@@ -20,13 +20,13 @@ type Answers = Map<String, Value>;
 
 /// What one or several outputs tell together.
 #[derive(Debug, Default)]
-struct Told {
+struct Parsed {
     driver_version: Option<String>,
     cuda_version: Option<u64>,
     devices: BTreeMap<usize, Answers>,
 }
 
-impl Told {
+impl Parsed {
     fn put(&mut self, device: usize, name: &str, answer: impl Into<Value>) {
         let answers = self.devices.entry(device).or_default();
         // A name that one form cuts short stands whole in another.
@@ -61,31 +61,31 @@ impl Host {
             let without_tool = self.is_recorded() && self.command(&["nvidia-smi"]) == Ok(None);
             return without_tool.then_some(Value::Null);
         }
-        let mut told = Told::default();
+        let mut parsed = Parsed::default();
         let mut failure = None;
         for (line, output) in &outputs {
             let text = output.all_text();
             failure = failure.or_else(|| failed(&text));
-            list::read(&text, &mut told);
-            table::read(&text, &mut told);
-            query::read(line, &text, &mut told);
-            report::read(&text, &mut told);
+            list::read(&text, &mut parsed);
+            table::read(&text, &mut parsed);
+            query::read(line, &text, &mut parsed);
+            report::read(&text, &mut parsed);
         }
-        if told.devices.is_empty() && told.driver_version.is_none() {
+        if parsed.devices.is_empty() && parsed.driver_version.is_none() {
             return failure;
         }
-        let count = told.devices.keys().next_back().map_or(0, |last| last + 1);
-        let device = |index: usize| Value::from(told.devices.get(&index).cloned().unwrap_or_default());
+        let count = parsed.devices.keys().next_back().map_or(0, |last| last + 1);
+        let device = |index: usize| Value::from(parsed.devices.get(&index).cloned().unwrap_or_default());
         let mut answers = json!({ "devices": (0..count.min(64)).map(device).collect::<Vec<_>>() });
         if let Some(Value::Array(lost)) = failure.as_ref().map(|failure| failure["devices"].clone())
             && let Some(devices) = answers["devices"].as_array_mut()
         {
             place(devices, lost);
         }
-        if let Some(version) = told.driver_version {
+        if let Some(version) = parsed.driver_version {
             answers["driver_version"] = version.into();
         }
-        if let Some(version) = told.cuda_version {
+        if let Some(version) = parsed.cuda_version {
             answers["cuda_version"] = version.into();
         }
         Some(answers)
@@ -271,17 +271,17 @@ mod tests {
         let table = "|   0  ERR!                ERR! | 00000000:C1:00.0 ERR! |                 ERR! |\n\
                      |ERR!  ERR! ERR!    ERR! / ERR! |  GPU is lost         |    ERR!         ERR! |\n";
         let lost = "Unable to determine the device handle for GPU 0000:C1:00.0: GPU is lost.\n";
-        let told = nvml(json!({ "nvidia-smi": table, "nvidia-smi -L": lost })).unwrap();
-        assert_eq!(told["devices"], json!([{ "error": 15, "pci_bus_id": "00000000:C1:00.0" }]));
+        let parsed = nvml(json!({ "nvidia-smi": table, "nvidia-smi -L": lost })).unwrap();
+        assert_eq!(parsed["devices"], json!([{ "error": 15, "pci_bus_id": "00000000:C1:00.0" }]));
     }
 
     #[test]
     fn a_card_that_cannot_be_opened_stands_in_the_gap_of_the_list() {
         let list = "GPU 0: NVIDIA A10 (UUID: GPU-0)\nGPU 2: NVIDIA A10 (UUID: GPU-2)\n";
         let lost = "Unable to determine the device handle for GPU 0000:C1:00.0: GPU is lost.\n";
-        let told = nvml(json!({ "nvidia-smi": lost, "nvidia-smi -L": list })).unwrap();
-        assert_eq!(told["devices"][1], json!({ "error": 15, "index": 1, "pci_bus_id": "0000:C1:00.0" }));
-        assert_eq!(told["devices"].as_array().unwrap().len(), 3);
+        let parsed = nvml(json!({ "nvidia-smi": lost, "nvidia-smi -L": list })).unwrap();
+        assert_eq!(parsed["devices"][1], json!({ "error": 15, "index": 1, "pci_bus_id": "0000:C1:00.0" }));
+        assert_eq!(parsed["devices"].as_array().unwrap().len(), 3);
     }
 
     #[test]
@@ -289,17 +289,17 @@ mod tests {
         let table = "| NVIDIA-SMI 470.57.02    Driver Version: 510.06       CUDA Version: 11.6     |\n\
                      |   0  NVIDIA GeForce ...  On   | 00000000:01:00.0 Off |                  N/A |\n\
                      | N/A   48C    P8     3W /  N/A |    161MiB /  8192MiB |     N/A      Default |\n";
-        let told = nvml(json!({
+        let parsed = nvml(json!({
             "nvidia-smi": table,
             "nvidia-smi -L": "GPU 0: NVIDIA GeForce RTX 2080 (UUID: GPU-1)\n",
             "nvidia-smi --query-gpu=index,compute_cap --format=csv,noheader": "0, 7.5\n",
         }))
         .unwrap();
-        assert_eq!(told["driver_version"], "510.06");
-        assert_eq!(told["cuda_version"], 11060);
-        assert_eq!(told["devices"][0]["name"], "NVIDIA GeForce RTX 2080");
-        assert_eq!(told["devices"][0]["compute_capability"], "7.5");
-        assert_eq!(told["devices"][0]["memory"]["used"], 161u64 << 20);
+        assert_eq!(parsed["driver_version"], "510.06");
+        assert_eq!(parsed["cuda_version"], 11060);
+        assert_eq!(parsed["devices"][0]["name"], "NVIDIA GeForce RTX 2080");
+        assert_eq!(parsed["devices"][0]["compute_capability"], "7.5");
+        assert_eq!(parsed["devices"][0]["memory"]["used"], 161u64 << 20);
     }
 
     proptest! {

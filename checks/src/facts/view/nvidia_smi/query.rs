@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Told, compute_mode, flag, lost_words, mebibytes, milliwatts, number, performance_state};
+use super::{Parsed, compute_mode, flag, lost_words, mebibytes, milliwatts, number, performance_state};
 
-pub(super) fn read(line: &str, text: &str, told: &mut Told) {
+pub(super) fn read(line: &str, text: &str, parsed: &mut Parsed) {
     let Some((_, rest)) = line.split_once("--query-gpu=") else { return };
     let asked: Vec<&str> = rest.split([' ', '\'']).next().unwrap_or_default().split(',').collect();
     let rows = text.lines().filter(|row| row.split(", ").count() == asked.len());
@@ -21,14 +21,14 @@ pub(super) fn read(line: &str, text: &str, told: &mut Told) {
             continue;
         }
         for (name, value) in asked.iter().zip(&values) {
-            answer(index, name, value, told);
+            answer(index, name, value, parsed);
         }
     }
 }
 
-fn answer(index: usize, asked: &str, value: &str, told: &mut Told) {
+fn answer(index: usize, asked: &str, value: &str, parsed: &mut Parsed) {
     if let Some(code) = lost_words(value) {
-        return told.lost(index, code);
+        return parsed.lost(index, code);
     }
     let known: Option<(&str, Option<Value>)> = Some(match asked {
         "name" | "gpu_name" => ("name", Some(value.into())),
@@ -54,19 +54,19 @@ fn answer(index: usize, asked: &str, value: &str, told: &mut Told) {
             let bits = value.strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok());
             ("throttle_reasons", bits.map(Into::into))
         }
-        _ => return memory_or_driver(index, asked, value, told),
+        _ => return memory_or_driver(index, asked, value, parsed),
     });
     if let Some((name, Some(answer))) = known {
-        told.put(index, name, answer);
+        parsed.put(index, name, answer);
     }
 }
 
-fn memory_or_driver(index: usize, asked: &str, value: &str, told: &mut Told) {
+fn memory_or_driver(index: usize, asked: &str, value: &str, parsed: &mut Parsed) {
     match asked {
-        "driver_version" => told.driver_version = Some(value.to_owned()),
+        "driver_version" => parsed.driver_version = Some(value.to_owned()),
         "memory.total" | "memory.used" | "memory.free" => {
             let Some(bytes) = mebibytes(value) else { return };
-            let answers = told.devices.entry(index).or_default();
+            let answers = parsed.devices.entry(index).or_default();
             let memory = answers.entry("memory").or_insert_with(|| json!({}));
             if let Some(memory) = memory.as_object_mut() {
                 memory.entry(asked.trim_start_matches("memory.")).or_insert(bytes.into());
@@ -85,9 +85,9 @@ mod tests {
         let line = "nvidia-smi --query-gpu=index,name,memory.total,pcie.link.width.current,clocks_throttle_reasons.active --format=csv";
         let text = "index, name, memory.total [MiB], pcie.link.width.current, clocks_throttle_reasons.active\n\
                     1, Tesla T4, 15360 MiB, 4, 0x0000000000000040\n";
-        let mut told = Told::default();
-        read(line, text, &mut told);
-        let card = &told.devices[&1];
+        let mut parsed = Parsed::default();
+        read(line, text, &mut parsed);
+        let card = &parsed.devices[&1];
         assert_eq!(card["name"], "Tesla T4");
         assert_eq!(card["memory"]["total"], 15360u64 << 20);
         assert_eq!(card["pcie_width"], 4);

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Told, compute_mode, flag, lost_words, mebibytes, milliwatts, number, performance_state};
+use super::{Parsed, compute_mode, flag, lost_words, mebibytes, milliwatts, number, performance_state};
 
 /// The bit of nvml.h for each reason that holds the clocks down.
 const REASONS: [(&str, u64); 6] = [
@@ -15,7 +15,7 @@ const REASONS: [(&str, u64); 6] = [
     ("Idle", 0x1),
 ];
 
-pub(super) fn read(text: &str, told: &mut Told) {
+pub(super) fn read(text: &str, parsed: &mut Parsed) {
     let mut headings: Vec<(usize, &str)> = Vec::new();
     let mut card: Option<usize> = None;
     let mut next = 0;
@@ -24,7 +24,7 @@ pub(super) fn read(text: &str, told: &mut Told) {
         let words = line.trim();
         if indent == 0 && is_card(words) {
             card = Some(next);
-            told.put(next, "pci_bus_id", words.trim_start_matches("GPU "));
+            parsed.put(next, "pci_bus_id", words.trim_start_matches("GPU "));
             next += 1;
             headings.clear();
             continue;
@@ -40,10 +40,10 @@ pub(super) fn read(text: &str, told: &mut Told) {
         // Some values are headings too: `HW Slowdown : Active` has its kinds below it.
         let path: Vec<&str> = headings.iter().map(|(_, words)| *words).collect();
         match card {
-            None if name == "Driver Version" => told.driver_version = Some(value.to_owned()),
-            None if name == "CUDA Version" => told.version_of_cuda(value),
+            None if name == "Driver Version" => parsed.driver_version = Some(value.to_owned()),
+            None if name == "CUDA Version" => parsed.version_of_cuda(value),
             None => {}
-            Some(card) => answer(card, &path, name, value, told),
+            Some(card) => answer(card, &path, name, value, parsed),
         }
     }
 }
@@ -56,57 +56,57 @@ fn is_card(words: &str) -> bool {
     })
 }
 
-fn answer(card: usize, path: &[&str], name: &str, value: &str, told: &mut Told) {
-    fn put_in(told: &mut Told, card: usize, name: &str, answer: Option<impl Into<serde_json::Value>>) {
+fn answer(card: usize, path: &[&str], name: &str, value: &str, parsed: &mut Parsed) {
+    fn put_in(parsed: &mut Parsed, card: usize, name: &str, answer: Option<impl Into<serde_json::Value>>) {
         if let Some(answer) = answer {
-            told.put(card, name, answer);
+            parsed.put(card, name, answer);
         }
     }
     if let Some(code) = lost_words(value) {
-        return told.lost(card, code);
+        return parsed.lost(card, code);
     }
     let under = |heading: &str| path.contains(&heading);
     match name {
-        "Product Name" => told.put(card, "name", value),
-        "GPU UUID" => told.put(card, "uuid", value),
-        "Compute Mode" => put_in(told, card, "compute_mode", compute_mode(value)),
+        "Product Name" => parsed.put(card, "name", value),
+        "GPU UUID" => parsed.put(card, "uuid", value),
+        "Compute Mode" => put_in(parsed, card, "compute_mode", compute_mode(value)),
         "Performance State" => {
-            put_in(told, card, "performance_state", performance_state(value));
+            put_in(parsed, card, "performance_state", performance_state(value));
         }
-        "Persistence Mode" => put_in(told, card, "persistence", flag(value)),
-        "Display Active" => put_in(told, card, "display_active", flag(value)),
-        "Current" if under("MIG Mode") => put_in(told, card, "mig_mode", flag(value)),
-        "Current" if under("Link Width") => put_in(told, card, "pcie_width", number(value)),
-        "Max" if under("Link Width") => put_in(told, card, "pcie_width_max", number(value)),
+        "Persistence Mode" => put_in(parsed, card, "persistence", flag(value)),
+        "Display Active" => put_in(parsed, card, "display_active", flag(value)),
+        "Current" if under("MIG Mode") => put_in(parsed, card, "mig_mode", flag(value)),
+        "Current" if under("Link Width") => put_in(parsed, card, "pcie_width", number(value)),
+        "Max" if under("Link Width") => put_in(parsed, card, "pcie_width_max", number(value)),
         "Current" if under("PCIe Generation") => {
-            put_in(told, card, "pcie_generation", number(value));
+            put_in(parsed, card, "pcie_generation", number(value));
         }
         "Max" if under("PCIe Generation") => {
-            put_in(told, card, "pcie_generation_max", number(value));
+            put_in(parsed, card, "pcie_generation_max", number(value));
         }
-        "Replays Since Reset" => put_in(told, card, "pcie_replays", number(value)),
-        "GPU Current Temp" => put_in(told, card, "temperature", number(value)),
-        "GPU Slowdown Temp" => put_in(told, card, "temperature_slowdown", number(value)),
+        "Replays Since Reset" => put_in(parsed, card, "pcie_replays", number(value)),
+        "GPU Current Temp" => put_in(parsed, card, "temperature", number(value)),
+        "GPU Slowdown Temp" => put_in(parsed, card, "temperature_slowdown", number(value)),
         "Enforced Power Limit" | "Power Limit" | "Current Power Limit" => {
-            put_in(told, card, "power_limit", milliwatts(value));
+            put_in(parsed, card, "power_limit", milliwatts(value));
         }
-        "Default Power Limit" => put_in(told, card, "power_limit_default", milliwatts(value)),
+        "Default Power Limit" => put_in(parsed, card, "power_limit_default", milliwatts(value)),
         "Pending" if under("Remapped Rows") => {
-            put_in(told, card, "remapped_rows_pending", flag(value));
+            put_in(parsed, card, "remapped_rows_pending", flag(value));
         }
         "Remapping Failure Occurred" => {
-            put_in(told, card, "remapped_rows_failed", flag(value));
+            put_in(parsed, card, "remapped_rows_failed", flag(value));
         }
         "Total" | "Used" | "Free" if under("FB Memory Usage") => {
             let Some(bytes) = mebibytes(value) else { return };
-            let answers = told.devices.entry(card).or_default();
+            let answers = parsed.devices.entry(card).or_default();
             if let Some(memory) = answers.entry("memory").or_insert_with(|| json!({})).as_object_mut() {
                 memory.entry(name.to_ascii_lowercase()).or_insert(bytes.into());
             }
         }
-        _ if path.last() == Some(&"Processes") => process(card, name, value, told),
+        _ if path.last() == Some(&"Processes") => process(card, name, value, parsed),
         _ if under("Volatile") && name.contains("Uncorrectable") => {
-            add(card, "ecc_uncorrected", number(value).unwrap_or(0), told, |old, new| {
+            add(card, "ecc_uncorrected", number(value).unwrap_or(0), parsed, |old, new| {
                 old.saturating_add(new)
             });
         }
@@ -114,7 +114,7 @@ fn answer(card: usize, path: &[&str], name: &str, value: &str, told: &mut Told) 
             // The counters below `Clocks Event Reasons Counters` are history, not the present.
             let bit = REASONS.iter().find(|(reason, _)| *reason == name).map(|(_, bit)| *bit);
             if let (Some(bit), Some(active)) = (bit, flag(value)) {
-                add(card, "throttle_reasons", if active { bit } else { 0 }, told, |old, new| old | new);
+                add(card, "throttle_reasons", if active { bit } else { 0 }, parsed, |old, new| old | new);
             }
         }
     }
@@ -122,8 +122,8 @@ fn answer(card: usize, path: &[&str], name: &str, value: &str, told: &mut Told) 
 
 /// `Process ID : 21034` begins a process, and what is further in tells of it: `Type : G` is one that
 /// only draws.
-fn process(card: usize, name: &str, value: &str, told: &mut Told) {
-    let answers = told.devices.entry(card).or_default();
+fn process(card: usize, name: &str, value: &str, parsed: &mut Parsed) {
+    let answers = parsed.devices.entry(card).or_default();
     let mut list = |kind: &str| answers.entry(kind.to_owned()).or_insert_with(|| json!([])).take();
     let (mut computing, mut drawing) = (list("processes"), list("graphics_processes"));
     if let (Some(computing), Some(drawing)) = (computing.as_array_mut(), drawing.as_array_mut()) {
@@ -149,8 +149,8 @@ fn process(card: usize, name: &str, value: &str, told: &mut Told) {
     answers.insert("graphics_processes".to_owned(), drawing);
 }
 
-fn add(card: usize, name: &str, number: u64, told: &mut Told, join: impl Fn(u64, u64) -> u64) {
-    let answers = told.devices.entry(card).or_default();
+fn add(card: usize, name: &str, number: u64, parsed: &mut Parsed, join: impl Fn(u64, u64) -> u64) {
+    let answers = parsed.devices.entry(card).or_default();
     let old = answers.get(name).and_then(serde_json::Value::as_u64).unwrap_or(0);
     answers.insert(name.to_owned(), join(old, number).into());
 }
@@ -203,11 +203,11 @@ GPU 00000000:3B:00.0
 
     #[test]
     fn values_mean_what_their_headings_say() {
-        let mut told = Told::default();
-        read(REPORT, &mut told);
-        assert_eq!(told.driver_version.as_deref(), Some("550.54.14"));
-        assert_eq!(told.cuda_version, Some(12040));
-        let card = &told.devices[&0];
+        let mut parsed = Parsed::default();
+        read(REPORT, &mut parsed);
+        assert_eq!(parsed.driver_version.as_deref(), Some("550.54.14"));
+        assert_eq!(parsed.cuda_version, Some(12040));
+        let card = &parsed.devices[&0];
         assert_eq!(card["name"], "Tesla V100-SXM2-16GB");
         assert_eq!((&card["pcie_width"], &card["pcie_width_max"]), (&json!(4), &json!(16)));
         assert_eq!((&card["pcie_generation"], &card["pcie_generation_max"]), (&json!(1), &json!(3)));

@@ -4,18 +4,18 @@
 
 use serde_json::{Value, json};
 
-use super::{Told, compute_mode, flag, lost_words, mebibytes, number, performance_state};
+use super::{Parsed, compute_mode, flag, lost_words, mebibytes, number, performance_state};
 
-pub(super) fn read(text: &str, told: &mut Told) {
+pub(super) fn read(text: &str, parsed: &mut Parsed) {
     let (mut card, mut row) = (None, 0);
     let mut part = Part::Cards;
     for line in text.lines().map(str::trim) {
         if let Some((_, rest)) = line.split_once("Driver Version: ") {
             let version = rest.split_whitespace().next().unwrap_or_default();
-            told.driver_version = Some(version.to_owned());
+            parsed.driver_version = Some(version.to_owned());
         }
         if let Some((_, rest)) = line.split_once("CUDA Version: ") {
-            told.version_of_cuda(rest.split([' ', '|']).next().unwrap_or_default());
+            parsed.version_of_cuda(rest.split([' ', '|']).next().unwrap_or_default());
         }
         let Some(inner) = line.strip_prefix('|').and_then(|line| line.strip_suffix('|')) else { continue };
         if inner.contains("MIG devices:") {
@@ -26,19 +26,19 @@ pub(super) fn read(text: &str, told: &mut Told) {
         let cells: Vec<&str> = inner.split('|').map(str::trim).collect();
         match part {
             Part::Cards => {
-                if let Some(index) = first_row(&cells, told) {
+                if let Some(index) = first_row(&cells, parsed) {
                     (card, row) = (Some(index), 1);
                 } else if let Some(index) = card {
                     row += 1;
                     match row {
-                        2 => second_row(index, &cells, told),
-                        3 => third_row(index, &cells, told),
+                        2 => second_row(index, &cells, parsed),
+                        3 => third_row(index, &cells, parsed),
                         _ => card = None,
                     }
                 }
             }
-            Part::Instances => instance(&cells, told),
-            Part::Processes => process(inner, told),
+            Part::Instances => instance(&cells, parsed),
+            Part::Processes => process(inner, parsed),
         }
     }
 }
@@ -52,7 +52,7 @@ enum Part {
 
 /// `0  NVIDIA L40S   TCC | 00000000:61:00.0 Off | 0`, the third word of the first cell being the
 /// persistence mode or on Windows the driver's model.
-fn first_row(cells: &[&str], told: &mut Told) -> Option<usize> {
+fn first_row(cells: &[&str], parsed: &mut Parsed) -> Option<usize> {
     let [name, bus, ecc] = cells else { return None };
     let (index, name) = name.split_once(char::is_whitespace)?;
     let index = index.parse::<usize>().ok().filter(|index| *index < 64)?;
@@ -60,26 +60,26 @@ fn first_row(cells: &[&str], told: &mut Told) -> Option<usize> {
     let (name, mode) = name.trim().rsplit_once(char::is_whitespace)?;
     // What a lost card can no longer tell is printed so.
     if name.trim() != "ERR!" {
-        told.put(index, "name", name.trim());
+        parsed.put(index, "name", name.trim());
     }
-    told.put(index, "pci_bus_id", address);
+    parsed.put(index, "pci_bus_id", address);
     match mode {
-        "TCC" => told.put(index, "driver_model", "WDM"),
-        "WDDM" | "MCDM" => told.put(index, "driver_model", mode),
+        "TCC" => parsed.put(index, "driver_model", "WDM"),
+        "WDDM" | "MCDM" => parsed.put(index, "driver_model", mode),
         other => {
             if let Some(on) = flag(other) {
-                told.put(index, "persistence", on);
+                parsed.put(index, "persistence", on);
             }
         }
     }
     if let Some(errors) = number(ecc) {
-        told.put(index, "ecc_uncorrected", errors);
+        parsed.put(index, "ecc_uncorrected", errors);
     }
     Some(index)
 }
 
 /// `N/A  48C  P8  3W / N/A | 161MiB / 8192MiB | N/A  Default`
-fn second_row(index: usize, cells: &[&str], told: &mut Told) {
+fn second_row(index: usize, cells: &[&str], parsed: &mut Parsed) {
     let [state, memory, mode] = cells else { return };
     // A broken fan is an `ERR!` too: only the card itself says this in place of its memory.
     let is_dumb = || {
@@ -87,48 +87,48 @@ fn second_row(index: usize, cells: &[&str], told: &mut Told) {
             && state.split_whitespace().all(|word| matches!(word, "ERR!" | "/" | "N/A"))
     };
     if let Some(code) = lost_words(memory).or_else(|| is_dumb().then_some(999)) {
-        return told.lost(index, code);
+        return parsed.lost(index, code);
     }
     let mut words = state.split_whitespace();
     let temperature = words.clone().find_map(|word| word.strip_suffix('C').and_then(number));
     if let Some(temperature) = temperature {
-        told.put(index, "temperature", temperature);
+        parsed.put(index, "temperature", temperature);
     }
     if let Some(state) = words.find_map(performance_state) {
-        told.put(index, "performance_state", state);
+        parsed.put(index, "performance_state", state);
     }
     if let Some((used, total)) = memory.split_once('/')
         && let (Some(used), Some(total)) = (mebibytes(used), mebibytes(total))
     {
         let free = total.saturating_sub(used);
-        told.put(index, "memory", json!({ "total": total, "used": used, "free": free }));
+        parsed.put(index, "memory", json!({ "total": total, "used": used, "free": free }));
     }
     // The mode may have two words: `E. Process`.
     let mode = ["E. Process", "E. Thread", "Prohibited", "Default"].iter().find(|name| mode.ends_with(*name));
     if let Some(mode) = mode.and_then(|mode| compute_mode(mode)) {
-        told.put(index, "compute_mode", mode);
+        parsed.put(index, "compute_mode", mode);
     }
 }
 
-fn third_row(index: usize, cells: &[&str], told: &mut Told) {
+fn third_row(index: usize, cells: &[&str], parsed: &mut Parsed) {
     if let Some(on) = cells.last().and_then(|cell| flag(cell)) {
-        told.put(index, "mig_mode", on);
+        parsed.put(index, "mig_mode", on);
     }
 }
 
 /// `0    7   0   0 | 1MiB / 4864MiB | …`: card, GPU instance, compute instance, MIG device.
-fn instance(cells: &[&str], told: &mut Told) {
+fn instance(cells: &[&str], parsed: &mut Parsed) {
     let numbers: Option<Vec<usize>> =
         cells.first().map(|cell| cell.split_whitespace().map_while(|word| word.parse().ok()).collect());
     let Some([card, _, _, _]) = numbers.as_deref() else { return };
-    if let Some(answers) = told.devices.get_mut(card) {
+    if let Some(answers) = parsed.devices.get_mut(card) {
         let known = answers.get("mig_instances").and_then(Value::as_u64).unwrap_or(0);
         answers.insert("mig_instances".to_owned(), (known + 1).into());
     }
 }
 
 /// `0   N/A  N/A      4242      C   python3      20400MiB`, before version 450 without instances.
-fn process(row: &str, told: &mut Told) {
+fn process(row: &str, parsed: &mut Parsed) {
     let words: Vec<&str> = row.split_whitespace().collect();
     let Some(card) = words.first().and_then(|word| word.parse::<usize>().ok()) else { return };
     let Some(kind) = words.iter().position(|word| matches!(*word, "C" | "G" | "C+G")) else { return };
@@ -137,7 +137,7 @@ fn process(row: &str, told: &mut Told) {
     let last = words.len() - usize::from(memory.is_some() || words.last() == Some(&"N/A"));
     let name = words.get(kind + 1..last).unwrap_or_default().join(" ");
     let list = if words[kind] == "G" { "graphics_processes" } else { "processes" };
-    let Some(answers) = told.devices.get_mut(&card) else { return };
+    let Some(answers) = parsed.devices.get_mut(&card) else { return };
     let entry = json!({ "pid": pid, "name": name, "memory": memory });
     match answers.get_mut(list) {
         Some(Value::Array(known)) => known.push(entry),
@@ -183,22 +183,22 @@ mod tests {
 |   2  NVIDIA A10           Off | 00000000:5F:00.0 Off |                  N/A |
 |ERR!  ERR! ERR!    ERR! / ERR! |  Unknown Error       |    ERR!         ERR! |
 ";
-        let mut told = Told::default();
-        read(text, &mut told);
+        let mut parsed = Parsed::default();
+        read(text, &mut parsed);
         // The first has a broken fan, no more.
-        assert_eq!(told.devices[&0].get("error"), None);
+        assert_eq!(parsed.devices[&0].get("error"), None);
         assert_eq!(
-            Value::from(told.devices[&1].clone()),
+            Value::from(parsed.devices[&1].clone()),
             json!({ "error": 15, "pci_bus_id": "00000000:5E:00.0" })
         );
-        assert_eq!(told.devices[&2]["error"], 999);
+        assert_eq!(parsed.devices[&2]["error"], 999);
     }
 
     #[test]
     fn the_table_tells_cards_instances_and_processes() {
-        let mut told = Told::default();
-        read(TABLE, &mut told);
-        let card = &told.devices[&0];
+        let mut parsed = Parsed::default();
+        read(TABLE, &mut parsed);
+        let card = &parsed.devices[&0];
         assert_eq!(card["name"], "NVIDIA A100-SXM4-40GB");
         assert_eq!(card["persistence"], false);
         assert_eq!(card["ecc_uncorrected"], 2);
