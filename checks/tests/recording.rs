@@ -1,5 +1,5 @@
-//! A recording gives the same findings as the machine that it came from, and no recording, however
-//! damaged, makes a check fail.
+//! A recording gives the same findings as the machine that it came from, and no damaged recording
+//! makes a check fail.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use yolo_checks::{Host, Intent, KnownPaths, entry, judge};
 
 #[test]
-fn a_replay_finds_what_the_machine_showed() {
+fn a_replay_gives_the_findings_of_the_machine() {
     let working = std::env::current_dir().unwrap().display().to_string();
     let places = KnownPaths { data: Some(working.clone()), working: Some(working), ..KnownPaths::default() };
     let host = Host::of_this_machine(&places);
@@ -27,7 +27,7 @@ fn a_replay_finds_what_the_machine_showed() {
 }
 
 #[test]
-fn a_recording_of_a_recording_is_the_same() {
+fn recording_a_replayed_host_gives_the_same_findings() {
     for name in support::base_names() {
         let host = support::base(&name);
         let intent = Intent::default();
@@ -38,7 +38,7 @@ fn a_recording_of_a_recording_is_the_same() {
     }
 }
 
-/// Every name of a field that a recording of ours has.
+/// Collects every field name in a recording.
 fn fields(value: &Value, names: &mut BTreeSet<String>) {
     match value {
         Value::Object(map) => map.iter().for_each(|(name, item)| {
@@ -46,7 +46,7 @@ fn fields(value: &Value, names: &mut BTreeSet<String>) {
             fields(item, names);
         }),
         Value::Array(items) => items.iter().for_each(|item| fields(item, names)),
-        // Words such as `file`, `ext4` and `default` are names too, as far as a user may be called so.
+        // Words such as `file`, `ext4` and `default` are possible names of users too.
         Value::String(word) => {
             names.insert(word.clone());
         }
@@ -69,14 +69,14 @@ fn names_of_fields() -> Vec<String> {
     names.into_iter().filter(is_user).collect()
 }
 
-/// A recording in which the user mara is called otherwise.
+/// A recording in which the user mara has another name.
 fn renamed(value: &Value, name: &str) -> Value {
     let text = value.to_string().replace("mara", name);
     serde_json::from_str(&text).unwrap()
 }
 
 #[test]
-fn whatever_a_user_is_called_a_replay_gives_the_same_answer() {
+fn a_replay_gives_the_same_findings_for_every_user_name() {
     let intent = Intent { run: true, devices: vec![0], ..Intent::default() };
     let ids_and_statuses = |host: &Host, intent: &Intent| -> Vec<_> {
         judge(host, intent).into_iter().map(|finding| (finding.id, finding.status)).collect()
@@ -93,10 +93,10 @@ fn whatever_a_user_is_called_a_replay_gives_the_same_answer() {
                 continue;
             };
             if intended != intent || ids_and_statuses(&host, &intent) != ids_and_statuses(&again, &intended) {
-                wrong.push(format!("{base} of {name} is judged otherwise"));
+                wrong.push(format!("{base} of {name} has other findings"));
             }
             if again.record(&intended, "test") != recording {
-                wrong.push(format!("{base} of {name} is recorded otherwise"));
+                wrong.push(format!("{base} of {name} is recorded differently"));
             }
         }
     }
@@ -137,7 +137,7 @@ fn addresses_of_the_internet_judge_as_before_and_are_not_told() {
     }
 }
 
-/// What an answer may be instead of itself.
+/// A wrong answer.
 fn lie() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(Value::Null),
@@ -152,14 +152,14 @@ fn lie() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Replaces the answer that a number leads to.
+/// Replaces the answer that the seed selects.
 fn damage(value: &mut Value, seed: usize, lie: &Value) {
     let children = match value {
         Value::Object(map) => map.len(),
         Value::Array(items) => items.len(),
         _ => 0,
     };
-    // One time in four the damage stops here, else it goes deeper.
+    // In one of four cases the damage stops here, otherwise it goes deeper.
     if children == 0 || seed.is_multiple_of(4) {
         *value = lie.clone();
         return;
@@ -187,7 +187,7 @@ proptest! {
             let name = &names[seed % names.len()];
             damage(&mut sections[name], seed / names.len(), lie);
         }
-        // A table that is no table is refused with a reason, and that is right.
+        // A table that is not an object is rejected with a reason, as it should be.
         if let Ok((host, _)) = Host::from_value(recording) {
             let intent = Intent {
                 run: true,

@@ -1,5 +1,5 @@
-//! Whatever happens to a fact, the checks answer: none fails, none waits for ever, and none takes
-//! what is not known for a problem.
+//! Checks cope with any fact: none fails, none waits forever, and none reports an unknown fact as a
+//! problem.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -19,9 +19,9 @@ fn judged(recording: serde_json::Value) -> Vec<Finding> {
     findings
 }
 
-/// Every fact of every machine fails once, is missing once, and tells one lie, of each shape in turn.
+/// Every fact of every machine fails once, is missing once, and is wrong once, in each way in turn.
 #[test]
-fn any_one_fact_may_fail_lie_or_be_missing() {
+fn any_single_fact_may_fail_be_wrong_or_be_missing() {
     let lies = faults::lies();
     for base in support::base_names() {
         let recording = support::base_recording(&base);
@@ -35,12 +35,12 @@ fn any_one_fact_may_fail_lie_or_be_missing() {
     }
 }
 
-/// A machine in order of which one fact cannot be had in time is still a machine in order.
+/// A healthy machine stays healthy if one fact times out.
 #[test]
-fn what_is_not_known_is_no_problem() {
+fn an_unknown_fact_is_not_a_problem() {
     for base in ["linux-gpu", "linux-cpu", "wsl2"] {
         let recording = support::base_recording(base);
-        // An address that cannot be listened on is no gap in what is known, but the answer itself.
+        // For an address that cannot be listened on, the error is the answer.
         for fact in faults::facts(&recording).into_iter().filter(|(section, _)| section != "binds") {
             for fault in [Fault::TimesOut, Fault::Missing] {
                 for finding in judged(faults::inject(&recording, &fact, &fault)) {
@@ -58,10 +58,10 @@ fn all_facts_may_be_missing_at_once() {
     }
 }
 
-/// A pipe that nobody writes into hangs whoever opens it, as a network drive that is gone does.
+/// Opening a pipe without a writer blocks, as a network drive that is gone does.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_file_that_hangs_costs_its_budget_and_no_more() {
+fn a_file_that_hangs_costs_only_its_budget() {
     use std::time::{Duration, Instant};
 
     let folder = std::env::temp_dir().join(format!("yolo-checks-{}", std::process::id()));

@@ -1,4 +1,4 @@
-//! Answers of `wsl.exe` in several languages, encodings and releases, and what is read in them.
+//! Parsing of the output of `wsl.exe` in several languages, encodings and releases.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -48,7 +48,7 @@ fn versions_are_read_in_any_language() {
 }
 
 #[test]
-fn an_indented_or_short_answer_is_read_and_another_is_not() {
+fn indented_and_short_output_is_read_and_other_output_is_not() {
     assert_eq!(
         versions("  WSL version: 1.1.6.0\n  Kernel version: 5.15.90.1\n").unwrap().kernel.unwrap().0[0],
         5
@@ -89,7 +89,7 @@ fn status_is_read_in_any_language() {
 }
 
 #[test]
-fn status_tells_why_wsl_2_cannot_run() {
+fn status_contains_the_reason_why_wsl_2_cannot_run() {
     let italian = "Versione predefinita: 2\n\
         WSL2 non può essere avviato perché la virtualizzazione non è abilitata in questo computer.\n\
         Per informazioni, visitare https://aka.ms/enablevirtualization\n";
@@ -127,7 +127,7 @@ fn lists_are_read_in_any_language() {
 }
 
 #[test]
-fn failures_are_known_by_their_code() {
+fn failures_are_recognized_by_their_code() {
     for (text, known, shown) in [
         (
             "Installazione non riuscita.\nCodice errore: Wsl/Service/CreateInstance/CreateVm/HCS/HCS_E_HYPERV_NOT_INSTALLED\n",
@@ -165,7 +165,7 @@ fn failures_are_known_by_their_code() {
 
 proptest! {
     #[test]
-    fn no_answer_is_too_odd(bytes in proptest::collection::vec(any::<u8>(), 0..300), text in ".{0,120}") {
+    fn any_output_is_accepted(bytes in proptest::collection::vec(any::<u8>(), 0..300), text in ".{0,120}") {
         for answer in [decode(&bytes), text] {
             versions(&answer);
             status(&answer);

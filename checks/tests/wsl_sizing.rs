@@ -1,4 +1,4 @@
-//! The values proposed for `.wslconfig`, for PCs and trainings of several sizes.
+//! The proposed values of `.wslconfig`, for PCs and training runs of several sizes.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -77,7 +77,7 @@ fn a_pc_that_is_too_small_gives_a_warning() {
 }
 
 #[test]
-fn a_sufficient_value_stays_as_it_is_written() {
+fn a_sufficient_value_is_kept_as_written() {
     let text = "[wsl2]\nmemory=20G\nswap=0\nprocessors=12\n";
     let proposals = propose(&pc(32), &Training::default(), &file(text));
     assert!(proposals.values.iter().all(|one| !one.changes()), "{proposals:?}");

@@ -52,14 +52,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_in_time_is_given() {
+    fn an_answer_in_time_is_returned() {
         let budget = Budget::default();
         assert_eq!(budget.within(Duration::from_secs(5), || 7), Some(7));
         assert_eq!(budget.within(Duration::from_secs(5), || 8), Some(8));
     }
 
     #[test]
-    fn what_hangs_is_left_behind_and_the_next_question_is_answered() {
+    fn a_call_that_hangs_is_abandoned_and_the_next_one_is_answered() {
         let budget = Budget::default();
         let began = Instant::now();
         assert_eq!(budget.within(Duration::from_millis(20), || thread::sleep(Duration::from_secs(60))), None);
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_panics_has_no_answer() {
+    fn a_call_that_panics_has_no_answer() {
         let budget = Budget::default();
         assert_eq!(budget.within::<()>(Duration::from_secs(5), || panic!("a fact that panics")), None);
         assert_eq!(budget.within(Duration::from_secs(5), || 1), Some(1));

@@ -133,20 +133,20 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn what_takes_too_long_is_killed() {
+    fn a_command_that_takes_too_long_is_killed() {
         let began = Instant::now();
         assert_eq!(ask("sleep 60", Duration::from_millis(50)), json!({ "error": "no answer within 0.1 s" }));
         assert!(began.elapsed() < Duration::from_secs(10));
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_null() {
+    fn a_missing_program_is_null() {
         assert_eq!(ask("no-such-program-of-yolo --version", Duration::from_secs(1)), Value::Null);
     }
 
     proptest! {
         #[test]
-        fn words_survive_the_line(given in proptest::collection::vec("[a-zA-Z/ '=\\\\-]{0,8}", 1..5)) {
+        fn arguments_survive_quoting(given in proptest::collection::vec("[a-zA-Z/ '=\\\\-]{0,8}", 1..5)) {
             let given: Vec<String> = given;
             let refs: Vec<&str> = given.iter().map(String::as_str).collect();
             prop_assert_eq!(words(&line(&refs)), given);

@@ -56,7 +56,7 @@ fn read(file: &mut (impl Read + Seek)) -> Option<String> {
     };
     let strings = entry(DT_STRTAB)?;
     let place = strings.checked_add(entry(DT_RUNPATH).or_else(|| entry(DT_RPATH))?)?;
-    // The dynamic table gives addresses; the load segments say where in the file they lie.
+    // The dynamic table gives addresses; the load segments map them to positions in the file.
     let (address, offset, _) =
         loads.into_iter().find(|&(address, _, length)| place >= address && place - address < length)?;
     let mut text = Vec::new();
@@ -121,14 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_program_has_none() {
+    fn a_file_that_is_not_elf_has_no_run_path() {
         assert!(run_path(Path::new("/proc/version")).is_empty());
         assert!(run_path(Path::new("/no/such/file")).is_empty());
     }
 
     proptest! {
         #[test]
-        fn damaged_files_have_none_or_some(at in 0usize..0x300, byte: u8) {
+        fn a_damaged_file_does_not_panic(at in 0usize..0x300, byte: u8) {
             let mut file = elf("$ORIGIN");
             file[at] = byte;
             let _ = read(&mut Cursor::new(file));

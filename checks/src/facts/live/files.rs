@@ -12,7 +12,7 @@ use crate::facts::answer::{of_bytes, of_error};
 const LARGEST: u64 = 1 << 20;
 /// Bytes of a head or tail.
 const PART: u64 = 512;
-/// Names of a folder beyond this are not listed: data sets have their own reader.
+/// The maximum number of names listed for a folder. Data sets have their own reader.
 const MOST_NAMES: usize = 20_000;
 
 /// Paths that the kernel answers from memory, without a drive.
@@ -55,7 +55,7 @@ pub(super) fn tail(path: &str) -> Value {
 
 pub(super) fn link(path: &str) -> Value {
     match fs::read_link(path) {
-        // Something that is no link answers EINVAL.
+        // `read_link` fails with EINVAL for anything that is not a link.
         Err(error) if error.kind() == ErrorKind::InvalidInput => Value::Null,
         other => answer(other.map(|target| json!(target.to_string_lossy()))),
     }
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_there_and_what_is_not() {
+    fn missing_paths_are_null() {
         assert_eq!(contents("/no/such/file"), Value::Null);
         assert_eq!(link("/no/such/link"), Value::Null);
         assert_eq!(folder("/no/such/folder"), Value::Null);
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn devices_and_folders_are_told_apart() {
+    fn devices_and_folders_have_different_kinds() {
         assert_eq!(stat("/dev/null")["kind"], "char");
         assert_eq!(stat("/proc")["kind"], "folder");
         assert_eq!(contents("/proc"), of_error("Is a directory (os error 21)"));
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_made_yet_lies_on_the_disk_of_its_parent() {
+    fn a_missing_folder_is_on_the_disk_of_its_nearest_parent() {
         let answer = file_system("not/made/yet");
         assert!(answer["available"].as_u64().is_some_and(|bytes| bytes > 0), "{answer}");
     }

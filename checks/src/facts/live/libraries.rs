@@ -24,12 +24,12 @@ pub(super) struct Loader {
 }
 
 impl Loader {
-    /// The loader as it works for these programs.
+    /// The loader with the search path of these programs.
     pub(super) fn of_programs(trainer: Option<&str>, libtorch: Option<&str>) -> Self {
         Self { trainer: trainer.map(PathBuf::from), libtorch: libtorch.map(PathBuf::from), ..Self::default() }
     }
 
-    /// Every place where the loader would find a library, in its order.
+    /// Every path at which the loader would find a library, in search order.
     pub(super) fn ask(&self, name: &str) -> Value {
         let mut found: Vec<(PathBuf, &str)> = Vec::new();
         let mut add = |path: PathBuf, via: &'static str| {
@@ -56,7 +56,7 @@ impl Loader {
     fn search_path(&self) -> Vec<(PathBuf, &'static str)> {
         let library_folder = self.libtorch.as_ref().map(|root| root.join("lib"));
         let of_user = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-        // An empty entry of the variable is the working folder.
+        // An empty entry of the variable means the working directory.
         let of_user = std::env::split_paths(&of_user)
             .filter(|_| !of_user.is_empty())
             .map(|folder| if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder });

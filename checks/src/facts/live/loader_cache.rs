@@ -1,10 +1,10 @@
-//! ld.so.cache, which the loader asks for libraries outside its folders: glibc's format of 2020
-//! and later, `glibc-ld.so.cache1.1`, which may follow the older table in the same file. Read as
-//! the loader reads it; whatever is not of that form gives an empty table.
+//! ld.so.cache, in which the loader looks up libraries outside its default folders. Parses the format
+//! of glibc, `glibc-ld.so.cache1.1`, which may follow an older table in the same file. Anything else
+//! gives an empty table.
 
-/// The head of the table.
+/// The magic bytes of the table.
 const MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
-/// Magic, number of entries, length of strings, flags, and 20 bytes in reserve.
+/// Magic bytes, number of entries, length of strings, flags, and 20 reserved bytes.
 const HEADER: usize = 48;
 /// flags, key, value, osversion, hwcap.
 const ENTRY: usize = 24;
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_read_also_behind_an_older_one() {
+    fn a_table_after_an_older_one_is_read() {
         let table = cache("libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1", 0x0303);
         let expected = vec![("libcuda.so.1".to_owned(), "/usr/lib/wsl/lib/libcuda.so.1".to_owned())];
         assert_eq!(libraries(&table), expected);
@@ -71,14 +71,14 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn the_cache_of_this_machine_knows_the_c_library() {
+    fn the_cache_of_this_machine_contains_the_c_library() {
         let Ok(bytes) = std::fs::read("/etc/ld.so.cache") else { return };
         assert!(libraries(&bytes).iter().any(|(name, _)| name == "libc.so.6"));
     }
 
     proptest! {
         #[test]
-        fn any_bytes_are_read(tail in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn any_bytes_are_accepted(tail in proptest::collection::vec(any::<u8>(), 0..300)) {
             let _ = libraries(&[MAGIC, &tail].concat());
         }
     }

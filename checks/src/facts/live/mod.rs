@@ -22,7 +22,7 @@ use self::budget::Budget;
 use super::answer::of_error;
 use super::question::{Question, Section};
 
-/// A file or name that takes longer is on a drive that does not respond.
+/// The budget for files and host names; a drive that takes longer does not respond.
 const FILE_BUDGET: Duration = Duration::from_millis(1500);
 /// Without persistence mode the driver wakes each card first, which takes up to a second per card.
 const NVML_BUDGET: Duration = Duration::from_secs(10);
@@ -43,7 +43,7 @@ pub(super) struct WslExe {
 }
 
 impl Live {
-    /// Asks this machine; libraries are searched for as these programs do.
+    /// Answers for this machine, with the library search path of these programs.
     pub(super) fn of_programs(trainer: Option<&str>, libtorch: Option<&str>) -> Self {
         let libraries = libraries::Loader::of_programs(trainer, libtorch);
         Self { budget: Budget::default(), libraries, wsl_exe: None }
@@ -84,7 +84,7 @@ impl Live {
             Section::Time => system::time(),
             Section::User => system::user(),
             Section::Hostname => system::hostname(),
-            // The command passes it in.
+            // `Host::of_this_machine` gets this answer from its caller.
             Section::Places => Value::Null,
             Section::System => system::system(),
             Section::Nvml => nvml::ask(NVML_BUDGET),
@@ -115,7 +115,7 @@ impl Live {
     }
 }
 
-/// The answer of a question whose time is up.
+/// The answer to a question that timed out.
 fn too_late(budget: Duration) -> Value {
     of_error(format_args!("no answer within {:.1} s", budget.as_secs_f64()))
 }

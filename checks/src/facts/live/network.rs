@@ -1,4 +1,4 @@
-//! Sockets that listen with their owners, interfaces, names, and whether a port is free.
+//! Listening sockets with their owners, interfaces, host names, and whether a port is free.
 
 use std::net::{TcpListener, ToSocketAddrs as _};
 
@@ -7,7 +7,7 @@ use sysinfo::Networks;
 
 use crate::facts::answer::of_error;
 
-/// Interfaces with their addresses. Linux alone tells whether each is up.
+/// Interfaces with their addresses. Only Linux reports whether each is up.
 pub(super) fn interfaces() -> Value {
     let networks = Networks::new_with_refreshed_list();
     let mut interfaces: Vec<(&String, Value)> = networks
@@ -40,12 +40,12 @@ pub(super) fn addresses(name: &str) -> Value {
             }
             json!(addresses)
         }
-        // A name that nobody knows has no addresses; the resolver's words differ by system.
+        // An unknown name has no addresses. The resolver's messages differ between systems.
         Err(_) => json!([]),
     }
 }
 
-/// Binds an address such as `0.0.0.0:29500` and lets it go.
+/// Binds an address such as `0.0.0.0:29500` and releases it.
 pub(super) fn can_listen(address: &str) -> Value {
     match TcpListener::bind(address) {
         Ok(_) => Value::from("free"),
@@ -69,7 +69,7 @@ pub(super) fn listening() -> Value {
     of_error("listening sockets are listed on Linux only")
 }
 
-/// TCP sockets that listen, from /proc/net/tcp and tcp6, each with the process that has it open.
+/// Listening TCP sockets from /proc/net/tcp and tcp6, each with the process that has it open.
 #[cfg(target_os = "linux")]
 pub(super) fn listening() -> Value {
     let tables: Vec<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
@@ -141,7 +141,7 @@ mod linux {
         }
     }
 
-    /// The process of each socket, where this user may look.
+    /// The process of each socket, where this user may see it.
     pub(super) fn owners(sockets: &[Socket]) -> BTreeMap<u64, u32> {
         let wanted: BTreeSet<u64> = sockets.iter().map(|socket| socket.inode).collect();
         let mut owners = BTreeMap::new();
@@ -169,7 +169,7 @@ mod linux {
         use super::*;
 
         #[test]
-        fn the_kernels_table_is_read() {
+        fn the_socket_table_of_the_kernel_is_parsed() {
             let line = "   0: 0100007F:733C 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 4242 1 0 100 0 0 10 0";
             let expected =
                 Socket { address: Ipv4Addr::LOCALHOST.into(), port: 29500, uid: 1000, inode: 4242 };
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn our_own_socket_is_found_with_its_process() {
+    fn a_socket_of_this_process_is_found_with_its_process() {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = socket.local_addr().unwrap().port();
         let found = listening();

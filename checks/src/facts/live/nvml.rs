@@ -1,7 +1,7 @@
-//! What the NVIDIA driver answers, each call alone: WSL and GeForce cards support only some, and a
-//! sick card fails some. The library is opened at run time, in WSL from the folder that Windows
-//! mounts. All calls are made on one thread, which writes each answer down as it comes: when a call
-//! hangs, the answers before it are kept and the thread is left behind.
+//! The answers of the NVIDIA driver. Each call may fail independently: WSL and GeForce cards support
+//! only some, and a faulty card fails some. The library is opened at run time, in WSL from the folder
+//! that Windows mounts. One thread makes all calls and stores each answer at once: if a call hangs,
+//! the earlier answers are kept and the thread is abandoned.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -21,12 +21,12 @@ use crate::facts::answer::of_error;
 
 /// Where Windows mounts the driver's libraries in WSL.
 const WSL_LIBRARY: &str = "/usr/lib/wsl/lib/libnvidia-ml.so.1";
-/// Fields 144 and 145 of nvml.h: rows of memory that wait for a reset to be remapped, and whether
+/// Fields 144 and 145 of nvml.h: memory rows that are remapped at the next reset, and whether
 /// remapping has failed.
 const REMAPPED_PENDING: u32 = 144;
 const REMAPPED_FAILURE: u32 = 145;
 
-/// Asks everything; what has not been answered within the budget is left out.
+/// Makes all calls. Answers that do not arrive within the budget are missing.
 pub(super) fn ask(budget: Duration) -> Value {
     let notes = Arc::new(Mutex::new(of_error(format_args!(
         "the driver did not respond within {:.0} s",
@@ -36,7 +36,7 @@ pub(super) fn ask(budget: Duration) -> Value {
     let written = Arc::clone(&notes);
     let asking = thread::Builder::new().name("nvml".to_owned()).spawn(move || {
         ask_all(&Notes(written));
-        // The asker may have given up.
+        // The caller may have given up.
         let _ = finished.send(());
     });
     if let Err(error) = asking {
@@ -47,7 +47,7 @@ pub(super) fn ask(budget: Duration) -> Value {
     notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Where answers are written as they come.
+/// The answers so far.
 struct Notes(Arc<Mutex<Value>>);
 
 impl Notes {
@@ -87,7 +87,7 @@ fn ask_all(notes: &Notes) {
     notes.put("topology", topology(&nvml, count));
 }
 
-/// WSL's own library first: a Linux driver inside WSL would shadow it and answer nothing.
+/// WSL's own library takes precedence: a Linux driver inside WSL would shadow it and not work.
 fn open() -> Result<Nvml, NvmlError> {
     if Path::new(WSL_LIBRARY).exists() {
         return Nvml::builder().lib_path(WSL_LIBRARY.as_ref()).init();
@@ -148,7 +148,7 @@ fn compute_mode(mode: ComputeMode) -> &'static str {
     }
 }
 
-/// How many MIG instances exist of the number that could.
+/// The number of existing MIG instances, of the maximum number.
 fn mig_instances(device: &Device<'_>, most: u32) -> usize {
     (0..most).filter(|&index| device.mig_device_by_index(index).is_ok()).count()
 }
@@ -179,7 +179,7 @@ fn field(device: &Device<'_>, id: u32) -> Value {
     }
 }
 
-/// How each pair of cards is connected, in the words of `nvidia-smi topo -m`.
+/// How each pair of cards is connected, in the terms of `nvidia-smi topo -m`.
 #[cfg(target_os = "linux")]
 fn topology(nvml: &Nvml, count: u32) -> Value {
     use nvml_wrapper::enum_wrappers::device::TopologyLevel;
@@ -213,7 +213,7 @@ fn of<T: Into<Value>>(answer: Result<T, NvmlError>) -> Value {
     answer.map_or_else(failed, Into::into)
 }
 
-/// NVML's own number of an error, which its users know: 3 is "not supported".
+/// NVML's error code, such as 3 for "not supported".
 fn failed(error: NvmlError) -> Value {
     json!({ "error": u32::from(error) })
 }

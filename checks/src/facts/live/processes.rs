@@ -1,9 +1,9 @@
 //! Processes that may matter to a run: those named like ours, those of Python and torchrun, and
-//! those that hang in the kernel or wait to be reaped.
+//! those that are stuck in the kernel or wait to be reaped.
 
 use serde_json::Value;
 
-/// The name of a process, where it is ours to see.
+/// The name of a process, if this user may see it.
 #[cfg(target_os = "linux")]
 pub(super) fn name_of(pid: u32) -> Option<String> {
     let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;

@@ -7,7 +7,7 @@ pub(super) fn ask(_: &str) -> Value {
     crate::facts::answer::of_error("the registry exists on Windows only")
 }
 
-/// `HKLM\path\to\key\value`: the last word is the name of the value.
+/// `HKLM\path\to\key\value`: the last part is the name of the value.
 #[cfg(windows)]
 pub(super) fn ask(name: &str) -> Value {
     use serde_json::json;
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_read_by_its_path_and_what_is_not_there_is_null() {
+    fn a_value_is_read_by_its_path_and_a_missing_one_is_null() {
         let windows = r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion";
         let build = ask(&format!(r"{windows}\CurrentBuildNumber"));
         assert!(build.as_str().is_some_and(|build| build.parse::<u32>().is_ok()), "{build}");
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_texts_are_told_apart() {
+    fn numbers_and_strings_are_read() {
         let key = windows_registry::CURRENT_USER.create(r"Software\yolo tests").unwrap();
         key.set_u32("number", 7).unwrap();
         key.set_string("text", "città").unwrap();

@@ -1,4 +1,4 @@
-//! The system as sysinfo knows it: its name, processors, memory, and who runs `yolo`.
+//! The operating system, CPUs and memory as sysinfo reports them, and the user who runs `yolo`.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,7 +1,7 @@
 //! Removes from a recording what must not be published: names of users and machines, MAC and public
-//! addresses, UUIDs, email addresses and secrets. Each is replaced everywhere by the same stand-in, so
-//! that the relations between answers stay. The stand-in of a name keeps its length, its spaces and its
-//! non-ASCII letters, since those break programs and so matter to checks. Field names and terms of the
+//! addresses, UUIDs, email addresses and secrets. Each value has the same replacement everywhere, which
+//! preserves the relations between answers. The replacement of a name has the same length, spaces and
+//! non-ASCII letters, because those break programs and matter to checks. Field names and terms of the
 //! format are never replaced, even if a user has such a name.
 
 mod names;
@@ -32,13 +32,13 @@ enum Treatment {
     Hosts,
 }
 
-/// Variables that name a user or a machine.
+/// Variables whose values are names of users or machines.
 const NAMING: [&str; 8] =
     ["USER", "LOGNAME", "USERNAME", "HOSTNAME", "COMPUTERNAME", "NAME", "WSL_HOST_NAME", "MASTER_ADDR"];
-/// Variables whose values hold addresses.
+/// Parts of the names of variables whose values contain addresses.
 const WITH_ADDRESSES: [&str; 6] = ["ADDR", "HOST", "COMM_ID", "PROXY", "SSH_", "ENDPOINT"];
 
-/// Stand-ins, found in one recording.
+/// The replacements for one recording.
 #[derive(Debug, Default)]
 pub(super) struct Redaction {
     names: Names,
@@ -46,7 +46,7 @@ pub(super) struct Redaction {
 }
 
 impl Redaction {
-    /// Finds what to hide in a recording.
+    /// Collects what must be redacted in a recording.
     pub(super) fn of(recording: &Value) -> Self {
         let mut numbers = Numbers::default();
         visit(&recording["interfaces"], &mut |text| numbers.know_interface(text));
@@ -64,13 +64,13 @@ impl Redaction {
         Self { names: Names::of(recording), numbers }
     }
 
-    /// A recording with stand-ins.
+    /// The redacted recording.
     pub(super) fn recording(&mut self, recording: &Value) -> Value {
         let Some(sections) = recording.as_object() else { return self.texts(recording) };
         sections.iter().map(|(name, content)| (name.clone(), self.section(name, content))).collect()
     }
 
-    /// Findings and the like, with the stand-ins of the recording.
+    /// Findings and similar values, with the same replacements as the recording.
     pub(super) fn texts(&mut self, value: &Value) -> Value {
         self.value(value, "", &|field| match field {
             "id" | "area" | "status" => Treatment::Word,
@@ -79,7 +79,7 @@ impl Redaction {
     }
 
     fn section(&mut self, section: &str, content: &Value) -> Value {
-        // A field's texts by its name; those of no field, in a list, by that of the list.
+        // The treatment by field name. An item of a list has the name of the list's field.
         let fields: fn(&str) -> Treatment = match section {
             "comment" | "places" | "nvml" => |_| Treatment::Text,
             "hostname" => |_| Treatment::Name,
@@ -100,7 +100,7 @@ impl Redaction {
             | "commands" | "libraries" | "names" | "registry" | "binds" => {
                 return match content {
                     Value::Object(rows) => self.table(section, rows),
-                    // A recording that somebody wrote wrongly.
+                    // A malformed recording, written by hand.
                     other => self.texts(other),
                 };
             }
@@ -109,11 +109,11 @@ impl Redaction {
         self.value(content, "", &|field| if field == "error" { Treatment::Text } else { fields(field) })
     }
 
-    /// A table, of which the names of the rows are answers too.
+    /// A table. The names of its rows are redacted too.
     fn table(&mut self, section: &str, rows: &Map<String, Value>) -> Value {
         let row = |(name, answer): (&String, &Value)| {
             let key = match section {
-                // Names of variables, libraries and values are the program's own words.
+                // Names of variables, libraries and registry values identify nobody.
                 "env" | "libraries" | "registry" => name.clone(),
                 "names" | "binds" => self.text(name, Treatment::Name),
                 _ => self.text(name, Treatment::Text),
@@ -143,7 +143,7 @@ impl Redaction {
         })
     }
 
-    /// A value, whose texts are of the kind that the field around them has.
+    /// A value. The enclosing field determines how its texts are treated.
     fn value(&mut self, value: &Value, field: &str, kind: &dyn Fn(&str) -> Treatment) -> Value {
         match value {
             Value::String(text) => Value::String(self.text(text, kind(field))),
@@ -170,8 +170,8 @@ impl Redaction {
         self.numbers.replace(&secrets::without_secrets(&named))
     }
 
-    /// UTF-16 text is redacted and encoded again. Of other bytes each is one letter here, so that
-    /// those which nobody wrote stay as they are.
+    /// Redacts UTF-16 text in its encoding. Other bytes are redacted as Latin-1, which keeps bytes that
+    /// are not text unchanged.
     fn encoded(&mut self, encoded: &str, kind: Treatment) -> Value {
         let bytes = STANDARD.decode(encoded).unwrap_or_default();
         let is_marked = |mark: [u8; 2]| bytes.starts_with(&mark);
@@ -188,13 +188,13 @@ impl Redaction {
             let text = self.text(&letters, kind);
             text.chars().map(|letter| u8::try_from(u32::from(letter)).unwrap_or(b'?')).collect()
         };
-        // Bytes that are no text in the end must not change on the way there and back.
+        // Bytes that do not decode cleanly must not change in the round trip.
         let is_same = self.text(&decode(&bytes), kind) == decode(&bytes);
         serde_json::json!({ "base64": STANDARD.encode(if is_same { bytes } else { kept }) })
     }
 }
 
-/// Calls `seen` with every text of a value, also with names of rows.
+/// Calls `seen` with every text of a value, including the names of fields.
 fn visit(value: &Value, seen: &mut dyn FnMut(&str)) {
     match value {
         Value::String(text) => seen(text),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn users_and_machines_lose_their_names_everywhere() {
+    fn names_of_users_and_machines_are_redacted_everywhere() {
         let given = json!({
             "hostname": "annas-pc",
             "user": { "uid": 1000, "name": "anna" },
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_and_identifiers_stay_distinct() {
+    fn different_addresses_and_identifiers_stay_different() {
         let given = json!([
             "GPU-f15ae561-21b1-6003-c768-861fc285203b",
             "GPU-466be1f8-6148-1a27-a450-592604f3df54",
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_with_ports_and_those_like_versions_are_hidden_by_their_place() {
+    fn addresses_that_look_like_versions_are_redacted_by_context() {
         let given = json!({
             "intent": { "master_addr": "8.8.4.4" },
             "env": { "NCCL_COMM_ID": "52.95.110.7:4444", "MASTER_ADDR": "8.8.4.4" },
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_processes_are_not_told() {
+    fn arguments_of_processes_are_removed() {
         let command = "python3 -c 'import time;time.sleep(9)' train.py --password hunter2 --token=abc123tok \
                    HF_TOKEN=hf_xyzzy --api-key sk-live-1 -e mail@kowalska.org";
         let given = json!({ "processes": [{ "pid": 7, "name": "python3", "command": command }] });
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_the_format_stay_whatever_a_user_is_called() {
+    fn keywords_of_the_format_are_never_redacted() {
         let given = json!({
             "version": 1,
             "intent": { "run": true, "cache": "ram", "backend": "nccl" },
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn text_in_utf_16_is_redacted_in_its_encoding() {
+    fn utf_16_text_is_redacted_in_its_encoding() {
         let utf16 = |text: &str| {
             let bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
             json!({ "base64": STANDARD.encode(bytes) })
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_around_a_name_stay() {
+    fn bytes_around_a_name_are_kept() {
         let encoded = |name: &str| {
             let bytes =
                 [&[0x80, 0xFF, 0x50, 0x4B][..], b"/home/", name.as_bytes(), &[0x2F, 0xC3, 0x28]].concat();

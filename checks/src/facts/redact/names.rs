@@ -1,6 +1,6 @@
-//! Names of users and machines. A name is replaced wherever it stands alone; one that is also a
-//! word of recordings or of the system, such as `model` or `max`, only where its place says that a
-//! person or a machine is meant, since the same word elsewhere is a fact.
+//! Names of users and machines. A name is replaced wherever it is a whole word. A name that is also
+//! an ordinary word of recordings or of the system, such as `model` or `max`, is replaced only where
+//! the context shows that it is a user or a machine.
 
 use std::collections::BTreeSet;
 
@@ -10,17 +10,17 @@ use super::ordinary::{NOBODYS, is_ordinary};
 
 /// Folders whose children are named after users.
 const HOMES: [&str; 5] = ["/home/", "/Users/", "\\Users\\", "\\\\Users\\\\", "/var/home/"];
-/// Folders of drives that a user has put in, a child for each user.
+/// Folders of removable drives, with one child per user.
 const DRIVES: [&str; 2] = ["/run/media/", "/media/"];
 
 /// The names of one recording.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    /// To replace wherever they stand alone, longest first.
+    /// Replaced wherever they are whole words; longest first.
     words: Vec<(String, String)>,
-    /// To replace only where they stand for a user or a machine.
+    /// Replaced only where the context shows a user or a machine.
     bound: Vec<(String, String)>,
-    /// The machine's names among those.
+    /// The names that are the machine's.
     machines: BTreeSet<String>,
 }
 
@@ -36,7 +36,7 @@ impl Names {
                 .collect();
         let mut names = machines.clone();
         names.extend([text(&recording["user"]["name"]), env("USER"), env("USERNAME")].into_iter().flatten());
-        // A home below another folder is a guess, which a word of ours is not taken for.
+        // A home folder below another folder is a guess, so ordinary words are excluded there.
         let mut guessed = BTreeSet::new();
         super::visit(recording, &mut |text| {
             for (name, is_root) in users_of_paths(text) {
@@ -58,7 +58,7 @@ impl Names {
         Self { words, bound, machines }
     }
 
-    /// A text without the names.
+    /// The text with all names replaced.
     pub(super) fn text(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (word, stand_in) in &self.words {
@@ -70,14 +70,14 @@ impl Names {
         text
     }
 
-    /// A text that is the name of a user or a machine, or an address with it.
+    /// The replacement of a text that is the name of a user or a machine, possibly with an address.
     pub(super) fn name(&self, text: &str) -> String {
         let all = self.words.iter().chain(&self.bound);
         let exact = all.into_iter().find(|(name, _)| name == text.trim());
         exact.map_or_else(|| self.text(text), |(name, stand_in)| text.replace(name.as_str(), stand_in))
     }
 
-    /// The file of addresses and names: in it a machine's name is one, whatever else it means.
+    /// Redacts /etc/hosts, in which a machine's name is always a name, even if it is an ordinary word.
     pub(super) fn hosts_file(&self, text: &str) -> String {
         let of_machine = self.bound.iter().filter(|(name, _)| self.machines.contains(name));
         of_machine.fold(self.text(text), |text, (name, stand_in)| replace_words(&text, name, stand_in))
@@ -93,7 +93,7 @@ pub(super) fn holds_homes(folder: &str) -> bool {
     })
 }
 
-/// The names of users in paths, and whether the path is one of homes for certain.
+/// The names of users in paths, each with whether the path is certainly a home folder.
 fn users_of_paths(text: &str) -> Vec<(String, bool)> {
     let mut users = Vec::new();
     for home in HOMES {
@@ -110,10 +110,10 @@ fn users_of_paths(text: &str) -> Vec<(String, bool)> {
     users
 }
 
-/// Whether the folder of homes that begins here is a system's: at a path's beginning, on a drive of
-/// Windows, or at one of the places where Unix has it beside `/home`.
+/// Whether the parent of home folders at this position is the system's: at the start of a path, on a
+/// Windows drive, or at one of the other places where Unix systems keep home folders.
 fn is_root(text: &str, at: usize) -> bool {
-    // Nothing before a folder of homes is longer, so that a long text is not read over and over.
+    // Prefixes are short. The limit keeps the search linear in long texts.
     let from = (at.saturating_sub(64)..=at).find(|&place| text.is_char_boundary(place)).unwrap_or(at);
     let before = &text[from..at];
     let is_edge = |letter: char| letter.is_whitespace() || "\"'=,;:|(".contains(letter);
@@ -125,11 +125,11 @@ fn is_root(text: &str, at: usize) -> bool {
         || before.starts_with("\\\\") && before.matches('\\').count() <= 4
 }
 
-/// Each name with a stand-in that no other has, as far as letters reach: two users stay two.
+/// Each name with its own replacement, as far as letters suffice, so that two users stay two.
 fn masks(names: BTreeSet<String>) -> Vec<(String, String)> {
     let mut masked: Vec<(String, String)> = Vec::new();
     for name in names {
-        // In the order of the alphabet, so that a recording of a recording has the same ones.
+        // In alphabetical order, so that redacting a recording again changes nothing.
         let is_free = |letter: &char| !masked.iter().any(|(_, taken)| *taken == mask_with(&name, *letter));
         let letter = ('x'..='z').find(is_free).unwrap_or('x');
         let stand_in = mask_with(&name, letter);
@@ -147,7 +147,7 @@ fn mask_with(name: &str, stand_in: char) -> String {
     name.chars().map(|letter| if letter.is_ascii_alphanumeric() { stand_in } else { letter }).collect()
 }
 
-/// Replaces a word where it stands alone, not inside a longer one.
+/// Replaces a word where it is a whole word, not part of a longer one.
 fn replace_words(text: &str, word: &str, stand_in: &str) -> String {
     replace_where(text, word, stand_in, |_| true)
 }

@@ -1,23 +1,23 @@
-//! Numbered stand-ins of identifiers and of addresses on the internet. An address becomes one of
-//! those that are reserved for documentation, always the same one, and addresses of one network
-//! stay in one network: whether they do is what checks judge.
+//! Numbered replacements for identifiers and public addresses. Each address maps to one address of
+//! the ranges reserved for documentation, and addresses of one network stay in one network, because
+//! the checks compare networks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The networks of documentation, each of 254 addresses.
+/// The networks reserved for documentation, with 254 addresses each.
 const RANGES: [[u8; 3]; 3] = [[203, 0, 113], [198, 51, 100], [192, 0, 2]];
 
-/// What stands for what.
+/// The replacements of one recording.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
-    /// Addresses that are no versions, since the machine has or names them as addresses.
+    /// Addresses that are certainly not versions, because the machine uses them as addresses.
     known: BTreeSet<IpAddr>,
-    /// The machine's own networks on the internet, as first address and length of the prefix.
+    /// The machine's own public networks: first address and prefix length.
     own: Vec<(u32, u32)>,
     uuids: BTreeMap<String, usize>,
     macs: BTreeMap<String, usize>,
-    /// The range of each network, own or of 256 addresses.
+    /// The range for each network: one of the machine's own, or a /24.
     ranges: BTreeMap<(u32, u32), usize>,
     used: [u8; 3],
     fourth: BTreeMap<Ipv4Addr, Ipv4Addr>,
@@ -25,14 +25,14 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// Notes every address of a text that stands where only addresses stand; `10.0.0.7/24` says
-    /// nothing of a network here.
+    /// Records every address in the text of a field that only contains addresses. The prefix length
+    /// of `10.0.0.7/24` is ignored.
     pub(super) fn know(&mut self, text: &str) {
         self.known.extend(fourth_in(text, None).map(|(_, _, address)| IpAddr::V4(address)));
     }
 
-    /// Notes the addresses of any text that cannot be versions: a port follows, or `://` or
-    /// `nameserver` comes before.
+    /// Records the addresses in any text that cannot be versions: those followed by a port, or
+    /// preceded by `://` or `nameserver`.
     pub(super) fn know_certain(&mut self, text: &str) {
         for (start, end, address) in fourth_in(text, None) {
             let (before, after) = (&text[..start], &text[end..]);
@@ -47,7 +47,7 @@ impl Numbers {
         }
     }
 
-    /// Notes an address of an interface, such as `52.3.4.5/20`.
+    /// Records the address and network of an interface, such as `52.3.4.5/20`.
     pub(super) fn know_interface(&mut self, text: &str) {
         self.know(text);
         let Some((address, length)) = text.split_once('/') else { return };
@@ -62,7 +62,7 @@ impl Numbers {
         }
     }
 
-    /// Replaces UUIDs, MAC addresses and addresses on the internet.
+    /// Replaces UUIDs, MAC addresses and public addresses.
     pub(super) fn replace(&mut self, text: &str) -> String {
         let is_part = |letter: char| letter.is_ascii_hexdigit() || matches!(letter, '-' | ':' | '.');
         let mut result = String::with_capacity(text.len());
@@ -73,15 +73,15 @@ impl Numbers {
             let end = tail.find(|letter| !is_part(letter)).unwrap_or(tail.len());
             let before = rest[..start].chars().next_back();
             let is_followed = tail[end..].starts_with(|letter: char| letter.is_alphanumeric());
-            result.push_str(&self.stand_in(&tail[..end], before, is_followed));
+            result.push_str(&self.replacement(&tail[..end], before, is_followed));
             rest = &tail[end..];
         }
         result.push_str(rest);
         result
     }
 
-    /// The stand-in of a token, which stands in a text after `before`.
-    fn stand_in(&mut self, token: &str, before: Option<char>, is_followed: bool) -> String {
+    /// The replacement of a token that follows the character `before`.
+    fn replacement(&mut self, token: &str, before: Option<char>, is_followed: bool) -> String {
         if let Some(at) = uuid_in(token) {
             let uuid = token[at..at + 36].to_lowercase();
             let number = number_of(&mut self.uuids, uuid);
@@ -114,27 +114,27 @@ impl Numbers {
         result
     }
 
-    /// The stand-in of an address.
+    /// The replacement of an IPv4 address.
     fn fourth(&mut self, address: Ipv4Addr) -> Ipv4Addr {
         if let Some(known) = self.fourth.get(&address) {
             return *known;
         }
         let own = self.own.iter().find(|(first, length)| first_of(address, *length) == *first);
         let network = own.copied().unwrap_or((first_of(address, 24), 24));
-        // Others stay out of the machine's own networks, as long as there is a range for them.
+        // Other addresses get a different range from the machine's own networks while one is free.
         let kept = self.own.len().min(RANGES.len() - 1);
         let others = self.ranges.len() - self.own.len();
         let next = kept + others % (RANGES.len() - kept);
         let range = *self.ranges.entry(network).or_insert(next);
         self.used[range] = self.used[range] % 254 + 1;
         let [a, b, c] = RANGES[range];
-        let stand_in = Ipv4Addr::new(a, b, c, self.used[range]);
-        self.fourth.insert(address, stand_in);
-        stand_in
+        let replacement = Ipv4Addr::new(a, b, c, self.used[range]);
+        self.fourth.insert(address, replacement);
+        replacement
     }
 }
 
-/// Whether the text ends as an IPv4 address within an IPv6 one is begun.
+/// Whether the text ends with the prefix of an IPv4-mapped IPv6 address.
 fn mapped(before: &str) -> bool {
     let end = before.len().checked_sub("::ffff:".len()).and_then(|from| before.get(from..));
     end.is_some_and(|end| end.eq_ignore_ascii_case("::ffff:"))
@@ -145,12 +145,13 @@ fn number_of<K: Ord>(table: &mut BTreeMap<K, usize>, key: K) -> usize {
     *table.entry(key).or_insert(next)
 }
 
-/// The first address of the network in which an address lies.
+/// The first address of the network that contains an address.
 fn first_of(address: Ipv4Addr, length: u32) -> u32 {
     address.to_bits() & u32::MAX.checked_shl(32_u32.saturating_sub(length)).unwrap_or(0)
 }
 
-/// Four numbers with points between them, where they stand alone; `before` stands before the text.
+/// The IPv4 addresses in a text that are not part of a longer word. `before` is the character before
+/// the text.
 fn fourth_in(text: &str, before: Option<char>) -> impl Iterator<Item = (usize, usize, Ipv4Addr)> {
     let is_digit = |letter: char| letter.is_ascii_digit() || letter == '.';
     let mut from = 0;
@@ -174,7 +175,7 @@ fn fourth_in(text: &str, before: Option<char>) -> impl Iterator<Item = (usize, u
     })
 }
 
-/// Where a UUID, 8-4-4-4-12 hexadecimal digits, stands in a token.
+/// The position of a UUID (8-4-4-4-12 hexadecimal digits) in a token.
 fn uuid_in(token: &str) -> Option<usize> {
     let is_uuid = |part: &[u8]| {
         part.iter().enumerate().all(|(at, byte)| match at {
@@ -192,13 +193,13 @@ fn is_mac(token: &str) -> bool {
         && !["00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff"].contains(&token)
 }
 
-/// Whether four numbers in running text may be a version, as WSL's `2.6.1.0` or a kernel's
-/// `5.15.90.1`: those are left alone unless the machine has such an address.
+/// Whether four numbers in running text may be a version, such as WSL's `2.6.1.0` or a kernel's
+/// `5.15.90.1`. Those are kept unless the machine uses the address.
 fn may_be_version(address: Ipv4Addr) -> bool {
     address.octets()[0] < 16
 }
 
-/// Whether an address belongs to the internet, not to a machine, a local network or a container.
+/// Whether an address is public, not one of a machine, a local network or a container.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(four) => {
@@ -223,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_found_in_every_dress() {
+    fn addresses_are_found_in_every_notation() {
         let text = "52.95.110.7:4444 [52.95.110.7:443] tcp://52.95.110.7:29500 ::ffff:52.95.110.7 \
                     [2a00:1450::1]:443, 93.184.216.34. v52.95.110.7 10.0.0.7:80 5.6.7.8";
         assert_eq!(
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_a_version_is_an_address_where_its_place_says_so() {
+    fn context_distinguishes_addresses_from_versions() {
         for text in ["8.8.4.4:443", "tcp://8.8.4.4/x", "nameserver 8.8.4.4\n", "::ffff:8.8.4.4"] {
             let mut numbers = Numbers::default();
             numbers.know_certain(text);
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_stay_networks() {
+    fn addresses_of_one_network_stay_in_one_network() {
         let mut numbers = Numbers::default();
         numbers.know_interface("52.3.16.5/20");
         assert_eq!(

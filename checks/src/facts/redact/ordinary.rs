@@ -1,5 +1,5 @@
-//! Words that are facts wherever they stand, though a user or a machine may be called so: the words
-//! of the format of recordings, and those of the system's own paths and files.
+//! Words that are never redacted in running text, even if a user or a machine has such a name: the
+//! keywords of the recording format, and the words of the system's own paths and files.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::facts::question::Section;
 
-/// Names that are no secret and stand in many answers.
+/// Common names that identify nobody.
 pub(super) const NOBODYS: [&str; 22] = [
     "root",
     "user",
@@ -33,7 +33,7 @@ pub(super) const NOBODYS: [&str; 22] = [
     "home",
 ];
 
-/// Words of the format and of texts that checks read.
+/// Keywords of the format, and words that the checks search for.
 const WORDS: &str = "
     address addresses amp available backend base64 batch binds block cache capability char cluster
     code comment commands compute config container cores cpu cuda device devices disk display down
@@ -50,15 +50,15 @@ const WORDS: &str = "
     val2017 venv version via video voc weights wheel work worker workers working workspace writable
     wsl wsl2 xid yes";
 
-/// Whether a name is also a word of the format or of the system.
+/// Whether a name is also a keyword of the format or a word of the system.
 pub(super) fn is_ordinary(name: &str) -> bool {
     let lower = name.to_lowercase();
     Section::ALL.iter().any(|section| section.name() == lower)
         || WORDS.split_whitespace().any(|word| word == lower)
 }
 
-/// Words that this recording's own questions and kernel files use. What a path of a user says is
-/// left out: there the user's name stands.
+/// Words in this recording's questions and kernel files. Paths of users are skipped, because they
+/// contain the user's name.
 pub(super) fn words_of(recording: &Value) -> BTreeSet<String> {
     let mut words = BTreeSet::new();
     let mut take = |text: &str| {
@@ -71,7 +71,7 @@ pub(super) fn words_of(recording: &Value) -> BTreeSet<String> {
             match section.as_str() {
                 "env" | "libraries" | "registry" => take(name),
                 "commands" => plain_words(name).for_each(&mut take),
-                // Windows and people choose the names of the others.
+                // Only system paths count: users and Windows choose the names of the others.
                 "files" | "heads" | "tails" | "links" | "folders" | "stats" if is_of_system(name) => {
                     take(name);
                     if is_of_kernel(name) && !name.ends_with("hostname") {

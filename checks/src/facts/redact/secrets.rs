@@ -1,11 +1,11 @@
-//! Secrets in texts: what follows a word such as `--password`, `HF_TOKEN=` or `https://`, tokens
-//! that are known by their shape, and addresses of mail. They are never needed to judge a host.
+//! Secrets in texts: values after words such as `--password` and `HF_TOKEN=`, credentials in URLs,
+//! tokens with a known shape, and email addresses. No check needs them.
 
-/// What stands for a secret. It has no letter that would make it one, so that hiding twice changes
+/// The replacement of a secret. It does not look like a secret itself, so redacting twice changes
 /// nothing.
 pub(super) const HIDDEN: &str = "hidden";
 
-/// Words that, anywhere in a name, say that its value is secret.
+/// Words that mark a value as secret anywhere in its name.
 const STRONG: [&str; 11] = [
     "token",
     "secret",
@@ -19,9 +19,9 @@ const STRONG: [&str; 11] = [
     "access_key",
     "private_key",
 ];
-/// Words that say so where they are a whole part of a name, as in `--ssh-key`.
+/// Words that mark a value as secret if they are a whole part of its name, as in `--ssh-key`.
 const PARTS: [&str; 5] = ["key", "auth", "pass", "pw", "authorization"];
-/// Tokens begin so, and that many letters at least follow.
+/// Prefixes of tokens, with the minimum number of characters that follow.
 const SHAPES: [(&str, usize); 16] = [
     ("hf_", 5),
     ("sk-", 5),
@@ -40,27 +40,27 @@ const SHAPES: [(&str, usize); 16] = [
     ("xoxp-", 8),
     ("AIza", 16),
 ];
-/// Units of systemd look like addresses of mail: `user@1000.service`.
+/// Suffixes of systemd units, which look like email addresses: `user@1000.service`.
 const UNITS: [&str; 9] =
     ["service", "slice", "scope", "socket", "mount", "target", "timer", "device", "swap"];
-/// What of `yolo`'s own words tells which command a process is.
+/// The subcommands of `yolo`, which are kept in the command line of a process.
 const COMMANDS: [&str; 5] = ["train", "val", "doctor", "setup", "detect"];
 
-/// Whether a variable's or an option's value is secret by its name.
+/// Whether the name of a variable or an option marks its value as secret.
 pub(super) fn is_secret_name(name: &str) -> bool {
     let lower = name.to_lowercase();
     STRONG.iter().any(|word| lower.contains(word))
         || lower.split(['_', '-', '.']).any(|part| PARTS.contains(&part))
 }
 
-/// Whether the value of a variable of the environment is. `SSH_AUTH_SOCK` and its like hold none.
+/// Whether an environment variable holds a secret. `SSH_AUTH_SOCK` and similar ones do not.
 pub(super) fn is_secret_variable(name: &str) -> bool {
     let lower = name.to_lowercase();
     STRONG.iter().any(|word| lower.contains(word)) || lower.ends_with("_key") || lower.ends_with("_auth")
 }
 
-/// The words of a process as far as they tell what it is: the program, the script or module, and
-/// `…` for all else, which may hold anything. That it has died is said at the end, and stays.
+/// The command line of a process, reduced to what identifies it: the program, the script or module,
+/// and `…` for the rest. A final `<defunct>` is kept.
 pub(super) fn program_of(command: &str) -> String {
     let mut words = command.split_whitespace();
     let Some(program) = words.next() else { return command.to_owned() };
@@ -83,7 +83,7 @@ pub(super) fn program_of(command: &str) -> String {
             lost |= word != "…";
         }
     }
-    // Where the end says that it died, nothing may come after it.
+    // `<defunct>` stays at the end.
     if lost || command.split_whitespace().any(|word| word == "…") {
         let end = kept.iter().position(|word| word.ends_with("defunct>") || word.ends_with("defunct]"));
         kept.insert(end.unwrap_or(kept.len()), "…");
@@ -97,7 +97,7 @@ pub(super) fn without_secrets(text: &str) -> String {
     let is_between = |letter: char| letter.is_whitespace() || "\"'`()<>,;&|[]{}".contains(letter);
     let mut result = String::with_capacity(text.len());
     let mut rest = text.as_str();
-    // Whether the word before says that the next one is secret.
+    // Whether the previous word announces a secret.
     let mut next_is_secret = false;
     while !rest.is_empty() {
         let start = rest.find(|letter| !is_between(letter)).unwrap_or(rest.len());
@@ -139,7 +139,7 @@ fn hide_in_word(word: &str) -> String {
     without_mail(&without_tokens(word))
 }
 
-/// Hides the parts of a word that are tokens by their shape.
+/// Hides the parts of a word that have the shape of a token.
 fn without_tokens(word: &str) -> String {
     let is_edge = |letter: char| "=:/@?#".contains(letter);
     let parts = word.split_inclusive(is_edge).map(|part| {
@@ -147,7 +147,7 @@ fn without_tokens(word: &str) -> String {
         let is_token = SHAPES.iter().any(|(begin, least)| {
             body.strip_prefix(begin).is_some_and(|rest| {
                 let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-                // A folder may be called `hf_models`.
+                // `hf_models` may be the name of a folder.
                 let is_random =
                     rest.chars().any(|letter| letter.is_ascii_digit() || letter.is_ascii_uppercase());
                 rest.len() >= *least && is_random && rest.chars().all(plain)
@@ -158,7 +158,7 @@ fn without_tokens(word: &str) -> String {
     parts.collect()
 }
 
-/// Masks an address of mail in a word.
+/// Masks an email address in a word.
 fn without_mail(word: &str) -> String {
     let Some(at) = word.find('@') else { return word.to_owned() };
     let is_name = |letter: char| letter.is_alphanumeric() || "._%+-".contains(letter);
@@ -182,7 +182,7 @@ fn without_mail(word: &str) -> String {
     format!("{}{name}@{}{rest}", &word[..start], super::names::mask(domain))
 }
 
-/// `https://name:word@host` without what stands before the `@`.
+/// Hides what precedes the `@` in `https://name:password@host`.
 fn without_credentials(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_known_by_their_shape() {
+    fn tokens_are_recognized_by_their_shape() {
         for token in [
             "hf_AbCdEfGhIjKl",
             "sk-live-1234567",
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn mail_is_masked_and_units_are_not() {
+    fn email_addresses_are_masked_and_systemd_units_are_not() {
         assert_eq!(without_secrets("-e mail@kowalska.org."), "-e xxxx@xxxxxxxx.xxx.");
         for text in ["user@1000.service", "oe-user@oe-host", "root@box", "@", "a@b", "disk-sk-a"] {
             assert_eq!(without_secrets(text), text);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_only_sound_alike_stay() {
+    fn settings_that_only_resemble_secrets_are_kept() {
         for text in [
             "keypoints: [17, 3]\nkpt_shape: [17, 3]",
             "key was rejected by service",
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_its_program_and_script() {
+    fn a_command_line_is_reduced_to_program_and_script() {
         for (command, expected) in [
             ("python3 -c import time;time.sleep(9) train.py --password hunter2", "python3 train.py …"),
             (

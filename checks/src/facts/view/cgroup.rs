@@ -1,24 +1,23 @@
-//! The limits of this process's control group: how much memory and how many processors a container
-//! or a batch system allows, in both versions of control groups. The limit of every group above
-//! counts too; the smallest wins.
+//! The limits of this process's control group: the memory and CPUs that a container or a batch system
+//! allows, in both versions of control groups. Limits of parent groups apply too; the smallest wins.
 
 use crate::facts::answer::Fact;
 use crate::facts::host::Host;
 
-/// Above this a limit means that there is none: version 1 writes the largest multiple of a page.
+/// A limit above this means none: version 1 writes the largest multiple of a page.
 const NO_LIMIT: u64 = 1 << 60;
 
-/// A limit on memory, and the file that states it.
+/// A limit on memory, and the file that contains it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryLimit {
     /// Bytes.
     pub bytes: u64,
-    /// The file that states it.
+    /// The file that contains it.
     pub file: String,
 }
 
 impl Host {
-    /// The smallest memory limit of this process's control groups; `None` where there is none.
+    /// The smallest memory limit of this process's control groups; `None` if there is none.
     pub fn cgroup_memory_limit(&self) -> Fact<Option<MemoryLimit>> {
         let mut smallest: Option<MemoryLimit> = None;
         let mut unknown = None;
@@ -38,14 +37,14 @@ impl Host {
         }
         match (smallest, unknown) {
             (Some(limit), _) => Ok(Some(limit)),
-            // What one place did not tell does not matter where none of the others has a limit …
+            // A file that is unknown does not matter if no other one has a limit …
             (None, None) => Ok(None),
             (None, Some(_)) if self.knows_root_group() => Ok(None),
             (None, Some(why)) => Err(why),
         }
     }
 
-    /// Processors that the control group allows, such as 2.5; `None` where there is no limit.
+    /// CPUs that the control group allows, such as 2.5; `None` if there is no limit.
     pub fn cgroup_cpu_limit(&self) -> Fact<Option<f64>> {
         let mut smallest: Option<f64> = None;
         for file in self.cgroup_files("cpu", "cpu.max", "cpu.cfs_quota_us") {
@@ -72,7 +71,7 @@ impl Host {
             .any(|file| self.text(file).is_ok_and(|text| text.is_some()))
     }
 
-    /// Files that may state a limit: of this process's groups, and of all groups above them.
+    /// Files that may contain a limit: of this process's groups, and of all their parents.
     fn cgroup_files(&self, controller: &str, second: &str, first: &str) -> Vec<String> {
         let mut files = Vec::new();
         let groups = self.text("/proc/self/cgroup").ok().flatten().unwrap_or_default();
@@ -91,7 +90,7 @@ impl Host {
             };
             let mut path = path.trim_end_matches('/');
             while !path.is_empty() {
-                // A path that begins with /.. lies outside of what this container sees.
+                // A path that begins with /.. is outside of what this container sees.
                 if !path.starts_with("/..") {
                     files.push(format!("{root}{path}/{name}"));
                 }
@@ -115,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_limit_above_this_process_counts() {
+    fn the_smallest_limit_of_all_parents_applies() {
         let host = host(json!({
             "/proc/self/cgroup": "0::/user.slice/job_7\n",
             "/sys/fs/cgroup/user.slice/job_7/memory.max": "max\n",
@@ -137,12 +136,12 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_without_groups_does_not_tell() {
+    fn the_limit_is_unknown_in_a_recording_without_groups() {
         assert!(host(json!({})).cgroup_memory_limit().is_err());
     }
 
     #[test]
-    fn processors_are_a_share_of_a_period() {
+    fn cpus_are_a_quota_per_period() {
         let second = host(json!({ "/sys/fs/cgroup/cpu.max": "250000 100000\n" }));
         assert_eq!(second.cgroup_cpu_limit(), Ok(Some(2.5)));
         let first = host(json!({ "/sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n" }));

@@ -1,5 +1,5 @@
-//! Whether a machine is a laptop, from the type of its case in the firmware's tables or, where they
-//! do not say, from a battery. Batteries of mice and keyboards have other names.
+//! Whether a machine is a laptop, from the chassis type in the firmware's tables or, if that is
+//! unknown, from a battery. Batteries of mice and keyboards have other names.
 
 use crate::facts::host::Host;
 
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_case_or_a_battery_tells_a_laptop() {
+    fn the_chassis_type_or_a_battery_identifies_a_laptop() {
         let host = |files, supplies: &[&str]| {
             let folders = json!({ "/sys/class/power_supply": supplies });
             Host::from_value(json!({ "version": 1, "files": files, "folders": folders })).unwrap().0

@@ -1,13 +1,13 @@
-//! Whether this is a container, and of which kind. Docker leaves a file, Podman another, Kubernetes
-//! a variable, and all of them a name in the control groups unless those are hidden.
+//! Whether this is a container, and of which kind. Docker and Podman each leave a file, Kubernetes
+//! sets a variable, and all of them appear in the names of control groups unless those are hidden.
 
 use crate::facts::answer::{Fact, Unknown};
 use crate::facts::host::Host;
 
-/// Who made a container.
+/// The kind of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Container {
-    /// Docker, or what behaves like it.
+    /// Docker or compatible.
     Docker,
     /// Podman.
     Podman,
@@ -20,7 +20,7 @@ pub enum Container {
 }
 
 impl Container {
-    /// Its name for people.
+    /// Its display name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Docker => "Docker",
@@ -33,7 +33,7 @@ impl Container {
 }
 
 impl Host {
-    /// The container that this system is; `None` where it is none.
+    /// The container that this system is; `None` if it is not one.
     pub fn container(&self) -> Fact<Option<Container>> {
         if self.os().is_ok_and(|os| os != "linux") {
             return Ok(None);
@@ -57,7 +57,7 @@ impl Host {
         let of_groups = groups.iter().flatten().flatten().find_map(|text| of_groups(text));
         match named.or(of_groups) {
             Some(kind) => Ok(Some(kind)),
-            // Neither the file nor a group is known: nothing tells.
+            // Neither the file nor a control group is known.
             None if docker.is_err() && groups.iter().all(Result::is_err) => {
                 Err(Unknown::because("neither /.dockerenv nor the control groups could be read"))
             }
@@ -65,7 +65,7 @@ impl Host {
         }
     }
 
-    /// Whether this is surely a container.
+    /// Whether this is known to be a container.
     pub fn is_container(&self) -> bool {
         matches!(self.container(), Ok(Some(_)))
     }
@@ -84,7 +84,7 @@ fn of_name(name: &str) -> Option<Container> {
 /// /proc/1/cgroup: `12:memory:/docker/0123…`, `0::/kubepods.slice/…` or `0::/../docker-0123….scope`.
 fn of_groups(text: &str) -> Option<Container> {
     text.lines().filter_map(|line| line.splitn(3, ':').nth(2)).find_map(|path| {
-        // A user's own slice may hold a `docker.service`, which is no container.
+        // A user's own slice may hold a `docker.service`, which is not a container.
         let has = |start: &str| path.split('/').any(|part| part.starts_with(start));
         if has("kubepods") {
             Some(Container::Kubernetes)
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_runs_docker_is_no_container() {
+    fn a_machine_that_runs_docker_is_not_a_container() {
         let files = json!({ "/.dockerenv": null, "/proc/1/cgroup": "0::/init.scope\n",
             "/proc/self/cgroup": "0::/system.slice/docker.service\n" });
         assert_eq!(kind(files, json!({})), Ok(None));

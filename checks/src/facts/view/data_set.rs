@@ -1,20 +1,20 @@
-//! The data set of a run as far as facts tell without decoding a picture: its yaml, the folders of
-//! its images, and a few label and image files spread over them.
+//! The data set of a run, without decoding images: its yaml, the folders of its images, and a sample
+//! of label and image files.
 
 use serde_json::{Map, Value};
 
 use crate::facts::answer::{Fact, KnownPaths, PathKind, Unknown};
 use crate::facts::host::Host;
 
-/// The data set that the program makes: under this very word, whatever else has its name.
+/// The data set that the program generates. This name always means that data set.
 const BUILT_IN: &str = "shapes";
-/// Data sets that have no yaml of the user's: fetched under these words of `--data`.
+/// Data sets without a yaml of the user: `--data` downloads them by these names.
 const FETCHED: [&str; 4] = ["coco", "coco128", "coco8", "voc"];
-/// Images that are looked at: enough to meet a mistake of an export, which is in every file.
+/// The number of images in a sample: enough to find a mistake of an export, which is in every file.
 const SAMPLE: usize = 32;
-/// Folders below one of the yaml's that are listed.
+/// The maximum number of folders listed below a folder of the yaml.
 const MOST_FOLDERS: usize = 24;
-/// Extensions that are read, as YOLOv5 does.
+/// Supported extensions, the same as YOLOv5's.
 const IMAGES: [&str; 10] = ["bmp", "dng", "jpeg", "jpg", "mpo", "png", "tif", "tiff", "webp", "pfm"];
 
 /// A data set's description.
@@ -22,22 +22,22 @@ const IMAGES: [&str; 10] = ["bmp", "dng", "jpeg", "jpg", "mpo", "png", "tif", "t
 pub(crate) struct DataSet {
     /// Its yaml.
     pub(crate) yaml: String,
-    /// What the yaml holds.
+    /// The contents of the yaml.
     pub(crate) keys: Map<String, Value>,
-    /// Where relative paths of train and val may begin, in the order in which they are tried.
+    /// The base folders for relative paths of train and val, in the order in which they are tried.
     pub(crate) roots: Vec<String>,
 }
 
-/// What `--data` leads to.
+/// What `--data` refers to.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Described {
-    /// A set that the program makes or fetches.
+    /// A data set that the program generates or downloads.
     Named,
-    /// No file; the places that were tried.
+    /// No file exists at any of these paths.
     Missing(Vec<String>),
     /// A file that this user may not read.
     Forbidden(String),
-    /// A file that is no table of YAML, and why.
+    /// A file that is not a YAML mapping, and why.
     Garbled(String, String),
     /// A description.
     Yaml(DataSet),
@@ -46,21 +46,21 @@ pub(crate) enum Described {
 /// The images of a split.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Images {
-    /// Paths, of at most 20 000 a folder.
+    /// Paths, at most 20 000 per folder.
     pub(crate) paths: Vec<String>,
-    /// Files with an extension that is not read.
+    /// Files with an unsupported extension.
     pub(crate) others: Vec<String>,
 }
 
 impl Host {
-    /// The data set that a word of `--data` means.
+    /// The data set that an argument of `--data` means.
     pub(crate) fn data_set(&self, word: &str) -> Fact<Described> {
         if word == BUILT_IN {
             return Ok(Described::Named);
         }
         let places = match self.places() {
             Ok(places) => places,
-            // A whole path needs no folder to begin in.
+            // An absolute path needs no base folder.
             Err(_) if word.starts_with('/') || drive_path(word).is_some() => KnownPaths::default(),
             Err(why) => return Err(why),
         };
@@ -72,18 +72,18 @@ impl Host {
             }
             match self.text(&path) {
                 Ok(Some(text)) => return Ok(self.described(path, &text, &places)),
-                // The images of a data set that was fetched lie in a folder of its name.
+                // The folder of a downloaded data set has the same name.
                 Err(_) if is_fetched(word) && self.folder(&path).is_ok_and(|names| names.is_some()) => {}
                 Err(why) if is_forbidden(&why) || self.may_not_read(&path) => {
                     return Ok(Described::Forbidden(path));
                 }
-                // What cannot be read as a text is no yaml: too large, or a folder.
+                // A path that cannot be read as text is not a yaml: it is too large, or a folder.
                 Err(why) if self.stat(&path).is_ok_and(|stat| stat.is_some()) => {
                     return Ok(Described::Garbled(path, why.0));
                 }
                 Ok(None) => tried.push(path),
                 Err(_) if is_fetched(word) => return Ok(Described::Named),
-                // It is known not to lie where the run looks first.
+                // It is known not to be where the run looks first.
                 Err(_) if !tried.is_empty() => {}
                 Err(why) => return Err(why),
             }
@@ -91,7 +91,7 @@ impl Host {
         Ok(if is_fetched(word) { Described::Named } else { Described::Missing(tried) })
     }
 
-    /// Whether a file is there whose permissions keep this user from reading it.
+    /// Whether a file exists that this user may not read.
     fn may_not_read(&self, path: &str) -> bool {
         let stat = self.stat(path).ok().flatten();
         stat.is_some_and(|stat| stat.kind == PathKind::File && stat.readable == Some(false))
@@ -118,7 +118,7 @@ impl Host {
         Described::Yaml(DataSet { yaml, keys, roots })
     }
 
-    /// The images below a folder or of a list file; `None` where the path is neither.
+    /// The images below a folder or of a list file; `None` if the path is neither.
     pub(crate) fn images_of(&self, path: &str) -> Fact<Option<Images>> {
         let mut found = Images::default();
         if path.ends_with(".txt") {
@@ -167,7 +167,7 @@ impl DataSet {
         }
     }
 
-    /// Where a path of a split may lie.
+    /// The candidates for a path of a split.
     pub(crate) fn candidates(&self, entry: &str) -> Vec<String> {
         let mut candidates: Vec<String> = Vec::new();
         for path in self.roots.iter().map(|root| join(root, entry)) {
@@ -178,7 +178,7 @@ impl DataSet {
         candidates
     }
 
-    /// The path of a split that is there; unknown where a recording does not tell.
+    /// The existing path of a split; unknown if a recording does not include it.
     pub(crate) fn place(&self, host: &Host, entry: &str) -> Fact<Option<String>> {
         let mut unknown = None;
         for path in self.candidates(entry) {
@@ -214,13 +214,13 @@ impl DataSet {
     }
 }
 
-/// Some of these, spread evenly from the first to the last.
+/// An evenly spaced sample.
 pub(crate) fn sample<T>(all: &[T]) -> impl Iterator<Item = &T> {
     let step = all.len().div_ceil(SAMPLE).max(1);
     all.iter().step_by(step)
 }
 
-/// Where the labels of an image lie: its last `images` folder becomes `labels`, its extension `txt`.
+/// The label file of an image: its last `images` folder becomes `labels`, its extension `txt`.
 pub(crate) fn label_of(image: &str) -> String {
     let slash = if image.contains('\\') && !image.contains('/') { '\\' } else { '/' };
     let (from, to) = (format!("{slash}images{slash}"), format!("{slash}labels{slash}"));

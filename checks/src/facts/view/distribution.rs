@@ -9,27 +9,27 @@ use crate::facts::host::Host;
 pub struct Distribution {
     /// Such as `ubuntu`, `debian`, `fedora`, `arch`, `alpine`.
     pub id: String,
-    /// What it is derived from, such as `debian`.
+    /// The distributions it is derived from, such as `debian`.
     pub like: String,
     /// Such as 24.04.
     pub version: Option<Version>,
 }
 
-/// How packages are installed there.
+/// The package manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packages {
-    /// Debian, Ubuntu and their kin.
+    /// Debian, Ubuntu and derivatives.
     Apt,
-    /// Fedora, RHEL and their kin.
+    /// Fedora, RHEL and derivatives.
     Dnf,
     /// openSUSE.
     Zypper,
-    /// Arch and its kin.
+    /// Arch and derivatives.
     Pacman,
 }
 
 impl Distribution {
-    /// Its package manager, where it is one of the usual ones.
+    /// Its package manager, if it is a known one.
     pub fn packages(&self) -> Option<Packages> {
         let words = || self.id.split(' ').chain(self.like.split(' '));
         let is = |names: &[&str]| words().any(|word| names.contains(&word));
@@ -60,8 +60,8 @@ impl Host {
         Ok(Distribution { id: value("ID"), like: value("ID_LIKE"), version })
     }
 
-    /// The one of these commands that belongs to this system's package manager: for apt, dnf,
-    /// zypper and pacman in this order.
+    /// The command for this system's package manager, of those for apt, dnf, zypper and pacman in this
+    /// order.
     pub fn package_command(&self, commands: [&str; 4]) -> Option<String> {
         let place = match self.distribution().ok()?.packages()? {
             Packages::Apt => 0,
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_kin_tell_the_package_manager() {
+    fn the_package_manager_follows_from_id_and_id_like() {
         let mint =
             distribution("NAME=\"Linux Mint\"\nID=linuxmint\nID_LIKE=\"ubuntu debian\"\nVERSION_ID=\"22\"\n");
         assert_eq!(mint.packages(), Some(Packages::Apt));

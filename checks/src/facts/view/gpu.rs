@@ -1,5 +1,5 @@
-//! The GPUs as NVML tells of them. Each call's answer is read alone: an error of one, such as 3 for
-//! "not supported", leaves the others known.
+//! The GPUs as NVML reports them. Each answer is read independently: an error of one call, such as 3
+//! for "not supported", does not affect the others.
 
 use serde_json::Value;
 
@@ -7,21 +7,21 @@ use super::version::Version;
 use crate::facts::answer::{Fact, Unknown};
 use crate::facts::host::Host;
 
-/// How NVML starts.
+/// Whether NVML starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NvmlState {
-    /// Its library is not there.
+    /// Its library does not exist.
     NoLibrary,
-    /// It does not start, with this number of nvml.h.
+    /// It fails to start, with this error code of nvml.h.
     Failed(i64),
-    /// It answers.
+    /// It responds.
     Ready,
 }
 
-/// One GPU. Its methods are NVML's calls; each may fail alone.
+/// One GPU. Its methods are NVML's calls, each of which may fail independently.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gpu {
-    /// nvidia-smi's number.
+    /// The index that nvidia-smi shows.
     pub index: usize,
     answers: Value,
 }
@@ -29,9 +29,9 @@ pub struct Gpu {
 /// Memory of a GPU in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GpuMemory {
-    /// All of it.
+    /// Total bytes.
     pub total: u64,
-    /// What no process holds.
+    /// Bytes that no process holds.
     pub free: u64,
 }
 
@@ -45,16 +45,16 @@ impl GpuMemory {
 /// A process that uses a GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GpuProcess {
-    /// Its number.
+    /// Its process id.
     pub pid: u64,
-    /// Its name, where it is ours to see.
+    /// Its name, if this user may see it.
     pub name: Option<String>,
     /// Bytes that it holds.
     pub memory: Option<u64>,
 }
 
 impl Host {
-    /// Whether NVML is there and starts.
+    /// Whether NVML exists and starts.
     pub fn nvml_state(&self) -> Fact<NvmlState> {
         Ok(match self.nvml()? {
             None => NvmlState::NoLibrary,
@@ -123,18 +123,18 @@ impl Host {
 }
 
 impl Gpu {
-    /// The number of NVML's error when the card itself could not be opened, such as 15 for a lost one.
+    /// NVML's error code if the card cannot be opened, such as 15 for a lost one.
     pub fn lost(&self) -> Option<i64> {
         self.answers.get("error").map(|code| code.as_i64().unwrap_or(999))
     }
 
-    /// Whether its number is known: what nvidia-smi says of a card that it cannot open mostly names its
-    /// address alone.
+    /// Whether its index is known: nvidia-smi mostly names only the address of a card that it cannot
+    /// open.
     pub fn is_numbered(&self) -> bool {
         self.answers.get("index").is_none_or(Value::is_u64)
     }
 
-    /// `GPU 3`, `GPU 3 (0000:C1:00.0)` or, where the number is not known, `the GPU at 0000:C1:00.0`.
+    /// `GPU 3`, `GPU 3 (0000:C1:00.0)` or, if the index is unknown, `the GPU at 0000:C1:00.0`.
     pub fn place(&self) -> String {
         match (self.is_numbered(), self.pci_bus_id()) {
             (true, Ok(address)) => format!("GPU {} ({address})", self.index),
@@ -144,7 +144,7 @@ impl Gpu {
         }
     }
 
-    /// The number of NVML's error of one call.
+    /// NVML's error code of one call.
     pub fn error(&self, call: &str) -> Option<i64> {
         self.lost().or_else(|| self.answers.get(call)?.get("error")?.as_i64())
     }
@@ -177,7 +177,7 @@ impl Gpu {
     pub fn capability(&self) -> Fact<(u32, u32)> {
         let text = match (self.text("compute_capability"), self.name()) {
             (Ok(text), _) => text,
-            // What was not asked may be known from the name.
+            // A capability that was not asked for may follow from the name.
             (Err(why), Ok(name)) => return super::gpu_names::capability(&name).ok_or(why),
             (Err(why), Err(_)) => return Err(why),
         };
@@ -190,12 +190,12 @@ impl Gpu {
         self.text("compute_mode")
     }
 
-    /// Whether the card is divided into instances.
+    /// Whether MIG divides the card into instances.
     pub fn mig(&self) -> Fact<bool> {
         self.flag("mig_mode")
     }
 
-    /// How many instances there are.
+    /// The number of MIG instances.
     pub fn mig_instances(&self) -> Fact<u64> {
         self.number("mig_instances")
     }
@@ -223,7 +223,7 @@ impl Gpu {
         Ok(found.iter().filter_map(process).collect())
     }
 
-    /// Why its clocks are held down: the bits of `nvmlClocksEventReasons`.
+    /// Why its clocks are throttled: the bits of `nvmlClocksEventReasons`.
     pub fn throttle_reasons(&self) -> Fact<u64> {
         self.number("throttle_reasons")
     }
@@ -233,7 +233,7 @@ impl Gpu {
         self.answers.get(call).and_then(Value::as_u64).ok_or_else(|| self.unknown(call))
     }
 
-    /// An answer that is yes or no.
+    /// An answer that is a boolean.
     pub fn flag(&self, call: &str) -> Fact<bool> {
         self.answers.get(call).and_then(Value::as_bool).ok_or_else(|| self.unknown(call))
     }

@@ -1,7 +1,7 @@
-//! Compute capabilities by the names of cards, for drivers and outputs that tell the name alone.
+//! Compute capabilities by the names of cards, for drivers and outputs that report only the name.
 //! Source: NVIDIA's list of CUDA GPUs (developer.nvidia.com/cuda-gpus and its legacy page).
 
-/// The capability of a card by its name; `None` for a name that is not known or is cut short.
+/// The capability of a card by its name; `None` if the name is unknown or truncated.
 pub(crate) fn capability(name: &str) -> Option<(u32, u32)> {
     let name = name.trim().to_ascii_uppercase();
     if name.contains("...") {
@@ -24,7 +24,7 @@ pub(crate) fn capability(name: &str) -> Option<(u32, u32)> {
             ("RTX", Some(3050..=3090)) => Some((8, 6)),
             ("RTX", Some(2050)) => Some((8, 6)),
             ("RTX", Some(2060..=2080)) => Some((7, 5)),
-            // Quadro RTX 3000 to 8000; the RTX A series came after them.
+            // Quadro RTX 3000 to 8000; the RTX A series succeeded them.
             ("RTX", Some(3000 | 4000 | 5000 | 6000 | 8000)) if has("QUADRO") => Some((7, 5)),
             ("RTX", _) if letter => Some((8, 6)),
             ("GTX", Some(1630..=1660)) => Some((7, 5)),

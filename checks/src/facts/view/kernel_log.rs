@@ -1,29 +1,29 @@
-//! The kernel's log, and what it tells of NVIDIA's cards. `dmesg` answers where it may, else the
-//! journal; a recording may hold either under any of their options, or a log file. The driver writes
-//! `NVRM: Xid (PCI:0000:44:00): 79, …`, or a card that was lost over three lines without a number.
+//! The kernel log, and the errors of NVIDIA cards in it. The source is `dmesg` if permitted, else the
+//! journal; a recording may contain either with any options, or a log file. The driver writes
+//! `NVRM: Xid (PCI:0000:44:00): 79, …`, or three lines without a number for a lost card.
 
 use crate::facts::answer::{Fact, Unknown};
 use crate::facts::host::Host;
 
-/// Files that hold the kernel's log on some distributions; read from recordings alone, since they
-/// reach back over several starts.
+/// Files that contain the kernel log on some distributions. Read only from recordings, because they
+/// span several boots.
 const FILES: [&str; 4] = ["/var/log/dmesg", "/var/log/kern.log", "/var/log/syslog", "/var/log/messages"];
-/// The number of a card that has left the bus.
+/// The Xid of a card that has fallen off the bus.
 const LOST: u32 = 79;
 
-/// An error that the NVIDIA driver wrote to the kernel's log.
+/// An error that the NVIDIA driver wrote to the kernel log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Xid {
-    /// NVIDIA's number of the error, such as 79.
+    /// NVIDIA's error number, such as 79.
     pub number: u32,
-    /// The card's address in the form of [`pci_address`], where the line tells it.
+    /// The card's address in the form of [`pci_address`], if the line contains it.
     pub address: Option<String>,
     /// The line.
     pub line: String,
 }
 
 impl Host {
-    /// The kernel's log since the machine was started.
+    /// The kernel log since boot.
     pub fn kernel_log(&self) -> Fact<String> {
         let unreadable = || Unknown::because("this user may not read the kernel log");
         if !self.is_recorded() {
@@ -40,7 +40,7 @@ impl Host {
         }
         let outputs = ["dmesg", "journalctl"].iter().flat_map(|program| self.recorded_outputs(program));
         let mut logs: Vec<String> = outputs.map(|(_, output)| output.text()).collect();
-        // What the kernel answered to someone who loaded a module by hand.
+        // Errors from loading a module by hand.
         logs.extend(self.recorded_outputs("modprobe").iter().map(|(_, output)| output.error_text()));
         logs.extend(FILES.iter().filter_map(|file| self.text(file).ok().flatten()));
         let has_logs = !logs.is_empty();
@@ -52,15 +52,15 @@ impl Host {
         }
     }
 
-    /// The lines of the kernel's log that hold one of these words; empty where it cannot be read.
+    /// The lines of the kernel log that contain one of these words; empty if it cannot be read.
     pub fn kernel_lines(&self, words: &[&str]) -> Vec<String> {
         let log = self.kernel_log().unwrap_or_default();
         let lines = log.lines().filter(|line| words.iter().any(|word| line.contains(word)));
         lines.map(|line| line.trim().to_owned()).collect()
     }
 
-    /// The errors of NVIDIA's driver in the kernel's log, a lost card as number 79 however it is
-    /// written.
+    /// The errors of the NVIDIA driver in the kernel log. A lost card is number 79, however it is
+    /// logged.
     pub fn xids(&self) -> Fact<Vec<Xid>> {
         Ok(xids(&self.kernel_log()?))
     }
@@ -88,7 +88,7 @@ fn xids(log: &str) -> Vec<Xid> {
     found
 }
 
-/// One form for all ways to write where a card sits: `00000000:01:00.0`, `0000:01:00` and `01:00.0`
+/// The canonical form of a PCI address: `00000000:01:00.0`, `0000:01:00` and `01:00.0`
 /// are `0000:01:00`.
 pub(crate) fn pci_address(text: &str) -> Option<String> {
     let text = text.trim().trim_end_matches([',', ':', '.', ';']).to_ascii_lowercase();
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn any_way_to_ask_for_the_log_is_found() {
+    fn the_log_is_found_under_any_command() {
         for sections in [
             json!({ "commands": { "dmesg -T": "usb 1-1\n" } }),
             json!({ "commands": { "sudo dmesg": ["usb 1-1"] } }),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_card_is_told_in_one_line_or_in_three() {
+    fn a_lost_card_is_logged_in_one_line_or_in_three() {
         let log = "[ 12.3] NVRM: The NVIDIA GPU 0000:b3:00.0\n\
                    NVRM: (PCI ID: 10de:26b5) installed in this system has\n\
                    NVRM: fallen off the bus and is not responding to commands.\n\
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_have_one_form() {
+    fn pci_addresses_have_one_canonical_form() {
         for text in ["00000000:01:00.0", "0000:01:00", "01:00.0", "0000:01:00.0:", "0000:01:00.0"] {
             assert_eq!(pci_address(text).as_deref(), Some("0000:01:00"), "{text}");
         }

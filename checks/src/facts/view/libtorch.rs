@@ -1,6 +1,6 @@
-//! The libtorch that a run would use, as it lies on disk: its version, and the CUDA that it was
-//! built for. Three files tell: `build-version` of PyTorch's zip files, `version.py` of a Python
-//! package, and the stamp of `yolo setup`.
+//! The libtorch that a run would use: its version, and the CUDA version it was built for. Three files
+//! contain them: `build-version` of PyTorch's zip files, `version.py` of a Python package, and the
+//! stamp of `yolo setup`.
 
 use serde_json::Value;
 
@@ -18,21 +18,21 @@ pub struct Libtorch {
     pub version: Option<Version>,
     /// What it was built for.
     pub variant: Variant,
-    /// The names in its `lib`; a recording may tell the version and leave these out.
+    /// The names in its `lib`; a recording may contain the version without them.
     pub libraries: Fact<Vec<String>>,
 }
 
 /// What a libtorch was built for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Variant {
-    /// The processor only.
+    /// The CPU only.
     Cpu,
-    /// CUDA of this version, where it tells.
+    /// CUDA, with its version if known.
     Cuda(Option<(u32, u32)>),
 }
 
 impl Libtorch {
-    /// The build in the table of PyTorch's builds, where this is one of them.
+    /// The entry in the table of PyTorch's builds, if there is one.
     pub fn build(&self) -> Option<&'static Build> {
         match self.variant {
             Variant::Cuda(Some(cuda)) => libtorch_builds::of_cuda(cuda),
@@ -42,13 +42,13 @@ impl Libtorch {
 }
 
 impl Host {
-    /// The libtorch of a run; `None` where none is installed yet.
+    /// The libtorch of a run; `None` if none is installed yet.
     pub fn libtorch(&self) -> Fact<Option<Libtorch>> {
         self.places()?.libtorch.map(|root| self.libtorch_at(&root)).transpose()
     }
 
-    /// What the user's variable LIBTORCH names; `None` where it is not set, or holds the link that
-    /// setup keeps in a checkout, which cargo sets for every program that it starts.
+    /// The value of the user's variable LIBTORCH; `None` if it is not set, or is the link that setup
+    /// keeps in a checkout, which cargo sets for every program that it starts.
     pub fn named_libtorch(&self) -> Fact<Option<String>> {
         let of_places = self.places().ok().and_then(|places| places.libtorch_named);
         let named = match of_places {
@@ -59,7 +59,7 @@ impl Host {
         Ok(named.filter(|root| !root.is_empty() && !root.ends_with("/.libtorch")))
     }
 
-    /// A libtorch in this folder.
+    /// The libtorch in this folder.
     pub fn libtorch_at(&self, root: &str) -> Fact<Libtorch> {
         let root = root.to_owned();
         let libraries = match self.folder(&format!("{root}/lib")) {
@@ -80,7 +80,7 @@ impl Host {
         Ok(Libtorch { root, version: version.as_deref().and_then(Version::find), variant, libraries })
     }
 
-    /// `2.11.0+cu130`, from whichever file tells it.
+    /// `2.11.0+cu130`, from the first file that contains it.
     fn version_of(&self, root: &str) -> Option<String> {
         if let Ok(Some(text)) = self.text(&format!("{root}/build-version")) {
             return Some(text.trim().to_owned());
@@ -96,7 +96,7 @@ impl Host {
     }
 }
 
-/// `yolo setup` names the folder by what it puts there: `2.11.0-cu130`.
+/// The version in the name of a folder of `yolo setup`: `2.11.0-cu130`.
 fn of_folder(root: &str) -> Option<String> {
     let (version, variant) = root.rsplit(['/', '\\']).next()?.split_once('-')?;
     let is_variant = variant == "cpu" || cuda_of(&format!("+{variant}")).is_some();
@@ -109,7 +109,7 @@ fn has_cuda(names: &[String]) -> bool {
 }
 
 /// `__version__ = '2.11.0+cu130'`, or without the part after `+` as on the package index; then
-/// `cuda: Optional[str] = '13.0'` tells the rest.
+/// `cuda: Optional[str] = '13.0'` has the rest.
 fn of_python(text: &str) -> Option<String> {
     let value = |name: &str| {
         let line = text.lines().find(|line| line.trim_start().starts_with(name) && line.contains('='))?;
@@ -132,14 +132,14 @@ fn cuda_of(version: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// `libcudart.so.13` or `libcudart-9335f6a2.so.12.6.77` lie beside the library.
+/// `libcudart.so.13` or `libcudart-9335f6a2.so.12.6.77` are next to the library.
 fn cuda_of_libraries(names: &[String]) -> Option<(u32, u32)> {
     let version = names.iter().find_map(|name| {
         let rest = name.strip_prefix("libcudart")?;
         rest.split_once(".so.").map(|(_, version)| version.to_owned())
     })?;
     let version = Version::find(&version)?;
-    // The soname of CUDA 12 and 13 tells the major version alone; any minor would be a guess.
+    // The soname of CUDA 12 and 13 contains only the major version; any minor would be a guess.
     version.to_string().contains('.').then(|| (version.major(), version.minor()))
 }
 
@@ -157,14 +157,14 @@ mod tests {
     }
 
     #[test]
-    fn zip_files_tell_their_build() {
+    fn the_build_of_a_zip_file_is_read() {
         let found = libtorch(json!({ "/t/build-version": "2.11.0+cu126\n" }), &["libtorch_cuda.so"]);
         assert_eq!(found.version.as_ref().unwrap().to_string(), "2.11.0");
         assert_eq!(found.variant, Variant::Cuda(Some((12, 6))));
     }
 
     #[test]
-    fn python_packages_tell_theirs() {
+    fn the_build_of_a_python_package_is_read() {
         let text = "__version__ = '2.11.0'\ndebug = False\ncuda: Optional[str] = '13.0'\n";
         let found =
             libtorch(json!({ "/t/build-version": null, "/t/version.py": text }), &["libtorch_cuda.so"]);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn without_its_cuda_library_it_is_for_the_processor() {
+    fn a_libtorch_without_cuda_libraries_is_for_the_cpu() {
         assert_eq!(
             libtorch(json!({ "/t/build-version": "2.11.0+cu126" }), &["libtorch_cpu.so"]).variant,
             Variant::Cpu
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_is_enough_where_the_libraries_were_not_listed() {
+    fn the_version_suffices_if_the_libraries_are_not_listed() {
         let found = |recording: Value| Host::from_value(recording).unwrap().0.libtorch().map(Option::unwrap);
         let libtorch = |version: &str| {
             found(

@@ -3,12 +3,12 @@
 use crate::facts::answer::{Fact, Unknown};
 use crate::facts::host::Host;
 
-/// A soft limit without bound.
+/// How the kernel writes a missing limit.
 const UNLIMITED: u64 = u64::MAX;
 
 impl Host {
-    /// The soft limit of a resource by the name that the kernel gives it, such as `Max open files`
-    /// or `Max locked memory`; `u64::MAX` is unlimited.
+    /// The soft limit of a resource by the kernel's name for it, such as `Max open files` or
+    /// `Max locked memory`; `u64::MAX` means unlimited.
     pub fn soft_limit(&self, resource: &str) -> Fact<u64> {
         self.limit(resource, 0)
     }

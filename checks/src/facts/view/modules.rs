@@ -31,7 +31,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_is_found_where_it_is_listed() {
+    fn a_module_is_found_in_each_source() {
         let table = "nouveau 2306048 3 - Live 0x0\nvideo 65536 1 nouveau, Live 0x0\n";
         assert_eq!(has_nouveau(json!({ "files": { "/proc/modules": table } })), Ok(true));
         assert_eq!(

@@ -25,7 +25,7 @@ impl Version {
         Some(Self { text: text.to_owned(), numbers: numbers? })
     }
 
-    /// The number at a place, zero where it has none.
+    /// The number at an index; zero if it has fewer.
     pub fn part(&self, place: usize) -> u32 {
         self.numbers.get(place).copied().unwrap_or(0)
     }
@@ -64,8 +64,8 @@ impl fmt::Display for Version {
 }
 
 impl Host {
-    /// The version of the NVIDIA driver: what NVML tells, in WSL the Windows driver's; where NVML
-    /// does not answer, the version of the kernel module.
+    /// The version of the NVIDIA driver as NVML reports it (in WSL, the Windows driver's), or that of
+    /// the kernel module if NVML does not respond.
     pub fn driver_version(&self) -> Fact<Version> {
         let reported = self.nvml_text("driver_version");
         if let Ok(text) = &reported
@@ -79,11 +79,11 @@ impl Host {
         Err(reported.err().unwrap_or_else(|| Unknown::because("the driver reports an invalid version")))
     }
 
-    /// The version of the loaded kernel module; `None` where none is loaded, as always in WSL.
+    /// The version of the loaded kernel module; `None` if none is loaded, as always in WSL.
     pub fn driver_module_version(&self) -> Fact<Option<Version>> {
         Ok(self.text("/proc/driver/nvidia/version")?.and_then(|text| {
             // NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu Feb 22 …
-            // or, of the open modules: NVIDIA UNIX Open Kernel Module for x86_64  570.158.01  Release …
+            // or, for the open modules: NVIDIA UNIX Open Kernel Module for x86_64  570.158.01  Release …
             let rest = text.split("Kernel Module").nth(1)?;
             rest.split_whitespace()
                 .filter(|word| word.starts_with(|letter: char| letter.is_ascii_digit()))
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn all_numbers_count() {
+    fn all_numbers_are_compared() {
         assert!(version("570.124.04").is_below(&[570, 124, 6]));
         assert!(!version("580.65.06").is_below(&[580]));
         assert!(version("6.6.87.2-microsoft-standard-WSL2").is_below(&[6, 6, 88]));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn the_module_tells_its_version() {
+    fn the_version_of_the_module_is_read() {
         let text = r#"{"version": 1, "nvml": {"error": 18}, "files": {"/proc/driver/nvidia/version":
             "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun May 12 19:39:15 UTC 2024\n"}}"#;
         let (host, _) = Host::replay(text).unwrap();

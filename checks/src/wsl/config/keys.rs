@@ -1,4 +1,4 @@
-//! The keys that WSL knows, with the kind of value each takes. Sources: microsoft/WSL
+//! The keys that WSL supports, with the type of each value. Sources: microsoft/WSL
 //! `WslCoreConfig.h`, `WslCoreConfig.cpp` and `WslDistributionConfig.cpp`, and Microsoft's page
 //! "Advanced settings configuration in WSL", 2026-08.
 
@@ -21,7 +21,7 @@ pub enum Value {
     Text,
 }
 
-/// One key that WSL knows.
+/// One supported key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
     /// The section it belongs to.
@@ -38,7 +38,7 @@ const fn key(section: &'static str, name: &'static str, value: Value) -> Key {
     Key { section, name, value, former: None }
 }
 
-/// A key of `[wsl2]` that was experimental first.
+/// A key of `[wsl2]` that used to be experimental.
 const fn moved(name: &'static str, value: Value) -> Key {
     Key { section: "wsl2", name, value, former: Some("experimental") }
 }
@@ -140,7 +140,7 @@ pub fn all(kind: ConfigFile) -> &'static [Key] {
     }
 }
 
-/// The key of that name in that section, or in the section it was in before.
+/// The key of that name in that section or in its former section.
 pub fn find(kind: ConfigFile, section: &str, name: &str) -> Option<&'static Key> {
     all(kind).iter().find(|key| {
         key.name.eq_ignore_ascii_case(name)
@@ -149,7 +149,7 @@ pub fn find(kind: ConfigFile, section: &str, name: &str) -> Option<&'static Key>
     })
 }
 
-/// Whether two (section, key) mean the same setting.
+/// Whether two (section, key) pairs mean the same setting.
 pub(super) fn same(kind: ConfigFile, one: (&str, &str), other: (&str, &str)) -> bool {
     let name = |(section, name): (&str, &str)| match find(kind, section, name) {
         Some(key) => (key.section.to_ascii_lowercase(), key.name.to_ascii_lowercase()),

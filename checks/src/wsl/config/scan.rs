@@ -1,42 +1,44 @@
-//! The lines of a configuration file with the place of each part, found by the rules of WSL's own
-//! parser. A setting may take several lines of the file when a backslash continues it. Each
-//! [`Line`] spans its text with its line end, and all of them together span the whole file.
+//! Splits a configuration file into lines with the position of each part, by the rules of WSL's own
+//! parser. A backslash continues a setting on the next line. Each [`Line`] spans its text and line
+//! ending.
+//!
+//! Invariant: all lines together span the whole file.
 
 use std::fmt;
 use std::ops::Range;
 
 use super::Setting;
 
-/// What a stretch of the file is, and where.
+/// One logical line of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
-    /// All of it, with the line end.
+    /// Its range in the text, including the line ending.
     pub(super) span: Range<usize>,
-    /// The number of its first line, from 1.
+    /// The number of its first physical line, from 1.
     pub(super) number: usize,
     pub(super) kind: LineKind,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum LineKind {
-    /// Nothing, or a comment alone.
+    /// Empty, or only a comment.
     Blank,
     /// `[name]`
     Section { name: String },
-    /// `key = value`, with the section that WSL takes it to be in.
+    /// `key = value`, with the section that WSL assigns it to.
     Setting { section: String, key: Range<usize>, key_text: String, raw: Range<usize>, value: String },
-    /// What WSL does not understand; the key and the written value, when it came that far.
+    /// A line that WSL cannot parse, with its key and raw value if the parser got that far.
     Broken { why: Broken, section: String, key: Option<Range<usize>>, raw: Option<Range<usize>> },
 }
 
-/// Why WSL does not understand a line.
+/// Why WSL cannot parse a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Broken {
     /// A line must begin with a letter, `[` or `#`.
     Start,
-    /// A section is `[name]`, of letters and digits, without spaces, alone on its line.
+    /// A section must be `[name]`, of letters and digits, without spaces, alone on its line.
     Section,
-    /// A key is letters and digits, followed by `=`.
+    /// A key must be letters and digits, followed by `=`.
     Key,
     /// A backslash before a character that it does not escape.
     Escape,
@@ -87,7 +89,7 @@ pub(super) fn lines(text: &str) -> Vec<Line> {
 struct Scanner<'a> {
     text: &'a str,
     at: usize,
-    /// The section that following keys fall into.
+    /// The section of the keys that follow.
     section: String,
 }
 
@@ -96,7 +98,7 @@ impl Scanner<'_> {
         self.text[self.at..].chars().next()
     }
 
-    /// The next character, with Windows' line end as one.
+    /// The next character; a Windows line ending counts as one.
     fn next(&mut self) -> Option<char> {
         let rest = &self.text[self.at..];
         if rest.starts_with("\r\n") {
@@ -120,12 +122,13 @@ impl Scanner<'_> {
         }
     }
 
-    /// To behind the next line end. A carriage return alone does not end a comment.
+    /// Skips past the next line ending. A lone carriage return does not end a comment.
     fn skip_line(&mut self) {
         while !matches!(self.next(), None | Some('\n')) {}
     }
 
-    /// The end of a line after its last meaningful character: a comment, a line end, or nothing.
+    /// Skips the rest of a line after its last significant character: a comment, a line ending, or
+    /// nothing.
     fn finish(&mut self) {
         match self.peek() {
             Some('#') => self.skip_line(),
@@ -159,7 +162,7 @@ impl Scanner<'_> {
         self.at += 1;
         let start = self.at;
         if !self.peek().is_some_and(|c| c.is_ascii_alphabetic()) {
-            // The section before stays.
+            // The previous section continues.
             self.skip_line();
             return self.broken(Broken::Section, None, None);
         }
@@ -175,8 +178,8 @@ impl Scanner<'_> {
             self.finish();
             return LineKind::Section { name };
         }
-        // WSL has taken the new name, but keeps the length of the old one: the keys that follow
-        // belong to what is left of it.
+        // WSL takes the new name but keeps the length of the old one, so the keys that follow
+        // belong to the truncated name.
         let length = self.section.len();
         self.section = name.chars().chain(std::iter::repeat('\0')).take(length).collect();
         self.skip_line();
@@ -235,7 +238,7 @@ impl Scanner<'_> {
             raw_end = self.at;
         }
         if bad_escape || quoted {
-            // Up to a comment or the end of the line on which it broke.
+            // Up to a comment, or the end of the broken line.
             let rest = &self.text[self.at..];
             let ends: &[char] = if quoted { &['\n', '\r'] } else { &['\n', '\r', '#'] };
             let end = self.at + rest.find(ends).unwrap_or(rest.len());

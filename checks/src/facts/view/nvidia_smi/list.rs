@@ -1,5 +1,5 @@
-//! `nvidia-smi -L`: `GPU 0: NVIDIA A10 (UUID: GPU-466be1f8-…)`, and below it the instances of a
-//! divided card: `  MIG 1g.5gb     Device  0: (UUID: MIG-…)`.
+//! `nvidia-smi -L`: `GPU 0: NVIDIA A10 (UUID: GPU-466be1f8-…)`, followed by the MIG instances of the
+//! card: `  MIG 1g.5gb     Device  0: (UUID: MIG-…)`.
 
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cards_and_their_instances_are_counted() {
+    fn cards_and_their_mig_instances_are_counted() {
         let text = "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-1)\n  \
                     MIG 3g.20gb     Device  0: (UUID: MIG-1)\n  \
                     MIG 3g.20gb     Device  1: (UUID: MIG-2)\n\

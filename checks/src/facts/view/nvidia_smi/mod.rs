@@ -1,7 +1,7 @@
-//! What `nvidia-smi` prints, as answers of NVML: a person who writes a recording by hand, or sends a
-//! bug report, has this output and not NVML's. Four forms are read, each in its own file: the
-//! table, the list (`-L`), the values asked with `--query-gpu`, and the long report (`-q`). A live
-//! host is never asked this way, since NVML tells the same in a hundredth of the time.
+//! Converts the output of `nvidia-smi` to answers of NVML, for recordings that are written by hand or
+//! come from bug reports. Each of the four forms has its own file: the table, the list (`-L`), the
+//! values of `--query-gpu`, and the long report (`-q`). A live host uses NVML, which is a hundred times
+//! faster.
 
 mod list;
 mod query;
@@ -18,7 +18,7 @@ use crate::facts::view::kernel_log::pci_address;
 /// The answers of one card by their names in a recording.
 type Answers = Map<String, Value>;
 
-/// What one or several outputs tell together.
+/// The combined contents of one or several outputs.
 #[derive(Debug, Default)]
 struct Parsed {
     driver_version: Option<String>,
@@ -29,14 +29,14 @@ struct Parsed {
 impl Parsed {
     fn put(&mut self, device: usize, name: &str, answer: impl Into<Value>) {
         let answers = self.devices.entry(device).or_default();
-        // A name that one form cuts short stands whole in another.
+        // One form may truncate a name that another has in full.
         let is_better = |old: &Value| old.as_str().is_some_and(|old| old.contains("...")) || old.is_null();
         if answers.get(name).is_none_or(is_better) {
             answers.insert(name.to_owned(), answer.into());
         }
     }
 
-    /// A card that answers no more.
+    /// Records a card that no longer responds.
     fn lost(&mut self, device: usize, code: i64) {
         self.put(device, "error", code);
     }
@@ -53,11 +53,11 @@ impl Parsed {
 }
 
 impl Host {
-    /// NVML's answers as recorded outputs of nvidia-smi tell them; `None` where there are none.
+    /// NVML's answers from recorded outputs of nvidia-smi; `None` if there are none.
     pub(in crate::facts) fn nvml_of_nvidia_smi(&self) -> Option<Value> {
         let outputs = self.recorded_outputs("nvidia-smi");
         if outputs.is_empty() {
-            // Recorded as not there: the tool comes with the driver.
+            // Recorded as missing: the tool comes with the driver.
             let without_tool = self.is_recorded() && self.command(&["nvidia-smi"]) == Ok(None);
             return without_tool.then_some(Value::Null);
         }
@@ -92,7 +92,7 @@ impl Host {
     }
 }
 
-/// What nvidia-smi says when it cannot work, as NVML's answer.
+/// The error message of nvidia-smi, as NVML's answer.
 fn failed(text: &str) -> Option<Value> {
     const CAUSES: [(&str, i64); 8] = [
         ("Driver/library version mismatch", 18),
@@ -104,7 +104,7 @@ fn failed(text: &str) -> Option<Value> {
         ("NVML: Unknown Error", 999),
         ("NVML: Not Found", 12),
     ];
-    // The tool that loses its only card goes on to say that no devices were found.
+    // After losing its only card, the tool also prints that no devices were found.
     let lost: Vec<Value> = text.lines().filter_map(unopened).collect();
     if !lost.is_empty() {
         return Some(json!({ "devices": lost }));
@@ -118,9 +118,9 @@ fn failed(text: &str) -> Option<Value> {
     CAUSES.iter().find(|(words, _)| text.contains(words)).map(|(_, code)| json!({ "error": code }))
 }
 
-/// `Unable to determine the device handle for GPU3: 0000:C1:00.0: Unknown Error`, with a small `gpu` from
-/// old versions. Most versions of the tool leave the number out, and then `index` is null: the card's
-/// place in the list is not its number.
+/// `Unable to determine the device handle for GPU3: 0000:C1:00.0: Unknown Error`, with `gpu` in lower
+/// case from old versions. Most versions omit the number, and then `index` is null: the card's
+/// position in the list is not its index.
 fn unopened(line: &str) -> Option<Value> {
     let (_, rest) = line.split_once("Unable to determine the device handle for ")?;
     let rest = rest.strip_prefix("GPU").or_else(|| rest.strip_prefix("gpu"))?;
@@ -138,7 +138,7 @@ fn unopened(line: &str) -> Option<Value> {
     Some(card)
 }
 
-/// What stands in place of a card's values once it answers no more, as NVML's error.
+/// The NVML error for the text that replaces the values of a card that no longer responds.
 fn lost_words(value: &str) -> Option<i64> {
     match value.trim().trim_start_matches('[').trim_end_matches(']') {
         "GPU is lost" => Some(15),
@@ -147,10 +147,10 @@ fn lost_words(value: &str) -> Option<i64> {
     }
 }
 
-/// Puts cards that cannot be opened where their numbers are: one that names its own, and those that are
-/// as many as the gaps of the list. The others stand after those that answer.
+/// Inserts cards that cannot be opened at their index: cards with a known index, or if there are as
+/// many of them as gaps in the list. The others follow the cards that respond.
 fn place(devices: &mut Vec<Value>, mut lost: Vec<Value>) {
-    // A card that one output lists as lost, and another by its address.
+    // One output may list a card as lost, and another only its address.
     let address = |card: &Value| card["pci_bus_id"].as_str().and_then(pci_address);
     let is_marked = |card: &Value| {
         let same = |device: &&Value| address(device).is_some() && address(device) == address(card);
@@ -172,7 +172,7 @@ fn place(devices: &mut Vec<Value>, mut lost: Vec<Value>) {
     }
 }
 
-/// `24564 MiB`, or `24564` where the question asked for no units, in bytes.
+/// `24564 MiB`, or `24564` if the query asked for no units, in bytes.
 fn mebibytes(text: &str) -> Option<u64> {
     let number = text.trim().trim_end_matches("MiB").trim();
     number.parse::<u64>().ok()?.checked_mul(1 << 20)
@@ -184,7 +184,7 @@ fn milliwatts(text: &str) -> Option<u64> {
     (watts > 0.0).then_some((watts * 1000.0) as u64)
 }
 
-/// The number at the start: `16x` is 16, `45 C` is 45.
+/// The leading number: `16x` is 16, `45 C` is 45.
 fn number(text: &str) -> Option<u64> {
     let text = text.trim();
     let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
@@ -210,7 +210,7 @@ fn compute_mode(text: &str) -> Option<&'static str> {
     })
 }
 
-/// `Enabled`, `On`, `Active` and `Yes` against their opposites; anything else is not supported.
+/// `Enabled`, `On`, `Active` and `Yes` and their opposites; anything else is not supported.
 fn flag(text: &str) -> Option<bool> {
     match text.trim() {
         "Enabled" | "On" | "Active" | "Yes" => Some(true),
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_nvmls_errors() {
+    fn failures_become_nvml_errors() {
         let of = |text: &str| nvml(json!({ "nvidia-smi": { "exit": 9, "stdout": text } })).unwrap();
         assert_eq!(of("Failed to initialize NVML: Driver/library version mismatch\n")["error"], 18);
         assert_eq!(
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unopened_card_is_known_in_each_versions_words() {
+    fn a_card_that_cannot_be_opened_is_recognized_in_all_versions() {
         let code = |line: &str| unopened(line).map(|card| card["error"].clone());
         for (why, error) in [
             ("GPU 0000:0B:00.0: Unknown Error", 15),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_is_lost_once_however_many_outputs_say_so() {
+    fn a_lost_card_in_several_outputs_is_counted_once() {
         let table = "|   0  ERR!                ERR! | 00000000:C1:00.0 ERR! |                 ERR! |\n\
                      |ERR!  ERR! ERR!    ERR! / ERR! |  GPU is lost         |    ERR!         ERR! |\n";
         let lost = "Unable to determine the device handle for GPU 0000:C1:00.0: GPU is lost.\n";
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_that_cannot_be_opened_stands_in_the_gap_of_the_list() {
+    fn a_card_that_cannot_be_opened_fills_the_gap_in_the_list() {
         let list = "GPU 0: NVIDIA A10 (UUID: GPU-0)\nGPU 2: NVIDIA A10 (UUID: GPU-2)\n";
         let lost = "Unable to determine the device handle for GPU 0000:C1:00.0: GPU is lost.\n";
         let parsed = nvml(json!({ "nvidia-smi": lost, "nvidia-smi -L": list })).unwrap();
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn several_outputs_tell_more_than_one() {
+    fn several_outputs_are_combined() {
         let table = "| NVIDIA-SMI 470.57.02    Driver Version: 510.06       CUDA Version: 11.6     |\n\
                      |   0  NVIDIA GeForce ...  On   | 00000000:01:00.0 Off |                  N/A |\n\
                      | N/A   48C    P8     3W /  N/A |    161MiB /  8192MiB |     N/A      Default |\n";

@@ -1,4 +1,4 @@
-//! `nvidia-smi --query-gpu=index,name,… --format=csv`: one line a card, the names in the question.
+//! `nvidia-smi --query-gpu=index,name,… --format=csv`: one line per card. The query has the names.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ pub(super) fn read(line: &str, text: &str, parsed: &mut Parsed) {
     let Some((_, rest)) = line.split_once("--query-gpu=") else { return };
     let asked: Vec<&str> = rest.split([' ', '\'']).next().unwrap_or_default().split(',').collect();
     let rows = text.lines().filter(|row| row.split(", ").count() == asked.len());
-    // The head repeats the names of the question, with the units in brackets.
+    // The header repeats the names of the query, with units in brackets.
     let head = |row: &&str| {
         row.split(", ").next().is_some_and(|first| first.split(" [").next() == asked.first().copied())
     };
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_follow_the_names_of_the_question() {
+    fn values_are_in_the_order_of_the_query() {
         let line = "nvidia-smi --query-gpu=index,name,memory.total,pcie.link.width.current,clocks_throttle_reasons.active --format=csv";
         let text = "index, name, memory.total [MiB], pcie.link.width.current, clocks_throttle_reasons.active\n\
                     1, Tesla T4, 15360 MiB, 4, 0x0000000000000040\n";

@@ -1,11 +1,11 @@
-//! `nvidia-smi -q`: indented lines of `name : value` under headings. A value means what it means
-//! below its heading, so `Current` counts only together with the headings above it.
+//! `nvidia-smi -q`: indented lines of `name : value` under headings. The meaning of a
+//! value such as `Current` depends on the headings above it.
 
 use serde_json::{Value, json};
 
 use super::{Parsed, compute_mode, flag, lost_words, mebibytes, milliwatts, number, performance_state};
 
-/// The bit of nvml.h for each reason that holds the clocks down.
+/// The bit of nvml.h for each throttle reason.
 const REASONS: [(&str, u64); 6] = [
     ("SW Power Cap", 0x4),
     ("HW Slowdown", 0x8),
@@ -37,7 +37,7 @@ pub(super) fn read(text: &str, parsed: &mut Parsed) {
             continue;
         };
         let (name, value) = (name.trim(), value.trim());
-        // Some values are headings too: `HW Slowdown : Active` has its kinds below it.
+        // Some values are headings too: `HW Slowdown : Active` has its causes below it.
         let path: Vec<&str> = headings.iter().map(|(_, words)| *words).collect();
         match card {
             None if name == "Driver Version" => parsed.driver_version = Some(value.to_owned()),
@@ -111,7 +111,7 @@ fn answer(card: usize, path: &[&str], name: &str, value: &str, parsed: &mut Pars
             });
         }
         _ => {
-            // The counters below `Clocks Event Reasons Counters` are history, not the present.
+            // The counters below `Clocks Event Reasons Counters` are history, not current state.
             let bit = REASONS.iter().find(|(reason, _)| *reason == name).map(|(_, bit)| *bit);
             if let (Some(bit), Some(active)) = (bit, flag(value)) {
                 add(card, "throttle_reasons", if active { bit } else { 0 }, parsed, |old, new| old | new);
@@ -120,14 +120,14 @@ fn answer(card: usize, path: &[&str], name: &str, value: &str, parsed: &mut Pars
     }
 }
 
-/// `Process ID : 21034` begins a process, and what is further in tells of it: `Type : G` is one that
-/// only draws.
+/// `Process ID : 21034` begins a process, and the indented lines below describe it. `Type : G` marks a
+/// graphics process.
 fn process(card: usize, name: &str, value: &str, parsed: &mut Parsed) {
     let answers = parsed.devices.entry(card).or_default();
     let mut list = |kind: &str| answers.entry(kind.to_owned()).or_insert_with(|| json!([])).take();
     let (mut computing, mut drawing) = (list("processes"), list("graphics_processes"));
     if let (Some(computing), Some(drawing)) = (computing.as_array_mut(), drawing.as_array_mut()) {
-        // The process that began last: it has no name yet.
+        // The last process, which has no name yet.
         let is_open = |list: &Vec<Value>| list.last().is_some_and(|last| last["name"].is_null());
         match name {
             "Process ID" => computing.extend(number(value).map(|pid| json!({ "pid": pid }))),
@@ -202,7 +202,7 @@ GPU 00000000:3B:00.0
 ";
 
     #[test]
-    fn values_mean_what_their_headings_say() {
+    fn headings_determine_the_meaning_of_values() {
         let mut parsed = Parsed::default();
         read(REPORT, &mut parsed);
         assert_eq!(parsed.driver_version.as_deref(), Some("550.54.14"));

@@ -1,6 +1,6 @@
-//! The table that `nvidia-smi` prints without options. Three lines a card, in three cells each:
-//! name, bus and ECC; temperature, state, power, memory and compute mode; and whether the card is
-//! divided. Below stand the instances of divided cards and the processes.
+//! The table that `nvidia-smi` prints without options. Each card has three lines with three cells:
+//! name, bus and ECC; temperature, state, power, memory and compute mode; and the MIG mode. MIG
+//! instances and processes follow.
 
 use serde_json::{Value, json};
 
@@ -43,22 +43,22 @@ pub(super) fn read(text: &str, parsed: &mut Parsed) {
     }
 }
 
-/// The parts of the table from its head to its foot.
+/// The parts of the table, from top to bottom.
 enum Part {
     Cards,
     Instances,
     Processes,
 }
 
-/// `0  NVIDIA L40S   TCC | 00000000:61:00.0 Off | 0`, the third word of the first cell being the
-/// persistence mode or on Windows the driver's model.
+/// `0  NVIDIA L40S   TCC | 00000000:61:00.0 Off | 0`, where the third word of the first cell
+/// is the persistence mode, or the driver model on Windows.
 fn first_row(cells: &[&str], parsed: &mut Parsed) -> Option<usize> {
     let [name, bus, ecc] = cells else { return None };
     let (index, name) = name.split_once(char::is_whitespace)?;
     let index = index.parse::<usize>().ok().filter(|index| *index < 64)?;
     let address = bus.split_whitespace().next().filter(|address| address.matches(':').count() == 2)?;
     let (name, mode) = name.trim().rsplit_once(char::is_whitespace)?;
-    // What a lost card can no longer tell is printed so.
+    // How values of a lost card are printed.
     if name.trim() != "ERR!" {
         parsed.put(index, "name", name.trim());
     }
@@ -81,7 +81,7 @@ fn first_row(cells: &[&str], parsed: &mut Parsed) -> Option<usize> {
 /// `N/A  48C  P8  3W / N/A | 161MiB / 8192MiB | N/A  Default`
 fn second_row(index: usize, cells: &[&str], parsed: &mut Parsed) {
     let [state, memory, mode] = cells else { return };
-    // A broken fan is an `ERR!` too: only the card itself says this in place of its memory.
+    // A broken fan is an `ERR!` too; only a lost card has one in place of its memory.
     let is_dumb = || {
         *memory == "Unknown Error"
             && state.split_whitespace().all(|word| matches!(word, "ERR!" | "/" | "N/A"))
@@ -127,7 +127,7 @@ fn instance(cells: &[&str], parsed: &mut Parsed) {
     }
 }
 
-/// `0   N/A  N/A      4242      C   python3      20400MiB`, before version 450 without instances.
+/// `0   N/A  N/A      4242      C   python3      20400MiB`, without instances before version 450.
 fn process(row: &str, parsed: &mut Parsed) {
     let words: Vec<&str> = row.split_whitespace().collect();
     let Some(card) = words.first().and_then(|word| word.parse::<usize>().ok()) else { return };
@@ -174,7 +174,7 @@ mod tests {
 ";
 
     #[test]
-    fn a_lost_card_is_no_card_with_an_odd_name() {
+    fn a_lost_card_is_recognized_in_the_table() {
         let text = "\
 |   0  NVIDIA A10           Off | 00000000:3B:00.0 Off |                  N/A |
 |ERR!   41C    P8    20W / 150W |      4MiB / 23028MiB |      0%      Default |
@@ -185,7 +185,7 @@ mod tests {
 ";
         let mut parsed = Parsed::default();
         read(text, &mut parsed);
-        // The first has a broken fan, no more.
+        // The first only has a broken fan.
         assert_eq!(parsed.devices[&0].get("error"), None);
         assert_eq!(
             Value::from(parsed.devices[&1].clone()),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_tells_cards_instances_and_processes() {
+    fn cards_instances_and_processes_are_read_from_the_table() {
         let mut parsed = Parsed::default();
         read(TABLE, &mut parsed);
         let card = &parsed.devices[&0];
