@@ -1,5 +1,5 @@
-//! Files and pixels of a data set: labels, images, augmentation and loading. Everything is plain
-//! buffers without libtorch, so the command can verify a data set on a machine that has none.
+//! Data sets: scanning files and labels, decoding and augmenting images, and loading batches. The crate does
+//! not need libtorch, so the command can verify a data set on a machine without it.
 
 pub mod augment;
 pub mod error;

@@ -1,12 +1,12 @@
-//! Random numbers that depend on what they are for, not on who asks first. Every generator is
-//! keyed by (seed, epoch, purpose, image), so data order and augmentation are the same for any
-//! number of workers or ranks and after a resume. The generator is ChaCha8, whose key is filled
-//! with those four numbers: different keys give unrelated streams without any mixing of ours.
+//! Random numbers that depend on their use, not on the order of the calls. Every generator is keyed by
+//! (seed, epoch, purpose, image), so data order and augmentation are the same for any number of workers
+//! or ranks and after a resume. The generator is ChaCha8 with these four numbers as its key; different
+//! keys give independent streams.
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
-/// What a stream of random numbers is for; streams of different purposes are unrelated.
+/// The use of a stream of random numbers. Streams of different purposes are independent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// The order of the images of an epoch.
@@ -36,7 +36,7 @@ impl Random {
         self.0.random()
     }
 
-    /// A number in `[low, high)`; `low` when both are equal.
+    /// A number in `[low, high)`, or `low` if both are equal.
     pub fn uniform(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.unit()
     }
@@ -46,28 +46,28 @@ impl Random {
         self.unit() < p
     }
 
-    /// An index below `n`, which must not be zero. The draw is 64 bits wide, so that a 32-bit
-    /// platform gets the same number.
+    /// An index below `n`, which must not be zero. It is drawn with 64 bits, so that 32-bit platforms get
+    /// the same number.
     pub fn below(&mut self, n: usize) -> usize {
         self.0.random_range(0..n as u64) as usize
     }
 
-    /// A number from Beta(`n`, `n`) for a whole `n`, as the ratio of two sums of `n` exponentials.
+    /// A number from Beta(`n`, `n`), computed from two sums of `n` exponentials.
     pub fn beta(&mut self, n: u32) -> f64 {
-        // `1 - u` lies in (0, 1], where the logarithm is finite.
+        // `1 - u` is in (0, 1], where the logarithm is finite.
         let mut gamma = || (0..n).map(|_| -(1.0 - self.unit()).ln()).sum::<f64>();
         let (a, b) = (gamma(), gamma());
         a / (a + b)
     }
 
-    /// A number from the normal distribution with mean 0 and variance 1, by Box and Muller's method.
+    /// A number from the standard normal distribution, by the Box–Muller transform.
     pub fn normal(&mut self) -> f64 {
-        // `1 - u` lies in (0, 1], where the logarithm is finite.
+        // `1 - u` is in (0, 1], where the logarithm is finite.
         let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.unit()).cos()
     }
 
-    /// Puts `items` into random order.
+    /// Shuffles `items`.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_always_gives_the_same_stream_and_each_part_of_it_counts() {
+    fn a_key_gives_one_stream_and_each_part_of_the_key_changes_it() {
         let draw = |seed, epoch, purpose, image| Random::keyed(seed, epoch, purpose, image).unit();
         let base = draw(1, 2, Purpose::Augment, 3);
         assert_eq!(base, draw(1, 2, Purpose::Augment, 3));
@@ -112,13 +112,13 @@ mod tests {
     }
 
     #[test]
-    fn a_shuffle_keeps_every_item_and_uses_every_place() {
+    fn a_shuffle_keeps_every_item_and_uses_every_position() {
         let mut seen = [[false; 5]; 5];
         for image in 0..200 {
             let mut items = [0, 1, 2, 3, 4];
             Random::keyed(7, 0, Purpose::Order, image).shuffle(&mut items);
-            for (place, &item) in items.iter().enumerate() {
-                seen[place][item] = true;
+            for (position, &item) in items.iter().enumerate() {
+                seen[position][item] = true;
             }
             items.sort_unstable();
             assert_eq!(items, [0, 1, 2, 3, 4]);

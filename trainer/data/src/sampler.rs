@@ -1,42 +1,42 @@
-//! Which images make which batch, on which rank. An epoch is one permutation of all images keyed
-//! by (seed, epoch); batch `b` of the whole run is a window of it, and each rank takes its equal
-//! share of the window. So every rank has the same number of batches and of images in each, and
-//! the images of a step do not depend on the number of ranks.
+//! Assigns images to batches and ranks. An epoch is one permutation of all images, keyed by (seed,
+//! epoch). A global batch is a window of it, and each rank takes an equal share of the window. So all
+//! ranks have the same number of batches, of the same sizes, and the images of a step do not depend on
+//! the number of ranks.
 
 use std::ops::Range;
 
 use crate::random::{Purpose, Random};
 
-/// The order of images and their division into batches and ranks.
+/// Assigns the images of an epoch to batches and ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sampler {
     images: usize,
     batch_per_rank: usize,
     rank: usize,
     world: usize,
-    /// The seed of the order; `None` keeps the order of the images.
+    /// The seed of the order; with `None`, images keep their order.
     seed: Option<u64>,
 }
 
 impl Sampler {
-    /// A sampler of `images` images, in random order, or as they come without a seed.
+    /// A sampler of `images` images, in random order if there is a seed.
     pub fn new(images: usize, batch_per_rank: usize, rank: usize, world: usize, seed: Option<u64>) -> Self {
         debug_assert!(rank < world && batch_per_rank > 0);
         Self { images, batch_per_rank, rank, world, seed }
     }
 
-    /// Images of an epoch over all ranks: all of them, and repetitions up to a multiple of the
-    /// number of ranks.
+    /// The number of images in an epoch over all ranks: all images, and repetitions up to a multiple of
+    /// the number of ranks.
     fn padded(&self) -> usize {
         self.images.next_multiple_of(self.world)
     }
 
-    /// Batches of an epoch, on every rank. The last may be smaller.
+    /// The number of batches in an epoch, the same on every rank. The last may be smaller.
     pub fn batches_per_epoch(&self) -> usize {
         self.padded().div_ceil(self.batch_per_rank * self.world)
     }
 
-    /// The images of an epoch in order.
+    /// The images of an epoch, in order.
     pub fn order(&self, epoch: u64) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.images).collect();
         if let Some(seed) = self.seed {
@@ -45,21 +45,20 @@ impl Sampler {
         order
     }
 
-    /// Positions in the order that make batch `batch` over all ranks. Positions beyond the images
-    /// start again at the first.
+    /// The positions of global batch `batch` in the order. Positions past the last image wrap around.
     pub fn global(&self, batch: usize) -> Range<usize> {
         let size = self.batch_per_rank * self.world;
         (batch * size).min(self.padded())..((batch + 1) * size).min(self.padded())
     }
 
-    /// This rank's positions of batch `batch`.
+    /// The positions of this rank in global batch `batch`.
     pub fn local(&self, batch: usize) -> Range<usize> {
         let Range { start, end } = self.global(batch);
         let share = (end - start) / self.world;
         start + self.rank * share..start + (self.rank + 1) * share
     }
 
-    /// This rank's images of batch `batch` of an epoch with `order`.
+    /// The images of this rank in batch `batch` of an epoch with `order`.
     pub fn batch(&self, order: &[usize], batch: usize) -> Vec<usize> {
         self.local(batch).map(|position| order[position % order.len()]).collect()
     }
@@ -72,7 +71,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_image_comes_once_and_ranks_share_equally(
+        fn every_image_appears_once_and_ranks_get_equal_shares(
             images in 1_usize..200, batch in 1_usize..20, world in 1_usize..6, seed: u64, epoch: u64,
         ) {
             let ranks: Vec<Sampler> =
@@ -95,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_together_make_the_batches_of_one_rank() {
+    fn the_batches_of_all_ranks_add_up_to_those_of_one() {
         let one = Sampler::new(22, 4, 0, 1, Some(3));
         let order = one.order(5);
         let mut sorted = order.clone();

@@ -1,7 +1,7 @@
-//! The loaders as the trainer uses them: the same batches for any number of threads and ranks,
-//! from any starting point, and labels that stay on their objects through every transform.
+//! The loaders return the same batches for any number of threads and ranks and from any starting point, and
+//! labels stay on their objects through every transform.
 
-#![expect(clippy::unwrap_used, reason = "a test may stop at once, and says when it is skipped")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::path::Path;
@@ -107,7 +107,7 @@ fn batches_do_not_depend_on_threads_or_caches() {
 }
 
 #[test]
-fn two_ranks_together_load_what_one_loads() {
+fn two_ranks_load_the_batches_of_one() {
     let folder = tempfile::tempdir().unwrap();
     let samples = painted(folder.path(), 22);
     for rect in [false, true] {
@@ -125,7 +125,7 @@ fn two_ranks_together_load_what_one_loads() {
 }
 
 #[test]
-fn an_epoch_can_be_resumed_left_and_repeated() {
+fn an_epoch_can_be_resumed_aborted_and_repeated() {
     let folder = tempfile::tempdir().unwrap();
     let samples = painted(folder.path(), 22);
     let mut loader = TrainLoader::new(samples, settings(2)).unwrap();
@@ -144,7 +144,7 @@ fn an_epoch_can_be_resumed_left_and_repeated() {
 }
 
 #[test]
-fn an_image_that_vanishes_ends_the_epoch_with_its_name() {
+fn a_missing_image_ends_the_epoch_with_an_error_that_names_it() {
     let folder = tempfile::tempdir().unwrap();
     let samples = painted(folder.path(), 8);
     fs::remove_file(&samples[5].image).unwrap();
@@ -162,7 +162,7 @@ fn red_bounds(batch: &Batch, image: usize) -> Option<[f32; 4]> {
     let plane = |channel: usize| &batch.pixels[(image * 3 + channel) * w * h..][..w * h];
     let mut bounds: Option<[f32; 4]> = None;
     for (i, (&r, (&g, &b))) in plane(0).iter().zip(plane(1).iter().zip(plane(2))).enumerate() {
-        // More than half red; the border is grey, and the background black.
+        // More than half red; the border is gray, and the background black.
         if i32::from(r) - i32::from(g.max(b)) > 64 {
             let (x, y) = ((i % w) as f32, (i / w) as f32);
             let [l, t, r, d] = bounds.unwrap_or([x, y, x, y]);
@@ -181,7 +181,7 @@ fn assert_on_object(batch: &Batch, tolerance: f32) -> usize {
         let (wide, high) = (batch.width as f32, batch.height as f32);
         let label =
             [(cx - w / 2.0) * wide, (cy - h / 2.0) * high, (cx + w / 2.0) * wide, (cy + h / 2.0) * high];
-        let seen = red_bounds(batch, image).expect("a labelled object is visible");
+        let seen = red_bounds(batch, image).expect("a labeled object is visible");
         for (a, b) in label.iter().zip(seen) {
             assert!((a - b).abs() <= tolerance, "label {label:?}, pixels {seen:?}");
         }
@@ -220,19 +220,19 @@ fn every_object_of_a_mosaic_has_its_label() {
             // A point well inside each box is red.
             let at = (cy * h) as usize * batch.width + (cx * w) as usize;
             let start = image as usize * 3 * batch.width * batch.height;
-            prop_red(batch.pixels[start + at], [cx, cy, bw, bh]);
+            assert_red(batch.pixels[start + at], [cx, cy, bw, bh]);
         }
     }
     assert!(several > 3, "mosaics hold several objects");
 }
 
 #[track_caller]
-fn prop_red(red: u8, target: [f32; 4]) {
-    assert!(red > 200, "the centre of {target:?} is {red}");
+fn assert_red(red: u8, target: [f32; 4]) {
+    assert!(red > 200, "the center of {target:?} is {red}");
 }
 
 #[test]
-fn validation_gives_every_image_once_and_the_way_back() {
+fn validation_returns_every_image_once_and_boxes_map_back() {
     let folder = tempfile::tempdir().unwrap();
     let samples = painted(folder.path(), 10);
     for (rect, workers) in [(true, 0), (true, 2), (false, 2)] {

@@ -1,31 +1,32 @@
-//! The scan of a data set as the rest of the program sees it: what is kept, counted and said.
-//! The large comparison with the Python original runs where its recorded numbers are at hand
-//! (`YOLO_GOLDEN`, or `shared/golden` beside the checkout).
+//! The results of scanning a data set: the samples, the counts and the messages. The comparison with the
+//! Python original is skipped unless the folder of recorded numbers exists (`YOLO_GOLDEN`, or
+//! `shared/golden` next to the checkout).
 
 #![expect(
     clippy::unwrap_used,
     clippy::print_stderr,
-    reason = "a helper of a test may stop it, and a skipped comparison is said"
+    reason = "a test fails by panicking and says what it skips"
 )]
 
 use std::path::{Path, PathBuf};
 
 use yolo_base::Hint as _;
+use yolo_base::env::YOLO_GOLDEN;
 use yolo_data::error::DataError;
 use yolo_data::image::Image;
 use yolo_data::image::decode::decode;
 use yolo_data::rect_batches::batch_shapes;
 use yolo_data::scan::{Scan, ScanOptions, label_path, list_images, parse_labels, scan, verify_image};
 
-/// The recorded numbers, or a line saying that the comparison is skipped.
+/// The folder of recorded numbers; if it is missing, prints that the test is skipped.
 fn golden() -> Option<PathBuf> {
-    let folder = std::env::var_os("YOLO_GOLDEN")
+    let folder = std::env::var_os(YOLO_GOLDEN)
         .map(PathBuf::from)
         .unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/golden"));
     if folder.is_dir() {
         return Some(folder);
     }
-    eprintln!("skipped: no golden numbers at {}", folder.display());
+    eprintln!("skipped: {} does not exist", folder.display());
     None
 }
 
@@ -33,7 +34,7 @@ fn json(path: PathBuf) -> serde_json::Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// A data set of plain PNG images with the given labels; `None` leaves the label file out.
+/// A data set of PNG images with these labels; with `None`, there is no label file.
 fn data_set(labels: &[(&str, Option<&str>)]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(dir.path().join("images/train")).unwrap();
@@ -56,10 +57,10 @@ fn run(dir: &Path, options: &ScanOptions<'_>) -> Result<Scan, DataError> {
 }
 
 #[test]
-fn every_label_case_ends_as_in_the_original() {
+fn every_label_case_has_the_result_of_the_original() {
     let Some(golden) = golden() else { return };
     let cases = json(golden.join("g_label_cases.json"));
-    // Each case alone, since the counts are recorded case by case.
+    // The counts are recorded per case, so each case is scanned alone.
     for (name, case) in cases.as_object().unwrap() {
         let folder = golden.join("g_label_cases/images");
         let image = ["jpg", "png"]
@@ -99,7 +100,7 @@ fn every_label_case_ends_as_in_the_original() {
 }
 
 #[test]
-fn rectangular_shapes_are_those_of_the_original() {
+fn rectangular_shapes_equal_the_original() {
     let Some(golden) = golden() else { return };
     for case in json(golden.join("g_geometry.json"))["rect"].as_array().unwrap() {
         let sizes: Vec<[u32; 2]> = serde_json::from_value(case["wh"].clone()).unwrap();
@@ -114,7 +115,7 @@ fn rectangular_shapes_are_those_of_the_original() {
             case["pad"].as_f64().unwrap(),
         );
         assert_eq!(ours.shapes, shapes, "{case}");
-        // numpy's sort leaves equal shapes in any order, ours in the order given.
+        // numpy's sort is not stable, ours is, so the test compares the ratios.
         let ratios = |order: &[usize]| -> Vec<f64> {
             order.iter().map(|&index| f64::from(sizes[index][1]) / f64::from(sizes[index][0])).collect()
         };
@@ -131,7 +132,7 @@ fn batches_are_wide_tall_or_square() {
 }
 
 #[test]
-fn a_scan_counts_and_names_what_it_leaves_out() {
+fn a_scan_counts_and_reports_what_it_ignores() {
     let dir = data_set(&[
         ("a", Some("0 .5 .5 .2 .2\n")),
         ("b", None),
@@ -151,23 +152,23 @@ fn a_scan_counts_and_names_what_it_leaves_out() {
     assert_eq!((result.found, result.missing, result.empty, result.corrupt), (4, 1, 1, 6));
     assert_eq!(result.samples.len(), 4);
     assert_eq!(result.samples[3].boxes, [[0.0, 0.5, 0.5, 0.2, 0.2], [1.0, 0.5, 0.5, 0.2, 0.2]]);
-    let said = |words: &[&str]| {
-        let found = result.messages.iter().any(|message| words.iter().all(|word| message.contains(word)));
-        assert!(found, "{words:?} in {:#?}", result.messages);
+    let assert_reported = |parts: &[&str]| {
+        let found = result.messages.iter().any(|message| parts.iter().all(|part| message.contains(part)));
+        assert!(found, "{parts:?} in {:#?}", result.messages);
     };
-    said(&["d.txt:2", "centre y", "1.5"]);
-    said(&["e.txt", "1 duplicate"]);
-    said(&["f.jpg", "not an image"]);
-    said(&["g.jpg", "empty"]);
-    said(&["h.dng", "DNG", "not supported"]);
-    said(&["i.png", "9 × 30"]);
-    said(&["j.png"]);
+    assert_reported(&["d.txt:2", "center y", "1.5"]);
+    assert_reported(&["e.txt: 1 duplicate label removed"]);
+    assert_reported(&["f.jpg", "not an image"]);
+    assert_reported(&["g.jpg", "empty"]);
+    assert_reported(&["h.dng", "DNG", "not supported"]);
+    assert_reported(&["i.png", "9x30"]);
+    assert_reported(&["j.png"]);
 }
 
 #[test]
-fn a_class_beyond_the_names_is_an_error_with_its_line() {
+fn a_class_without_a_name_is_an_error_with_its_line() {
     let dir = data_set(&[("a", Some("0 .5 .5 .2 .2\n\n7 .5 .5 .2 .2\n"))]);
-    // The second time the rows come from the cache.
+    // The second scan reads the rows from the cache.
     for _ in 0..2 {
         let error = run(dir.path(), &ScanOptions::new("train", 3)).unwrap_err();
         let text = error.to_string();
@@ -213,7 +214,7 @@ fn the_cache_is_used_until_a_file_changes_and_replaced_when_damaged() {
         (result, calls.load(std::sync::atomic::Ordering::Relaxed))
     };
     assert_eq!(verified(), (first.clone(), 0));
-    // Any damaged byte or missing end makes it scan again and write a good one.
+    // A damaged or truncated cache is replaced by a new scan.
     let good = std::fs::read(&cache).unwrap();
     for damaged in [&good[..good.len() - 7], &good[..3], b"", &[&good[..60], b"x", &good[61..]].concat()] {
         std::fs::write(&cache, damaged).unwrap();
@@ -244,7 +245,7 @@ fn images_come_from_folders_lists_and_patterns() {
 }
 
 #[test]
-fn labels_lie_where_the_last_images_folder_is_renamed() {
+fn the_label_path_replaces_the_last_images_folder() {
     let label = |image: &str| label_path(Path::new(image)).to_str().unwrap().replace('\\', "/");
     assert_eq!(label("/d/images/train/x.y.jpg"), "/d/labels/train/x.y.txt");
     assert_eq!(label("/images/d/images/x.jpg"), "/images/d/labels/x.txt");
@@ -252,8 +253,8 @@ fn labels_lie_where_the_last_images_folder_is_renamed() {
 }
 
 #[test]
-fn pictures_are_turned_as_their_exif_says() {
-    // Orientation 6: the picture is to be turned by 90° clockwise.
+fn images_are_rotated_by_their_exif_orientation() {
+    // Orientation 6 means a rotation by 90° clockwise.
     let exif = |orientation: u8| {
         [
             b"\xFF\xE1\x00\x22Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0".as_slice(),
@@ -283,7 +284,7 @@ fn pictures_are_turned_as_their_exif_says() {
 }
 
 #[test]
-fn grey_transparent_and_deep_pictures_become_rgb() {
+fn gray_transparent_and_16_bit_images_become_rgb() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.png");
     image::GrayImage::from_pixel(12, 12, image::Luma([7])).save(&path).unwrap();

@@ -1,6 +1,6 @@
-//! The built-in data set: the same bytes everywhere, and worth training on.
+//! The built-in data set has the same bytes everywhere and enough variety to train on.
 
-#![expect(clippy::unwrap_used, reason = "a helper of a test may stop it")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,10 +10,10 @@ use yolo_data::error::DataError;
 use yolo_data::scan::{ScanOptions, scan};
 use yolo_data::shapes::{BYTES, NAMES, generate};
 
-/// SHA-256 over path and content of every file, in the order of the paths.
+/// The SHA-256 of the path and the content of every file, sorted by path.
 const SHA256: &str = "4bb0118e3289942242f169dbfa47ce2d3b12351ba135c5d16a9de955eb673890";
 
-/// A hash of all files, and how many bytes they have.
+/// The hash of all files, and their size in bytes.
 fn hash(dir: &Path) -> (String, u64) {
     fn files(dir: &Path, found: &mut Vec<std::path::PathBuf>) {
         for entry in std::fs::read_dir(dir).unwrap() {
@@ -36,7 +36,7 @@ fn hash(dir: &Path) -> (String, u64) {
 }
 
 #[test]
-fn the_set_is_the_same_to_the_byte_and_rich_enough() {
+fn the_bytes_are_fixed_and_the_objects_vary() {
     let dir = tempfile::tempdir().unwrap();
     let set = dir.path().join("shapes");
     let yaml = generate(&set, &|_| {}).unwrap();
@@ -102,12 +102,12 @@ fn a_complete_set_is_reused_and_an_incomplete_one_replaced() {
     generate(&set, &count).unwrap();
     assert_eq!(drawn.swap(0, Ordering::Relaxed), 640);
     assert!(set.join("images/val/0003.bmp").is_file());
-    // Nothing is left beside it.
+    // The staging folder is gone.
     assert_eq!(std::fs::read_dir(dir.path().join("data")).unwrap().count(), 1);
 }
 
 #[test]
-fn a_folder_of_something_else_is_left_alone() {
+fn a_folder_with_other_files_is_not_touched() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("thesis.txt"), "mine").unwrap();
     let error = generate(dir.path(), &|_| {}).unwrap_err();

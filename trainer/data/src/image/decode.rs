@@ -1,6 +1,6 @@
-//! Image files to pixels, as `cv2.imread` gives them: EXIF orientation applied, grey spread over three
-//! channels, transparency dropped, 16 bits cut to 8. The format is found by content, so a PNG named
-//! `.jpg` is read as what it is. JPEG goes through zune-jpeg, which is fast; the rest through `image`.
+//! Decodes image files to the pixels of `cv2.imread`: EXIF orientation applied, gray expanded to three
+//! channels, transparency dropped, 16 bits truncated to 8. The content determines the format, so a PNG named
+//! `.jpg` works. zune-jpeg decodes JPEG because it is fast; the `image` crate decodes the rest.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -15,23 +15,23 @@ use zune_jpeg::zune_core::options::DecoderOptions;
 use super::Image;
 use crate::error::DataError;
 
-/// Formats that can be decoded; the rest of YOLOv5's list (dng, pfm) is refused with a message.
+/// The formats that can be decoded. Verification rejects the others of YOLOv5's list (dng, pfm).
 pub(crate) const FORMATS: [ImageFormat; 5] =
     [ImageFormat::Jpeg, ImageFormat::Png, ImageFormat::Bmp, ImageFormat::Tiff, ImageFormat::WebP];
 
 /// Reads and decodes an image file to RGB.
 ///
 /// # Errors
-/// When the file cannot be read, is of no supported format, or its content is damaged.
+/// If the file cannot be read, has no supported format, or is damaged.
 pub fn decode(path: &Path) -> Result<Image, DataError> {
     let bytes = std::fs::read(path).map_err(DataError::io("read", path))?;
     decode_bytes(&bytes).map_err(|reason| DataError::decode(path, reason))
 }
 
-/// Decodes the content of an image file to RGB; the error is the reason alone.
+/// Decodes the content of an image file to RGB; the error is only the reason.
 ///
 /// # Errors
-/// When the content is of no supported format or damaged.
+/// If the content has no supported format or is damaged.
 pub fn decode_bytes(bytes: &[u8]) -> Result<Image, String> {
     match format_of(bytes)? {
         ImageFormat::Jpeg => decode_jpeg(bytes),
@@ -48,16 +48,12 @@ pub(crate) fn format_of(bytes: &[u8]) -> Result<ImageFormat, String> {
     if FORMATS.contains(&format) {
         Ok(format)
     } else {
-        Err(format!("invalid image format {format:?}").to_uppercase().replacen(
-            "INVALID IMAGE FORMAT",
-            "invalid image format",
-            1,
-        ))
+        Err(format!("unsupported image format {}", format!("{format:?}").to_uppercase()))
     }
 }
 
-/// JPEG through zune-jpeg. Damage inside the entropy-coded data is decoded as far as it goes, as libjpeg
-/// does; the verification of the scan has refused truncated files before.
+/// Decodes JPEG with zune-jpeg. Damaged entropy-coded data is decoded as far as possible, as by libjpeg;
+/// the scan has already rejected truncated files.
 fn decode_jpeg(bytes: &[u8]) -> Result<Image, String> {
     let options = DecoderOptions::default()
         .set_strict_mode(false)
@@ -73,7 +69,7 @@ fn decode_jpeg(bytes: &[u8]) -> Result<Image, String> {
         .unwrap_or(Orientation::NoTransforms);
     let image = Image { width, height, data };
     if image.data.len() != width * height * 3 {
-        return Err(format!("{} bytes of pixels, {} expected", image.data.len(), width * height * 3));
+        return Err(format!("{} bytes of pixels instead of {}", image.data.len(), width * height * 3));
     }
     if orientation == Orientation::NoTransforms {
         return Ok(image);
@@ -85,7 +81,7 @@ fn decode_jpeg(bytes: &[u8]) -> Result<Image, String> {
     Ok(from_dynamic(picture))
 }
 
-/// PNG, BMP, TIFF and WebP through the `image` crate.
+/// Decodes PNG, BMP, TIFF and WebP with the `image` crate.
 fn decode_other(bytes: &[u8], format: ImageFormat) -> Result<Image, String> {
     let mut decoder = ImageReader::with_format(Cursor::new(bytes), format)
         .into_decoder()
@@ -96,18 +92,18 @@ fn decode_other(bytes: &[u8], format: ImageFormat) -> Result<Image, String> {
     Ok(from_dynamic(picture))
 }
 
-/// Why the `image` crate could not decode, in words for the one who made the file.
+/// Why the `image` crate could not decode a file.
 fn reason(error: &ImageError) -> String {
     match error {
         ImageError::IoError(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-            "truncated: the file ends inside the picture".to_owned()
+            "truncated: the file ends inside the image data".to_owned()
         }
         error => error.to_string(),
     }
 }
 
-/// Any pixel format to 8-bit RGB. 16-bit values keep their upper byte, as OpenCV does; `image` itself
-/// would round, which differs by one in places.
+/// Converts any pixel format to 8-bit RGB. 16-bit values keep their upper byte, as in OpenCV; the
+/// `image` crate would round them.
 fn from_dynamic(picture: DynamicImage) -> Image {
     let (width, height) = (picture.width() as usize, picture.height() as usize);
     let data = match picture {

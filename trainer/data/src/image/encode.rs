@@ -1,4 +1,4 @@
-//! Images to files, for people to look at.
+//! Writes images for people to look at.
 
 use std::path::Path;
 
@@ -8,13 +8,13 @@ use image::codecs::jpeg::JpegEncoder;
 use super::Image;
 use crate::error::DataError;
 
-/// Quality of pictures that show what a run sees: small, and without visible blocks.
+/// The JPEG quality: small files without visible blocks.
 const QUALITY: u8 = 85;
 
-/// Writes an image as JPEG, over a file of that name.
+/// Writes an image as JPEG; an existing file is overwritten.
 ///
 /// # Errors
-/// When the file cannot be written, or a side is 0 or beyond the 65535 pixels of the format.
+/// If the file cannot be written, or a side is 0 or above the 65535 pixels of the format.
 pub fn write_jpeg(path: &Path, image: &Image) -> Result<(), DataError> {
     let side = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
     let mut bytes = Vec::new();
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_picture_can_be_read_again() {
+    fn a_written_image_can_be_decoded() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.jpg");
         let image = Image::filled(20, 12, [200, 30, 60]);

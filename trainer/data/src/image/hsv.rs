@@ -1,10 +1,10 @@
-//! Colour augmentation in OpenCV's 8-bit HSV space, where hue runs from 0 to 179 (spec §7). The
-//! three gains become three tables, so that a pixel costs a few whole-number operations.
+//! Color augmentation in OpenCV's 8-bit HSV space, where hue is 0 to 179 (spec §7). The three gains become
+//! lookup tables, so that a pixel costs a few integer operations.
 
-/// Fraction bits of the division tables of OpenCV's conversion.
+/// The fraction bits of the division tables in OpenCV's conversion.
 const SHIFT: u32 = 12;
 
-/// `value * 2^12 / i` for each byte `i`, rounded; zero at zero.
+/// `numerator * 2^12 / (factor * i)` for each byte `i`, rounded; zero at zero.
 const fn division_table(numerator: u32, factor: u32) -> [i32; 256] {
     let mut table = [0; 256];
     let mut i = 1;
@@ -20,7 +20,7 @@ const fn division_table(numerator: u32, factor: u32) -> [i32; 256] {
 static SATURATION: [i32; 256] = division_table(255, 1);
 static HUE: [i32; 256] = division_table(180, 6);
 
-/// RGB to hue (0–179), saturation and value, as OpenCV's 8-bit conversion.
+/// Converts RGB to hue (0–179), saturation and value, as OpenCV does for 8 bits.
 #[inline]
 pub fn from_rgb([r, g, b]: [u8; 3]) -> [u8; 3] {
     let value = r.max(g).max(b);
@@ -40,11 +40,11 @@ pub fn from_rgb([r, g, b]: [u8; 3]) -> [u8; 3] {
     [hue as u8, saturation as u8, value]
 }
 
-/// Hue (0–179), saturation and value to RGB; fractions are cut off, as OpenCV's 8-bit conversion does.
+/// Converts hue (0–179), saturation and value to RGB. Fractions are truncated, as in OpenCV's 8-bit
+/// conversion.
 #[inline]
 pub fn to_rgb([hue, saturation, value]: [u8; 3]) -> [u8; 3] {
-    // Everything is counted in units of 1/(30·255), which one sector of 30 hues times 255 steps
-    // of saturation needs to be exact.
+    // In units of 1/(30·255), one sector of 30 hues times 255 steps of saturation is exact.
     const UNITS: u32 = 30 * 255;
     let (s, v) = (u32::from(saturation), u32::from(value));
     let (sector, within) = (hue / 30, u32::from(hue % 30));
@@ -60,14 +60,14 @@ pub fn to_rgb([hue, saturation, value]: [u8; 3]) -> [u8; 3] {
     }
 }
 
-/// The tables of one colour augmentation.
+/// The lookup tables of one color augmentation.
 #[derive(Debug, Clone)]
 pub struct HsvTables {
-    /// New hue of each byte.
+    /// The new value of each hue.
     pub hue: [u8; 256],
-    /// New saturation of each byte.
+    /// The new value of each saturation.
     pub saturation: [u8; 256],
-    /// New value of each byte.
+    /// The new value of each value.
     pub value: [u8; 256],
 }
 
@@ -83,7 +83,7 @@ impl HsvTables {
         }
     }
 
-    /// The augmented colour of an RGB pixel.
+    /// The augmented color of an RGB pixel.
     #[inline]
     pub fn apply(&self, rgb: [u8; 3]) -> [u8; 3] {
         let [h, s, v] = from_rgb(rgb).map(usize::from);
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pure_colours_have_the_hues_of_opencv() {
+    fn pure_colors_have_the_hues_of_opencv() {
         for (rgb, hsv) in [
             ([255, 0, 0], [0, 255, 255]),
             ([255, 255, 0], [30, 255, 255]),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn there_and_back_changes_a_colour_by_little() {
+    fn a_round_trip_changes_a_color_only_slightly() {
         for r in (0..=255).step_by(5) {
             for g in (0..=255).step_by(5) {
                 for b in (0..=255).step_by(5) {

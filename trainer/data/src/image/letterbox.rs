@@ -1,44 +1,43 @@
-//! Letterbox: how an image is scaled and padded into a rectangle without changing its aspect
-//! ratio (spec §7). The arithmetic is a value of its own, so that boxes and pixels follow the
-//! same numbers and boxes can be mapped back.
+//! Letterboxing: scales and pads an image to a rectangle without changing its aspect ratio (spec §7).
+//! [`Letterbox`] holds the numbers, so that pixels and boxes use the same ones and boxes can be mapped back.
 
 use super::{Image, resize};
 
-/// The grey of padding (spec §7).
+/// The gray level of padding (spec §7).
 pub const PADDING: u8 = 114;
 
 /// The options of a letterbox (spec §7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LetterboxOptions {
-    /// Height and width to fill.
+    /// The height and width to fill.
     pub target: [usize; 2],
     /// Pad only up to the next multiple of `stride` instead of up to `target`.
     pub auto: bool,
     /// Stretch to `target` without padding.
     pub scale_fill: bool,
-    /// Allow enlarging; otherwise a small image is only padded.
+    /// Allow enlarging; otherwise small images are only padded.
     pub scale_up: bool,
     /// The multiple that `auto` pads to.
     pub stride: usize,
 }
 
 impl LetterboxOptions {
-    /// Fills exactly `target` (height, width) and keeps the aspect ratio.
+    /// Options to fill `target` (height, width) and keep the aspect ratio.
     pub fn exact(target: [usize; 2], scale_up: bool) -> Self {
         Self { target, auto: false, scale_fill: false, scale_up, stride: 32 }
     }
 }
 
-/// Where an image goes inside its letterbox.
+/// The scale and position of an image in its letterbox.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Letterbox {
-    /// Height and width of the scaled image, without padding.
+    /// The height and width of the scaled image without padding.
     pub scaled: [usize; 2],
-    /// Scale of height and width.
+    /// The scale of height and width.
     pub ratio: [f64; 2],
-    /// Half of the padding, left and top, before rounding to whole pixels.
+    /// Half of the horizontal and of the vertical padding, before rounding to whole pixels.
     pub pad: [f64; 2],
-    /// Padding in pixels: top, bottom, left, right.
+    /// The padding in pixels: top, bottom, left, right.
     pub borders: [usize; 4],
 }
 
@@ -62,7 +61,7 @@ impl Letterbox {
             ratio = [target_h / h, target_w / w];
         }
         let pad = pad.map(|p| p / 2.0);
-        // The tenth decides which side gets the odd pixel: right and bottom.
+        // The 0.1 gives an odd pixel to the right and the bottom.
         let near = |p: f64| (p - 0.1).round_ties_even().max(0.0) as usize;
         let far = |p: f64| (p + 0.1).round_ties_even().max(0.0) as usize;
         Self {
@@ -73,13 +72,13 @@ impl Letterbox {
         }
     }
 
-    /// Height and width of the letterboxed image.
+    /// The height and width of the letterboxed image.
     pub fn size(&self) -> [usize; 2] {
         let [top, bottom, left, right] = self.borders;
         [self.scaled[0] + top + bottom, self.scaled[1] + left + right]
     }
 
-    /// Scales and pads `image`, of the size that this letterbox was made for, into `out`.
+    /// Scales and pads `image` into `out`. The image must have the size passed to [`Letterbox::new`].
     pub fn apply(&self, image: &Image, out: &mut Image) {
         let [height, width] = self.size();
         out.width = width;

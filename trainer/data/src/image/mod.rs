@@ -1,5 +1,5 @@
-//! Images as plain bytes, and what is done to them: decoding, resizing, letterboxing, warping and
-//! colour. Pixels are RGB, 8 bits a channel, interleaved row by row, everywhere in this program.
+//! Images as plain bytes: decoding, resizing, letterboxing, warping and color. Everywhere in this crate,
+//! pixels are interleaved RGB with 8 bits per channel.
 
 pub mod decode;
 pub mod encode;
@@ -16,12 +16,12 @@ pub struct Image {
     pub width: usize,
     /// Height in pixels.
     pub height: usize,
-    /// `height · width · 3` bytes: rows from the top, pixels from the left, channels R, G, B.
+    /// `height · width · 3` bytes: rows from top to bottom, pixels from left to right, channels R, G, B.
     pub data: Vec<u8>,
 }
 
 impl Image {
-    /// An image of one colour.
+    /// An image of one color.
     pub fn filled(width: usize, height: usize, rgb: [u8; 3]) -> Self {
         Self { width, height, data: rgb.repeat(width * height) }
     }
@@ -32,7 +32,7 @@ impl Image {
         &self.data[y * self.width * 3..(y + 1) * self.width * 3]
     }
 
-    /// The colour of one pixel.
+    /// The color of one pixel.
     #[inline]
     pub fn pixel(&self, x: usize, y: usize) -> [u8; 3] {
         let at = (y * self.width + x) * 3;

@@ -1,16 +1,15 @@
-//! Resizing with the pixels of OpenCV's `resize`: bilinear in 11-bit fixed point, and by area.
-//! YOLOv5's weights were trained on such pixels, so a mean absolute difference matters more here
-//! than a nicer filter (spec §7). Shrinking is equal to OpenCV bit for bit; enlarging may differ
-//! by one in a few pixels of ten thousand.
+//! Resizes images like OpenCV's `resize`: bilinear in 11-bit fixed point, and by area. YOLOv5's weights
+//! were trained on such pixels, so being equal matters more than a better filter (spec §7). Shrinking is
+//! bit-exact; enlarging may differ by one in a few bytes per thousand.
 
 use super::Image;
 
-/// Bits of an interpolation weight.
+/// The fraction bits of an interpolation weight.
 const WEIGHT_BITS: u32 = 11;
-/// The weight one.
+/// The weight 1.
 const ONE: i32 = 1 << WEIGHT_BITS;
 
-/// For one output coordinate: the two source coordinates and their weights.
+/// The two source coordinates of an output coordinate, and their weights.
 #[derive(Debug, Clone, Copy)]
 struct Tap {
     first: usize,
@@ -18,7 +17,7 @@ struct Tap {
     weights: [i32; 2],
 }
 
-/// Taps of a bilinear filter from `from` to `to` pixels, pixel centres aligned.
+/// The taps of a bilinear filter from `from` to `to` pixels, with aligned pixel centers.
 fn taps(from: usize, to: usize) -> Vec<Tap> {
     let scale = from as f64 / to as f64;
     (0..to)
@@ -42,7 +41,7 @@ fn taps(from: usize, to: usize) -> Vec<Tap> {
         .collect()
 }
 
-/// Resizes bilinearly, as OpenCV's INTER_LINEAR on 8-bit pixels.
+/// Resizes bilinearly, like OpenCV's INTER_LINEAR for 8-bit pixels.
 pub fn linear(image: &Image, width: usize, height: usize) -> Image {
     if (image.width, image.height) == (width, height) {
         return image.clone();
@@ -50,8 +49,8 @@ pub fn linear(image: &Image, width: usize, height: usize) -> Image {
     let columns = taps(image.width, width);
     let rows = taps(image.height, height);
     let mut data = vec![0; width * height * 3];
-    // The two source rows that an output row needs, already filtered along x; they are reused
-    // while the output advances slower than the source.
+    // The two source rows of an output row, already filtered along x. The next output rows reuse them
+    // where possible.
     let mut filtered = [vec![0_i32; width * 3], vec![0_i32; width * 3]];
     let mut held = [usize::MAX; 2];
     for (out, tap) in data.chunks_exact_mut(width * 3).zip(&rows) {
@@ -68,7 +67,7 @@ pub fn linear(image: &Image, width: usize, height: usize) -> Image {
         let [upper, lower] = &filtered;
         let [a, b] = tap.weights;
         for ((out, &u), &l) in out.iter_mut().zip(upper).zip(lower) {
-            // OpenCV's own order of shifts, so that rounding is the same.
+            // OpenCV's order of shifts, for the same rounding.
             let sum = ((a * (u >> 4)) >> 16) + ((b * (l >> 4)) >> 16);
             *out = ((sum + 2) >> 2) as u8;
         }
@@ -89,15 +88,15 @@ fn filter_row(source: &[u8], columns: &[Tap], out: &mut [i32]) {
     }
 }
 
-/// Source pixels `first..` that an output pixel covers along one axis, with their shares.
+/// The source pixels, from `first`, that an output pixel covers along one axis, and their shares.
 struct Cover {
     first: usize,
     shares: Vec<f32>,
 }
 
-/// Covers of an area filter from `from` to `to` pixels.
+/// The covers of an area filter from `from` to `to` pixels.
 fn covers(from: usize, to: usize) -> Vec<Cover> {
-    // Slivers of a pixel thinner than this are rounding noise and not sampled, as in OpenCV.
+    // Thinner slivers of a pixel are rounding errors and are skipped, as in OpenCV.
     const SLIVER: f64 = 1e-3;
     let scale = from as f64 / to as f64;
     (0..to)
@@ -122,8 +121,8 @@ fn covers(from: usize, to: usize) -> Vec<Cover> {
         .collect()
 }
 
-/// Resizes by area, as OpenCV's INTER_AREA: each output pixel is the mean of what it covers. Both
-/// sides must shrink or stay.
+/// Resizes by area, like OpenCV's INTER_AREA: each output pixel is the mean of what it covers. Neither side
+/// may grow.
 pub fn area(image: &Image, width: usize, height: usize) -> Image {
     if (image.width, image.height) == (width, height) {
         return image.clone();
@@ -141,7 +140,7 @@ pub fn area(image: &Image, width: usize, height: usize) -> Image {
         sums.fill(0.0);
         for (offset, &share) in cover.shares.iter().enumerate() {
             let y = cover.first + offset;
-            // Two output rows share the source row between them.
+            // Two output rows share the source row at their boundary.
             if held != y {
                 cover_row(image.row(y), &columns, &mut along_x);
                 held = y;
@@ -170,7 +169,7 @@ fn cover_row(source: &[u8], columns: &[Cover], out: &mut [f32]) {
     }
 }
 
-/// The common case of [`area`]: both sides exactly halved, in whole numbers.
+/// The common case of [`area`] where both sides are halved, in integers.
 fn halve(image: &Image) -> Image {
     let (width, height) = (image.width / 2, image.height / 2);
     let mut data = vec![0; width * height * 3];

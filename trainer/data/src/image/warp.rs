@@ -1,7 +1,6 @@
-//! Affine and perspective warps with bilinear sampling and a constant border, with the pixels of
-//! OpenCV 4.11 and later: sample positions are not rounded to 1/32 pixel any more, so neither are
-//! ours. Positions run along a row in 64-bit fixed point and weights are whole numbers, which
-//! stays within one grey level of the exact result.
+//! Affine and perspective warps with bilinear sampling and a constant border, as in OpenCV 4.11 and later,
+//! which no longer rounds sample positions to 1/32 pixel. Positions are 64-bit fixed point and weights are
+//! integers; the result is within one gray level of the exact one.
 
 use super::Image;
 use super::letterbox::PADDING;
@@ -9,14 +8,14 @@ use super::letterbox::PADDING;
 /// A 3×3 matrix that maps homogeneous pixel coordinates (x, y, 1).
 pub type Matrix = [[f64; 3]; 3];
 
-/// Fraction bits of a sample position.
+/// The fraction bits of a sample position.
 const POSITION_BITS: u32 = 32;
-/// Bits of the weight along x. With the 12 bits along y a sum stays below 2³².
+/// The bits of the weight along x. With 12 bits along y, a sum stays below 2³².
 const X_BITS: u32 = 11;
-/// Bits of the weight along y.
+/// The bits of the weight along y.
 const Y_BITS: u32 = 12;
-/// A position outside this range of pixels is border in any image; clamping to it keeps the fixed
-/// point from overflowing.
+/// Positions are clamped to this many pixels so that fixed point does not overflow. In any image, positions
+/// this far out are border.
 const FAR: f64 = (1_u64 << 29) as f64;
 
 /// The inverse of `m`, or `None` if it is singular.
@@ -36,9 +35,8 @@ pub fn invert(m: &Matrix) -> Option<Matrix> {
     }))
 }
 
-/// Warps `source` by `matrix`, which maps source to output pixels, into `out` of `width` by
-/// `height` pixels. What lies outside the source is [`PADDING`]; so is everything when the matrix
-/// is singular.
+/// Warps `source` by `matrix`, which maps source to output pixels, into `out` of `width` by `height`
+/// pixels. Pixels from outside the source are [`PADDING`]. If the matrix is singular, all are.
 pub fn warp(source: &Image, matrix: &Matrix, width: usize, height: usize, out: &mut Image) {
     out.width = width;
     out.height = height;
@@ -58,14 +56,14 @@ pub fn warp(source: &Image, matrix: &Matrix, width: usize, height: usize, out: &
     }
 }
 
-/// A position in pixels as fixed point.
+/// Converts a position in pixels to fixed point.
 fn fixed(position: f64) -> i64 {
-    // A position that is not a number falls outside as well.
+    // NaN is outside too.
     let position = if position.is_nan() { -FAR } else { position.clamp(-FAR, FAR) };
     (position * (1_u64 << POSITION_BITS) as f64).round() as i64
 }
 
-/// One output row of an affine warp: positions advance by a constant step.
+/// Fills an output row of an affine warp; positions advance by a constant step.
 fn affine_row(source: &Image, inverse: &Matrix, y: usize, row: &mut [[u8; 3]]) {
     let start = |axis: usize| fixed(inverse[axis][1] * y as f64 + inverse[axis][2]);
     let (mut x_at, mut y_at) = (start(0), start(1));
@@ -77,7 +75,7 @@ fn affine_row(source: &Image, inverse: &Matrix, y: usize, row: &mut [[u8; 3]]) {
     }
 }
 
-/// One output row of a perspective warp: a division a pixel.
+/// Fills an output row of a perspective warp, with one division per pixel.
 fn perspective_row(source: &Image, inverse: &Matrix, y: usize, row: &mut [[u8; 3]]) {
     let base = inverse.map(|line| line[1] * y as f64 + line[2]);
     for (x, pixel) in row.iter_mut().enumerate() {
@@ -104,7 +102,7 @@ fn sample(source: &Image, x: i64, y: i64) -> [u8; 3] {
         if column + 1 < source.width && line + 1 < source.height {
             let at = (line * source.width + column) * 3;
             let next = at + source.width * 3;
-            // One check a row of the source for six bytes: two neighbouring pixels.
+            // One bounds check per source row for two neighboring pixels.
             if let (Some(u), Some(l)) =
                 (source.data[at..].first_chunk::<6>(), source.data[next..].first_chunk::<6>())
             {
@@ -116,7 +114,7 @@ fn sample(source: &Image, x: i64, y: i64) -> [u8; 3] {
     if !inside(column, source.width) || !inside(line, source.height) {
         return [PADDING; 3];
     }
-    // On the edge, neighbours outside the source are border.
+    // At the edge, neighbors outside the source are border.
     let at = |column: i32, line: i32| match (usize::try_from(column), usize::try_from(line)) {
         (Ok(x), Ok(y)) if x < source.width && y < source.height => source.pixel(x, y),
         _ => [PADDING; 3],
@@ -130,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_matrix_times_its_inverse_is_one() {
+    fn a_matrix_times_its_inverse_is_the_identity() {
         let m = [[1.2, 0.3, -7.0], [-0.2, 0.9, 4.0], [0.001, -0.002, 1.1]];
         let inverse = invert(&m).expect("not singular");
         for (row, line) in m.iter().enumerate() {

@@ -1,9 +1,9 @@
-//! The iterator over the batches of an epoch, for both loaders.
+//! The iterator over the batches of an epoch.
 
 use super::pipeline::{Pipeline, Source};
 use super::{Batch, LoaderError};
 
-/// The batches of one epoch or validation, from some batch on. It ends after an error.
+/// The remaining batches of an epoch or a validation. The iterator ends after an error.
 pub(super) struct Batches<'a, S: Source> {
     pipeline: &'a mut Pipeline<S>,
     epoch: u64,

@@ -1,6 +1,6 @@
-//! Resized images kept beside the originals as raw bytes, for `--cache disk`: reading them is
-//! many times faster than decoding. A file names the size of training in its name and records
-//! length and time of its original, so that a changed image or option never yields old pixels.
+//! Keeps resized images as raw bytes next to the originals, for `--cache disk`. Reading them is many times
+//! faster than decoding. The file name contains the image size and the filter, and the file records the
+//! length and modification time of the original, so a changed image or option never yields old pixels.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -9,25 +9,25 @@ use std::time::UNIX_EPOCH;
 
 use crate::image::Image;
 
-/// The first bytes of a file, with the version of the format.
+/// The first bytes of the file, with the version of its format.
 const MAGIC: &[u8; 8] = b"YOLOIMG1";
 
-/// What makes a cached image valid: the length and time of change of its original.
+/// The length and modification time of the original; a cached image is valid while they stay the same.
 fn stamp(original: &Path) -> io::Result<[u64; 2]> {
     let metadata = fs::metadata(original)?;
-    // A time before 1970 or unknown becomes zero; the length still counts.
+    // A time before 1970 becomes zero; the length still counts.
     let changed = metadata.modified()?.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
     Ok([metadata.len(), changed])
 }
 
-/// Where the cached form of `original` lies: `photo.jpg` → `photo.jpg.640-linear.yolo-img`.
-pub(super) fn place(original: &Path, size: usize, filter: &str) -> PathBuf {
+/// The path of the cached form of `original`: `photo.jpg` → `photo.jpg.640-linear.yolo-img`.
+pub(super) fn path_of(original: &Path, size: usize, filter: &str) -> PathBuf {
     let mut name = original.as_os_str().to_owned();
     name.push(format!(".{size}-{filter}.yolo-img"));
     name.into()
 }
 
-/// Reads a cached image; `None` when there is none that fits its original.
+/// Reads a cached image; `None` unless it is complete and matches its original.
 pub(super) fn read(original: &Path, cached: &Path) -> Option<Image> {
     let mut file = File::open(cached).ok()?;
     let mut magic = [0; 8];
@@ -42,7 +42,7 @@ pub(super) fn read(original: &Path, cached: &Path) -> Option<Image> {
     }
     let (width, height) = (usize::try_from(width).ok()?, usize::try_from(height).ok()?);
     let expected = width.checked_mul(height)?.checked_mul(3)?;
-    // The file's own length is compared first: damaged dimensions must not reserve memory.
+    // Invariant: damaged dimensions never allocate memory; the length of the file is checked first.
     if file.metadata().ok()?.len() != expected as u64 + 40 {
         return None;
     }
@@ -51,7 +51,7 @@ pub(super) fn read(original: &Path, cached: &Path) -> Option<Image> {
     Some(Image { width, height, data })
 }
 
-/// Writes a cached image: complete or not at all.
+/// Writes a cached image. A rename puts it in place, so the file is complete or absent.
 pub(super) fn write(original: &Path, cached: &Path, image: &Image) -> io::Result<()> {
     let folder = cached.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
@@ -69,12 +69,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cached_image_comes_back_until_its_original_or_the_file_changes() {
+    fn a_cached_image_is_valid_until_it_or_its_original_changes() {
         let folder = tempfile::tempdir().unwrap();
         let original = folder.path().join("a.jpg");
         fs::write(&original, "original").unwrap();
         let image = Image { width: 2, height: 1, data: vec![1, 2, 3, 4, 5, 6] };
-        let cached = place(&original, 64, "linear");
+        let cached = path_of(&original, 64, "linear");
         assert_eq!(read(&original, &cached), None);
         write(&original, &cached, &image).unwrap();
         assert_eq!(read(&original, &cached), Some(image));

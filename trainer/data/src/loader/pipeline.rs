@@ -1,7 +1,7 @@
-//! The machinery under both loaders. Two producers take turns at batches, so that one is ready
-//! while the other is being made; the images of both are loaded by one pool of threads, straight
-//! into their place in the batch. Producers run ahead of the consumer by a bounded number of
-//! batches, into the next epoch if there is one, and live until the loader is dropped.
+//! The pipeline of both loaders. Two producers make alternate batches, so that one batch is ready while the
+//! next is being made. One pool of threads loads the images of both, directly into the batch. Producers run
+//! ahead of the consumer by a bounded number of batches, into the next epoch if there is one, and end when
+//! the loader is dropped.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,10 +15,10 @@ use super::{Batch, Item, LoaderError};
 use crate::augment::label::Label;
 use crate::image::Image;
 
-/// Producers, and so batches that are being made at a time.
+/// The number of producers, and so of batches in progress.
 const PRODUCERS: usize = 2;
 
-/// Buffers of one image in the making, reused by the next.
+/// The buffers for making one image; the next image reuses them.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     pub(super) image: Image,
@@ -26,27 +26,27 @@ pub(super) struct Scratch {
     pub(super) labels: Vec<Label>,
 }
 
-/// What a batch will be made of.
+/// The shape and the images of a batch.
 pub(super) struct BatchPlan {
     pub(super) height: usize,
     pub(super) width: usize,
     pub(super) images: Vec<usize>,
 }
 
-/// An image in its batch: where from, and its targets without the index in the batch.
+/// The item of an image, and its targets without the index in the batch.
 pub(super) type Made = (Item, Vec<[f32; 5]>);
 
-/// The rules that tell a training loader from a validation loader.
+/// What differs between training and validation.
 pub(super) trait Source: Send + Sync + 'static {
-    /// Whether an epoch follows the last batch of another, to be prepared ahead.
+    /// Whether another epoch follows, so that its first batches are made ahead.
     const REPEATS: bool;
-    /// Batches of an epoch.
+    /// The number of batches in an epoch.
     fn batches(&self) -> usize;
     /// The order of images in an epoch.
     fn order(&self, epoch: u64) -> Vec<usize>;
-    /// Shape and images of a batch.
+    /// The shape and the images of a batch.
     fn plan(&self, order: &[usize], batch: usize) -> BatchPlan;
-    /// Makes one image: its pixels go to `planes`, R, G, B.
+    /// Makes one image and writes its pixels to `planes`: R, G, B.
     fn make(
         &self,
         epoch: u64,
@@ -57,7 +57,7 @@ pub(super) trait Source: Send + Sync + 'static {
     ) -> Result<Made, LoaderError>;
 }
 
-/// A batch by its place in the run.
+/// The position of a batch in the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Position {
     epoch: u64,
@@ -65,7 +65,7 @@ struct Position {
 }
 
 impl Position {
-    /// The place after this one in epochs of `batches`.
+    /// The position after this one if epochs have `batches` batches.
     fn next(self, batches: usize) -> Self {
         if self.batch + 1 < batches {
             Self { batch: self.batch + 1, ..self }
@@ -75,14 +75,14 @@ impl Position {
     }
 }
 
-/// Gives the pixel buffer of a used batch back, so that the next batch needs no new memory.
+/// Returns the pixel buffers of used batches, so that new batches need no new memory.
 #[derive(Debug, Clone)]
 pub struct Recycler(Sender<Vec<u8>>);
 
 impl Recycler {
-    /// Hands back the buffer of a batch that is not needed any more.
+    /// Returns the buffer of a batch that is no longer needed.
     pub fn give(&self, pixels: Vec<u8>) {
-        // When enough buffers wait already, this one is freed.
+        // If enough buffers are waiting, this one is freed.
         let _ = self.0.try_send(pixels);
     }
 }
@@ -96,7 +96,7 @@ struct Maker<S> {
 }
 
 impl<S: Source> Maker<S> {
-    /// Makes one batch; `None` when it was told to stop.
+    /// Makes one batch; `None` if it is stopped.
     fn batch(
         &self,
         epoch: u64,
@@ -106,7 +106,7 @@ impl<S: Source> Maker<S> {
     ) -> Option<Result<Batch, LoaderError>> {
         let BatchPlan { height, width, images } = self.source.plan(order, batch);
         let mut pixels = self.used.try_recv().unwrap_or_default();
-        // Every byte is written below, so old ones need not be cleared.
+        // Every byte is overwritten below, so the old bytes need not be cleared.
         pixels.resize(images.len() * 3 * height * width, 0);
         let make = |(planes, &image): (&mut [u8], &usize)| {
             if stop.load(Ordering::Relaxed) {
@@ -138,29 +138,29 @@ impl<S: Source> Maker<S> {
     }
 
     fn scratch(&self) -> std::sync::MutexGuard<'_, Vec<Scratch>> {
-        // The buffers hold nothing that a panic could have left half done.
+        // A panic cannot leave the buffers in an invalid state.
         self.scratch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// An order to a producer: make every [`PRODUCERS`]th batch from `from` on.
-struct Order {
+/// A request to a producer: make every [`PRODUCERS`]th batch, starting at `from`.
+struct Request {
     /// The epoch of the stream's first batch.
     epoch: u64,
     from: Position,
     out: Sender<Result<Batch, LoaderError>>,
     stop: Arc<AtomicBool>,
-    /// Closes when the batch before this producer's first one is made: the batch that the
-    /// consumer waits for has all threads.
+    /// Closes when the batch before this producer's first one is made. So all threads work on the batch
+    /// that the consumer waits for.
     before: Option<Receiver<Nothing>>,
-    /// Closes [`Order::before`] of the next producer.
+    /// Closes [`Request::before`] of the next producer.
     made: Option<Sender<Nothing>>,
 }
 
-/// Never sent: only the closing of its channel counts.
+/// Is never sent; only the closing of the channel counts.
 enum Nothing {}
 
-/// Batches on their way, in turns from each producer.
+/// The batches of a request, alternately from each producer.
 struct Stream {
     next: Position,
     turn: usize,
@@ -179,13 +179,13 @@ pub(super) struct Pipeline<S: Source> {
     maker: Arc<Maker<S>>,
     recycler: Recycler,
     stream: Option<Stream>,
-    producers: Vec<(Sender<Order>, JoinHandle<()>)>,
-    /// The order of the epoch at hand, when batches are made by the caller's thread.
+    producers: Vec<(Sender<Request>, JoinHandle<()>)>,
+    /// The order of images in the current epoch, if the caller's thread makes the batches.
     order: Option<(u64, Vec<usize>)>,
 }
 
 impl<S: Source> Pipeline<S> {
-    /// Starts `workers` threads for `source`; with none, batches are made when asked for.
+    /// Starts `workers` threads for `source`. Without threads, each call of [`Self::batch`] makes a batch.
     pub(super) fn new(source: S, workers: usize) -> Result<Self, LoaderError> {
         let pool = match workers {
             0 => None,
@@ -205,13 +205,13 @@ impl<S: Source> Pipeline<S> {
             Self { maker, recycler: Recycler(recycler), stream: None, producers: Vec::new(), order: None };
         if threaded {
             for i in 0..PRODUCERS {
-                let (commands, orders) = unbounded();
+                let (requests, incoming) = unbounded();
                 let maker = Arc::clone(&pipeline.maker);
                 let thread = std::thread::Builder::new()
                     .name(format!("batches-{i}"))
-                    .spawn(move || produce(&maker, &orders))
+                    .spawn(move || produce(&maker, &incoming))
                     .map_err(|source| LoaderError::Threads { count: PRODUCERS, source: source.into() })?;
-                pipeline.producers.push((commands, thread));
+                pipeline.producers.push((requests, thread));
             }
         }
         Ok(pipeline)
@@ -225,7 +225,7 @@ impl<S: Source> Pipeline<S> {
         self.recycler.clone()
     }
 
-    /// The batch at a place of the run. Asked for in order, it is usually ready.
+    /// The batch at a position of the run. If batches are requested in order, it is usually ready.
     pub(super) fn batch(&mut self, epoch: u64, batch: usize) -> Result<Batch, LoaderError> {
         let position = Position { epoch, batch };
         if self.producers.is_empty() {
@@ -249,24 +249,24 @@ impl<S: Source> Pipeline<S> {
         received
     }
 
-    /// Lets the producers start at `position`, so that the first batch is ready sooner.
+    /// Starts the producers at a position, so that its batch is ready sooner.
     pub(super) fn seek(&mut self, epoch: u64, batch: usize) {
         let position = Position { epoch, batch };
         if self.producers.is_empty() || self.stream.as_ref().is_some_and(|stream| stream.next == position) {
             return;
         }
-        // The old stream is told to stop before producers get new orders.
+        // The old stream must stop before the producers get new requests.
         self.stream = None;
         let stop = Arc::new(AtomicBool::new(false));
         let mut from = position;
         let mut inputs = Vec::new();
         let mut before = None;
-        for (commands, _) in &self.producers {
+        for (requests, _) in &self.producers {
             let (out, input) = bounded(1);
             let (made, next) = bounded(0);
-            // A producer that ended shows as a closed channel when its batch is asked for.
+            // If a producer has ended, receiving its batch fails.
             let stop = Arc::clone(&stop);
-            let _ = commands.send(Order {
+            let _ = requests.send(Request {
                 epoch,
                 from,
                 out,
@@ -284,29 +284,29 @@ impl<S: Source> Pipeline<S> {
 impl<S: Source> Drop for Pipeline<S> {
     fn drop(&mut self) {
         self.stream = None;
-        for (commands, thread) in self.producers.drain(..) {
-            drop(commands);
-            // A producer that panicked has already been reported as `LoaderError::Worker`.
+        for (requests, thread) in self.producers.drain(..) {
+            drop(requests);
+            // A panic of a producer has already been reported as `LoaderError::Worker`.
             let _ = thread.join();
         }
     }
 }
 
-/// Lets the threads of the model go first where both want a core: a step on the CPU waits for the
-/// slowest of its threads, while batches are made ahead. Elsewhere all threads are equal.
+/// Lowers the priority of the calling thread, on Linux only. A step on the CPU waits for the slowest of its
+/// threads, while batches are made ahead, so the threads of the model go first.
 fn yield_to_training() {
     #[cfg(target_os = "linux")]
     {
-        // On Linux the niceness is the calling thread's own. Without it training is only slower.
+        // On Linux, niceness is per thread. If this fails, training is only slower.
         let _ = rustix::process::nice(5);
     }
 }
 
-/// A producer's life: one order after another until the loader is dropped.
-fn produce<S: Source>(maker: &Maker<S>, orders: &Receiver<Order>) {
-    for Order { epoch, from, out, stop, before, mut made } in orders {
+/// Serves requests until the loader is dropped.
+fn produce<S: Source>(maker: &Maker<S>, requests: &Receiver<Request>) {
+    for Request { epoch, from, out, stop, before, mut made } in requests {
         if let Some(before) = before {
-            // Nothing comes: this ends when the other producer drops its end.
+            // Nothing is sent; this returns when the other producer drops its end.
             let _ = before.recv();
         }
         let batches = maker.source.batches();

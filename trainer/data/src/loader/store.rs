@@ -1,7 +1,7 @@
-//! Decoded images, scaled so that their longer side is the training size. Decoding costs more
-//! than all augmentation together, and mosaics need each image about four times an epoch, so
-//! images stay in memory until a budget is used up. Images come in random order: keeping the
-//! first ones serves as many requests as any rule for replacing them, and needs no lock.
+//! Decoded images whose longer side is scaled to the image size. Decoding costs more than all augmentation,
+//! and mosaics need each image about four times per epoch, so images stay in memory until a budget is used
+//! up. Because the order is random, keeping the first images is as good as any eviction policy, and needs no
+//! lock.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -14,7 +14,7 @@ use super::disk;
 use crate::image::{Image, decode, resize};
 use crate::scan::Sample;
 
-/// How an image is made smaller.
+/// The filter that shrinks images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shrink {
     /// Bilinear, for training.
@@ -30,15 +30,15 @@ pub(super) struct ImageStore {
     shrink: Shrink,
     on_disk: bool,
     slots: Box<[OnceLock<Arc<Image>>]>,
-    /// Bytes that may still be kept.
+    /// The bytes left for images.
     budget: AtomicUsize,
     disk_failed: AtomicBool,
     warnings: Mutex<Vec<String>>,
 }
 
 impl ImageStore {
-    /// A store that keeps about `keep` bytes of images, or all of them with [`Cache::Ram`] where
-    /// memory suffices.
+    /// A store that keeps about `keep` bytes of images, or all images with [`Cache::Ram`] if there is
+    /// enough memory.
     pub(super) fn new(
         samples: Arc<[Sample]>,
         size: usize,
@@ -73,12 +73,12 @@ impl ImageStore {
         }
     }
 
-    /// The samples whose images these are.
+    /// The samples of the images.
     pub(super) fn samples(&self) -> &[Sample] {
         &self.samples
     }
 
-    /// What the user should know, each once.
+    /// The warnings since the last call.
     pub(super) fn take_warnings(&self) -> Vec<String> {
         std::mem::take(&mut self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -94,13 +94,13 @@ impl ImageStore {
         let fits =
             self.budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
         if fits.is_ok() && slot.set(Arc::clone(&image)).is_err() {
-            // Another thread kept the same image meanwhile.
+            // Another thread has stored the same image in the meantime.
             self.budget.fetch_add(bytes, Ordering::Relaxed);
         }
         Ok(image)
     }
 
-    /// Loads an image from its cached form or its file.
+    /// Loads an image from the cache on disk or from its file.
     fn load(&self, index: usize) -> Result<Image, LoaderError> {
         let sample = &self.samples[index];
         if !self.on_disk {
@@ -110,7 +110,7 @@ impl ImageStore {
             Shrink::Linear => "linear",
             Shrink::Area => "area",
         };
-        let cached = disk::place(&sample.image, self.size, filter);
+        let cached = disk::path_of(&sample.image, self.size, filter);
         if let Some(image) = disk::read(&sample.image, &cached) {
             return Ok(image);
         }
@@ -120,14 +120,14 @@ impl ImageStore {
             && !self.disk_failed.swap(true, Ordering::Relaxed)
         {
             self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(format!(
-                "cannot write {} ({error}); training goes on without --cache disk for the images not written yet",
+                "cannot write {}: {error}; training continues, and images that are not on disk yet are not cached there",
                 cached.display()
             ));
         }
         Ok(image)
     }
 
-    /// Decodes and scales the file of a sample.
+    /// Decodes and scales the image of a sample.
     fn decode(&self, sample: &Sample) -> Result<Image, LoaderError> {
         let image = decode::decode(&sample.image)
             .map_err(|source| LoaderError::Image { path: sample.image.clone(), source })?;
@@ -151,7 +151,7 @@ impl ImageStore {
     }
 }
 
-/// Width and height after scaling the longer side to `size`, rounded up (spec §7).
+/// The width and height after scaling the longer side to `size`, rounded up (spec §7).
 pub(super) fn scaled(width: usize, height: usize, size: usize) -> [usize; 2] {
     let ratio = size as f64 / width.max(height) as f64;
     if ratio == 1.0 {
@@ -161,7 +161,7 @@ pub(super) fn scaled(width: usize, height: usize, size: usize) -> [usize; 2] {
     }
 }
 
-/// Bytes of memory that can be used without swapping, within the limits of a container.
+/// The memory available without swapping, within the limits of a container, in bytes.
 fn available_memory() -> u64 {
     let mut system = System::new();
     system.refresh_memory();
@@ -169,12 +169,12 @@ fn available_memory() -> u64 {
     system.available_memory().min(limit)
 }
 
-/// Why `needed` bytes of images are not all kept, if so: a tenth is left as a margin (spec §7).
+/// The warning if `needed` bytes of images, with a margin of 10 %, do not fit in memory (spec §7).
 fn ram_warning(needed: u64, available: u64) -> Option<String> {
     let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
     (needed as f64 * 1.1 >= available as f64).then(|| {
         format!(
-            "--cache ram needs {:.1} GiB with a margin of 10 % and {:.1} GiB are free; images are not all kept in memory",
+            "--cache ram needs {:.1} GiB, including a margin of 10 %, but {:.1} GiB are free; not all images are kept in memory",
             gib(needed) * 1.1,
             gib(available)
         )
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn ram_is_refused_without_a_margin_of_a_tenth() {
+    fn the_ram_cache_needs_a_margin_of_a_tenth() {
         assert_eq!(ram_warning(100 << 20, 200 << 20), None);
         assert!(ram_warning(100 << 20, 105 << 20).is_some());
     }

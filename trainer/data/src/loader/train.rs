@@ -1,5 +1,5 @@
-//! The loader of training: shuffled, augmented batches, epoch after epoch, the same for any number
-//! of threads and ranks (spec §7, order of augmentation; §8).
+//! The training loader: shuffled, augmented batches, which are the same for any number of threads and ranks
+//! (spec §7, order of augmentation; §8).
 
 use std::sync::Arc;
 
@@ -20,18 +20,18 @@ use crate::rect_batches::{RectBatches, batch_shapes};
 use crate::sampler::Sampler;
 use crate::scan::Sample;
 
-/// Bytes of scaled images that are kept in memory without `--cache`: small data sets entirely,
-/// of large ones too little to matter for memory.
+/// The bytes of scaled images kept in memory without `--cache`: enough for small data sets, and little
+/// compared with the memory of a machine that trains large ones.
 const KEEP: usize = 256 << 20;
 
-/// What a training loader needs to know.
+/// The settings of a training loader.
 #[derive(Debug, Clone)]
 pub struct LoaderSettings {
     /// Side of the square network input in pixels.
     pub image_size: usize,
     /// Largest stride of the model; rectangular batches are multiples of it.
     pub stride: usize,
-    /// Images a step on this rank.
+    /// Images per step on this rank.
     pub batch_per_rank: usize,
     /// This rank.
     pub rank: usize,
@@ -41,7 +41,7 @@ pub struct LoaderSettings {
     pub seed: u64,
     /// Threads that load images; 0 loads in the caller's thread.
     pub workers: usize,
-    /// Rectangular batches of similar images, in a fixed order and without mosaic.
+    /// Rectangular batches of images with similar shapes, in a fixed order and without mosaic.
     pub rect: bool,
     /// Where scaled images are kept between epochs.
     pub cache: Option<Cache>,
@@ -57,7 +57,7 @@ impl TrainLoader {
     ///
     /// # Errors
     ///
-    /// When there are no samples, a size is zero, or threads cannot be started.
+    /// If there are no samples, a size is zero, or threads cannot be started.
     pub fn new(samples: Arc<[Sample]>, settings: LoaderSettings) -> Result<Self, LoaderError> {
         if samples.is_empty() {
             return Err(LoaderError::NoImages);
@@ -79,27 +79,27 @@ impl TrainLoader {
         let seed = (!settings.rect).then_some(seed);
         let sampler = Sampler::new(samples.len(), batch_per_rank, rank, world, seed);
         let rect = settings.rect.then(|| {
-            // The shape follows from the images of all ranks, so that all have the same.
+            // The images of all ranks determine the shape, so that it is the same on every rank.
             batch_shapes(&sizes(&samples), batch_per_rank * world, settings.image_size, settings.stride, 0.0)
         });
         let store = ImageStore::new(samples, settings.image_size, Shrink::Linear, settings.cache, KEEP);
         Ok(Self(Pipeline::new(TrainSource { store, sampler, rect, settings }, workers)?))
     }
 
-    /// Batches of an epoch, the same on every rank. The last may be smaller.
+    /// The number of batches in an epoch, the same on every rank. The last may be smaller.
     pub fn batches_per_epoch(&self) -> usize {
         self.0.source().batches()
     }
 
-    /// Lets the threads make the first batches of an epoch while the caller does something else.
+    /// Starts making the batches of an epoch in the background, beginning with `first_batch`.
     pub fn prefetch(&mut self, epoch: u64, first_batch: usize) {
         if first_batch < self.batches_per_epoch() {
             self.0.seek(epoch, first_batch);
         }
     }
 
-    /// The batches of an epoch from `first_batch` on. Threads start at once, and after the last
-    /// batch they prepare the next epoch's first ones.
+    /// The batches of an epoch, beginning with `first_batch`. The threads start at once; after the last
+    /// batch they make the first batches of the next epoch.
     pub fn epoch(
         &mut self,
         epoch: u64,
@@ -109,19 +109,18 @@ impl TrainLoader {
         Batches::new(&mut self.0, epoch, first_batch)
     }
 
-    /// Where buffers of used batches go.
+    /// Takes the buffers of used batches.
     pub fn recycler(&self) -> Recycler {
         self.0.recycler()
     }
 
-    /// What the user should know, for instance that memory does not suffice for `--cache ram`;
-    /// each message is given once.
+    /// The warnings since the last call, such as too little memory for `--cache ram`.
     pub fn take_warnings(&self) -> Vec<String> {
         self.0.source().store.take_warnings()
     }
 }
 
-/// Width and height of each sample.
+/// The width and height of each sample.
 pub(super) fn sizes(samples: &[Sample]) -> Vec<[u32; 2]> {
     samples.iter().map(|sample| [sample.width, sample.height]).collect()
 }
@@ -129,7 +128,7 @@ pub(super) fn sizes(samples: &[Sample]) -> Vec<[u32; 2]> {
 struct TrainSource {
     store: ImageStore,
     sampler: Sampler,
-    /// Order and shapes of rectangular batches.
+    /// The order and shapes of rectangular batches.
     rect: Option<RectBatches>,
     settings: LoaderSettings,
 }
@@ -182,11 +181,11 @@ impl Source for TrainSource {
 }
 
 impl TrainSource {
-    /// A mosaic of image `index` and three random ones, through a perspective, into `scratch`.
+    /// Makes a mosaic of image `index` and three random images in `scratch` and applies a random perspective.
     fn mosaic(&self, index: usize, random: &mut Random, scratch: &mut Scratch) -> Result<(), LoaderError> {
         let size = self.settings.image_size;
         let samples = self.store.samples();
-        let centre = draw_center(size, random);
+        let center = draw_center(size, random);
         let mut indices = [index, 0, 0, 0];
         for other in &mut indices[1..] {
             *other = random.below(samples.len());
@@ -196,13 +195,13 @@ impl TrainSource {
         let [a, b, c, d] = [a?, b?, c?, d?];
         let tiles = [(&*a.0, a.1), (&*b.0, b.1), (&*c.0, c.1), (&*d.0, d.1)];
         let Scratch { image, spare, labels } = scratch;
-        mosaic(tiles, centre, size, image, labels);
+        mosaic(tiles, center, size, image, labels);
         copy_paste::copy_paste(self.settings.augment.copy_paste, image, labels, random);
         perspective(&Draws::random(&self.settings.augment, random), [size; 2], image, spare, labels);
         Ok(())
     }
 
-    /// Image `index` alone, letterboxed to `size` and through a perspective, into `scratch`.
+    /// Letterboxes image `index` to `size` in `scratch` and applies a random perspective.
     fn single(
         &self,
         index: usize,

@@ -1,5 +1,6 @@
-//! The loader of validation: every image once, as it is, in rectangular batches of similar aspect
-//! ratio or square ones, each item with what maps boxes back to the file's pixels (spec §7, §9).
+//! The validation loader: every image once, without augmentation, in rectangular batches of similar aspect
+//! ratio or in square ones. Each item has the numbers that map boxes back to the pixels of the file (spec
+//! §7, §9).
 
 use std::sync::Arc;
 
@@ -17,21 +18,21 @@ use crate::rect_batches::{RectBatches, batch_shapes};
 use crate::sampler::Sampler;
 use crate::scan::Sample;
 
-/// Bytes of scaled images that are kept in memory between validations without `--cache`.
+/// The bytes of scaled images kept in memory between validations without `--cache`.
 const KEEP: usize = 64 << 20;
 
-/// What a validation loader needs to know.
+/// The settings of a validation loader.
 #[derive(Debug, Clone)]
 pub struct ValSettings {
-    /// Longer side of an image in pixels.
+    /// The longer side of an image in pixels.
     pub image_size: usize,
     /// Largest stride of the model; batches are multiples of it.
     pub stride: usize,
-    /// Images a batch.
+    /// Images per batch.
     pub batch: usize,
     /// Threads that load images; 0 loads in the caller's thread.
     pub workers: usize,
-    /// Rectangular batches of similar images; otherwise all are square and in order.
+    /// Rectangular batches of images with similar shapes; otherwise square batches in the order of the images.
     pub rect: bool,
     /// Padding of rectangular batches in strides: 0.5 (spec §7).
     pub pad: f64,
@@ -47,7 +48,7 @@ impl ValLoader {
     ///
     /// # Errors
     ///
-    /// When there are no samples, a size is zero, or threads cannot be started.
+    /// If there are no samples, a size is zero, or threads cannot be started.
     pub fn new(samples: Arc<[Sample]>, settings: ValSettings) -> Result<Self, LoaderError> {
         if samples.is_empty() {
             return Err(LoaderError::NoImages);
@@ -68,7 +69,7 @@ impl ValLoader {
         Ok(Self(Pipeline::new(ValSource { store, sampler, rect, image_size }, workers)?))
     }
 
-    /// Number of batches.
+    /// The number of batches.
     pub fn batches(&self) -> usize {
         self.0.source().batches()
     }
@@ -79,12 +80,12 @@ impl ValLoader {
         Batches::new(&mut self.0, 0, 0)
     }
 
-    /// Where buffers of used batches go.
+    /// Takes the buffers of used batches.
     pub fn recycler(&self) -> Recycler {
         self.0.recycler()
     }
 
-    /// What the user should know; each message is given once.
+    /// The warnings since the last call.
     pub fn take_warnings(&self) -> Vec<String> {
         self.0.source().store.take_warnings()
     }
@@ -93,7 +94,7 @@ impl ValLoader {
 struct ValSource {
     store: ImageStore,
     sampler: Sampler,
-    /// Order and shapes of rectangular batches.
+    /// The order and shapes of rectangular batches.
     rect: Option<RectBatches>,
     image_size: usize,
 }

@@ -1,6 +1,6 @@
-//! The result of a scan on disk, so that the next run need not read every image. The file lies beside the
-//! labels' folder and is valid for exactly the files it was made from: its key is a hash over path, size and
-//! time of change of every image and label. A file that is damaged or of another version counts as absent.
+//! The result of a scan on disk, so that the next run need not read every image. The file is next to the
+//! folder of the labels. Its key is a hash of the path, size and modification time of every image and label,
+//! so a changed file makes it invalid. A cache that is damaged or of another version counts as absent.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use sha2::{Digest, Sha256};
 
 use super::{Sample, Scan, label_path};
 
-/// Marks the file and the version of its layout.
+/// The first bytes of the file, with the version of its format.
 const MAGIC: &[u8; 16] = b"yolo scan cache1";
 
-/// A SHA-256.
+/// A SHA-256 hash.
 pub(super) type Key = [u8; 32];
 
-/// Where the cache of a split lies: `labels/train.yolo-cache` for a folder, beside the list for a list file,
-/// since several lists may name images of one folder.
+/// The path of the cache of a split: `labels/train.yolo-cache` for a folder. For a list file it is next to
+/// the list, because several lists may name images of one folder.
 pub(super) fn location(roots: &[PathBuf], first_label: &Path) -> PathBuf {
     let base = match roots {
         [root] if root.is_file() => root.as_path(),
@@ -29,7 +29,7 @@ pub(super) fn location(roots: &[PathBuf], first_label: &Path) -> PathBuf {
     base.with_file_name(name)
 }
 
-/// The hash over all images and their label files, there or not.
+/// The hash of all images and their label files, whether these exist or not.
 pub(super) fn key(images: &[PathBuf]) -> Key {
     let parts: Vec<Key> = images
         .par_iter()
@@ -54,7 +54,7 @@ pub(super) fn key(images: &[PathBuf]) -> Key {
     hash.finalize().into()
 }
 
-/// Reads a cache; `None` when there is none that is whole and fits the key.
+/// Reads a cache; `None` unless it is complete and has this key.
 pub(super) fn read(path: &Path, key: &Key) -> Option<Scan> {
     let bytes = std::fs::read(path).ok()?;
     let (body, sum) = bytes.split_last_chunk::<32>()?;
@@ -72,7 +72,7 @@ pub(super) fn read(path: &Path, key: &Key) -> Option<Scan> {
     Some(Scan { samples, found, missing, empty, corrupt, messages })
 }
 
-/// Writes a cache: a new file that replaces the old one in one step, so that a reader sees either whole.
+/// Writes a cache. A rename replaces the old file, so a reader sees either the old or the new one.
 pub(super) fn write(path: &Path, key: &Key, scan: &Scan) -> std::io::Result<()> {
     let mut writer = Writer(Vec::new());
     writer.0.extend_from_slice(MAGIC);
@@ -87,7 +87,7 @@ pub(super) fn write(path: &Path, key: &Key, scan: &Scan) -> std::io::Result<()> 
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(&writer.0)?;
     file.write_all(&sum)?;
-    // Temporary files are private; a data folder is often shared.
+    // Temporary files are private, but data sets are often shared.
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
@@ -97,7 +97,7 @@ pub(super) fn write(path: &Path, key: &Key, scan: &Scan) -> std::io::Result<()> 
     Ok(())
 }
 
-/// Little-endian fields in a row.
+/// Appends little-endian fields.
 struct Writer(Vec<u8>);
 
 impl Writer {
@@ -128,7 +128,7 @@ impl Writer {
     }
 }
 
-/// What is left of a file; every step gives `None` at its end.
+/// The bytes not read yet; every method returns `None` if there are too few.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -160,7 +160,7 @@ impl<'a> Reader<'a> {
     }
 
     fn sample(&mut self) -> Option<Sample> {
-        // A path that is not UTF-8 cannot be rebuilt on every platform; such a set is scanned each time.
+        // A path that is not UTF-8 cannot be restored on every platform; such a data set is scanned each time.
         let image = PathBuf::from(self.text()?);
         let width = u32::from_le_bytes(self.number()?);
         let height = u32::from_le_bytes(self.number()?);

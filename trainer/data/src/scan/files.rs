@@ -1,22 +1,23 @@
-//! Which images belong to a split: folders (with all below them), lists in txt files and patterns, sorted
-//! as YOLOv5 sorts them, and where the labels of an image lie (spec §7).
+//! Lists the images of a split and finds the label file of an image (spec §7). A split is given by folders,
+//! which are searched recursively, txt files that list paths, and patterns. The images are sorted as YOLOv5
+//! sorts them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::error::DataError;
 
-/// Extensions that YOLOv5 takes for images. `dng` and `pfm` are listed, so that verification counts and
-/// names them as unsupported instead of passing them over in silence.
+/// The extensions of images in YOLOv5. `dng` and `pfm` cannot be decoded; they are listed so that
+/// verification reports them as unsupported.
 const EXTENSIONS: [&str; 10] = ["bmp", "dng", "jpeg", "jpg", "mpo", "png", "tif", "tiff", "webp", "pfm"];
 
 /// Lists the images of a split, sorted by path.
 ///
-/// A root is a folder (searched with all folders below), a txt file of paths, or a pattern with `*`, `?`,
-/// `[…]` or `**`.
+/// A root is a folder (searched recursively), a txt file of paths, or a pattern with `*`, `?`, `[…]` or
+/// `**`.
 ///
 /// # Errors
-/// When a root does not exist or cannot be read.
+/// If a root does not exist or cannot be read.
 pub fn list_images(roots: &[PathBuf], split: &str) -> Result<Vec<PathBuf>, DataError> {
     let mut images = Vec::new();
     for root in roots {
@@ -32,32 +33,32 @@ pub fn list_images(roots: &[PathBuf], split: &str) -> Result<Vec<PathBuf>, DataE
             expand(root, split, &mut images)?;
         }
     }
-    // Python sorts the paths as text, not part by part, and so `a-b/x` comes before `a/x`.
+    // Python sorts paths as strings, not component by component, so `a-b/x` comes before `a/x`.
     images.sort_by(|a, b| a.as_os_str().as_encoded_bytes().cmp(b.as_os_str().as_encoded_bytes()));
     Ok(images)
 }
 
-/// Where the labels of an image lie: its last `images` folder becomes `labels`, its extension `txt`.
+/// The label file of an image: the last `images` folder of its path becomes `labels`, its extension `txt`.
 pub fn label_path(image: &Path) -> PathBuf {
     let mut parts: Vec<_> = image.components().collect();
     let folders = parts.len().saturating_sub(1);
     let labels = std::path::Component::Normal("labels".as_ref());
-    // `/images/` has a separator on both sides, so a path's very first part does not count.
+    // YOLOv5 replaces `/images/`, so the first component of a path does not count.
     if let Some(at) = (1..folders).rev().find(|&at| parts[at].as_os_str() == "images") {
         parts[at] = labels;
     }
     parts.iter().collect::<PathBuf>().with_extension("txt")
 }
 
-/// Whether the extension is one of an image.
+/// Whether the file has the extension of an image.
 fn is_image(path: &Path) -> bool {
     path.extension()
         .and_then(|extension| extension.to_str())
         .is_some_and(|extension| EXTENSIONS.contains(&extension.to_ascii_lowercase().as_str()))
 }
 
-/// Adds all images below a folder. Links are followed, once for each folder that they lead to; names that
-/// begin with a dot are passed over, as Python's `glob` does.
+/// Adds all images below a folder. Symbolic links are followed, but each real folder is read only once.
+/// Names that start with a dot are skipped, as in Python's `glob`.
 fn walk(folder: &Path, seen: &mut BTreeSet<PathBuf>, images: &mut Vec<PathBuf>) -> Result<(), DataError> {
     let real = folder.canonicalize().map_err(DataError::io("open", folder))?;
     if !seen.insert(real) {
@@ -69,7 +70,7 @@ fn walk(folder: &Path, seen: &mut BTreeSet<PathBuf>, images: &mut Vec<PathBuf>) 
             continue;
         }
         let path = entry.path();
-        let kind = entry.file_type().map_err(DataError::io("look at", &path))?;
+        let kind = entry.file_type().map_err(DataError::io("read the type of", &path))?;
         if kind.is_dir() || (kind.is_symlink() && path.is_dir()) {
             walk(&path, seen, images)?;
         } else if is_image(&path) {
@@ -79,8 +80,8 @@ fn walk(folder: &Path, seen: &mut BTreeSet<PathBuf>, images: &mut Vec<PathBuf>) 
     Ok(())
 }
 
-/// Adds the images of a list file, one path a line. A leading `./` stands for the list's own folder; other
-/// relative paths are looked for in the working folder, then beside the list.
+/// Adds the images of a list file, one path per line. A leading `./` is the folder of the list. Other
+/// relative paths are looked up in the working folder, then in the folder of the list.
 fn read_list(list: &Path, images: &mut Vec<PathBuf>) -> Result<(), DataError> {
     let text = std::fs::read_to_string(list).map_err(DataError::io("read", list))?;
     let folder = list.parent().unwrap_or(Path::new(""));
@@ -97,8 +98,8 @@ fn read_list(list: &Path, images: &mut Vec<PathBuf>) -> Result<(), DataError> {
     Ok(())
 }
 
-/// Adds the images that a pattern matches. A pattern that matches nothing is an error like a folder that
-/// does not exist.
+/// Adds the images that match a pattern. A pattern without a match is an error, like a folder that does not
+/// exist.
 fn expand(pattern: &Path, split: &str, images: &mut Vec<PathBuf>) -> Result<(), DataError> {
     let missing = || DataError::Missing { split: split.to_owned(), path: pattern.to_path_buf() };
     let text = pattern.to_str().ok_or_else(missing)?;

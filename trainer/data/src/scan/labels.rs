@@ -1,18 +1,18 @@
-//! The text of a label file to boxes, with YOLOv5's rules of what is corrupt (spec §7): five columns, or
-//! polygons; nothing negative or NaN; no coordinate above 1; duplicates removed. All arithmetic is f32, as
-//! in the original, so that a value on the border falls on the same side.
+//! Parses label files with YOLOv5's rules (spec §7): five columns or polygons, no negative or NaN values, no
+//! coordinates above 1. Duplicates are removed. All arithmetic is f32, as in YOLOv5, so that borderline
+//! values are accepted or rejected alike.
 
 use std::cmp::Ordering;
 
 /// The content of a label file.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Labels {
-    /// Class, centre x, centre y, width, height. In the order of the file, or sorted if duplicates were
+    /// Class, center x, center y, width, height. In the order of the file, or sorted if duplicates were
     /// removed.
     pub boxes: Vec<[f32; 5]>,
-    /// Empty, or one polygon for each box.
+    /// Empty, or one polygon per box.
     pub segments: Vec<Vec<[f32; 2]>>,
-    /// How many rows repeated another one and were removed.
+    /// The number of repeated rows that were removed.
     pub duplicates: usize,
 }
 
@@ -20,16 +20,16 @@ pub struct Labels {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct LabelError {
-    /// The first line that is wrong, from 1.
+    /// The first invalid line, from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// Why it is invalid.
     pub reason: String,
 }
 
-/// One line that is not blank: its number and its fields.
+/// The number and the fields of a line that is not blank.
 type Line<'a> = (usize, Vec<&'a str>);
 
-/// The lines of a file that are not blank. Python's `splitlines` knows more line ends than `\n`.
+/// The lines of a file that are not blank, split at every line ending of Python's `splitlines`.
 fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     let ends = ['\r', '\x0b', '\x0c', '\x1c', '\x1d', '\x1e', '\u{85}', '\u{2028}', '\u{2029}'];
     text.split('\n')
@@ -39,13 +39,13 @@ fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
         .filter(|(_, fields)| !fields.is_empty())
 }
 
-/// Reads the text of a label file.
+/// Parses the text of a label file.
 ///
-/// If any line has more than six fields, every line is a polygon: class, then x and y of its corners; its
-/// box is the smallest that holds them.
+/// If any line has more than six fields, every line is a polygon: the class, then x and y of each corner.
+/// Its box is the bounding box.
 ///
 /// # Errors
-/// When the file is corrupt; the error names the first wrong line.
+/// If the file is corrupt; the error names the first invalid line.
 pub fn parse_labels(text: &str) -> Result<Labels, LabelError> {
     let lines: Vec<Line<'_>> = lines(text).collect();
     let polygons = lines.iter().any(|(_, fields)| fields.len() > 6);
@@ -61,7 +61,7 @@ pub fn parse_labels(text: &str) -> Result<Labels, LabelError> {
         } else {
             let row: [f32; 5] = values.as_slice().try_into().map_err(|_| {
                 at(format!(
-                    "{} columns; a label has 5: class, centre x, centre y, width, height",
+                    "{} columns; a label has 5: class, center x, center y, width, height",
                     values.len()
                 ))
             })?;
@@ -81,7 +81,7 @@ pub(super) fn line_with_class(text: &str, wanted: impl Fn(f32) -> bool) -> Optio
     })
 }
 
-/// All fields as numbers, rounded to f32 by way of f64 as Python does.
+/// Parses all fields as f64 and rounds them to f32, as Python does.
 fn numbers(fields: &[&str]) -> Result<Vec<f32>, String> {
     fields
         .iter()
@@ -92,15 +92,18 @@ fn numbers(fields: &[&str]) -> Result<Vec<f32>, String> {
         .collect()
 }
 
-/// Class and corners to the row of the box around them, and the corners.
+/// Converts class and corners to the row of the bounding box and the corners.
 fn polygon(values: &[f32]) -> Result<([f32; 5], Vec<[f32; 2]>), String> {
     let (corners, rest) = values[1..].as_chunks::<2>();
     if corners.is_empty() || !rest.is_empty() {
-        return Err(format!("{} columns; a polygon has a class and x and y of every corner", values.len()));
+        return Err(format!(
+            "{} columns; a polygon has a class, and an x and a y for each corner",
+            values.len()
+        ));
     }
     let extreme = |axis: usize, pick: fn(f32, f32) -> f32| {
         corners.iter().map(|corner| corner[axis]).fold(corners[0][axis], |a, b| {
-            // `f32::min` drops NaN, which has to reach the check below.
+            // `f32::min` ignores NaN, but `check` must see it.
             if a.is_nan() || b.is_nan() { f32::NAN } else { pick(a, b) }
         })
     };
@@ -110,9 +113,9 @@ fn polygon(values: &[f32]) -> Result<([f32; 5], Vec<[f32; 2]>), String> {
     Ok((row, corners.to_vec()))
 }
 
-/// The rules for the values of one row.
+/// Checks the values of one row.
 fn check(row: &[f32; 5], polygon: bool) -> Result<(), String> {
-    const COLUMNS: [&str; 5] = ["class", "centre x", "centre y", "width", "height"];
+    const COLUMNS: [&str; 5] = ["class", "center x", "center y", "width", "height"];
     let of = if polygon { " of the polygon's box" } else { "" };
     for (column, &value) in COLUMNS.iter().zip(row) {
         if value.is_nan() {
@@ -125,15 +128,15 @@ fn check(row: &[f32; 5], polygon: bool) -> Result<(), String> {
     for (column, &value) in COLUMNS.iter().zip(row).skip(1) {
         if value > 1.0 {
             return Err(format!(
-                "{column}{of} is {value}, beyond the image: values are parts of its width or height, at most 1"
+                "{column}{of} is {value}; it must be a fraction of the image size, at most 1"
             ));
         }
     }
     Ok(())
 }
 
-/// Removes rows that repeat another one. Only then are the rows sorted, as `numpy.unique` leaves them; the
-/// first of equal rows keeps its polygon.
+/// Removes repeated rows. If there are any, the rows are sorted, as by `numpy.unique`; the first of equal
+/// rows keeps its polygon.
 fn remove_duplicates(labels: &mut Labels) {
     let boxes = &labels.boxes;
     let mut order: Vec<usize> = (0..boxes.len()).collect();

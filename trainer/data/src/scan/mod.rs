@@ -1,6 +1,6 @@
-//! From the entries of a data yaml to verified samples: images are listed, images and labels are
-//! verified in parallel with YOLOv5's rules of what is corrupt (spec §7), and the result is kept in a
-//! cache file that is valid as long as no image or label file changes.
+//! Turns the entries of a data yaml into verified samples. A scan lists the images, verifies images and
+//! labels in parallel with YOLOv5's rules (spec §7), and keeps the result in a cache file, which is valid
+//! until an image or a label file changes.
 
 mod cache;
 mod files;
@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
+use yolo_base::format::count;
 
 use crate::error::DataError;
 pub use files::{label_path, list_images};
@@ -26,57 +27,57 @@ pub struct Sample {
     pub width: u32,
     /// Height in pixels, after the EXIF orientation.
     pub height: u32,
-    /// Class and box of each object: class, centre x, centre y, width, height, in parts of the image.
+    /// Class, center x, center y, width and height of each object, as fractions of the image.
     pub boxes: Vec<[f32; 5]>,
-    /// Empty, or one polygon for each box: x and y in parts of the image.
+    /// Empty, or one polygon per box: x and y as fractions of the image.
     pub segments: Vec<Vec<[f32; 2]>>,
 }
 
 /// A verified split of a data set.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Scan {
-    /// The images that can be used, in the order of their paths.
+    /// The usable images, sorted by path.
     pub samples: Vec<Sample>,
     /// Images with a label file.
     pub found: usize,
-    /// Images without a label file: background.
+    /// Images without a label file. They are background.
     pub missing: usize,
-    /// Images whose label file is empty: background too.
+    /// Images with an empty label file. They are background too.
     pub empty: usize,
-    /// Images left out because they or their labels are corrupt.
+    /// Images that are ignored because they or their labels are corrupt.
     pub corrupt: usize,
-    /// One message for each corrupt file, duplicate label or cache that could not be written.
+    /// One message per corrupt file, file with duplicate labels, or cache that could not be written.
     pub messages: Vec<String>,
 }
 
-/// How far a scan has come.
+/// The progress of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// Files done.
     pub done: usize,
-    /// Files in all.
+    /// All files.
     pub total: usize,
 }
 
-/// What a scan needs to know besides the folders.
+/// The options of a scan.
 #[derive(Clone, Copy)]
 pub struct ScanOptions<'a> {
-    /// The split's name for messages: "train", "val" or "test".
+    /// The name of the split in messages: "train", "val" or "test".
     pub split: &'a str,
-    /// How many classes the data yaml names.
+    /// The number of classes in the data yaml.
     pub classes: usize,
     /// Treats every object as class 0 (`--single-cls`).
     pub single_cls: bool,
-    /// Makes a split without a single label an error, as training needs it.
+    /// Whether a split without any label is an error, as it is for training.
     pub require_labels: bool,
-    /// Reads and writes the cache file beside the labels.
+    /// Reads and writes the cache file.
     pub cache: bool,
     /// Called from several threads while images are verified.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
 }
 
 impl<'a> ScanOptions<'a> {
-    /// Options for a split: labels are required of `train`, the cache is used.
+    /// The default options of a split: only `train` requires labels; the cache is used.
     pub fn new(split: &'a str, classes: usize) -> Self {
         Self {
             split,
@@ -91,11 +92,12 @@ impl<'a> ScanOptions<'a> {
 
 /// Lists and verifies the images of a split and their labels.
 ///
-/// Corrupt images and labels are left out, counted and named in [`Scan::messages`].
+/// Corrupt images, and images with corrupt labels, are ignored, counted and reported in
+/// [`Scan::messages`].
 ///
 /// # Errors
-/// When an entry of `roots` leads nowhere, when there is no usable image, when a training split has no
-/// labels, and when a label names a class beyond the names of the data set.
+/// If an entry of `roots` does not exist, there is no usable image, a training split has no labels, or a
+/// label has a class that the data set does not name.
 pub fn scan(roots: &[PathBuf], options: &ScanOptions<'_>) -> Result<Scan, DataError> {
     let images = list_images(roots, options.split)?;
     let Some(first) = images.first() else {
@@ -112,7 +114,7 @@ pub fn scan(roots: &[PathBuf], options: &ScanOptions<'_>) -> Result<Scan, DataEr
                 let mut scan = verify_all(&images, options.progress);
                 if let Err(reason) = cache::write(&cache, &key, &scan) {
                     scan.messages.push(format!(
-                        "{}: the cache of labels cannot be written ({reason}); the next run verifies the images again",
+                        "cannot write the label cache {}: {reason}; the next run verifies all images again",
                         cache.display()
                     ));
                 }
@@ -139,10 +141,10 @@ pub fn scan(roots: &[PathBuf], options: &ScanOptions<'_>) -> Result<Scan, DataEr
     Ok(scan)
 }
 
-/// What became of one image.
-enum Outcome {
+/// The result of verifying one image.
+enum Verdict {
     Kept { sample: Sample, label: LabelState, message: Option<String> },
-    Corrupt { labelled: bool, message: String },
+    Corrupt { labeled: bool, message: String },
 }
 
 /// Whether an image has a label file.
@@ -156,29 +158,29 @@ enum LabelState {
 /// Verifies all images in parallel and keeps their order.
 fn verify_all(images: &[PathBuf], progress: Option<&(dyn Fn(Progress) + Sync)>) -> Scan {
     let done = AtomicUsize::new(0);
-    let outcomes: Vec<Outcome> = images
+    let verdicts: Vec<Verdict> = images
         .par_iter()
         .map(|image| {
-            let outcome = verify_one(image);
+            let verdict = verify_one(image);
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
             if let Some(progress) = progress {
                 progress(Progress { done, total: images.len() });
             }
-            outcome
+            verdict
         })
         .collect();
     let mut scan = Scan::default();
-    for outcome in outcomes {
-        match outcome {
-            Outcome::Kept { sample, label, message } => {
+    for verdict in verdicts {
+        match verdict {
+            Verdict::Kept { sample, label, message } => {
                 scan.found += usize::from(label != LabelState::Missing);
                 scan.empty += usize::from(label == LabelState::Empty);
                 scan.missing += usize::from(label == LabelState::Missing);
                 scan.messages.extend(message);
                 scan.samples.push(sample);
             }
-            Outcome::Corrupt { labelled, message } => {
-                scan.found += usize::from(labelled);
+            Verdict::Corrupt { labeled, message } => {
+                scan.found += usize::from(labeled);
                 scan.corrupt += 1;
                 scan.messages.push(message);
             }
@@ -187,13 +189,13 @@ fn verify_all(images: &[PathBuf], progress: Option<&(dyn Fn(Progress) + Sync)>) 
     scan
 }
 
-/// Verifies one image, then its label file: a label file is only looked at when the image is good.
-fn verify_one(image: &Path) -> Outcome {
+/// Verifies one image and, if it is valid, its label file.
+fn verify_one(image: &Path) -> Verdict {
     let (width, height) = match verify_image(image) {
         Ok(size) => size,
         Err(fault) => {
-            return Outcome::Corrupt {
-                labelled: false,
+            return Verdict::Corrupt {
+                labeled: false,
                 message: format!("{}: image ignored: {fault}", image.display()),
             };
         }
@@ -201,40 +203,38 @@ fn verify_one(image: &Path) -> Outcome {
     let sample = Sample { image: image.to_path_buf(), width, height, ..Sample::default() };
     let path = label_path(image);
     if !path.is_file() {
-        return Outcome::Kept { sample, label: LabelState::Missing, message: None };
+        return Verdict::Kept { sample, label: LabelState::Missing, message: None };
     }
     let labels = match read_labels(&path) {
         Ok(labels) => labels,
         Err(reason) => {
-            return Outcome::Corrupt {
-                labelled: true,
+            return Verdict::Corrupt {
+                labeled: true,
                 message: format!("{reason}; image {} ignored", image.display()),
             };
         }
     };
-    let message = (labels.duplicates > 0).then(|| {
-        let plural = if labels.duplicates == 1 { "" } else { "s" };
-        format!("{}: {} duplicate label{plural} removed", path.display(), labels.duplicates)
-    });
+    let message = (labels.duplicates > 0)
+        .then(|| format!("{}: {} removed", path.display(), count(labels.duplicates, "duplicate label")));
     let label = if labels.boxes.is_empty() { LabelState::Empty } else { LabelState::Found };
-    Outcome::Kept {
+    Verdict::Kept {
         sample: Sample { boxes: labels.boxes, segments: labels.segments, ..sample },
         label,
         message,
     }
 }
 
-/// Reads and parses one label file; the error names file and line.
+/// Reads and parses one label file; the error names the file and the line.
 fn read_labels(path: &Path) -> Result<Labels, String> {
     let bytes = fs_err::read(path).map_err(|error| error.to_string())?;
-    let text = std::str::from_utf8(&bytes).map_err(|_| format!("{}: not text", path.display()))?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| format!("{}: not UTF-8 text", path.display()))?;
     parse_labels(text).map_err(|error| format!("{}:{}: {}", path.display(), error.line, error.reason))
 }
 
-/// Refuses a class beyond the names, as [`scan`] does.
+/// Checks that every class has a name, as [`scan`] does.
 ///
 /// # Errors
-/// With the first label that names one.
+/// If a label has a class without a name; the error names the first.
 pub fn check_classes(samples: &[Sample], classes: usize) -> Result<(), DataError> {
     let beyond = |class: f32| class >= classes as f32;
     let Some((sample, row)) =
@@ -243,7 +243,7 @@ pub fn check_classes(samples: &[Sample], classes: usize) -> Result<(), DataError
         return Ok(());
     };
     let file = label_path(&sample.image);
-    // Rows are sorted when duplicates were removed, so the line is looked up in the file again.
+    // The rows are sorted if duplicates were removed, so the line number comes from the file.
     let line = fs_err::read_to_string(&file)
         .ok()
         .and_then(|text| labels::line_with_class(&text, beyond))

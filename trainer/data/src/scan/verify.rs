@@ -1,8 +1,8 @@
-//! Is an image file whole, and how large is it? JPEG files are walked from marker to marker, without
-//! decoding; that finds files that are truncated, empty or of another kind, and those without an end
-//! marker, which Pillow refuses too. It does not find wrong bits inside the compressed data: every decoder
-//! shows those as a smear, and so does the original. Other formats are decoded in full, since only that
-//! finds a truncated one.
+//! Verifies that an image file is complete and reads its size. JPEG files are walked from marker to marker
+//! without decoding. This finds empty and truncated files, other formats, and files without an end marker,
+//! which Pillow rejects too. It does not find wrong bits in the compressed data; decoders, YOLOv5's
+//! included, turn them into wrong pixels without an error. Other formats are fully decoded, because only
+//! that finds a truncated file.
 
 use std::path::Path;
 
@@ -11,18 +11,18 @@ use image::metadata::Orientation;
 
 use crate::image::decode::{decode_bytes, format_of};
 
-/// The shortest side that YOLOv5 takes, in pixels (spec §7).
+/// The shortest side that YOLOv5 accepts, in pixels (spec §7).
 const MIN_SIDE: u32 = 10;
 
-/// Why an image is left out.
+/// Why an image is ignored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ImageFault(String);
 
-/// Verifies an image file and finds its width and height after the EXIF orientation.
+/// Verifies an image file and returns its width and height after the EXIF orientation.
 ///
 /// # Errors
-/// When the file cannot be read, is no image of a supported format, is truncated, or has a side under
+/// If the file cannot be read, is not an image of a supported format, is truncated, or has a side below
 /// 10 pixels.
 pub fn verify_image(path: &Path) -> Result<(u32, u32), ImageFault> {
     let bytes = std::fs::read(path).map_err(|error| ImageFault(format!("cannot be read: {error}")))?;
@@ -37,13 +37,13 @@ pub fn verify_image(path: &Path) -> Result<(u32, u32), ImageFault> {
         }
     };
     if width < MIN_SIDE || height < MIN_SIDE {
-        return Err(ImageFault(format!("{width} × {height} pixels, under {MIN_SIDE}")));
+        return Err(ImageFault(format!("{width}x{height} pixels; both sides must have at least {MIN_SIDE}")));
     }
     Ok((width, height))
 }
 
-/// The formats that YOLOv5 lists by extension and we cannot decode. A DNG is a TIFF by content, whose first
-/// picture is only a thumbnail, so the name decides.
+/// The formats that YOLOv5 accepts by extension and this program cannot decode. The content of a DNG is a
+/// TIFF whose first image is only a thumbnail, so the extension decides.
 fn unsupported(path: &Path) -> Option<&'static str> {
     let extension = path.extension()?;
     if extension.eq_ignore_ascii_case("dng") {
@@ -61,16 +61,16 @@ fn jpeg_size(bytes: &[u8]) -> Result<(u32, u32), &'static str> {
     let mut size = None;
     let mut scanned = false;
     let mut orientation = Orientation::NoTransforms;
-    // Behind the start-of-image marker, which the format's signature has shown.
+    // After the start-of-image marker, which `format_of` has checked.
     let mut at = 2;
     loop {
-        // Between segments stand markers; inside a scan stand bytes, with FF written as FF 00.
+        // Between segments this finds the next marker. Inside a scan, FF is written as FF 00.
         at += bytes[at..].iter().position(|&byte| byte == 0xFF).ok_or(TRUNCATED)?;
         let marker = *bytes.get(at + 1).ok_or(TRUNCATED)?;
         match marker {
-            // Fill bytes may stand before a marker.
+            // Fill bytes may precede a marker.
             0xFF => at += 1,
-            // A stuffed FF, a restart marker, TEM: no segment follows.
+            // No segment follows a stuffed FF, a restart marker or TEM.
             0x00 | 0x01 | 0xD0..=0xD8 => at += 2,
             0xD9 => break,
             _ => {
@@ -104,7 +104,7 @@ fn jpeg_size(bytes: &[u8]) -> Result<(u32, u32), &'static str> {
     }
     let (width, height) = size.ok_or("damaged: it has no frame header")?;
     if !scanned {
-        return Err("damaged: it holds no pixels");
+        return Err("damaged: it has no pixels");
     }
     Ok(match orientation {
         Orientation::Rotate90

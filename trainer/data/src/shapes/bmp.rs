@@ -1,12 +1,12 @@
-//! Images as 24-bit BMP files: no compression, hence the same bytes everywhere, and nothing to decode when
-//! they are loaded. PNG would need a compressor of our own to promise that, or be no smaller.
+//! Encodes images as 24-bit BMP. Without compression, the bytes are the same everywhere and loading is fast.
+//! The bytes of a PNG would depend on the version of the compressor.
 
 use crate::image::Image;
 
-/// Size of the two headers.
+/// The size of both headers.
 const HEADER: usize = 14 + 40;
 
-/// The content of a BMP file (BITMAPINFOHEADER, rows from the bottom, blue first, rows of whole 4 bytes).
+/// The content of a BMP file: BITMAPINFOHEADER, bottom-up rows of BGR pixels, each padded to 4 bytes.
 pub(super) fn encode(image: &Image) -> Vec<u8> {
     let padding = (4 - image.width * 3 % 4) % 4;
     let pixels = (image.width * 3 + padding) * image.height;
@@ -16,9 +16,9 @@ pub(super) fn encode(image: &Image) -> Vec<u8> {
     };
     file.extend_from_slice(b"BM");
     numbers(&mut file, [HEADER + pixels, 0, HEADER, 40, image.width, image.height]);
-    // One plane, 24 bits a pixel.
+    // One plane, 24 bits per pixel.
     file.extend_from_slice(&[1, 0, 24, 0]);
-    // No compression; 2835 pixels a metre are 72 dpi; no palette.
+    // No compression; 2835 pixels per meter (72 dpi); no palette.
     numbers(&mut file, [0, pixels, 2835, 2835, 0, 0]);
     for y in (0..image.height).rev() {
         image.row(y).chunks_exact(3).for_each(|rgb| file.extend_from_slice(&[rgb[2], rgb[1], rgb[0]]));

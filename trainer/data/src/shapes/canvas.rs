@@ -1,12 +1,12 @@
-//! Backgrounds: two colours mixed by smooth noise, some with stripes or checks, all with grain and a few
-//! scratches, so that neither colour alone nor any edge gives an object away.
+//! Draws backgrounds: two colors mixed by smooth noise, some with stripes or checks, all with grain, and a
+//! few scratches. Neither a color nor an edge alone reveals an object.
 
 use super::rng::Rng;
 use crate::image::Image;
 
 /// A background of `side` by `side` pixels.
 pub(super) fn background(rng: &mut Rng, side: usize) -> Image {
-    let from = rng.colour(40, 200);
+    let from = rng.color(40, 200);
     let to = from.map(|value| (value + rng.between(-45, 45)).clamp(20, 220));
     let coarse = noise(rng, side, 40);
     let fine = noise(rng, side, 10);
@@ -37,7 +37,7 @@ pub(super) fn background(rng: &mut Rng, side: usize) -> Image {
     image
 }
 
-/// Smooth noise from 0 to 256: random values on a grid of `cell` pixels, bilinear between.
+/// Smooth noise from 0 to 256: random values on a grid of `cell` pixels, interpolated bilinearly.
 fn noise(rng: &mut Rng, side: usize, cell: usize) -> Vec<i64> {
     let columns = side / cell + 2;
     let grid: Vec<i64> = (0..columns * columns).map(|_| rng.between(0, 256)).collect();
@@ -55,7 +55,7 @@ fn noise(rng: &mut Rng, side: usize, cell: usize) -> Vec<i64> {
     values
 }
 
-/// A thin line across a part of the image.
+/// Draws a thin line across a part of the image.
 fn scratch(rng: &mut Rng, image: &mut Image) {
     let side = image.width as i64;
     let (mut x, mut y) = (rng.between(0, side - 1) * 256, rng.between(0, side - 1) * 256);

@@ -1,18 +1,19 @@
-//! The figures of the five classes: is a point inside one? Lengths are sixteenths of a pixel, angles
-//! 256ths of a turn, sines 16384ths; everything is integer, so that every platform draws the same.
+//! The figures of the five classes, and whether a point is inside one. Lengths are in sixteenths of a pixel,
+//! angles in 256ths of a turn, sines in 16384ths. All arithmetic is integer, so that every platform draws
+//! the same pixels.
 
-/// Bits behind the point of a sine.
+/// The fraction bits of a sine.
 const SINE_BITS: u32 = 14;
 
-/// A turned and stretched figure.
+/// A rotated and stretched figure.
 pub(super) struct Figure {
-    /// Index into the names of the classes.
+    /// The class index.
     pub(super) class: usize,
-    /// Centre in sixteenths of a pixel.
-    pub(super) centre: [i64; 2],
-    /// Radius of the circle around it, in sixteenths of a pixel.
+    /// The center in sixteenths of a pixel.
+    pub(super) center: [i64; 2],
+    /// The radius of the circumscribed circle in sixteenths of a pixel.
     pub(super) radius: i64,
-    /// Height over width, in 256ths, at most 256.
+    /// Height divided by width, in 256ths, at most 256.
     stretch: i64,
     sine: i64,
     cosine: i64,
@@ -20,8 +21,8 @@ pub(super) struct Figure {
 }
 
 impl Figure {
-    /// A figure turned by `angle` 256ths of a turn.
-    pub(super) fn new(class: usize, centre: [i64; 2], radius: i64, angle: i64, stretch: i64) -> Self {
+    /// A figure rotated by `angle` 256ths of a turn.
+    pub(super) fn new(class: usize, center: [i64; 2], radius: i64, angle: i64, stretch: i64) -> Self {
         let corner = |turn: i64, length: i64| {
             let (sine, cosine) = sine_cosine(turn);
             [(length * cosine) >> SINE_BITS, (length * sine) >> SINE_BITS]
@@ -35,12 +36,12 @@ impl Figure {
             _ => Vec::new(),
         };
         let (sine, cosine) = sine_cosine(angle);
-        Self { class, centre, radius, stretch, sine, cosine, corners }
+        Self { class, center, radius, stretch, sine, cosine, corners }
     }
 
-    /// Whether a point, in sixteenths of a pixel, lies inside.
+    /// Whether a point, in sixteenths of a pixel, is inside.
     pub(super) fn contains(&self, point: [i64; 2]) -> bool {
-        let (dx, dy) = (point[0] - self.centre[0], point[1] - self.centre[1]);
+        let (dx, dy) = (point[0] - self.center[0], point[1] - self.center[1]);
         if dx * dx + dy * dy > self.radius * self.radius {
             return false;
         }
@@ -50,7 +51,7 @@ impl Figure {
         let outer = self.radius * self.radius;
         match self.class {
             0 => squared <= outer,
-            // The hole has 0.6 of the radius.
+            // The radius of the hole is 0.6 of the outer one.
             4 => squared <= outer && squared * 25 >= outer * 9,
             _ => self.inside_polygon(x, y),
         }
@@ -73,7 +74,7 @@ impl Figure {
     }
 }
 
-/// Sine and cosine of `turn` 256ths of a turn, found by turning a vector step by step with 30 bits.
+/// The sine and cosine of `turn` 256ths of a turn, by rotating a vector step by step with 30 bits.
 pub(super) fn sine_cosine(turn: i64) -> (i64, i64) {
     /// cos(2π/256) · 2³⁰ and sin(2π/256) · 2³⁰.
     const STEP: [i64; 2] = [1_073_418_433, 26_350_943];

@@ -1,7 +1,7 @@
-//! The built-in data set: discs, squares, triangles, stars and rings on textured backgrounds, drawn by the
-//! program, so that a first training run needs no download. It is the same to the byte on every platform:
-//! drawing is integer arithmetic with our own random numbers, and files are BMP, whose bytes depend on no
-//! compressor's version. The result is an ordinary YOLO folder that any other program can train on.
+//! Generates the built-in data set: discs, squares, triangles, stars and rings on textured backgrounds, so
+//! that a first training run needs no download. Its bytes are the same on every platform: drawing uses
+//! integer arithmetic and its own random numbers, and BMP files depend on no compressor. The result is an
+//! ordinary YOLO data set that other programs can train on.
 
 mod bmp;
 mod canvas;
@@ -20,26 +20,26 @@ use crate::error::DataError;
 use crate::scan::Progress;
 use rng::Rng;
 
-/// Names of the classes; the index is the class.
+/// The class names, by class index.
 pub const NAMES: [&str; 5] = ["disc", "square", "triangle", "star", "ring"];
 
-/// The numbers that make the set what it is. Another value is another data set: raise `VERSION` with it.
+/// The parameters of the data set. A change makes another data set and must increment `VERSION`.
 pub(crate) struct Parameters {
-    /// Side of the square images in pixels.
+    /// The side of the square images in pixels.
     pub(crate) side: usize,
-    /// Images to train on.
+    /// The number of training images.
     pub(crate) train: usize,
-    /// Images to validate on.
+    /// The number of validation images.
     pub(crate) val: usize,
-    /// Most objects in one image.
+    /// The largest number of objects in an image.
     pub(crate) objects: u32,
-    /// Least and greatest diameter of an object in pixels.
+    /// The smallest and the largest diameter of an object in pixels.
     pub(crate) diameter: (i64, i64),
-    /// One image in so many is background alone.
+    /// One in this many images has no objects.
     pub(crate) empty_every: u32,
-    /// Least part of an object, in per cent, that the border and later objects leave visible.
+    /// The least percentage of an object that the border and later objects leave visible.
     pub(crate) visible_percent: i64,
-    /// Start of the random numbers.
+    /// The seed of the random numbers.
     pub(crate) seed: u64,
 }
 
@@ -54,24 +54,24 @@ pub(crate) const PARAMETERS: Parameters = Parameters {
     seed: 0x59_4f_4c_4f,
 };
 
-/// Bytes of all files of the set, which a test counts.
+/// The size of all files in bytes; a test verifies it.
 pub const BYTES: u64 = 49_265_452;
 
-/// Raised with every change that alters a byte of the set.
+/// Must be incremented with every change to the bytes of the set.
 const VERSION: u32 = 1;
-/// The file that says that a set is complete, and which.
+/// The file that marks a complete set and identifies it.
 const STAMP: &str = "shapes.stamp";
-/// The data yaml's name.
+/// The name of the data yaml.
 const YAML: &str = "shapes.yaml";
 const README: &str = "Shapes: the built-in data set of `yolo`, drawn by the program itself.\n\
 Dedicated to the public domain (CC0-1.0): use it for anything.\n";
 
-/// Makes the data set in `dir`, if it is not there, and returns the path of its yaml.
+/// Generates the data set in `dir` unless it is there, and returns the path of its yaml.
 ///
-/// The set is written to a folder beside `dir` and renamed, so that `dir` is complete or absent.
+/// The set is written to a staging folder next to `dir` and renamed, so `dir` is complete or absent.
 ///
 /// # Errors
-/// When the folder cannot be written, or `dir` holds something else.
+/// If the folder cannot be written, or `dir` contains other files.
 pub fn generate(dir: &Path, progress: &(dyn Fn(Progress) + Sync)) -> Result<PathBuf, DataError> {
     let yaml = dir.join(YAML);
     if is_complete(dir) {
@@ -82,26 +82,27 @@ pub fn generate(dir: &Path, progress: &(dyn Fn(Progress) + Sync)) -> Result<Path
     if dir.exists() && !may_replace(dir) {
         return Err(DataError::Occupied { path: dir.to_path_buf() });
     }
-    let fresh = tempfile::Builder::new()
+    let staging = tempfile::Builder::new()
         .prefix(".shapes-")
         .tempdir_in(parent)
         .map_err(DataError::io("create a folder in", parent))?;
-    let set = fresh.path().join("set");
+    let set = staging.path().join("set");
     write_set(&set, progress)?;
     if dir.exists() {
-        // Moved aside first: a rename cannot replace a folder that holds files. It goes with `fresh`.
-        let old = fresh.path().join("old");
+        // A rename cannot replace a folder with files, so the old one moves to the staging folder and is
+        // deleted with it.
+        let old = staging.path().join("old");
         std::fs::rename(dir, &old).map_err(DataError::io("move aside", dir))?;
     }
     match std::fs::rename(&set, dir) {
         Ok(()) => Ok(yaml),
-        // Another process made the set meanwhile; it is the same.
+        // Another process has generated the same set in the meantime.
         Err(_) if is_complete(dir) => Ok(yaml),
         Err(error) => Err(DataError::io("create", dir)(error)),
     }
 }
 
-/// Whether `dir` holds this version of the set, with every image and label in its place.
+/// Whether `dir` has this version of the set with all images and labels.
 fn is_complete(dir: &Path) -> bool {
     let Ok(stamp) = std::fs::read_to_string(dir.join(STAMP)) else { return false };
     let count = |folder: &str, extension: &str| {
@@ -117,7 +118,7 @@ fn is_complete(dir: &Path) -> bool {
         })
 }
 
-/// Whether `dir` is empty, or a set that this program made.
+/// Whether `dir` is empty or contains a generated set.
 fn may_replace(dir: &Path) -> bool {
     dir.join(STAMP).is_file() || std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none())
 }
@@ -127,7 +128,7 @@ fn stamp_start() -> String {
     format!("yolo shapes {VERSION} ")
 }
 
-/// Writes the whole set into a folder that does not exist yet.
+/// Writes the set into a new folder.
 fn write_set(dir: &Path, progress: &(dyn Fn(Progress) + Sync)) -> Result<(), DataError> {
     let splits = [("train", PARAMETERS.train, 0), ("val", PARAMETERS.val, PARAMETERS.train)];
     let total = PARAMETERS.train + PARAMETERS.val;

@@ -1,14 +1,14 @@
-//! SplitMix64 (Steele, Lea and Flood, 2014): a few lines whose numbers cannot change with a package's
-//! version, which the bytes of the data set depend on.
+//! SplitMix64 (Steele, Lea and Flood, 2014). The bytes of the data set depend on these numbers, so they must
+//! not change with the version of a dependency.
 
 /// A stream of random numbers.
 pub(super) struct Rng(u64);
 
 impl Rng {
-    /// The stream number `stream` of a seed.
+    /// Stream `stream` of a seed.
     pub(super) fn new(seed: u64, stream: u64) -> Self {
         let mut rng = Self(seed ^ stream.wrapping_mul(0xd1b5_4a32_d192_ed03));
-        // Streams of neighbouring numbers are apart after one step of mixing.
+        // One step of mixing separates neighboring streams.
         Self(rng.next())
     }
 
@@ -20,19 +20,19 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number from `low` to `high`, both included.
+    /// A number from `low` to `high`, inclusive.
     pub(super) fn between(&mut self, low: i64, high: i64) -> i64 {
         let span = (high - low + 1) as u64;
         low + (((self.next() >> 32) * span) >> 32) as i64
     }
 
-    /// True once in `n` times.
+    /// True with probability 1/`n`.
     pub(super) fn one_in(&mut self, n: u32) -> bool {
         self.between(1, i64::from(n)) == 1
     }
 
-    /// A colour.
-    pub(super) fn colour(&mut self, low: i64, high: i64) -> [i64; 3] {
+    /// A color.
+    pub(super) fn color(&mut self, low: i64, high: i64) -> [i64; 3] {
         [self.between(low, high), self.between(low, high), self.between(low, high)]
     }
 }

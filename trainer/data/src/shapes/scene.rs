@@ -1,6 +1,6 @@
-//! One image of the data set: a background and the objects on it, each coloured apart from what it covers,
-//! with a gradient and grain. An object is only placed where enough of it, and of those below it, stays
-//! visible: a label always means something that can be seen.
+//! Draws one image of the data set: a background and objects. Each object has a gradient and grain, in colors
+//! that differ from what it covers. It is placed only where enough of it, and of every object below it,
+//! remains visible, so that every label is of a visible object.
 
 use super::Parameters;
 use super::canvas::background;
@@ -8,24 +8,24 @@ use super::figure::Figure;
 use super::rng::Rng;
 use crate::image::Image;
 
-/// Points on a side of a pixel that decide how much of it an object covers.
+/// Sample points per side of a pixel that measure how much of it an object covers.
 const SAMPLES: i64 = 4;
 
-/// An object and its box in pixels; right and bottom lie one beyond.
+/// An object and its box in pixels; right and bottom are exclusive.
 pub(super) struct Object {
     class: usize,
     left: i64,
     top: i64,
     right: i64,
     bottom: i64,
-    /// Pixels of the whole object, those beyond the border too.
+    /// Pixels of the whole object, including those outside the image.
     area: i64,
 }
 
 impl Object {
-    /// The line of the label file: class, centre, width and height in parts of `side`, six decimals.
+    /// The line of the label file: class, center, width and height as fractions of `side`, six decimals.
     pub(super) fn label(&self, side: i64) -> String {
-        // Halves of a pixel keep the centre whole; millionths are rounded in integers.
+        // In half pixels the center is an integer; millionths are rounded in integers.
         let part = |halves: i64| {
             let millionths = (halves * 1_000_000 + side) / (2 * side);
             format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000)
@@ -52,25 +52,25 @@ pub(super) fn draw(rng: &mut Rng, parameters: &Parameters) -> Scene {
     let side = parameters.side as i64;
     let mut image = background(rng, parameters.side);
     let mut objects: Vec<Object> = Vec::new();
-    // Which object a pixel shows, from 1; 0 is the background.
+    // The object that each pixel shows, from 1; 0 is the background.
     let mut owner = vec![0_usize; image.width * image.height];
     if rng.one_in(parameters.empty_every) {
         return Scene { image, objects };
     }
     let wanted = rng.between(1, i64::from(parameters.objects)) as usize;
-    // Some places are refused, so there are more tries than objects.
+    // Some positions are rejected, so there are more tries than objects.
     for _ in 0..wanted * 4 {
         if objects.len() == wanted {
             break;
         }
         let figure = random_figure(rng, parameters);
-        let colours = random_colours(rng);
+        let colors = random_colors(rng);
         let Some((object, coverage)) = place(&figure, side) else { continue };
         if !leaves_enough(&object, &coverage, &objects, &owner, parameters.visible_percent) {
             continue;
         }
-        let Some(colours) = apart(rng, colours, &coverage, &image) else { continue };
-        paint(rng, &mut image, &figure, &coverage, &colours);
+        let Some(colors) = contrasting(rng, colors, &coverage, &image) else { continue };
+        paint(rng, &mut image, &figure, &coverage, &colors);
         objects.push(object);
         for &(at, covered) in &coverage {
             if covered * 2 >= SAMPLES * SAMPLES {
@@ -81,30 +81,31 @@ pub(super) fn draw(rng: &mut Rng, parameters: &Parameters) -> Scene {
     Scene { image, objects }
 }
 
-/// A figure anywhere in the image, its centre up to a quarter of its size from the border or beyond it.
+/// A figure at a random position. Its center is inside the image, at least a quarter of its radius from the
+/// border.
 fn random_figure(rng: &mut Rng, parameters: &Parameters) -> Figure {
     let (least, most) = parameters.diameter;
-    // The smaller of two draws: small objects are the more frequent, as in photographs.
+    // The smaller of two draws, because small objects are more frequent in photographs.
     let diameter = rng.between(least, most).min(rng.between(least, most));
     let radius = diameter * 16 / 2;
     let (low, high) = (radius / 4, parameters.side as i64 * 16 - radius / 4);
-    let centre = [rng.between(low, high), rng.between(low, high)];
-    Figure::new(rng.between(0, 4) as usize, centre, radius, rng.between(0, 255), rng.between(200, 256))
+    let center = [rng.between(low, high), rng.between(low, high)];
+    Figure::new(rng.between(0, 4) as usize, center, radius, rng.between(0, 255), rng.between(200, 256))
 }
 
-/// The colours of the two ends of a gradient.
-fn random_colours(rng: &mut Rng) -> [[i64; 3]; 2] {
-    let from = rng.colour(0, 255);
+/// The two end colors of a gradient.
+fn random_colors(rng: &mut Rng) -> [[i64; 3]; 2] {
+    let from = rng.color(0, 255);
     [from, from.map(|value| (value + rng.between(-50, 50)).clamp(0, 255))]
 }
 
-/// Which pixels a figure covers, each by how many of its points.
+/// The pixels that a figure covers, each with the number of covered sample points.
 type Coverage = Vec<(usize, i64)>;
 
-/// Finds the pixels and the box of a figure; `None` when hardly anything of it lies in the image.
+/// Finds the pixels and the box of a figure; `None` if too little of it is inside the image.
 fn place(figure: &Figure, side: i64) -> Option<(Object, Coverage)> {
     let reach = figure.radius / 16 + 2;
-    let middle = figure.centre.map(|value| value / 16);
+    let middle = figure.center.map(|value| value / 16);
     let mut object = Object { class: figure.class, left: side, top: side, right: 0, bottom: 0, area: 0 };
     let mut coverage = Vec::new();
     for y in middle[1] - reach..=middle[1] + reach {
@@ -130,8 +131,8 @@ fn place(figure: &Figure, side: i64) -> Option<(Object, Coverage)> {
     (object.right - object.left >= 8 && object.bottom - object.top >= 8).then_some((object, coverage))
 }
 
-/// How many points of a pixel a figure covers. Where the four in the corners agree, so do the rest: only a
-/// tip thinner than a pixel could differ.
+/// The number of sample points of a pixel that a figure covers. If the four corner points agree, so do the
+/// others, except at a tip thinner than a pixel.
 fn covered_points(figure: &Figure, x: i64, y: i64) -> i64 {
     let step = 16 / SAMPLES;
     let inside = |column: i64, row: i64| {
@@ -146,7 +147,7 @@ fn covered_points(figure: &Figure, x: i64, y: i64) -> i64 {
     }
 }
 
-/// Whether enough of the new object lies in the image, and enough of every object below stays visible.
+/// Whether enough of the new object is inside the image, and enough of every object below remains visible.
 fn leaves_enough(
     object: &Object,
     coverage: &Coverage,
@@ -165,14 +166,14 @@ fn leaves_enough(
     objects.iter().zip(&visible[1..]).all(|(below, &left)| left * 100 >= below.area * percent)
 }
 
-/// Turns the colours until they stand out from what they cover; `None` when they do not in a few tries.
-fn apart(
+/// Changes the colors until they contrast with what they cover; `None` if a few tries do not succeed.
+fn contrasting(
     rng: &mut Rng,
-    mut colours: [[i64; 3]; 2],
+    mut colors: [[i64; 3]; 2],
     coverage: &Coverage,
     image: &Image,
 ) -> Option<[[i64; 3]; 2]> {
-    /// Least distance of the colours, summed over the channels.
+    /// The least distance between colors, summed over the channels.
     const DISTANCE: i64 = 150;
     let mut mean = [0_i64; 3];
     for &(at, _) in coverage {
@@ -183,24 +184,24 @@ fn apart(
     let mean = mean.map(|sum| sum / coverage.len().max(1) as i64);
     for _ in 0..20 {
         let distance =
-            |colour: &[i64; 3]| -> i64 { colour.iter().zip(&mean).map(|(a, b)| (a - b).abs()).sum() };
-        if colours.iter().all(|colour| distance(colour) >= DISTANCE) {
-            return Some(colours);
+            |color: &[i64; 3]| -> i64 { color.iter().zip(&mean).map(|(a, b)| (a - b).abs()).sum() };
+        if colors.iter().all(|color| distance(color) >= DISTANCE) {
+            return Some(colors);
         }
-        colours = random_colours(rng);
+        colors = random_colors(rng);
     }
     None
 }
 
-/// Paints a figure with a gradient from top to bottom and grain; border pixels mix with what is below.
-fn paint(rng: &mut Rng, image: &mut Image, figure: &Figure, coverage: &Coverage, colours: &[[i64; 3]; 2]) {
+/// Paints a figure with a vertical gradient and grain; edge pixels are blended with what is below.
+fn paint(rng: &mut Rng, image: &mut Image, figure: &Figure, coverage: &Coverage, colors: &[[i64; 3]; 2]) {
     let side = image.width as i64;
     let grain = rng.between(2, 12);
     let height = 2 * figure.radius;
     for &(at, covered) in coverage {
-        let down = (at as i64 / side * 16 - figure.centre[1] + figure.radius).clamp(0, height);
+        let down = (at as i64 / side * 16 - figure.center[1] + figure.radius).clamp(0, height);
         let pixel = &mut image.data[at * 3..at * 3 + 3];
-        for ((shown, from), to) in pixel.iter_mut().zip(&colours[0]).zip(&colours[1]) {
+        for ((shown, from), to) in pixel.iter_mut().zip(&colors[0]).zip(&colors[1]) {
             let value = (from + (to - from) * down / height + rng.between(-grain, grain)).clamp(0, 255);
             let below = i64::from(*shown);
             let whole = SAMPLES * SAMPLES;
