@@ -1,4 +1,4 @@
-//! What can be wrong with the files of a data set. Every error is one message that names the file,
+//! Errors about the files of a data set. Every error is one message that names the file,
 //! the value and the reason; its [`Hint`] says what to do next.
 
 use std::borrow::Cow;
@@ -11,18 +11,18 @@ use yolo_base::Hint;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
-    /// The operating system refused something.
+    /// An operation of the operating system failed.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried, as a verb: "read", "create", "rename".
+        /// The operation, as a verb: "read", "create", "rename".
         action: &'static str,
-        /// On which file or folder.
+        /// The file or folder.
         path: PathBuf,
         /// The system's reason.
         #[source]
         source: io::Error,
     },
-    /// A file is not an image that can be decoded.
+    /// A file cannot be decoded as an image.
     #[error("cannot decode {}: {reason}", path.display())]
     Decode {
         /// The image file.
@@ -30,7 +30,7 @@ pub enum DataError {
         /// What is wrong with its content.
         reason: String,
     },
-    /// A folder, list or pattern of a split leads to nothing.
+    /// A folder, list or pattern of a split does not exist or has no match.
     #[error("{} does not exist (images of the {split} split)", path.display())]
     Missing {
         /// "train", "val" or "test".
@@ -38,7 +38,7 @@ pub enum DataError {
         /// The entry of the data yaml.
         path: PathBuf,
     },
-    /// A pattern with `*`, `?` or `[` cannot be understood.
+    /// A pattern with `*`, `?` or `[` is invalid.
     #[error("{pattern} is not a valid pattern of the {split} split: {reason}")]
     Pattern {
         /// "train", "val" or "test".
@@ -48,12 +48,12 @@ pub enum DataError {
         /// Where and why it is wrong.
         reason: String,
     },
-    /// A split holds no image at all.
+    /// A split has no images.
     #[error("no images of the {split} split in {roots}")]
     NoImages {
         /// "train", "val" or "test".
         split: String,
-        /// Where images were looked for.
+        /// The folders, lists and patterns that were searched.
         roots: String,
     },
     /// Every image of a split is corrupt.
@@ -61,20 +61,20 @@ pub enum DataError {
     AllCorrupt {
         /// "train", "val" or "test".
         split: String,
-        /// How many images there are.
+        /// The number of images.
         count: usize,
         /// The message of one of them.
         first: String,
     },
-    /// A training split has images, but not one label.
-    #[error("no labels of the {split} split: {} was the first file looked for", label.display())]
+    /// A training split has images but no labels.
+    #[error("no labels of the {split} split; the first label file would be {}", label.display())]
     NoLabels {
         /// "train", usually.
         split: String,
-        /// Where the labels of the first image should have been.
+        /// The expected label file of the first image.
         label: PathBuf,
     },
-    /// A label names a class that the data yaml does not.
+    /// A label has a class that the data yaml does not name.
     #[error("{}:{line}: class {class}, but the data set names {names} classes (0 to {})", file.display(), names.saturating_sub(1))]
     ClassBeyondNames {
         /// The label file.
@@ -83,10 +83,10 @@ pub enum DataError {
         line: usize,
         /// The class found there.
         class: f32,
-        /// How many names the data yaml has.
+        /// The number of names in the data yaml.
         names: usize,
     },
-    /// A folder is in the way of the built-in data set.
+    /// The folder for the built-in data set contains other files.
     #[error("{} holds other files; the built-in data set is not written over them", path.display())]
     Occupied {
         /// The folder.
