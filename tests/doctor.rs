@@ -349,7 +349,7 @@ fn a_variable_is_written_once_and_then_only_needs_sourcing() {
     let first = fixes("--fix --yes");
     let line = format!("  . '{}'", home.join("config/env.sh").display());
     assert!(first.stderr.lines().any(|found| found == line), "{}", first.stderr);
-    assert!(first.stdout.contains("fixed once this shell"), "{}", first.stdout);
+    assert!(first.stdout.contains("has written a file that fixes this"), "{}", first.stdout);
     assert!(!first.stdout.contains("--fix` can"), "{}", first.stdout);
     let backups = || std::fs::read_dir(home.join("config/backups")).unwrap().count();
     assert_eq!(backups(), 1);

@@ -126,13 +126,13 @@ fn set_up_wsl(args: &SetupArgs, dirs: &YoloDirs, printer: &Printer) -> Result<u8
     Ok(exit::SUCCESS)
 }
 
-fn list(holdings: &[InstalledItem], as_json: bool, printer: &Printer) {
+fn list(items: &[InstalledItem], as_json: bool, printer: &Printer) {
     if as_json {
-        printer.result(json(&holdings));
-    } else if holdings.is_empty() {
+        printer.result(json(&items));
+    } else if items.is_empty() {
         printer.say("nothing is installed; `yolo setup` installs what a run needs");
     } else {
-        printer.result(show::holdings(holdings));
+        printer.result(show::installed(items));
     }
 }
 

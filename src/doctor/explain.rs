@@ -1,5 +1,5 @@
-//! The catalogue for people: `--list` names every finding, `--explain` tells all about one. Both
-//! come from the rows that are compiled in, so that they need neither a network nor a sick machine.
+//! The catalogue as text: `--list` names every finding, `--explain` describes one. Both use the
+//! compiled-in entries, so that they need neither a network nor a machine with the problem.
 
 use std::fmt::Write as _;
 
@@ -10,21 +10,21 @@ use super::select::unknown;
 use crate::error::CommandError;
 use crate::printer::{COLUMNS, wrap};
 
-/// Every id with its title, by area. On a terminal long titles are wrapped; programs that read it
-/// get a line for each id.
+/// Every id with its title, by area. On a terminal, long titles are wrapped; elsewhere each id has
+/// one line, for other programs.
 pub(super) fn list(is_terminal: bool) -> String {
     let mut text =
         Area::ALL.into_iter().filter_map(|area| of_area(area, is_terminal)).collect::<Vec<_>>().join("\n");
     let _ = write!(
         text,
-        "\n{} findings of {} checks; `yolo doctor --explain ID` tells about one",
+        "\n{} findings of {} checks; `yolo doctor --explain ID` describes one",
         entries().count(),
         checks::all().count()
     );
     text
 }
 
-/// The ids of one area with their titles; `None` where it has none.
+/// The ids of one area with their titles; `None` if it has none.
 fn of_area(area: Area, is_terminal: bool) -> Option<String> {
     let width = entries().map(|entry| entry.id.len()).max().unwrap_or(0);
     let rows: Vec<&Entry> = entries().filter(|entry| entry.area == area).collect();
@@ -40,20 +40,20 @@ fn of_area(area: Area, is_terminal: bool) -> Option<String> {
     Some(text)
 }
 
-/// All about a finding, or about a known failure by its own name; of an area, its findings.
+/// Describes a finding or a known failure, or lists the findings of an area.
 pub(super) fn explain(name: &str, is_terminal: bool) -> Result<String, CommandError> {
     if let Some(entry) = entry(name) {
         return Ok(page(entry));
     }
     if let Some(excused) = EXCUSED.iter().find(|excused| excused.failure == name) {
-        let reason = format!("the quick checks do not look for it: {}", excused.reason);
+        let reason = format!("no quick check looks for it: {}", excused.reason);
         return Ok(format!("{name}\n\n{}", wrap("", &reason)));
     }
     if let Some(area) = Area::ALL.into_iter().find(|area| area.name() == name)
         && let Some(rows) = of_area(area, is_terminal)
     {
         return Ok(format!(
-            "{rows}\n`{name}` is an area; `yolo doctor --explain ID` tells about one of its findings"
+            "{rows}\n`{name}` is an area; `yolo doctor --explain ID` describes one of its findings"
         ));
     }
     let detecting: Vec<&Entry> = entries().filter(|entry| entry.detects.contains(&name)).collect();
@@ -65,8 +65,8 @@ pub(super) fn explain(name: &str, is_terminal: bool) -> Result<String, CommandEr
 
 fn page(entry: &Entry) -> String {
     let mut text = format!("{}\n{}\n\n", entry.title, "=".repeat(entry.title.chars().count().min(COLUMNS)));
-    let mut row = |name: &str, words: &str| {
-        let _ = writeln!(text, "{}", wrap(&format!("{name:<9}"), words));
+    let mut row = |name: &str, value: &str| {
+        let _ = writeln!(text, "{}", wrap(&format!("{name:<9}"), value));
     };
     row("id", entry.id);
     row("area", entry.area.title());
@@ -74,7 +74,7 @@ fn page(entry: &Entry) -> String {
     if let Some(check) = checks::all().find(|check| check.reports.contains(&entry.id)) {
         row("question", check.question);
         row(
-            "asked",
+            "checked",
             if check.preflight {
                 "by `yolo doctor`, and before each `yolo train`"
             } else {
@@ -95,7 +95,7 @@ fn page(entry: &Entry) -> String {
     text.trim_end().to_owned()
 }
 
-/// The usual status as words.
+/// The usual status as a phrase.
 pub(super) fn status_words(entry: &Entry) -> &'static str {
     use yolo_checks::Status;
     match entry.status {

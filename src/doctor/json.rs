@@ -1,12 +1,12 @@
-//! Findings for programs: one versioned JSON object, described by `report.schema.json` beside this
-//! file, which tests hold against real reports.
+//! Findings for programs: one versioned JSON object, described by `report.schema.json` next to this
+//! file. Tests validate real reports against it.
 
 use serde_json::{Value, json};
 use yolo_checks::Status;
 
 use super::report::Report;
 
-/// Raised when a field changes its meaning or goes away.
+/// Incremented when a field changes its meaning or is removed.
 const SCHEMA: u32 = 1;
 
 /// The report as indented JSON; `fixed` is what `--fix` did.

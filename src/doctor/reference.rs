@@ -1,6 +1,6 @@
-//! The reference page: the catalogue as Markdown, with the known failures that nothing detects
-//! before a run and why. `yolo doctor --reference` prints it, and a test holds the file in the
-//! repository against it.
+//! The reference page: the catalogue as Markdown, and the known failures that no check detects,
+//! with the reason. `yolo doctor --reference` prints it, and a test compares the file in the
+//! repository with it.
 
 use std::fmt::Write as _;
 
@@ -39,8 +39,8 @@ pub(super) fn page() -> String {
 
 fn section(text: &mut String, entry: &Entry) {
     let _ = write!(text, "\n### {}\n**{}.** Usually {}.\n", entry.id, entry.title, status_words(entry));
-    let mut row = |name: &str, words: &str| {
-        let _ = write!(text, "\n- **{name}:** {words}");
+    let mut row = |name: &str, value: &str| {
+        let _ = write!(text, "\n- **{name}:** {value}");
     };
     row("Why", entry.cause);
     if let Some(remedy) = entry.remedy {

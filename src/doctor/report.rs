@@ -1,5 +1,5 @@
-//! What an examination found, before it is shown: the verdicts of the checks that were wanted, in
-//! the order of the report. Text and JSON are two renderings of it.
+//! The findings of one examination: the verdicts of the selected checks, in the order of the report.
+//! Text and JSON are two renderings of it.
 
 use std::time::{Duration, Instant};
 
@@ -13,12 +13,12 @@ pub(super) struct Report<'a> {
     pub(super) host: &'a Host,
     pub(super) intent: &'a Intent,
     pub(super) verdicts: Vec<Verdict>,
-    /// All checks together, with the facts that they asked for.
+    /// The time of all checks, including the facts that they read.
     pub(super) took: Duration,
 }
 
 impl<'a> Report<'a> {
-    /// Asks the checks that are selected.
+    /// Runs the selected checks.
     pub(super) fn of(host: &'a Host, intent: &'a Intent, selection: &Selection) -> Self {
         let began = Instant::now();
         let mut verdicts = judge_by(host, intent, |check| selection.wants_check(check));
@@ -41,13 +41,13 @@ impl<'a> Report<'a> {
         self.findings().iter().filter(|finding| finding.status == status).count()
     }
 
-    /// How many findings `--fix` can mend.
+    /// How many findings `--fix` can fix.
     pub(super) fn fixable(&self) -> usize {
         self.findings().iter().filter(|finding| is_fixable(finding)).count()
     }
 }
 
-/// Whether there is something for `--fix` to do.
+/// Whether `--fix` can fix a finding.
 pub(super) fn is_fixable(finding: &Finding) -> bool {
     finding.remedy.as_ref().is_some_and(|remedy| remedy.fixable)
 }

@@ -1,5 +1,5 @@
-//! Which checks are wanted: `--only` and `--skip` name findings by their ids, or whole areas by
-//! their names. A name that is neither is misuse, and the nearest one is said.
+//! `--only` and `--skip`: they name findings by id, or whole areas. Any other name is an error, which
+//! suggests the nearest names.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,14 @@ use yolo_checks::{Area, Check, entries, entry};
 
 use crate::error::CommandError;
 
-/// Ids that are wanted.
+/// The selected ids.
 #[derive(Debug)]
 pub(super) struct Selection {
     ids: BTreeSet<&'static str>,
 }
 
 impl Selection {
-    /// All ids, or only some, without those to skip.
+    /// The ids in `only`, or all of them if it is empty, except those in `skip`.
     pub(super) fn of(only: &[String], skip: &[String]) -> Result<Self, CommandError> {
         let mut ids = named(only)?;
         if only.is_empty() {
@@ -26,12 +26,12 @@ impl Selection {
         Ok(Self { ids })
     }
 
-    /// Whether a finding is wanted. That a check itself failed is always told.
+    /// Whether a finding is selected. A check that itself failed is always reported.
     pub(super) fn wants(&self, id: &str) -> bool {
         self.ids.contains(id) || id == "system.check-failed"
     }
 
-    /// Whether a check can give a finding that is wanted.
+    /// Whether a check can report a selected finding.
     pub(super) fn wants_check(&self, check: &Check) -> bool {
         check.reports.iter().any(|id| self.ids.contains(id))
     }
@@ -51,13 +51,13 @@ fn named(names: &[String]) -> Result<BTreeSet<&'static str>, CommandError> {
     Ok(ids)
 }
 
-/// No finding has this name; the nearest ones have.
+/// The error for an unknown name, with the nearest names.
 pub(super) fn unknown(name: &str) -> CommandError {
     let words = |id: &str| id.split_once('.').map_or(id.to_owned(), |(_, words)| words.to_owned());
     let lower = name.to_lowercase();
     let likeness = |id: &str| {
         let whole = strsim::jaro_winkler(&lower, id);
-        // `shm-too-small` is asked for without its area as often as with it.
+        // People type `shm-too-small` without its area as often as with it.
         whole.max(strsim::jaro_winkler(&words(&lower), &words(id)) * 0.95)
     };
     let mut near: Vec<(f64, &str)> = entries()
@@ -68,8 +68,8 @@ pub(super) fn unknown(name: &str) -> CommandError {
     near.sort_by(|one, other| other.0.total_cmp(&one.0));
     let near: Vec<String> = near.iter().take(3).map(|(_, id)| format!("`{id}`")).collect();
     CommandError::Usage {
-        what: format!("no finding is called `{name}`"),
-        hint: format!("the nearest are {}; `yolo doctor --list` shows all", near.join(", ")),
+        what: format!("there is no finding `{name}`"),
+        hint: format!("similar names: {}; `yolo doctor --list` shows all", near.join(", ")),
     }
 }
 
@@ -92,13 +92,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_said_means_everything() {
+    fn everything_is_selected_by_default() {
         let all = selection(&[], &[]).unwrap();
         assert!(entries().all(|entry| all.wants(entry.id)));
     }
 
     #[test]
-    fn an_unknown_name_is_told_its_neighbours() {
+    fn an_unknown_name_suggests_the_nearest_ones() {
         for word in ["gpu.drivers-missing", "driver-missing"] {
             let error = selection(&[word], &[]).unwrap_err();
             assert!(error.hint().unwrap().contains("`gpu.driver-missing`"), "{:?}", error.hint());

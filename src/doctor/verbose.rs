@@ -1,6 +1,6 @@
-//! What `-v` adds to the report: a table of the GPUs, the time of each check, and every fact that
-//! was asked, in one line each. Facts are shown as `--record` would write them, without names,
-//! addresses and secrets, since this text is what people paste into bug reports.
+//! What `-v` adds to the report: a table of the GPUs, the time of each check, and every fact that was
+//! read, one per line. Facts are shown as `--record` writes them, without names, addresses and secrets,
+//! because people paste this text into bug reports.
 
 use std::fmt::{Display, Write as _};
 
@@ -12,7 +12,7 @@ use yolo_checks::facts::Gpu;
 use super::report::Report;
 use crate::printer::{COLUMNS, cut};
 
-/// Appends all three.
+/// Appends all three sections.
 pub(super) fn append(text: &mut String, report: &Report<'_>) {
     if let Ok(gpus) = report.host.gpus()
         && !gpus.is_empty()
@@ -22,7 +22,7 @@ pub(super) fn append(text: &mut String, report: &Report<'_>) {
             let _ = writeln!(text, " {}", line.trim_end());
         });
     }
-    let _ = writeln!(text, "\nTime of each check, with the facts that it was the first to ask for");
+    let _ = writeln!(text, "\nTime of each check, including the facts that it was the first to read");
     for verdict in &report.verdicts {
         let milliseconds = verdict.took.as_secs_f64() * 1000.0;
         let _ = writeln!(text, "{milliseconds:>8.1} ms  {}", cut(verdict.check.question, COLUMNS - 13));
@@ -31,7 +31,7 @@ pub(super) fn append(text: &mut String, report: &Report<'_>) {
     facts(text, &report.host.record(report.intent, env!("CARGO_PKG_VERSION")));
 }
 
-/// One row per card; `–` marks what the driver does not report.
+/// One row per GPU; `–` marks what the driver does not report.
 fn gpu_table(gpus: &[Gpu]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
@@ -93,8 +93,8 @@ fn facts(text: &mut String, recording: &Value) {
 
 fn fact(text: &mut String, name: &str, answer: &Value) {
     let answer = match answer {
-        Value::Null => "not there".to_owned(),
-        Value::String(words) => words.trim_end().to_owned(),
+        Value::Null => "absent".to_owned(),
+        Value::String(text) => text.trim_end().to_owned(),
         other => other.to_string(),
     };
     let _ = writeln!(text, "  {}", cut(&format!("{name}: {answer}"), COLUMNS - 2));

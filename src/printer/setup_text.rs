@@ -1,51 +1,51 @@
-//! The words of `yolo setup`: the plan, what each step came to, what is installed.
+//! The text of `yolo setup`: the plan, the result of each step, and what is installed.
 
-use yolo_base::format::bytes;
+use yolo_base::format::{bytes, count, count_of};
 
 use crate::setup::data::Summary;
 use crate::setup::{Disk, InstalledItem, SetupStep, StepOutcome, StepState};
 
-/// Classes and faults that are shown; the rest is counted.
+/// At most this many classes and problems are listed; the rest is counted.
 const SHOWN: usize = 10;
 
-/// The plan, as lines.
+/// The plan, one step per line.
 pub(crate) fn plan(steps: &[SetupStep], disks: &[Disk]) -> String {
     let mut lines = Vec::new();
     for step in steps {
         lines.push(match step.state {
-            StepState::Installed => format!("  there   {}: {}", step.what, step.place.display()),
-            StepState::Build => format!("  build   {} into {}", step.what, step.place.display()),
-            StepState::Make => format!("  make    {} in {}", step.what, step.place.display()),
+            StepState::Installed => format!("  installed  {}: {}", step.what, step.place.display()),
+            StepState::Build => format!("  build      {} in {}", step.what, step.place.display()),
+            StepState::Make => format!("  create     {} in {}", step.what, step.place.display()),
             StepState::Fetch => {
                 let size = match (step.transfer, step.size) {
                     (Some(transfer), Some(size)) => {
-                        format!("{} to fetch, {} on the disk", bytes(transfer), bytes(size))
+                        format!("{} to download, {} on disk", bytes(transfer), bytes(size))
                     }
-                    (Some(transfer), None) => format!("{} to fetch", bytes(transfer)),
-                    (None, Some(size)) => format!("about {} on the disk", bytes(size)),
-                    (None, None) => "of a size that is not told before".to_owned(),
+                    (Some(transfer), None) => format!("{} to download", bytes(transfer)),
+                    (None, Some(size)) => format!("about {} on disk", bytes(size)),
+                    (None, None) => "size unknown".to_owned(),
                 };
-                let left = if step.begun > 0 { ", going on with what has come" } else { "" };
-                format!("  fetch   {}: {size}{left}, into {}", step.what, step.place.display())
+                let resumed = if step.begun > 0 { ", resuming" } else { "" };
+                format!("  download   {}: {size}{resumed}, to {}", step.what, step.place.display())
             }
         });
         if !step.from.is_empty() && step.state == StepState::Fetch {
-            lines.push(format!("          from {}", from(&step.from)));
+            lines.push(format!("             from {}", from(&step.from)));
         }
-        lines.extend(step.reasons.iter().map(|reason| format!("          {reason}")));
-        lines.extend(step.unserved.iter().map(|why| format!("  warning {why}")));
+        lines.extend(step.reasons.iter().map(|reason| format!("             {reason}")));
+        lines.extend(step.unserved.iter().map(|why| format!("  warning    {why}")));
         if step.kind == "weights" && step.from.iter().any(|from| from.contains("/ultralytics/")) {
-            lines.push("          Ultralytics' weights are theirs, under AGPL-3.0".to_owned());
+            lines.push("             the weights are from Ultralytics, under AGPL-3.0".to_owned());
         }
     }
     for Disk { mount, free, need } in disks {
         let (free, need) = (bytes(*free), bytes(*need));
-        lines.push(format!("the disk of {} has {free} free, of which {need} are needed", mount.display()));
+        lines.push(format!("the disk of {} has {free} free; {need} are needed", mount.display()));
     }
     lines.join("\n")
 }
 
-/// The first source, and how many more addresses there are.
+/// The first two sources, and how many more there are.
 fn from(sources: &[String]) -> String {
     match sources {
         [one] => one.clone(),
@@ -55,7 +55,7 @@ fn from(sources: &[String]) -> String {
     }
 }
 
-/// What a step came to.
+/// The result of a step.
 pub(crate) fn outcome(step: &SetupStep, outcome: &StepOutcome) -> String {
     match outcome {
         StepOutcome::Libtorch { root, variant } => {
@@ -63,30 +63,36 @@ pub(crate) fn outcome(step: &SetupStep, outcome: &StepOutcome) -> String {
             let reasons: String = reasons.iter().map(|reason| format!("\n  {reason}")).collect();
             format!("libtorch ({variant}) is in {}{reasons}", root.display())
         }
-        StepOutcome::Trainer { path } => format!("the trainer is {}", path.display()),
+        StepOutcome::Trainer { path } => format!("the trainer is in {}", path.display()),
         StepOutcome::Weights(weights) => format!(
             "weights {}: {} parameters, {}{} (SHA-256 {}…)",
             weights.path.display(),
             weights.parameters,
-            weights.classes.map_or(String::new(), |classes| format!("{classes} classes, ")),
+            weights
+                .classes
+                .map_or(String::new(), |classes| format!("{}, ", count_of(classes, "class", "classes"))),
             bytes(weights.size),
             weights.sha256.get(..12).unwrap_or_default(),
         ),
         StepOutcome::Data { name, summary } => {
-            format!("data set {name} is there: {}\n{}", step.place.display(), data(summary))
+            format!("the data set {name} is in {}:\n{}", step.place.display(), data(summary))
         }
     }
 }
 
-/// What lies in a data set.
+/// The contents of a data set.
 fn data(summary: &Summary) -> String {
     let mut lines: Vec<String> = summary
         .splits
         .iter()
         .map(|split| {
             format!(
-                "  {}: {} images, {} boxes, {} without an object, {} corrupt",
-                split.name, split.images, split.boxes, split.background, split.corrupt
+                "  {}: {}, {}, {} without objects, {} corrupt",
+                split.name,
+                count(split.images, "image"),
+                count_of(split.boxes, "box", "boxes"),
+                split.background,
+                split.corrupt
             )
         })
         .collect();
@@ -102,40 +108,34 @@ fn data(summary: &Summary) -> String {
         summary.classes.len(),
         named.join(", ")
     ));
-    lines.extend(summary.wrong.iter().take(SHOWN).map(|wrong| format!("  wrong: {wrong}")));
+    lines.extend(summary.wrong.iter().take(SHOWN).map(|wrong| format!("  problem: {wrong}")));
     if summary.wrong.len() > SHOWN {
-        lines.push(format!("  and {} more that are wrong", summary.wrong.len() - SHOWN));
+        lines.push(format!("  and {} more problems", summary.wrong.len() - SHOWN));
     }
     lines.join("\n")
 }
 
-/// What is installed, a line a thing.
-pub(crate) fn holdings(holdings: &[InstalledItem]) -> String {
-    let width = holdings.iter().map(|holding| holding.name.len()).max().unwrap_or(0);
-    let line = |holding: &InstalledItem| {
-        let mark = if holding.in_use { "  (runs use it)" } else { "" };
+/// What is installed, one item per line.
+pub(crate) fn installed(items: &[InstalledItem]) -> String {
+    let width = items.iter().map(|item| item.name.len()).max().unwrap_or(0);
+    let line = |item: &InstalledItem| {
+        let mark = if item.in_use { "  (in use)" } else { "" };
         format!(
             "{:<10} {:<width$} {:>9}  {}{mark}",
-            holding.kind,
-            holding.name,
-            bytes(holding.size),
-            holding.place.display()
+            item.kind,
+            item.name,
+            bytes(item.size),
+            item.place.display()
         )
     };
-    let mut lines: Vec<String> = holdings.iter().map(line).collect();
-    lines.push(format!("{} in all", bytes(holdings.iter().map(|holding| holding.size).sum())));
+    let mut lines: Vec<String> = items.iter().map(line).collect();
+    lines.push(format!("{} in total", bytes(items.iter().map(|item| item.size).sum())));
     lines.join("\n")
 }
 
 /// What was removed.
-pub(crate) fn removed(holding: &InstalledItem) -> String {
-    format!(
-        "removed {} {} ({}) from {}",
-        holding.kind,
-        holding.name,
-        bytes(holding.size),
-        holding.place.display()
-    )
+pub(crate) fn removed(item: &InstalledItem) -> String {
+    format!("removed {} {} ({}) from {}", item.kind, item.name, bytes(item.size), item.place.display())
 }
 
 #[cfg(test)]
@@ -155,27 +155,27 @@ mod tests {
             begun: 0,
             place: "/y/yolov5s.pt".into(),
             reasons: vec![],
-            unserved: vec!["GPU 1 (K80) is not served".into()],
+            unserved: vec!["GPU 1 (K80) is not supported".into()],
         }
     }
 
     #[test]
-    fn a_plan_says_what_comes_from_where_and_onto_which_disk() {
+    fn a_plan_names_sizes_sources_and_disks() {
         let disk = Disk { mount: "/".into(), free: 5_000_000_000, need: 14_800_000 };
         insta::assert_snapshot!(plan(&[step(StepState::Fetch), step(StepState::Installed)], &[disk]), @r"
-          fetch   weights yolov5s.pt: 14.8 MB to fetch, 14.8 MB on the disk, into /y/yolov5s.pt
-                  from https://h.example/ultralytics/yolov5s.pt
-          warning GPU 1 (K80) is not served
-                  Ultralytics' weights are theirs, under AGPL-3.0
-          there   weights yolov5s.pt: /y/yolov5s.pt
-          warning GPU 1 (K80) is not served
-                  Ultralytics' weights are theirs, under AGPL-3.0
-        the disk of / has 5.0 GB free, of which 14.8 MB are needed
+          download   weights yolov5s.pt: 14.8 MB to download, 14.8 MB on disk, to /y/yolov5s.pt
+                     from https://h.example/ultralytics/yolov5s.pt
+          warning    GPU 1 (K80) is not supported
+                     the weights are from Ultralytics, under AGPL-3.0
+          installed  weights yolov5s.pt: /y/yolov5s.pt
+          warning    GPU 1 (K80) is not supported
+                     the weights are from Ultralytics, under AGPL-3.0
+        the disk of / has 5.0 GB free; 14.8 MB are needed
         ");
     }
 
     #[test]
-    fn a_data_set_is_summed_up() {
+    fn a_data_set_is_summarized() {
         let split = SplitSummary { name: "train".into(), images: 3, boxes: 7, background: 1, corrupt: 1 };
         let summary = Summary {
             splits: vec![split],
@@ -184,9 +184,9 @@ mod tests {
             refused: None,
         };
         insta::assert_snapshot!(data(&summary), @r"
-          train: 3 images, 7 boxes, 1 without an object, 1 corrupt
+          train: 3 images, 7 boxes, 1 without objects, 1 corrupt
           2 of 3 classes have boxes: dog 5, cat 2
-          wrong: a.jpg: image ignored: too small
+          problem: a.jpg: image ignored: too small
         ");
     }
 }

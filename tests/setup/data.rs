@@ -235,7 +235,7 @@ fn a_class_out_of_range_is_reported_with_all_other_problems() {
     answer.refused(
         1,
         &[
-            "train: 3 images, 3 boxes, 0 without an object, 1 corrupt",
+            "train: 3 images, 3 boxes, 0 without objects, 1 corrupt",
             "wrong: ",
             "1.txt:1",
             "the data set ds is installed, but cannot be used for training",
@@ -279,7 +279,7 @@ fn voc_is_converted_to_images_and_labels() {
     let machine = Machine::with(files);
     let answer = machine.types("setup --data VOC").succeeded();
     assert!(
-        answer.stderr.contains("train: 4 images, 4 boxes, 0 without an object, 1 corrupt"),
+        answer.stderr.contains("train: 4 images, 4 boxes, 0 without objects, 1 corrupt"),
         "{}",
         answer.stderr
     );

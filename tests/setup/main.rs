@@ -32,7 +32,7 @@ use user::Answer;
 fn a_dry_run_shows_the_plan_and_changes_nothing() {
     let machine = coco8();
     let plan = machine.types("setup --data coco8 --dry-run").succeeded();
-    for words in ["fetch   data set coco8", "to fetch", "on the disk", "the disk of", "free", "coco8.zip"] {
+    for words in ["download   data set coco8", "to download", "on disk", "the disk of", "free", "coco8.zip"] {
         assert!(plan.stdout.contains(words), "{words} is not in:\n{}", plan.stdout);
     }
     assert_eq!(machine.installed(), Vec::<String>::new());
@@ -197,5 +197,9 @@ fn an_interrupted_setup_says_that_the_download_is_kept() {
     user::send(child.id(), 2);
     let answer = Answer::from(child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(130), "{}", answer.stderr);
-    assert!(answer.stderr.contains("what came is kept"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("run the same command again to continue the download"),
+        "{}",
+        answer.stderr
+    );
 }

@@ -1,5 +1,5 @@
-//! What the deep test found, as text and as JSON: a table of what each rank measured, what is slow
-//! beside the others, and who failed.
+//! The result of the deep test, as text and as JSON: a table of the measurements of each rank, which
+//! ranks are slower than the others, and which failed.
 
 use std::fmt::Write as _;
 
@@ -14,12 +14,12 @@ use super::trial::Trial;
 use super::{Pair, name_of, pairs};
 use crate::printer::wrap;
 
-/// Below this part of the best of the same cards, one is slow.
+/// A GPU below this fraction of the best GPU of its model is slow.
 const SLOW: f64 = 0.7;
-/// A link gives about four fifths of what its lanes can carry; below this part something is wrong.
+/// A link reaches about four fifths of the bandwidth of its lanes; below this fraction something is wrong.
 const POOR_LINK: f64 = 0.5;
 
-/// Columns of the table: what, its heading and decimals.
+/// Columns of the table: measurement, heading and decimals.
 const COLUMNS: [(Measure, &str, usize); 7] = [
     (Measure::MatrixProduct, "TFLOP/s", 2),
     (Measure::MemoryCopy, "copy GB/s", 1),
@@ -36,7 +36,7 @@ pub(super) struct Deep<'a> {
     devices: &'a [Device],
     together: Trial,
     pairs: Vec<Pair>,
-    /// Each a sentence.
+    /// One sentence each.
     problems: Vec<String>,
     /// Slow, but working.
     warnings: Vec<String>,
@@ -44,7 +44,7 @@ pub(super) struct Deep<'a> {
 }
 
 impl<'a> Deep<'a> {
-    /// Draws the conclusions. The host tells what links should give.
+    /// Draws the conclusions. The host provides the nominal bandwidth of links.
     pub(super) fn of(devices: &'a [Device], together: Trial, pairs: Vec<Pair>, host: Option<&Host>) -> Self {
         let mut problems = Vec::new();
         let mut warnings = together.warnings.clone();
@@ -55,7 +55,7 @@ impl<'a> Deep<'a> {
         Self { devices, together, pairs, problems, warnings, hint }
     }
 
-    /// Whether all ranks did everything.
+    /// Whether all ranks completed everything.
     pub(super) fn is_ok(&self) -> bool {
         self.problems.is_empty()
     }
@@ -72,18 +72,18 @@ impl<'a> Deep<'a> {
         let heading = shown.iter().map(|(_, heading, _)| (*heading).to_owned());
         table.set_header(std::iter::once("rank".to_owned()).chain(heading).collect::<Vec<_>>());
         for rank in 0..self.devices.len() {
-            let figure = |(measure, _, decimals): &(Measure, &str, usize)| {
+            let cell = |(measure, _, decimals): &(Measure, &str, usize)| {
                 value(&self.together, rank, *measure)
                     .map_or("–".to_owned(), |value| format!("{value:.decimals$}"))
             };
             let mut row = vec![format!("{rank} {}", self.devices[rank])];
-            row.extend(shown.iter().map(figure));
+            row.extend(shown.iter().map(cell));
             table.add_row(row);
         }
         table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
         let mut text = String::new();
         if !shown.is_empty() {
-            // The table fills its last column with spaces, which nobody sees.
+            // The table pads its last column with spaces.
             table.lines().for_each(|line| {
                 let _ = writeln!(text, "{}", line.trim());
             });
@@ -92,9 +92,9 @@ impl<'a> Deep<'a> {
         for pair in &self.pairs {
             let (one, other) = pair.ranks;
             let how = match &pair.trial {
-                None => "no time was left",
+                None => "not tested: out of time",
                 Some(trial) if trial.failure.is_some() => "failed",
-                Some(_) => "well",
+                Some(_) => "ok",
             };
             let _ = writeln!(text, "ranks {one} and {other}: {how}");
         }
@@ -114,8 +114,8 @@ impl<'a> Deep<'a> {
         let ranks = count(self.devices.len(), "rank");
         let links = if self.devices.len() > 1 { ", over gloo" } else { "" };
         let _ = match self.problems.is_empty() {
-            true => write!(text, "{ranks}{links}: every result was right"),
-            false => write!(text, "{ranks}{links}: not everything works"),
+            true => write!(text, "{ranks}{links}: every result is correct"),
+            false => write!(text, "{ranks}{links}: something failed"),
         };
         text
     }
@@ -162,7 +162,7 @@ fn value(trial: &Trial, rank: usize, measure: Measure) -> Option<f64> {
     measured.iter().find(|(seen, _)| *seen == measure).map(|(_, value)| *value)
 }
 
-/// What the pairs tell: the one rank that fails with everybody, or the links that fail.
+/// What the pairs show: the rank that fails with every other, or the links that fail.
 fn of_pairs(devices: &[Device], tried: &[Pair]) -> Vec<String> {
     let with = |is_bad: bool| -> Vec<(usize, usize)> {
         let failed =
@@ -171,19 +171,19 @@ fn of_pairs(devices: &[Device], tried: &[Pair]) -> Vec<String> {
     };
     let (bad, good) = (with(true), with(false));
     if let Some(rank) = pairs::culprit(&bad, &good) {
-        return vec![format!("{} fails with every other rank: leave it out", name_of(rank, devices))];
+        return vec![format!("{} fails with every other rank: run without it", name_of(rank, devices))];
     }
     if bad.is_empty() && !good.is_empty() {
-        return vec!["every pair works by itself: it takes all ranks together to fail".to_owned()];
+        return vec!["every pair works; only all ranks together fail".to_owned()];
     }
     bad.into_iter()
         .map(|(one, other)| {
-            format!("between {} and {} nothing comes through", name_of(one, devices), name_of(other, devices))
+            format!("no data passes between {} and {}", name_of(one, devices), name_of(other, devices))
         })
         .collect()
 }
 
-/// Cards that are slower than others of their name, and links below what their lanes carry.
+/// GPUs that are slower than others of their model, and links far below the bandwidth of their lanes.
 fn slow(devices: &[Device], trial: &Trial, host: &Host) -> Vec<String> {
     let gpus = host.gpus().unwrap_or_default();
     let card = |rank: usize| match devices[rank] {
@@ -200,18 +200,18 @@ fn slow(devices: &[Device], trial: &Trial, host: &Host) -> Vec<String> {
             let best = same.fold(0.0, f64::max);
             if let Some(own) = value(trial, rank, measure).filter(|own| *own < best * SLOW) {
                 warnings.push(format!(
-                    "{} gives {own:.1} {unit}, another {name} {best:.1}: heat, power or another program slows it",
+                    "{} reaches {own:.1} {unit}, another {name} {best:.1}: heat, a power limit or another program slows it down",
                     name_of(rank, devices)
                 ));
             }
         }
         let lanes = gpu.number("pcie_generation").ok().zip(gpu.number("pcie_width").ok());
         if let (Some(own), Some((generation, width))) = (value(trial, rank, Measure::PinnedCopy), lanes) {
-            // A lane of generation 3 carries 0.985 GB/s; each generation carries twice the one before.
+            // A lane of generation 3 carries 0.985 GB/s; each generation doubles that.
             let expected = 0.985 * 2.0_f64.powi(generation as i32 - 3) * width as f64;
             if own < expected * POOR_LINK {
                 warnings.push(format!(
-                    "{} is reached with {own:.1} GB/s; PCIe {generation}.0 x{width} should give {:.0}",
+                    "copies to {} reach {own:.1} GB/s; PCIe {generation}.0 x{width} should reach {:.0} GB/s",
                     name_of(rank, devices),
                     expected * 0.8
                 ));
@@ -237,22 +237,22 @@ mod tests {
         let bad_device = [pair(0, 1, true), pair(0, 2, false), pair(1, 2, false)];
         assert_eq!(
             of_pairs(&devices, &bad_device),
-            ["rank 2 (CUDA device 3) fails with every other rank: leave it out"]
+            ["rank 2 (CUDA device 3) fails with every other rank: run without it"]
         );
         let bad_link = [pair(0, 1, false), pair(0, 2, true), pair(1, 2, true)];
         assert_eq!(
             of_pairs(&devices, &bad_link),
-            ["between rank 0 (CUDA device 0) and rank 1 (CUDA device 1) nothing comes through"]
+            ["no data passes between rank 0 (CUDA device 0) and rank 1 (CUDA device 1)"]
         );
     }
 
     #[test]
-    fn a_table_has_a_row_a_rank() {
+    fn a_table_has_one_row_per_rank() {
         let devices = [Device::Cpu, Device::Cpu];
         let mut trial = Trial::default();
         for rank in 0..2 {
-            let figures = vec![(Measure::MatrixProduct, 0.05), (Measure::AllReduceRate, 1.5)];
-            trial.measured.insert(rank, figures);
+            let values = vec![(Measure::MatrixProduct, 0.05), (Measure::AllReduceRate, 1.5)];
+            trial.measured.insert(rank, values);
         }
         let deep = Deep::of(&devices, trial, Vec::new(), None);
         insta::assert_snapshot!(deep.text(), @r"
@@ -260,7 +260,7 @@ mod tests {
         0 CPU     0.05      1.50
         1 CPU     0.05      1.50
 
-        2 ranks, over gloo: every result was right
+        2 ranks, over gloo: every result is correct
         ");
     }
 }

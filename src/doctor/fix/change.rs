@@ -1,10 +1,13 @@
-//! One hand for each kind of change. Each keeps what it replaces before it changes anything, writes
-//! a file whole or not at all, and refuses what is not yolo's own where only that may be touched.
+//! One function per kind of change. Each backs up what it replaces before it changes anything, and
+//! replaces files atomically.
+//!
+//! Invariant: permissions are changed and files removed only inside yolo's own folders.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
+use yolo_base::exit;
 use yolo_checks::wsl::config::{ConfigFile, Document};
 use yolo_checks::{Change, Edit};
 
@@ -14,7 +17,7 @@ use super::shell::{self, quote};
 use super::variables;
 use crate::dirs::YoloDirs;
 
-/// Makes a change, and says what was done; or says why not.
+/// Makes a change and returns what was done, or why it failed.
 pub(super) fn apply(change: &Change, dirs: &YoloDirs, backup: &mut Backup) -> Result<String, String> {
     match change {
         Change::Settings { file, of, edits } => settings(Path::new(file), *of, edits, backup),
@@ -44,26 +47,26 @@ fn settings(file: &Path, kind: ConfigFile, edits: &[Edit], backup: &mut Backup) 
     if edits.is_empty() {
         document.make_plain();
     }
-    backup.keep(file).and_then(|()| write(file, &document.bytes())).map_err(|error| error.to_string())?;
+    backup.save(file).and_then(|()| write(file, &document.bytes())).map_err(|error| error.to_string())?;
     let next = match kind {
         ConfigFile::WslConfig => "wsl.exe --shutdown",
         ConfigFile::WslConf => "wsl.exe --terminate of this distribution",
     };
-    Ok(format!("{} is written; it counts after `{next}`", file.display()))
+    Ok(format!("wrote {}; it takes effect after `{next}`", file.display()))
 }
 
 fn variable(name: &str, value: Option<&str>, dirs: &YoloDirs, backup: &mut Backup) -> Result<String, String> {
     let file = variables::file(dirs);
     let mut change = || {
         let text = if file.exists() { fs::read_to_string(&file)? } else { String::new() };
-        backup.keep(&file)?;
+        backup.save(&file)?;
         fs::create_dir_all(dirs.config())?;
         write(&file, variables::with(&text, name, value).as_bytes())
     };
     change().map_err(|error: std::io::Error| error.to_string())?;
     Ok(match value {
-        Some(_) => format!("{name} is set in {}", file.display()),
-        None => format!("{name} is unset in {}", file.display()),
+        Some(_) => format!("set {name} in {}", file.display()),
+        None => format!("unset {name} in {}", file.display()),
     })
 }
 
@@ -71,27 +74,27 @@ fn loader_folder(folder: &str, backup: &mut Backup) -> Result<String, String> {
     let file = Path::new(LOADER_CONFIG);
     let mut change = || {
         let text = if file.exists() { fs::read_to_string(file)? } else { String::new() };
-        // The way back runs from the last line said to the first: the file first, then this.
-        backup.way_back("ldconfig")?;
-        backup.keep(file)?;
+        // Undo commands run in reverse order: first the file is restored, then ldconfig runs.
+        backup.add_undo("ldconfig")?;
+        backup.save(file)?;
         if !text.lines().any(|line| line.trim() == folder) {
             write(file, format!("{text}{folder}\n").as_bytes())?;
         }
         std::process::Command::new("ldconfig").status()
     };
     match change() {
-        Ok(status) if status.success() => Ok(format!("the loader searches {folder}")),
-        Ok(status) => Err(format!("ldconfig ended with {status}")),
+        Ok(status) if status.success() => Ok(format!("the loader now searches {folder}")),
+        Ok(status) => Err(format!("ldconfig failed: {}", exit::describe(status))),
         Err(error) => Err(error.to_string()),
     }
 }
 
 fn make_folder(path: &Path, backup: &mut Backup) -> Result<String, String> {
     backup
-        .way_back(&shell::remove_folder(path))
+        .add_undo(&shell::remove_folder(path))
         .and_then(|()| fs::create_dir_all(path))
         .map_err(|error| error.to_string())?;
-    Ok(format!("{} is made", path.display()))
+    Ok(format!("created {}", path.display()))
 }
 
 #[cfg(unix)]
@@ -101,40 +104,40 @@ fn permissions(path: &Path, add: u32, backup: &mut Backup) -> Result<String, Str
         let mut permissions = fs::metadata(path)?.permissions();
         let before = permissions.mode() & 0o7777;
         permissions.set_mode(before | add);
-        // The backup may lie in the very folder, so that its own permissions come first.
+        // The backup may be in this very folder, so its permissions are changed first.
         fs::set_permissions(path, permissions)?;
-        backup.way_back(&format!("chmod {before:o} {}", quote(path)))?;
+        backup.add_undo(&format!("chmod {before:o} {}", quote(path)))?;
         Ok(before | add)
     };
     let now = change().map_err(|error: std::io::Error| error.to_string())?;
-    Ok(format!("{} has permissions {now:o}", path.display()))
+    Ok(format!("{} now has permissions {now:o}", path.display()))
 }
 
 #[cfg(not(unix))]
 fn permissions(_: &Path, _: u32, _: &mut Backup) -> Result<String, String> {
-    Err("permissions of this kind are those of Linux".to_owned())
+    Err("this change of permissions works on Linux only".to_owned())
 }
 
 fn remove(path: &Path) -> Result<String, String> {
-    // Else a folder would be emptied and then stay.
+    // Without this check, the contents of a folder would be removed, but not the folder itself.
     if let Some(folder) = path.parent().filter(|folder| !can_write(folder)) {
-        return Err(format!("nothing can be removed from {}, which cannot be written", folder.display()));
+        return Err(format!("cannot remove anything from {}: no write permission", folder.display()));
     }
     let removed =
         if path.is_dir() && !path.is_symlink() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
     removed.map_err(|error| error.to_string())?;
-    Ok(format!("{} is removed", path.display()))
+    Ok(format!("removed {}", path.display()))
 }
 
-/// The path, if it is below one of yolo's folders and leads nowhere else.
+/// The path, if it is inside one of yolo's folders and has no `..`.
 fn own(path: &str, dirs: &YoloDirs) -> Result<PathBuf, String> {
     let path = PathBuf::from(path);
     let plain = path.components().all(|part| !matches!(part, std::path::Component::ParentDir));
     let inside = [dirs.data(), dirs.config(), dirs.cache()].iter().any(|place| path.starts_with(place));
-    if plain && inside { Ok(path) } else { Err(format!("{} is not yolo's own", path.display())) }
+    if plain && inside { Ok(path) } else { Err(format!("{} is not in a folder of yolo", path.display())) }
 }
 
-/// Asks a process to end, and kills it when it has not after five seconds.
+/// Asks a process to end, and kills it if it is still running after five seconds.
 #[cfg(target_os = "linux")]
 fn end_process(pid: u32, name: &str) -> Result<String, String> {
     use std::time::{Duration, Instant};
@@ -147,33 +150,33 @@ fn end_process(pid: u32, name: &str) -> Result<String, String> {
         stat.contains(&format!("({name}) ")) && !stat.contains(&format!("({name}) Z"))
     };
     let Some(number) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
-        return Err(format!("{pid} is no number of a process"));
+        return Err(format!("{pid} is not a process id"));
     };
     for signal in [Signal::TERM, Signal::KILL] {
         if !is_it() {
             break;
         }
         kill_process(number, signal).map_err(|error| error.to_string())?;
-        // One that is stopped hears of the signal when it goes on.
+        // A stopped process handles the signal only when it continues.
         let _ = kill_process(number, Signal::CONT);
-        let asked = Instant::now();
-        while is_it() && asked.elapsed() < GRACE {
+        let sent = Instant::now();
+        while is_it() && sent.elapsed() < GRACE {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
     if is_it() {
-        Err(format!("process {pid} does not end: it hangs in the kernel"))
+        Err(format!("process {pid} does not end: it is stuck in the kernel"))
     } else {
-        Ok(format!("process {pid} has ended"))
+        Ok(format!("ended process {pid}"))
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 fn end_process(_: u32, _: &str) -> Result<String, String> {
-    Err("processes of a run are ended on Linux only".to_owned())
+    Err("processes can be ended on Linux only".to_owned())
 }
 
-/// The file whole or not at all, with the permissions that it had.
+/// Replaces a file atomically and keeps its permissions.
 fn write(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let folder = file.parent().unwrap_or(Path::new("."));
     let real = if file.is_symlink() { fs::canonicalize(file)? } else { file.to_owned() };
@@ -188,7 +191,7 @@ fn write(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Temporary files are the user's alone; settings that are new are as other files are.
+/// Temporary files are readable by the user only; new settings files get the usual permissions.
 #[cfg(unix)]
 fn readable_by_all(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
@@ -221,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn wslconfig_keeps_its_comments_and_can_be_put_back() {
+    fn wslconfig_keeps_its_comments_and_can_be_restored() {
         let home = home();
         let file = home.root.join(".wslconfig");
         let before = b"# mine\r\n[wsl2]\r\nmemory=8 # GB\r\n".to_vec();
@@ -266,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn only_yolos_own_is_removed() {
+    fn only_files_in_yolos_folders_are_removed() {
         let home = home();
         let (mine, other) = (home.dirs.data().join("libtorch/.incoming-x"), home.root.join("thesis"));
         fs::create_dir_all(mine.join("tree")).unwrap();
@@ -277,14 +280,14 @@ mod tests {
         };
         remove(&mine).unwrap();
         assert!(!mine.exists());
-        assert!(remove(&other).unwrap_err().contains("not yolo's own"));
+        assert!(remove(&other).unwrap_err().contains("not in a folder of yolo"));
         assert!(remove(&home.dirs.data().join("../../thesis")).is_err());
         assert!(other.exists());
     }
 
     #[test]
     #[cfg(unix)]
-    fn permissions_are_added_and_set_back() {
+    fn permissions_are_added_and_restored() {
         use std::os::unix::fs::PermissionsExt as _;
         let home = home();
         let data = home.dirs.data();
@@ -299,10 +302,10 @@ mod tests {
         assert_eq!(mode(), 0o555);
     }
 
-    /// As a user without rights it would fail: a folder that is locked again first keeps the file.
+    /// Without root, the undo would fail if a folder were locked before its files are restored.
     #[test]
     #[cfg(unix)]
-    fn what_was_unlocked_is_locked_again_last() {
+    fn unlocked_folders_are_locked_again_last() {
         use std::os::unix::fs::PermissionsExt as _;
         let home = home();
         let (config, cache) = (home.dirs.config(), home.dirs.cache());
@@ -328,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_holds_the_way_back_stays() {
+    fn a_folder_that_contains_the_backup_is_kept() {
         let home = home();
         let made = home.root.join("new");
         let dirs = YoloDirs::under(&made);
@@ -344,7 +347,7 @@ mod tests {
     fn a_process_is_ended_only_under_its_name() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         assert!(end_process(child.id(), "yolo-trainer").is_ok());
-        assert!(child.try_wait().unwrap().is_none(), "another name: the number was used again");
+        assert!(child.try_wait().unwrap().is_none(), "another name means that the pid was reused");
         // It becomes a zombie that this test reaps.
         end_process(child.id(), "sleep").unwrap();
         assert!(!child.wait().unwrap().success());

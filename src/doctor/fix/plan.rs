@@ -1,5 +1,5 @@
-//! From findings to steps: each change once, in words, with its way back, and as a command to type
-//! where this user has not the right to make it.
+//! Plans the changes for the findings: each change once, described, with its undo, and as a command
+//! for the user to run if this process lacks the rights.
 
 use std::path::Path;
 
@@ -10,38 +10,38 @@ use super::super::report::Report;
 use super::variables;
 use crate::dirs::YoloDirs;
 
-/// Where the loader looks for folders to search.
+/// The dynamic loader's list of additional folders in WSL.
 pub(super) const LOADER_CONFIG: &str = "/etc/ld.so.conf.d/ld.wsl.conf";
 
-/// One change that is meant.
+/// One planned change.
 #[derive(Debug)]
 pub(super) struct PlannedChange {
-    /// The finding that asks for it.
+    /// The finding that it fixes.
     pub(super) id: &'static str,
     pub(super) change: Change,
     pub(super) text: String,
     pub(super) undo: String,
-    /// The command to type where it needs other rights.
+    /// The command to run by hand, if the change needs other rights.
     pub(super) by_hand: Option<String>,
 }
 
-/// The steps that mend what was found.
+/// The changes that fix the findings.
 pub(super) fn of(report: &Report<'_>, dirs: &YoloDirs) -> Vec<PlannedChange> {
     let mut changes: Vec<PlannedChange> = Vec::new();
     for finding in report.findings() {
         let Some(remedy) = &finding.remedy else { continue };
         for change in &remedy.changes {
-            // Two findings may ask for the same, and an earlier repair may have done it.
-            if changes.iter().any(|planned| planned.change == *change) || variables::says(dirs, change) {
+            // Two findings may need the same change, and an earlier repair may have made it.
+            if changes.iter().any(|planned| planned.change == *change) || variables::contains(dirs, change) {
                 continue;
             }
             let undo = remedy.undo.clone().unwrap_or_default();
             let by_hand = by_hand(change, finding.id);
-            // Without root, a variable does for this user what the loader's file does for all.
+            // Without root, a variable has the same effect for this user as the loader's file for all.
             if let (Change::LoaderFolder { folder }, Some(_)) = (change, &by_hand) {
                 let value = Some(format!("{folder}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"));
                 let change = Change::Variable { name: "LD_LIBRARY_PATH".to_owned(), value };
-                if !variables::says(dirs, &change) {
+                if !variables::contains(dirs, &change) {
                     let text = describe(&change, dirs);
                     changes.push(PlannedChange {
                         id: finding.id,
@@ -56,7 +56,7 @@ pub(super) fn of(report: &Report<'_>, dirs: &YoloDirs) -> Vec<PlannedChange> {
             changes.push(PlannedChange { id: finding.id, change: change.clone(), text, undo, by_hand });
         }
     }
-    // What is locked is opened first: other changes may need to write there.
+    // Folders are unlocked first: other changes may need to write there.
     changes.sort_by_key(|planned| {
         !matches!(planned.change, Change::MakeFolder { .. } | Change::Permissions { .. })
     });
@@ -66,7 +66,7 @@ pub(super) fn of(report: &Report<'_>, dirs: &YoloDirs) -> Vec<PlannedChange> {
 fn describe(change: &Change, dirs: &YoloDirs) -> String {
     match change {
         Change::Settings { file, edits, .. } if edits.is_empty() => {
-            format!("write {file} in an encoding that every WSL reads")
+            format!("convert {file} to UTF-8, which every WSL version reads")
         }
         Change::Settings { file, edits, .. } => {
             let edits: Vec<String> = edits.iter().map(edit).collect();
@@ -80,9 +80,9 @@ fn describe(change: &Change, dirs: &YoloDirs) -> String {
             }
         }
         Change::LoaderFolder { folder } => {
-            format!("let the loader search {folder}: {LOADER_CONFIG}, then ldconfig")
+            format!("add {folder} to {LOADER_CONFIG} and run ldconfig, so that the loader searches it")
         }
-        Change::MakeFolder { path } => format!("make the folder {path}"),
+        Change::MakeFolder { path } => format!("create the folder {path}"),
         Change::Permissions { path, add } => format!("add the permissions {add:o} to {path}"),
         Change::Remove { path } => format!("remove {path}"),
         Change::EndProcess { pid, name } => format!("end process {pid} ({name})"),
@@ -96,7 +96,7 @@ fn edit(edit: &Edit) -> String {
     }
 }
 
-/// What to type where the change needs rights that this process has not.
+/// The command to run by hand if this process lacks the rights for the change.
 fn by_hand(change: &Change, id: &str) -> Option<String> {
     match change {
         Change::Settings { file, .. } if !can_write(Path::new(file)) => {
@@ -117,7 +117,7 @@ fn by_hand(change: &Change, id: &str) -> Option<String> {
     }
 }
 
-/// Whether this user may write a file, or make it in its folder.
+/// Whether this user may write a file, or create it in its folder.
 #[cfg(unix)]
 pub(super) fn can_write(path: &Path) -> bool {
     use rustix::fs::{Access, access};

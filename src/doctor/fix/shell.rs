@@ -1,39 +1,39 @@
-//! The words of the shell that a way back is written for: `sh`, and on Windows `cmd`, which every
-//! Windows has and which runs a script without asking for rights.
+//! Commands for the undo script: for `sh`, and on Windows for `cmd`, which every Windows has and which
+//! runs scripts without an execution policy.
 
 use std::path::Path;
 
-/// The script's name.
+/// The name of the undo script.
 #[cfg(not(windows))]
 pub(super) const SCRIPT: &str = "undo.sh";
 #[cfg(windows)]
 pub(super) const SCRIPT: &str = "undo.cmd";
 
-/// How a script begins.
+/// The first lines of a script.
 #[cfg(not(windows))]
-pub(super) const HEAD: &str = "#!/bin/sh\n# Puts back what `yolo doctor --fix` changed.\nset -e\n";
-/// The paths in it are UTF-8. Without a console there is no code page to change, and that failure
-/// must not count for the next command.
+pub(super) const HEAD: &str = "#!/bin/sh\n# Undoes what `yolo doctor --fix` changed.\nset -e\n";
+/// Paths are UTF-8. Without a console there is no code page to change; `cmd /c exit 0` resets the error
+/// level of that failure.
 #[cfg(windows)]
-pub(super) const HEAD: &str = "@echo off\r\nrem Puts back what `yolo doctor --fix` changed.\r\n\
+pub(super) const HEAD: &str = "@echo off\r\nrem Undoes what `yolo doctor --fix` changed.\r\n\
      chcp 65001 >nul\r\ncmd /c exit 0\r\n";
 
-/// A path as one word.
+/// A path as one argument.
 #[cfg(not(windows))]
 pub(super) fn quote(path: &Path) -> String {
     format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
 }
 
-/// A path as one word. No name on Windows holds a quotation mark.
+/// A path as one argument. File names on Windows cannot contain quotation marks.
 #[cfg(windows)]
 pub(super) fn quote(path: &Path) -> String {
     format!("\"{}\"", path.to_string_lossy().replace('/', r"\").replace('%', "%%"))
 }
 
-/// What a person types so that a file of variables counts in this shell, and in every new one.
+/// The commands that source a file of variables in this shell, and in every new one.
 pub(super) fn sourcing(file: &Path) -> [String; 2] {
     let here = format!(". {}", yolo_checks::shell_quote::quote(&file.to_string_lossy()));
-    // The line itself is one word of the second command, in the marks that it does not hold.
+    // The line is one argument of the second command, in quotation marks that it does not contain.
     let line = if here.contains('\'') && !here.contains(['"', '$', '`', '\\', '!']) {
         format!("\"{here}\"")
     } else {
@@ -42,7 +42,7 @@ pub(super) fn sourcing(file: &Path) -> [String; 2] {
     [here, format!("echo {line} >> ~/.bashrc")]
 }
 
-/// Removes a file, if it is there.
+/// Removes a file if it exists.
 pub(super) fn remove(file: &Path) -> String {
     let file = quote(file);
     if cfg!(windows) { format!("if exist {file} del /f {file}") } else { format!("rm -f {file}") }
@@ -54,28 +54,30 @@ pub(super) fn copy(from: &Path, to: &Path) -> String {
     if cfg!(windows) { format!("copy /y {from} {to} >nul") } else { format!("cp {from} {to}") }
 }
 
-/// Removes a folder that is empty. One in which something lies by now stays, and that is said: the
-/// script itself may lie in it.
+/// Removes an empty folder. One that is no longer empty is kept, with a message: the script itself may
+/// be in it.
 pub(super) fn remove_folder(folder: &Path) -> String {
     let folder = quote(folder);
     if cfg!(windows) {
-        format!("rmdir {folder} 2>nul || (echo not empty by now, so it stays: {folder} & cmd /c exit 0)")
+        format!(
+            "rmdir {folder} 2>nul || (echo kept, because it is no longer empty: {folder} & cmd /c exit 0)"
+        )
     } else {
-        format!("rmdir {folder} 2>/dev/null || echo 'not empty by now, so it stays:' {folder}")
+        format!("rmdir {folder} 2>/dev/null || echo 'kept, because it is no longer empty:' {folder}")
     }
 }
 
-/// The command as a line of a script, which ends where one fails.
+/// The command as a line of a script that ends at the first failure.
 pub(super) fn line(command: &str) -> String {
     if cfg!(windows) { format!("{command}\r\nif errorlevel 1 exit /b 1\r\n") } else { format!("{command}\n") }
 }
 
-/// What to type to run a script.
+/// The command that runs a script.
 pub(super) fn call(script: &Path) -> String {
     if cfg!(windows) { format!("cmd /c \"{}\"", script.display()) } else { format!("sh {}", quote(script)) }
 }
 
-/// Runs a script, and says whether it did its work.
+/// Runs a script and returns whether it succeeded.
 #[cfg(test)]
 pub(super) fn run(script: &Path) -> bool {
     let mut command = if cfg!(windows) {
@@ -93,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_printed_to_source_a_file_can_be_typed() {
+    fn the_printed_commands_work_for_any_path() {
         for name in ["plain", "two words", "it's", r#"a"b$c\d"#] {
             let home = tempfile::tempdir().unwrap();
             let file = home.path().join(name).join("env.sh");

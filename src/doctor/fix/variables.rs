@@ -1,7 +1,6 @@
-//! The file of shell variables: `env.sh` among yolo's settings, to be sourced by a shell of the
-//! Bourne family. A program cannot change the shell that started it, and a person's own start-up
-//! files are not ours to edit. Lines that somebody else wrote into the file stay. What the file says
-//! already is mended, as soon as a shell has sourced it.
+//! The file of shell variables: `env.sh` in yolo's config folder, for POSIX shells to source. A program
+//! cannot change the shell that started it, and the user's own startup files are not ours to edit.
+//! Lines that others added to the file are kept.
 
 use std::path::PathBuf;
 
@@ -12,30 +11,29 @@ use crate::dirs::YoloDirs;
 
 const HEAD: &str = "# Written by `yolo doctor --fix`. Source it: . env.sh\n";
 
-/// Where it is.
+/// Its path.
 pub(super) fn file(dirs: &YoloDirs) -> PathBuf {
     dirs.config().join("env.sh")
 }
 
-/// Whether a change is one of a variable that the file says already.
-pub(super) fn says(dirs: &YoloDirs, change: &Change) -> bool {
+/// Whether the file already contains this change of a variable.
+pub(super) fn contains(dirs: &YoloDirs, change: &Change) -> bool {
     let Change::Variable { name, value } = change else { return false };
     let Ok(text) = fs_err::read_to_string(file(dirs)) else { return false };
     let line = line(name, value.as_deref());
     text.lines().rfind(|line| is_of(line, name)).is_some_and(|last| last == line.trim_end())
 }
 
-/// Says of findings about this very shell that the file mends them: to write it anew would help
-/// nobody, to source it does.
+/// Marks findings that the file already fixes: the user only has to source it.
 pub(super) fn mark_applied(findings: &mut [Finding], dirs: &YoloDirs) {
     for finding in findings {
         let Some(remedy) = finding.remedy.as_mut().filter(|remedy| !remedy.changes.is_empty()) else {
             continue;
         };
-        if remedy.changes.iter().all(|change| says(dirs, change)) {
+        if remedy.changes.iter().all(|change| contains(dirs, change)) {
             let [here, everywhere] = shell::sourcing(&file(dirs));
-            "fixed once this shell reads the file that `yolo doctor --fix` wrote; the second command is for \
-             every new shell"
+            "`yolo doctor --fix` has written a file that fixes this once the shell sources it; the second \
+             command does so in every new shell"
                 .clone_into(&mut remedy.text);
             remedy.commands = vec![here, everywhere];
             remedy.fixable = false;
@@ -55,7 +53,7 @@ fn is_of(line: &str, name: &str) -> bool {
 /// The line that sets or unsets a variable.
 fn line(name: &str, value: Option<&str>) -> String {
     match value {
-        // `$` keeps its meaning, so that a value can begin with what the variable held before.
+        // `$` is not escaped, so that a value can include the variable's previous value.
         Some(value) => {
             let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('`', "\\`");
             format!("export {name}=\"{value}\"\n")
@@ -64,7 +62,7 @@ fn line(name: &str, value: Option<&str>) -> String {
     }
 }
 
-/// The file with one variable set or unset; what it said of this variable before is replaced.
+/// The file with one variable set or unset. Its previous lines about this variable are replaced.
 pub(super) fn with(text: &str, name: &str, value: Option<&str>) -> String {
     let mut new = String::new();
     if text.is_empty() {
@@ -96,21 +94,21 @@ mod tests {
     }
 
     #[test]
-    fn what_the_file_says_already_is_known() {
+    fn a_change_in_the_file_is_recognized() {
         let home = tempfile::tempdir().unwrap();
         let dirs = YoloDirs::under(home.path());
         let change =
             |value: Option<&str>| Change::Variable { name: "A".into(), value: value.map(ToOwned::to_owned) };
-        assert!(!says(&dirs, &change(None)));
+        assert!(!contains(&dirs, &change(None)));
         std::fs::create_dir_all(dirs.config()).unwrap();
         std::fs::write(file(&dirs), with("", "A", Some("a\"b"))).unwrap();
-        assert!(says(&dirs, &change(Some("a\"b"))));
-        assert!(!says(&dirs, &change(Some("a"))) && !says(&dirs, &change(None)));
+        assert!(contains(&dirs, &change(Some("a\"b"))));
+        assert!(!contains(&dirs, &change(Some("a"))) && !contains(&dirs, &change(None)));
     }
 
     #[test]
     #[cfg(unix)]
-    fn a_shell_reads_back_what_was_meant() {
+    fn a_shell_reads_the_values_back() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("env.sh");
         let text = with("", "A", Some(r#"a "quoted" `word` \ here"#));
