@@ -53,7 +53,7 @@ impl Host {
         let of_places = self.places().ok().and_then(|places| places.libtorch_named);
         let named = match of_places {
             Some(root) => Some(root),
-            None => self.env("LIBTORCH")?,
+            None => self.env(yolo_base::env::LIBTORCH)?,
         };
         let named = named.map(|root| root.trim_end_matches(['/', '\\']).to_owned());
         Ok(named.filter(|root| !root.is_empty() && !root.ends_with("/.libtorch")))
