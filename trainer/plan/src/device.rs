@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::PlanError;
 
-/// More ranks on one processor than this are a mistake.
+/// More CPU ranks than this are a mistake.
 const MAX_CPU_RANKS: usize = 1024;
 
 /// The device of one rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Device {
-    /// The processor.
+    /// The CPU.
     Cpu,
     /// A CUDA device, numbered as nvidia-smi does.
     Cuda(usize),
@@ -29,14 +29,14 @@ pub enum Backend {
     Nccl,
 }
 
-/// What the machine has, as far as a plan needs it.
+/// The resources of the machine that a plan needs to know.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Inventory {
     /// Cores this process may use.
     pub cores: usize,
-    /// GPUs that the driver shows, by nvidia-smi's number; empty without a working driver.
+    /// GPUs that the driver reports, with nvidia-smi's numbers; empty without a working driver.
     pub gpus: Vec<Gpu>,
-    /// Why there is no GPU, in words for the user, when `gpus` is empty.
+    /// Why there is no GPU, as a phrase for messages, if `gpus` is empty.
     pub no_gpu_reason: Option<String>,
     /// Whether a libtorch with CUDA is installed or named by LIBTORCH.
     pub cuda_libtorch: bool,
@@ -52,12 +52,12 @@ pub struct Gpu {
     pub memory: u64,
 }
 
-/// The devices of the local ranks, and a sentence for the user when they were chosen for them.
+/// The devices of the local ranks, and a note for the user if they were chosen automatically.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
-    /// One device a rank.
+    /// One device per rank.
     pub devices: Vec<Device>,
-    /// What was taken and why, when `--device` did not say it.
+    /// What was chosen and why, if `--device` did not name it.
     pub note: Option<String>,
 }
 
@@ -71,21 +71,21 @@ impl fmt::Display for Device {
 }
 
 /// Chooses the devices of a run. `device` is `cpu`, `0`, `0,1,3`, `cuda:0`, or empty for the best
-/// there is; `ranks_on_cpu` is `--nproc-per-node`. That a libtorch with CUDA is installed is asked
-/// only for the empty choice: for a named device, setup can still fetch it.
+/// available; `ranks_on_cpu` is `--nproc-per-node`. Whether a libtorch with CUDA is installed matters
+/// only for the automatic choice: for a named device, setup can still install it.
 ///
 /// # Errors
-/// When the words are none of these, a device does not exist, or several CUDA devices are named.
+/// When `device` is not one of these, a device does not exist, or several CUDA devices are named.
 pub fn choose(
     device: Option<&str>,
     ranks_on_cpu: Option<usize>,
     inventory: &Inventory,
 ) -> Result<Choice, PlanError> {
-    let words = device.unwrap_or_default().trim().to_ascii_lowercase();
-    let choice = match words.as_str() {
+    let argument = device.unwrap_or_default().trim().to_ascii_lowercase();
+    let choice = match argument.as_str() {
         "" => automatic(inventory, ranks_on_cpu.is_some_and(|ranks| ranks > 1)),
         "cpu" => Choice { devices: vec![Device::Cpu], note: None },
-        _ => Choice { devices: cuda(&words, inventory)?, note: None },
+        _ => Choice { devices: cuda(&argument, inventory)?, note: None },
     };
     let Some(ranks) = ranks_on_cpu else {
         return Ok(choice);
@@ -100,20 +100,20 @@ pub fn choose(
             Ok(choice)
         } else {
             Err(PlanError::new(format!(
-                "--nproc-per-node {ranks} is for ranks on the CPU; on GPUs there is one rank a device, and the device is {}",
+                "--nproc-per-node {ranks} is for ranks on the CPU; on GPUs there is one rank per device, and the devices are {}",
                 list(&choice.devices)
             ))
-            .with_hint("add --device cpu, or leave --nproc-per-node away"))
+            .with_hint("add --device cpu, or omit --nproc-per-node"))
         };
     }
     Ok(Choice { devices: vec![Device::Cpu; ranks], note: choice.note })
 }
 
-/// The best there is. Several ranks on one machine are only asked for on the CPU.
+/// The best available device. Several ranks imply the CPU.
 fn automatic(inventory: &Inventory, several: bool) -> Choice {
     let (devices, note) = match inventory.gpus.first() {
         Some(_) if several => {
-            (Device::Cpu, "training on the CPU, since --nproc-per-node asks for ranks on it".to_owned())
+            (Device::Cpu, "training on the CPU, because --nproc-per-node starts ranks on the CPU".to_owned())
         }
         Some(gpu) if inventory.cuda_libtorch => {
             (Device::Cuda(gpu.index), format!("training on CUDA device {}: {}", gpu.index, gpu.name))
@@ -121,7 +121,7 @@ fn automatic(inventory: &Inventory, several: bool) -> Choice {
         Some(gpu) => (
             Device::Cpu,
             format!(
-                "training on the CPU, since no libtorch with CUDA is installed for the {} here",
+                "training on the CPU, because the installed libtorch has no CUDA support for the {}",
                 gpu.name
             ),
         ),
@@ -133,27 +133,27 @@ fn automatic(inventory: &Inventory, several: bool) -> Choice {
     Choice { devices: vec![devices], note: Some(note) }
 }
 
-fn cuda(words: &str, inventory: &Inventory) -> Result<Vec<Device>, PlanError> {
-    let junk = || {
-        PlanError::new(format!("--device {words} is not a device")).with_hint(
-            "use cpu, the number of a GPU as nvidia-smi shows it (0), or leave it away for the best there is",
+fn cuda(argument: &str, inventory: &Inventory) -> Result<Vec<Device>, PlanError> {
+    let invalid = || {
+        PlanError::new(format!("--device {argument} is not a device")).with_hint(
+            "use cpu or the number of a GPU that nvidia-smi shows (0), or omit --device for the best available",
         )
     };
-    let numbers = match words.strip_prefix("cuda") {
+    let numbers = match argument.strip_prefix("cuda") {
         Some("") => "0",
-        Some(rest) => rest.strip_prefix(':').ok_or_else(junk)?,
-        None => words,
+        Some(rest) => rest.strip_prefix(':').ok_or_else(invalid)?,
+        None => argument,
     };
     let mut indices = Vec::new();
-    for word in numbers.split(',').map(str::trim) {
-        let word = word.strip_prefix("cuda:").unwrap_or(word);
-        if word.is_empty() || !word.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(junk());
+    for part in numbers.split(',').map(str::trim) {
+        let part = part.strip_prefix("cuda:").unwrap_or(part);
+        if part.is_empty() || !part.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(invalid());
         }
-        let index: usize = word.parse().map_err(|_| junk())?;
+        let index: usize = part.parse().map_err(|_| invalid())?;
         if indices.contains(&index) {
-            return Err(PlanError::new(format!("--device {words} names GPU {index} twice"))
-                .with_hint("each rank needs a GPU of its own"));
+            return Err(PlanError::new(format!("--device {argument} names GPU {index} twice"))
+                .with_hint("each rank needs a separate GPU"));
         }
         indices.push(index);
     }
@@ -163,13 +163,15 @@ fn cuda(words: &str, inventory: &Inventory) -> Result<Vec<Device>, PlanError> {
         }
         if inventory.gpus.is_empty() {
             let reason = inventory.no_gpu_reason.as_deref().unwrap_or("no GPU was found");
-            return Err(PlanError::new(format!("--device {words} needs a GPU, but there is none: {reason}"))
-                .with_hint("run `yolo doctor` for what is missing, or train with --device cpu"));
+            return Err(PlanError::new(format!(
+                "--device {argument} needs a GPU, but there is none: {reason}"
+            ))
+            .with_hint("`yolo doctor` shows what is missing; --device cpu trains without a GPU"));
         }
         let there: Vec<String> =
             inventory.gpus.iter().map(|gpu| format!("{} ({})", gpu.index, gpu.name)).collect();
         return Err(PlanError::new(format!(
-            "--device {words} needs GPU {index}, but this machine has {} only: {}",
+            "--device {argument} needs GPU {index}, but this machine has only {}: {}",
             if there.len() == 1 { "one".to_owned() } else { there.len().to_string() },
             there.join(", ")
         ))
@@ -177,7 +179,7 @@ fn cuda(words: &str, inventory: &Inventory) -> Result<Vec<Device>, PlanError> {
     }
     if indices.len() > 1 {
         return Err(PlanError::new(format!(
-            "--device {words} asks for {} GPUs, but training on several GPUs needs the NCCL plugin, which is not built yet",
+            "--device {argument} names {} GPUs, but training on several GPUs is not supported yet: it needs the NCCL plugin",
             indices.len()
         ))
         .with_hint(format!("use one of them: --device {}", indices[0])));
@@ -207,12 +209,12 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_device_takes_the_best_and_says_so() {
+    fn the_best_device_is_chosen_with_a_note() {
         let best = |gpus, cuda| choose(None, None, &machine(gpus, cuda)).unwrap();
         assert_eq!(best(2, true).devices, [Device::Cuda(0)]);
         assert_eq!(best(2, true).note.unwrap(), "training on CUDA device 0: NVIDIA H200");
         assert_eq!(best(1, false).devices, [Device::Cpu]);
-        assert!(best(1, false).note.unwrap().contains("no libtorch with CUDA"));
+        assert!(best(1, false).note.unwrap().contains("no CUDA support"));
         assert_eq!(best(0, false).note.unwrap(), "training on the CPU: the NVIDIA driver is not installed");
         assert_eq!(choose(Some(""), Some(2), &machine(1, true)).unwrap().devices, [Device::Cpu; 2]);
     }
@@ -231,18 +233,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_named() {
+    fn errors_name_the_missing_device() {
         assert_eq!(
             error("0", None, 0),
             "--device 0 needs a GPU, but there is none: the NVIDIA driver is not installed"
         );
         assert_eq!(
             error("7", None, 2),
-            "--device 7 needs GPU 7, but this machine has 2 only: 0 (NVIDIA H200), 1 (NVIDIA H200)"
+            "--device 7 needs GPU 7, but this machine has only 2: 0 (NVIDIA H200), 1 (NVIDIA H200)"
         );
         assert_eq!(error("0,0", None, 2), "--device 0,0 names GPU 0 twice");
         assert!(error("0,1", None, 2).contains("NCCL plugin"));
-        assert!(error("0", Some(2), 2).contains("one rank a device"));
+        assert!(error("0", Some(2), 2).contains("one rank per device"));
         assert!(error("cpu", Some(0), 2).contains("--nproc-per-node 0"));
         for junk in ["gpu", "0,", "-1", "0 1", "cuda0", "mps", "99999999999999999999", "٣"] {
             assert!(error(junk, None, 1).contains("is not a device"), "{junk}");

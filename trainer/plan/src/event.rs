@@ -1,7 +1,7 @@
-//! What a rank tells its supervisor: one JSON object a line, on a descriptor of its own
-//! (libtorch writes to stdout, so stdout cannot carry them). The first event is always
-//! [`Event::Hello`]; a supervisor refuses another [`PROTOCOL`]. Unknown fields are ignored,
-//! so that a field can be added without a new protocol.
+//! The events that a rank sends to its supervisor: one JSON object per line, on a separate file
+//! descriptor, because libtorch writes to stdout. The first event is always [`Event::Hello`]; a
+//! supervisor refuses another [`PROTOCOL`]. Unknown fields are ignored, so that fields can be added
+//! without a new protocol version.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,55 +9,55 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize};
 use yolo_base::env::YOLO_SILENCE_SECONDS;
 
-/// Version of the events; raised when a reader of the old form would misunderstand the new one.
+/// Version of the events, incremented when an old reader would misunderstand new events.
 pub const PROTOCOL: u32 = 2;
 
-/// How long a rank that is stopped may give no sign of life before it is given up.
+/// The default of [`silence_limit`].
 const SILENCE: Duration = Duration::from_secs(60);
-/// Signs of life in that time.
-const SIGNS: u32 = 12;
+/// Heartbeats within that time.
+const HEARTBEATS: u32 = 12;
 
-/// How long a rank that is stopped may give no sign of life before its run is ended: a minute, far
-/// less than the hours that its peers would wait for it in a collective.
+/// How long a stopped rank may send no heartbeat before its run is ended: a minute, while its peers
+/// would wait hours for it in a collective.
 pub fn silence_limit() -> Duration {
     let named = std::env::var(YOLO_SILENCE_SECONDS).ok().and_then(|text| text.parse().ok());
     named.filter(|seconds| *seconds > 0).map_or(SILENCE, Duration::from_secs)
 }
 
-/// How often a rank gives a sign of life.
+/// The time between two heartbeats of a rank.
 pub fn sign_interval() -> Duration {
-    silence_limit() / SIGNS
+    silence_limit() / HEARTBEATS
 }
 
 /// One line from a rank.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "each field is what its name and variant say")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum Event {
-    /// The rank is alive: who it is and where it runs.
+    /// The rank has started: its number, process and device.
     Hello { protocol: u32, version: String, rank: usize, pid: u32, device: String, threads: usize },
-    /// A sign of life, sent from a thread of its own however long a step takes.
+    /// A heartbeat, sent from a separate thread however long a step takes.
     Alive,
-    /// What the rank is doing now, as words that complete "rank 1 was …": `reading labels`, `training`.
+    /// What the rank is doing now, as a phrase that completes "rank 1 was …": `reading labels`, `training`.
     Phase { doing: String },
-    /// Something the user should read once.
+    /// Something that the user should know.
     Warning { message: String },
-    /// Something worth a line: the model's summary, transferred tensors, the anchors' fit.
+    /// One line of information: the model's summary, the transferred tensors, the fit of the anchors.
     Note { message: String },
     /// A training step ended.
     Step(Step),
-    /// An epoch ended, with what goes into `results.csv`.
+    /// An epoch ended, with its row of `results.csv`.
     Epoch(EpochSummary),
     /// A validation ended, with its table.
     Validated { title: String, table: ValTable },
     /// `yolo doctor --deep` has measured something on this rank.
     Measured { measure: Measure, value: f64 },
-    /// The run ended well.
+    /// The run finished.
     Finished { files: Vec<OutputFile>, epochs: usize, seconds: f64, stopped_early: bool },
-    /// The run was asked to stop and has saved its state.
+    /// The run was interrupted and has saved its state.
     Interrupted { resume_from: Option<PathBuf> },
-    /// The run cannot go on. `doing` completes "rank 1 was …"; `peer_lost` is set when the rank
-    /// only noticed that another one is gone, so that the supervisor names that one.
+    /// The run cannot continue. `doing` completes "rank 1 was …"; `peer_lost` is set if the rank only
+    /// noticed that another rank is gone, so that the supervisor names that one.
     Failed {
         message: String,
         hint: Option<String>,
@@ -71,25 +71,25 @@ pub enum Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
-    /// 10^12 floating-point operations a second of a matrix product whose result was right.
+    /// TFLOP/s of a matrix product with a correct result.
     MatrixProduct,
-    /// GB/s that a copy reads and writes in the device's memory.
+    /// GB/s that a copy within the device's memory reads and writes.
     MemoryCopy,
     /// GB/s from pinned memory to the device.
     PinnedCopy,
-    /// Milliseconds of the first sum over all ranks whose result was right.
+    /// Milliseconds of the first all-reduce with a correct result.
     AllReduce,
-    /// GB/s that each rank sends in a sum of 64 MB over all ranks.
+    /// GB/s that each rank sends in an all-reduce of 64 MB.
     AllReduceRate,
     /// MB/s of images read from the disk.
     DiskRead,
-    /// Images a second that one thread decodes.
+    /// Images per second that one thread decodes.
     Decode,
 }
 
-/// One training step, as rank 0 sees it. Losses are running means over the epoch.
+/// One training step, reported by rank 0. Losses are running means over the epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct Step {
     pub epoch: usize,
     pub epochs: usize,
@@ -98,10 +98,10 @@ pub struct Step {
     /// box, objectness, class.
     #[serde(deserialize_with = "lossy_losses")]
     pub losses: [f32; 3],
-    /// Over all ranks, over the last seconds.
+    /// Over all ranks and the last few seconds.
     pub images_per_second: f64,
     pub image_size: usize,
-    /// Resident memory of the rank on the host, in bytes, on every device; 0 if unknown.
+    /// Resident host memory of the rank in bytes; 0 if unknown.
     pub memory: u64,
     /// Targets in the batch.
     pub instances: usize,
@@ -123,7 +123,7 @@ pub struct EpochSummary {
     pub best: bool,
 }
 
-/// Mean precision, recall and average precisions over the classes that have labels.
+/// Precision, recall and average precision, averaged over the classes that have labels.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "standard terms")]
 pub struct Metrics {
@@ -140,12 +140,12 @@ impl Metrics {
     }
 }
 
-/// The table that a validation prints: the row `all` first, then one a class.
+/// The table that a validation prints: the row `all`, then one row per class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are the columns of the printed table")]
 pub struct ValTable {
     pub rows: Vec<ValRow>,
-    /// Milliseconds an image: pre-process, inference, NMS.
+    /// Milliseconds per image: preprocessing, inference, NMS.
     pub speed_ms: [f64; 3],
     pub images: usize,
 }
@@ -160,15 +160,15 @@ pub struct ValRow {
     pub metrics: Metrics,
 }
 
-/// A file that a run leaves behind, and what it is (`best weights`, `results`, `plot`).
+/// A file that a run has written, and what it is (`best weights`, `results`, `plot`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct OutputFile {
     pub what: String,
     pub path: PathBuf,
 }
 
-/// JSON has no number for NaN or infinity and writes null, which a diverged loss must survive.
+/// Reads null as NaN: JSON has no NaN or infinity, and serde_json writes null for a diverged loss.
 fn lossy_losses<'de, D, T>(deserializer: D) -> Result<[T; 3], D::Error>
 where
     D: Deserializer<'de>,
@@ -178,7 +178,7 @@ where
     Ok(losses.map(|loss| loss.unwrap_or_else(|| T::from(f32::NAN))))
 }
 
-/// As [`lossy_losses`], where all three may be absent.
+/// As [`lossy_losses`], but all three may be absent.
 fn optional_lossy_losses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<[f64; 3]>, D::Error> {
     let losses: Option<[Option<f64>; 3]> = Deserialize::deserialize(deserializer)?;
     Ok(losses.map(|losses| losses.map(|loss| loss.unwrap_or(f64::NAN))))

@@ -182,8 +182,8 @@ fn layers_that_do_not_learn() {
     assert_eq!(task(&freeze(&[9, 0, 1, 9]).unwrap()).freeze, [0, 1, 9]);
     let beyond = freeze(&[3, 40]).unwrap();
     assert_eq!(task(&beyond).freeze, [3]);
-    assert!(beyond.warnings[0].contains("(40): its last is 24"), "{:?}", beyond.warnings);
-    assert!(freeze(&[25]).unwrap_err().to_string().contains("nothing could learn"));
+    assert!(beyond.warnings[0].contains("(40): its last layer is 24"), "{:?}", beyond.warnings);
+    assert!(freeze(&[25]).unwrap_err().to_string().contains("nothing would be trained"));
     assert!(freeze(&[usize::MAX]).is_err());
 }
 
@@ -222,7 +222,7 @@ fn whatever_is_wrong_ends_in_one_message() {
             "--label-smoothing NaN is not a number",
         ),
         (TrainOptions { device: word("0"), ..scratch() }, "--device 0 needs a GPU, but there is none"),
-        (TrainOptions { name: word(""), ..scratch() }, "--name \"\" is not a name for a run folder"),
+        (TrainOptions { name: word(""), ..scratch() }, "--name \"\" is not a valid name for a run folder"),
     ];
     for (options, expected) in cases {
         let message = bench.train_error(options);
@@ -301,7 +301,7 @@ fn a_plan_is_written_and_read_back() {
     fs::write(&path, text.replace("\"version\": 2", "\"version\": 9")).unwrap();
     assert!(RunPlan::read(&path).unwrap_err().to_string().contains("has version 9"));
     fs::write(&path, &text[..text.len() / 2]).unwrap();
-    assert!(RunPlan::read(&path).unwrap_err().to_string().contains("is not the plan of a run"));
+    assert!(RunPlan::read(&path).unwrap_err().to_string().contains("is not a run plan"));
     assert!(
         RunPlan::read(&path.with_extension("gone")).unwrap_err().to_string().contains("cannot read the plan")
     );
@@ -331,14 +331,14 @@ fn a_run_is_resumed_in_its_folder() {
     }
     let gone =
         plan_resume(Some(&last.with_file_name("gone.pt")), &bench.context.places).unwrap_err().to_string();
-    assert!(gone.contains("there is no such checkpoint"), "{gone}");
+    assert!(gone.contains("this checkpoint does not exist"), "{gone}");
 
     let val = bench.val(ValOptions::default()).unwrap().plan;
     fs::create_dir_all(val.run_dir.join("weights")).unwrap();
     fs::write(val.run_dir.join("weights/last.pt"), "tensors").unwrap();
     val.write().unwrap();
     let not_training = plan_resume(Some(&val.run_dir), &bench.context.places).unwrap_err().to_string();
-    assert!(not_training.contains("was not a training"), "{not_training}");
+    assert!(not_training.contains("was not a training run"), "{not_training}");
 }
 
 #[test]

@@ -1,22 +1,22 @@
-//! The run folder: `exp`, then `exp2`, `exp3` and so on, and how an earlier run is found again.
+//! The run folder: `exp`, then `exp2`, `exp3` and so on, and the search for the newest checkpoint.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::error::PlanError;
 
-/// How deep below `runs` a checkpoint is looked for; `runs/train/exp/weights/last.pt` is four.
+/// The depth of the search below `runs`; `runs/train/exp/weights/last.pt` is at depth four.
 const MAX_DEPTH: usize = 8;
 
 /// The folder for a new run: `project/name`, or the first of `name2`, `name3`, … that does not
-/// exist. Nothing is created; who creates it does so exclusively and asks again when it lost.
+/// exist. Nothing is created: the caller creates it exclusively, and calls again if it exists by then.
 ///
 /// # Errors
 /// When `name` is empty, or is a file.
 pub fn increment(project: &Path, name: &str, exist_ok: bool) -> Result<PathBuf, PlanError> {
     if name.trim().is_empty() || matches!(name, "." | "..") {
-        return Err(PlanError::new(format!("--name {name:?} is not a name for a run folder"))
-            .with_hint("leave --name away for exp, exp2, exp3, …"));
+        return Err(PlanError::new(format!("--name {name:?} is not a valid name for a run folder"))
+            .with_hint("omit --name for exp, exp2, exp3, …"));
     }
     let first = project.join(name);
     if exist_ok && first.exists() && !first.is_dir() {
@@ -40,7 +40,7 @@ pub fn increment(project: &Path, name: &str, exist_ok: bool) -> Result<PathBuf, 
     }
 }
 
-/// The newest `last*.pt` below `runs`, as a bare `--resume` means it.
+/// The newest `last*.pt` below `runs`, which `--resume` without an argument continues.
 ///
 /// # Errors
 /// When there is none.
@@ -48,7 +48,7 @@ pub fn newest_checkpoint(runs: &Path) -> Result<PathBuf, PlanError> {
     let mut newest: Option<(SystemTime, PathBuf)> = None;
     let mut folders = vec![(runs.to_path_buf(), 0)];
     while let Some((folder, depth)) = folders.pop() {
-        // A folder that cannot be read holds no checkpoint that could be resumed.
+        // A folder that cannot be read has no checkpoint to resume.
         for entry in std::fs::read_dir(&folder).into_iter().flatten().filter_map(Result::ok) {
             let path = entry.path();
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -57,7 +57,7 @@ pub fn newest_checkpoint(runs: &Path) -> Result<PathBuf, PlanError> {
                 Ok(kind) if kind.is_file() && name.starts_with("last") && name.ends_with(".pt") => {
                     let time =
                         entry.metadata().and_then(|meta| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
-                    // Equal times are told apart by name, so that the choice is always the same.
+                    // Among equal times the name decides, so that the choice is deterministic.
                     if newest.as_ref().is_none_or(|best| (best.0, &best.1) < (time, &path)) {
                         newest = Some((time, path));
                     }
@@ -67,8 +67,11 @@ pub fn newest_checkpoint(runs: &Path) -> Result<PathBuf, PlanError> {
         }
     }
     newest.map(|(_, path)| path).ok_or_else(|| {
-        PlanError::new(format!("there is no run to resume: no last*.pt lies below {}", runs.display()))
-            .with_hint("name the checkpoint: --resume path/to/weights/last.pt")
+        PlanError::new(format!(
+            "there is no run to resume: no last*.pt in {} or its subfolders",
+            runs.display()
+        ))
+        .with_hint("name the checkpoint: --resume path/to/weights/last.pt")
     })
 }
 

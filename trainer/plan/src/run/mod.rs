@@ -1,6 +1,8 @@
-//! The plan of a run: everything that options, files and the machine leave undecided is decided
-//! here, once, before a process starts. The command writes it as `plan.json` into the run folder
-//! and every rank reads it from there, so that no two ranks can disagree.
+//! The plan of a run: all decisions that follow from options, files and the machine, made once,
+//! before a process starts. The command writes it to `plan.json` in the run folder, and every rank
+//! reads it from there.
+//!
+//! Invariant: ranks decide nothing by themselves, so that no two ranks can disagree.
 
 use std::path::{Path, PathBuf};
 
@@ -33,17 +35,17 @@ pub use val::plan_val;
 /// The name of the plan's file in the run folder.
 pub const PLAN_FILE: &str = "plan.json";
 
-/// Version of the plan file; a trainer refuses another.
+/// Version of the plan file; a trainer refuses any other.
 pub const PLAN_VERSION: u32 = 2;
 
-/// A run, decided.
+/// A planned run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunPlan {
     /// [`PLAN_VERSION`] of the writer.
     pub version: u32,
     /// The version of `yolo` that wrote the plan; a trainer of another version refuses it.
     pub program: String,
-    /// Ranks and where they run.
+    /// The ranks and their devices.
     pub ranks: Ranks,
     /// Where outputs go: `runs/train/exp3`.
     pub run_dir: PathBuf,
@@ -56,9 +58,9 @@ pub struct RunPlan {
 pub struct Planned {
     /// The plan.
     pub plan: RunPlan,
-    /// What was changed or ignored, each a sentence.
+    /// What was changed or ignored, one sentence each.
     pub warnings: Vec<String>,
-    /// What was chosen for the user, each a sentence.
+    /// What was chosen automatically, one sentence each.
     pub notes: Vec<String>,
 }
 
@@ -69,7 +71,7 @@ impl RunPlan {
     }
 
     /// Writes the plan as `plan.json` into its run folder, which must exist, and returns the path.
-    /// The file appears whole or not at all.
+    /// The file is replaced atomically.
     ///
     /// # Errors
     /// When the folder cannot be written.
@@ -81,10 +83,10 @@ impl RunPlan {
         let unfinished = self.run_dir.join(format!("{PLAN_FILE}.{}.part", std::process::id()));
         std::fs::write(&unfinished, text + "\n").and_then(|()| std::fs::rename(&unfinished, &path)).map_err(
             |error| {
-                // What is left of a failed write is of no use; its own failure would hide the first.
+                // The error of the removal would hide the error of the write.
                 let _ = std::fs::remove_file(&unfinished);
                 PlanError::new(format!("cannot write the plan {}: {error}", path.display()))
-                    .with_hint("name a folder that can be written with --project")
+                    .with_hint("name a writable folder with --project")
             },
         )?;
         Ok(path)
@@ -99,28 +101,28 @@ impl RunPlan {
         let text = std::fs::read_to_string(path)
             .map_err(|error| PlanError::new(format!("cannot read the plan {shown}: {error}")))?;
         let damaged =
-            |error: serde_json::Error| PlanError::new(format!("{shown} is not the plan of a run: {error}"));
+            |error: serde_json::Error| PlanError::new(format!("{shown} is not a run plan: {error}"));
         let value: serde_json::Value = serde_json::from_str(&text).map_err(damaged)?;
         match value.get("version").and_then(serde_json::Value::as_u64) {
             Some(version) if version == u64::from(PLAN_VERSION) => {}
             Some(version) => {
                 return Err(PlanError::new(format!(
-                    "the plan {shown} has version {version}, and this program reads version {PLAN_VERSION} only"
+                    "the plan {shown} has version {version}, but this program reads only version {PLAN_VERSION}"
                 ))
                 .with_hint("use the version of yolo that wrote it, or start a new run"));
             }
             None => {
-                return Err(PlanError::new(format!("{shown} is not the plan of a run: it has no version")));
+                return Err(PlanError::new(format!("{shown} is not a run plan: it has no version")));
             }
         }
         serde_json::from_value(value).map_err(damaged)
     }
 }
 
-/// The largest number of pixels that an image side may have.
+/// The largest side of an image in pixels.
 const MAX_IMAGE_SIZE: usize = 1 << 14;
 
-/// Checks `--imgsz` and rounds it up to what the model can take (spec §6).
+/// Checks `--imgsz` and rounds it up to a size that the model supports (spec §6).
 fn image_size(
     size: usize,
     stride: usize,
@@ -144,7 +146,7 @@ fn image_size(
     Ok(rounded)
 }
 
-/// Ranks on the devices that were chosen, with their share of the cores.
+/// One rank per device, each with an equal share of the cores.
 fn ranks(devices: Vec<Device>, inventory: &Inventory) -> Ranks {
     let world_size = devices.len();
     let on_cpu = devices.contains(&Device::Cpu);
@@ -165,14 +167,14 @@ fn workers(asked: Option<usize>, ranks: &Ranks, batch: usize, inventory: &Invent
 /// The class name of a run with `--single-cls` on a data set of several classes, as in YOLOv5.
 const SINGLE_CLASS: &str = "item";
 
-/// Makes all classes of a data set one, for `--single-cls`. A single class keeps its name.
+/// Merges all classes of a data set into one, for `--single-cls`. A single class keeps its name.
 fn merge_classes(data: &mut DataSet) {
     if data.names.len() != 1 {
         data.names = vec![SINGLE_CLASS.to_owned()];
     }
 }
 
-/// The program's own version, which plan and trainer share.
+/// The version that `yolo` and the trainer share.
 fn program() -> String {
     env!("CARGO_PKG_VERSION").to_owned()
 }
@@ -184,14 +186,14 @@ pub struct Ranks {
     pub devices: Vec<Device>,
     /// Ranks over all machines.
     pub world_size: usize,
-    /// How ranks talk; `None` for a single rank.
+    /// How ranks communicate; `None` for a single rank.
     pub backend: Option<Backend>,
     /// CPU threads per rank.
     pub threads: usize,
 }
 
 impl Ranks {
-    /// One rank's share of a batch. Plans hold multiples of the number of ranks only.
+    /// One rank's share of a batch, which is always a multiple of the number of ranks.
     pub fn share(&self, batch: usize) -> usize {
         batch / self.world_size
     }
@@ -203,18 +205,18 @@ impl Ranks {
 pub enum Task {
     /// Train a detector.
     Train(Box<TrainTask>),
-    /// Measure a detector.
+    /// Validate a detector.
     Val(Box<ValTask>),
-    /// Try the devices, the links between them and the disk: `yolo doctor --deep`.
+    /// Test the devices, the links between them and the disk: `yolo doctor --deep`.
     Probe(ProbeTask),
 }
 
-/// What `yolo doctor --deep` has the ranks do. Each measurement takes about a second.
+/// The test of `yolo doctor --deep`. Each measurement takes about a second.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeTask {
-    /// Only the sum over the ranks: what is asked of a pair, once all together have failed.
+    /// Only the all-reduce: for pairs of ranks, after all ranks together have failed.
     pub links_only: bool,
-    /// Images to read and decode; none without `--data`.
+    /// Images to read and decode; empty without `--data`.
     pub images: Vec<PathBuf>,
 }
 

@@ -1,5 +1,5 @@
-//! The plan of `yolo train --resume`: that of the run which is continued, in the same folder.
-//! As in YOLOv5 every other option is the one of the first start (spec §10).
+//! The plan of `yolo train --resume`: the plan of the run that it continues, in the same folder. As in
+//! YOLOv5, all other options are those of the first start (spec §10).
 
 use std::path::{Path, PathBuf};
 
@@ -7,14 +7,14 @@ use super::{PLAN_FILE, Planned, RunPlan, Task, folder};
 use crate::dataset::Places;
 use crate::error::PlanError;
 
-/// The plan that continues the run of `checkpoint`, or of the newest one below `runs` when none is
-/// named. Whether the run has ended already is known only from the checkpoint, to the trainer.
+/// The plan that continues the run of `checkpoint`, or of the newest one below `runs`. Only the trainer
+/// reads the checkpoint and can tell whether the run has already finished.
 ///
 /// # Errors
-/// When there is no such checkpoint, or no training plan beside it.
+/// When there is no such checkpoint, or no training plan in its run folder.
 pub fn plan_resume(checkpoint: Option<&Path>, places: &Places) -> Result<Planned, PlanError> {
     let (checkpoint, notes) = match checkpoint.filter(|path| !path.as_os_str().is_empty()) {
-        Some(path) => (given(&places.working_dir.join(path))?, Vec::new()),
+        Some(path) => (checkpoint_at(&places.working_dir.join(path))?, Vec::new()),
         None => {
             let newest = folder::newest_checkpoint(&places.working_dir.join("runs"))?;
             let note = format!("resuming the newest run: {}", newest.display());
@@ -22,7 +22,7 @@ pub fn plan_resume(checkpoint: Option<&Path>, places: &Places) -> Result<Planned
         }
     };
     let shown = checkpoint.display();
-    // A link into the run folder is as good as the file.
+    // The argument may be a link to a file in a run folder.
     let real = checkpoint
         .canonicalize()
         .map_err(|error| PlanError::new(format!("cannot read the checkpoint {shown}: {error}")))?;
@@ -33,13 +33,13 @@ pub fn plan_resume(checkpoint: Option<&Path>, places: &Places) -> Result<Planned
             "the run of {shown} cannot be resumed: there is no {PLAN_FILE} in the folder above weights"
         ))
         .with_hint(
-            "only runs of `yolo train` can be resumed; start a new one from these tensors with --weights",
+            "only runs of `yolo train` can be resumed; start a new run from these weights with --weights",
         ));
     };
     let mut plan = RunPlan::read(&run_dir.join(PLAN_FILE))?;
     let Task::Train(task) = &mut plan.task else {
         return Err(PlanError::new(format!(
-            "the run of {shown} was not a training, so there is nothing to resume"
+            "the run of {shown} was not a training run and cannot be resumed"
         )));
     };
     task.resume = Some(real.clone());
@@ -48,8 +48,8 @@ pub fn plan_resume(checkpoint: Option<&Path>, places: &Places) -> Result<Planned
     Ok(Planned { plan, warnings: Vec::new(), notes })
 }
 
-/// The checkpoint that a path means: a file, or a run folder with `weights/last.pt`.
-fn given(path: &Path) -> Result<PathBuf, PlanError> {
+/// The checkpoint at a path: a file, or `weights/last.pt` in a run folder.
+fn checkpoint_at(path: &Path) -> Result<PathBuf, PlanError> {
     if path.is_dir() {
         for inside in ["weights/last.pt", "last.pt"] {
             let file = path.join(inside);
@@ -65,6 +65,6 @@ fn given(path: &Path) -> Result<PathBuf, PlanError> {
     if path.is_file() {
         return Ok(path.to_path_buf());
     }
-    Err(PlanError::new(format!("--resume {}: there is no such checkpoint", path.display()))
-        .with_hint("a bare --resume continues the newest run below runs"))
+    Err(PlanError::new(format!("--resume {}: this checkpoint does not exist", path.display()))
+        .with_hint("--resume without a path continues the newest run in runs"))
 }

@@ -1,5 +1,5 @@
-//! The plan of `yolo train`: options over defaults, each value checked, files found, and the
-//! ranks, batch, image size and run folder that follow from them.
+//! The plan of `yolo train`: applies defaults, checks each option, finds files, and derives the ranks,
+//! the batch, the image size and the run folder.
 
 use std::path::Path;
 
@@ -16,9 +16,9 @@ use crate::hyp::HyperParameters;
 use crate::model::ModelSpec;
 use crate::options::TrainOptions;
 
-/// Epochs without progress after which YOLOv5 stops.
+/// YOLOv5's default patience.
 const PATIENCE: usize = 100;
-/// More epochs than this are a slip of the finger.
+/// More epochs than this are a typo.
 const MAX_EPOCHS: usize = 1_000_000;
 /// The smallest factor of strides that an image side may have (spec §6).
 const MIN_STRIDES: usize = 2;
@@ -98,7 +98,7 @@ pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Plann
 
     let ranks = super::ranks(choice.devices, inventory);
     if options.sync_bn && ranks.world_size == 1 {
-        warnings.push("--sync-bn changes nothing on a single rank".to_owned());
+        warnings.push("--sync-bn has no effect on a single rank".to_owned());
     }
     let workers = super::workers(options.workers, &ranks, batch, inventory);
     let project = options.project.as_deref().unwrap_or(Path::new("runs/train"));
@@ -146,7 +146,7 @@ pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Plann
     Ok(Planning::Ready(Box::new(Planned { plan, warnings, notes })))
 }
 
-/// A file of the working folder as a full path; anything else stays the name that it is.
+/// The full path of a file in the working folder; anything else stays as it is.
 pub(super) fn file_or_name(word: &str, places: &Places) -> String {
     let path = places.working_dir.join(word);
     if path.is_file() { path.to_string_lossy().into_owned() } else { word.to_owned() }
@@ -165,10 +165,10 @@ fn freeze(
     model: Option<&ModelSpec>,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<usize>, PlanError> {
-    /// Longer than any model, so that a typo does not become a huge list.
+    /// More layers than any model has, so that a typo does not become a huge list.
     const MAX_LAYERS: usize = 1000;
     if let Some(layer) = given.iter().find(|layer| **layer > MAX_LAYERS) {
-        return Err(PlanError::new(format!("--freeze {layer} is beyond the last layer of any model")));
+        return Err(PlanError::new(format!("--freeze {layer} is beyond the last layer of every model")));
     }
     let mut layers: Vec<usize> = match given {
         [count] => (0..*count).collect(),
@@ -182,7 +182,7 @@ fn freeze(
     let beyond: Vec<String> = layers.iter().filter(|layer| **layer >= count).map(usize::to_string).collect();
     if !beyond.is_empty() {
         warnings.push(format!(
-            "--freeze names layers that the model does not have ({}): its last is {}",
+            "--freeze names layers that the model does not have ({}): its last layer is {}",
             beyond.join(", "),
             count - 1
         ));
@@ -190,7 +190,7 @@ fn freeze(
     layers.retain(|layer| *layer < count);
     if layers.len() == count {
         return Err(PlanError::new(format!(
-            "--freeze freezes all {count} layers, so that nothing could learn"
+            "--freeze freezes all {count} layers, so nothing would be trained"
         )));
     }
     Ok(layers)

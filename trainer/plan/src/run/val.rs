@@ -31,7 +31,7 @@ pub fn plan_val(options: &ValOptions, context: &PlanContext) -> Result<Planning,
     let data_argument = options.data.as_deref().unwrap_or(defaults::DATA);
     if options.dnn {
         warnings.push(
-            "--dnn chooses an engine for ONNX files and changes nothing for .pt and .safetensors".to_owned(),
+            "--dnn selects the engine for ONNX files and has no effect on .pt and .safetensors".to_owned(),
         );
     }
     let choice = device::choose(options.device.as_deref(), None, inventory)?;
@@ -45,7 +45,7 @@ pub fn plan_val(options: &ValOptions, context: &PlanContext) -> Result<Planning,
         "study" => (Split::Val, ValMode::Study),
         other => {
             return Err(PlanError::new(format!(
-                "--task {other} is not one of train, val, test, speed, study"
+                "--task {other} is not one of train, val, test, speed and study"
             )));
         }
     };
@@ -61,7 +61,7 @@ pub fn plan_val(options: &ValOptions, context: &PlanContext) -> Result<Planning,
     }
     let max_det = options.max_det.unwrap_or(max_det);
     if max_det == 0 {
-        return Err(PlanError::new("--max-det 0 would keep no detection: it must be at least 1"));
+        return Err(PlanError::new("--max-det 0 would discard every detection: it must be at least 1"));
     }
 
     let mut missing: Vec<_> = need::data_set(data_argument, places)?.into_iter().collect();
@@ -90,7 +90,7 @@ pub fn plan_val(options: &ValOptions, context: &PlanContext) -> Result<Planning,
             "the data set {} has no test images for --task test",
             data.yaml.display()
         ))
-        .with_hint("write test: with the folder of its images into the yaml"));
+        .with_hint("add `test:` with the folder of its images to the yaml"));
     }
     if options.single_cls {
         super::merge_classes(&mut data);
@@ -100,7 +100,7 @@ pub fn plan_val(options: &ValOptions, context: &PlanContext) -> Result<Planning,
     let image_size = super::image_size(size, stride, 0, &mut warnings)?;
     let on_cpu = choice.devices == [Device::Cpu];
     if options.half && on_cpu {
-        warnings.push("--half is for GPUs: measuring in fp32 on the CPU".to_owned());
+        warnings.push("--half works on GPUs only: validating in fp32 on the CPU".to_owned());
     }
     let ranks = super::ranks(choice.devices, inventory);
     let project = options.project.as_deref().unwrap_or(Path::new("runs/val"));
@@ -123,7 +123,7 @@ pub fn plan_val(options: &ValOptions, context: &PlanContext) -> Result<Planning,
             single_cls: options.single_cls,
             augment: options.augment,
             verbose: options.verbose,
-            // Labels joined with the predictions are written as text, so one asks for the other.
+            // --save-hybrid implies --save-txt: the joined labels are written as text.
             save_txt: options.save_txt || options.save_hybrid,
             save_hybrid: options.save_hybrid,
             save_conf: options.save_conf,
