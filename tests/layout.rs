@@ -59,12 +59,12 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
     ("src/printer", "src/commands", "the printer shows what it is given"),
     ("checks/src/facts", "checks/src/checks", "facts do not depend on what they mean"),
     ("checks/src/facts", "checks/src/catalogue", "facts do not depend on what they mean"),
-    ("trainer/src/model", "trainer/src/train", "a batch flows forward only"),
+    ("trainer/src/model", "trainer/src/tasks/train", "a batch flows forward only"),
     ("trainer/src/model", "trainer/src/loss", "a batch flows forward only"),
     ("trainer/src/loss", "trainer/src/learner", "a batch flows forward only"),
-    ("trainer/src/detection", "trainer/src/val", "boxes and NMS serve prediction too"),
-    ("trainer/src/checkpoint", "trainer/src/train", "a checkpoint is data"),
-    ("trainer/src/report", "trainer/src/val", "reports get numbers, not the code that made them"),
+    ("trainer/src/detection", "trainer/src/tasks/val", "boxes and NMS serve prediction too"),
+    ("trainer/src/checkpoint", "trainer/src/tasks/train", "a checkpoint is data"),
+    ("trainer/src/report", "trainer/src/tasks/val", "reports get numbers, not the code that made them"),
 ];
 
 /// Files that call each other by nature, and why.

@@ -13,7 +13,7 @@ use yolo_plan::model::ModelSpec;
 use yolo_trainer::detection::ImageResult;
 use yolo_trainer::error::TrainError;
 use yolo_trainer::model::Model;
-use yolo_trainer::val::{Observer, Split, ValidateOptions, validate};
+use yolo_trainer::tasks::val::{Observer, Split, ValidateOptions, validate};
 
 /// Stops after some batches, and counts the images that it sees.
 struct StopAfter {

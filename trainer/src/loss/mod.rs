@@ -4,7 +4,7 @@
 //! host never waits for the device.
 
 pub mod assign;
-mod classification;
+mod cross_entropy;
 mod iou;
 mod matched;
 mod settings;
@@ -17,7 +17,7 @@ pub use settings::LossSettings;
 
 use crate::error::TrainError;
 use assign::AnchorSize;
-use classification::BinaryCrossEntropy;
+use cross_entropy::BinaryCrossEntropy;
 use matched::Matched;
 
 /// Weight of each level's objectness loss, finest level first, for models with three levels.

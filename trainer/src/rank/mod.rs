@@ -18,12 +18,11 @@ use yolo_base::env::RANK;
 use yolo_base::{Hint as _, exit};
 use yolo_plan::RunPlan;
 use yolo_plan::event::Event;
-use yolo_plan::run::Task;
 
-use self::context::{Context, Ending};
+use self::context::Ending;
 use self::reporter::Reporter;
 use crate::error::TrainError;
-use crate::{probe, train, val};
+use crate::tasks;
 
 /// Runs the plan at `path` as the rank that the environment names.
 pub fn run(path: &Path) -> ExitCode {
@@ -39,15 +38,7 @@ pub fn run(path: &Path) -> ExitCode {
 fn start_and_perform(path: &Path, rank: usize, reporter: &Rc<Reporter>) -> Result<Ending, TrainError> {
     let plan = RunPlan::read(path)?;
     let context = start::start(&plan, rank, Rc::clone(reporter))?;
-    perform(&context, &plan)
-}
-
-fn perform(context: &Context, plan: &RunPlan) -> Result<Ending, TrainError> {
-    match &plan.task {
-        Task::Train(task) => train::train(context, plan, task),
-        Task::Val(task) => val::run(context, plan, task),
-        Task::Probe(task) => probe::run(context, task),
-    }
+    tasks::perform(&context, &plan)
 }
 
 fn fail(reporter: &Reporter, error: &TrainError) -> ExitCode {

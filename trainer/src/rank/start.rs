@@ -8,13 +8,13 @@ use std::sync::atomic::AtomicBool;
 use yolo_base::env::LOCAL_RANK;
 use yolo_plan::RunPlan;
 use yolo_plan::event::{Event, PROTOCOL};
-use yolo_plan::run::Task;
 
 use super::context::Context;
 use super::environment::number;
-use super::peers::{self, Patience};
+use super::peers;
 use super::{device, reporter::Reporter};
 use crate::error::TrainError;
+use crate::tasks::patience;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -42,11 +42,7 @@ pub(super) fn start(plan: &RunPlan, rank: usize, reporter: Rc<Reporter>) -> Resu
     let mut context = Context { rank, world: plan.ranks.world_size, device, group: None, reporter, stop };
     if context.world > 1 {
         context.reporter.phase("waiting for the other ranks");
-        let patience = match plan.task {
-            Task::Probe(_) => Patience::PROBE,
-            Task::Train(_) | Task::Val(_) => Patience::RUN,
-        };
-        context.group = Some(Rc::new(peers::meet(rank, &plan.ranks, patience)?));
+        context.group = Some(Rc::new(peers::meet(rank, &plan.ranks, patience(&plan.task))?));
     }
     Ok(context)
 }

@@ -24,7 +24,7 @@ use crate::loss::LossSettings;
 use crate::model::{Model, Transfer};
 use crate::rank::context::Context;
 use crate::report::{ResultsFile, plot_labels, write_settings};
-use crate::val::Split;
+use crate::tasks::val::Split;
 
 /// Padding of rectangular validation batches, in strides (spec §7).
 const VAL_PAD: f64 = 0.5;

@@ -5,7 +5,7 @@ use yolo_plan::event::{EpochSummary, Event};
 
 use super::training::Training;
 use crate::error::TrainError;
-use crate::val::Validation;
+use crate::tasks::val::Validation;
 
 /// What follows an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

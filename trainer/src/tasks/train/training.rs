@@ -19,7 +19,7 @@ use crate::learner::Learner;
 use crate::model::Model;
 use crate::rank::context::{Context, Ending};
 use crate::report::ResultsFile;
-use crate::val::{Observer, Split, ValidateOptions, Validation, validate};
+use crate::tasks::val::{Observer, Split, ValidateOptions, Validation, validate};
 
 /// A run in progress on one rank.
 pub(super) struct Training<'a> {

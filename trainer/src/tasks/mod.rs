@@ -1,0 +1,33 @@
+//! What a rank can be asked to do, one folder per task of a plan. A new task gets a folder here
+//! and an arm in [`perform`] and [`patience`].
+
+mod probe;
+pub mod train;
+pub mod val;
+
+use yolo_plan::RunPlan;
+use yolo_plan::run::Task;
+
+use crate::error::TrainError;
+use crate::rank::context::{Context, Ending};
+use crate::rank::peers::Patience;
+
+/// Does the task of the plan.
+///
+/// # Errors
+/// The first failure of this rank.
+pub fn perform(context: &Context, plan: &RunPlan) -> Result<Ending, TrainError> {
+    match &plan.task {
+        Task::Train(task) => train::train(context, plan, task),
+        Task::Val(task) => val::run(context, plan, task),
+        Task::Probe(task) => probe::run(context, task),
+    }
+}
+
+/// How long the ranks of a task wait for each other.
+pub fn patience(task: &Task) -> Patience {
+    match task {
+        Task::Train(_) | Task::Val(_) => Patience::RUN,
+        Task::Probe(_) => Patience::PROBE,
+    }
+}
