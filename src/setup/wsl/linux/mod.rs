@@ -236,6 +236,7 @@ mod tests {
         recording["files"][format!("{PROFILE}/.wslconfig")] = Value::Null;
         assert!(facts(&recording).unwrap_err().to_string().contains("2 users"));
         recording["folders"] = json!({ "/c": [] });
-        assert!(facts(&recording).unwrap_err().to_string().contains("not mounted"));
+        let why = facts(&recording).unwrap_err().to_string();
+        assert!(why.contains("does not mount the Windows drive"), "{why}");
     }
 }
