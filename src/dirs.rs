@@ -25,7 +25,7 @@ pub enum YoloDirsError {
     NoHome,
     /// `YOLO_HOME` is a file, or is below one.
     #[error(
-        "YOLO_HOME is {}, which is not a folder and cannot be created as one; set it to a folder for yolo's files",
+        "YOLO_HOME is {}, which is not a folder and cannot be created; set it to a writable folder, or unset it",
         path.display()
     )]
     NoFolder {

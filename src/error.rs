@@ -32,7 +32,7 @@ pub(crate) enum CommandError {
     File { what: String, source: std::io::Error, hint: Option<String> },
     #[error("{file} is not a recording: {source}", file = .file.display())]
     Recording { file: PathBuf, source: RecordingError },
-    #[error("this machine would stop the run:\n{findings}")]
+    #[error("preflight checks found errors:\n{findings}")]
     Preflight { findings: String },
     #[error("{} still missing after setup", missing(.needs))]
     StillMissing { needs: Vec<Need> },

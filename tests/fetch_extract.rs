@@ -316,9 +316,9 @@ fn what_is_no_archive_is_said() {
     let others: [(&[u8], &str); 3] =
         [(b"Rar!\x1a\x07", "rar"), (b"BZh91AY&SY", "bz2"), (b"\xfd7zXZ\0\0\x04", "xz")];
     for (start, kind) in others {
-        refused(start, &[&format!("it is {kind}"), "give zip, tar or tar.gz"]);
+        refused(start, &[&format!("it is {kind}"), "use zip, tar or tar.gz"]);
     }
-    refused(&[0xff, 0xd8, 0xff, 0xe0, 1, 2], &["not in a format that yolo knows"]);
+    refused(&[0xff, 0xd8, 0xff, 0xe0, 1, 2], &["yolo does not support its format"]);
     refused(b"", &["empty"]);
 }
 

@@ -12,7 +12,7 @@ use user::User;
 #[test]
 fn a_machine_that_is_neither_windows_nor_wsl_is_rejected() {
     let user = User::new();
-    user.types("setup --wsl").refused(1, &["`--wsl` is for Windows PCs", "omit `--wsl`"]);
+    user.types("setup --wsl").refused(1, &["`--wsl` works only on Windows", "without `--wsl`"]);
 }
 
 #[test]
@@ -99,7 +99,7 @@ mod windows {
         let help = "Il sottosistema Windows per Linux non è installato.\n";
         let answers = [json!({"words": "--status", "utf16": true, "stdout": help, "code": 50})];
         let answer = types(&user, &answers, "setup --wsl");
-        answer.refused(1, &["wsl.exe --install --no-distribution", "needs your consent", "--yes"]);
+        answer.refused(1, &["wsl.exe --install --no-distribution", "needs your confirmation", "--yes"]);
     }
 
     #[test]

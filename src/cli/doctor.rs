@@ -13,22 +13,22 @@ pub(crate) struct DoctorArgs {
     /// Print the findings as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Also show passed checks, evidence, GPUs, timings and all facts
+    /// Also show passed checks, evidence, GPUs, timings and all collected facts
     #[arg(short, long)]
     pub(crate) verbose: bool,
-    /// Check only these findings: ids or areas, such as gpu or disk.full
+    /// Report only these findings, by id or area, such as disk.full or gpu
     #[arg(long, value_name = "ID", num_args = 1.., value_delimiter = ',', action = ArgAction::Append)]
     pub(crate) only: Vec<String>,
-    /// Skip these findings: ids or areas
+    /// Skip these findings, by id or area
     #[arg(long, value_name = "ID", num_args = 1.., value_delimiter = ',', action = ArgAction::Append)]
     pub(crate) skip: Vec<String>,
-    /// List all findings
+    /// List the ids and titles of all findings
     #[arg(long, conflicts_with_all = ["explain", "replay", "record"])]
     pub(crate) list: bool,
     /// Explain a finding, or list the findings of an area
     #[arg(long, value_name = "ID", conflicts_with_all = ["replay", "record"])]
     pub(crate) explain: Option<String>,
-    /// Start real ranks to test compute, memory, links, libtorch and disk; takes up to a minute
+    /// Launch real ranks to test compute, memory, interconnects, libtorch and disk; takes up to a minute
     #[arg(long, conflicts_with_all = ["replay", "record", "fix", "list", "explain"])]
     pub(crate) deep: bool,
     /// With --deep: devices, as for `yolo train`
@@ -37,7 +37,7 @@ pub(crate) struct DoctorArgs {
     /// With --deep: number of ranks on the CPU
     #[arg(long, value_name = "N", requires = "deep", conflicts_with = "run")]
     pub(crate) nproc_per_node: Option<usize>,
-    /// With --deep: data set whose images are read and decoded
+    /// With --deep: data set to read and decode images from
     #[arg(long, value_name = "YAML", requires = "deep", conflicts_with = "run")]
     pub(crate) data: Option<String>,
     /// Fix what can be fixed: show the changes, ask, back up, apply, and check again
@@ -52,13 +52,13 @@ pub(crate) struct DoctorArgs {
     /// Print docs/findings.md
     #[arg(long, hide = true)]
     pub(crate) reference: bool,
-    /// Write the facts about this machine to FILE, without names, addresses and secrets
+    /// Save the facts about this machine to FILE, without names, addresses or secrets
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(crate) record: Option<PathBuf>,
-    /// Check the machine recorded in FILE
+    /// Check the machine that was recorded in FILE instead of this one
     #[arg(long, value_name = "FILE")]
     pub(crate) replay: Option<PathBuf>,
-    /// Check the machine for this run: options of `yolo train`, after `--`
+    /// Check whether this machine can do a specific run: its `yolo train` options, after `--`
     #[arg(last = true, value_name = "TRAIN OPTIONS")]
     pub(crate) run: Vec<String>,
 }

@@ -24,7 +24,7 @@ const STYLES: Styles = Styles::styled()
     .literal(AnsiColor::Cyan.on_default().bold())
     .placeholder(AnsiColor::Cyan.on_default());
 
-/// From a bare machine to a trained YOLOv5 detector.
+/// Train YOLOv5 object detectors, starting from a bare machine.
 #[derive(Debug, Parser)]
 #[command(name = "yolo", version, styles = STYLES, max_term_width = 100, propagate_version = true)]
 pub(crate) struct Cli {

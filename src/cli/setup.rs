@@ -5,13 +5,13 @@ use clap::{ArgAction, Args, ValueEnum};
 /// The options of `yolo setup`.
 #[derive(Debug, Args)]
 pub(crate) struct SetupArgs {
-    /// libtorch variant; auto chooses by the driver and the GPUs [default: the installed one, else auto]
+    /// libtorch build; auto selects one for this machine's driver and GPUs [default: the installed one, else auto]
     #[arg(long, value_name = "VARIANT")]
     pub(crate) libtorch: Option<VariantName>,
-    /// Weights to install: yolov5n, s, m, l, x, n6 … x6, a URL or a file; can be given several times
+    /// Weights to install: yolov5n, s, m, l, x, n6 … x6, a URL or a file; repeatable
     #[arg(long, value_name = "NAME", num_args = 1.., action = ArgAction::Append)]
     pub(crate) weights: Vec<String>,
-    /// Data set to install: coco128, coco8, VOC, coco, shapes, or a YAML file with download:; can be given several times
+    /// Data set to install: coco128, coco8, VOC, coco, shapes, or a YAML file with a `download:` URL; repeatable
     #[arg(long, value_name = "NAME", num_args = 1.., action = ArgAction::Append)]
     pub(crate) data: Vec<String>,
     /// Show what would be installed without installing it
@@ -23,22 +23,22 @@ pub(crate) struct SetupArgs {
     /// List what is installed, with sizes
     #[arg(long, conflicts_with_all = ["libtorch", "weights", "data", "remove", "dry_run"])]
     pub(crate) list: bool,
-    /// Remove items by their names in --list: cu130, yolov5n.pt, coco128, unfinished
+    /// Remove installed items by their names in --list, such as cu130, yolov5n.pt or coco128; `unfinished` removes incomplete downloads
     #[arg(long, value_name = "NAME", num_args = 1.., conflicts_with_all = ["libtorch", "weights", "data", "dry_run"])]
     pub(crate) remove: Vec<String>,
-    /// Set up WSL: on Windows, install a Linux that can train; inside WSL, adjust its settings
+    /// Set up WSL: on Windows, install a Linux distribution for training; inside WSL, adjust its settings
     #[arg(long, conflicts_with_all = ["libtorch", "weights", "data", "list", "remove"])]
     pub(crate) wsl: bool,
-    /// WSL distribution [default: the default one, or Ubuntu]
+    /// With --wsl: WSL distribution [default: the default distribution, else Ubuntu]
     #[arg(long, value_name = "NAME", requires = "wsl")]
     pub(crate) distribution: Option<String>,
-    /// Number of machines in the planned run [default: 1]
+    /// With --wsl: number of machines in the planned run [default: 1]
     #[arg(long, value_name = "N", requires = "wsl", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) nnodes: Option<u32>,
-    /// Answer yes to all prompts
+    /// With --wsl: answer yes to all prompts
     #[arg(short, long, requires = "wsl")]
     pub(crate) yes: bool,
-    /// The planned run: options of `yolo train`, after `--`
+    /// With --wsl: the `yolo train` options of the run you plan, after `--`
     #[arg(last = true, requires = "wsl", value_name = "TRAIN OPTIONS", allow_hyphen_values = true)]
     pub(crate) train: Vec<String>,
 }

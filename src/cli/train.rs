@@ -30,10 +30,10 @@ pub(crate) struct MultiNodeArgs {
     /// Number of machines [default: 1]
     #[arg(long, value_name = "N")]
     pub(crate) nnodes: Option<usize>,
-    /// Number of this machine, from 0
+    /// Rank of this machine, starting at 0
     #[arg(long, value_name = "N")]
     pub(crate) node_rank: Option<usize>,
-    /// Name or address of machine 0, where the ranks meet
+    /// Host name or address of machine 0, which hosts the rendezvous
     #[arg(long, value_name = "HOST")]
     pub(crate) master_addr: Option<String>,
     /// Port on machine 0 [default: 29500]
@@ -42,7 +42,7 @@ pub(crate) struct MultiNodeArgs {
     /// Communication backend: nccl or gloo [default: nccl between GPUs, else gloo]
     #[arg(long, value_name = "BACKEND")]
     pub(crate) backend: Option<String>,
-    /// Whether to use mixed precision
+    /// Use mixed precision (true or false)
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub(crate) amp: Option<bool>,
 }

@@ -85,7 +85,7 @@ fn show(
         }
         RunEnd::Interrupted { resume_from, killed } => {
             let how = match (&resume_from, killed, &plan.task) {
-                (Some(_), false, _) => "interrupted; the state of the run is saved",
+                (Some(_), false, _) => "interrupted; the run's state is saved",
                 (Some(_), true, _) => "interrupted; the ranks were killed before they could save",
                 (None, _, Task::Train(_)) => "interrupted before the first checkpoint",
                 (None, ..) => "interrupted",
@@ -93,7 +93,7 @@ fn show(
             printer.say(how);
             if let Some(path) = resume_from {
                 printer.say(format_args!(
-                    "Continue from the last checkpoint with\n  yolo train --resume {}",
+                    "to resume from the last checkpoint, run\n  yolo train --resume {}",
                     path.display()
                 ));
             }

@@ -130,7 +130,7 @@ fn list(items: &[InstalledItem], as_json: bool, printer: &Printer) {
     if as_json {
         printer.result(json(&items));
     } else if items.is_empty() {
-        printer.say("nothing is installed; `yolo setup` installs what a run needs");
+        printer.say("nothing is installed yet; run `yolo setup` to install what training needs");
     } else {
         printer.result(show::installed(items));
     }

@@ -324,12 +324,12 @@ pub(super) fn not_a_zip(start: &[u8]) -> String {
     let text = String::from_utf8_lossy(&start[..start.len().min(40)]);
     let text = text.trim();
     if let Some((_, kind)) = OTHERS.iter().find(|(magic, _)| start.starts_with(magic)) {
-        return format!("it is {kind}; bz2, xz, zst, 7z and rar are not supported, give zip, tar or tar.gz");
+        return format!("it is {kind}; bz2, xz, zst, 7z and rar are not supported; use zip, tar or tar.gz");
     }
     if start.is_empty() {
         "it is empty".into()
     } else if text.contains(['\u{fffd}', '\0']) {
-        "it is not in a format that yolo knows".into()
+        "yolo does not support its format".into()
     } else if text.starts_with('<') {
         format!(
             "it is a web page or XML (it begins with {text:?}); a proxy or login page may have replaced it"

@@ -129,7 +129,7 @@ pub(super) fn read_directory(bytes: &[u8], directory_offset: u64, shift: u64) ->
             return Err(format!("{} is outside the file", entry.name));
         }
         if !names.insert(entry.name.clone()) {
-            return Err(format!("{} is in it twice", entry.name));
+            return Err(format!("it contains {} twice", entry.name));
         }
         entries.push(entry);
         at = next;

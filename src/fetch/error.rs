@@ -38,7 +38,7 @@ pub enum FetchError {
         hint: &'static str,
     },
     /// Downloads are disabled.
-    #[error("{url} would have to be downloaded, but yolo is offline")]
+    #[error("{url} cannot be downloaded: yolo is offline")]
     Offline {
         /// The address.
         url: String,
@@ -179,6 +179,9 @@ pub(crate) fn disk_hint(path: &Path, source: &io::Error) -> String {
     }
 }
 
+const OFFLINE_HINT: &str = "run without --offline (and unset YOLO_OFFLINE), or download the file elsewhere, put it into \
+                            a folder and set YOLO_MIRROR to that folder";
+
 impl FetchError {
     /// A failed file operation on `path`.
     pub(crate) fn disk(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
@@ -230,18 +233,24 @@ impl FetchError {
 impl Hint for FetchError {
     fn hint(&self) -> Option<Cow<'_, str>> {
         let hint = match self {
+            Self::NoSource { refusals, .. }
+                if refusals.iter().all(|why| why.ends_with("yolo is offline")) =>
+            {
+                OFFLINE_HINT
+            }
+            Self::Offline { .. } => OFFLINE_HINT,
             Self::Status { .. }
             | Self::Refused { .. }
             | Self::Transport { .. }
             | Self::NoRanges { .. }
             | Self::Address { .. }
             | Self::NoSource { .. } => {
-                "open the address in a browser; a file that you download yourself can be passed by its path, or \
-                 put into a folder that YOLO_MIRROR names"
+                "check whether the address opens in a browser; to use a file that you downloaded yourself, pass its path, \
+                 or put it into a folder and set YOLO_MIRROR to that folder"
             }
             Self::Changed { .. } => "run the command again to download the new file",
             Self::Archive { .. } | Self::Wrong { .. } | Self::Missing { .. } => {
-                "run the command again; if it fails the same way, the file at that address is damaged"
+                "run the command again; if it fails again, the file on the server is damaged"
             }
             _ => return None,
         };

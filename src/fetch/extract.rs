@@ -133,7 +133,7 @@ impl Limit {
     fn check(self, bytes: u64, shown: &str, into: &Path) -> Result<(), FetchError> {
         if bytes > self.honest {
             let why = format!(
-                "it unpacks to {} or more, over {GROWTH} times its size, which no data set does",
+                "it unpacks to {} or more, over {GROWTH} times its size, which no real data set does",
                 format::bytes(bytes)
             );
             return Err(FetchError::Hostile { archive: shown.to_owned(), why });
@@ -256,7 +256,7 @@ impl Untar<'_> {
                 return Err(self.hostile(format!("{name} is {}, which yolo does not unpack", in_words(kind))));
             }
             if !seen.insert(name.clone()) {
-                return Err(self.hostile(format!("{name} is in it twice")));
+                return Err(self.hostile(format!("it contains {name} twice")));
             }
             contents.bytes += entry.size();
             contents.files += 1;

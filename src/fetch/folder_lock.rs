@@ -42,7 +42,7 @@ impl FolderLock {
             Err(TryLockError::WouldBlock) => {
                 // An owner that has not written its name yet holds the lock all the same.
                 let owner = fs::read_to_string(folder.join(OWNER)).unwrap_or_default();
-                let owner = if owner.is_empty() { "another yolo" } else { owner.trim() };
+                let owner = if owner.is_empty() { "another yolo process" } else { owner.trim() };
                 let text = format!("{owner} is setting up {}; waiting for it to finish", folder.display());
                 progress.event(ProgressEvent::Note { text: &text });
                 file.lock().map_err(FetchError::disk("lock", &path))?;

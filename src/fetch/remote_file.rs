@@ -152,7 +152,7 @@ impl RemoteFile {
         if let Some(asked) =
             error.url().filter(|asked| asked.host() != self.url.host() && !error.is_redirect())
         {
-            why = format!("{why}, at {}, to which it was redirected", Redacted::new(asked.as_str()));
+            why = format!("{why} at {}, the target of a redirect", Redacted::new(asked.as_str()));
         }
         let refused =
             |why: String| AttemptError::Final(FetchError::Refused { url: self.shown.to_string(), why });
@@ -165,7 +165,7 @@ impl RemoteFile {
             )
         } else if why.contains("certificate") {
             refused(format!(
-                "{why}; if a proxy issues its own certificates, set SSL_CERT_FILE to its authority"
+                "{why}; if a proxy issues its own certificates, set SSL_CERT_FILE to its CA certificate"
             ))
         } else if why.contains("Name or service not known") || why.contains("No address associated") {
             // DNS answered that there is no such host. An unreachable DNS server is another error.

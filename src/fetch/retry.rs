@@ -51,7 +51,7 @@ impl Retries {
             return Err(FetchError::Transport { url: self.shown.to_string(), why, attempts: self.count });
         }
         if let Some(wait) = after.filter(|wait| *wait > self.policy.longest_wait) {
-            let why = format!("{why} and asks to retry after {} s; try again then", wait.as_secs());
+            let why = format!("{why} and asks to wait {} s; try again after that", wait.as_secs());
             return Err(FetchError::Refused { url: self.shown.to_string(), why });
         }
         let doubled = self.policy.first_pause.saturating_mul(1 << (self.count - 1).min(16));

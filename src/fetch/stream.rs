@@ -65,7 +65,7 @@ impl Archive {
         while central_directory::read_u32(reader).map_err(broken)? == LOCAL {
             let header = LocalHeader::read(reader).map_err(broken)?;
             if !seen.insert(header.name.clone()) {
-                return Err(self.unusable(format!("{} is in it twice", header.name)));
+                return Err(self.unusable(format!("it contains {} twice", header.name)));
             }
             if header.sums.is_none() && header.method == Method::Stored && !header.name.ends_with('/') {
                 return Err(self.unusable(format!(

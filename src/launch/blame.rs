@@ -11,7 +11,7 @@ pub(super) fn failure(ranks: &[RankState], run_dir: &Path) -> RankFailure {
     let culprit = culprit(ranks);
     let state = &ranks[culprit];
     let resume = last_checkpoint(run_dir)
-        .map(|last| format!("`yolo train --resume {}` resumes the run", last.display()));
+        .map(|last| format!("resume the run with `yolo train --resume {}`", last.display()));
     let failure = RankFailure {
         rank: culprit,
         world,

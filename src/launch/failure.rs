@@ -23,7 +23,7 @@ pub(crate) enum LaunchError {
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// The rendezvous socket cannot be bound.
-    #[error("cannot open a socket on 127.0.0.1 for the ranks to meet: {source}")]
+    #[error("cannot open the rendezvous socket on 127.0.0.1: {source}")]
     Socket {
         /// Why.
         source: std::io::Error,
@@ -118,10 +118,10 @@ pub(super) fn describe(status: ExitStatus) -> (String, Option<&'static str>) {
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
         let hint = match signal {
             9 => Some(
-                "the system kills processes when it runs out of memory (see `dmesg`): a smaller \
-                 --batch-size or --imgsz, or no --cache, needs less; or someone ran `kill -9`",
+                "the system probably ran out of memory (see `dmesg`): reduce --batch-size or --imgsz, or omit \
+                 --cache; otherwise, someone ran `kill -9`",
             ),
-            7 => Some("the shared memory may be full: `df /dev/shm`"),
+            7 => Some("shared memory may be full: check `df /dev/shm`"),
             _ => None,
         };
         return (format!("was killed by {}", yolo_base::exit::describe(status)), hint);

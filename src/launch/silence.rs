@@ -68,11 +68,11 @@ impl Silence {
             }
             let Some(pid) = pid_of(rank) else { continue };
             let (state, patience) = match state(pid) {
-                Some('T') => ("it is stopped, as by SIGSTOP (state T)", 1),
+                Some('T') => ("the process is stopped, for example by SIGSTOP (state T)", 1),
                 Some('t') => continue,
-                Some('D') => ("it is waiting for a disk or a network drive (state D)", PATIENCE),
-                Some('R') => ("it gets no CPU time (state R)", PATIENCE),
-                Some(_) => ("it is sleeping", PATIENCE),
+                Some('D') => ("the process is waiting for a disk or network drive (state D)", PATIENCE),
+                Some('R') => ("the process gets no CPU time (state R)", PATIENCE),
+                Some(_) => ("the process is sleeping", PATIENCE),
                 // It has ended; the message about that follows.
                 None => continue,
             };

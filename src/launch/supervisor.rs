@@ -149,8 +149,8 @@ impl Watch {
     fn on_other_version(&mut self, rank: usize, what: &str) {
         let version = env!("CARGO_PKG_VERSION");
         self.ranks[rank].failed.get_or_insert_with(|| Failed {
-            message: format!("uses another version of the protocol than yolo {version}: {what}"),
-            hint: Some("use the two programs of one release, or unset YOLO_TRAINER".to_owned()),
+            message: format!("speaks a different protocol version than yolo {version}: {what}"),
+            hint: Some("use yolo and yolo-trainer from the same release, or unset YOLO_TRAINER".to_owned()),
             doing: "starting".to_owned(),
             peer_lost: false,
         });

@@ -58,11 +58,11 @@ impl<'a> Context<'a> {
         let kind = mirror.split_once("://").map(|(kind, rest)| (kind.to_ascii_lowercase(), rest));
         match kind.as_ref().map(|(kind, rest)| (kind.as_str(), *rest)) {
             Some(("http" | "https", rest)) if rest.contains(['?', '#']) => {
-                wrong("no file name can follow a `?` or `#`")
+                wrong("the URL must not contain `?` or `#`")
             }
             Some(("http" | "https", rest)) if !rest.is_empty() => Ok(Some(mirror)),
             Some(("file", folder)) if Path::new(folder).is_dir() => Ok(Some(mirror)),
-            Some(("file", _)) => wrong("there is no such folder"),
+            Some(("file", _)) => wrong("the folder does not exist"),
             Some(_) => wrong("only http, https and file URLs are supported"),
             None if Path::new(&mirror).is_dir() => {
                 let absolute = std::path::absolute(&mirror).map_err(SetupError::file("find", &mirror))?;

@@ -76,7 +76,7 @@ pub enum SetupError {
         would: String,
     },
     /// Neither images nor a `download:`.
-    #[error("the data set {yaml} has no images on this machine and no `download` to get them from")]
+    #[error("the data set {yaml} has neither images on this machine nor a `download` URL")]
     NothingToFetch {
         /// The yaml.
         yaml: String,
@@ -117,7 +117,7 @@ pub enum SetupError {
     },
     /// Files that setup did not install are in the way.
     #[error(
-        "{} {} that setup did not install and will not replace",
+        "{} {} that setup did not install and will not overwrite",
         folder.display(),
         if folder.is_dir() { "contains files" } else { "is a file" },
     )]
@@ -134,7 +134,7 @@ pub enum SetupError {
         why: &'static str,
     },
     /// Another file has the name of the weights.
-    #[error("{} {by}; setup does not replace it", path.display())]
+    #[error("{} {by}; setup will not overwrite it", path.display())]
     Taken {
         /// The file.
         path: PathBuf,
@@ -142,7 +142,7 @@ pub enum SetupError {
         by: String,
     },
     /// `--remove` names something that is not installed.
-    #[error("{what} is not installed; {installed}")]
+    #[error("not installed: {what}; {installed}")]
     NothingToRemove {
         /// The argument.
         what: String,
@@ -150,7 +150,7 @@ pub enum SetupError {
         installed: String,
     },
     /// There is no libtorch for this platform.
-    #[error("there is no libtorch for {0}; training needs x86-64 Linux with glibc, which may run in WSL2")]
+    #[error("there is no libtorch for {0}; training needs x86-64 Linux with glibc (WSL2 works)")]
     Platform(String),
     /// `LIBTORCH` is not a usable libtorch.
     #[error("LIBTORCH is {}, where {why}", path.display())]
@@ -162,7 +162,7 @@ pub enum SetupError {
     },
     /// `LIBTORCH` has no headers, but the trainer must be built.
     #[error(
-        "LIBTORCH is {}, which has no include/torch/extension.h, but the trainer must be built against it",
+        "LIBTORCH is {}, which has no include/torch/extension.h; building the trainer needs the headers",
         path.display()
     )]
     NoHeaders {
@@ -179,7 +179,7 @@ pub enum SetupError {
     },
     /// Neither a release archive nor a checkout.
     #[error(
-        "there is no yolo-trainer: it is not next to {}, and the source that yolo was built from ({}) is gone",
+        "yolo-trainer not found: it is not next to {}, and the checkout that yolo was built from ({}) no longer exists",
         exe.display(), checkout.display()
     )]
     NoTrainer {
@@ -189,7 +189,7 @@ pub enum SetupError {
         checkout: PathBuf,
     },
     /// A tool that the build needs.
-    #[error("the trainer must be built, but {tool} is not installed")]
+    #[error("cannot build the trainer: {tool} is not installed")]
     Tool {
         /// "cargo", "a C++ compiler".
         tool: &'static str,
@@ -235,17 +235,17 @@ impl Hint for SetupError {
             Self::Plan(error) => return error.hint(),
             Self::Data(error) => return error.hint(),
             Self::Weights { .. } => {
-                "give a file, a URL, or published weights: yolov5n, yolov5s, yolov5m, yolov5l or yolov5x, or these with a 6 (yolov5n6)"
+                "pass a file, a URL, or a pretrained model: yolov5n, yolov5s, yolov5m, yolov5l, yolov5x, or the same with the suffix 6 (yolov5n6)"
             }
             Self::Untrainable { .. } => {
                 "fix the label, or add the missing class to `names` in the data yaml; then run the command again"
             }
             Self::DownloadIsCode { .. } => {
                 "download the data yourself into the yaml's `path`, list the URLs of its archives as \
-                 `download: [https://…]`, or use a data set that yolo knows: coco128, coco8, VOC or coco"
+                 `download: [https://…]`, or use a data set that yolo can download: coco128, coco8, VOC or coco"
             }
             Self::NothingToFetch { .. } => {
-                "correct `path`, `train` and `val` in the yaml, or add a `download`"
+                "correct `path`, `train` and `val` in the yaml, or add a `download` URL"
             }
             Self::NotInArchive { .. } => {
                 "correct `path`, `train` and `val` in the yaml so that they name folders in the archive"
@@ -254,7 +254,7 @@ impl Hint for SetupError {
                 "put the right archive there or unset YOLO_MIRROR; then run the command again"
             }
             Self::AnotherSet { .. } => {
-                "give one of the two yamls another `path`, or remove the installed one with \
+                "use a different `path` in one of the two yamls, or remove the installed one with \
                  `yolo setup --remove NAME`"
             }
             Self::Occupied { .. } => "move it away, or correct `path` in the data yaml",
@@ -267,14 +267,15 @@ impl Hint for SetupError {
             Self::NoSource { refusals, .. } => {
                 let lacks = |what: &str| refusals.iter().any(|refusal| refusal.why.starts_with(what));
                 if lacks("yolo is offline") {
-                    "omit --offline, set YOLO_MIRROR to a folder with the wheels, or set LIBTORCH to a libtorch of \
-                     this version"
+                    "run without --offline (and unset YOLO_OFFLINE), set YOLO_MIRROR to a folder with the wheels, or set \
+                     LIBTORCH to a folder with this version of libtorch"
                 } else if lacks("no pip") && lacks("no uv") {
                     "install pip (python3-pip) or uv, set YOLO_MIRROR to a URL or folder with the wheels, or set \
-                     LIBTORCH to a libtorch of this version"
+                     LIBTORCH to a folder with this version of libtorch"
                 } else {
-                    "check the package index in the settings of pip or uv, and HTTPS_PROXY; or set YOLO_MIRROR to \
-                     a URL or folder with the wheels, or LIBTORCH to a libtorch of this version"
+                    "check the network, HTTPS_PROXY, and the package index that pip or uv is configured to use; or set \
+                     YOLO_MIRROR to a URL or folder with the wheels, or LIBTORCH to a folder with this version \
+                     of libtorch"
                 }
             }
             Self::DoesNotLoad { .. } => {
@@ -294,7 +295,7 @@ impl Hint for SetupError {
             }
             Self::TrainerNamed { .. } => "set it to the yolo-trainer program, or unset it",
             Self::NoTrainer { .. } => {
-                "put the yolo-trainer of the release next to yolo, or set YOLO_TRAINER to one"
+                "copy yolo-trainer from the release archive next to yolo, or set YOLO_TRAINER to its path"
             }
             Self::Tool { remedy, .. } => remedy,
             Self::Build { remedy, .. } => remedy,

@@ -91,7 +91,7 @@ pub fn remove(context: &Context<'_>, words: &[String]) -> Result<Vec<InstalledIt
         let mut names: Vec<&str> = all.iter().map(|item| item.name.as_str()).collect();
         names.dedup();
         let installed = match names.as_slice() {
-            [] => "nothing is installed".to_owned(),
+            [] => "yolo has not installed anything yet".to_owned(),
             names => format!("installed: {}", names.join(", ")),
         };
         return Err(SetupError::NothingToRemove { what, installed });

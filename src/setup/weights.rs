@@ -126,9 +126,9 @@ pub fn weights_status(context: &Context<'_>, word: &str) -> Result<WeightsStatus
         |why: &str| SetupError::Weights { word: Redacted::new(word).to_string(), why: why.to_owned() };
     let file = parsed.file().ok_or_else(|| match &parsed {
         WeightsName::Path(path) if path.as_os_str().is_empty() => {
-            unusable("the value is empty; give a name, a URL or a path")
+            unusable("the value is empty; pass a model name, a URL or a path")
         }
-        _ => unusable("it names no file; it must end with a file name, such as best.pt"),
+        _ => unusable("the URL must end with a file name, such as best.pt"),
     })?;
     let target = folder(context.dirs).join(&file);
     if let Some(weights) = installed(&parsed, &target)? {
@@ -148,7 +148,7 @@ pub fn weights_status(context: &Context<'_>, word: &str) -> Result<WeightsStatus
         WeightsName::Address(address) => {
             if !is_http(address) {
                 return Err(unusable(
-                    "it is not http or https; download the file yourself and give its path",
+                    "only http and https URLs are supported; download the file yourself and pass its path",
                 ));
             }
             sources.push(address.clone());
@@ -159,7 +159,7 @@ pub fn weights_status(context: &Context<'_>, word: &str) -> Result<WeightsStatus
                 Ok(data) if data.is_dir() => return Err(unusable("it is a folder; name the file in it")),
                 Ok(_) => return Err(unusable("it is not a regular file")),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    return Err(unusable("it does not exist, and is not the name of published weights"));
+                    return Err(unusable("no such file, and not the name of a pretrained model"));
                 }
                 Err(error) => return Err(unusable(&format!("it cannot be read: {error}"))),
             }

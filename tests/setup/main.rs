@@ -100,11 +100,13 @@ fn installed_items_are_listed_and_removed() {
     let list = machine.types("setup --list").succeeded().stdout;
     assert!(list.contains("data") && list.contains("coco8") && list.contains("in all"), "{list}");
     assert_eq!(machine.json("setup --list --json")[0]["name"], "coco8");
-    machine.types("setup --remove nothing").refused(1, &["nothing is not installed", "coco8", "--list"]);
-    machine.types("setup --remove coco8 nothing none").refused(1, &["nothing, none is not installed"]);
+    machine.types("setup --remove nothing").refused(1, &["not installed: nothing", "coco8", "--list"]);
+    machine.types("setup --remove coco8 nothing none").refused(1, &["not installed: nothing, none"]);
     let gone = machine.json("setup --remove coco8 --json");
     assert_eq!((&gone[0]["kind"], &gone[0]["name"]), (&"data".into(), &"coco8".into()));
-    machine.types("setup --remove coco8").refused(1, &["coco8 is not installed; nothing is installed"]);
+    machine
+        .types("setup --remove coco8")
+        .refused(1, &["not installed: coco8; yolo has not installed anything"]);
     // Removing `unfinished` succeeds even if there is nothing to remove.
     let nothing = machine.types("setup --remove unfinished").succeeded();
     assert!(nothing.stderr.contains("nothing was left"), "{}", nothing.stderr);

@@ -59,7 +59,7 @@ fn pip_and_uv_find_every_wheel_in_the_real_index() {
             return;
         }
     };
-    for (path, through) in [(pip, "through pip"), (uv, "through uv")] {
+    for (path, through) in [(pip, "(pip)"), (uv, "(uv)")] {
         for variant in ["cpu", "cu130"] {
             let source = source(&user, variant, path.as_os_str());
             assert!(source.contains(through), "{variant} comes from {source}");

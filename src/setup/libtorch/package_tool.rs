@@ -31,7 +31,7 @@ impl Drop for KillOnDrop {
 }
 
 pub(super) fn hung() -> String {
-    format!("it printed nothing for {} s and was stopped; try it by hand", SILENCE_LIMIT.as_secs())
+    format!("it printed nothing for {} s and was stopped; run it by hand to see why", SILENCE_LIMIT.as_secs())
 }
 
 /// The file name in an address, in which `+` may be written as `%2B`.

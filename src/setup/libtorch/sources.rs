@@ -47,9 +47,9 @@ impl Source {
     pub(super) fn shown(&self) -> &'static str {
         match self {
             Self::Mirror(_) => "YOLO_MIRROR",
-            Self::Pip => "the package index, through pip",
-            Self::Uv => "the package index, through uv",
-            Self::PyTorch => "PyTorch's site",
+            Self::Pip => "the package index (pip)",
+            Self::Uv => "the package index (uv)",
+            Self::PyTorch => "PyTorch's package index",
         }
     }
 

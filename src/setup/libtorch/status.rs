@@ -113,7 +113,7 @@ fn next_source(
     let client = context.client()?;
     let what = format!("libtorch {LIBTORCH_VERSION} ({})", variant.name());
     while let Some(source) = sources.pop() {
-        let text = format!("looking for {what}: {}", source.shown());
+        let text = format!("looking for {what} in {}", source.shown());
         context.progress.event(ProgressEvent::Step { text: &text });
         let found = source.ask(client, variant, context.progress);
         let wheels = found.and_then(|found| {
@@ -227,7 +227,7 @@ fn report(target: &Path, result: &SmokeTest, began: Instant, context: &Context<'
     let Ok(stamp) = Stamp::check(target, false) else { return };
     let size = stamp.files.iter().map(|file| file.size).sum();
     let text = format!(
-        "libtorch {LIBTORCH_VERSION} ({}) is in {} ({}, {}): {}; {}",
+        "installed libtorch {LIBTORCH_VERSION} ({}) in {} ({}, {}): {}; {}",
         stamp.variant,
         target.display(),
         format::bytes(size),

@@ -13,7 +13,7 @@ use yolo_checks::wsl::exe_output::Trouble;
 #[derive(Debug, thiserror::Error)]
 pub enum WslError {
     /// Neither Windows nor WSL.
-    #[error("`--wsl` is for Windows PCs and for Linux inside WSL, and this is {0}")]
+    #[error("`--wsl` works only on Windows and inside WSL; this is {0}")]
     Elsewhere(String),
     /// WSL 1 has no kernel of its own, and no GPU.
     #[error("this distribution runs under WSL 1, which has neither a Linux kernel nor GPUs")]
@@ -30,7 +30,7 @@ pub enum WslError {
     #[error("Windows must be restarted before WSL can be used")]
     Restart,
     /// The user declined, or could not be asked.
-    #[error("not done: {what} needs your consent")]
+    #[error("{what} was not run: it needs your confirmation")]
     Consent {
         /// The command.
         what: String,
@@ -115,19 +115,21 @@ impl WslError {
 impl Hint for WslError {
     fn hint(&self) -> Option<Cow<'_, str>> {
         let hint = match self {
-            Self::Elsewhere(_) => "omit `--wsl`: `yolo setup` installs what this machine needs",
+            Self::Elsewhere(_) => "run `yolo setup` without `--wsl` to install what this machine needs",
             Self::VersionOne => {
-                "in Windows, `wsl.exe --set-version NAME 2` converts it; `wsl.exe -l -v` lists the names"
+                "convert it from Windows with `wsl.exe --set-version NAME 2`; `wsl.exe -l -v` lists the names"
             }
             Self::Blocked { remedy, .. } => remedy,
             Self::Restart => "restart Windows, then run `yolo setup --wsl` again: it continues from there",
-            Self::Consent { asked: true, .. } => "run the command yourself, or run this again and answer yes",
+            Self::Consent { asked: true, .. } => {
+                "run that command yourself, or run `yolo setup --wsl` again and answer yes"
+            }
             Self::Consent { asked: false, .. } => {
-                "there is no terminal to ask in: `--yes` agrees to every step that `--dry-run` shows"
+                "there is no terminal to ask on: review the steps with `--dry-run`, then pass `--yes`"
             }
             Self::NoExe { .. } => "WSL needs Windows 10 version 2004 or newer; update Windows first",
             Self::Unknown(_) => {
-                "if WSL hangs, `wsl.exe --shutdown` stops it, or else a restart of Windows; then run this again"
+                "if WSL hangs, run `wsl.exe --shutdown` or restart Windows, then run this again"
             }
             Self::Failed { trouble, .. } => return trouble.map(|trouble| remedy(trouble).into()),
             Self::NoEffect { .. } => "restart Windows, then run this again",
@@ -155,7 +157,7 @@ pub(super) fn remedy(trouble: Trouble) -> &'static str {
         Trouble::FeatureOff | Trouble::NotInstalled => {
             "run `wsl.exe --install --no-distribution` in an administrator's terminal, then restart Windows"
         }
-        Trouble::KernelMissing => "`wsl.exe --update` installs it; then run this again",
+        Trouble::KernelMissing => "run `wsl.exe --update`, then run this again",
         Trouble::NoDistribution => {
             "`wsl.exe --install -d Ubuntu` installs one; `wsl.exe -l -v` lists those that are installed"
         }

@@ -100,10 +100,8 @@ impl HyperParameters {
             return Self::from_value(&value, &format!("hyperparameter file {name_or_path}"));
         }
         Self::preset(name_or_path).ok_or_else(|| {
-            PlanError::new(format!(
-                "there are no hyperparameters {name_or_path}: it is neither a file nor the name of a preset"
-            ))
-            .with_hint(format!("the presets are {}", PRESETS.join(", ")))
+            PlanError::new(format!("hyperparameters {name_or_path} not found: neither a file nor a preset"))
+                .with_hint(format!("pass a yaml file or a preset: {}", PRESETS.join(", ")))
         })
     }
 
@@ -257,7 +255,7 @@ impl HyperParameters {
     fn from_value(value: &Value, source: &str) -> Result<Self, PlanError> {
         let Value::Object(given) = value else {
             return Err(PlanError::new(format!(
-                "{source} must be a table of `key: number`, not {}",
+                "{source} must be a mapping of `key: number` lines, not {}",
                 show(value)
             )));
         };
@@ -270,11 +268,9 @@ impl HyperParameters {
                 // YOLOv5 writes this key into the hyp.yaml of a run.
                 ("label_smoothing", None) => continue,
                 _ => {
-                    return Err(PlanError::new(format!("{source}: there is no hyperparameter {key}"))
-                        .with_hint(format!(
-                            "the keys are {}, anchors",
-                            KEYS.map(|(key, ..)| key).join(", ")
-                        )));
+                    return Err(PlanError::new(format!("{source}: unknown hyperparameter {key}")).with_hint(
+                        format!("valid keys: {}, anchors", KEYS.map(|(key, ..)| key).join(", ")),
+                    ));
                 }
             };
             if key == "anchors" && value.is_null() {
@@ -357,7 +353,7 @@ mod tests {
     fn errors_name_the_file_and_the_key() {
         let message = |result: Result<HyperParameters, PlanError>| result.unwrap_err().to_string();
         let unknown = file_with(|yaml| drop(yaml.insert("lr1".into(), json!(1))));
-        assert_eq!(message(unknown), "hyperparameter file my.yaml: there is no hyperparameter lr1");
+        assert_eq!(message(unknown), "hyperparameter file my.yaml: unknown hyperparameter lr1");
         let missing = file_with(|yaml| drop(yaml.shift_remove("box")));
         assert_eq!(message(missing), "hyperparameter file my.yaml: the key box is missing");
         let missing = file_with(|yaml| yaml.retain(|key, _| !matches!(key.as_str(), "lr0" | "lrf")));

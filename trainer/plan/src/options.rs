@@ -36,29 +36,29 @@ pub enum Cache {
 /// The options of `yolo train`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Args)]
 pub struct TrainOptions {
-    /// Initial weights: a file, a URL, or one of YOLOv5's (yolov5n, s, m, l, x, n6 … x6), downloaded if missing; '' for random weights [default: yolov5s.pt]
+    /// Initial weights: a file, a URL, or a pretrained model (yolov5n, s, m, l, x, n6 … x6), downloaded if missing; '' to train from scratch [default: yolov5s.pt]
     #[arg(long, value_name = "FILE", help_heading = "Model and data")]
     pub weights: Option<String>,
-    /// Model: yolov5n, s, m, l, x, n6 … x6, or a YAML file [default: as described by the weights]
+    /// Model: yolov5n, s, m, l, x, n6 … x6, or a YAML file [default: the model stored in the weights]
     #[arg(long, value_name = "MODEL", help_heading = "Model and data")]
     pub cfg: Option<String>,
     /// Data set: a YOLOv5 YAML file, or shapes, coco128, coco8, VOC or coco; downloaded if missing [default: coco128]
     #[arg(long, value_name = "YAML", help_heading = "Model and data")]
     pub data: Option<String>,
-    /// Hyper-parameters: low, med, high, no-augmentation, objects365, voc, or a YAML file [default: low]
+    /// Hyperparameters: low, med, high, no-augmentation, objects365, voc, or a YAML file [default: low]
     #[arg(long, value_name = "YAML", help_heading = "Model and data")]
     pub hyp: Option<String>,
     /// Training image size in pixels, rounded up to a multiple of the stride [default: 640]
     #[arg(long, visible_aliases = ["img", "img-size"], value_name = "PIXELS", help_heading = "Model and data")]
     pub imgsz: Option<usize>,
-    /// Treat all classes as one
+    /// Treat all classes as a single class
     #[arg(long, help_heading = "Model and data")]
     pub single_cls: bool,
 
     /// Number of epochs [default: 100]
     #[arg(long, value_name = "N", help_heading = "Training")]
     pub epochs: Option<usize>,
-    /// Images per step over all ranks, a multiple of the number of ranks [default: 16]
+    /// Total batch size across all ranks; must be a multiple of the number of ranks [default: 16]
     #[arg(
         long,
         visible_alias = "batch",
@@ -67,7 +67,7 @@ pub struct TrainOptions {
         help_heading = "Training"
     )]
     pub batch_size: Option<i64>,
-    /// Nominal batch size: gradients are accumulated up to this many images per optimizer step [default: 64]
+    /// Nominal batch size: accumulate gradients over about this many images per optimizer step [default: 64]
     #[arg(long, value_name = "N", help_heading = "Training")]
     pub nbs: Option<usize>,
     /// Optimizer [default: SGD]
@@ -82,45 +82,45 @@ pub struct TrainOptions {
     /// Stop after this many epochs without improvement; 0 disables early stopping [default: 100]
     #[arg(long, value_name = "EPOCHS", help_heading = "Training")]
     pub patience: Option<usize>,
-    /// Freeze layers: one number freezes that many from the first; several numbers are layer indices
+    /// Layers to freeze: one number freezes the first N layers; several numbers are layer indices
     #[arg(long, value_name = "LAYER", num_args = 1.., help_heading = "Training")]
     pub freeze: Vec<usize>,
     /// Random seed [default: 0]
     #[arg(long, value_name = "N", help_heading = "Training")]
     pub seed: Option<u64>,
-    /// Use rectangular batches, without mosaic
+    /// Train on rectangular batches; disables mosaic
     #[arg(long, help_heading = "Training")]
     pub rect: bool,
-    /// Cache decoded images in RAM (if no value is given) or on disk
+    /// Cache decoded images: in RAM (also if no value is given) or on disk
     #[arg(long, value_name = "WHERE", num_args = 0..=1, default_missing_value = "ram", help_heading = "Training")]
     pub cache: Option<Cache>,
-    /// Do not replace the model's anchors, even if others fit the labels better
+    /// Disable AutoAnchor: keep the model's anchors even if they fit the labels poorly
     #[arg(long, help_heading = "Training")]
     pub noautoanchor: bool,
 
-    /// cpu, or GPU numbers as in nvidia-smi: 0, or 0,1,3 [default: a usable GPU, else cpu]
+    /// cpu, or GPU indices as listed by nvidia-smi: 0 or 0,1,3 [default: a usable GPU, else cpu]
     #[arg(long, value_name = "DEVICE", help_heading = "Devices")]
     pub device: Option<String>,
-    /// Number of ranks on the CPU [default: 1]
+    /// Number of ranks when training on the CPU [default: 1]
     #[arg(long, value_name = "N", help_heading = "Devices")]
     pub nproc_per_node: Option<usize>,
-    /// Data-loading threads per rank [default: 8, or fewer on a machine with fewer cores]
+    /// Data loader threads per rank [default: 8, limited by the number of CPU cores]
     #[arg(long, value_name = "N", help_heading = "Devices")]
     pub workers: Option<usize>,
     /// Synchronize batch normalization across ranks
     #[arg(long, help_heading = "Devices")]
     pub sync_bn: bool,
 
-    /// Folder for all runs [default: runs/train]
+    /// Folder that contains the run folders [default: runs/train]
     #[arg(long, value_name = "FOLDER", help_heading = "Output")]
     pub project: Option<PathBuf>,
-    /// Name of the run's folder [default: exp, exp2, …]
+    /// Name of the run folder [default: exp, exp2, …]
     #[arg(long, value_name = "NAME", help_heading = "Output")]
     pub name: Option<String>,
-    /// Reuse the run's folder if it exists
+    /// Reuse the run folder if it exists
     #[arg(long, help_heading = "Output")]
     pub exist_ok: bool,
-    /// Resume an interrupted run from its last.pt; without a value, the most recent run in runs/
+    /// Resume an interrupted run from its last.pt; without a value, resume the most recent run under runs/
     #[arg(long, value_name = "LAST.PT", num_args = 0..=1, default_missing_value = "", help_heading = "Output")]
     pub resume: Option<String>,
     /// Save only the final checkpoint
@@ -132,7 +132,7 @@ pub struct TrainOptions {
     /// Do not draw plots
     #[arg(long, help_heading = "Output")]
     pub noplots: bool,
-    /// Keep a checkpoint every N epochs [default: -1, never]
+    /// Also keep a checkpoint every N epochs [default: -1, disabled]
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Output")]
     pub save_period: Option<i64>,
 }
@@ -143,7 +143,7 @@ pub struct ValOptions {
     /// Data set: a YOLOv5 YAML file, or shapes, coco128, coco8, VOC or coco; downloaded if missing [default: coco128]
     #[arg(long, value_name = "YAML")]
     pub data: Option<String>,
-    /// Weights: one or more files, URLs or names of YOLOv5's weights [default: yolov5s.pt]
+    /// Weights to evaluate: one or more files, URLs or pretrained models [default: yolov5s.pt]
     #[arg(long, value_name = "FILE", num_args = 1.., action = ArgAction::Append)]
     pub weights: Vec<String>,
     /// Images per batch [default: 32]
@@ -152,58 +152,58 @@ pub struct ValOptions {
     /// Image size in pixels [default: 640]
     #[arg(long, visible_aliases = ["img", "img-size"], value_name = "PIXELS")]
     pub imgsz: Option<usize>,
-    /// Confidence threshold: discard detections below it [default: 0.001]
+    /// Confidence threshold below which detections are discarded [default: 0.001]
     #[arg(long, value_name = "CONFIDENCE")]
     pub conf_thres: Option<f64>,
-    /// IoU threshold of non-maximum suppression [default: 0.6]
+    /// IoU threshold for non-maximum suppression [default: 0.6]
     #[arg(long, value_name = "IOU")]
     pub iou_thres: Option<f64>,
     /// Maximum number of detections per image [default: 300]
     #[arg(long, value_name = "N")]
     pub max_det: Option<usize>,
-    /// train, val or test to choose the split, or speed or study [default: val]
+    /// Split to evaluate (train, val or test), speed to measure latency, or study to sweep image sizes [default: val]
     #[arg(long, value_name = "TASK")]
     pub task: Option<String>,
-    /// cpu, or the number of a GPU as in nvidia-smi [default: a usable GPU, else cpu]
+    /// cpu, or a GPU index as listed by nvidia-smi [default: a usable GPU, else cpu]
     #[arg(long, value_name = "DEVICE")]
     pub device: Option<String>,
-    /// Data-loading threads [default: 8, or fewer on a machine with fewer cores]
+    /// Data loader threads [default: 8, limited by the number of CPU cores]
     #[arg(long, value_name = "N")]
     pub workers: Option<usize>,
-    /// Treat all classes as one
+    /// Treat all classes as a single class
     #[arg(long)]
     pub single_cls: bool,
-    /// Use test-time augmentation: two more scales and a mirrored image
+    /// Use test-time augmentation (scaled and flipped copies of each image)
     #[arg(long)]
     pub augment: bool,
-    /// Show every class, even if there are many
+    /// Print metrics for every class, even if there are many
     #[arg(long)]
     pub verbose: bool,
-    /// Save detections as label files
+    /// Save detections as YOLO label files
     #[arg(long)]
     pub save_txt: bool,
-    /// Save labels and detections together as label files
+    /// Save labels and detections together as YOLO label files
     #[arg(long)]
     pub save_hybrid: bool,
-    /// Include confidences in label files
+    /// Include confidences in the saved label files
     #[arg(long)]
     pub save_conf: bool,
     /// Save detections in COCO's JSON format
     #[arg(long)]
     pub save_json: bool,
-    /// Folder for all validations [default: runs/val]
+    /// Folder that contains the validation folders [default: runs/val]
     #[arg(long, value_name = "FOLDER")]
     pub project: Option<PathBuf>,
-    /// Name of this validation's folder [default: exp, exp2, …]
+    /// Name of the validation folder [default: exp, exp2, …]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Reuse the folder if it exists
+    /// Reuse the validation folder if it exists
     #[arg(long)]
     pub exist_ok: bool,
     /// Use half precision (GPU only)
     #[arg(long)]
     pub half: bool,
-    /// Accepted for compatibility; selects an ONNX engine and has no effect on .pt and .safetensors
+    /// Accepted for compatibility with YOLOv5 scripts; has no effect on .pt and .safetensors weights
     #[arg(long)]
     pub dnn: bool,
 }

@@ -23,17 +23,17 @@ pub(crate) fn read(path: &Path, what: &str) -> Result<Value, PlanError> {
     }
     if metadata.len() > MAX_BYTES {
         return Err(PlanError::new(format!(
-            "the {what} {shown} has {}; a yaml file may have up to {}",
+            "the {what} {shown} is {} large; the limit for yaml files is {}",
             format::memory(metadata.len()),
             format::memory(MAX_BYTES)
         )));
     }
     let bytes = std::fs::read(path).map_err(unreadable)?;
     let text = String::from_utf8(bytes)
-        .map_err(|_| PlanError::new(format!("the {what} {shown} is not UTF-8 text, so it cannot be YAML")))?;
+        .map_err(|_| PlanError::new(format!("the {what} {shown} is not UTF-8 text")))?;
     parse(&text).map_err(|reason| {
         PlanError::new(format!("the {what} {shown} is not valid YAML: {reason}"))
-            .with_hint("correct the file or use another one")
+            .with_hint("correct the file, or pass another one")
     })
 }
 

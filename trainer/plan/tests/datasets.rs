@@ -66,7 +66,7 @@ fn missing_images_are_reported_with_all_searched_folders() {
         Bench::new(YAML).error(),
         "the data set /yamls/data.yaml: cannot find the images: searched for images/train and images/val \
          in /yamls/set, /work/set, /sets/set\n\
-         hint: correct path, train and val in the yaml, or move the images there"
+         hint: correct `path`, `train` and `val` in the yaml, or move the images there"
     );
     let bench = Bench::new(YAML);
     bench.folder("work/set/images/train");
@@ -106,14 +106,14 @@ fn an_invalid_yaml_is_rejected_with_the_reason() {
         ("train: 3\nval: b\nnames: [x]\n", "train is 3; it must be a path or a list of paths"),
         ("train: []\nval: b\nnames: [x]\n", "train is []; it must be a path"),
         ("train: a\nval: b\nnames: []\n", "names is empty"),
-        ("train: a\nval: b\nnames: x\n", "names is \"x\"; it must be a list or a table"),
+        ("train: a\nval: b\nnames: x\n", "names is \"x\"; it must be a list or a mapping"),
         ("train: a\nval: b\nnames: {zero: x}\n", "names has the key \"zero\", which is not a class number"),
         ("train: a\nval: b\nnames: {0: x, 2: y}\n", "names has class 2 but only 2 names"),
         ("train: a\nval: b\nnames: [[x]]\n", "the name of class 0 is [\"x\"]; it must be text"),
-        ("- a\n- b\n", "must be a table with train, val and names, not [\"a\",\"b\"]"),
+        ("- a\n- b\n", "must be a mapping with train, val and names, not [\"a\",\"b\"]"),
         ("path: [a]\ntrain: a\nval: b\nnames: [x]\n", "path is [\"a\"]; it must be a path"),
         ("train: [\n", "is not valid YAML: "),
-        ("", "must be a table with train, val and names, not null"),
+        ("", "must be a mapping with train, val and names, not null"),
     ];
     for (yaml, expected) in cases {
         let message = Bench::new(yaml).error();

@@ -47,7 +47,7 @@ fn a_built_in_model_may_be_given_as_a_file_name() {
         assert_eq!(ModelSpec::load(name, 80, None).unwrap(), plain);
     }
     let error = ModelSpec::load("yolov5q", 80, None).unwrap_err();
-    assert!(error.to_string().contains("there is no model yolov5q"), "{error}");
+    assert!(error.to_string().contains("model yolov5q not found"), "{error}");
     assert!(error.hint().unwrap().contains("yolov5n6"));
 }
 
@@ -203,7 +203,7 @@ fn errors_in_a_yaml_name_the_row() {
         assert!(message.contains("mine.yaml"), "{message}");
     }
     assert!(load_text("a: [").unwrap_err().to_string().contains("is not valid YAML"));
-    assert!(load_text("just words").unwrap_err().to_string().contains("a model must be a table"));
+    assert!(load_text("just words").unwrap_err().to_string().contains("a model must be a mapping"));
 }
 
 #[test]

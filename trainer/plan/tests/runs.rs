@@ -208,8 +208,8 @@ fn whatever_is_wrong_ends_in_one_message() {
     let cases = [
         (TrainOptions { weights: word(""), ..TrainOptions::default() }, "--weights and --cfg are both empty"),
         (TrainOptions { weights: word("gone.pt"), ..scratch() }, "--weights gone.pt: "),
-        (TrainOptions { cfg: word("gone.yaml"), ..scratch() }, "there is no model gone.yaml"),
-        (TrainOptions { hyp: word("gone.yaml"), ..scratch() }, "there are no hyperparameters gone.yaml"),
+        (TrainOptions { cfg: word("gone.yaml"), ..scratch() }, "model gone.yaml not found"),
+        (TrainOptions { hyp: word("gone.yaml"), ..scratch() }, "hyperparameters gone.yaml not found"),
         (TrainOptions { epochs: Some(0), ..scratch() }, "--epochs 0 is not a number from 1"),
         (TrainOptions { nbs: Some(0), ..scratch() }, "--nbs 0 is not a number from 1"),
         (TrainOptions { batch_size: Some(0), ..scratch() }, "--batch 0 is not a number of images"),

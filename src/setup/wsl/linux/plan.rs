@@ -69,20 +69,20 @@ impl LinuxStep {
         match self {
             Self::WriteConfig(values) => {
                 let values: Vec<_> = values.iter().map(|one| format!("{}={}", one.key, one.value)).collect();
-                format!("set {} in .wslconfig, and keep the rest of the file", values.join(", "))
+                format!("set {} in .wslconfig, leaving the rest of the file unchanged", values.join(", "))
             }
             Self::Loader => format!(
                 "the loader does not search {DRIVER_LIBRARIES}, where the Windows driver puts libcuda.so.1"
             ),
             Self::LoaderForbidden => {
-                "ldconfig=false in /etc/wsl.conf keeps WSL from letting the loader find libcuda.so.1"
+                "ldconfig=false in /etc/wsl.conf prevents the loader from finding libcuda.so.1; remove that line"
                     .to_owned()
             }
             Self::Clock(skew) if *skew < 0 => {
-                format!("this clock is {} behind that of Windows", format::duration(-*skew as f64))
+                format!("the clock is {} behind the Windows clock", format::duration(-*skew as f64))
             }
             Self::Clock(skew) => {
-                format!("this clock is {} ahead of that of Windows", format::duration(*skew as f64))
+                format!("the clock is {} ahead of the Windows clock", format::duration(*skew as f64))
             }
             Self::SlowFolder { what, path } => {
                 format!(
@@ -91,7 +91,7 @@ impl LinuxStep {
             }
             Self::Shutdown(why) => format!("restart WSL: {why}"),
             Self::NotTaken(one) => format!(
-                ".wslconfig asks for {}={}, but WSL has {} although it has restarted since",
+                ".wslconfig asks for {}={}, but WSL still uses {} after a restart",
                 one.key, one.asked, one.has
             ),
         }
@@ -125,7 +125,7 @@ fn configure(facts: &LinuxFacts, training: &Training, plan: &mut LinuxPlan) {
             changes.extend(proposals.values.into_iter().filter(Proposal::changes));
         }
         None => plan.notes.push(
-            "the memory of this PC is not known inside WSL (interop with Windows is off), so .wslconfig stays as it is"
+            "cannot read this PC's memory size from inside WSL (interop with Windows is off), so .wslconfig is left unchanged"
                 .to_owned(),
         ),
     }

@@ -155,7 +155,7 @@ impl WindowsStep {
             }
             Self::WriteConfig(values) => {
                 let values: Vec<_> = values.iter().map(|one| format!("{}={}", one.key, one.value)).collect();
-                format!("set {} in .wslconfig, and keep the rest of the file", values.join(", "))
+                format!("set {} in .wslconfig, leaving the rest of the file unchanged", values.join(", "))
             }
             Self::Shutdown(why) => format!("stop all Linux programs on this PC, so that {why}"),
             Self::PutProgram(name) => format!("install yolo {} in {name}", env!("CARGO_PKG_VERSION")),
@@ -182,7 +182,7 @@ pub(super) fn plan(facts: &WindowsFacts, request: &WslRequest) -> WindowsPlan {
 
 /// What no step can fix.
 fn blocked(facts: &WindowsFacts) -> Option<Blocked> {
-    const UPDATE: &str = "install the updates of Windows (Settings, Windows Update), then run this again";
+    const UPDATE: &str = "install Windows updates (Settings > Windows Update), then run this again";
     let blocked = |why: String, remedy: &str| Some(Blocked { why, remedy: remedy.to_owned() });
     if facts.architecture != "x86_64" {
         let why = format!("its CPU is {}, and libtorch with CUDA exists for x86-64 only", facts.architecture);
@@ -194,7 +194,7 @@ fn blocked(facts: &WindowsFacts) -> Option<Blocked> {
         return blocked(why, UPDATE);
     }
     if facts.wsl.is_too_old {
-        return blocked("its wsl.exe is older than `wsl --install`".to_owned(), UPDATE);
+        return blocked("its wsl.exe is too old and does not support `wsl --install`".to_owned(), UPDATE);
     }
     if facts.virtualization == Some(false) || facts.wsl.trouble == Some(Trouble::VirtualizationOff) {
         return blocked(Trouble::VirtualizationOff.to_string(), remedy(Trouble::VirtualizationOff));
@@ -249,7 +249,7 @@ fn configure(facts: &WindowsFacts, request: &WslRequest, plan: &mut WindowsPlan)
     let file = &facts.config.document;
     plan.notes.extend(config::notes(&facts.config, &facts.misnamed));
     let Some(pc) = facts.pc else {
-        plan.notes.push("the memory of this PC is not known, so .wslconfig stays as it is".to_owned());
+        plan.notes.push("cannot read this PC's memory size, so .wslconfig is left unchanged".to_owned());
         return;
     };
     let proposals = propose(&pc, &request.training, file);
@@ -434,7 +434,7 @@ mod tests {
         );
         let mut ancient = healthy();
         ancient.wsl.is_too_old = true;
-        assert!(blocked(ancient).contains("older than"));
+        assert!(blocked(ancient).contains("too old"));
     }
 
     #[test]

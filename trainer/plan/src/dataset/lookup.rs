@@ -57,7 +57,7 @@ fn stem(data: &str) -> String {
 
 pub(super) fn find_yaml(data: &str, places: &Places) -> Result<PathBuf, PlanError> {
     if data.trim().is_empty() {
-        return Err(PlanError::new("--data is empty").with_hint("name a data yaml, or use `--data shapes`"));
+        return Err(PlanError::new("--data is empty").with_hint("pass a data yaml, or `--data shapes`"));
     }
     if is_builtin(data) {
         let path = places.builtin_yaml(data);
@@ -74,8 +74,8 @@ pub(super) fn find_yaml(data: &str, places: &Places) -> Result<PathBuf, PlanErro
     let candidates = [here.clone(), places.data_sets.join(data)];
     if let Some(found) = candidates.iter().find(|path| path.is_file()) {
         if found.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip")) {
-            return Err(PlanError::new(format!("--data {data} is an archive"))
-                .with_hint("unpack it and name the yaml inside"));
+            return Err(PlanError::new(format!("--data {data} is an archive, not a data yaml"))
+                .with_hint("unpack it and pass the data yaml inside"));
         }
         return Ok(clean(found));
     }
@@ -86,8 +86,8 @@ pub(super) fn find_yaml(data: &str, places: &Places) -> Result<PathBuf, PlanErro
         yamls.sort();
         let error = PlanError::new(format!("--data {data} is a folder, not a data yaml"));
         return Err(match yamls.as_slice() {
-            [] => error.with_hint("name a yaml with train, val and names"),
-            some => error.with_hint(format!("name a yaml in it: {}", some.join(", "))),
+            [] => error.with_hint("pass a data yaml with the keys train, val and names"),
+            some => error.with_hint(format!("pass one of the yaml files in it: {}", some.join(", "))),
         });
     }
     if let Some(known) = fetchable(data) {
@@ -104,7 +104,7 @@ pub(super) fn find_yaml(data: &str, places: &Places) -> Result<PathBuf, PlanErro
         return Err(PlanError::new(format!(
             "the data set {stem} is not on this machine, and yolo cannot download it by name"
         ))
-        .with_hint("download its images and name its data yaml, or use a data set that yolo downloads: coco128, coco8, VOC, coco"));
+        .with_hint("download its images and pass its data yaml, or use a data set that yolo can download: coco128, coco8, VOC, coco"));
     }
     let [here, among] = candidates.map(|path| clean(&path));
     // An absolute path is the same in both folders.
@@ -114,7 +114,7 @@ pub(super) fn find_yaml(data: &str, places: &Places) -> Result<PathBuf, PlanErro
         format!("neither {} nor {} exists", here.display(), among.display())
     };
     Err(PlanError::new(format!("there is no data set {data}: {why}")).with_hint(
-        "name a data yaml, or use a data set that yolo provides: shapes, coco128, coco8, VOC, coco",
+        "pass the path of a data yaml, or a data set that yolo provides: shapes, coco128, coco8, VOC or coco",
     ))
 }
 

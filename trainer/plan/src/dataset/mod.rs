@@ -82,5 +82,5 @@ impl DataSet {
 }
 
 fn not_a_table(source: &str, value: &Value) -> PlanError {
-    PlanError::new(format!("{source} must be a table with train, val and names, not {}", show(value)))
+    PlanError::new(format!("{source} must be a mapping with train, val and names, not {}", show(value)))
 }

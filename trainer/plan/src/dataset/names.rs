@@ -43,7 +43,7 @@ pub(super) fn names(given: &Map<String, Value>, source: &str) -> Result<Vec<Stri
         }
         Some(other) => {
             return Err(
-                fail(format!("names is {}; it must be a list or a table", show(other))).with_hint(hint)
+                fail(format!("names is {}; it must be a list or a mapping", show(other))).with_hint(hint)
             );
         }
     };

@@ -170,12 +170,20 @@ impl Search {
                 format!("{} {verb} not exist", list(&missing))
             }
             _ if self.absolute => format!("path {} does not exist", list(&self.roots)),
-            _ => format!(
-                "cannot find the images: searched for {} and {} in {}",
-                splits.train.join(", "),
-                splits.val.join(", "),
-                list(&self.roots)
-            ),
+            _ => {
+                // Train and val are often the same folder.
+                let mut wanted: Vec<&str> = Vec::new();
+                for path in splits.train.iter().chain(&splits.val) {
+                    if !wanted.contains(&path.as_str()) {
+                        wanted.push(path);
+                    }
+                }
+                format!(
+                    "cannot find the images: searched for {} in {}",
+                    yolo_base::format::list(&wanted),
+                    list(&self.roots)
+                )
+            }
         };
         let error = PlanError::new(format!("{source}: {what}"));
         match download(given.get("download"), yaml.parent().unwrap_or(Path::new(""))) {
@@ -191,7 +199,7 @@ impl Search {
                 places.data_sets.display()
             )),
             Download::Refused { why, hint } => error.with_hint(format!("{why}; {hint}")),
-            Download::Nothing => error.with_hint("correct path, train and val in the yaml, or move the images there"),
+            Download::Nothing => error.with_hint("correct `path`, `train` and `val` in the yaml, or move the images there"),
         }
     }
 }

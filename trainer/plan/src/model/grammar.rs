@@ -32,7 +32,7 @@ pub(crate) fn build(
 ) -> Result<ModelSpec, PlanError> {
     let Value::Object(given) = yaml else {
         return Err(PlanError::new(format!(
-            "{source}: a model must be a table with backbone and head, not {}",
+            "{source}: a model must be a mapping with backbone and head, not {}",
             show(yaml)
         )));
     };

@@ -42,10 +42,13 @@ impl ModelSpec {
         let name = name.trim_end_matches(".yaml").trim_end_matches(".yml");
         match builtin::yaml(name) {
             Some(value) => grammar::build(name, &format!("the model {name}"), &value, nc, anchors),
-            None => Err(PlanError::new(format!(
-                "there is no model {cfg}: it is neither a file nor the name of a built-in model"
-            ))
-            .with_hint(format!("the built-in models are {}", builtin::names().join(", ")))),
+            None => {
+                Err(PlanError::new(format!("model {cfg} not found: neither a file nor a built-in model"))
+                    .with_hint(format!(
+                        "pass a yaml file or a built-in model: {}",
+                        builtin::names().join(", ")
+                    )))
+            }
         }
     }
 
