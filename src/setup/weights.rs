@@ -128,7 +128,7 @@ pub fn weights_status(context: &Context<'_>, word: &str) -> Result<WeightsStatus
         WeightsName::Path(path) if path.as_os_str().is_empty() => {
             unusable("the value is empty; pass a model name, a URL or a path")
         }
-        _ => unusable("the URL must end with a file name, such as best.pt"),
+        _ => unusable("it must end with a file name, such as best.pt"),
     })?;
     let target = folder(context.dirs).join(&file);
     if let Some(weights) = installed(&parsed, &target)? {

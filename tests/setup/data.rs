@@ -87,7 +87,7 @@ fn two_data_sets_for_one_folder_are_rejected_and_neither_is_changed() {
     let (one, other) = (machine.server.url("/one.zip"), machine.server.url("/other.zip"));
     machine.yaml("one.yaml", "ds", &one);
     machine.yaml("other.yaml", "ds", &other);
-    let words = ["ds can hold only one data set", one.as_str(), other.as_str(), "another `path`"];
+    let words = ["ds can hold only one data set", one.as_str(), other.as_str(), "a different `path`"];
     machine.types("setup --data one.yaml other.yaml").refused(1, &words);
     assert_eq!(machine.installed(), Vec::<String>::new());
     machine.types("setup --data one.yaml").succeeded();

@@ -80,7 +80,7 @@ fn url_schemes_are_case_insensitive() {
     let mut command = machine.command("setup --data coco8");
     Answer::from(command.env("YOLO_MIRROR", format!(" {large} ")).output().unwrap()).succeeded();
     let word = format!("setup --weights {large}/best.pt");
-    machine.types(&word).refused(1, &["/best.pt", "404", "by its path"]);
+    machine.types(&word).refused(1, &["/best.pt", "404", "pass its path"]);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn installed_items_are_listed_and_removed() {
         .refused(1, &["not installed: coco8; yolo has not installed anything"]);
     // Removing `unfinished` succeeds even if there is nothing to remove.
     let nothing = machine.types("setup --remove unfinished").succeeded();
-    assert!(nothing.stderr.contains("nothing was left"), "{}", nothing.stderr);
+    assert!(nothing.stderr.contains("nothing to remove"), "{}", nothing.stderr);
     assert_eq!(machine.installed(), Vec::<String>::new());
 }
 
@@ -145,7 +145,7 @@ fn failing_to_write_the_result_is_an_error() {
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let mut command = machine.command("setup --data coco8 --dry-run --json");
     let answer = Answer::from(command.stdout(full).output().unwrap());
-    answer.refused(1, &["cannot be written to stdout"]);
+    answer.refused(1, &["cannot write to stdout"]);
 }
 
 #[test]
