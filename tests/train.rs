@@ -103,9 +103,9 @@ fn ctrl_c_saves_and_resume_goes_on() {
         .map(|line| line.split(',').next().unwrap().trim().to_owned())
         .collect();
     let expected: Vec<String> = (0..rows + 2).map(|epoch| epoch.to_string()).collect();
-    assert_eq!(epochs, expected, "every epoch stands once");
+    assert_eq!(epochs, expected, "every epoch has one row");
 
-    user.types("train --resume runs/train/exp/weights/last.pt").refused(1, &["has done", "--weights"]);
+    user.types("train --resume runs/train/exp/weights/last.pt").refused(1, &["is finished, so there is nothing to resume", "--weights"]);
 }
 
 #[test]
