@@ -155,7 +155,7 @@ mod tests {
             let chosen = chosen_from(&host);
             assert_eq!(chosen.reasons.len(), 1, "{chosen:?}");
             assert_eq!(new_reasons(&chosen, &[]).count(), 1);
-            assert_eq!(new_reasons(&chosen, &[note.clone()]).count(), 0, "{note}: {chosen:?}");
+            assert_eq!(new_reasons(&chosen, std::slice::from_ref(&note)).count(), 0, "{note}: {chosen:?}");
         }
     }
 }

@@ -105,7 +105,8 @@ fn ctrl_c_saves_and_resume_goes_on() {
     let expected: Vec<String> = (0..rows + 2).map(|epoch| epoch.to_string()).collect();
     assert_eq!(epochs, expected, "every epoch has one row");
 
-    user.types("train --resume runs/train/exp/weights/last.pt").refused(1, &["is finished, so there is nothing to resume", "--weights"]);
+    user.types("train --resume runs/train/exp/weights/last.pt")
+        .refused(1, &["is finished, so there is nothing to resume", "--weights"]);
 }
 
 #[test]

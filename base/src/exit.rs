@@ -47,7 +47,8 @@ fn signal_name(signal: i32) -> Option<&'static str> {
     })
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::os::unix::process::ExitStatusExt as _;
 

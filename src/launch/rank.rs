@@ -115,7 +115,8 @@ fn wait_without_reaping(pid: u32) {
 #[cfg(not(unix))]
 fn wait_without_reaping(_pid: u32) {}
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use std::process::{Command, Stdio};
     use std::sync::mpsc::channel;

@@ -90,7 +90,8 @@ pub(super) fn run(script: &Path) -> bool {
     command.arg(script).status().unwrap().success()
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 

@@ -49,7 +49,8 @@ pub(super) fn descriptor(_name: &str) -> Option<File> {
     None
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::io::{Read as _, Write as _};
     use std::os::fd::AsRawFd as _;

@@ -82,7 +82,8 @@ fn describe(path: &Path, via: &str) -> Value {
     json!({ "path": path.to_string_lossy(), "real": real, "version": library_version(&real), "via": via })
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use super::*;
 

@@ -59,7 +59,8 @@ fn parse(stat: &str) -> Option<(&str, &str, u32)> {
     Some((name, fields.next()?, fields.next()?.parse().ok()?))
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use super::*;
 

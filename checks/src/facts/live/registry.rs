@@ -27,7 +27,8 @@ pub(super) fn ask(name: &str) -> Value {
         .unwrap_or(Value::Null)
 }
 
-#[cfg(all(test, windows))]
+#[cfg(test)]
+#[cfg(windows)]
 mod tests {
     use super::*;
 

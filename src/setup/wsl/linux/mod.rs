@@ -57,7 +57,8 @@ fn extend_loader_path() -> Result<(), WslError> {
     let run = std::process::Command::new("ldconfig").output();
     run.map(|_| ()).map_err(WslError::file("run ldconfig for", file))
 }
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::cell::RefCell;
 

@@ -135,7 +135,8 @@ fn resident_bytes() -> u64 {
     0
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use super::*;
 
