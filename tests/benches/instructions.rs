@@ -3,7 +3,7 @@
 //! `tests/benches/instructions.txt`. Counts do not depend on how busy a machine is, so CI can hold
 //! them to a few per cent.
 
-#![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark fails by panicking")]
+#![allow(missing_docs, clippy::exit, clippy::unwrap_used, reason = "a benchmark; gungraun's main exits")]
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};

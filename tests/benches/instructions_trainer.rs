@@ -1,7 +1,7 @@
 //! Instruction counts of the hot paths of the trainer that are our own code: assignment of targets
 //! and non-maximum suppression. `.ci/instructions` runs them; see `instructions.rs`.
 
-#![allow(missing_docs, reason = "a benchmark")]
+#![allow(missing_docs, clippy::exit, reason = "a benchmark; gungraun's main exits")]
 
 use std::hint::black_box;
 
