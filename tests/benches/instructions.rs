@@ -21,7 +21,7 @@ fn picture(width: usize, height: usize, seed: usize) -> Image {
     let mut image = Image::filled(width, height, [0; 3]);
     for (index, pixel) in image.data.chunks_exact_mut(3).enumerate() {
         let (x, y) = (index % width, index / width);
-        let noise = (x * 31 + y * 17 + seed * 101) * 2_654_435_761 >> 7;
+        let noise = ((x * 31 + y * 17 + seed * 101) * 2_654_435_761) >> 7;
         pixel.copy_from_slice(&[(x + seed) as u8, (y * 2) as u8, ((noise & 31) + (x ^ y)) as u8]);
     }
     image

@@ -1,5 +1,5 @@
 //! Validation (spec §9): a model runs over a split, and its detections are compared with the
-//! labels. [`validate`] is one pass, which training uses after each epoch; [`run`](run()) is
+//! labels. [`validate`](validate()) is one pass, which training uses after each epoch; [`run`](run()) is
 //! `yolo val`.
 
 mod run;
