@@ -1,6 +1,6 @@
 //! What all crates of `yolo` share, and nothing else: the names of environment variables
-//! ([`env`]), the exit statuses ([`exit`]), how a size, a duration or a count is written
-//! ([`format`]), and the next step that an error suggests ([`Hint`]).
+//! ([`mod@env`]), the exit statuses ([`exit`]), how a size, a duration or a count is written
+//! ([`mod@format`]), and the next step that an error suggests ([`Hint`]).
 //!
 //! This crate has no dependencies and must stay that way: every other crate builds after it.
 

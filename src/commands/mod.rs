@@ -1,5 +1,5 @@
 //! What each command does, one file per command. A command calls the modules that do the work and
-//! prints; no command calls another. [`run`] is the shared path of everything that starts ranks.
+//! prints; no command calls another. [`run`](mod@run) is the shared path of everything that starts ranks.
 
 mod completions;
 mod interrupt;

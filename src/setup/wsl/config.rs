@@ -13,7 +13,7 @@ use super::error::WslError;
 /// The name that WSL reads.
 const NAME: &str = ".wslconfig";
 
-/// The result of [`write`].
+/// The result of [`write()`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct WrittenConfig {
     /// The file.

@@ -137,7 +137,7 @@ pub(crate) fn pointer(tensor: &Tensor) -> TensorPtr {
     tensor.as_ptr().cast_mut().cast()
 }
 
-/// The pointers to the handles of a list of tensors; see [`pointer`].
+/// The pointers to the handles of a list of tensors; see [`pointer()`].
 pub(crate) fn pointers<T: Borrow<Tensor>>(tensors: &[T]) -> Vec<TensorPtr> {
     tensors.iter().map(|tensor| pointer(tensor.borrow())).collect()
 }

@@ -27,7 +27,7 @@ pub fn line(words: &[&str]) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// The arguments of a line that [`line`] made.
+/// The arguments of a line that [`line()`] made.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

@@ -16,7 +16,7 @@ const LOST: u32 = 79;
 pub struct Xid {
     /// NVIDIA's error number, such as 79.
     pub number: u32,
-    /// The card's address in the form of [`pci_address`], if the line contains it.
+    /// The card's address in the form of `pci_address`, if the line contains it.
     pub address: Option<String>,
     /// The line.
     pub line: String,

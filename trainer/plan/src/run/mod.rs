@@ -220,7 +220,7 @@ pub struct ProbeTask {
     pub images: Vec<PathBuf>,
 }
 
-/// A training run. `opt.yaml` has these fields as well, see [`settings`].
+/// A training run. `opt.yaml` has these fields as well, see [`settings()`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "each field is the option of the same name, with its default applied")]
 pub struct TrainTask {
