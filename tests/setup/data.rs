@@ -236,7 +236,7 @@ fn a_class_out_of_range_is_reported_with_all_other_problems() {
         1,
         &[
             "train: 3 images, 3 boxes, 0 without objects, 1 corrupt",
-            "wrong: ",
+            "problem: ",
             "1.txt:1",
             "the data set ds is installed, but cannot be used for training",
             "0.txt:1: class 9, but the data set names 2 classes",
@@ -289,7 +289,7 @@ fn voc_is_converted_to_images_and_labels() {
         assert!(answer.stderr.contains(words), "{words} is not in:\n{}", answer.stderr);
     }
     assert!(
-        answer.stderr.contains("val: 1 images, 1 boxes") && answer.stderr.contains("cat 5"),
+        answer.stderr.contains("val: 1 image, 1 box") && answer.stderr.contains("cat 5"),
         "{}",
         answer.stderr
     );

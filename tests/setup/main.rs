@@ -98,7 +98,7 @@ fn installed_items_are_listed_and_removed() {
     let machine = coco8();
     machine.types("setup --data coco8").succeeded();
     let list = machine.types("setup --list").succeeded().stdout;
-    assert!(list.contains("data") && list.contains("coco8") && list.contains("in all"), "{list}");
+    assert!(list.contains("data") && list.contains("coco8") && list.contains("in total"), "{list}");
     assert_eq!(machine.json("setup --list --json")[0]["name"], "coco8");
     machine.types("setup --remove nothing").refused(1, &["not installed: nothing", "coco8", "--list"]);
     machine.types("setup --remove coco8 nothing none").refused(1, &["not installed: nothing, none"]);
