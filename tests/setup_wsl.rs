@@ -39,8 +39,9 @@ mod windows {
         let folder = profile(user).join("answers");
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("answers.json"), json!(answers).to_string()).unwrap();
-        let yolo = std::path::Path::new(env!("CARGO_BIN_EXE_yolo"));
-        let stand_in = yolo.parent().unwrap().join("examples").join("stand_in_wsl.exe");
+        // Not from CARGO_BIN_EXE_yolo, which has no drive under Wine: `yolo` runs on another drive.
+        let test = std::env::current_exe().unwrap();
+        let stand_in = test.ancestors().nth(2).unwrap().join("examples").join("stand_in_wsl.exe");
         let mut command = user.command(words);
         command
             .env("YOLO_WSL", stand_in)
