@@ -30,7 +30,7 @@ fn a_cuda_variant_is_installed_with_all_its_wheels_and_loads() {
     machine.types("setup --libtorch cu126 --offline").succeeded();
     assert_eq!(machine.server.asked().len(), asked, "a repeated run asked the server");
     let list = machine.types("setup --list").succeeded().stdout;
-    assert!(list.contains("cu126") && list.contains("runs use it"), "{list}");
+    assert!(list.contains("cu126") && list.contains("in use"), "{list}");
     // A missing library is noticed and downloaded again.
     fs::remove_file(root.join("lib/libcudart.so.12")).unwrap();
     machine.types("setup").succeeded();
