@@ -2,6 +2,7 @@
 //! option, finding, variable and message that it names exists.
 
 #![cfg(not(windows))]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support {
     pub(crate) mod markdown;

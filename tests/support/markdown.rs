@@ -58,7 +58,7 @@ impl Page {
     pub fn commands(&self) -> Vec<Vec<String>> {
         let shell = self.blocks.iter().filter(|(language, _)| language == "sh");
         let lines = shell.flat_map(|(_, text)| text.lines());
-        lines.flat_map(|line| commands(line)).collect()
+        lines.flat_map(commands).collect()
     }
 }
 
