@@ -229,7 +229,7 @@ fn mosaic_places_tiles_and_labels_as_the_original() {
         let [y, x] = first.map(|center| center as f64);
         [
             y - if quadrant < 2 { height as f64 } else { 0.0 },
-            x - if quadrant % 2 == 0 { width as f64 } else { 0.0 },
+            x - if quadrant.is_multiple_of(2) { width as f64 } else { 0.0 },
         ]
     };
     let tiles: [Image; 4] = std::array::from_fn(|quadrant| {
