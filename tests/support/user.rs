@@ -81,7 +81,8 @@ impl User {
         (running, ranks)
     }
 
-    fn starts_in(&self, words: &str, variables: &[(&str, &str)]) -> Running {
+    /// Starts `yolo` with these environment variables, and returns at once.
+    pub fn starts_in(&self, words: &str, variables: &[(&str, &str)]) -> Running {
         let child = self
             .command(words)
             .envs(variables.iter().copied())
