@@ -32,11 +32,11 @@ impl ObservedTrainer {
     fn new(user: &User) -> Self {
         let trainer = Path::new(env!("CARGO_BIN_EXE_yolo")).with_file_name("yolo-trainer");
         let (program, events) = (user.path().join("observed-trainer"), user.path().join("events"));
-        // `exec`: the signals of the supervisor must reach the trainer, not the shell.
+        // The events go through `tee`; `exec` lets the signals of the supervisor reach the trainer.
         let script = format!(
-            "#!/usr/bin/env bash\nexec '{}' \"$@\" > >(exec tee -a '{}')\n",
-            trainer.display(),
-            events.display()
+            "#!/usr/bin/env bash\nfd=$YOLO_EVENTS_FD\neval \"exec $fd> >(exec tee -a '{}' >&$fd)\"\nexec '{}' \"$@\"\n",
+            events.display(),
+            trainer.display()
         );
         std::fs::write(&program, script).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
