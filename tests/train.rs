@@ -178,6 +178,24 @@ fn an_interrupted_run_ends_with_the_weights_of_one_that_was_not() {
 }
 
 #[test]
+fn anchors_of_the_hyperparameters_replace_those_of_the_weights() {
+    let user = User::new();
+    user.data();
+    user.types(&format!("{QUICK} --epochs 1 --noplots")).succeeded();
+    let first = user.path().join("runs/train/exp");
+    let hyp = std::fs::read_to_string(first.join("hyp.yaml")).unwrap();
+    std::fs::write(user.path().join("hyp.yaml"), format!("{hyp}\nanchors: 4\n")).unwrap();
+    let fine_tuning = QUICK.replace("--cfg yolov5n --weights=", "--weights runs/train/exp/weights/best.pt");
+    user.types(&format!("{fine_tuning} --epochs 1 --noplots --hyp hyp.yaml")).succeeded();
+    let anchors = |run: &str| {
+        let weights = read(&user.path().join("runs/train").join(run).join("weights/best.pt")).unwrap();
+        weights.tensors["model.24.anchors"].shape.clone()
+    };
+    assert_eq!(anchors("exp"), [3, 3, 2]);
+    assert_eq!(anchors("exp2"), [3, 4, 2]);
+}
+
+#[test]
 fn two_ranks_train_and_leave_no_process() {
     let user = User::new();
     user.data();
