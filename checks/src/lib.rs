@@ -8,6 +8,7 @@ mod change;
 pub mod checks;
 pub mod facts;
 mod finding;
+mod foreign_library;
 mod intent;
 pub mod libtorch_builds;
 pub mod libtorch_choice;

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use yolo_checks::catalogue::EXCUSED;
+use yolo_checks::catalogue::UNDETECTED;
 use yolo_checks::{Area, Entry, checks, entries, entry};
 
 use super::select::unknown;
@@ -45,8 +45,8 @@ pub(super) fn explain(name: &str, is_terminal: bool) -> Result<String, CommandEr
     if let Some(entry) = entry(name) {
         return Ok(page(entry));
     }
-    if let Some(excused) = EXCUSED.iter().find(|excused| excused.failure == name) {
-        let reason = format!("no quick check looks for it: {}", excused.reason);
+    if let Some(failure) = UNDETECTED.iter().find(|failure| failure.id == name) {
+        let reason = format!("no quick check looks for it: {}", failure.reason);
         return Ok(format!("{name}\n\n{}", wrap("", &reason)));
     }
     if let Some(area) = Area::ALL.into_iter().find(|area| area.name() == name)

@@ -4,7 +4,6 @@
 
 mod container;
 mod disk;
-mod excused;
 mod gpu;
 mod libraries;
 mod memory;
@@ -12,6 +11,7 @@ mod network;
 mod run;
 mod shell;
 mod system;
+mod undetected;
 mod windows;
 mod wsl;
 
@@ -21,7 +21,7 @@ use crate::status::Status;
 
 pub(crate) use system::CHECK_FAILED;
 
-pub use excused::{EXCUSED, Excused};
+pub use undetected::{UNDETECTED, Undetected};
 
 /// The reference page, relative to the root of the repository.
 pub const REFERENCE: &str = "docs/findings.md";

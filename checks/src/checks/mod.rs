@@ -7,7 +7,6 @@ mod disk;
 mod gpu;
 mod libraries;
 mod memory;
-mod nccl;
 mod network;
 mod run;
 mod shell;

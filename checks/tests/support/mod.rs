@@ -1,4 +1,4 @@
-//! Reads bases and cases from `tests/hosts`.
+//! Reads the recorded hosts in `tests/hosts`; its README describes the format.
 
 #![allow(dead_code, clippy::unwrap_used, reason = "each test crate uses a part; a test fails by panicking")]
 
@@ -8,21 +8,21 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use yolo_checks::{Area, Finding, Host, Intent, Status, entry};
 
-/// One recorded host: a base with a patch.
+/// A recorded host: a base with a patch.
 pub(crate) struct Case {
-    /// The name of its file.
+    /// The file name without its extension.
     pub(crate) name: String,
-    /// The folder, an area's name.
+    /// The area, which is the name of the folder.
     pub(crate) area: String,
-    /// What the host is, in a sentence.
+    /// A sentence that describes the host.
     pub(crate) about: String,
     /// The patched recording.
     pub(crate) recording: Value,
-    /// The run that is meant.
+    /// The planned run.
     pub(crate) intent: Intent,
-    /// Ids that must be found; no other warning or error of the area may be.
+    /// The ids that must be found. Any other warning or error of the area is a failure.
     pub(crate) expect: Vec<String>,
-    /// Ids that must not be found.
+    /// The ids that must not be found.
     pub(crate) not: Vec<String>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn base_recording(name: &str) -> Value {
     read(&folder().join("bases").join(format!("{name}.json")))
 }
 
-/// A base as a host.
+/// A base, as a host.
 pub(crate) fn base(name: &str) -> Host {
     Host::from_value(base_recording(name)).unwrap_or_else(|error| panic!("{name}: {error}")).0
 }
@@ -83,7 +83,7 @@ fn case(area: &str, path: &Path) -> Case {
     let file = read(path);
     let name = stem(path);
     for key in file.as_object().unwrap().keys() {
-        assert!(KEYS.contains(&key.as_str()), "{name}: cases have no \"{key}\"");
+        assert!(KEYS.contains(&key.as_str()), "{name}: a host has no key \"{key}\"");
     }
     let mut recording = base_recording(file["base"].as_str().unwrap());
     for place in file["without"].as_array().into_iter().flatten() {
@@ -115,7 +115,7 @@ fn case(area: &str, path: &Path) -> Case {
     }
 }
 
-/// Takes what a path of names leads to out of a recording.
+/// Removes the value at a path of keys from a recording.
 fn remove(value: &mut Value, place: &[Value]) {
     let (last, parents) = place.split_last().unwrap();
     let mut value = value;
@@ -126,11 +126,12 @@ fn remove(value: &mut Value, place: &[Value]) {
         };
     }
     let removed = value.as_object_mut().and_then(|map| map.remove(last.as_str().unwrap()));
-    assert!(removed.is_some(), "there is no {last} to take away");
+    assert!(removed.is_some(), "the base has no {last} to remove");
 }
 
-/// Objects are merged, the elements of a list by their number (`"devices": {"0": …}`), and all else
-/// is replaced: `null` stays, since it says that a thing is not there.
+/// Merges a patch into a recording. Objects are merged, elements of a list by their index
+/// (`"devices": {"0": …}`). Anything else is replaced; `null` is a value, since it means that something
+/// does not exist.
 pub(crate) fn merge(value: &mut Value, patch: &Value) {
     match (value, patch) {
         (Value::Array(items), Value::Object(patch))
@@ -149,7 +150,7 @@ pub(crate) fn merge(value: &mut Value, patch: &Value) {
     }
 }
 
-/// Whether a finding says what its row in the catalogue is about, and not that all is well.
+/// Whether a finding reports what its entry in the catalogue is about, rather than that all is well.
 pub(crate) fn is_produced(finding: &Finding) -> bool {
     let usual = entry(finding.id).unwrap().status;
     finding.status != Status::Skipped && (finding.status != Status::Ok || usual == Status::Ok)

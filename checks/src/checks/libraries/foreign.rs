@@ -1,10 +1,10 @@
 //! Whether NCCL and cuDNN are the copies that belong to libtorch. Others, found through
 //! LD_LIBRARY_PATH or LD_PRELOAD, lack functions that libtorch calls, or do not match their own parts.
 
-use crate::checks::nccl::{self, Foreign};
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
+use crate::foreign_library::{self, ForeignLibrary};
 use crate::intent::Intent;
 
 const CUDNN: &str = "libcudnn.so.9";
@@ -17,21 +17,22 @@ pub(super) static CHECK: Check = Check {
 };
 
 fn run(host: &Host, intent: &Intent) -> Answer {
-    let Some(own) = nccl::own_folders(host, intent)? else { return Ok(Vec::new()) };
+    let Some(own) = foreign_library::own_folders(host, intent)? else { return Ok(Vec::new()) };
     let mut findings = Vec::new();
-    for (id, name) in [("libraries.foreign-nccl", nccl::NCCL), ("libraries.foreign-cudnn", CUDNN)] {
-        match nccl::foreign(host, &own, name) {
-            Some(Foreign::Preloaded(path)) => {
+    for (id, name) in [("libraries.foreign-nccl", foreign_library::NCCL), ("libraries.foreign-cudnn", CUDNN)]
+    {
+        match foreign_library::find(host, &own, name) {
+            Some(ForeignLibrary::Preloaded(path)) => {
                 let title = format!("LD_PRELOAD replaces libtorch's own library with {path}");
                 findings.push(Finding::new(id, title).remedy("unset LD_PRELOAD").command("unset LD_PRELOAD"));
             }
-            Some(Foreign::Found(first)) => {
+            Some(ForeignLibrary::Found(first)) => {
                 let version = first.version.as_ref().map_or(String::new(), |version| format!(" {version}"));
                 let title =
                     format!("{name}{version} is loaded from {}, not from libtorch's folder", first.path);
                 let finding = Finding::new(id, title).seen(format!("libtorch is in {}", own.libtorch));
                 // The system's folders are searched last: libtorch's own folder lacks the library.
-                findings.push(if nccl::is_from_system(&first) {
+                findings.push(if foreign_library::is_from_system(&first) {
                     finding.remedy("reinstall libtorch: its folder lacks this library").command("yolo setup")
                 } else {
                     finding.command("unset LD_LIBRARY_PATH")

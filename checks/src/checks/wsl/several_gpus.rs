@@ -3,9 +3,10 @@
 
 use yolo_base::format;
 
-use crate::checks::{Answer, Check, nccl};
+use crate::checks::{Answer, Check};
 use crate::facts::{Host, NvmlState};
 use crate::finding::Finding;
+use crate::foreign_library;
 use crate::intent::Intent;
 use crate::status::Status;
 
@@ -29,9 +30,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let there = host.gpus()?.len();
     let ranks = intent.ranks_here();
     let mut findings = Vec::new();
-    match nccl::version_below_wsl(host) {
+    match foreign_library::nccl_too_old_for_wsl(host) {
         // A foreign NCCL must be removed first, which its own check reports.
-        Some(version) if !nccl::is_foreign(host, intent) => {
+        Some(version) if !foreign_library::is_nccl_foreign(host, intent) => {
             let title = format!("NCCL {version} does not support WSL, which needs 2.10 or later");
             let status = if ranks > 1 { Status::Error } else { Status::Warning };
             findings.push(Finding::new("wsl.nccl-old", title).status(status).command("yolo setup"));

@@ -1,6 +1,5 @@
-//! Recorded hosts and what is found on them. A base is a whole recording of a machine in order; a
-//! case is a base with a patch, and says which findings it must give. The text of each case's own
-//! area is a snapshot, so that words are read when they change.
+//! Runs all checks on every recorded host in `tests/hosts/` and compares the findings with what the host
+//! expects and with its snapshot. It reads the folder, so a new host needs no change here.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,11 +11,11 @@ use std::fmt::Write as _;
 use support::{Case, base_names, cases, is_produced};
 use yolo_checks::{Finding, Intent, NOT_YET_OF_TRAIN, Status, entries, judge};
 
-/// Bases of machines on which nothing is wrong.
+/// Bases on which nothing is wrong.
 const HEALTHY: [&str; 7] = ["linux-gpu", "linux-cpu", "wsl2", "linux-8-gpus", "mig", "docker", "windows"];
 
 #[test]
-fn a_machine_in_order_has_no_warnings() {
+fn a_healthy_host_has_no_warnings() {
     for name in HEALTHY {
         for finding in judge(&support::base(name), &Intent::default()) {
             assert!(finding.status < Status::Warning, "{name}: {finding:#?}");
@@ -25,7 +24,7 @@ fn a_machine_in_order_has_no_warnings() {
 }
 
 #[test]
-fn every_case_gives_what_it_expects() {
+fn every_host_produces_the_findings_that_it_expects() {
     let mut wrong = Vec::new();
     for case in cases() {
         let findings = judge(&case.host(), &case.intent);
@@ -36,20 +35,20 @@ fn every_case_gives_what_it_expects() {
             .filter(|finding| finding.area.name() == case.area && finding.status >= Status::Warning)
             .map(|finding| finding.id);
         for id in case.expect.iter().filter(|id| !produced.contains(id.as_str())) {
-            wrong.push(format!("{}: no {id}", case.name));
+            wrong.push(format!("{}: {id} is missing", case.name));
         }
         for id in case.not.iter().filter(|id| produced.contains(id.as_str())) {
-            wrong.push(format!("{}: {id}", case.name));
+            wrong.push(format!("{}: {id} must not be produced", case.name));
         }
         for id in problems.filter(|id| !case.expect.iter().any(|expected| expected == id)) {
-            wrong.push(format!("{}: {id} is not expected", case.name));
+            wrong.push(format!("{}: {id} is not in \"expect\"", case.name));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]
-fn no_remedy_names_an_option_that_train_refuses_unless_the_run_did() {
+fn a_remedy_names_an_option_that_train_refuses_only_if_the_run_has_it() {
     for case in cases() {
         for finding in judge(&case.host(), &case.intent) {
             let Some(remedy) = &finding.remedy else { continue };
@@ -64,7 +63,7 @@ fn no_remedy_names_an_option_that_train_refuses_unless_the_run_did() {
 }
 
 #[test]
-fn every_entry_that_can_be_fixed_has_a_host_on_which_it_is() {
+fn every_entry_with_a_fix_has_a_host_that_can_be_fixed() {
     let mut proposed = BTreeSet::new();
     for case in cases() {
         for finding in judge(&case.host(), &case.intent) {
@@ -81,7 +80,7 @@ fn every_entry_that_can_be_fixed_has_a_host_on_which_it_is() {
 }
 
 #[test]
-fn words_of_each_case() {
+fn the_report_of_every_host_matches_its_snapshot() {
     for case in cases() {
         let findings = judge(&case.host(), &case.intent);
         let mut text = String::new();
@@ -131,9 +130,12 @@ fn every_entry_has_a_host_that_produces_it_and_one_that_does_not() {
     }
 }
 
+/// Rounded down to hundreds, so that the README does not change with every finding.
 #[test]
-fn the_readme_tells_how_many_findings_and_hosts_there_are() {
-    let (findings, hosts) = (entries().count(), base_names().len() + cases().len());
-    let words = format!("{findings} findings, tried on {hosts} recorded hosts");
-    assert!(include_str!("../../README.md").contains(&words), "the README does not say: {words}");
+fn the_readme_has_the_numbers_of_findings_and_hosts() {
+    let hundreds = |count: usize| count / 100 * 100;
+    let (findings, hosts) = (hundreds(entries().count()), hundreds(base_names().len() + cases().len()));
+    let text = format!("more than {findings} findings, tested on more than {hosts} recorded hosts");
+    let readme = include_str!("../../README.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(readme.contains(&text), "the README does not contain: {text}");
 }
