@@ -9,6 +9,7 @@ pub mod learner;
 pub mod loss;
 pub mod metrics;
 pub mod model;
+mod percent_g;
 pub mod rank;
 pub mod report;
 pub mod tasks;

@@ -1,12 +1,19 @@
-//! From the outputs of a model to objects in images: boxes, non-maximum suppression and test-time
-//! augmentation. Validation and prediction share it.
+//! From a weights file and a batch of images to detected objects: loading a model, inference,
+//! non-maximum suppression, boxes in pixels of the image file, and label files. Validation and
+//! prediction share it.
 
 mod augmented;
 mod boxes;
-mod image;
+mod image_result;
+mod inference;
+mod label_files;
+mod load_model;
 mod nms;
 
 pub use augmented::forward_augmented;
 pub use boxes::{Corners, Detection, Truth, corners, iou, to_native};
-pub use image::ImageResult;
+pub use image_result::ImageResult;
+pub use inference::{Outputs, find_objects, forward, input_tensor};
+pub use label_files::LabelFiles;
+pub use load_model::{LoadedModel, load_model};
 pub use nms::{NmsSettings, suppress};

@@ -4,12 +4,11 @@
 
 use std::path::{Path, PathBuf};
 
-use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster};
 use yolo_data::image::Image;
 use yolo_data::image::encode::write_jpeg;
 use yolo_data::loader::Batch;
 
-use super::plot_style::colour;
+use super::draw_boxes::{Area, LabeledBox, draw_box};
 use crate::detection::{self, ImageResult};
 use crate::error::TrainError;
 
@@ -21,15 +20,6 @@ const IMAGES: usize = 16;
 const LONGEST: usize = 1920;
 /// Detections below this confidence are not drawn, because validation keeps very many.
 const CONFIDENT: f32 = 0.25;
-/// Height of a line of text in pixels.
-const TEXT: usize = 16;
-
-/// A box to draw, in pixels of its image in the batch.
-struct Marked {
-    corners: [f32; 4],
-    class: usize,
-    text: String,
-}
 
 /// Writes the images of a training batch with their targets.
 ///
@@ -38,7 +28,7 @@ struct Marked {
 pub fn draw_targets(batch: &Batch, names: &[String], path: &Path) -> Result<(), TrainError> {
     let mut sheet = Sheet::new(batch);
     for image in 0..sheet.images {
-        targets(batch, image, names).iter().for_each(|marked| sheet.mark(image, marked));
+        targets(batch, image, names).iter().for_each(|labeled| sheet.mark(image, labeled));
     }
     sheet.write(path)
 }
@@ -71,8 +61,8 @@ impl<'a> ValPictures<'a> {
             self.open = Some((result.batch_number, Sheet::new(result.batch), Sheet::new(result.batch)));
         }
         let Some((_, labels, found)) = &mut self.open else { return Ok(()) };
-        for marked in targets(result.batch, result.index, self.names) {
-            labels.mark(result.index, &marked);
+        for labeled in targets(result.batch, result.index, self.names) {
+            labels.mark(result.index, &labeled);
         }
         let item = &result.batch.items[result.index];
         for detection in result.detections.iter().filter(|found| found.confidence >= CONFIDENT) {
@@ -81,7 +71,7 @@ impl<'a> ValPictures<'a> {
             let y = |value: f32| value * item.ratio[0] + item.pad[1];
             let text = format!("{} {:.1}", name(self.names, detection.class), detection.confidence);
             let corners = [x(left), y(top), x(right), y(bottom)];
-            found.mark(result.index, &Marked { corners, class: detection.class, text });
+            found.mark(result.index, &LabeledBox { corners, class: detection.class, text });
         }
         Ok(())
     }
@@ -101,10 +91,10 @@ fn name(names: &[String], class: usize) -> &str {
     names.get(class).map_or("?", String::as_str)
 }
 
-fn targets(batch: &Batch, image: usize, names: &[String]) -> Vec<Marked> {
+fn targets(batch: &Batch, image: usize, names: &[String]) -> Vec<LabeledBox> {
     let (width, height) = (batch.width as f32, batch.height as f32);
     let own = batch.targets.iter().filter(|target| target[0] as usize == image);
-    own.map(|&[_, class, x, y, w, h]| Marked {
+    own.map(|&[_, class, x, y, w, h]| LabeledBox {
         corners: detection::corners([x * width, y * height, w * width, h * height]),
         class: class as usize,
         text: name(names, class as usize).to_owned(),
@@ -148,58 +138,16 @@ impl Sheet {
         Self { picture, columns, images, cell, step }
     }
 
-    /// Draws a box on an image of the batch, with its text above it, or inside if there is no room.
-    fn mark(&mut self, image: usize, marked: &Marked) {
-        let ink = colour(marked.class);
-        let ink = [ink.0, ink.1, ink.2];
+    /// Draws a box on an image of the batch.
+    fn mark(&mut self, image: usize, labeled: &LabeledBox) {
         let [width, height] = self.cell;
-        let scaled = |value: f32, side: usize| {
-            ((value / self.step as f32).round() as i64).clamp(0, side as i64 - 1) as usize
+        let (left, top) = (image % self.columns * width, image / self.columns * height);
+        let scaled = LabeledBox {
+            corners: labeled.corners.map(|value| value / self.step as f32),
+            text: labeled.text.clone(),
+            ..*labeled
         };
-        let [left, top, right, bottom] = marked.corners;
-        let (left, right) = (scaled(left, width), scaled(right, width));
-        let (top, bottom) = (scaled(top, height), scaled(bottom, height));
-        for line in 0..2 {
-            for x in left..=right {
-                self.put(image, x, top + line, ink);
-                self.put(image, x, bottom.saturating_sub(line), ink);
-            }
-            for y in top..=bottom {
-                self.put(image, left + line, y, ink);
-                self.put(image, right.saturating_sub(line), y, ink);
-            }
-        }
-        self.write_text(image, [left, top.checked_sub(TEXT).unwrap_or(top)], &marked.text, ink);
-    }
-
-    fn put(&mut self, image: usize, x: usize, y: usize, rgb: [u8; 3]) {
-        let [width, height] = self.cell;
-        if x >= width || y >= height {
-            return;
-        }
-        let (x, y) = (image % self.columns * width + x, image / self.columns * height + y);
-        let at = (y * self.picture.width + x) * 3;
-        self.picture.data[at..at + 3].copy_from_slice(&rgb);
-    }
-
-    /// Writes white letters on the colour of the box.
-    fn write_text(&mut self, image: usize, [left, top]: [usize; 2], text: &str, ground: [u8; 3]) {
-        let mut left = left;
-        for letter in text.chars() {
-            // Characters that the font lacks become a question mark.
-            let raster = |letter| get_raster(letter, FontWeight::Regular, RasterHeight::Size16);
-            let Some(raster) = raster(letter).or_else(|| raster('?')) else { return };
-            for (y, row) in raster.rows().enumerate() {
-                for (x, &share) in row.iter().enumerate() {
-                    let mixed = ground.map(|part| {
-                        let (part, share) = (u16::from(part), u16::from(share));
-                        ((part * (255 - share) + 255 * share) / 255) as u8
-                    });
-                    self.put(image, left + x, top + y, mixed);
-                }
-            }
-            left += raster.width();
-        }
+        draw_box(&mut self.picture, Area { left, top, width, height }, &scaled);
     }
 
     fn write(&self, path: &Path) -> Result<(), TrainError> {
@@ -232,15 +180,11 @@ mod tests {
         for image in 0..3 {
             targets(&batch, image, &["cat".to_owned()]).iter().for_each(|one| sheet.mark(image, one));
         }
-        let ink = colour(0);
+        let ink = crate::report::plot_style::color(0);
         // The second image has a box from 16 to 48; the first has none; the fourth cell is empty.
         assert_eq!(sheet.picture.pixel(64 + 16, 40), [ink.0, ink.1, ink.2]);
         assert_eq!(sheet.picture.pixel(16, 40), [0; 3]);
         assert_eq!(sheet.picture.pixel(100, 100), [255; 3]);
-        // Letters are lighter than their background.
-        let above = (64 + 16..64 + 40).flat_map(|x| (0..16).map(move |y| (x, y)));
-        let lighter = |rgb: [u8; 3]| rgb != [ink.0, ink.1, ink.2] && rgb.iter().all(|&part| part > 160);
-        assert!(above.map(|(x, y)| sheet.picture.pixel(x, y)).any(lighter));
     }
 
     #[test]

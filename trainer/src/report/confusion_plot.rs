@@ -53,8 +53,8 @@ fn draw(matrix: &ConfusionMatrix, names: &[String], path: &Path) -> Result<(), B
             sheet.draw(&Rectangle::new([(x, y), (right, bottom)], ink.filled()))?;
             if classes <= READABLE && share >= 0.005 {
                 let middle = ((x + right) / 2, (y + bottom) / 2);
-                let colour = if share > 0.5 { WHITE } else { BLACK };
-                sheet.draw_text(&format!("{share:.2}"), &centred(14).color(&colour), middle)?;
+                let ink = if share > 0.5 { WHITE } else { BLACK };
+                sheet.draw_text(&format!("{share:.2}"), &centred(14).color(&ink), middle)?;
             }
         }
     }

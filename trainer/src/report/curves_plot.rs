@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use plotters::prelude::*;
 
-use super::plot_style::{colour, failed};
+use super::plot_style::{color, failed};
 use crate::error::TrainError;
 use crate::metrics::{ClassScore, Curves};
 
@@ -60,7 +60,7 @@ fn draw(
         .build_cartesian_2d(0.0..1.0, 0.0..1.0)?;
     chart.configure_mesh().x_desc(x).y_desc(y).light_line_style(TRANSPARENT).draw()?;
     for (index, score) in scores.iter().enumerate() {
-        let ink = colour(index);
+        let ink = color(index);
         let line =
             chart.draw_series(LineSeries::new(points(curve_of(&score.curves)), ink.stroke_width(1)))?;
         if scores.len() <= LEGEND {

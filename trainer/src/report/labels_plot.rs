@@ -6,7 +6,7 @@ use std::path::Path;
 use plotters::prelude::*;
 use yolo_data::scan::Sample;
 
-use super::plot_style::{colour, failed};
+use super::plot_style::{color, failed};
 use crate::error::TrainError;
 
 /// Cells per side of the two maps.
@@ -46,7 +46,7 @@ fn draw(samples: &[Sample], names: &[String], path: &Path) -> Result<(), Box<dyn
     chart.configure_mesh().disable_x_mesh().x_labels(0).light_line_style(TRANSPARENT).draw()?;
     chart.draw_series(counts.iter().enumerate().map(|(class, &count)| {
         let left = class as f64;
-        Rectangle::new([(left + 0.1, 0.0), (left + 0.9, count as f64)], colour(class).filled())
+        Rectangle::new([(left + 0.1, 0.0), (left + 0.9, count as f64)], color(class).filled())
     }))?;
     if names.len() <= NAMED {
         let style = ("sans-serif", 13).into_text_style(&bars).transform(FontTransform::Rotate90);
@@ -105,7 +105,7 @@ impl Map {
         chart.draw_series(filled.map(|(cell, &count)| {
             let (left, top) = ((cell % CELLS) as f64 * side, (cell / CELLS) as f64 * side);
             // A single label must be visible too.
-            let ink = colour(0).mix(0.15 + 0.85 * f64::from(count) / most);
+            let ink = color(0).mix(0.15 + 0.85 * f64::from(count) / most);
             Rectangle::new([(left, top), (left + side, top + side)], ink.filled())
         }))?;
         Ok(())

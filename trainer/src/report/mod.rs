@@ -5,8 +5,8 @@
 mod batch_pictures;
 mod confusion_plot;
 mod curves_plot;
+mod draw_boxes;
 mod labels_plot;
-mod percent_g;
 mod plot_style;
 mod results_csv;
 mod results_plot;
@@ -16,7 +16,6 @@ pub use batch_pictures::{PICTURED, ValPictures, draw_targets};
 pub use confusion_plot::plot_confusion;
 pub use curves_plot::plot_curves;
 pub use labels_plot::plot_labels;
-pub use percent_g::percent_g;
 pub use results_csv::ResultsFile;
 pub use results_plot::plot_results;
 pub use settings_yaml::write_settings;

@@ -1,4 +1,4 @@
-//! What all plots share: colours that people with any colour vision can tell apart, and the error
+//! What all plots share: colors that people with any color vision can tell apart, and the error
 //! for a file that cannot be written.
 
 use std::fmt::Display;
@@ -8,7 +8,7 @@ use plotters::style::RGBColor;
 
 use crate::error::TrainError;
 
-/// Okabe and Ito's palette, distinguishable with any colour vision.
+/// Okabe and Ito's palette, distinguishable with any color vision.
 const PALETTE: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(230, 159, 0),
@@ -20,8 +20,8 @@ const PALETTE: [RGBColor; 8] = [
     RGBColor(0, 0, 0),
 ];
 
-/// The colour of the `index`-th line; repeats after eight.
-pub(super) fn colour(index: usize) -> RGBColor {
+/// The color of the `index`-th line; repeats after eight.
+pub(super) fn color(index: usize) -> RGBColor {
     PALETTE[index % PALETTE.len()]
 }
 

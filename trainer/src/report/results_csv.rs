@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use yolo_plan::event::EpochSummary;
 
-use super::percent_g::percent_g;
 use crate::error::TrainError;
+use crate::percent_g::percent_g;
 
 const COLUMNS: [&str; 14] = [
     "epoch",

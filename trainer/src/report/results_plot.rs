@@ -4,7 +4,7 @@ use std::path::Path;
 
 use plotters::prelude::*;
 
-use super::plot_style::{colour, failed};
+use super::plot_style::{color, failed};
 use super::results_csv;
 use crate::error::TrainError;
 
@@ -36,9 +36,9 @@ fn draw(rows: &[Vec<f64>], path: &Path) -> Result<(), Box<dyn std::error::Error>
             .y_label_area_size(44)
             .build_cartesian_2d(0.0..last_epoch, 0.0..highest)?;
         chart.configure_mesh().x_labels(5).y_labels(5).light_line_style(TRANSPARENT).draw()?;
-        chart.draw_series(LineSeries::new(points.iter().copied(), colour(0).stroke_width(2)))?;
+        chart.draw_series(LineSeries::new(points.iter().copied(), color(0).stroke_width(2)))?;
         if points.len() < 40 {
-            chart.draw_series(points.iter().map(|&point| Circle::new(point, 3, colour(0).filled())))?;
+            chart.draw_series(points.iter().map(|&point| Circle::new(point, 3, color(0).filled())))?;
         }
     }
     sheet.present()?;

@@ -7,6 +7,7 @@ use yolo_plan::event::{Event, OutputFile};
 
 use super::training::Training;
 use crate::checkpoint::Checkpoint;
+use crate::detection::{LoadedModel, load_model};
 use crate::error::TrainError;
 use crate::model::Model;
 use crate::report::{ValPictures, plot_confusion, plot_curves, plot_results};
@@ -51,12 +52,10 @@ impl Training<'_> {
     /// Validates the file, so that the table is the one that `yolo val` prints for it.
     fn validate_best(&mut self, best: &Path) -> Result<(), TrainError> {
         self.context.reporter.phase("validating best.pt");
-        let file = torch_checkpoint::read(best)?;
-        let model = Model::from_weights(&file, None, None, self.context.device)?;
-        model.transfer(&file, false)?;
+        let LoadedModel { model, .. } = load_model(best, self.context.device, false)?;
         let (task, folder) = (self.task, &self.plan.run_dir);
         let mut pictures = ValPictures::new(folder, &task.data.names);
-        let validation = self.validate_final(&model.fuse()?, &mut |image| {
+        let validation = self.validate_final(&model, &mut |image| {
             if task.plots { pictures.add(image) } else { Ok(()) }
         })?;
         pictures.write()?;

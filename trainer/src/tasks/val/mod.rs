@@ -2,8 +2,8 @@
 //! labels. [`validate`](validate()) is one pass, which training uses after each epoch; [`run`](run()) is
 //! `yolo val`.
 
+mod coco_json;
 mod run;
-mod save;
 mod tally;
 mod validate;
 

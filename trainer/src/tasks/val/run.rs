@@ -13,12 +13,13 @@ use yolo_plan::RunPlan;
 use yolo_plan::event::{Event, OutputFile, Step};
 use yolo_plan::run::{Split as SplitName, ValMode, ValTask};
 
-use super::save::DetectionFiles;
+use super::coco_json::CocoJson;
 use super::tally::Validation;
 use super::validate::{Observer, Split, ValidateOptions, validate};
-use crate::detection::ImageResult;
+use crate::detection::{ImageResult, LabelFiles, LoadedModel, load_model};
 use crate::error::TrainError;
 use crate::model::Model;
+use crate::percent_g::percent_g;
 use crate::rank::context::{Context, Ending};
 use crate::report::{ValPictures, plot_confusion, plot_curves};
 
@@ -77,9 +78,8 @@ fn read_samples(context: &Context, task: &ValTask) -> Result<Arc<[Sample]>, Trai
 /// The model of a weights file, fused, and in half precision if asked for.
 fn load(context: &Context, task: &ValTask, path: &Path) -> Result<Model, TrainError> {
     context.reporter.phase("reading the weights");
-    let file = torch_checkpoint::read(path)?;
-    let model = Model::from_weights(&file, None, None, context.device)?;
-    let transfer = model.transfer(&file, false)?;
+    let half = task.half && context.device.is_cuda();
+    let LoadedModel { model, transfer } = load_model(path, context.device, half)?;
     if transfer.matched < transfer.total {
         context.reporter.warning(format!("{}: {}", path.display(), transfer.summary()));
     }
@@ -100,10 +100,6 @@ fn load(context: &Context, task: &ValTask, path: &Path) -> Result<Model, TrainEr
             "validate weights on the data set that they were trained on"
         }));
     }
-    let mut model = model.fuse()?;
-    if task.half && context.device.is_cuda() {
-        model.to_half()?;
-    }
     context.reporter.note(model.summary()?.to_string());
     Ok(model)
 }
@@ -122,11 +118,17 @@ impl Pass<'_> {
     /// interrupted.
     fn once(&self, weights: &Path) -> Result<Option<Vec<OutputFile>>, TrainError> {
         let (names, folder) = (&self.task.data.names, &self.plan.run_dir);
-        let mut detections = DetectionFiles::new(self.task, folder, weights)?;
+        let labels = (self.task.save_txt || self.task.save_hybrid)
+            .then(|| LabelFiles::create(folder.join("labels"), self.task.save_conf))
+            .transpose()?;
+        let mut json = self.task.save_json.then(|| CocoJson::new(self.task, folder, weights));
         let mut pictures = ValPictures::new(folder, names);
         let measured = self.measure(self.task.image_size, &mut |image| {
             pictures.add(image)?;
-            detections.add(image)
+            if let Some(json) = &mut json {
+                json.add(image);
+            }
+            labels.as_ref().map_or(Ok(()), |labels| labels.write(image))
         })?;
         pictures.write()?;
         let Some(measured) = measured else { return Ok(None) };
@@ -136,7 +138,13 @@ impl Pass<'_> {
         }
         let title = weights.display().to_string();
         self.context.reporter.send(&Event::Validated { title, table });
-        let mut files = detections.finish()?;
+        let mut files = Vec::new();
+        if let Some(json) = json {
+            files.push(OutputFile { what: "predictions".to_owned(), path: json.write()? });
+        }
+        if let Some(labels) = labels {
+            files.push(OutputFile { what: "labels".to_owned(), path: labels.folder().to_owned() });
+        }
         let mut plots = plot_curves(&measured.scores, names, folder)?;
         plots.push(plot_confusion(&measured.confusion, names, folder)?);
         files.extend(plots.into_iter().map(|path| OutputFile { what: "plot".to_owned(), path }));
@@ -207,9 +215,8 @@ fn study_line(size: usize, measured: &Validation) -> String {
     let [before, inference, nms] = measured.table.speed_ms;
     let numbers =
         [metrics.precision, metrics.recall, metrics.map50, metrics.map50_95, before, inference, nms];
-    let cells: Vec<String> = std::iter::once(size.to_string())
-        .chain(numbers.map(|value| crate::report::percent_g(value, 4)))
-        .collect();
+    let cells: Vec<String> =
+        std::iter::once(size.to_string()).chain(numbers.map(|value| percent_g(value, 4))).collect();
     cells.join(" ")
 }
 

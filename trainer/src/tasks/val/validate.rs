@@ -5,17 +5,18 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use tch::{Device, Kind, Tensor};
+use tch::no_grad;
 use yolo_data::loader::{Batch, ValLoader};
 use yolo_data::scan::Sample;
 
 use super::tally::{Tally, Validation};
 use crate::detection::{
-    Corners, ImageResult, NmsSettings, Truth, corners, forward_augmented, suppress, to_native,
+    Corners, Detection, ImageResult, NmsSettings, Truth, corners, find_objects, forward, input_tensor,
+    to_native,
 };
 use crate::error::TrainError;
 use crate::loss::DetectionLoss;
-use crate::model::{Model, images_tensor};
+use crate::model::Model;
 
 /// A split to validate on.
 pub struct Split {
@@ -94,13 +95,17 @@ pub fn validate(
     for (number, batch) in split.loader.iter().enumerate() {
         let batch = batch?;
         let began = Instant::now();
-        let input = images_tensor(&batch, model.device())?;
-        let input = if options.half { input.f_to_kind(Kind::Half)? } else { input };
+        let input = input_tensor(model, &batch, options.half)?;
         let prepared = Instant::now();
-        let decoded = forward(model, &input, &batch, options, loss, &mut tally)?;
+        let outputs = forward(model, &input, options.augment)?;
+        if let (Some(loss), Some(heads)) = (loss, &outputs.heads) {
+            let items = no_grad(|| loss.compute(heads, &batch.targets))?.items;
+            tally.add_losses(&items)?;
+        }
+        let rows = outputs.rows()?;
         let inferred = Instant::now();
-        let rows_per_image = decoded.len() / batch.items.len().max(1);
-        for (index, rows) in decoded.chunks_exact(rows_per_image.max(1)).enumerate() {
+        let numbers_per_image = rows.len() / batch.items.len().max(1);
+        for (index, rows) in rows.chunks_exact(numbers_per_image.max(1)).enumerate() {
             let (found, truths) = detect(rows, &batch, index, model.spec().nc, options);
             tally.add_image(&found, &truths);
             let item = &batch.items[index];
@@ -122,29 +127,6 @@ pub fn validate(
     Ok(Some(tally.finish(names)))
 }
 
-/// The decoded outputs of a batch, image after image, on the CPU.
-fn forward(
-    model: &Model,
-    input: &Tensor,
-    batch: &Batch,
-    options: &ValidateOptions,
-    loss: Option<&DetectionLoss>,
-    tally: &mut Tally,
-) -> Result<Vec<f32>, TrainError> {
-    let decoded = tch::no_grad(|| -> Result<Tensor, TrainError> {
-        if options.augment {
-            return forward_augmented(model, input);
-        }
-        let (decoded, heads) = model.forward_eval(input)?;
-        if let Some(loss) = loss {
-            tally.add_losses(&loss.compute(&heads, &batch.targets)?.items)?;
-        }
-        Ok(decoded)
-    })?;
-    let decoded = decoded.f_to_device(Device::Cpu)?.f_to_kind(Kind::Float)?.f_contiguous()?;
-    Ok(Vec::<f32>::try_from(decoded.f_reshape([-1])?)?)
-}
-
 /// The detections and the labels of one image, both in pixels of the image file.
 fn detect(
     rows: &[f32],
@@ -152,23 +134,21 @@ fn detect(
     index: usize,
     classes: usize,
     options: &ValidateOptions,
-) -> (Vec<crate::detection::Detection>, Vec<Truth>) {
+) -> (Vec<Detection>, Vec<Truth>) {
     let item = &batch.items[index];
-    let native = |corners| to_native(corners, item.ratio, item.pad, item.native);
     let mut truths = labels_of(batch, index, options.single_cls);
     let known: Vec<(usize, Corners)> = if options.hybrid {
         truths.iter().map(|truth| (truth.class, truth.corners)).collect()
     } else {
         Vec::new()
     };
-    let mut found = suppress(rows, classes, &known, &options.nms);
-    for detection in &mut found {
-        detection.corners = native(detection.corners);
-        if options.single_cls {
-            detection.class = 0;
-        }
+    let mut found = find_objects(rows, classes, item, &known, &options.nms);
+    if options.single_cls {
+        found.iter_mut().for_each(|detection| detection.class = 0);
     }
-    truths.iter_mut().for_each(|truth| truth.corners = native(truth.corners));
+    for truth in &mut truths {
+        truth.corners = to_native(truth.corners, item.ratio, item.pad, item.native);
+    }
     (found, truths)
 }
 

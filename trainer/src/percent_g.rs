@@ -2,7 +2,7 @@
 
 /// `value` with at most `digits` significant digits and without trailing zeros. Numbers below 1e-4,
 /// and those with more digits before the point, get an exponent.
-pub fn percent_g(value: f64, digits: usize) -> String {
+pub(crate) fn percent_g(value: f64, digits: usize) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }

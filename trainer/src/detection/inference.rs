@@ -1,0 +1,73 @@
+//! From a batch to the objects in its images: input tensor, forward pass, suppression, and boxes
+//! scaled back to the image files.
+
+use tch::{Device, Kind, Tensor, no_grad};
+use yolo_data::loader::{Batch, Item};
+
+use super::augmented::forward_augmented;
+use super::boxes::{Corners, Detection, to_native};
+use super::nms::{NmsSettings, suppress};
+use crate::error::TrainError;
+use crate::model::{Model, images_tensor};
+
+/// The outputs of a model for one batch.
+#[derive(Debug)]
+pub struct Outputs {
+    /// Boxes in pixels of the batch with probabilities: (B, N, 5 + nc), on the device of the model.
+    pub decoded: Tensor,
+    /// The raw heads, from which a loss is computed; `None` with test-time augmentation, which runs
+    /// the model several times.
+    pub heads: Option<Vec<Tensor>>,
+}
+
+impl Outputs {
+    /// The decoded outputs on the CPU, image after image, in rows of `5 + nc` numbers. Waits for the
+    /// device.
+    ///
+    /// # Errors
+    /// When memory runs out.
+    pub fn rows(&self) -> Result<Vec<f32>, TrainError> {
+        let decoded = self.decoded.f_to_device(Device::Cpu)?.f_to_kind(Kind::Float)?.f_contiguous()?;
+        Ok(Vec::<f32>::try_from(decoded.f_reshape([-1])?)?)
+    }
+}
+
+/// The images of a batch as the input of `model`, in half precision if `half`.
+///
+/// # Errors
+/// When memory runs out.
+pub fn input_tensor(model: &Model, batch: &Batch, half: bool) -> Result<Tensor, TrainError> {
+    let input = images_tensor(batch, model.device())?;
+    if half { Ok(input.f_to_kind(Kind::Half)?) } else { Ok(input) }
+}
+
+/// Runs the model without gradients, with test-time augmentation if `augment`.
+///
+/// # Errors
+/// When the image size is not a multiple of the stride, or memory runs out.
+pub fn forward(model: &Model, input: &Tensor, augment: bool) -> Result<Outputs, TrainError> {
+    no_grad(|| {
+        if augment {
+            return Ok(Outputs { decoded: forward_augmented(model, input)?, heads: None });
+        }
+        let (decoded, heads) = model.forward_eval(input)?;
+        Ok(Outputs { decoded, heads: Some(heads) })
+    })
+}
+
+/// The objects in one image, in pixels of its file, most confident first. `rows` are the decoded
+/// outputs of the image, `item` describes how the image was placed in the batch. `known` boxes, in
+/// pixels of the batch, take part in suppression with confidence 1.
+pub fn find_objects(
+    rows: &[f32],
+    classes: usize,
+    item: &Item,
+    known: &[(usize, Corners)],
+    nms: &NmsSettings,
+) -> Vec<Detection> {
+    let mut found = suppress(rows, classes, known, nms);
+    for detection in &mut found {
+        detection.corners = to_native(detection.corners, item.ratio, item.pad, item.native);
+    }
+    found
+}

@@ -1,0 +1,32 @@
+//! Loads a weights file for inference.
+
+use std::path::Path;
+
+use tch::Device;
+
+use crate::error::TrainError;
+use crate::model::{Model, Transfer};
+
+/// A model that is ready for inference.
+pub struct LoadedModel {
+    /// The model, with batch normalization fused into its convolutions.
+    pub model: Model,
+    /// Which tensors of the model the file had.
+    pub transfer: Transfer,
+}
+
+/// Reads the model of a weights file, fuses it and moves it to `device`. With `half`, its weights
+/// have half precision, which only CUDA devices support.
+///
+/// # Errors
+/// When the file cannot be read, holds no model, or memory runs out.
+pub fn load_model(path: &Path, device: Device, half: bool) -> Result<LoadedModel, TrainError> {
+    let file = torch_checkpoint::read(path)?;
+    let unfused = Model::from_weights(&file, None, None, device)?;
+    let transfer = unfused.transfer(&file, false)?;
+    let mut model = unfused.fuse()?;
+    if half {
+        model.to_half()?;
+    }
+    Ok(LoadedModel { model, transfer })
+}
