@@ -1,4 +1,5 @@
-// A group of ranks that communicate through gloo, and its collectives.
+// A group of ranks, and its collectives. Each backend joins a group in a file of
+// its own, such as gloo.h.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +8,6 @@
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
-#include "store.h"
-
 namespace tchd {
 struct ProcessGroup {
   c10::intrusive_ptr<c10d::ProcessGroup> group;
@@ -16,19 +15,6 @@ struct ProcessGroup {
 } // namespace tchd
 
 extern "C" {
-// Exactly one of `address` (host name or address to bind) and `interface_name` is
-// not null. Keys in the store are prefixed with `name`. Blocks until all ranks
-// have joined.
-int tchd_group_gloo(
-    tchd::Store* store,
-    const char* name,
-    int rank,
-    int world,
-    const char* address,
-    const char* interface_name,
-    int64_t timeout_ms,
-    int threads,
-    tchd::ProcessGroup** out);
 // Sums `tensor` over all ranks, in place.
 int tchd_group_all_reduce(tchd::ProcessGroup* group, at::Tensor* tensor);
 // Overwrites the tensors with those of rank `root`, several per message.

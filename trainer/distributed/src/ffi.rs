@@ -106,7 +106,7 @@ unsafe extern "C" {
     pub(crate) fn tchd_store_free(store: *mut Store);
 }
 
-// process_group.h
+// gloo.h
 unsafe extern "C" {
     pub(crate) fn tchd_group_gloo(
         store: *mut Store,
@@ -119,6 +119,10 @@ unsafe extern "C" {
         threads: c_int,
         out: *mut *mut Group,
     ) -> c_int;
+}
+
+// process_group.h
+unsafe extern "C" {
     pub(crate) fn tchd_group_all_reduce(group: *mut Group, tensor: TensorPtr) -> c_int;
     pub(crate) fn tchd_group_broadcast(
         group: *mut Group,

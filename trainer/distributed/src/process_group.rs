@@ -1,53 +1,18 @@
-//! A group of ranks over gloo, and its collectives. All ranks make the same calls in the same order.
-//! A call returns when this rank's part is done. Gloo works on CPU tensors.
+//! A group of ranks, and its collectives. All ranks make the same calls in the same order. A call
+//! returns when this rank's part is done. Each backend joins a group in a file of its own, such as
+//! `gloo.rs`; everything here is the same for all of them.
 
 #![expect(unsafe_code, reason = "calls the shim's process group functions")]
 
 use std::borrow::Borrow;
-use std::ffi::{CString, c_int};
-use std::ptr::{self, NonNull};
+use std::ffi::c_int;
+use std::ptr::NonNull;
 use std::time::Duration;
 
 use tch::{Device, Kind, Tensor};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::ffi;
-use crate::store::TcpStore;
-
-/// The address on which gloo listens, and which it announces to its peers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Bind {
-    /// 127.0.0.1, for ranks that are all on this machine. Nothing is reachable from outside.
-    Loopback,
-    /// An address or host name of this machine that its peers can reach.
-    Address(String),
-    /// A network interface by name, such as `eth0`.
-    Interface(String),
-}
-
-/// Options of a gloo group.
-#[derive(Clone, Debug)]
-pub struct GlooOptions {
-    /// Name of the group in the store. Groups on the same store need different names.
-    pub name: String,
-    /// Where to listen. The default is the loopback address.
-    pub bind: Bind,
-    /// How long a collective may wait for a peer. The default is 30 minutes, as in PyTorch.
-    pub timeout: Duration,
-    /// Number of threads that run collectives. The default is 2, as in PyTorch.
-    pub threads: usize,
-}
-
-impl Default for GlooOptions {
-    fn default() -> Self {
-        Self {
-            name: "default".to_owned(),
-            bind: Bind::Loopback,
-            timeout: Duration::from_secs(30 * 60),
-            threads: 2,
-        }
-    }
-}
 
 /// This process's membership in a group of ranks. It cannot leave its thread, because collectives
 /// must be called in the same order on all ranks.
@@ -60,46 +25,10 @@ pub struct ProcessGroup {
 }
 
 impl ProcessGroup {
-    /// Joins a group of `world` ranks as number `rank`. Blocks until all ranks have joined.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Timeout`] if a rank does not join in time.
-    pub fn gloo(store: &TcpStore, rank: usize, world: usize, options: &GlooOptions) -> Result<Self> {
-        let action = || format!("joining group {:?} as rank {rank} of {world}", options.name);
-        if rank >= world {
-            return Err(Error::new(ErrorKind::Other, action(), "the rank must be less than the world size"));
-        }
-        let refuse = |_| Error::new(ErrorKind::Other, action(), "a number of ranks or threads is too large");
-        let rank_number = c_int::try_from(rank).map_err(refuse)?;
-        let world_number = c_int::try_from(world).map_err(refuse)?;
-        let threads = c_int::try_from(options.threads.max(1)).map_err(refuse)?;
-        let name = ffi::c_string(&options.name, "joining a group")?;
-        let (address, interface) = match &options.bind {
-            Bind::Loopback => (Some(ffi::c_string("127.0.0.1", "joining a group")?), None),
-            Bind::Address(address) => (Some(ffi::c_string(address, "joining a group")?), None),
-            Bind::Interface(interface) => (None, Some(ffi::c_string(interface, "joining a group")?)),
-        };
-        let optional = |text: &Option<CString>| text.as_ref().map_or(ptr::null(), |text| text.as_ptr());
-        let mut raw = ptr::null_mut();
-        // SAFETY: the store is alive, the strings and `raw` outlive the call, and exactly one of
-        // address and interface is not null.
-        let status = unsafe {
-            ffi::tchd_group_gloo(
-                store.as_ptr(),
-                name.as_ptr(),
-                rank_number,
-                world_number,
-                optional(&address),
-                optional(&interface),
-                ffi::milliseconds(options.timeout),
-                threads,
-                &raw mut raw,
-            )
-        };
-        ffi::check(status, action)?;
-        let raw = NonNull::new(raw)
-            .ok_or_else(|| Error::new(ErrorKind::Other, action(), "libtorch returned no group"))?;
-        Ok(Self { raw, rank, world, timeout: options.timeout })
+    /// Takes ownership of a group that a backend of the shim has allocated. `timeout` limits each
+    /// collective.
+    pub(crate) fn own(raw: *mut ffi::Group, rank: usize, world: usize, timeout: Duration) -> Option<Self> {
+        Some(Self { raw: NonNull::new(raw)?, rank, world, timeout })
     }
 
     /// The number of this process, starting at 0.

@@ -1,3 +1,6 @@
+//! For build scripts of crates that link libtorch: [`Libtorch::find`] locates it, and
+//! [`build_shim`] compiles a C++ shim against it.
+//!
 #![doc = include_str!("../README.md")]
 #![allow(clippy::print_stdout, reason = "build scripts talk to cargo through stdout")]
 
@@ -5,3 +8,4 @@ mod find;
 mod shim;
 
 pub use find::Libtorch;
+pub use shim::build_shim;

@@ -10,6 +10,25 @@ use crate::find::Libtorch;
 /// would rebuild torch-sys as well.
 const EXTRA_FLAGS: &str = "LIBTORCH_SHIM_CXXFLAGS";
 
+/// All that the build script of a crate with a shim does: finds libtorch, compiles
+/// `csrc/SOURCE.cpp` for each source and links the result. `configure` adds what only this shim needs.
+/// Without libtorch the build fails with one line.
+///
+/// `namespace` is described at [`Libtorch::shim`].
+pub fn build_shim(namespace: &str, sources: &[&str], configure: impl FnOnce(&mut cc::Build)) {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=csrc");
+    let libtorch = match Libtorch::find() {
+        Ok(libtorch) => libtorch,
+        Err(message) => return println!("cargo::error={message}"),
+    };
+    let mut build = libtorch.shim(namespace);
+    build.files(sources.iter().map(|name| format!("csrc/{name}.cpp")));
+    configure(&mut build);
+    build.compile(&format!("{namespace}_shim"));
+    libtorch.link();
+}
+
 impl Libtorch {
     /// A C++ compiler with libtorch's include path and ABI. Warnings are on for the shim and off
     /// for libtorch's headers.

@@ -6,7 +6,8 @@
 pub mod context;
 mod device;
 mod environment;
-pub mod peers;
+pub mod process_group;
+mod rendezvous;
 pub mod reporter;
 mod start;
 

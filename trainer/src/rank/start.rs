@@ -11,10 +11,10 @@ use yolo_plan::event::{Event, PROTOCOL};
 
 use super::context::Context;
 use super::environment::number;
-use super::peers;
+use super::process_group;
 use super::{device, reporter::Reporter};
 use crate::error::TrainError;
-use crate::tasks::patience;
+use crate::tasks::timeouts;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -42,7 +42,7 @@ pub(super) fn start(plan: &RunPlan, rank: usize, reporter: Rc<Reporter>) -> Resu
     let mut context = Context { rank, world: plan.ranks.world_size, device, group: None, reporter, stop };
     if context.world > 1 {
         context.reporter.phase("waiting for the other ranks");
-        context.group = Some(Rc::new(peers::meet(rank, &plan.ranks, patience(&plan.task))?));
+        context.group = Some(Rc::new(process_group::join(rank, &plan.ranks, timeouts(&plan.task))?));
     }
     Ok(context)
 }

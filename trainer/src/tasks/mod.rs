@@ -1,5 +1,5 @@
 //! What a rank can be asked to do, one folder per task of a plan. A new task gets a folder here
-//! and an arm in [`perform`] and [`patience`].
+//! and an arm in [`perform`] and [`timeouts`].
 
 mod probe;
 pub mod train;
@@ -10,7 +10,7 @@ use yolo_plan::run::Task;
 
 use crate::error::TrainError;
 use crate::rank::context::{Context, Ending};
-use crate::rank::peers::Patience;
+use crate::rank::process_group::Timeouts;
 
 /// Does the task of the plan.
 ///
@@ -25,9 +25,9 @@ pub fn perform(context: &Context, plan: &RunPlan) -> Result<Ending, TrainError> 
 }
 
 /// How long the ranks of a task wait for each other.
-pub fn patience(task: &Task) -> Patience {
+pub fn timeouts(task: &Task) -> Timeouts {
     match task {
-        Task::Train(_) | Task::Val(_) => Patience::RUN,
-        Task::Probe(_) => Patience::PROBE,
+        Task::Train(_) | Task::Val(_) => Timeouts::RUN,
+        Task::Probe(_) => Timeouts::PROBE,
     }
 }

@@ -12,7 +12,7 @@ use tch_distributed::ProcessGroup;
 use yolo_base::env::{LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, YOLO_RENDEZVOUS_FD};
 use yolo_plan::device::{Backend, Device};
 use yolo_plan::run::Ranks;
-use yolo_trainer::rank::peers;
+use yolo_trainer::rank::process_group::{self, Timeouts};
 
 /// The rank of a child. The other variables are those of every run.
 const CHILD: &str = "YOLO_TEST_RANK";
@@ -25,7 +25,7 @@ pub fn on_two_ranks(test: &str, body: impl FnOnce(usize, &Rc<ProcessGroup>)) {
         let rank = rank.parse().unwrap();
         let ranks =
             Ranks { devices: vec![Device::Cpu; 2], world_size: 2, backend: Some(Backend::Gloo), threads: 1 };
-        let group = peers::meet(rank, &ranks, peers::Patience::RUN).unwrap();
+        let group = process_group::join(rank, &ranks, Timeouts::RUN).unwrap();
         let group = Rc::new(group);
         body(rank, &group);
         group.barrier(None).unwrap();

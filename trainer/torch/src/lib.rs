@@ -1,3 +1,6 @@
+//! What training with tch needs and tch lacks: fused optimizers, autocast, memory formats, and CUDA
+//! libraries that are opened at run time. The C++ side is in `csrc/`.
+//!
 #![doc = include_str!("../README.md")]
 
 mod autocast;

@@ -1,3 +1,6 @@
+//! Reads and writes PyTorch checkpoints, and reads safetensors, without executing anything from the
+//! file. [`read`] and [`write_pt`] are the entry points.
+//!
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
