@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
-#ifndef _WIN32
+#ifdef _WIN32
+#include <winsock2.h>
+#else
 #include <sys/stat.h>
 #include <unistd.h>
 #endif
@@ -17,29 +19,61 @@
 
 namespace {
 
+// What tells an open socket from another one that has the same descriptor later.
+#ifdef _WIN32
+// Only one socket can listen at a local address.
+struct SocketIdentity {
+  sockaddr_storage address{};
+  int length = sizeof(sockaddr_storage);
+};
+
+bool identify(int fd, SocketIdentity& identity) {
+  BOOL listens = FALSE;
+  int size = sizeof(listens);
+  const auto socket = static_cast<SOCKET>(fd);
+  return ::getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, reinterpret_cast<char*>(&listens), &size) == 0 &&
+      listens && ::getsockname(socket, reinterpret_cast<sockaddr*>(&identity.address), &identity.length) == 0;
+}
+
+bool operator==(const SocketIdentity& a, const SocketIdentity& b) {
+  return a.length == b.length && std::memcmp(&a.address, &b.address, a.length) == 0;
+}
+
+void close_socket(int fd) {
+  ::closesocket(static_cast<SOCKET>(fd));
+}
+#else
+using SocketIdentity = struct stat;
+
+bool identify(int fd, SocketIdentity& identity) {
+  return ::fstat(fd, &identity) == 0;
+}
+
+bool operator==(const SocketIdentity& a, const SocketIdentity& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+void close_socket(int fd) {
+  ::close(fd);
+}
+#endif
+
 // Closes the listening socket if TCPStore's constructor throws before it owns
-// the socket. Nothing tells when it takes ownership, but once the constructor
+// the socket. Nothing reports when it takes ownership, but once the constructor
 // has thrown, a socket that it owned is closed. So a descriptor that still
-// refers to the same socket has no other owner. On Windows it leaks.
+// refers to the same socket has no other owner.
 class ListeningSocket {
  public:
-  explicit ListeningSocket(int fd) : fd_(fd) {
-#ifndef _WIN32
-    valid_ = ::fstat(fd, &before_) == 0;
-#endif
-  }
+  explicit ListeningSocket(int fd) : fd_(fd), valid_(identify(fd, before_)) {}
 
   ListeningSocket(const ListeningSocket&) = delete;
   ListeningSocket& operator=(const ListeningSocket&) = delete;
 
   ~ListeningSocket() {
-#ifndef _WIN32
-    struct stat now{};
-    if (owned_ && valid_ && ::fstat(fd_, &now) == 0 && now.st_dev == before_.st_dev &&
-        now.st_ino == before_.st_ino) {
-      ::close(fd_);
+    SocketIdentity now{};
+    if (owned_ && valid_ && identify(fd_, now) && now == before_) {
+      close_socket(fd_);
     }
-#endif
   }
 
   int fd() const {
@@ -53,10 +87,8 @@ class ListeningSocket {
  private:
   int fd_;
   bool owned_ = true;
-#ifndef _WIN32
-  bool valid_ = false;
-  struct stat before_{};
-#endif
+  SocketIdentity before_{}; // before valid_, which fills it
+  bool valid_;
 };
 
 tchd::Store* open_store(const char* host, const c10d::TCPStoreOptions& options) {
