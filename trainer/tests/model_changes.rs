@@ -1,5 +1,5 @@
 //! Changes to a model around training: frozen layers, weights of another model, half precision, and
-//! batch normalisation over two ranks.
+//! batch normalization over two ranks.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,16 +22,7 @@ use yolo_trainer::learner::{Learner, Optimizer};
 use yolo_trainer::loss::LossSettings;
 use yolo_trainer::model::{Model, Reshaped};
 
-const LOSS: LossSettings = LossSettings {
-    box_gain: 0.05,
-    objectness_gain: 1.0,
-    class_gain: 0.5,
-    objectness_positive_weight: 1.0,
-    class_positive_weight: 1.0,
-    label_smoothing: 0.0,
-    focal_gamma: 0.0,
-    anchor_threshold: 4.0,
-};
+const LOSS: LossSettings = LossSettings { box_gain: 0.05, class_gain: 0.5, ..LossSettings::NEUTRAL };
 
 fn model(classes: usize) -> Model {
     Model::new(&ModelSpec::load("yolov5n", classes, None).unwrap(), Device::Cpu).unwrap()

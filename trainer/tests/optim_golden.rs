@@ -37,7 +37,7 @@ struct Case<'a> {
     /// After the first step: relative to the largest expected value of a tensor, and absolute.
     tolerance: (f64, f64),
     /// The factor by which the tolerance grows with each further step. On images of 64 pixels the
-    /// last normalisations see 8 values per channel, so rounding errors grow at full learning rates:
+    /// last normalizations see 8 values per channel, so rounding errors grow at full learning rates:
     /// if the initial weights are off by 1e-7, the norm of the gradients is off by about 1e-5, 1e-3
     /// and 1e-2 in three steps.
     growth: f64,
@@ -110,11 +110,7 @@ fn run(case: &Case<'_>) {
         box_gain: hyp("box"),
         objectness_gain: hyp("obj"),
         class_gain: hyp("cls"),
-        objectness_positive_weight: 1.0,
-        class_positive_weight: 1.0,
-        label_smoothing: 0.0,
-        focal_gamma: 0.0,
-        anchor_threshold: 4.0,
+        ..LossSettings::NEUTRAL
     };
     let loss = DetectionLoss::new(model.anchors().unwrap(), 80, settings, Device::Cpu).unwrap();
     let mut optimizer =

@@ -2,15 +2,15 @@
 //! the CPU, so the assignment is plain Rust over slices, without waiting for a device. The order of
 //! the results is part of the specification: the last one written to a cell sets its objectness.
 
-/// One labelled object as the loader gives it: index of the image in the batch, class, and the
-/// centre, width and height of its box, normalised to the size of the batch's images.
+/// One labeled object as the loader gives it: index of the image in the batch, class, and the
+/// center, width and height of its box, normalized to the size of the batch's images.
 pub type Target = [f32; 6];
 
 /// The width and height of an anchor, in cells of its level.
 pub type AnchorSize = [f32; 2];
 
-/// A neighbour cell learns the target too if the centre is closer to it than this, in cells.
-const NEIGHBOUR_BIAS: f32 = 0.5;
+/// A neighbor cell learns the target too if the center is closer to it than this, in cells.
+const NEIGHBOR_BIAS: f32 = 0.5;
 
 /// One target, assigned to one anchor of one cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -23,7 +23,7 @@ pub struct Assignment {
     pub cell: [i64; 2],
     /// Index of the class.
     pub class: i64,
-    /// The box to predict: centre relative to the cell's corner, width and height, in cells.
+    /// The box to predict: center relative to the cell's corner, width and height, in cells.
     pub bbox: [f32; 4],
     /// The anchor's width and height, in cells.
     pub anchor_size: AnchorSize,
@@ -37,8 +37,8 @@ impl Assignment {
     }
 }
 
-/// A cell that may learn a target, in the order of the results: the one with the centre, then its
-/// neighbours.
+/// A cell that may learn a target, in the order of the results: the one with the center, then its
+/// neighbors.
 #[derive(Debug, Clone, Copy)]
 enum Block {
     Own,
@@ -51,27 +51,27 @@ enum Block {
 impl Block {
     const ALL: [Self; 5] = [Self::Own, Self::Left, Self::Up, Self::Right, Self::Down];
 
-    /// Whether `centre`, on a grid of `size` columns and rows, is close enough to this neighbour, and
-    /// the neighbour is inside the grid.
-    fn learns(self, centre: [f32; 2], size: [f32; 2]) -> bool {
-        let near = |distance: f32| distance % 1.0 < NEIGHBOUR_BIAS && distance > 1.0;
+    /// Whether `center`, on a grid of `size` columns and rows, is close enough to this neighbor, and
+    /// the neighbor is inside the grid.
+    fn learns(self, center: [f32; 2], size: [f32; 2]) -> bool {
+        let near = |distance: f32| distance % 1.0 < NEIGHBOR_BIAS && distance > 1.0;
         match self {
             Self::Own => true,
-            Self::Left => near(centre[0]),
-            Self::Up => near(centre[1]),
-            Self::Right => near(size[0] - centre[0]),
-            Self::Down => near(size[1] - centre[1]),
+            Self::Left => near(center[0]),
+            Self::Up => near(center[1]),
+            Self::Right => near(size[0] - center[0]),
+            Self::Down => near(size[1] - center[1]),
         }
     }
 
-    /// What is subtracted from the centre, in x and y, before it is truncated to a cell.
+    /// What is subtracted from the center, in x and y, before it is truncated to a cell.
     fn offset(self) -> [f32; 2] {
         match self {
             Self::Own => [0.0, 0.0],
-            Self::Left => [NEIGHBOUR_BIAS, 0.0],
-            Self::Up => [0.0, NEIGHBOUR_BIAS],
-            Self::Right => [-NEIGHBOUR_BIAS, 0.0],
-            Self::Down => [0.0, -NEIGHBOUR_BIAS],
+            Self::Left => [NEIGHBOR_BIAS, 0.0],
+            Self::Up => [0.0, NEIGHBOR_BIAS],
+            Self::Right => [-NEIGHBOR_BIAS, 0.0],
+            Self::Down => [0.0, -NEIGHBOR_BIAS],
         }
     }
 }
@@ -99,19 +99,19 @@ pub fn assign_level(
     let mut assignments = Vec::with_capacity(3 * matches.len());
     for block in Block::ALL {
         for &(anchor, target) in &matches {
-            let (centre, extent) = scaled[target];
-            if !block.learns(centre, size) {
+            let (center, extent) = scaled[target];
+            if !block.learns(center, size) {
                 continue;
             }
             let offset = block.offset();
-            let column = ((centre[0] - offset[0]) as i64).clamp(0, grid[1] - 1);
-            let row = ((centre[1] - offset[1]) as i64).clamp(0, grid[0] - 1);
+            let column = ((center[0] - offset[0]) as i64).clamp(0, grid[1] - 1);
+            let row = ((center[1] - offset[1]) as i64).clamp(0, grid[0] - 1);
             assignments.push(Assignment {
                 image: targets[target][0] as i64,
                 anchor: anchor as i64,
                 cell: [row, column],
                 class: targets[target][1] as i64,
-                bbox: [centre[0] - column as f32, centre[1] - row as f32, extent[0], extent[1]],
+                bbox: [center[0] - column as f32, center[1] - row as f32, extent[0], extent[1]],
                 anchor_size: anchors[anchor],
             });
         }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_learnt_by_its_cell_and_the_two_nearest_neighbours() {
+    fn a_target_is_learned_by_its_cell_and_the_two_nearest_neighbors() {
         let low = assign_level(&[target(3.25, 5.75, 2.0, 2.0)], &[[2.0, 2.0]], GRID, 4.0);
         assert_eq!(cells(&low), [[5, 3], [5, 2], [6, 3]], "own, left, below");
         assert_eq!(low[0].bbox, [0.25, 0.75, 2.0, 2.0]);
@@ -155,13 +155,13 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_outside_the_grid_are_left_out() {
+    fn neighbors_outside_the_grid_are_left_out() {
         let corner = assign_level(&[target(0.25, 7.75, 2.0, 2.0)], &[[2.0, 2.0]], GRID, 4.0);
         assert_eq!(cells(&corner), [[7, 0]]);
     }
 
     #[test]
-    fn a_centre_on_the_far_border_belongs_to_the_last_cell() {
+    fn a_center_on_the_far_border_belongs_to_the_last_cell() {
         let edge = assign_level(&[target(8.0, 8.0, 2.0, 2.0)], &[[2.0, 2.0]], GRID, 4.0);
         assert_eq!(cells(&edge), [[7, 7], [7, 7], [7, 7]]);
         assert!(edge.iter().all(|a| a.bbox[..2] == [1.0, 1.0]));
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(
             order,
             [(3, 0), (5, 0), (3, 1), (5, 1), (2, 0), (4, 0), (2, 1), (4, 1)],
-            "in the middle of a row there are no neighbours above and below",
+            "in the middle of a row there are no neighbors above and below",
         );
     }
 }

@@ -1,5 +1,5 @@
 //! Complete IoU (CIoU) of matched boxes: the overlap, minus a penalty for the distance of the
-//! centres, minus one for the difference of the aspect ratios (spec §4). It is differentiable with
+//! centers, minus one for the difference of the aspect ratios (spec §4). It is differentiable with
 //! respect to the predicted box; the weight of the aspect penalty is treated as a constant, as in
 //! the paper: Zheng et al., "Distance-IoU Loss", 2020, arXiv:1911.08287.
 
@@ -10,23 +10,23 @@ use tch::{TchError, Tensor};
 /// Keeps divisions by an area or a diagonal of zero finite (spec §4).
 const EPSILON: f64 = 1e-7;
 
-/// Complete IoU of each predicted box with its target. All arguments are (n, 2), centres or sizes, in
+/// Complete IoU of each predicted box with its target. All arguments are (n, 2), centers or sizes, in
 /// the same unit. Returns (n) values in (-1, 1].
 ///
 /// # Errors
 /// When memory runs out.
 pub fn complete_iou(
-    centre: &Tensor,
+    center: &Tensor,
     size: &Tensor,
-    target_centre: &Tensor,
+    target_center: &Tensor,
     target_size: &Tensor,
 ) -> Result<Tensor, TchError> {
-    let corners = |centre: &Tensor, size: &Tensor| -> Result<(Tensor, Tensor), TchError> {
+    let corners = |center: &Tensor, size: &Tensor| -> Result<(Tensor, Tensor), TchError> {
         let half = size.f_div_scalar(2.0)?;
-        Ok((centre.f_sub(&half)?, centre.f_add(&half)?))
+        Ok((center.f_sub(&half)?, center.f_add(&half)?))
     };
-    let (low, high) = corners(centre, size)?;
-    let (target_low, target_high) = corners(target_centre, target_size)?;
+    let (low, high) = corners(center, size)?;
+    let (target_low, target_high) = corners(target_center, target_size)?;
 
     let overlap = high.f_minimum(&target_high)?.f_sub(&low.f_maximum(&target_low)?)?.f_clamp_min(0)?;
     let intersection = product_of_sides(&overlap)?;
@@ -38,7 +38,7 @@ pub fn complete_iou(
 
     let enclosing = high.f_maximum(&target_high)?.f_sub(&low.f_minimum(&target_low)?)?;
     let diagonal = squared_length(&enclosing)?.f_add_scalar(EPSILON)?;
-    let distance = squared_length(&target_centre.f_sub(centre)?)?;
+    let distance = squared_length(&target_center.f_sub(center)?)?;
 
     let aspect = angle(target_size)?.f_sub(&angle(size)?)?.f_square()?.f_mul_scalar(4.0 / (PI * PI))?;
     let alpha = {

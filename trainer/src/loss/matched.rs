@@ -31,7 +31,7 @@ pub(super) struct Matched {
     levels: Vec<LevelRange>,
     /// (5, n): image, anchor, row, column, class.
     integers: Tensor,
-    /// (n, 7): target centre and size, anchor size, 1 / assignments of the level.
+    /// (n, 7): target center and size, anchor size, 1 / assignments of the level.
     numbers: Tensor,
     /// (2, m): row in the assignments, and flat position in the level, of each objectness.
     writes: Tensor,
@@ -126,8 +126,8 @@ impl Matched {
         self.integers.f_select(0, 4)?.f_unsqueeze(1)
     }
 
-    /// The centre of every target box: (n, 2).
-    pub(super) fn target_centres(&self) -> Result<Tensor, TchError> {
+    /// The center of every target box: (n, 2).
+    pub(super) fn target_centers(&self) -> Result<Tensor, TchError> {
         self.numbers.f_narrow(1, 0, 2)
     }
 

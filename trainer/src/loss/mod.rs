@@ -4,9 +4,11 @@
 //! host never waits for the device.
 
 pub mod assign;
+mod class_loss;
 mod cross_entropy;
 mod iou;
 mod matched;
+mod objectness_loss;
 mod settings;
 
 use tch::{Device, Kind, Tensor};
@@ -17,13 +19,10 @@ pub use settings::LossSettings;
 
 use crate::error::TrainError;
 use assign::AnchorSize;
-use cross_entropy::BinaryCrossEntropy;
+use class_loss::ClassLoss;
 use matched::Matched;
+use objectness_loss::ObjectnessLoss;
 
-/// Weight of each level's objectness loss, finest level first, for models with three levels.
-const BALANCE_3: [f64; 3] = [4.0, 1.0, 0.4];
-/// The same for models with any other number of levels (spec §4).
-const BALANCE: [f64; 5] = [4.0, 1.0, 0.25, 0.06, 0.02];
 /// The columns of a head before the classes: x, y, width, height, objectness.
 const BOX_COLUMNS: i64 = 5;
 
@@ -31,11 +30,10 @@ const BOX_COLUMNS: i64 = 5;
 #[derive(Debug)]
 pub struct DetectionLoss {
     anchors: Vec<Vec<AnchorSize>>,
-    balance: &'static [f64],
     classes: i64,
     settings: LossSettings,
-    objectness: BinaryCrossEntropy,
-    class: BinaryCrossEntropy,
+    objectness: ObjectnessLoss,
+    class: ClassLoss,
 }
 
 /// The loss of a batch.
@@ -64,29 +62,18 @@ impl DetectionLoss {
             let shape = anchors.size();
             return Err(TrainError::new(format!("anchors have shape {shape:?}, not (levels, anchors, 2)")));
         };
-        if levels as usize > BALANCE.len() {
-            return Err(TrainError::new(format!(
-                "the model has {levels} detection levels, but the loss supports at most {}",
-                BALANCE.len()
-            )));
-        }
         let flat = Vec::<f32>::try_from(anchors.f_to_kind(Kind::Float)?.f_reshape([-1])?)?;
         let sizes: Vec<AnchorSize> = flat.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
         Ok(Self {
             anchors: sizes.chunks(per_level as usize).map(<[AnchorSize]>::to_vec).collect(),
-            balance: if levels == 3 { &BALANCE_3 } else { &BALANCE },
             classes: classes as i64,
+            objectness: ObjectnessLoss::new(levels as usize, &settings, device)?,
+            class: ClassLoss::new(classes as i64, &settings, device)?,
             settings,
-            objectness: BinaryCrossEntropy::new(
-                settings.objectness_positive_weight,
-                settings.focal_gamma,
-                device,
-            )?,
-            class: BinaryCrossEntropy::new(settings.class_positive_weight, settings.focal_gamma, device)?,
         })
     }
 
-    /// The loss of raw heads, one (batch, anchors, rows, columns, 5 + classes) a level, for the
+    /// The loss of raw heads, one (batch, anchors, rows, columns, 5 + classes) per level, for the
     /// targets of the batch.
     ///
     /// # Errors
@@ -108,10 +95,10 @@ impl DetectionLoss {
             let distance = overlap.f_neg()?.f_add_scalar(1.0)?;
             let box_loss = distance.f_mul(&matched.weights()?.f_select(1, 0)?)?.f_sum(Kind::Float)?;
             let class_loss =
-                if self.classes > 1 { self.class_loss(&predictions, &matched)? } else { zero()? };
+                if self.classes > 1 { self.class.compute(&predictions, &matched)? } else { zero()? };
             (box_loss, class_loss, Some(overlap.f_detach()?.f_clamp_min(0)?))
         };
-        let objectness_loss = self.objectness_loss(heads, &matched, overlaps.as_ref())?;
+        let objectness_loss = self.objectness.compute(heads, &matched, overlaps.as_ref())?;
 
         let parts = [
             box_loss.f_mul_scalar(self.settings.box_gain)?,
@@ -162,40 +149,6 @@ impl DetectionLoss {
         }
         Ok(())
     }
-
-    /// Mean over the classes, then over each level's assignments, summed over the levels.
-    fn class_loss(&self, predictions: &Tensor, matched: &Matched) -> Result<Tensor, TrainError> {
-        let (positive, negative) = self.settings.class_targets();
-        let logits = predictions.f_narrow(1, BOX_COLUMNS, self.classes)?;
-        let mut targets = logits.f_detach()?.f_full_like(negative)?;
-        let _ = targets.f_scatter_value_(1, &matched.classes()?, positive)?;
-        let weights = matched.weights()?.f_div_scalar(self.classes)?;
-        Ok(self.class.weighted_sum(&logits, &targets, &weights)?)
-    }
-
-    /// Mean over all cells and anchors of a level, weighted by level. The target of a matched one is
-    /// its overlap with the labelled box, that of every other one zero.
-    fn objectness_loss(
-        &self,
-        heads: &[Tensor],
-        matched: &Matched,
-        overlaps: Option<&Tensor>,
-    ) -> Result<Tensor, TrainError> {
-        let mut sum: Option<Tensor> = None;
-        for ((head, &level), &balance) in heads.iter().zip(matched.levels()).zip(self.balance) {
-            let logits = head.f_select(4, BOX_COLUMNS - 1)?.f_to_kind(Kind::Float)?;
-            let mut targets = Tensor::f_zeros(logits.size(), (Kind::Float, logits.device()))?;
-            if let Some(overlaps) = overlaps.filter(|_| level.count > 0) {
-                matched.write(&mut targets, overlaps, level)?;
-            }
-            let loss = self.objectness.mean(&logits, &targets)?.f_mul_scalar(balance)?;
-            sum = Some(match sum {
-                Some(sum) => sum.f_add(&loss)?,
-                None => loss,
-            });
-        }
-        sum.ok_or_else(|| TrainError::new("the model has no detection level"))
-    }
 }
 
 /// The matched predictions of all levels in one tensor, (n, 5 + classes), widened to 32 bits because
@@ -213,7 +166,7 @@ fn gather(heads: &[Tensor], matched: &Matched) -> Result<Tensor, TrainError> {
 /// Complete IoU of the decoded predictions with their targets: (n).
 fn overlap(predictions: &Tensor, matched: &Matched) -> Result<Tensor, TrainError> {
     let doubled = predictions.f_narrow(1, 0, 4)?.f_sigmoid()?.f_mul_scalar(2.0)?;
-    let centre = doubled.f_narrow(1, 0, 2)?.f_sub_scalar(0.5)?;
+    let center = doubled.f_narrow(1, 0, 2)?.f_sub_scalar(0.5)?;
     let size = doubled.f_narrow(1, 2, 2)?.f_square()?.f_mul(&matched.anchor_sizes()?)?;
-    Ok(complete_iou(&centre, &size, &matched.target_centres()?, &matched.target_sizes()?)?)
+    Ok(complete_iou(&center, &size, &matched.target_centers()?, &matched.target_sizes()?)?)
 }

@@ -1,6 +1,6 @@
 //! The constants of the loss. Training scales the gains to the model and the image size (spec §4).
 
-use yolo_plan::hyp::HyperParameters;
+use yolo_plan::run::TrainTask;
 use yolo_plan::schedule::scale_gains;
 
 /// The constants of the detection loss.
@@ -25,47 +25,33 @@ pub struct LossSettings {
 }
 
 impl LossSettings {
-    /// The settings of a run: the gains are scaled to the number of levels and classes and to the
-    /// image size in pixels (spec §4).
-    pub fn scaled(
-        hyp: &HyperParameters,
-        levels: usize,
-        classes: usize,
-        image_size: usize,
-        label_smoothing: f64,
-    ) -> Self {
-        let mut hyp = hyp.clone();
-        scale_gains(&mut hyp, levels, classes, image_size);
+    /// No gain, weight or option changes the loss. Anchors fit targets up to four times as large or
+    /// small, which is the default.
+    pub const NEUTRAL: Self = Self {
+        box_gain: 1.0,
+        objectness_gain: 1.0,
+        class_gain: 1.0,
+        objectness_positive_weight: 1.0,
+        class_positive_weight: 1.0,
+        label_smoothing: 0.0,
+        focal_gamma: 0.0,
+        anchor_threshold: 4.0,
+    };
+
+    /// The settings of a run whose model has this many levels. The gains are scaled to the number of
+    /// levels and classes and to the image size (spec §4).
+    pub fn of_task(task: &TrainTask, levels: usize) -> Self {
+        let mut hyp = task.hyp.clone();
+        scale_gains(&mut hyp, levels, task.data.names.len(), task.image_size);
         Self {
             box_gain: hyp.box_gain,
             objectness_gain: hyp.obj,
             class_gain: hyp.cls,
             objectness_positive_weight: hyp.obj_pw,
             class_positive_weight: hyp.cls_pw,
-            label_smoothing,
+            label_smoothing: task.label_smoothing,
             focal_gamma: hyp.fl_gamma,
             anchor_threshold: hyp.anchor_t,
-        }
-    }
-    /// The class targets of a match and of all other classes, after label smoothing (spec §4).
-    pub(super) fn class_targets(&self) -> (f64, f64) {
-        (1.0 - 0.5 * self.label_smoothing, 0.5 * self.label_smoothing)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn smoothed_targets_equal_those_of_yolov5() {
-        // `smooth_bce` of `h_schedules.json`.
-        for (label_smoothing, expected) in [(0.0, (1.0, 0.0)), (0.1, (0.95, 0.05)), (0.2, (0.9, 0.1))] {
-            let hyp = HyperParameters::load("scratch-low").unwrap();
-            let (positive, negative) =
-                LossSettings::scaled(&hyp, 3, 80, 640, label_smoothing).class_targets();
-            assert!((positive - expected.0).abs() < 1e-12, "{positive}");
-            assert!((negative - expected.1).abs() < 1e-12, "{negative}");
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::metrics::ConfusionMatrix;
 /// Numbers and names are written if there are at most this many classes.
 const READABLE: usize = 30;
 
-/// Draws the matrix with normalised columns into `folder` and returns the path.
+/// Draws the matrix with normalized columns into `folder` and returns the path.
 ///
 /// # Errors
 /// When the file cannot be written.
@@ -40,7 +40,7 @@ fn draw(matrix: &ConfusionMatrix, names: &[String], path: &Path) -> Result<(), B
     let name = |index: usize| {
         if index == classes { "background" } else { names.get(index).map_or("?", String::as_str) }
     };
-    let centred =
+    let centered =
         |size: i32| ("sans-serif", size).into_text_style(&sheet).pos(Pos::new(HPos::Center, VPos::Center));
     let edge = |cell: i32| cell * SIDE / cells;
     for truth in 0..=classes {
@@ -54,7 +54,7 @@ fn draw(matrix: &ConfusionMatrix, names: &[String], path: &Path) -> Result<(), B
             if classes <= READABLE && share >= 0.005 {
                 let middle = ((x + right) / 2, (y + bottom) / 2);
                 let ink = if share > 0.5 { WHITE } else { BLACK };
-                sheet.draw_text(&format!("{share:.2}"), &centred(14).color(&ink), middle)?;
+                sheet.draw_text(&format!("{share:.2}"), &centered(14).color(&ink), middle)?;
             }
         }
     }
@@ -63,11 +63,12 @@ fn draw(matrix: &ConfusionMatrix, names: &[String], path: &Path) -> Result<(), B
             let middle = (edge(index as i32) + edge(index as i32 + 1)) / 2;
             let right = ("sans-serif", 14).into_text_style(&sheet).pos(Pos::new(HPos::Right, VPos::Center));
             sheet.draw_text(name(index), &right, (LEFT - 8, TOP + middle))?;
-            let down = centred(14).transform(FontTransform::Rotate90).pos(Pos::new(HPos::Left, VPos::Center));
+            let down =
+                centered(14).transform(FontTransform::Rotate90).pos(Pos::new(HPos::Left, VPos::Center));
             sheet.draw_text(name(index), &down, (LEFT + middle, TOP + SIDE + 8))?;
         }
     }
-    sheet.draw_text("True class across, predicted class down", &centred(16), (LEFT + SIDE / 2, TOP / 2))?;
+    sheet.draw_text("True class across, predicted class down", &centered(16), (LEFT + SIDE / 2, TOP / 2))?;
     sheet.present()?;
     Ok(())
 }

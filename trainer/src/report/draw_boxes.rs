@@ -10,27 +10,38 @@ const TEXT: usize = 16;
 
 /// A box to draw, in pixels of its area.
 #[derive(Debug)]
-pub(super) struct LabeledBox {
+pub struct LabeledBox {
     /// Left, top, right and bottom.
-    pub(super) corners: [f32; 4],
+    pub corners: [f32; 4],
     /// Decides the color.
-    pub(super) class: usize,
-    /// Is written above the box.
-    pub(super) text: String,
+    pub class: usize,
+    /// Written above the box.
+    pub text: String,
 }
 
 /// The part of an image that may be drawn on, in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Area {
-    pub(super) left: usize,
-    pub(super) top: usize,
-    pub(super) width: usize,
-    pub(super) height: usize,
+pub struct Area {
+    /// Distance from the left side of the image.
+    pub left: usize,
+    /// Distance from the top of the image.
+    pub top: usize,
+    /// Its width.
+    pub width: usize,
+    /// Its height.
+    pub height: usize,
+}
+
+impl Area {
+    /// All of an image.
+    pub fn whole(image: &Image) -> Self {
+        Self { left: 0, top: 0, width: image.width, height: image.height }
+    }
 }
 
 /// Draws a box with its text above it, or inside if there is no space above. Nothing outside of
 /// `area` changes.
-pub(super) fn draw_box(image: &mut Image, area: Area, labeled: &LabeledBox) {
+pub fn draw_box(image: &mut Image, area: Area, labeled: &LabeledBox) {
     let ink = color(labeled.class);
     let ink = [ink.0, ink.1, ink.2];
     let clamped = |value: f32, side: usize| (value.round() as i64).clamp(0, side as i64 - 1) as usize;
@@ -80,6 +91,16 @@ fn write_text(image: &mut Image, area: Area, [left, top]: [usize; 2], text: &str
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_box_may_cover_the_whole_image() {
+        let mut image = Image::filled(32, 32, [0; 3]);
+        let labeled = LabeledBox { corners: [0.0, 0.0, 32.0, 32.0], class: 1, text: String::new() };
+        let area = Area::whole(&image);
+        draw_box(&mut image, area, &labeled);
+        assert!([(0, 0), (31, 31)].iter().all(|&(x, y)| image.pixel(x, y) != [0; 3]));
+        assert_eq!(image.pixel(16, 16), [0; 3]);
+    }
 
     #[test]
     fn a_box_stays_in_its_area_and_its_text_is_lighter_than_the_ground() {

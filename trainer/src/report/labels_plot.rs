@@ -1,5 +1,5 @@
 //! `labels.svg`: the labels of a data set at a glance: their number per class, the positions of
-//! their centres, and their sizes, as fractions of the image.
+//! their centers, and their sizes, as fractions of the image.
 
 use std::path::Path;
 
@@ -24,13 +24,13 @@ pub fn plot_labels(samples: &[Sample], names: &[String], path: &Path) -> Result<
 
 fn draw(samples: &[Sample], names: &[String], path: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let mut counts = vec![0_usize; names.len()];
-    let (mut centres, mut sizes) = (Map::default(), Map::default());
+    let (mut centers, mut sizes) = (Map::default(), Map::default());
     for label in samples.iter().flat_map(|sample| &sample.boxes) {
         let [class, x, y, w, h] = *label;
         if let Some(count) = counts.get_mut(class as usize) {
             *count += 1;
         }
-        centres.add(x, y);
+        centers.add(x, y);
         sizes.add(w, h);
     }
     let sheet = SVGBackend::new(path, (1500, 520)).into_drawing_area();
@@ -56,7 +56,7 @@ fn draw(samples: &[Sample], names: &[String], path: &Path) -> Result<(), Box<dyn
             bars.draw_text(name, &style, (x - left, y - top + 6))?;
         }
     }
-    centres.draw(&places, "centres of boxes", ["x", "y"], true)?;
+    centers.draw(&places, "centers of boxes", ["x", "y"], true)?;
     sizes.draw(&extents, "sizes of boxes", ["width", "height"], false)?;
     sheet.present()?;
     Ok(())

@@ -54,16 +54,17 @@ pub fn start_from(model: &Model, initial: &Path) {
 /// The loss of a case of `b_loss.json`.
 pub fn loss_settings(hyp: &serde_json::Value) -> LossSettings {
     let number = |key: &str| hyp[key].as_f64().unwrap();
-    LossSettings {
-        box_gain: number("box"),
-        objectness_gain: number("obj"),
-        class_gain: number("cls"),
-        objectness_positive_weight: number("obj_pw"),
-        class_positive_weight: number("cls_pw"),
-        label_smoothing: number("label_smoothing"),
-        focal_gamma: number("fl_gamma"),
-        anchor_threshold: number("anchor_t"),
-    }
+    // Not a struct literal: the record lacks fields that are added to `LossSettings` later.
+    let mut settings = LossSettings::NEUTRAL;
+    settings.box_gain = number("box");
+    settings.objectness_gain = number("obj");
+    settings.class_gain = number("cls");
+    settings.objectness_positive_weight = number("obj_pw");
+    settings.class_positive_weight = number("cls_pw");
+    settings.label_smoothing = number("label_smoothing");
+    settings.focal_gamma = number("fl_gamma");
+    settings.anchor_threshold = number("anchor_t");
+    settings
 }
 
 /// Rows of image, class, x, y, w, h.

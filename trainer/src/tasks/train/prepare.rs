@@ -23,7 +23,7 @@ use crate::learner::{Ema, Learner, Optimizer};
 use crate::loss::LossSettings;
 use crate::model::{Model, Transfer};
 use crate::rank::context::Context;
-use crate::report::{ResultsFile, plot_labels, write_settings};
+use crate::report::{ResultsFile, plot_labels, write_hyp_and_opt};
 use crate::tasks::val::Split;
 
 /// Padding of rectangular validation batches, in strides (spec §7).
@@ -63,7 +63,7 @@ pub(super) fn prepare<'a>(
     let (mut val, mut results) = (None, None);
     if context.is_main() {
         val = Some(open_val(context, plan, task, stride)?);
-        write_settings(plan, task)?;
+        write_hyp_and_opt(plan, task)?;
         if task.plots {
             plot_labels(&samples, &task.data.names, &plan.run_dir.join("labels.svg"))?;
         }
@@ -120,8 +120,7 @@ fn build_learner(
     } else {
         model.round_to_half()?;
     }
-    let (levels, classes) = (model.strides().len(), task.data.names.len());
-    let settings = LossSettings::scaled(&task.hyp, levels, classes, task.image_size, task.label_smoothing);
+    let settings = LossSettings::of_task(task, model.strides().len());
     let group = context.group.as_ref();
     if group.is_some() {
         context.reporter.phase("sharing the first weights");
@@ -202,7 +201,7 @@ fn build_model(
         }
     };
     if let Some(file) = weights {
-        // Anchors of a yaml or of the hyper-parameters win over those of the file (spec §10).
+        // Anchors of a yaml or of the hyperparameters win over those of the file (spec §10).
         let skip_anchors = task.model.is_some() || task.hyp.anchors.is_some();
         let transfer = model.transfer(file, skip_anchors)?;
         if context.is_main() {

@@ -14,9 +14,9 @@ use crate::error::TrainError;
 ///
 /// # Errors
 /// When the folder cannot be written.
-pub fn write_settings(plan: &RunPlan, task: &TrainTask) -> Result<(), TrainError> {
+pub fn write_hyp_and_opt(plan: &RunPlan, task: &TrainTask) -> Result<(), TrainError> {
     let hyp = serde_json::to_value(&task.hyp)
-        .map_err(|error| TrainError::new(format!("cannot write the hyper-parameters: {error}")))?;
+        .map_err(|error| TrainError::new(format!("cannot write the hyperparameters: {error}")))?;
     write(&plan.run_dir.join("hyp.yaml"), hyp.as_object().unwrap_or(&Map::new()))?;
     write(&plan.run_dir.join("opt.yaml"), &settings(plan, task)?)
 }
