@@ -164,16 +164,7 @@ impl Meter {
             Module::C3(csp) => self.c3(csp, |meter, c| {
                 (0..csp.n).for_each(|_| meter.bottleneck(c, c, csp.g, 1.0, csp.act));
             }),
-            Module::BottleneckCsp(csp) => {
-                let hidden = (csp.c2 as f64 * csp.e) as usize;
-                self.pointwise(csp.c1, hidden, csp.act);
-                (0..csp.n).for_each(|_| self.bottleneck(hidden, hidden, csp.g, 1.0, csp.act));
-                self.weights(csp.c1, hidden, [1; 2], 1, false);
-                self.weights(hidden, hidden, [1; 2], 1, false);
-                self.norm(2 * hidden);
-                self.leaves += 1; // An activation that is not shared.
-                self.pointwise(2 * hidden, csp.c2, csp.act);
-            }
+            Module::BottleneckCsp(csp) => self.bottleneck_csp(csp),
             Module::C3x(csp) => self.c3(csp, |meter, c| {
                 (0..csp.n).for_each(|_| meter.cross([c, c], 3, 1, csp.g, 1.0, csp.act));
             }),
@@ -186,26 +177,20 @@ impl Meter {
             }
             Module::Spp { c1, c2, k, act } => self.pooled(*c1, *c2, k.len(), k.len(), *act),
             Module::Sppf { c1, c2, act, .. } => self.pooled(*c1, *c2, 3, 1, *act),
-            Module::Focus(spec) => {
-                self.resize(|_, length| Some(length / 2));
-                self.conv(&ConvSpec { c1: 4 * spec.c1, ..*spec });
-            }
+            Module::Focus(spec) => self.focus(spec),
             Module::GhostConv { c1, c2, k, s, g, act } => self.ghost_conv(*c1, *c2, *k, *s, *g, *act),
             Module::GhostBottleneck { c1, c2, k, s, act } => self.ghost_bottleneck(*c1, *c2, *k, *s, *act),
             Module::CrossConv { c1, c2, k, s, g, e, act, .. } => self.cross([*c1, *c2], *k, *s, *g, *e, *act),
             Module::MixConv2d { c1, c2, k, s, equal_ch } => self.mixed(*c1, *c2, k, *s, *equal_ch),
             Module::ConvTranspose2d { c1, c2, k, s, p, op } => self.transpose([*c1, *c2], *k, *s, *p, *op, 1),
             Module::DwConvTranspose2d { c1, c2, k, s, p1, p2 } => {
-                let macs = self.macs;
-                self.transpose([*c1, *c2], *k, *s, *p1, *p2, gcd(*c1, *c2));
-                // The original's profiler counts nothing for this kind of layer.
-                self.macs = macs;
+                self.depthwise_transpose([*c1, *c2], *k, *s, *p1, *p2);
             }
             Module::BatchNorm2d { c } => self.norm(*c),
+            Module::Detect { nc, na, channels } => self.detect(na * (nc + 5), channels, sources),
             Module::Concat { .. } => self.leaves += 1,
             Module::Upsample { scale, .. } => {
-                self.resize(|_, length| Some((length as f64 * scale).floor() as usize));
-                self.leaves += 1;
+                self.resize_layer(|_, length| Some((length as f64 * scale).floor() as usize));
             }
             Module::MaxPool2d { k, s, p } => {
                 self.slide([*k; 2], [*s; 2], [*p; 2], 1);
@@ -213,23 +198,49 @@ impl Meter {
             }
             Module::ZeroPad2d { pad: [left, right, top, bottom] } => {
                 let growth = [top + bottom, left + right];
-                self.resize(|axis, length| usize::try_from(length as i64 + growth[axis]).ok());
-                self.leaves += 1;
+                self.resize_layer(|axis, length| usize::try_from(length as i64 + growth[axis]).ok());
             }
             Module::Contract { gain } => {
-                self.resize(|_, length| (length % gain == 0).then_some(length / gain));
-                self.leaves += 1;
+                self.resize_layer(|_, length| (length % gain == 0).then_some(length / gain));
             }
-            Module::Expand { gain } => {
-                self.resize(|_, length| length.checked_mul(*gain));
-                self.leaves += 1;
-            }
-            Module::Detect { nc, na, channels } => {
-                for (&c, &size) in channels.iter().zip(sources) {
-                    self.size = Some(size);
-                    self.weights(c, na * (nc + 5), [1; 2], 1, true);
-                }
-            }
+            Module::Expand { gain } => self.resize_layer(|_, length| length.checked_mul(*gain)),
+        }
+    }
+
+    /// Counts a module that only changes the size of the map.
+    fn resize_layer(&mut self, change: impl Fn(usize, usize) -> Option<usize>) {
+        self.resize(change);
+        self.leaves += 1;
+    }
+
+    fn bottleneck_csp(&mut self, csp: &CspSpec) {
+        let hidden = (csp.c2 as f64 * csp.e) as usize;
+        self.pointwise(csp.c1, hidden, csp.act);
+        (0..csp.n).for_each(|_| self.bottleneck(hidden, hidden, csp.g, 1.0, csp.act));
+        self.weights(csp.c1, hidden, [1; 2], 1, false);
+        self.weights(hidden, hidden, [1; 2], 1, false);
+        self.norm(2 * hidden);
+        self.leaves += 1; // An activation that is not shared.
+        self.pointwise(2 * hidden, csp.c2, csp.act);
+    }
+
+    fn focus(&mut self, spec: &ConvSpec) {
+        self.resize(|_, length| Some(length / 2));
+        self.conv(&ConvSpec { c1: 4 * spec.c1, ..*spec });
+    }
+
+    fn depthwise_transpose(&mut self, [c1, c2]: [usize; 2], k: usize, s: usize, p1: usize, p2: usize) {
+        let macs = self.macs;
+        self.transpose([c1, c2], k, s, p1, p2, gcd(c1, c2));
+        // The original's profiler counts nothing for this kind of layer.
+        self.macs = macs;
+    }
+
+    /// One convolution per level, each on its own feature map.
+    fn detect(&mut self, outputs: usize, channels: &[usize], sources: &[[usize; 2]]) {
+        for (&c, &size) in channels.iter().zip(sources) {
+            self.size = Some(size);
+            self.weights(c, outputs, [1; 2], 1, true);
         }
     }
 
