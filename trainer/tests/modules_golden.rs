@@ -152,7 +152,7 @@ fn fusing_changes_no_output() {
         fill(&model);
         let decoded = |model: &Model| no_grad(|| model.forward_eval(&images())).unwrap().0;
         let fused = model.fuse().unwrap();
-        assert!(fused.state().len() < model.state().len(), "{name}: normalisations are gone");
+        assert!(fused.state().len() < model.state().len(), "{name}: normalizations are gone");
         let off = relative(&decoded(&fused), &decoded(&model));
         assert!(off < 1e-5, "{name}: off by {off:e}");
         // The description counts what was built.

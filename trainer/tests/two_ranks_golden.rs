@@ -31,7 +31,7 @@ const DECAY: f64 = 5e-4;
 /// run, differs from the recorded ones by up to 3.1e-5 in the second step.
 const LOSS: [f64; 2] = [2e-6, 5e-5];
 /// Tolerance of the gradients in each of the two steps, relative to a tensor's largest value or its
-/// norm. One image of 64 pixels leaves four values per channel to the last normalisations, so
+/// norm. One image of 64 pixels leaves four values per channel to the last normalizations, so
 /// rounding errors grow: YOLOv5 itself differs from the record by up to 3.6e-4 and 5.3e-2 in
 /// channels-last memory, and by 2.3e-4 and 3.8e-2 in double precision.
 const GRADIENT: [f64; 2] = [5e-4, 8e-2];

@@ -127,7 +127,7 @@ fn rectangular_batches() {
 }
 
 #[test]
-fn hsv_tables_and_colours() {
+fn hsv_tables_and_colors() {
     let (Some(golden), Some(images)) = (geometry(), pixels()) else { return };
     for case in golden["hsv_lut"].as_array().unwrap() {
         let tables = HsvTables::new(numbers(&case["gains"]));

@@ -12,9 +12,9 @@ const CONVERGED: f64 = 1e-5;
 /// Maximum steps of a run.
 const MAX_STEPS: usize = 300;
 
-/// The centres of `count` clusters of `boxes`; `None` if no run keeps that many, for example because
+/// The centers of `count` clusters of `boxes`; `None` if no run keeps that many, for example because
 /// too few boxes differ.
-pub(super) fn centres(boxes: &[Size], count: usize, random: &mut Random) -> Option<Vec<Size>> {
+pub(super) fn centers(boxes: &[Size], count: usize, random: &mut Random) -> Option<Vec<Size>> {
     if count == 0 || boxes.len() < count {
         return None;
     }
@@ -23,12 +23,12 @@ pub(super) fn centres(boxes: &[Size], count: usize, random: &mut Random) -> Opti
     let best = (0..RUNS)
         .filter_map(|_| converge(&scaled, start(&scaled, count, random)))
         .min_by(|a, b| a.distance.total_cmp(&b.distance))?;
-    Some(best.centres.iter().map(|[w, h]| [w * deviation[0], h * deviation[1]]).collect())
+    Some(best.centers.iter().map(|[w, h]| [w * deviation[0], h * deviation[1]]).collect())
 }
 
 struct Clustering {
-    centres: Vec<Size>,
-    /// Mean distance of a box from its centre.
+    centers: Vec<Size>,
+    /// Mean distance of a box from its center.
     distance: f64,
 }
 
@@ -52,15 +52,15 @@ fn start(boxes: &[Size], count: usize, random: &mut Random) -> Vec<Size> {
     chosen.into_iter().map(|index| boxes[index]).collect()
 }
 
-/// Moves the centres to the means of their boxes until they converge; `None` if a cluster becomes
+/// Moves the centers to the means of their boxes until they converge; `None` if a cluster becomes
 /// empty.
-fn converge(boxes: &[Size], mut centres: Vec<Size>) -> Option<Clustering> {
+fn converge(boxes: &[Size], mut centers: Vec<Size>) -> Option<Clustering> {
     let mut previous = f64::INFINITY;
     for _ in 0..MAX_STEPS {
-        let mut sums = vec![(0.0_f64, 0.0_f64, 0_u64); centres.len()];
+        let mut sums = vec![(0.0_f64, 0.0_f64, 0_u64); centers.len()];
         let mut distance = 0.0;
         for &size in boxes {
-            let (nearest, squared) = nearest(size, &centres);
+            let (nearest, squared) = nearest(size, &centers);
             distance += f64::from(squared).sqrt();
             let (width, height, count) = &mut sums[nearest];
             *width += f64::from(size[0]);
@@ -72,22 +72,22 @@ fn converge(boxes: &[Size], mut centres: Vec<Size>) -> Option<Clustering> {
             return None;
         }
         if previous - distance <= CONVERGED {
-            return Some(Clustering { centres, distance });
+            return Some(Clustering { centers, distance });
         }
         previous = distance;
-        centres = sums
+        centers = sums
             .iter()
             .map(|&(width, height, count)| [(width / count as f64) as f32, (height / count as f64) as f32])
             .collect();
     }
-    Some(Clustering { centres, distance: previous })
+    Some(Clustering { centers, distance: previous })
 }
 
-/// The index of the nearest centre and the squared distance to it.
-fn nearest(size: Size, centres: &[Size]) -> (usize, f32) {
+/// The index of the nearest center and the squared distance to it.
+fn nearest(size: Size, centers: &[Size]) -> (usize, f32) {
     let mut best = (0, f32::INFINITY);
-    for (index, centre) in centres.iter().enumerate() {
-        let (dw, dh) = (size[0] - centre[0], size[1] - centre[1]);
+    for (index, center) in centers.iter().enumerate() {
+        let (dw, dh) = (size[0] - center[0], size[1] - center[1]);
         let squared = dw * dw + dh * dh;
         if squared < best.1 {
             best = (index, squared);
@@ -111,7 +111,7 @@ mod tests {
         let groups = [[10.0, 10.0], [100.0, 20.0], [50.0, 300.0]];
         let boxes: Vec<Size> =
             groups.iter().flat_map(|[w, h]| [-1.0_f32, 0.0, 1.0].map(|d| [w + d, h - d])).collect();
-        let mut found = centres(&boxes, 3, &mut random()).expect("three groups");
+        let mut found = centers(&boxes, 3, &mut random()).expect("three groups");
         found.sort_by(|a, b| a[1].total_cmp(&b[1]));
         for (found, group) in found.iter().zip(groups) {
             assert!((found[0] - group[0]).abs() < 1e-3 && (found[1] - group[1]).abs() < 1e-3, "{found:?}");
@@ -120,15 +120,15 @@ mod tests {
 
     #[test]
     fn too_few_different_boxes_have_no_clusters() {
-        assert!(centres(&[[5.0, 5.0]; 20], 3, &mut random()).is_none());
-        assert!(centres(&[[5.0, 5.0], [6.0, 7.0]], 3, &mut random()).is_none());
-        assert!(centres(&[], 3, &mut random()).is_none());
+        assert!(centers(&[[5.0, 5.0]; 20], 3, &mut random()).is_none());
+        assert!(centers(&[[5.0, 5.0], [6.0, 7.0]], 3, &mut random()).is_none());
+        assert!(centers(&[], 3, &mut random()).is_none());
     }
 
     #[test]
-    fn as_many_boxes_as_clusters_are_their_own_centres() {
+    fn as_many_boxes_as_clusters_are_their_own_centers() {
         let boxes = [[5.0, 50.0], [20.0, 7.0], [90.0, 80.0]];
-        let mut found = centres(&boxes, 3, &mut random()).expect("three boxes");
+        let mut found = centers(&boxes, 3, &mut random()).expect("three boxes");
         found.sort_by(|a, b| a[0].total_cmp(&b[0]));
         for (found, size) in found.iter().zip(boxes) {
             assert!((found[0] - size[0]).abs() < 1e-3 && (found[1] - size[1]).abs() < 1e-3, "{found:?}");

@@ -36,7 +36,7 @@ pub(super) fn similarity(a: Size, b: Size) -> f32 {
     side(a[0], b[0]).min(side(a[1], b[1]))
 }
 
-/// What evolution maximises: the mean over the boxes of the similarity of the best anchor. One that
+/// What evolution maximizes: the mean over the boxes of the similarity of the best anchor. One that
 /// is too low to learn counts as 0.
 pub(super) fn fitness(anchors: &[Size], boxes: &[Size], anchor_t: f32) -> f64 {
     let least = 1.0 / anchor_t;

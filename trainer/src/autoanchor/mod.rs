@@ -28,7 +28,7 @@ const MAX_SEARCHED: usize = 50_000;
 /// What AutoAnchor found and decided.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnchorReport {
-    /// Labelled boxes.
+    /// Labeled boxes.
     pub labels: usize,
     /// How well the model's anchors fit them.
     pub before: Fit,
@@ -39,7 +39,7 @@ pub struct AnchorReport {
 /// What AutoAnchor decided.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
-    /// There is no labelled box to fit anchors to.
+    /// There is no labeled box to fit anchors to.
     NoLabels,
     /// The model's anchors fit well enough.
     Good,
@@ -138,7 +138,7 @@ fn search(boxes: &[Size], current: &[Size], anchor_t: f32, random: &mut Random) 
         return report(Decision::TooSmall);
     }
     let searched = draw(searched, random);
-    let start = cluster::centres(&searched, current.len(), random)
+    let start = cluster::centers(&searched, current.len(), random)
         .unwrap_or_else(|| drawn(&searched, current.len(), random));
     // An anchor needs both sides: sizes are divided by them.
     let start = start.into_iter().map(|size| size.map(|side| side.max(MIN_SIDE))).collect();

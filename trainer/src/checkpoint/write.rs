@@ -85,7 +85,7 @@ impl Checkpoint<'_> {
             .enumerate()
             .map(|(index, name)| (Value::Int(index as i64), Value::Str(name.clone())));
         let hyp = serde_json::to_value(&self.task.hyp)
-            .map_err(|error| TrainError::new(format!("cannot write the hyper-parameters: {error}")))?;
+            .map_err(|error| TrainError::new(format!("cannot write the hyperparameters: {error}")))?;
         Ok(vec![
             entry("names", Value::Dict(names.collect())),
             entry("nc", Value::Int(model.spec().nc as i64)),

@@ -59,7 +59,7 @@ fn scaled(image: &Tensor, scale: f64, stride: i64) -> Result<Tensor, TrainError>
     Ok(resized.f_pad([0, padded(width) - w, 0, padded(height) - h], "constant", PADDING)?)
 }
 
-/// Undoes the mirroring of boxes given by their centres.
+/// Undoes the mirroring of boxes given by their centers.
 fn unmirrored(boxes: &Tensor, width: i64) -> Result<Tensor, TrainError> {
     let x = boxes.f_narrow(2, 0, 1)?.f_neg()?.f_add_scalar(width)?;
     Ok(Tensor::f_cat(&[x, boxes.f_narrow(2, 1, 3)?], 2)?)

@@ -15,7 +15,7 @@ pub struct Detection {
     pub class: usize,
 }
 
-/// One labelled object, in the same coordinates as the detections that it is compared with.
+/// One labeled object, in the same coordinates as the detections that it is compared with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Truth {
     /// The box.
@@ -24,7 +24,7 @@ pub struct Truth {
     pub class: usize,
 }
 
-/// From centre and size to corners.
+/// From center and size to corners.
 pub fn corners([x, y, w, h]: [f32; 4]) -> Corners {
     [x - w / 2.0, y - h / 2.0, x + w / 2.0, y + h / 2.0]
 }

@@ -27,7 +27,7 @@ pub struct NmsSettings {
 
 /// The detections of one image.
 ///
-/// `predictions` holds rows of `5 + nc` numbers: centre x, centre y, width, height, objectness,
+/// `predictions` holds rows of `5 + nc` numbers: center x, center y, width, height, objectness,
 /// class probabilities. `known` boxes take part with confidence 1 (`--save-hybrid`).
 /// The result is sorted by descending confidence.
 pub fn suppress(

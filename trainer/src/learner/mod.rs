@@ -37,7 +37,7 @@ pub struct Learner {
 
 impl Learner {
     /// With a group, all ranks first take over the weights and buffers of rank 0, including the
-    /// anchors, and exchange gradients from then on. With `sync_bn`, batch normalisation uses the
+    /// anchors, and exchange gradients from then on. With `sync_bn`, batch normalization uses the
     /// images of all ranks.
     ///
     /// # Errors

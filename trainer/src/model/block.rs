@@ -6,7 +6,7 @@ use tch_distributed::ProcessGroup;
 
 use crate::error::TrainError;
 
-/// How a forward pass treats batch normalisation.
+/// How a forward pass treats batch normalization.
 pub(super) struct Pass<'a> {
     /// Use and record the statistics of the batch.
     pub(super) training: bool,
@@ -14,7 +14,7 @@ pub(super) struct Pass<'a> {
     pub(super) momentum: f64,
     /// Added to the variance.
     pub(super) eps: f64,
-    /// The ranks whose images are normalised together; `None` for this rank alone.
+    /// The ranks whose images are normalized together; `None` for this rank alone.
     pub(super) sync: Option<&'a ProcessGroup>,
 }
 

@@ -1,5 +1,5 @@
 //! Creates the tensors of a model, module by module. A [`Builder`] decides where they come from: new
-//! random ones, copies of another model's, or that model's with every batch normalisation folded
+//! random ones, copies of another model's, or that model's with every batch normalization folded
 //! into its convolution. So each module describes its tensors once, for training, for the moving
 //! average and for fused inference.
 
@@ -8,17 +8,17 @@ use tch::{Device, Kind, Tensor};
 use super::state::{Role, State};
 use crate::error::TrainError;
 
-/// Epsilon of every batch normalisation of a finished model (spec §2).
+/// Epsilon of every batch normalization of a finished model (spec §2).
 pub(super) const NORM_EPS: f64 = 1e-3;
 
 /// Where tensors come from.
 #[derive(Clone, Copy)]
 pub(super) enum Source<'a> {
-    /// Random, with torch's initialisation (spec §2).
+    /// Random, with torch's initialization (spec §2).
     Fresh,
     /// A copy of a model of the same structure.
     Copy(&'a State),
-    /// A model whose batch normalisations are folded into its convolutions.
+    /// A model whose batch normalizations are folded into its convolutions.
     Fuse(&'a State),
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// With `fused`, convolutions have a bias instead of a normalisation.
+    /// With `fused`, convolutions have a bias instead of a normalization.
     pub(super) fn new(source: Source<'a>, fused: bool, device: Device) -> Self {
         Self { source, fused, device, prefix: String::new(), state: State::default() }
     }
@@ -42,7 +42,7 @@ impl<'a> Builder<'a> {
         self.state
     }
 
-    /// Whether convolutions have a bias instead of a normalisation.
+    /// Whether convolutions have a bias instead of a normalization.
     pub(super) fn is_fused(&self) -> bool {
         self.fused
     }
@@ -118,7 +118,7 @@ impl<'a> Builder<'a> {
         self.take(name, shape, Role::Buffer, |shape| Ok(Tensor::f_from_slice(values)?.f_reshape(shape)?))
     }
 
-    /// Weight and bias of a convolution with its batch normalisation `bn` folded in (spec §2).
+    /// Weight and bias of a convolution with its batch normalization `bn` folded in (spec §2).
     pub(super) fn folded(&mut self, shape: &[usize]) -> Result<(Tensor, Tensor), TrainError> {
         let (weight, bias) = match self.source {
             Source::Fuse(state) => {

@@ -1,4 +1,4 @@
-//! Convolution, batch normalisation, activation, and `Conv`, which combines them (spec §2).
+//! Convolution, batch normalization, activation, and `Conv`, which combines them (spec §2).
 
 use tch::{Kind, Tensor};
 use tch_distributed::{RunningStats, sync_batch_norm};
@@ -54,7 +54,7 @@ impl Block for Conv2d {
     }
 }
 
-/// Normalisation by the statistics of the batch, or by the running ones.
+/// Normalization by the statistics of the batch, or by the running ones.
 pub(super) struct BatchNorm2d {
     weight: Tensor,
     bias: Tensor,
@@ -109,7 +109,7 @@ pub(super) fn activate(mut x: Tensor, activation: Activation) -> Result<Tensor, 
     })
 }
 
-/// `Conv`: convolution without bias, batch normalisation, activation. Fused: convolution with bias,
+/// `Conv`: convolution without bias, batch normalization, activation. Fused: convolution with bias,
 /// activation.
 pub(super) struct Conv {
     conv: Conv2d,

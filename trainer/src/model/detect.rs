@@ -92,7 +92,7 @@ impl Detect {
         self.convs.iter().zip(inputs).map(level).collect()
     }
 
-    /// Boxes (centre x, centre y, width, height in pixels), objectness and classes as
+    /// Boxes (center x, center y, width, height in pixels), objectness and classes as
     /// probabilities: (B, N, nc + 5), ordered by level, anchor, row, column.
     pub(super) fn decode(&self, raw: &[Tensor]) -> Result<Tensor, TrainError> {
         let mut levels = Vec::with_capacity(raw.len());
@@ -102,10 +102,10 @@ impl Detect {
             let grid = cells(nx, ny, y.kind(), y.device())?;
             let anchors = self.anchors.f_narrow(0, index as i64, 1)?.f_mul_scalar(stride)?;
             let anchors = anchors.f_to_kind(y.kind())?.f_reshape([1, na, 1, 1, 2])?;
-            let centre = y.f_narrow(4, 0, 2)?.f_mul_scalar(2.0)?.f_add(&grid)?.f_mul_scalar(stride)?;
+            let center = y.f_narrow(4, 0, 2)?.f_mul_scalar(2.0)?.f_add(&grid)?.f_mul_scalar(stride)?;
             let size = y.f_narrow(4, 2, 2)?.f_mul_scalar(2.0)?.f_square()?.f_mul(&anchors)?;
             let rest = y.f_narrow(4, 4, outputs - 4)?;
-            levels.push(Tensor::f_cat(&[centre, size, rest], 4)?.f_reshape([b, na * ny * nx, outputs])?);
+            levels.push(Tensor::f_cat(&[center, size, rest], 4)?.f_reshape([b, na * ny * nx, outputs])?);
         }
         Ok(Tensor::f_cat(&levels, 1)?)
     }

@@ -17,7 +17,7 @@ use super::layer::{Body, Layer};
 use super::state::State;
 use crate::error::TrainError;
 
-/// Weight of a batch in the running statistics of batch normalisation (spec §2).
+/// Weight of a batch in the running statistics of batch normalization (spec §2).
 const NORM_MOMENTUM: f64 = 0.03;
 
 /// Side of the image of zeros on which a new model runs once (spec §2).
@@ -85,7 +85,7 @@ impl Model {
         Self::build(&self.spec, Source::Copy(&self.state), self.fused, self.device)
     }
 
-    /// The same model with every batch normalisation folded into its convolution: faster, and for
+    /// The same model with every batch normalization folded into its convolution: faster, and for
     /// inference only.
     ///
     /// # Errors
@@ -122,7 +122,7 @@ impl Model {
         self.device
     }
 
-    /// Whether batch normalisations are folded into the convolutions.
+    /// Whether batch normalizations are folded into the convolutions.
     pub fn is_fused(&self) -> bool {
         self.fused
     }
@@ -146,7 +146,7 @@ impl Model {
     }
 
     /// The raw outputs of the levels, (B, na, ny, nx, nc + 5), for images (B, 3, H, W) from 0 to 1.
-    /// Batch normalisation uses the statistics of the batch and updates the running ones.
+    /// Batch normalization uses the statistics of the batch and updates the running ones.
     ///
     /// # Errors
     /// When the image size is not a multiple of the stride, or memory runs out.
@@ -155,7 +155,7 @@ impl Model {
     }
 
     /// Decoded boxes in pixels with probabilities, (B, N, nc + 5), and the raw outputs. Batch
-    /// normalisation uses the running statistics.
+    /// normalization uses the running statistics.
     ///
     /// # Errors
     /// As [`Self::forward_train`].
@@ -242,7 +242,7 @@ impl Model {
         last
     }
 
-    /// Batch normalisation uses the images of all ranks of `group`; with `None`, only this rank's.
+    /// Batch normalization uses the images of all ranks of `group`; with `None`, only this rank's.
     pub fn set_sync_bn(&mut self, group: Option<Rc<ProcessGroup>>) {
         self.sync = group;
     }
@@ -294,7 +294,7 @@ impl Model {
         Ok(frozen)
     }
 
-    /// YOLOv5 runs a new model once on an image of zeros. Modules with a bias before a normalisation
+    /// YOLOv5 runs a new model once on an image of zeros. Modules with a bias before a normalization
     /// make something of it, so their running statistics must come from such a pass, with torch's
     /// default momentum and epsilon (spec §2).
     fn settle_statistics(&self) -> Result<(), TrainError> {
@@ -324,7 +324,7 @@ impl Model {
     }
 }
 
-/// Whether a bias precedes a normalisation in this module.
+/// Whether a bias precedes a normalization in this module.
 fn has_inner_bias(module: &Module) -> bool {
     matches!(module, Module::C3Tr(_) | Module::ConvTranspose2d { .. } | Module::DwConvTranspose2d { .. })
 }

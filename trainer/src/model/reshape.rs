@@ -114,7 +114,7 @@ impl Block for ZeroPad2d {
     }
 }
 
-/// Convolutions with several kernel sizes in parallel, then normalisation and SiLU.
+/// Convolutions with several kernel sizes in parallel, then normalization and SiLU.
 pub(super) struct MixConv2d {
     convs: Vec<Conv2d>,
     bn: BatchNorm2d,

@@ -17,7 +17,7 @@ pub enum Role {
     Weight,
     /// Any bias.
     Bias,
-    /// The weight of a normalisation layer.
+    /// The weight of a normalization layer.
     NormWeight,
     /// Not trained: running statistics, counters, anchors.
     Buffer,

@@ -1,5 +1,5 @@
 //! The transformer inside `C3TR`: pixels are tokens, positions are encoded by a learned linear map,
-//! and layers have neither normalisation nor activation (spec §2).
+//! and layers have neither normalization nor activation (spec §2).
 
 use tch::Tensor;
 

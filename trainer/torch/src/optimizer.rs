@@ -12,7 +12,7 @@ use tch::{Device, Kind, Tensor};
 use crate::error::{Error, Result};
 use crate::ffi;
 
-/// Hyper-parameters of stochastic gradient descent, as in `torch.optim.SGD`.
+/// Hyperparameters of stochastic gradient descent, as in `torch.optim.SGD`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sgd {
     /// Learning rate.
@@ -27,7 +27,7 @@ pub struct Sgd {
     pub nesterov: bool,
 }
 
-/// Hyper-parameters of Adam and AdamW, as in `torch.optim`, without amsgrad.
+/// Hyperparameters of Adam and AdamW, as in `torch.optim`, without amsgrad.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Adam {
     /// Learning rate.

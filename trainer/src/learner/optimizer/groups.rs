@@ -1,4 +1,4 @@
-//! The three parameter groups (spec §6): biases, weights that decay, and weights of normalisation
+//! The three parameter groups (spec §6): biases, weights that decay, and weights of normalization
 //! layers. Their order is part of the checkpoint's layout, in which a parameter is known by its
 //! position in the concatenated groups.
 

@@ -43,7 +43,7 @@ impl Optimizer {
         check_momentum(momentum)?;
         if algorithm == Algorithm::Sgd && momentum == 0.0 {
             return Err(TrainError::new("the momentum is 0, but SGD with Nesterov's rule needs one above 0")
-                .with_hint("set `momentum` above 0 in the hyper-parameters (`--hyp`); 0.937 is usual"));
+                .with_hint("set `momentum` above 0 in the hyperparameters (`--hyp`); 0.937 is usual"));
         }
         let (parameters, groups) = split(state, lr0, momentum, weight_decay);
         let count = parameters.len();
@@ -55,7 +55,7 @@ impl Optimizer {
         Ok(Self { rule, parameters, groups })
     }
 
-    /// Sets the learning rate of a group: 0 is biases, 1 decaying weights, 2 normalisation weights.
+    /// Sets the learning rate of a group: 0 is biases, 1 decaying weights, 2 normalization weights.
     ///
     /// # Errors
     /// When there is no such group.
@@ -141,7 +141,7 @@ fn check_momentum(momentum: f64) -> Result<(), TrainError> {
         return Ok(());
     }
     Err(TrainError::new(format!("the momentum is {momentum}; it must be from 0 to below 1"))
-        .with_hint("correct `momentum` and `warmup_momentum` in the hyper-parameters (`--hyp`)"))
+        .with_hint("correct `momentum` and `warmup_momentum` in the hyperparameters (`--hyp`)"))
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ pub(super) fn report(context: &Context, measure: Measure, value: f64) {
 }
 
 /// Repeats `step` for long enough and returns the seconds per repetition. The first one, in which
-/// libraries initialise, does not count.
+/// libraries initialize, does not count.
 pub(super) fn seconds_of(
     device: tch::Device,
     mut step: impl FnMut() -> Result<(), TrainError>,
@@ -33,7 +33,7 @@ pub(super) fn seconds_of(
     Ok(began.elapsed().as_secs_f64() / f64::from(repetitions))
 }
 
-/// Waits until a GPU is done, since its work runs beside the program's.
+/// Waits until a GPU is done, because it works asynchronously.
 fn wait_for(device: tch::Device) {
     if let tch::Device::Cuda(index) = device {
         tch::Cuda::synchronize(index as i64);

@@ -120,7 +120,7 @@ fn check_finite(losses: [f64; 3], epoch: usize, index: usize, batches: usize) ->
         epoch + 1,
         index + 1
     ))
-    .with_hint("lower lr0 in the hyper-parameters (`--hyp`); last.pt holds the state before this epoch"))
+    .with_hint("lower lr0 in the hyperparameters (`--hyp`); last.pt holds the state before this epoch"))
 }
 
 /// Resident memory of this process; 0 where the system does not report it.
