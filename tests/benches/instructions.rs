@@ -15,6 +15,7 @@ use yolo_data::augment::Augment;
 use yolo_data::image::{Image, encode::write_jpeg, warp::warp};
 use yolo_data::loader::{LoaderSettings, TrainLoader};
 use yolo_data::scan::{ScanOptions, scan};
+use yolo_plan::hyp::HyperParameters;
 
 /// A picture with structure at several scales, so that neither decoding nor warping is trivial.
 fn picture(width: usize, height: usize, seed: usize) -> Image {
@@ -39,19 +40,7 @@ fn loader() -> TrainLoader {
     }
     let options = ScanOptions { cache: false, ..ScanOptions::new("train", usize::MAX) };
     let samples: Arc<[_]> = scan(&[images], &options).unwrap().samples.into();
-    let augment = Augment {
-        hsv: [0.015, 0.7, 0.4],
-        degrees: 0.0,
-        translate: 0.1,
-        scale: 0.5,
-        shear: 0.0,
-        perspective: 0.0,
-        flipud: 0.0,
-        fliplr: 0.5,
-        mosaic: 1.0,
-        mixup: 0.0,
-        copy_paste: 0.0,
-    };
+    let augment = Augment::from(&HyperParameters::load("scratch-low").unwrap());
     let settings = LoaderSettings {
         image_size: 320,
         stride: 32,

@@ -1,6 +1,6 @@
 //! Images a second of the training loader alone: mosaics with default augmentation.
-//! `YOLO_BENCH_DATA=bccd/images/train cargo bench -p yolo-data --bench loader` prints one line a
-//! number of threads; the first epoch, which decodes, and the later ones apart.
+//! `YOLO_BENCH_DATA=bccd/images/train cargo bench -p yolo-data --bench loader` prints one line
+//! per number of threads, with the first epoch, which decodes, and the later ones separately.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use std::time::Instant;
 use yolo_data::augment::Augment;
 use yolo_data::loader::{LoaderSettings, TrainLoader};
 use yolo_data::scan::{ScanOptions, scan};
+use yolo_plan::hyp::HyperParameters;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let Some(folder) = std::env::var_os("YOLO_BENCH_DATA").map(PathBuf::from) else {
@@ -18,19 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         scan(&[folder], &ScanOptions { cache: false, ..ScanOptions::new("train", usize::MAX) })?
             .samples
             .into();
-    let augment = Augment {
-        hsv: [0.015, 0.7, 0.4],
-        degrees: 0.0,
-        translate: 0.1,
-        scale: 0.5,
-        shear: 0.0,
-        perspective: 0.0,
-        flipud: 0.0,
-        fliplr: 0.5,
-        mosaic: 1.0,
-        mixup: 0.0,
-        copy_paste: 0.0,
-    };
+    let augment = Augment::from(&HyperParameters::load("scratch-low")?);
     for workers in [0, 1, 2, 4] {
         let settings = LoaderSettings {
             image_size: 320,
