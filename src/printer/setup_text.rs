@@ -151,7 +151,7 @@ mod tests {
             from: vec!["https://h.example/ultralytics/yolov5s.pt".into()],
             transfer: Some(14_800_000),
             size: Some(14_800_000),
-            beside: 0,
+            temporary: 0,
             begun: 0,
             place: "/y/yolov5s.pt".into(),
             reasons: vec![],

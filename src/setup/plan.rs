@@ -66,7 +66,8 @@ pub struct SetupStep {
     /// Bytes on the disk afterwards; absent if unknown.
     pub size: Option<u64>,
     /// Bytes of archives that are on the disk in addition while the step runs.
-    pub beside: u64,
+    #[serde(rename = "beside")]
+    pub temporary: u64,
     /// Bytes of both that an earlier run already left on the disk.
     pub begun: u64,
     /// Where it is or will be installed.
@@ -165,7 +166,7 @@ impl SetupPlan {
         for (step, _) in steps.iter_mut().filter(|(step, _)| step.state == StepState::Fetch) {
             let begun = folder_size(&staging_dir(&step.place));
             // An archive that was just unpacked may still be there next to its contents.
-            step.begun = begun.min(step.size.unwrap_or(0) + step.beside);
+            step.begun = begun.min(step.size.unwrap_or(0) + step.temporary);
         }
         Ok(Self { steps })
     }
@@ -187,7 +188,7 @@ impl SetupPlan {
     pub fn disks(&self) -> Result<Vec<Disk>, SetupError> {
         let mut disks: Vec<Disk> = Vec::new();
         for step in self.steps().filter(|step| step.state != StepState::Installed) {
-            let need = step.size.unwrap_or(0) + step.beside - step.begun;
+            let need = step.size.unwrap_or(0) + step.temporary - step.begun;
             let mount = mount_of(&step.place);
             match disks.iter_mut().find(|disk| disk.mount == mount) {
                 Some(disk) => disk.need += need,
@@ -306,7 +307,7 @@ fn there(kind: &'static str, what: String, place: &Path) -> SetupStep {
         from: Vec::new(),
         transfer: Some(0),
         size: None,
-        beside: 0,
+        temporary: 0,
         begun: 0,
         place: place.to_owned(),
         reasons: Vec::new(),
@@ -337,7 +338,7 @@ fn libtorch_step(status: LibtorchStatus, chosen: Option<&Chosen>) -> (SetupStep,
                 from: [pending.source().to_owned()].into_iter().chain(pending.addresses()).collect(),
                 transfer: pending.transfer(),
                 size: Some(pending.unpacked()),
-                beside: pending.beside(),
+                temporary: pending.temporary(),
                 reasons: pending.chosen().reasons.clone(),
                 unserved: pending.chosen().unserved.clone(),
                 ..there("libtorch", String::new(), pending.target())
@@ -398,7 +399,7 @@ fn data_step(word: &str, status: DataStatus, places: &dataset::Places) -> (Setup
                 from: pending.sources(),
                 transfer: pending.transfer(),
                 size: pending.unpacked(),
-                beside: pending.archives().unwrap_or(0),
+                temporary: pending.archives().unwrap_or(0),
                 reasons: pending.reasons(),
                 ..there("data", what, pending.target())
             };

@@ -162,7 +162,7 @@ impl PendingLibtorch {
     }
 
     /// Bytes of temporary files on the disk during the installation.
-    pub fn beside(&self) -> u64 {
+    pub fn temporary(&self) -> u64 {
         self.wheels.kept_meanwhile()
     }
 
