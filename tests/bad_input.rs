@@ -1,5 +1,5 @@
-//! What a user sees who made a mistake: one message that names the file or value, the reason and
-//! the next step, and an exit code that is not 0. Nothing is lost and no empty run is left.
+//! Invalid input of users: each mistake gives one message with the file or value, the reason and the
+//! next step, and an exit status other than 0. Nothing is lost, and no empty run folder is left.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,12 +10,12 @@ use std::path::Path;
 
 use user::User;
 
-const WORDS: &str = "--cfg yolov5n --weights= --imgsz 64 --batch 8 --epochs 1 --device cpu --workers 1";
+const QUICK: &str = "--cfg yolov5n --weights= --imgsz 64 --batch 8 --epochs 1 --device cpu --workers 1";
 
 #[test]
-fn data_yamls() {
+fn invalid_data_yamls() {
     let user = User::new();
-    user.data();
+    user.write_data_set();
     let nowhere = Path::new("not").join("here");
     let cases: [(&str, &str, &[&str]); 6] = [
         ("broken.yaml", "train: [unclosed", &["broken.yaml"]),
@@ -33,51 +33,68 @@ fn data_yamls() {
             &["script.yaml", "elsewhere"],
         ),
     ];
-    for (name, text, words) in cases {
+    for (name, text, parts) in cases {
         std::fs::write(user.path().join(name), text).unwrap();
-        user.types(&format!("train --data {name} {WORDS}")).refused(1, words);
+        user.run(&format!("train --data {name} {QUICK}")).failed_with(1, parts);
     }
-    user.types(&format!("train --data missing.yaml {WORDS}")).refused(1, &["missing.yaml"]);
-    assert!(!user.path().join("runs").exists(), "a refused plan leaves no run folder");
+    user.run(&format!("train --data missing.yaml {QUICK}")).failed_with(1, &["missing.yaml"]);
+    assert!(!user.path().join("runs").exists(), "a rejected plan left a run folder");
 }
 
 #[test]
-fn options() {
+fn invalid_options() {
     let user = User::new();
-    user.data();
+    user.write_data_set();
     let train = "train --data squares/squares.yaml --cfg yolov5n --weights= --imgsz 64 --epochs 1";
-    user.types(&format!("{train} --batch 15 --nproc-per-node 2 --device cpu"))
-        .refused(1, &["15", "14", "16"]);
-    user.types(&format!("{train} --batch 0 --device cpu")).refused(1, &["0"]);
-    user.types("train --data squares/squares.yaml").refused(1, &["yolov5s.pt"]);
-    user.types("train --weights= --cfg yolov5n").refused(1, &["coco128"]);
-    user.types(&format!("{train} --device banana")).refused(1, &["banana"]);
-    let wrong = user.types(&format!("{train} --no-such-option"));
-    assert_eq!(wrong.code, Some(2), "{}", wrong.stderr);
+    user.run(&format!("{train} --batch 15 --nproc-per-node 2 --device cpu"))
+        .failed_with(1, &["15", "14", "16"]);
+    user.run(&format!("{train} --batch 0 --device cpu")).failed_with(1, &["0"]);
+    user.run("train --data squares/squares.yaml").failed_with(1, &["yolov5s.pt"]);
+    user.run("train --weights= --cfg yolov5n").failed_with(1, &["coco128"]);
+    user.run(&format!("{train} --device banana")).failed_with(1, &["banana"]);
+    user.run(&format!("{train} --device -1")).failed_with(1, &["--device -1 is not a device"]);
+    user.run(&format!("{train} --no-such-option")).failed_with(2, &["'--no-such-option'"]);
     if !std::path::Path::new("/proc/driver/nvidia").exists() {
-        user.types(&format!("{train} --device 0")).refused(1, &["0", "NVIDIA"]);
+        user.run(&format!("{train} --device 0")).failed_with(1, &["0", "NVIDIA"]);
     }
 }
 
-/// What is told once the run begins, which on Windows it does inside WSL.
+#[test]
+fn invalid_numbers() {
+    let user = User::new();
+    for (arguments, message) in [
+        ("train --epochs abc", "invalid value 'abc' for '--epochs <N>': not a whole number"),
+        ("train --epochs 1.5", "invalid value '1.5' for '--epochs <N>': not a whole number"),
+        ("train --epochs -1", "invalid value '-1' for '--epochs <N>': the number must not be negative"),
+        ("train --seed 99999999999999999999", "for '--seed <N>': the number is too large"),
+        ("train --label-smoothing much", "for '--label-smoothing <EPSILON>': not a number"),
+        ("val --conf-thres 0,5", "invalid value '0,5' for '--conf-thres <CONFIDENCE>': not a number"),
+        ("doctor --deep --nproc-per-node two", "for '--nproc-per-node <N>': not a whole number"),
+        ("setup --wsl --nnodes 0", "for '--nnodes <N>': the number must be at least 1"),
+    ] {
+        user.run(arguments).failed_with(2, &[message]);
+    }
+}
+
+/// Mistakes that are reported once a run starts, which on Windows is inside WSL.
 #[cfg(unix)]
 mod where_training_runs {
     use super::*;
 
     #[test]
-    fn an_image_size_off_the_stride_is_rounded_up_with_a_warning() {
+    fn an_image_size_is_rounded_up_to_the_stride_with_a_warning() {
         let user = User::new();
-        user.data();
-        let answer = user
-            .types("train --data squares/squares.yaml --cfg yolov5n --weights= --imgsz 65 --batch 8 --epochs 1 --device cpu --workers 1")
+        user.write_data_set();
+        let output = user
+            .run("train --data squares/squares.yaml --cfg yolov5n --weights= --imgsz 65 --batch 8 --epochs 1 --device cpu --workers 1")
             .succeeded();
-        assert!(answer.stderr.contains("warning: ") && answer.stderr.contains("96"), "{}", answer.stderr);
+        assert!(output.stderr.contains("warning: ") && output.stderr.contains("96"), "{}", output.stderr);
     }
 
     #[test]
-    fn weights_files() {
+    fn invalid_weights() {
         let user = User::new();
-        user.data();
+        user.write_data_set();
         let train =
             "train --data squares/squares.yaml --imgsz 64 --batch 8 --epochs 1 --device cpu --cfg yolov5n";
         let cases: [(&str, &[u8]); 3] = [
@@ -87,15 +104,15 @@ mod where_training_runs {
         ];
         for (name, bytes) in cases {
             std::fs::write(user.path().join(name), bytes).unwrap();
-            user.types(&format!("{train} --weights {name}")).refused(1, &[name]);
+            user.run(&format!("{train} --weights {name}")).failed_with(1, &[name]);
         }
-        user.types(&format!("{train} --weights nothing.pt")).refused(1, &["nothing.pt"]);
+        user.run(&format!("{train} --weights nothing.pt")).failed_with(1, &["nothing.pt"]);
     }
 
     #[test]
-    fn labels_and_images_that_are_wrong_are_named_and_left_out() {
+    fn invalid_labels_and_images_are_named_and_skipped() {
         let user = User::new();
-        user.data();
+        user.write_data_set();
         let labels = user.path().join("squares/labels/train");
         let images = user.path().join("squares/images/train");
         std::fs::write(labels.join("00.txt"), "0 0.5 0.5 0.2\n").unwrap();
@@ -103,31 +120,31 @@ mod where_training_runs {
         std::fs::write(labels.join("02.txt"), "0 nan 0.5 0.5 0.2\n").unwrap();
         std::fs::write(images.join("03.jpg"), "this is text").unwrap();
         std::fs::write(images.join("04.jpg"), "").unwrap();
-        let answer = user.types(&format!("train --data squares/squares.yaml {WORDS}")).succeeded();
+        let output = user.run(&format!("train --data squares/squares.yaml {QUICK}")).succeeded();
         for word in ["00.bmp", "01.bmp", "02.bmp", "03.jpg", "04.jpg", "5 corrupt"] {
-            assert!(answer.stderr.contains(word), "{word} is not in:\n{}", answer.stderr);
+            assert!(output.stderr.contains(word), "{word} is not in:\n{}", output.stderr);
         }
 
         std::fs::write(labels.join("05.txt"), "7 0.5 0.5 0.2 0.2\n").unwrap();
-        user.types(&format!("train --data squares/squares.yaml {WORDS}")).refused(1, &["05.txt", "7"]);
+        user.run(&format!("train --data squares/squares.yaml {QUICK}")).failed_with(1, &["05.txt", "7"]);
     }
 
     #[test]
-    fn a_run_folder_that_cannot_be_written() {
+    fn an_unusable_run_folder() {
         let user = User::new();
-        user.data();
+        user.write_data_set();
         std::fs::write(user.path().join("file"), "").unwrap();
-        user.types(&format!("train --data squares/squares.yaml {WORDS} --project file/runs"))
-            .refused(1, &["file"]);
+        user.run(&format!("train --data squares/squares.yaml {QUICK} --project file/runs"))
+            .failed_with(1, &["file"]);
     }
 }
 
 #[cfg(windows)]
 #[test]
-fn a_plan_without_fault_is_sent_to_wsl() {
+fn a_valid_plan_is_sent_to_wsl() {
     let user = User::new();
-    user.data();
-    user.types(&format!("train --data squares/squares.yaml {WORDS}"))
-        .refused(1, &["x86-64 Linux", "`yolo setup --wsl`"]);
+    user.write_data_set();
+    user.run(&format!("train --data squares/squares.yaml {QUICK}"))
+        .failed_with(1, &["x86-64 Linux", "`yolo setup --wsl`"]);
     assert!(!user.path().join("runs").exists());
 }

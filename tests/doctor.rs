@@ -1,5 +1,5 @@
-//! `yolo doctor` as a user and as a program sees it. What is found on recorded hosts is tested in
-//! `checks`; here a recording stands in where the answer must not depend on this machine.
+//! `yolo doctor` as users and programs see it: text, JSON, recordings, options and fixes. The findings
+//! themselves are tested in `checks`. Tests that must not depend on this machine replay a recording.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,7 +15,7 @@ fn checks() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("checks")
 }
 
-/// `--replay` of a recorded machine on which nothing is wrong.
+/// `--replay` of a healthy recorded machine.
 fn healthy(user: &User) -> String {
     let name = "linux-gpu.json";
     std::fs::copy(checks().join("tests/hosts/bases").join(name), user.path().join(name)).unwrap();
@@ -32,29 +32,29 @@ fn sick(user: &User) -> String {
 }
 
 #[test]
-fn people_get_groups_and_a_summary() {
+fn the_report_has_groups_and_a_summary() {
     let user = User::new();
-    let answer = user.types("doctor");
-    assert!(matches!(answer.code, Some(0 | 1)), "{}", answer.stderr);
+    let output = user.run("doctor");
+    assert!(matches!(output.code, Some(0 | 1)), "{}", output.stderr);
     for word in ["System", "Memory", "Disk", "Network", "error", "checks in"] {
-        assert!(answer.stdout.contains(word), "{word} is not in:\n{}", answer.stdout);
+        assert!(output.stdout.contains(word), "{word} is not in:\n{}", output.stdout);
     }
 }
 
 #[test]
-fn a_machine_in_order_is_a_short_report() {
+fn the_report_of_a_healthy_machine_is_short() {
     let user = User::new();
-    let answer = user.types(&format!("doctor {}", healthy(&user))).succeeded();
-    assert!(answer.stdout.lines().count() <= 16, "{}", answer.stdout);
-    assert!(answer.stdout.contains("no errors, no warnings"), "{}", answer.stdout);
+    let output = user.run(&format!("doctor {}", healthy(&user))).succeeded();
+    assert!(output.stdout.lines().count() <= 16, "{}", output.stdout);
+    assert!(output.stdout.contains("no errors, no warnings"), "{}", output.stdout);
 }
 
 #[test]
-fn a_problem_says_why_and_what_to_do() {
+fn a_problem_is_reported_with_cause_and_remedy() {
     let user = User::new();
-    let answer = user.types(&format!("doctor {} --only gpu.driver-not-loaded", sick(&user)));
-    assert_eq!(answer.code, Some(1), "{}", answer.stderr);
-    let text = answer.stdout.split(" in 0.").next().unwrap().to_owned();
+    let output = user.run(&format!("doctor {} --only gpu.driver-not-loaded", sick(&user)));
+    assert_eq!(output.code, Some(1), "{}", output.stderr);
+    let text = output.stdout.split(" in 0.").next().unwrap().to_owned();
     insta::assert_snapshot!(text, @r"
     Driver and GPUs                 1 error
       error    the NVIDIA driver is installed, but its kernel module is not loaded
@@ -74,9 +74,9 @@ fn a_problem_says_why_and_what_to_do() {
 fn the_text_fits_into_80_columns_and_needs_no_colour() {
     let user = User::new();
     for words in [sick(&user), format!("{} -v", sick(&user))] {
-        let answer = user.types(&format!("doctor {words}"));
-        assert!(!answer.stdout.contains('\u{1b}'));
-        for line in answer.stdout.lines() {
+        let output = user.run(&format!("doctor {words}"));
+        assert!(!output.stdout.contains('\u{1b}'));
+        for line in output.stdout.lines() {
             // Commands and paths are never broken.
             let is_whole = line.split_whitespace().count() <= 1 || line.starts_with("                 ");
             assert!(line.chars().count() <= 80 || is_whole, "{line}");
@@ -85,29 +85,29 @@ fn the_text_fits_into_80_columns_and_needs_no_colour() {
 }
 
 #[test]
-fn v_shows_evidence_gpus_times_and_facts() {
+fn verbose_shows_evidence_gpus_timings_and_facts() {
     let user = User::new();
-    let answer = user.types(&format!("doctor {} -v", healthy(&user))).succeeded();
+    let output = user.run(&format!("doctor {} -v", healthy(&user))).succeeded();
     for word in ["seen: ", "GPUs\n", " ms  Does the NVIDIA driver work?", "files /proc/"] {
-        assert!(answer.stdout.contains(word), "{word} is not in:\n{}", answer.stdout);
+        assert!(output.stdout.contains(word), "{word} is not in:\n{}", output.stdout);
     }
     // The same unit as in the findings: 25133318144 of 25757220864 bytes.
-    assert!(answer.stdout.contains("23.4 GiB of 24.0 GiB"), "{}", answer.stdout);
+    assert!(output.stdout.contains("23.4 GiB of 24.0 GiB"), "{}", output.stdout);
 }
 
 #[test]
-fn programs_get_json_as_its_schema_says() {
+fn json_reports_match_the_schema() {
     let schema = std::fs::read_to_string("src/doctor/report.schema.json").unwrap();
     let schema: Value = serde_json::from_str(&schema).unwrap();
     let validator = jsonschema::draft202012::new(&schema).unwrap();
     let user = User::new();
     for words in [String::new(), healthy(&user), sick(&user), "-- --device 0,1 --batch 64".to_owned()] {
-        let answer = user.types(&format!("doctor --json {words}"));
-        let report: Value = serde_json::from_str(&answer.stdout).unwrap();
+        let output = user.run(&format!("doctor --json {words}"));
+        let report: Value = serde_json::from_str(&output.stdout).unwrap();
         let problems: Vec<String> = validator.iter_errors(&report).map(|error| error.to_string()).collect();
         assert!(problems.is_empty(), "{words}: {problems:?}");
         let failed = report["findings"].as_array().unwrap().iter().any(|one| one["status"] == "error");
-        assert_eq!(answer.code, Some(i32::from(failed)));
+        assert_eq!(output.code, Some(i32::from(failed)));
         assert_eq!(report["summary"]["errors"].as_u64().unwrap() > 0, failed);
     }
     let mut wrong = serde_json::json!({ "schema": 2 });
@@ -117,29 +117,27 @@ fn programs_get_json_as_its_schema_says() {
 }
 
 #[test]
-fn a_recording_is_judged_as_the_machine_was() {
+fn a_replay_has_the_findings_of_the_recorded_machine() {
     let user = User::new();
     let words = "-- --device 0,1 --data birds.yaml";
     let live: Value =
-        serde_json::from_str(&user.types(&format!("doctor --json --record host.json {words}")).stdout)
-            .unwrap();
-    let replayed: Value =
-        serde_json::from_str(&user.types("doctor --json --replay host.json").stdout).unwrap();
-    let told = |report: &Value| -> Vec<(String, String)> {
+        serde_json::from_str(&user.run(&format!("doctor --json --record host.json {words}")).stdout).unwrap();
+    let replayed: Value = serde_json::from_str(&user.run("doctor --json --replay host.json").stdout).unwrap();
+    let findings = |report: &Value| -> Vec<(String, String)> {
         let findings = report["findings"].as_array().unwrap().iter();
         findings.map(|one| (one["id"].to_string(), one["status"].to_string())).collect()
     };
-    assert_eq!(told(&live), told(&replayed));
+    assert_eq!(findings(&live), findings(&replayed));
     assert_eq!(live["intent"], replayed["intent"]);
     assert_eq!(replayed["recorded"], true);
 }
 
 #[test]
-fn only_and_skip_choose() {
+fn only_and_skip_select_findings() {
     let user = User::new();
     let ids = |words: &str| -> Vec<String> {
-        let answer = user.types(&format!("doctor --json {} {words}", healthy(&user)));
-        let report: Value = serde_json::from_str(&answer.stdout).unwrap();
+        let output = user.run(&format!("doctor --json {} {words}", healthy(&user)));
+        let report: Value = serde_json::from_str(&output.stdout).unwrap();
         let findings = report["findings"].as_array().unwrap().iter();
         findings.map(|one| one["id"].as_str().unwrap().to_owned()).collect()
     };
@@ -149,76 +147,77 @@ fn only_and_skip_choose() {
 }
 
 #[test]
-fn misuse_is_told_apart_from_errors_found() {
+fn usage_errors_exit_with_2() {
     let user = User::new();
-    user.types("doctor --only gpu.driver-mising").refused(2, &["gpu.driver-mising", "`gpu.driver-missing`"]);
-    user.types("doctor --explain shm-to-small").refused(2, &["shm-to-small", "--list"]);
-    user.types("doctor --replay not-there.json").refused(2, &["not-there.json", "--record"]);
+    user.run("doctor --only gpu.driver-mising")
+        .failed_with(2, &["gpu.driver-mising", "`gpu.driver-missing`"]);
+    user.run("doctor --explain shm-to-small").failed_with(2, &["shm-to-small", "--list"]);
+    user.run("doctor --replay not-there.json").failed_with(2, &["not-there.json", "--record"]);
     std::fs::write(user.path().join("text.json"), "Ubuntu").unwrap();
-    user.types("doctor --replay text.json").refused(2, &["text.json", "recording.md"]);
-    assert_eq!(user.types("doctor --no-such-word").code, Some(2));
-    assert_eq!(user.types("doctor -- --no-such-word").code, Some(2));
+    user.run("doctor --replay text.json").failed_with(2, &["text.json", "recording.md"]);
+    assert_eq!(user.run("doctor --no-such-word").code, Some(2));
+    assert_eq!(user.run("doctor -- --no-such-word").code, Some(2));
 }
 
 #[test]
-fn list_names_what_explain_explains() {
+fn explain_accepts_every_listed_id() {
     let user = User::new();
-    let list = user.types("doctor --list").succeeded().stdout;
+    let list = user.run("doctor --list").succeeded().stdout;
     let ids: Vec<&str> = list.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next()).collect();
     assert!(ids.len() > 10 && ids.contains(&"gpu.driver-missing"), "{list}");
-    let page = user.types("doctor --explain gpu.driver-missing").succeeded().stdout;
+    let page = user.run("doctor --explain gpu.driver-missing").succeeded().stdout;
     for word in ["The NVIDIA driver is not installed", "gpu.driver-missing", "why", "do ", "findings.md#"] {
         assert!(page.contains(word), "{page}");
     }
-    // A known failure's own name leads to the finding that detects it.
-    let page = user.types("doctor --explain disk-full").succeeded().stdout;
+    // The name of a known failure leads to the finding that detects it.
+    let page = user.run("doctor --explain disk-full").succeeded().stdout;
     assert!(page.contains("disk.full"), "{page}");
     assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
-    // Who reads it through a pipe wants whole titles.
+    // Titles are not wrapped in a pipe.
     assert!(!list.contains('…'), "{list}");
 }
 
 #[test]
-fn an_area_is_explained_by_its_findings() {
+fn explaining_an_area_lists_its_findings() {
     let user = User::new();
-    let page = user.types("doctor --explain gpu").succeeded().stdout;
+    let page = user.run("doctor --explain gpu").succeeded().stdout;
     assert!(page.contains("  gpu.driver-missing ") && !page.contains("  disk.full "), "{page}");
     assert!(page.contains("`gpu` is an area"), "{page}");
 }
 
 #[test]
 #[cfg(unix)]
-fn only_a_file_of_a_sane_size_is_replayed() {
+fn only_regular_files_of_reasonable_size_are_replayed() {
     let user = User::new();
     let made = std::process::Command::new("mkfifo").arg(user.path().join("pipe")).status().unwrap();
     assert!(made.success());
-    user.types("doctor --replay pipe").refused(2, &["pipe", "not a regular file"]);
-    // It takes no room on the disk.
+    user.run("doctor --replay pipe").failed_with(2, &["pipe", "not a regular file"]);
+    // A sparse file, which takes no space on the disk.
     let large = std::fs::File::create(user.path().join("large.json")).unwrap();
     large.set_len(300 << 20).unwrap();
-    user.types("doctor --replay large.json").refused(2, &["large.json", "larger than 64 MB"]);
+    user.run("doctor --replay large.json").failed_with(2, &["large.json", "larger than 64 MB"]);
 }
 
 #[test]
-fn a_user_may_be_called_as_a_field_is() {
+fn a_user_name_may_be_a_field_name() {
     let user = User::new();
     for name in ["model", "cache", "run", "project", "files", "system", "kind", "stdout"] {
-        let types = |words: &str| {
-            let mut command = user.command(words);
+        let run = |arguments: &str| {
+            let mut command = user.command(arguments);
             let home = format!("/home/{name}");
             command.env("HOME", &home).env("USER", name).env("YOLO_HOME", format!("/data/home/{name}"));
-            user::Answer::from(command.output().unwrap())
+            user::Finished::from(command.output().unwrap())
         };
         let live: Value =
-            serde_json::from_str(&types("doctor --json --record r.json -- --device cpu").stdout).unwrap();
-        let answer = user.types("doctor --json --replay r.json");
+            serde_json::from_str(&run("doctor --json --record r.json -- --device cpu").stdout).unwrap();
+        let output = user.run("doctor --json --replay r.json");
         let replayed: Value =
-            serde_json::from_str(&answer.stdout).unwrap_or_else(|_| panic!("{}", answer.stderr));
-        let told = |report: &Value| -> Vec<(String, String)> {
+            serde_json::from_str(&output.stdout).unwrap_or_else(|_| panic!("{}", output.stderr));
+        let findings = |report: &Value| -> Vec<(String, String)> {
             let findings = report["findings"].as_array().unwrap().iter();
             findings.map(|one| (one["id"].to_string(), one["status"].to_string())).collect()
         };
-        assert_eq!(told(&live), told(&replayed), "{name}");
+        assert_eq!(findings(&live), findings(&replayed), "{name}");
         let recorded = std::fs::read_to_string(user.path().join("r.json")).unwrap();
         assert!(!recorded.contains(&format!("\"/home/{name}")), "{recorded}");
     }
@@ -226,10 +225,10 @@ fn a_user_may_be_called_as_a_field_is() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn words_of_other_processes_are_not_recorded() {
+fn arguments_of_other_processes_are_not_recorded() {
     use std::os::unix::fs::PermissionsExt as _;
     let user = User::new();
-    // A process named like Python that waits for a line which never comes.
+    // A process named python3 that waits forever for input.
     let script = user.path().join("python3");
     std::fs::write(&script, "#!/bin/sh\nread line\n").unwrap();
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -238,7 +237,7 @@ fn words_of_other_processes_are_not_recorded() {
         .stdin(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    let _ = user.types("doctor --record r.json");
+    let _ = user.run("doctor --record r.json");
     child.kill().unwrap();
     child.wait().unwrap();
     let recorded = std::fs::read_to_string(user.path().join("r.json")).unwrap();
@@ -249,7 +248,7 @@ fn words_of_other_processes_are_not_recorded() {
 }
 
 #[test]
-fn the_built_in_data_set_is_judged_with_its_own_defaults() {
+fn the_built_in_data_set_has_its_own_defaults() {
     let user = User::new();
     let text = std::fs::read_to_string(checks().join("tests/hosts/bases/linux-gpu.json")).unwrap();
     let mut recording: Value = serde_json::from_str(&text).unwrap();
@@ -258,9 +257,8 @@ fn the_built_in_data_set_is_judged_with_its_own_defaults() {
         serde_json::json!({ "total": 4 * gigabyte, "used": gigabyte / 4, "free": 15 * gigabyte / 4 });
     std::fs::write(user.path().join("small.json"), recording.to_string()).unwrap();
     let needs = |words: &str| {
-        let answer =
-            user.types(&format!("doctor --only run.gpu-memory --json --replay small.json -- {words}"));
-        let report: Value = serde_json::from_str(&answer.stdout).unwrap();
+        let output = user.run(&format!("doctor --only run.gpu-memory --json --replay small.json -- {words}"));
+        let report: Value = serde_json::from_str(&output.stdout).unwrap();
         report["findings"].as_array().unwrap().len()
     };
     assert_eq!(needs("--device 0 --data shapes"), 0);
@@ -272,7 +270,7 @@ fn folder_to_touch(path: &Path) -> std::fs::File {
     std::fs::File::open(path).unwrap()
 }
 
-/// Windows opens folders only for those who say that they mean one.
+/// Windows opens a folder only if the caller asks for one explicitly.
 #[cfg(windows)]
 fn folder_to_touch(path: &Path) -> std::fs::File {
     use std::os::windows::fs::OpenOptionsExt as _;
@@ -283,7 +281,7 @@ fn folder_to_touch(path: &Path) -> std::fs::File {
     options.open(path).unwrap()
 }
 
-/// A home of a user in which half a download has lain since 2024.
+/// Creates a home folder with an incomplete download from 2024.
 fn home_with_half_a_download(user: &User) -> PathBuf {
     let half = user.path().join("home/data/weights/.incoming-yolov5s.pt");
     std::fs::create_dir_all(half.join("parts")).unwrap();
@@ -293,36 +291,36 @@ fn home_with_half_a_download(user: &User) -> PathBuf {
     half
 }
 
-fn fixes(user: &User, words: &str) -> user::Answer {
+fn run_fix(user: &User, words: &str) -> user::Finished {
     let mut command = user.command(&format!("doctor --only disk.unfinished --fix {words}"));
     let command = command.env("YOLO_HOME", user.path().join("home")).stdin(std::process::Stdio::null());
-    user::Answer::from(command.output().unwrap())
+    user::Finished::from(command.output().unwrap())
 }
 
 #[test]
 fn fix_changes_nothing_without_confirmation() {
     let user = User::new();
     let half = home_with_half_a_download(&user);
-    // A question is never asked about changes that --quiet hides.
+    // No confirmation is asked for changes that --quiet hides.
     for words in ["--dry-run", "", "--quiet"] {
-        let answer = fixes(&user, words).succeeded();
+        let output = run_fix(&user, words).succeeded();
         let shown = ["--fix will make these changes:", ".incoming-yolov5s.pt"];
-        assert!(shown.iter().all(|text| answer.stderr.contains(text)), "{words}: {}", answer.stderr);
+        assert!(shown.iter().all(|text| output.stderr.contains(text)), "{words}: {}", output.stderr);
         assert!(half.exists());
     }
-    assert!(fixes(&user, "").stderr.contains("--yes"));
+    assert!(run_fix(&user, "").stderr.contains("--yes"));
 }
 
 #[test]
-fn fix_changes_and_checks_again() {
+fn fix_applies_changes_and_checks_again() {
     let user = User::new();
     let half = home_with_half_a_download(&user);
-    let answer = fixes(&user, "--yes --json").succeeded();
-    assert!(!half.exists(), "{}", answer.stderr);
-    let report: Value = serde_json::from_str(&answer.stdout).unwrap();
+    let output = run_fix(&user, "--yes --json").succeeded();
+    assert!(!half.exists(), "{}", output.stderr);
+    let report: Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!(report["fixed"][0]["result"], "done");
     assert_eq!(report["findings"].as_array().unwrap().len(), 0);
-    assert!(fixes(&user, "--yes").stderr.contains("nothing to change"));
+    assert!(run_fix(&user, "--yes").stderr.contains("nothing to change"));
 }
 
 #[test]
@@ -330,10 +328,10 @@ fn a_missing_home_is_created_and_can_be_undone() {
     let user = User::new();
     let home = user.path().join("new home");
     let mut command = user.command("doctor --only disk.own-folder-missing --fix --yes");
-    let answer = user::Answer::from(command.env("YOLO_HOME", &home).output().unwrap()).succeeded();
-    assert!(home.is_dir(), "{}", answer.stderr);
+    let output = user::Finished::from(command.env("YOLO_HOME", &home).output().unwrap()).succeeded();
+    assert!(home.is_dir(), "{}", output.stderr);
     let shell = if cfg!(windows) { "to undo: cmd /c \"" } else { "to undo: sh '" };
-    assert!(answer.stderr.contains(shell), "{}", answer.stderr);
+    assert!(output.stderr.contains(shell), "{}", output.stderr);
 }
 
 #[test]
@@ -344,7 +342,7 @@ fn a_variable_is_written_once_and_then_only_needs_sourcing() {
     let fixes = |words: &str| {
         let mut command = user.command(&format!("doctor --only shell {words}"));
         command.env("YOLO_HOME", &home).env("CUDA_LAUNCH_BLOCKING", "1");
-        user::Answer::from(command.output().unwrap()).succeeded()
+        user::Finished::from(command.output().unwrap()).succeeded()
     };
     let first = fixes("--fix --yes");
     let line = format!("  . '{}'", home.join("config/env.sh").display());
@@ -360,8 +358,8 @@ fn a_variable_is_written_once_and_then_only_needs_sourcing() {
 
 /// `YOLO_UPDATE_REFERENCE=1 cargo test -p yolo --test doctor reference` regenerates the page.
 #[test]
-fn the_reference_page_is_that_of_the_catalogue() {
-    let page = User::new().types("doctor --reference").succeeded().stdout;
+fn the_reference_page_matches_the_catalogue() {
+    let page = User::new().run("doctor --reference").succeeded().stdout;
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/findings.md");
     if std::env::var_os("YOLO_UPDATE_REFERENCE").is_some() {
         std::fs::write(&file, &page).unwrap();

@@ -1,7 +1,6 @@
-//! `yolo doctor --deep` on the processor, with the libtorch and the trainer that `yolo setup` has
-//! installed.
+//! `yolo doctor --deep` on the CPU, with the libtorch and the trainer that `yolo setup` installed.
 
-// Ranks run on Linux, and in WSL.
+// Ranks run on Linux only; on Windows, in WSL.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,20 +10,20 @@ mod user;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use user::{User, lives, until};
+use user::{User, is_alive, wait_for};
 
 /// `kill -STOP`.
 const SIGSTOP: i32 = 19;
 
 #[test]
-fn two_ranks_compute_sum_and_read() {
+fn two_ranks_run_all_measurements() {
     let user = User::new();
-    let data = user.data();
+    let data = user.write_data_set();
     let began = Instant::now();
-    let words = format!("doctor --deep --json --device cpu --nproc-per-node 2 --data {}", data.display());
-    let answer = user.types(&words).succeeded();
+    let arguments = format!("doctor --deep --json --device cpu --nproc-per-node 2 --data {}", data.display());
+    let output = user.run(&arguments).succeeded();
     assert!(began.elapsed() < Duration::from_secs(60));
-    let report: Value = serde_json::from_str(&answer.stdout).unwrap();
+    let report: Value = serde_json::from_str(&output.stdout).unwrap();
     let ranks = report["ranks"].as_array().unwrap();
     assert_eq!(ranks.len(), 2);
     for rank in ranks {
@@ -39,20 +38,20 @@ fn two_ranks_compute_sum_and_read() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_rank_that_hangs_is_named_and_nothing_is_left() {
+fn a_hanging_rank_is_named_and_no_process_is_left() {
     let user = User::new();
     let began = Instant::now();
-    let running = user.starts("doctor --deep --device cpu --nproc-per-node 2");
-    let ranks = until("two ranks", || Some(running.ranks()).filter(|ranks| ranks.len() == 2));
-    user::send(ranks[1], SIGSTOP);
-    let answer = running.waits();
-    assert_eq!(answer.code, Some(1), "{}\n{}", answer.stdout, answer.stderr);
-    assert!(answer.stdout.contains("rank 1") && answer.stdout.contains("was"), "{}", answer.stdout);
+    let running = user.start("doctor --deep --device cpu --nproc-per-node 2");
+    let ranks = wait_for("two ranks", || Some(running.ranks()).filter(|ranks| ranks.len() == 2));
+    user::send_signal(ranks[1], SIGSTOP);
+    let output = running.wait();
+    assert_eq!(output.code, Some(1), "{}\n{}", output.stdout, output.stderr);
+    assert!(output.stdout.contains("rank 1") && output.stdout.contains("was"), "{}", output.stdout);
     assert!(began.elapsed() < Duration::from_secs(60));
-    assert!(!ranks.into_iter().any(lives));
+    assert!(!ranks.into_iter().any(is_alive));
 }
 
 #[test]
-fn a_data_set_that_is_not_there_is_misuse() {
-    User::new().types("doctor --deep --device cpu --data no-such.yaml").refused(2, &["no-such.yaml"]);
+fn a_missing_data_set_is_a_usage_error() {
+    User::new().run("doctor --deep --device cpu --data no-such.yaml").failed_with(2, &["no-such.yaml"]);
 }

@@ -1,8 +1,8 @@
-//! Every option of `yolo train` and `yolo val` does what it says: runs are compared with one that
-//! differs in that option alone. Runs of one seed are the same to the last bit, so a difference is
-//! the option's.
+//! Every option of `yolo train` and `yolo val` has its effect: each run is compared with one that
+//! differs only in that option. Runs with the same seed are identical to the last bit, so any
+//! difference is due to the option.
 
-// Ranks run on Linux, and in WSL.
+// Ranks run on Linux only; on Windows, in WSL.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,7 +13,7 @@ use std::path::Path;
 
 use indexmap::IndexMap;
 use torch_checkpoint::{TensorData, read};
-use user::{Answer, User};
+use user::{Finished, User};
 
 /// Two epochs of tiny images.
 const TRAIN: &str = "train --data squares/squares.yaml --cfg yolov5n --weights= --imgsz 64 --batch 8 \
@@ -25,8 +25,8 @@ fn weights(user: &User, name: &str) -> IndexMap<String, TensorData> {
     read(&user.path().join("runs/train").join(name).join("weights/last.pt")).unwrap().tensors
 }
 
-fn train(user: &User, name: &str, words: &str) -> Answer {
-    user.types(&format!("{TRAIN} {words} --name {name}")).succeeded()
+fn train(user: &User, name: &str, arguments: &str) -> Finished {
+    user.run(&format!("{TRAIN} {arguments} --name {name}")).succeeded()
 }
 
 fn names_in(folder: &Path) -> Vec<String> {
@@ -38,14 +38,14 @@ fn names_in(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn options_that_change_what_is_learned() {
+fn options_that_change_the_weights() {
     let user = User::new();
-    user.data();
+    user.write_data_set();
     train(&user, "plain", "");
     let plain = weights(&user, "plain");
     train(&user, "again", "");
-    assert!(weights(&user, "again") == plain, "two runs of one seed are the same");
-    for (name, words) in [
+    assert!(weights(&user, "again") == plain, "two runs with the same seed differ");
+    for (name, arguments) in [
         ("adam", "--optimizer Adam"),
         ("adamw", "--optimizer AdamW"),
         ("smooth", "--label-smoothing 0.1"),
@@ -56,13 +56,13 @@ fn options_that_change_what_is_learned() {
         ("hyp", "--hyp high"),
         ("nominal", "--nbs 4"),
     ] {
-        train(&user, name, words);
-        assert!(weights(&user, name) != plain, "{words} changed nothing");
+        train(&user, name, arguments);
+        assert!(weights(&user, name) != plain, "{arguments} had no effect");
     }
-    // Half-way through two epochs the cosine is where the line is: it takes three to tell them apart.
+    // After one of two epochs, both schedules have the same value; three epochs are needed.
     train(&user, "line", "--epochs 3");
     train(&user, "cosine", "--epochs 3 --cos-lr");
-    assert!(weights(&user, "cosine") != weights(&user, "line"), "--cos-lr changed nothing");
+    assert!(weights(&user, "cosine") != weights(&user, "line"), "--cos-lr had no effect");
 
     train(&user, "single", "--single-cls");
     let single = read(&user.path().join("runs/train/single/weights/last.pt")).unwrap();
@@ -70,25 +70,25 @@ fn options_that_change_what_is_learned() {
 
     train(&user, "two", "--nproc-per-node 2");
     train(&user, "sync", "--nproc-per-node 2 --sync-bn");
-    assert!(weights(&user, "sync") != weights(&user, "two"), "--sync-bn changed nothing");
+    assert!(weights(&user, "sync") != weights(&user, "two"), "--sync-bn had no effect");
 }
 
 #[test]
-fn options_that_change_only_what_is_kept() {
+fn options_that_change_only_the_files() {
     let user = User::new();
-    user.data();
+    user.write_data_set();
     train(&user, "plain", "--save-period 1");
     let plain = weights(&user, "plain");
     let run = |name: &str| user.path().join("runs/train").join(name);
     assert_eq!(names_in(&run("plain").join("weights")), ["best.pt", "epoch0.pt", "epoch1.pt", "last.pt"]);
-    for (name, words) in [
+    for (name, arguments) in [
         ("ram", "--cache"),
         ("disk", "--cache disk"),
         ("again", "--cache disk"),
         ("bare", "--noplots --nosave"),
     ] {
-        train(&user, name, words);
-        assert!(weights(&user, name) == plain, "{words} changed what is learned");
+        train(&user, name, arguments);
+        assert!(weights(&user, name) == plain, "{arguments} changed the weights");
     }
     let images = names_in(&user.path().join("squares/images/train"));
     assert_eq!(images.iter().filter(|name| name.ends_with("-linear.yolo-img")).count(), 16);
@@ -99,7 +99,7 @@ fn options_that_change_only_what_is_kept() {
     train(&user, "late", "--noval");
     let rows = std::fs::read_to_string(run("late").join("results.csv")).unwrap();
     let losses: Vec<&str> = rows.lines().skip(1).map(|row| row.split(',').nth(8).unwrap().trim()).collect();
-    assert!(losses[0] == "0" && losses[1] != "0", "validated after the last epoch only:\n{rows}");
+    assert!(losses[0] == "0" && losses[1] != "0", "validation must run after the last epoch only:\n{rows}");
 
     let stopped = train(&user, "patience", "--epochs 9 --patience 1 --noautoanchor");
     let rows = std::fs::read_to_string(run("patience").join("results.csv")).unwrap();
@@ -107,28 +107,28 @@ fn options_that_change_only_what_is_kept() {
 }
 
 #[test]
-fn options_that_do_not_exist_are_refused() {
+fn unsupported_options_are_usage_errors() {
     let user = User::new();
-    user.data();
+    user.write_data_set();
     for option in ["--image-weights", "--multi-scale", "--quad", "--evolve", "--bucket x"] {
-        let answer = user.types(&format!("{TRAIN} {option}"));
-        assert_eq!(answer.code, Some(2), "{option}: {}", answer.stderr);
+        let output = user.run(&format!("{TRAIN} {option}"));
+        assert_eq!(output.code, Some(2), "{option}: {}", output.stderr);
     }
 }
 
-fn table(answer: &Answer) -> &str {
-    answer.stdout.lines().find(|line| line.trim_start().starts_with("all ")).unwrap()
+fn table(output: &Finished) -> &str {
+    output.stdout.lines().find(|line| line.trim_start().starts_with("all ")).unwrap()
 }
 
 #[test]
 fn options_of_val() {
     let user = User::new();
-    user.data();
+    user.write_data_set();
     let yaml = user.path().join("squares/squares.yaml");
     let text = std::fs::read_to_string(&yaml).unwrap();
     std::fs::write(&yaml, format!("{text}test: images/train\n")).unwrap();
-    user.types(&format!("{TRAIN} --epochs 6 --project first")).succeeded();
-    let val = |name: &str, words: &str| user.types(&format!("{VAL} {words} --name {name}")).succeeded();
+    user.run(&format!("{TRAIN} --epochs 6 --project first")).succeeded();
+    let val = |name: &str, arguments: &str| user.run(&format!("{VAL} {arguments} --name {name}")).succeeded();
     let folder = |name: &str| user.path().join("runs/val").join(name);
     let plain = val("plain", "");
 
@@ -145,7 +145,7 @@ fn options_of_val() {
     let found = std::fs::read_to_string(folder("json").join("best_predictions.json")).unwrap();
     let found: serde_json::Value = serde_json::from_str(&found).unwrap();
     assert!(found.as_array().unwrap().iter().all(|one| one["bbox"].as_array().unwrap().len() == 4));
-    // Labels that enter as detections of confidence 1 are all found.
+    // Labels count as detections with confidence 1, so all are found.
     assert!(table(&val("hybrid", "--save-hybrid")).contains("0.995"));
     assert!(folder("hybrid").join("labels/00.txt").is_file());
 
@@ -155,29 +155,29 @@ fn options_of_val() {
     assert_ne!(table(&val("overlap", "--iou-thres 0.01")), table(&plain));
     assert!(table(&val("train", "--task train")).contains("16"));
     assert!(table(&val("test", "--task test")).contains("16"));
-    // Speed is measured on square batches without padding: the same images and labels.
+    // Speed is measured on square batches without padding, but on the same images and labels.
     let speed = val("speed", "--task speed");
-    let counts = |answer: &Answer| -> Vec<String> {
-        table(answer).split_whitespace().take(3).map(str::to_owned).collect()
+    let counts = |output: &Finished| -> Vec<String> {
+        table(output).split_whitespace().take(3).map(str::to_owned).collect()
     };
     assert_eq!(counts(&speed), counts(&plain));
     for option in ["--half", "--dnn"] {
-        let answer = val(&option[2..], option);
-        assert!(answer.stderr.contains(&format!("warning: {option}")), "{}", answer.stderr);
-        assert_eq!(table(&answer), table(&plain));
+        let output = val(&option[2..], option);
+        assert!(output.stderr.contains(&format!("warning: {option}")), "{}", output.stderr);
+        assert_eq!(table(&output), table(&plain));
     }
-    // With few classes the table has a row for each anyway.
+    // With few classes, the table has a row per class anyway.
     assert_eq!(table(&val("verbose", "--verbose")), table(&plain));
     assert_eq!(table(&val("workers", "--workers 2")), table(&plain));
-    user.types(&format!("{VAL} --single-cls")).refused(1, &["2 classes", "--single-cls"]);
-    user.types(&format!("{VAL} --task everything")).refused(1, &["everything", "speed"]);
+    user.run(&format!("{VAL} --single-cls")).failed_with(1, &["2 classes", "--single-cls"]);
+    user.run(&format!("{VAL} --task everything")).failed_with(1, &["everything", "speed"]);
 }
 
 #[test]
-fn a_study_has_a_line_for_every_image_size() {
+fn a_study_writes_a_line_per_image_size() {
     let user = User::new();
-    user.data();
-    user.types(&format!("{TRAIN} --epochs 1 --project first")).succeeded();
+    user.write_data_set();
+    user.run(&format!("{TRAIN} --epochs 1 --project first")).succeeded();
     // One image, since the largest size is 1536 pixels.
     let squares = user.path().join("squares");
     for (kind, file) in [("images", "00.bmp"), ("labels", "00.txt")] {
@@ -187,10 +187,10 @@ fn a_study_has_a_line_for_every_image_size() {
     }
     let yaml = "path: .\ntrain: images/train\nval: images/one\nnames: [red, blue]\n";
     std::fs::write(squares.join("one.yaml"), yaml).unwrap();
-    let words = VAL.replace("squares.yaml", "one.yaml");
-    let answer = user.types(&format!("{words} --task study --name study")).succeeded();
-    let tables = answer.stdout.lines().filter(|line| line.trim_start().starts_with("all ")).count();
-    assert_eq!(tables, 11, "{}", answer.stdout);
+    let arguments = VAL.replace("squares.yaml", "one.yaml");
+    let output = user.run(&format!("{arguments} --task study --name study")).succeeded();
+    let tables = output.stdout.lines().filter(|line| line.trim_start().starts_with("all ")).count();
+    assert_eq!(tables, 11, "{}", output.stdout);
 
     let text = std::fs::read_to_string(user.path().join("runs/val/study/study_one_best.txt")).unwrap();
     let lines: Vec<Vec<f64>> =
@@ -200,7 +200,7 @@ fn a_study_has_a_line_for_every_image_size() {
     for line in lines {
         let (metrics, milliseconds) = line[1..].split_at(4);
         assert!(metrics.iter().all(|metric| (0.0..=1.0).contains(metric)), "{line:?}");
-        assert_eq!(milliseconds.len(), 3, "before the model, in the model, suppression");
+        assert_eq!(milliseconds.len(), 3, "pre-processing, inference, NMS");
         assert!(milliseconds.iter().all(|time| *time > 0.0), "{line:?}");
     }
 }

@@ -12,19 +12,19 @@ use user::User;
 #[test]
 fn a_machine_that_is_neither_windows_nor_wsl_is_rejected() {
     let user = User::new();
-    user.types("setup --wsl").refused(1, &["`--wsl` works only on Windows", "without `--wsl`"]);
+    user.run("setup --wsl").failed_with(1, &["`--wsl` works only on Windows", "without `--wsl`"]);
 }
 
 #[test]
 fn invalid_training_options_are_usage_errors() {
-    let answer = User::new().types("setup --wsl -- --imgsz large");
-    assert_eq!(answer.code, Some(2), "{}", answer.stderr);
-    assert!(answer.stderr.contains("--imgsz"), "{}", answer.stderr);
+    let output = User::new().run("setup --wsl -- --imgsz large");
+    assert_eq!(output.code, Some(2), "{}", output.stderr);
+    assert!(output.stderr.contains("--imgsz"), "{}", output.stderr);
 }
 
 #[cfg(windows)]
 mod windows {
-    use super::user::{Answer, User};
+    use super::user::{Finished, User};
     use serde_json::json;
 
     /// The Windows user's folder, with a space and an accent in its name.
@@ -34,8 +34,8 @@ mod windows {
         profile
     }
 
-    /// Runs `yolo` on a PC whose `wsl.exe` gives these answers.
-    fn types(user: &User, answers: &[serde_json::Value], words: &str) -> Answer {
+    /// Runs `yolo` on a PC whose `wsl.exe` replays these answers.
+    fn run(user: &User, answers: &[serde_json::Value], words: &str) -> Finished {
         let folder = profile(user).join("answers");
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("answers.json"), json!(answers).to_string()).unwrap();
@@ -48,7 +48,7 @@ mod windows {
             .env("STAND_IN_WSL", &folder)
             .env("USERPROFILE", profile(user))
             .env("YOLO_HOME", profile(user).join("yolo home"));
-        Answer::from(command.stdin(std::process::Stdio::null()).output().unwrap())
+        Finished::from(command.stdin(std::process::Stdio::null()).output().unwrap())
     }
 
     fn italian() -> Vec<serde_json::Value> {
@@ -69,9 +69,9 @@ mod windows {
         let user = User::new();
         let before = "# città\r\n[wsl2]\r\nmemory = 8   # GB!\r\n\r\n[experimental]\r\nsparseVhd=true\r\n";
         std::fs::write(profile(&user).join(".wslconfig"), before).unwrap();
-        let answer = types(&user, &italian(), "setup --wsl").succeeded();
-        assert!(answer.stdout.contains("wsl.exe -d Ubuntu"), "{}", answer.stdout);
-        assert!(answer.stderr.contains("`memory=8` means 8 bytes"), "{}", answer.stderr);
+        let output = run(&user, &italian(), "setup --wsl").succeeded();
+        assert!(output.stdout.contains("wsl.exe -d Ubuntu"), "{}", output.stdout);
+        assert!(output.stderr.contains("`memory=8` means 8 bytes"), "{}", output.stderr);
         let after = std::fs::read_to_string(profile(&user).join(".wslconfig")).unwrap();
         assert!(
             after.starts_with("# città\r\n[wsl2]\r\nmemory = ") && after.contains("B   # GB!\r\n"),
@@ -80,15 +80,15 @@ mod windows {
         assert!(after.ends_with("\r\n\r\n[experimental]\r\nsparseVhd=true\r\n"), "{after}");
         assert_eq!(std::fs::read_to_string(profile(&user).join(".wslconfig.before-yolo")).unwrap(), before);
         // The second time there is nothing to write.
-        types(&user, &italian(), "setup --wsl").succeeded();
+        run(&user, &italian(), "setup --wsl").succeeded();
         assert!(!profile(&user).join(".wslconfig.before-yolo-2").exists());
     }
 
     #[test]
     fn a_dry_run_prints_json() {
         let user = User::new();
-        let answer = types(&user, &italian(), "setup --wsl --dry-run --json").succeeded();
-        let plan: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+        let output = run(&user, &italian(), "setup --wsl --dry-run --json").succeeded();
+        let plan: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
         let ids: Vec<_> = plan["steps"].as_array().unwrap().iter().map(|step| step["id"].clone()).collect();
         assert_eq!(ids, ["write-config", "setup-inside"]);
         assert!(!profile(&user).join(".wslconfig").exists());
@@ -99,8 +99,8 @@ mod windows {
         let user = User::new();
         let help = "Il sottosistema Windows per Linux non è installato.\n";
         let answers = [json!({"words": "--status", "utf16": true, "stdout": help, "code": 50})];
-        let answer = types(&user, &answers, "setup --wsl");
-        answer.refused(1, &["wsl.exe --install --no-distribution", "needs your confirmation", "--yes"]);
+        let output = run(&user, &answers, "setup --wsl");
+        output.failed_with(1, &["wsl.exe --install --no-distribution", "needs your confirmation", "--yes"]);
     }
 
     #[test]
@@ -108,7 +108,7 @@ mod windows {
         let user = User::new();
         let mut answers = italian();
         answers.insert(0, json!({"words": "-d Ubuntu -u root --exec /opt/yolo/yolo --version", "code": 127}));
-        types(&user, &answers, "setup --wsl")
-            .refused(1, &["x86_64-unknown-linux-gnu.tar.gz", "unpack the whole release"]);
+        run(&user, &answers, "setup --wsl")
+            .failed_with(1, &["x86_64-unknown-linux-gnu.tar.gz", "unpack the whole release"]);
     }
 }

@@ -1,7 +1,7 @@
-//! `yolo train` and `yolo val` as a user runs them: a run to its files, the same numbers again,
-//! an interruption and its continuation, and runs on two ranks.
+//! `yolo train` and `yolo val` as a user runs them: the files of a run, validation of its weights,
+//! interruption and resumption, and failures of ranks.
 
-// Ranks run on Linux, and in WSL.
+// Ranks run on Linux only; on Windows, in WSL.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,12 +9,12 @@
 mod user;
 
 use torch_checkpoint::{Value, read};
-use user::{User, lives, send, until};
+use user::{User, is_alive, send_signal, wait_for};
 
-/// A run of seconds: tiny images, one process, a small batch.
+/// A run of a few seconds: tiny images, one rank, a small batch.
 const QUICK: &str = "train --data squares/squares.yaml --cfg yolov5n --weights= --imgsz 64 --batch 8 --nbs 8 --device cpu --workers 1";
 
-/// [`QUICK`] for a batch of one's own.
+/// [`QUICK`] without its batch sizes.
 fn without_batch() -> String {
     QUICK.replace(" --batch 8 --nbs 8", "")
 }
@@ -24,10 +24,10 @@ fn table_of(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_run_leaves_its_files_and_val_prints_its_numbers_again() {
+fn a_run_writes_its_files_and_val_prints_the_same_metrics() {
     let user = User::new();
-    user.data();
-    let trained = user.types(&format!("{QUICK} --epochs 2 --save-period 1")).succeeded();
+    user.write_data_set();
+    let trained = user.run(&format!("{QUICK} --epochs 2 --save-period 1")).succeeded();
     let run = user.path().join("runs/train/exp");
     for file in [
         "weights/best.pt",
@@ -47,55 +47,52 @@ fn a_run_leaves_its_files_and_val_prints_its_numbers_again() {
         assert!(run.join(file).is_file(), "{file} is missing");
     }
     for word in ["best.pt", "results.csv", "results.svg"] {
-        assert!(trained.stdout.contains(word), "{word} is not named in:\n{}", trained.stdout);
+        assert!(trained.stdout.contains(word), "{word} is not in:\n{}", trained.stdout);
     }
     let rows = std::fs::read_to_string(run.join("results.csv")).unwrap();
     assert_eq!(rows.lines().count(), 3, "a header and two epochs:\n{rows}");
 
     let validated = user
-        .types("val --data squares/squares.yaml --weights runs/train/exp/weights/best.pt --imgsz 64 --batch 16 --device cpu")
+        .run("val --data squares/squares.yaml --weights runs/train/exp/weights/best.pt --imgsz 64 --batch 16 --device cpu")
         .succeeded();
     assert!(!table_of(&trained.stdout).is_empty(), "{}", trained.stdout);
     assert_eq!(table_of(&trained.stdout), table_of(&validated.stdout));
 
-    user.types(&format!("{QUICK} --epochs 1")).succeeded();
-    assert!(
-        user.path().join("runs/train/exp2/weights/best.pt").is_file(),
-        "the second run has a folder of its own"
-    );
+    user.run(&format!("{QUICK} --epochs 1")).succeeded();
+    assert!(user.path().join("runs/train/exp2/weights/best.pt").is_file(), "the second run has no folder");
 }
 
 #[test]
-fn the_built_in_data_set_trains_and_is_not_made_again() {
+fn the_built_in_data_set_is_generated_once() {
     let user = User::new();
-    let words = "train --data shapes --epochs 1 --imgsz 64 --device cpu";
-    user.types(words).succeeded();
-    let second = user.types(words).succeeded();
+    let arguments = "train --data shapes --epochs 1 --imgsz 64 --device cpu";
+    user.run(arguments).succeeded();
+    let second = user.run(arguments).succeeded();
     assert!(!second.stderr.contains("generated the data set"), "{}", second.stderr);
     assert!(user.path().join("runs/train/exp2/weights/best.pt").is_file());
 }
 
 #[test]
-fn ctrl_c_saves_and_resume_goes_on() {
+fn ctrl_c_saves_the_run_and_resume_continues_it() {
     let user = User::new();
-    user.data();
-    let running = user.starts(&format!("{QUICK} --epochs 200"));
+    user.write_data_set();
+    let running = user.start(&format!("{QUICK} --epochs 200"));
     let results = user.path().join("runs/train/exp/results.csv");
-    until("a second epoch", || {
+    wait_for("a second epoch", || {
         std::fs::read_to_string(&results).ok().filter(|text| text.lines().count() >= 3)
     });
     running.signal(2);
-    let answer = running.waits();
-    assert_eq!(answer.code, Some(130), "{}", answer.stderr);
-    assert!(answer.stderr.contains("yolo train --resume"), "{}", answer.stderr);
+    let output = running.wait();
+    assert_eq!(output.code, Some(130), "{}", output.stderr);
+    assert!(output.stderr.contains("yolo train --resume"), "{}", output.stderr);
 
-    // The plan is shortened so that the continuation ends soon; every other option is the first one.
+    // Shorten the plan, so that the resumed run ends soon.
     let plan = user.path().join("runs/train/exp/plan.json");
     let text = std::fs::read_to_string(&plan).unwrap();
     let rows = std::fs::read_to_string(&results).unwrap().lines().count() - 1;
     assert!(text.contains("\"epochs\": 200"), "{text}");
     std::fs::write(&plan, text.replace("\"epochs\": 200", &format!("\"epochs\": {}", rows + 2))).unwrap();
-    user.types("train --resume runs/train/exp/weights/last.pt").succeeded();
+    user.run("train --resume runs/train/exp/weights/last.pt").succeeded();
     let epochs: Vec<String> = std::fs::read_to_string(&results)
         .unwrap()
         .lines()
@@ -105,88 +102,88 @@ fn ctrl_c_saves_and_resume_goes_on() {
     let expected: Vec<String> = (0..rows + 2).map(|epoch| epoch.to_string()).collect();
     assert_eq!(epochs, expected, "every epoch has one row");
 
-    user.types("train --resume runs/train/exp/weights/last.pt")
-        .refused(1, &["is finished, so there is nothing to resume", "--weights"]);
+    user.run("train --resume runs/train/exp/weights/last.pt")
+        .failed_with(1, &["is finished, so there is nothing to resume", "--weights"]);
 }
 
 #[test]
-fn ctrl_c_ends_a_validation_as_interrupted() {
+fn ctrl_c_during_val_exits_as_interrupted() {
     let user = User::new();
-    user.data();
-    user.types(&format!("{QUICK} --epochs 1")).succeeded();
-    let running = user.starts(
+    user.write_data_set();
+    user.run(&format!("{QUICK} --epochs 1")).succeeded();
+    let running = user.start(
         "val --data squares/squares.yaml --weights runs/train/exp/weights/best.pt --imgsz 64 --batch 1 --device cpu --task study",
     );
     let study = user.path().join("runs/val/exp/study_squares_best.txt");
-    until("the first size of the study", || {
+    wait_for("the first size of the study", || {
         std::fs::read_to_string(&study).ok().filter(|text| !text.is_empty())
     });
     running.signal(2);
-    let answer = running.waits();
-    assert_eq!(answer.code, Some(130), "{}", answer.stderr);
+    let output = running.wait();
+    assert_eq!(output.code, Some(130), "{}", output.stderr);
 }
 
 #[test]
-fn a_run_that_was_killed_while_it_finished_resumes_and_finishes() {
+fn a_run_that_was_killed_while_finishing_can_be_resumed() {
     let user = User::new();
-    user.data();
-    user.types(&format!("{QUICK} --epochs 2 --save-period 1")).succeeded();
+    user.write_data_set();
+    user.run(&format!("{QUICK} --epochs 2 --save-period 1")).succeeded();
     let run = user.path().join("runs/train/exp");
     let last = run.join("weights/last.pt");
     let finished = read(&last).unwrap().tensors;
-    // Until the very end of the run, last.pt is what epoch1.pt is.
+    // Until a run finishes, its last.pt is equal to epoch1.pt.
     std::fs::copy(run.join("weights/epoch1.pt"), &last).unwrap();
-    let answer = user.types("train --resume runs/train/exp/weights/last.pt").succeeded();
-    assert!(answer.stdout.contains("best.pt"), "{}", answer.stdout);
-    assert!(read(&last).unwrap().tensors == finished, "other weights than before the kill");
+    let output = user.run("train --resume runs/train/exp/weights/last.pt").succeeded();
+    assert!(output.stdout.contains("best.pt"), "{}", output.stdout);
+    assert!(read(&last).unwrap().tensors == finished, "the weights differ from those before the kill");
     assert_eq!(std::fs::read_to_string(run.join("results.csv")).unwrap().lines().count(), 3);
 }
 
-/// The run is cut in the middle of an epoch and of a nominal batch: the gradients that were added
-/// up until then are part of its state.
+/// The run is interrupted in the middle of an epoch and of a nominal batch, so its state includes the
+/// gradients accumulated so far.
 #[test]
-fn an_interrupted_run_ends_with_the_weights_of_one_that_was_not() {
+fn a_resumed_run_ends_with_the_weights_of_an_uninterrupted_one() {
     for ranks in ["", " --nproc-per-node 2"] {
         let user = User::new();
-        user.data();
-        let words = format!("{}{ranks} --batch 2 --nbs 128 --epochs 3", without_batch());
-        user.types(&format!("{words} --name whole")).succeeded();
-        let running = user.starts(&format!("{words} --name cut"));
+        user.write_data_set();
+        let arguments = format!("{}{ranks} --batch 2 --nbs 128 --epochs 3", without_batch());
+        user.run(&format!("{arguments} --name whole")).succeeded();
+        let running = user.start(&format!("{arguments} --name cut"));
         let runs = user.path().join("runs/train");
-        until("the end of the first epoch", || {
+        wait_for("the end of the first epoch", || {
             let rows = std::fs::read_to_string(runs.join("cut/results.csv")).ok()?;
             (rows.lines().count() >= 2).then_some(())
         });
         running.signal(2);
-        assert_eq!(running.waits().code, Some(130));
+        assert_eq!(running.wait().code, Some(130));
         let cut = read(&runs.join("cut/weights/last.pt")).unwrap();
         assert!(
             cut.root.get("batches_done").and_then(Value::as_i64).unwrap() > 0,
-            "in the middle of an epoch"
+            "not interrupted in the middle of an epoch"
         );
-        assert!(cut.root.get("gradients").and_then(Value::as_entries).is_some(), "and of a step");
+        assert!(cut.root.get("gradients").and_then(Value::as_entries).is_some(), "no accumulated gradients");
 
-        // Without a name the newest run is continued.
-        let answer = user.types("train --resume").succeeded();
-        assert!(answer.stderr.contains("cut/weights/last.pt"), "{}", answer.stderr);
+        // Without a path, the newest run is resumed.
+        let output = user.run("train --resume").succeeded();
+        assert!(output.stderr.contains("cut/weights/last.pt"), "{}", output.stderr);
         let weights = |name: &str| read(&runs.join(name).join("weights/last.pt")).unwrap().tensors;
-        assert!(weights("whole") == weights("cut"), "other weights with `{ranks}`");
-        // The losses of the interrupted epoch are means over all its steps too.
+        assert!(weights("whole") == weights("cut"), "the weights differ with `{ranks}`");
+        // The losses of the interrupted epoch are also means over all of its steps.
         let results = |name: &str| std::fs::read_to_string(runs.join(name).join("results.csv")).unwrap();
-        assert_eq!(results("cut"), results("whole"), "other results with `{ranks}`");
+        assert_eq!(results("cut"), results("whole"), "the results differ with `{ranks}`");
     }
 }
 
 #[test]
 fn anchors_of_the_hyperparameters_replace_those_of_the_weights() {
     let user = User::new();
-    user.data();
-    user.types(&format!("{QUICK} --epochs 1 --noplots")).succeeded();
+    user.write_data_set();
+    user.run(&format!("{QUICK} --epochs 1 --noplots")).succeeded();
     let first = user.path().join("runs/train/exp");
     let hyp = std::fs::read_to_string(first.join("hyp.yaml")).unwrap();
     std::fs::write(user.path().join("hyp.yaml"), format!("{hyp}\nanchors: 4\n")).unwrap();
     let fine_tuning = QUICK.replace("--cfg yolov5n --weights=", "--weights runs/train/exp/weights/best.pt");
-    user.types(&format!("{fine_tuning} --epochs 1 --noplots --hyp hyp.yaml")).succeeded();
+    user.run(&format!("{fine_tuning} --epochs 1 --noplots --hyp hyp.yaml")).succeeded();
     let anchors = |run: &str| {
         let weights = read(&user.path().join("runs/train").join(run).join("weights/best.pt")).unwrap();
         weights.tensors["model.24.anchors"].shape.clone()
@@ -196,54 +193,54 @@ fn anchors_of_the_hyperparameters_replace_those_of_the_weights() {
 }
 
 #[test]
-fn two_ranks_train_and_leave_no_process() {
+fn training_on_two_ranks_leaves_no_process() {
     let user = User::new();
-    user.data();
-    let (running, ranks) = user.starts_two_ranks(&format!("{QUICK} --epochs 3"), &[]);
-    running.waits().succeeded();
+    user.write_data_set();
+    let (running, ranks) = user.start_two_ranks(&format!("{QUICK} --epochs 3"), &[]);
+    running.wait().succeeded();
     assert!(user.path().join("runs/train/exp/weights/best.pt").is_file());
-    assert!(ranks.into_iter().all(|pid| !lives(pid)));
+    assert!(ranks.into_iter().all(|pid| !is_alive(pid)));
 }
 
 #[test]
-fn a_killed_rank_is_named_and_takes_the_group_with_it() {
+fn a_killed_rank_is_named_and_the_others_are_stopped() {
     let user = User::new();
-    user.data();
-    let (running, ranks) = user.starts_two_ranks(&format!("{QUICK} --epochs 500"), &[]);
-    send(ranks[1], 9);
-    running.waits().refused(1, &["rank 1 of 2", "signal 9 (SIGKILL)", "training epoch", "--resume"]);
-    assert!(ranks.into_iter().all(|pid| !lives(pid)));
+    user.write_data_set();
+    let (running, ranks) = user.start_two_ranks(&format!("{QUICK} --epochs 500"), &[]);
+    send_signal(ranks[1], 9);
+    running.wait().failed_with(1, &["rank 1 of 2", "signal 9 (SIGKILL)", "training epoch", "--resume"]);
+    assert!(ranks.into_iter().all(|pid| !is_alive(pid)));
 }
 
 #[test]
-fn a_stopped_rank_is_noticed_and_named() {
+fn a_hanging_rank_is_detected_and_named() {
     let user = User::new();
-    user.data();
+    user.write_data_set();
     let shortened = [("YOLO_SILENCE_SECONDS", "2")];
-    let (running, ranks) = user.starts_two_ranks(&format!("{QUICK} --epochs 500"), &shortened);
-    send(ranks[1], 19);
-    running.waits().refused(1, &["rank 1 of 2", "no heartbeat for 2 s", "state T", "--resume"]);
-    assert!(ranks.into_iter().all(|pid| !lives(pid)));
+    let (running, ranks) = user.start_two_ranks(&format!("{QUICK} --epochs 500"), &shortened);
+    send_signal(ranks[1], 19);
+    running.wait().failed_with(1, &["rank 1 of 2", "no heartbeat for 2 s", "state T", "--resume"]);
+    assert!(ranks.into_iter().all(|pid| !is_alive(pid)));
 }
 
 #[test]
-fn a_rank_that_goes_on_in_time_is_let_go_on() {
+fn a_rank_that_continues_before_the_timeout_is_not_stopped() {
     let user = User::new();
-    user.data();
+    user.write_data_set();
     let shortened = [("YOLO_SILENCE_SECONDS", "8")];
-    let (running, ranks) = user.starts_two_ranks(&format!("{QUICK} --epochs 12"), &shortened);
-    send(ranks[1], 19);
+    let (running, ranks) = user.start_two_ranks(&format!("{QUICK} --epochs 12"), &shortened);
+    send_signal(ranks[1], 19);
     std::thread::sleep(std::time::Duration::from_secs(2));
-    send(ranks[1], 18);
-    running.waits().succeeded();
+    send_signal(ranks[1], 18);
+    running.wait().succeeded();
 }
 
 #[test]
-fn a_killed_supervisor_leaves_no_rank() {
+fn no_rank_outlives_a_killed_supervisor() {
     let user = User::new();
-    user.data();
-    let (running, ranks) = user.starts_two_ranks(&format!("{QUICK} --epochs 500"), &[]);
+    user.write_data_set();
+    let (running, ranks) = user.start_two_ranks(&format!("{QUICK} --epochs 500"), &[]);
     running.signal(9);
-    running.waits();
-    until("the end of all ranks", || ranks.iter().all(|&pid| !lives(pid)).then_some(()));
+    running.wait();
+    wait_for("the end of all ranks", || ranks.iter().all(|&pid| !is_alive(pid)).then_some(()));
 }

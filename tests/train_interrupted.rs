@@ -13,7 +13,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use torch_checkpoint::read;
-use user::{Running, User, until};
+use user::{Running, User, wait_for};
 
 const SIGINT: i32 = 2;
 const SIGKILL: i32 = 9;
@@ -44,20 +44,20 @@ impl ObservedTrainer {
     }
 
     fn start(&self, user: &User, arguments: &str) -> Running {
-        user.starts_in(arguments, &[("YOLO_TRAINER", self.program.to_str().unwrap())])
+        user.start_with(arguments, &[("YOLO_TRAINER", self.program.to_str().unwrap())])
     }
 
     /// Waits until the trainer reports that it is doing this.
     #[track_caller]
     fn wait_for(&self, doing: &str) {
         let phase = format!("\"doing\":\"{doing}\"");
-        until(doing, || std::fs::read_to_string(&self.events).ok().filter(|text| text.contains(&phase)));
+        wait_for(doing, || std::fs::read_to_string(&self.events).ok().filter(|text| text.contains(&phase)));
     }
 }
 
 /// Adds validation images, so that a validation takes seconds.
 fn with_a_long_validation(user: &User) {
-    user.data();
+    user.write_data_set();
     let root = user.path().join("squares");
     for index in 8..400 {
         let (image, label) = user::square(index, true);
@@ -86,18 +86,18 @@ fn assert_same_run(user: &User, whole: &str, cut: &str) {
 fn ctrl_c_during_the_validation_of_an_epoch_saves_the_run() {
     let user = User::new();
     with_a_long_validation(&user);
-    user.types(&format!("{TRAIN} --epochs 2 --name whole")).succeeded();
+    user.run(&format!("{TRAIN} --epochs 2 --name whole")).succeeded();
 
     let trainer = ObservedTrainer::new(&user);
     let running = trainer.start(&user, &format!("{TRAIN} --epochs 2 --name cut"));
     trainer.wait_for("validating");
     running.signal(SIGINT);
-    let answer = running.waits();
-    assert_eq!(answer.code, Some(130), "{}", answer.stderr);
-    assert!(answer.stderr.contains("interrupted; the run's state is saved"), "{}", answer.stderr);
+    let output = running.wait();
+    assert_eq!(output.code, Some(130), "{}", output.stderr);
+    assert!(output.stderr.contains("interrupted; the run's state is saved"), "{}", output.stderr);
     assert_eq!(results(&user, "cut").lines().count(), 1, "the epoch was not validated yet");
 
-    user.types("train --resume runs/train/cut").succeeded();
+    user.run("train --resume runs/train/cut").succeeded();
     assert_same_run(&user, "whole", "cut");
 }
 
@@ -109,9 +109,9 @@ fn ctrl_c_while_the_finished_run_validates_best_pt_loses_nothing() {
     let running = trainer.start(&user, &format!("{TRAIN} --epochs 1"));
     trainer.wait_for("validating best.pt");
     running.signal(SIGINT);
-    let answer = running.waits().succeeded();
-    assert!(answer.stderr.contains("best.pt was not validated"), "{}", answer.stderr);
-    assert!(answer.stderr.contains("yolo val --weights"), "{}", answer.stderr);
+    let output = running.wait().succeeded();
+    assert!(output.stderr.contains("best.pt was not validated"), "{}", output.stderr);
+    assert!(output.stderr.contains("yolo val --weights"), "{}", output.stderr);
     let last = read(&user.path().join("runs/train/exp/weights/last.pt")).unwrap();
     assert!(last.root.get("optimizer").is_some_and(|value| *value == torch_checkpoint::Value::None));
 }
@@ -120,21 +120,21 @@ fn ctrl_c_while_the_finished_run_validates_best_pt_loses_nothing() {
 #[test]
 fn a_run_that_is_killed_between_its_checkpoints_resumes_and_ends_the_same() {
     let user = User::new();
-    user.data();
-    user.types(&format!("{TRAIN} --epochs 3 --name whole")).succeeded();
+    user.write_data_set();
+    user.run(&format!("{TRAIN} --epochs 3 --name whole")).succeeded();
 
-    let running = user.starts(&format!("{TRAIN} --epochs 3 --name cut"));
+    let running = user.start(&format!("{TRAIN} --epochs 3 --name cut"));
     let weights = user.path().join("runs/train/cut/weights");
     let inode = |name: &str| std::fs::metadata(weights.join(name)).ok().map(|file| file.ino());
-    until("the first last.pt", || inode("last.pt"));
-    let rank = until("the rank", || running.ranks().first().copied());
+    wait_for("the first last.pt", || inode("last.pt"));
+    let rank = wait_for("the rank", || running.ranks().first().copied());
     let (first_best, first_last) = (inode("best.pt"), inode("last.pt"));
     while inode("best.pt") == first_best && inode("last.pt") == first_last {
         std::hint::spin_loop();
     }
-    user::send(rank, SIGKILL);
-    running.waits().refused(1, &["signal 9 (SIGKILL)", "--resume"]);
+    user::send_signal(rank, SIGKILL);
+    running.wait().failed_with(1, &["signal 9 (SIGKILL)", "--resume"]);
 
-    user.types("train --resume runs/train/cut").succeeded();
+    user.run("train --resume runs/train/cut").succeeded();
     assert_same_run(&user, "whole", "cut");
 }

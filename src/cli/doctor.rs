@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
+use yolo_plan::number::whole;
 
 /// The options of `yolo doctor`.
 #[derive(Debug, Args)]
@@ -32,10 +33,16 @@ pub(crate) struct DoctorArgs {
     #[arg(long, conflicts_with_all = ["replay", "record", "fix", "list", "explain"])]
     pub(crate) deep: bool,
     /// With --deep: devices, as for `yolo train`
-    #[arg(long, value_name = "DEVICE", requires = "deep", conflicts_with = "run")]
+    #[arg(
+        long,
+        allow_negative_numbers = true,
+        value_name = "DEVICE",
+        requires = "deep",
+        conflicts_with = "run"
+    )]
     pub(crate) device: Option<String>,
     /// With --deep: number of ranks on the CPU
-    #[arg(long, value_name = "N", requires = "deep", conflicts_with = "run")]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", requires = "deep", conflicts_with = "run")]
     pub(crate) nproc_per_node: Option<usize>,
     /// With --deep: data set to read and decode images from
     #[arg(long, value_name = "YAML", requires = "deep", conflicts_with = "run")]

@@ -1,6 +1,7 @@
 //! The command line of `yolo setup`.
 
 use clap::{ArgAction, Args, ValueEnum};
+use yolo_plan::number::positive;
 
 /// The options of `yolo setup`.
 #[derive(Debug, Args)]
@@ -33,7 +34,7 @@ pub(crate) struct SetupArgs {
     #[arg(long, value_name = "NAME", requires = "wsl")]
     pub(crate) distribution: Option<String>,
     /// With --wsl: number of machines in the planned run [default: 1]
-    #[arg(long, value_name = "N", requires = "wsl", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", requires = "wsl", value_parser = positive::<u32>, allow_negative_numbers = true)]
     pub(crate) nnodes: Option<u32>,
     /// With --wsl: answer yes to all prompts
     #[arg(short, long, requires = "wsl")]

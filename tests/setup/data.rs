@@ -10,7 +10,7 @@ use crate::user::square;
 #[test]
 fn a_known_data_set_is_downloaded_verified_and_reused() {
     let machine = coco8();
-    let first = machine.types("setup --data coco8").succeeded();
+    let first = machine.run("setup --data coco8").succeeded();
     for words in ["train: 4 images, 4 boxes", "val: 2 images, 2 boxes", "2 of 80 classes", "person 3"] {
         assert!(first.stderr.contains(words), "{words} is not in:\n{}", first.stderr);
     }
@@ -18,7 +18,7 @@ fn a_known_data_set_is_downloaded_verified_and_reused() {
     assert!(yaml.contains("79: toothbrush"), "{yaml}");
     let asked = machine.server.asked().len();
     let began = Instant::now();
-    let second = machine.types("setup --data coco8 --offline").succeeded();
+    let second = machine.run("setup --data coco8 --offline").succeeded();
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     assert!(second.stderr.contains("train: 4 images"), "{}", second.stderr);
     assert_eq!(machine.server.asked().len(), asked, "the second run asked the server");
@@ -44,8 +44,8 @@ fn the_download_urls_of_a_yaml_may_be_zip_or_tar_gz() {
             machine.server.url(&format!("/{file}"))
         );
         fs::write(machine.user.path().join(format!("{name}.yaml")), yaml).unwrap();
-        let answer = machine.types(&format!("setup --data {name}.yaml")).succeeded();
-        assert!(answer.stderr.contains("train: 4 images, 4 boxes"), "{}", answer.stderr);
+        let output = machine.run(&format!("setup --data {name}.yaml")).succeeded();
+        assert!(output.stderr.contains("train: 4 images, 4 boxes"), "{}", output.stderr);
         assert!(machine.home().join(format!("data/datasets/{name}/images/val/1.bmp")).is_file());
     }
 }
@@ -54,7 +54,7 @@ fn the_download_urls_of_a_yaml_may_be_zip_or_tar_gz() {
 fn an_archive_of_something_else_is_rejected_and_nothing_is_installed() {
     let machine = Machine::with(HashMap::from([("/coco8.zip".to_owned(), zip(&squares("pictures/of/")))]));
     // The yaml of a known data set is built in, so the mirror's file is at fault.
-    machine.types("setup --data coco8").refused(
+    machine.run("setup --data coco8").failed_with(
         1,
         &[
             &format!("{}: not the archive of coco8", machine.server.url("/coco8.zip")),
@@ -71,12 +71,12 @@ fn missing_folders_are_listed_once() {
     let train_only: Vec<_> = squares("").into_iter().filter(|(name, _)| name.contains("train")).collect();
     let machine = Machine::with(HashMap::from([("/ds.zip".to_owned(), zip(&train_only))]));
     machine.yaml("ds.yaml", "ds", &machine.server.url("/ds.zip"));
-    let answer = machine.types("setup --data ds.yaml");
-    answer.refused(1, &["do not contain images/val, but images, labels"]);
+    let output = machine.run("setup --data ds.yaml");
+    output.failed_with(1, &["do not contain images/val, but images, labels"]);
     let both = "path: ds\ntrain: pictures\nval: pictures\nnames: [red, blue]\ndownload: ";
     fs::write(machine.user.path().join("both.yaml"), format!("{both}{}", machine.server.url("/ds.zip")))
         .unwrap();
-    machine.types("setup --data both.yaml").refused(1, &["do not contain pictures, but"]);
+    machine.run("setup --data both.yaml").failed_with(1, &["do not contain pictures, but"]);
 }
 
 #[test]
@@ -88,13 +88,13 @@ fn two_data_sets_for_one_folder_are_rejected_and_neither_is_changed() {
     machine.yaml("one.yaml", "ds", &one);
     machine.yaml("other.yaml", "ds", &other);
     let words = ["ds can hold only one data set", one.as_str(), other.as_str(), "a different `path`"];
-    machine.types("setup --data one.yaml other.yaml").refused(1, &words);
+    machine.run("setup --data one.yaml other.yaml").failed_with(1, &words);
     assert_eq!(machine.installed(), Vec::<String>::new());
-    machine.types("setup --data one.yaml").succeeded();
+    machine.run("setup --data one.yaml").succeeded();
     let before = machine.installed();
-    machine.types("setup --data other.yaml").refused(1, &words);
+    machine.run("setup --data other.yaml").failed_with(1, &words);
     assert_eq!(machine.installed(), before);
-    machine.types("setup --data one.yaml --offline").succeeded();
+    machine.run("setup --data one.yaml --offline").succeeded();
     // The same name twice is one data set.
     assert_eq!(machine.json("setup --data one.yaml one.yaml --json")["done"].as_array().unwrap().len(), 1);
 }
@@ -103,14 +103,14 @@ fn two_data_sets_for_one_folder_are_rejected_and_neither_is_changed() {
 fn a_known_data_set_does_not_replace_one_from_a_yaml() {
     let machine = coco8();
     machine.yaml("mine.yaml", "coco8", &machine.server.url("/coco8.zip"));
-    machine.types("setup --data mine.yaml").succeeded();
-    machine.types("setup --data coco8").refused(1, &["coco8 can hold only one data set"]);
+    machine.run("setup --data mine.yaml").succeeded();
+    machine.run("setup --data coco8").failed_with(1, &["coco8 can hold only one data set"]);
 }
 
 #[test]
 fn a_data_set_that_lost_files_is_downloaded_again() {
     let machine = coco8();
-    machine.types("setup --data coco8").succeeded();
+    machine.run("setup --data coco8").succeeded();
     let root = machine.data_sets().join("coco8");
     for lost in ["labels", "images/train/2.bmp"] {
         let lost = root.join(lost);
@@ -119,15 +119,15 @@ fn a_data_set_that_lost_files_is_downloaded_again() {
         } else {
             fs::remove_file(&lost).unwrap()
         }
-        let offline = machine.types("setup --data coco8 --offline");
+        let offline = machine.run("setup --data coco8 --offline");
         // Training is impossible without labels, but possible without one image.
         let expected = if lost.ends_with("labels") { 1 } else { 0 };
         assert_eq!(offline.code, Some(expected), "{}", offline.stderr);
         assert!(offline.stderr.contains("files of coco8 are missing"), "{}", offline.stderr);
         assert!(!offline.stderr.contains("train: 4 images, 4 boxes"), "{}", offline.stderr);
-        let plan = machine.types("setup --data coco8 --dry-run").succeeded();
+        let plan = machine.run("setup --data coco8 --dry-run").succeeded();
         assert!(plan.stdout.contains("of an earlier download are missing"), "{}", plan.stdout);
-        let again = machine.types("setup --data coco8").succeeded();
+        let again = machine.run("setup --data coco8").succeeded();
         assert!(again.stderr.contains("train: 4 images, 4 boxes"), "{}", again.stderr);
         assert!(lost.exists());
     }
@@ -136,13 +136,13 @@ fn a_data_set_that_lost_files_is_downloaded_again() {
 #[test]
 fn changes_by_the_user_are_counted_and_never_overwritten() {
     let machine = coco8();
-    machine.types("setup --data coco8").succeeded();
+    machine.run("setup --data coco8").succeeded();
     let root = machine.data_sets().join("coco8");
     fs::write(root.join("labels/train/0.txt"), "").unwrap();
     fs::write(root.join("labels/train.cache"), "what a trainer keeps").unwrap();
     let asked = machine.server.asked().len();
-    let answer = machine.types("setup --data coco8").succeeded();
-    assert!(answer.stderr.contains("train: 4 images, 3 boxes, 1 without"), "{}", answer.stderr);
+    let output = machine.run("setup --data coco8").succeeded();
+    assert!(output.stderr.contains("train: 4 images, 3 boxes, 1 without"), "{}", output.stderr);
     assert_eq!(machine.server.asked().len(), asked, "nothing is missing, so that nothing is fetched");
     fs::write(
         root.join("labels/train/1.txt"),
@@ -150,7 +150,7 @@ fn changes_by_the_user_are_counted_and_never_overwritten() {
     )
     .unwrap();
     fs::remove_file(root.join("images/val/0.bmp")).unwrap();
-    machine.types("setup --data coco8").refused(1, &["contains files that setup did not install"]);
+    machine.run("setup --data coco8").failed_with(1, &["contains files that setup did not install"]);
     assert!(fs::read_to_string(root.join("labels/train/1.txt")).unwrap().contains("0.125"));
 }
 
@@ -159,7 +159,7 @@ fn a_file_at_the_path_of_a_data_set_is_not_replaced() {
     let machine = coco8();
     fs::create_dir_all(machine.data_sets()).unwrap();
     fs::write(machine.data_sets().join("coco8"), "precious").unwrap();
-    machine.types("setup --data coco8").refused(1, &["coco8 is a file that setup did not install"]);
+    machine.run("setup --data coco8").failed_with(1, &["coco8 is a file that setup did not install"]);
     assert_eq!(fs::read_to_string(machine.data_sets().join("coco8")).unwrap(), "precious");
 }
 
@@ -171,10 +171,10 @@ fn a_local_archive_is_unpacked_and_kept() {
     fs::write(&archive, zip(&squares("ds/"))).unwrap();
     machine.yaml("one.yaml", "one", "my sets/ds.zip");
     machine.yaml("two.yaml", "two", &archive.display().to_string());
-    machine.types("setup --data one.yaml two.yaml --offline").succeeded();
+    machine.run("setup --data one.yaml two.yaml --offline").succeeded();
     assert!(archive.is_file() && machine.data_sets().join("two/images/val/1.bmp").is_file());
     machine.yaml("three.yaml", "three", "nothing.zip");
-    machine.types("setup --data three.yaml").refused(1, &["nothing.zip", "cannot open it"]);
+    machine.run("setup --data three.yaml").failed_with(1, &["nothing.zip", "cannot open it"]);
 }
 
 #[test]
@@ -188,8 +188,8 @@ fn unsupported_downloads_are_named_by_their_kind() {
         ("7", ["download is 7; it must be a URL", "7"]),
     ] {
         machine.yaml("odd.yaml", "odd", download);
-        let answer = machine.types("setup --data odd.yaml").refused(1, &words);
-        assert!(!answer.stderr.contains("secret"), "{}", answer.stderr);
+        let output = machine.run("setup --data odd.yaml").failed_with(1, &words);
+        assert!(!output.stderr.contains("secret"), "{}", output.stderr);
     }
 }
 
@@ -199,11 +199,11 @@ fn a_download_that_is_code_is_rejected_with_what_it_would_do() {
     let script = "path: x\ntrain: t\nval: v\nnames: [a]\ndownload: |\n  from urllib import request\n  request.urlretrieve('https://h.example/x.zip')\n";
     fs::write(machine.user.path().join("script.yaml"), script).unwrap();
     machine
-        .types("setup --data script.yaml")
-        .refused(1, &["script.yaml", "Python script", "would have downloaded https://h.example/x.zip"]);
+        .run("setup --data script.yaml")
+        .failed_with(1, &["script.yaml", "Python script", "would have downloaded https://h.example/x.zip"]);
     let bash = "path: x\ntrain: t\nval: v\nnames: [a]\ndownload: bash data/scripts/get.sh\n";
     fs::write(machine.user.path().join("bash.yaml"), bash).unwrap();
-    machine.types("setup --data bash.yaml").refused(1, &["shell command", "bash data/scripts/get.sh"]);
+    machine.run("setup --data bash.yaml").failed_with(1, &["shell command", "bash data/scripts/get.sh"]);
 }
 
 #[test]
@@ -215,12 +215,12 @@ fn invalid_images_and_labels_are_reported() {
         members.push(("coco8/images/train/x\nERROR: y.bmp".to_owned(), b"no image".to_vec()));
     }
     let machine = Machine::with(HashMap::from([("/coco8.zip".to_owned(), zip(&members))]));
-    let answer = machine.types("setup --data coco8").succeeded();
+    let output = machine.run("setup --data coco8").succeeded();
     let corrupt = if cfg!(unix) { "3 corrupt" } else { "2 corrupt" };
     for words in [corrupt, "0.bmp", "1.txt"] {
-        assert!(answer.stderr.contains(words), "{words} is not in:\n{}", answer.stderr);
+        assert!(output.stderr.contains(words), "{words} is not in:\n{}", output.stderr);
     }
-    assert!(!answer.stderr.contains("\nERROR:"), "a name forged a line:\n{}", answer.stderr);
+    assert!(!output.stderr.contains("\nERROR:"), "a name forged a line:\n{}", output.stderr);
 }
 
 #[test]
@@ -231,8 +231,8 @@ fn a_class_out_of_range_is_reported_with_all_other_problems() {
     members.extend([label("0", "9 0.5 0.5 0.25 0.25\n"), label("1", "0 nan 0.5 0.25 0.25\n")]);
     let machine = Machine::with(HashMap::from([("/ds.zip".to_owned(), zip(&members))]));
     machine.yaml("ds.yaml", "ds", &machine.server.url("/ds.zip"));
-    let answer = machine.types("setup --data ds.yaml");
-    answer.refused(
+    let output = machine.run("setup --data ds.yaml");
+    output.failed_with(
         1,
         &[
             "train: 3 images, 3 boxes, 0 without objects, 1 corrupt",
@@ -277,21 +277,21 @@ fn voc_is_converted_to_images_and_labels() {
     trainval[1].1 = xml.into_bytes();
     let files = archives.into_iter().map(|(path, members)| (path, zip(&members))).collect();
     let machine = Machine::with(files);
-    let answer = machine.types("setup --data VOC").succeeded();
+    let output = machine.run("setup --data VOC").succeeded();
     assert!(
-        answer.stderr.contains("train: 4 images, 4 boxes, 0 without objects, 1 corrupt"),
+        output.stderr.contains("train: 4 images, 4 boxes, 0 without objects, 1 corrupt"),
         "{}",
-        answer.stderr
+        output.stderr
     );
     for words in
         ["VOC2007/Annotations/odd.xml: image left out: it is not XML", "1 objects left out", "unicorn 1"]
     {
-        assert!(answer.stderr.contains(words), "{words} is not in:\n{}", answer.stderr);
+        assert!(output.stderr.contains(words), "{words} is not in:\n{}", output.stderr);
     }
     assert!(
-        answer.stderr.contains("val: 1 image, 1 box") && answer.stderr.contains("cat 5"),
+        output.stderr.contains("val: 1 image, 1 box") && output.stderr.contains("cat 5"),
         "{}",
-        answer.stderr
+        output.stderr
     );
     let label = machine.home().join("data/datasets/VOC/labels/test2007/2007_test.txt");
     assert_eq!(fs::read_to_string(label).unwrap(), "7 0.375 0.375 0.5 0.5\n");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::machine::Machine;
 use crate::rude_server::{Manner, RudeServer};
-use crate::user::{self, Answer, User};
+use crate::user::{self, Finished, User};
 use crate::wheels;
 
 #[test]
@@ -19,23 +19,23 @@ fn a_cuda_variant_is_installed_with_all_its_wheels_and_loads() {
     let machine = Machine::with(files);
     let plan = machine.json("setup --libtorch cu126 --dry-run --json");
     assert!(plan["steps"][0]["transfer"].as_u64().unwrap() > wheels::BALLAST as u64, "{plan}");
-    let answer = machine.types("setup --libtorch cu126").succeeded();
+    let output = machine.run("setup --libtorch cu126").succeeded();
     for words in ["it loads and computes on the CPU", "CUDA 12.6", "0 GPUs", "mirror"] {
-        assert!(answer.stderr.contains(words), "{words} is not in:\n{}", answer.stderr);
+        assert!(output.stderr.contains(words), "{words} is not in:\n{}", output.stderr);
     }
     let root = machine.home().join("data/libtorch/2.11.0-cu126");
     wheels::assert_whole(&root);
     let asked = machine.server.asked().len();
-    machine.types("setup").succeeded();
-    machine.types("setup --libtorch cu126 --offline").succeeded();
+    machine.run("setup").succeeded();
+    machine.run("setup --libtorch cu126 --offline").succeeded();
     assert_eq!(machine.server.asked().len(), asked, "a repeated run asked the server");
-    let list = machine.types("setup --list").succeeded().stdout;
+    let list = machine.run("setup --list").succeeded().stdout;
     assert!(list.contains("cu126") && list.contains("in use"), "{list}");
     // A missing library is noticed and downloaded again.
     fs::remove_file(root.join("lib/libcudart.so.12")).unwrap();
-    machine.types("setup").succeeded();
+    machine.run("setup").succeeded();
     wheels::assert_whole(&root);
-    machine.types("setup --remove cu126").succeeded();
+    machine.run("setup --remove cu126").succeeded();
     assert!(!root.exists());
 }
 
@@ -47,7 +47,7 @@ fn a_libtorch_that_does_not_load_is_not_installed() {
     };
     let machine = Machine::with(files);
     let why = ["does not work on this machine", "libtorch_cuda.so", "is_nowhere", "the download is kept"];
-    machine.types("setup --libtorch cu126").refused(1, &why);
+    machine.run("setup --libtorch cu126").failed_with(1, &why);
     assert!(!machine.home().join("data/libtorch/2.11.0-cu126").exists());
 }
 
@@ -63,7 +63,7 @@ fn a_libtorch_with_a_flipped_bit_is_not_installed() {
     let half = bytes.len() / 2;
     bytes[half] ^= 1;
     let machine = Machine::with(files);
-    machine.types("setup --libtorch cu126").refused(1, &["libc10.so", "wrong CRC-32"]);
+    machine.run("setup --libtorch cu126").failed_with(1, &["libc10.so", "wrong CRC-32"]);
     assert!(!machine.home().join("data/libtorch/2.11.0-cu126").exists());
 }
 
@@ -113,7 +113,7 @@ fn killed_at_two_hundred_random_moments_the_next_run_finishes() {
         let unfinished = machine.home().join("data/libtorch/.incoming-2.11.0-cu126/parts");
         resumed += usize::from(unfinished.is_dir());
         paths.iter().for_each(|path| server.behave(path, &[Manner::Fine]));
-        Answer::from(start("setup --libtorch cu126").wait_with_output().unwrap()).succeeded();
+        Finished::from(start("setup --libtorch cu126").wait_with_output().unwrap()).succeeded();
         wheels::assert_whole(&root);
         let left: Vec<_> = fs::read_dir(machine.home().join("data/libtorch"))
             .unwrap()
@@ -146,7 +146,7 @@ fn bytes_downloaded_before_a_kill_are_not_downloaded_again() {
             entries.filter(|entry| entry.path().extension().is_some_and(|found| found == extension));
         of_kind.map(|entry| entry.metadata().map_or(0, |data| data.len())).sum()
     };
-    user::until("half of the wheel", || (size("part") > wheels::BALLAST as u64 / 2).then_some(()));
+    user::wait_for("half of the wheel", || (size("part") > wheels::BALLAST as u64 / 2).then_some(()));
     child.kill().unwrap();
     child.wait().unwrap();
     let plan = machine.json("setup --libtorch cu126 --dry-run --json");
@@ -156,7 +156,7 @@ fn bytes_downloaded_before_a_kill_are_not_downloaded_again() {
     assert!(plan["disks"][0]["need"].as_u64().unwrap() > 0, "{plan}");
     let (kept, before) = (size("part"), machine.server.sent());
     files.keys().for_each(|path| machine.server.behave(path, &[Manner::Fine]));
-    machine.types("setup --libtorch cu126").succeeded();
+    machine.run("setup --libtorch cu126").succeeded();
     let again = (machine.server.sent() - before) as u64;
     // Central directories and METADATA are read again; they have a few kilobytes.
     assert!(again < wheels::BALLAST as u64 - kept + 300_000, "{again} bytes came again, {kept} were kept");

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use zip::write::SimpleFileOptions;
 
 use crate::rude_server::RudeServer;
-use crate::user::{Answer, User, square};
+use crate::user::{Finished, User, square};
 
 /// A user with an empty home, and a mirror.
 pub(crate) struct Machine {
@@ -38,12 +38,12 @@ impl Machine {
         command
     }
 
-    pub(crate) fn types(&self, words: &str) -> Answer {
-        Answer::from(self.command(words).output().unwrap())
+    pub(crate) fn run(&self, words: &str) -> Finished {
+        Finished::from(self.command(words).output().unwrap())
     }
 
     pub(crate) fn json(&self, words: &str) -> serde_json::Value {
-        serde_json::from_str(&self.types(words).succeeded().stdout).unwrap()
+        serde_json::from_str(&self.run(words).succeeded().stdout).unwrap()
     }
 
     /// All files in the home, without locks.

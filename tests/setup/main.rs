@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::process::Stdio;
+#[cfg(target_os = "linux")]
 use std::time::Duration;
 
 mod data;
@@ -26,12 +27,12 @@ mod wheels;
 
 use machine::{Machine, coco8, squares, zip};
 use rude_server::Manner;
-use user::Answer;
+use user::Finished;
 
 #[test]
 fn a_dry_run_shows_the_plan_and_changes_nothing() {
     let machine = coco8();
-    let plan = machine.types("setup --data coco8 --dry-run").succeeded();
+    let plan = machine.run("setup --data coco8 --dry-run").succeeded();
     for words in ["download   data set coco8", "to download", "on disk", "the disk of", "free", "coco8.zip"] {
         assert!(plan.stdout.contains(words), "{words} is not in:\n{}", plan.stdout);
     }
@@ -49,13 +50,13 @@ fn a_dry_run_shows_the_plan_and_changes_nothing() {
 #[test]
 fn without_certificates_http_mirrors_work_and_https_fails_with_a_hint() {
     let machine = coco8();
-    let types = |words: &str| {
-        let mut command = machine.command(words);
+    let run = |arguments: &str| {
+        let mut command = machine.command(arguments);
         command.env("SSL_CERT_FILE", "/nothing").env("SSL_CERT_DIR", "/nothing");
-        Answer::from(command.output().unwrap())
+        Finished::from(command.output().unwrap())
     };
-    types("setup --data coco8").succeeded();
-    types("setup --weights https://host.invalid/a.pt").refused(1, &["certificates", "ca-certificates"]);
+    run("setup --data coco8").succeeded();
+    run("setup --weights https://host.invalid/a.pt").failed_with(1, &["certificates", "ca-certificates"]);
 }
 
 #[test]
@@ -66,9 +67,9 @@ fn results_are_reported_as_json() {
     assert_eq!(report["done"][1]["data"]["name"], "shapes");
     // After a failure, the report has what was done before it and the reason.
     let mut command = machine.command("setup --weights yolov5s --data coco8 --json");
-    let answer = Answer::from(command.output().unwrap());
-    assert_eq!(answer.code, Some(1), "{}", answer.stderr);
-    let report: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    let output = Finished::from(command.output().unwrap());
+    assert_eq!(output.code, Some(1), "{}", output.stderr);
+    let report: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!(report["steps"].as_array().unwrap().len(), 2);
     assert!(report["error"].as_str().unwrap().contains("yolov5s.pt cannot be downloaded"), "{report}");
 }
@@ -78,9 +79,9 @@ fn url_schemes_are_case_insensitive() {
     let machine = coco8();
     let large = machine.server.url("").replace("http", "HTTP");
     let mut command = machine.command("setup --data coco8");
-    Answer::from(command.env("YOLO_MIRROR", format!(" {large} ")).output().unwrap()).succeeded();
+    Finished::from(command.env("YOLO_MIRROR", format!(" {large} ")).output().unwrap()).succeeded();
     let word = format!("setup --weights {large}/best.pt");
-    machine.types(&word).refused(1, &["/best.pt", "404", "pass its path"]);
+    machine.run(&word).failed_with(1, &["/best.pt", "404", "pass its path"]);
 }
 
 #[test]
@@ -90,25 +91,25 @@ fn a_file_in_the_way_of_a_folder_is_named() {
     fs::create_dir_all(data_sets.parent().unwrap()).unwrap();
     fs::write(&data_sets, "a file").unwrap();
     let why = ["datasets is a file, where a folder is needed", "move it away"];
-    machine.types("setup --data coco8").refused(1, &why);
+    machine.run("setup --data coco8").failed_with(1, &why);
 }
 
 #[test]
 fn installed_items_are_listed_and_removed() {
     let machine = coco8();
-    machine.types("setup --data coco8").succeeded();
-    let list = machine.types("setup --list").succeeded().stdout;
+    machine.run("setup --data coco8").succeeded();
+    let list = machine.run("setup --list").succeeded().stdout;
     assert!(list.contains("data") && list.contains("coco8") && list.contains("in total"), "{list}");
     assert_eq!(machine.json("setup --list --json")[0]["name"], "coco8");
-    machine.types("setup --remove nothing").refused(1, &["not installed: nothing", "coco8", "--list"]);
-    machine.types("setup --remove coco8 nothing none").refused(1, &["not installed: nothing, none"]);
+    machine.run("setup --remove nothing").failed_with(1, &["not installed: nothing", "coco8", "--list"]);
+    machine.run("setup --remove coco8 nothing none").failed_with(1, &["not installed: nothing, none"]);
     let gone = machine.json("setup --remove coco8 --json");
     assert_eq!((&gone[0]["kind"], &gone[0]["name"]), (&"data".into(), &"coco8".into()));
     machine
-        .types("setup --remove coco8")
-        .refused(1, &["not installed: coco8; yolo has not installed anything"]);
+        .run("setup --remove coco8")
+        .failed_with(1, &["not installed: coco8; yolo has not installed anything"]);
     // Removing `unfinished` succeeds even if there is nothing to remove.
-    let nothing = machine.types("setup --remove unfinished").succeeded();
+    let nothing = machine.run("setup --remove unfinished").succeeded();
     assert!(nothing.stderr.contains("nothing to remove"), "{}", nothing.stderr);
     assert_eq!(machine.installed(), Vec::<String>::new());
 }
@@ -118,23 +119,23 @@ fn an_invalid_mirror_or_home_is_named() {
     let machine = coco8();
     for mirror in ["/no/such/folder", "ftp://host/x", "somewhere", "https://host/x?key="] {
         let mut command = machine.command("setup --data coco8");
-        let answer = Answer::from(command.env("YOLO_MIRROR", mirror).output().unwrap());
-        answer.refused(1, &["YOLO_MIRROR is", mirror.trim_end_matches("?key=")]);
+        let output = Finished::from(command.env("YOLO_MIRROR", mirror).output().unwrap());
+        output.failed_with(1, &["YOLO_MIRROR is", mirror.trim_end_matches("?key=")]);
     }
     let file = machine.user.path().join("a file");
     fs::write(&file, "").unwrap();
     for words in ["setup --list", "setup --data coco8"] {
         let mut command = machine.command(words);
-        let answer = Answer::from(command.env("YOLO_HOME", &file).output().unwrap());
-        answer.refused(1, &["YOLO_HOME is", "a file", "not a folder"]);
+        let output = Finished::from(command.env("YOLO_HOME", &file).output().unwrap());
+        output.failed_with(1, &["YOLO_HOME is", "a file", "not a folder"]);
     }
     #[cfg(target_os = "linux")]
     {
         use std::os::unix::ffi::OsStrExt as _;
         let latin = machine.user.path().join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
         let mut command = machine.command("setup --list");
-        let answer = Answer::from(command.env("YOLO_HOME", &latin).output().unwrap());
-        answer.refused(1, &["not valid UTF-8", "YOLO_HOME"]);
+        let output = Finished::from(command.env("YOLO_HOME", &latin).output().unwrap());
+        output.failed_with(1, &["not valid UTF-8", "YOLO_HOME"]);
     }
 }
 
@@ -144,24 +145,24 @@ fn failing_to_write_the_result_is_an_error() {
     let machine = coco8();
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let mut command = machine.command("setup --data coco8 --dry-run --json");
-    let answer = Answer::from(command.stdout(full).output().unwrap());
-    answer.refused(1, &["cannot write to stdout"]);
+    let output = Finished::from(command.stdout(full).output().unwrap());
+    output.failed_with(1, &["cannot write to stdout"]);
 }
 
 #[test]
 fn an_offline_run_says_what_is_missing() {
     let machine = coco8();
-    machine.types("train --offline --data coco8").refused(1, &["coco8.zip", "offline"]);
-    machine.types("setup --data coco8").succeeded();
-    machine.types("train --offline --data coco8").refused(1, &["yolov5s.pt", "offline"]);
+    machine.run("train --offline --data coco8").failed_with(1, &["coco8.zip", "offline"]);
+    machine.run("setup --data coco8").succeeded();
+    machine.run("train --offline --data coco8").failed_with(1, &["yolov5s.pt", "offline"]);
     #[cfg(target_os = "linux")]
-    machine.types("setup --offline --libtorch cu126").refused(1, &["libtorch 2.11.0 (cu126)", "offline"]);
+    machine.run("setup --offline --libtorch cu126").failed_with(1, &["libtorch 2.11.0 (cu126)", "offline"]);
 }
 
 #[cfg(windows)]
 #[test]
 fn on_windows_libtorch_needs_wsl() {
-    coco8().types("setup").refused(1, &["there is no libtorch for windows", "`yolo setup --wsl`"]);
+    coco8().run("setup").failed_with(1, &["there is no libtorch for windows", "`yolo setup --wsl`"]);
 }
 
 #[test]
@@ -170,7 +171,7 @@ fn a_proxy_is_used_for_every_address() {
     let machine = Machine::with(files);
     let mut command = machine.command("setup --data coco8");
     command.env("YOLO_MIRROR", "http://nowhere.example").env("http_proxy", machine.server.url(""));
-    Answer::from(command.output().unwrap()).succeeded();
+    Finished::from(command.output().unwrap()).succeeded();
     assert!(machine.server.asked().len() > 1);
 }
 
@@ -181,7 +182,7 @@ fn two_setups_at_once_install_once() {
     let piped = || machine.command("setup --data coco8").stderr(Stdio::piped()).spawn().unwrap();
     let (one, other) = (piped(), piped());
     for child in [one, other] {
-        Answer::from(child.wait_with_output().unwrap()).succeeded();
+        Finished::from(child.wait_with_output().unwrap()).succeeded();
     }
     assert!(machine.home().join("data/datasets/coco8/images/train/0.bmp").is_file());
 }
@@ -192,16 +193,16 @@ fn an_interrupted_setup_says_that_the_download_is_kept() {
     let machine = coco8();
     machine.server.behave("/coco8.zip", &[Manner::Fine, Manner::Fine, Manner::Fine, Manner::Stall(10)]);
     let child = machine.command("setup --data coco8").stderr(Stdio::piped()).spawn().unwrap();
-    user::until("the download", || {
+    user::wait_for("the download", || {
         machine.home().join("data/datasets/.incoming-coco8/parts").is_dir().then_some(())
     });
     std::thread::sleep(Duration::from_millis(200));
-    user::send(child.id(), 2);
-    let answer = Answer::from(child.wait_with_output().unwrap());
-    assert_eq!(answer.code, Some(130), "{}", answer.stderr);
+    user::send_signal(child.id(), 2);
+    let output = Finished::from(child.wait_with_output().unwrap());
+    assert_eq!(output.code, Some(130), "{}", output.stderr);
     assert!(
-        answer.stderr.contains("run the same command again to continue the download"),
+        output.stderr.contains("run the same command again to continue the download"),
         "{}",
-        answer.stderr
+        output.stderr
     );
 }

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::user::{Answer, User};
+use crate::user::{Finished, User};
 
 /// Runs a program to its end: its stdout, or the last line of its stderr.
 fn output(command: &mut Command) -> Result<String, String> {
@@ -41,8 +41,8 @@ fn source(user: &User, variant: &str, path: &OsStr) -> String {
     let mut command = user.command(&format!("setup --libtorch {variant} --dry-run --json"));
     command.env("YOLO_HOME", user.path().join("home")).env("YOLO_TRAINER", std::env::current_exe().unwrap());
     command.env_remove("YOLO_OFFLINE").env_remove("LIBTORCH");
-    let answer = Answer::from(command.env("PATH", path).stdin(Stdio::null()).output().unwrap()).succeeded();
-    let plan: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    let output = Finished::from(command.env("PATH", path).stdin(Stdio::null()).output().unwrap()).succeeded();
+    let plan: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!(plan["steps"][0]["state"], "fetch", "{plan}");
     assert!(plan["steps"][0]["transfer"].as_u64().unwrap() > 50_000_000, "{plan}");
     plan["steps"][0]["from"][0].as_str().unwrap().to_owned()

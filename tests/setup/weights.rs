@@ -39,20 +39,20 @@ fn other_weights_of_the_same_name_are_not_replaced() {
     let machine = Machine::with(files);
     let (one, two) = (machine.server.url("/one/best.pt"), machine.server.url("/two/best.pt"));
     machine
-        .types(&format!("setup --weights {one} {two}"))
-        .refused(1, &["contains other weights", "/one/best.pt"]);
+        .run(&format!("setup --weights {one} {two}"))
+        .failed_with(1, &["contains other weights", "/one/best.pt"]);
     assert_eq!(fs::read(machine.home().join("data/weights/best.pt")).unwrap(), weights());
     // The same bytes from elsewhere are the same weights.
     fs::write(machine.user.path().join("best.pt"), weights()).unwrap();
-    machine.types("setup --weights best.pt").succeeded();
+    machine.run("setup --weights best.pt").succeeded();
     // A published name means the published file.
-    machine.types(&format!("setup --weights {}", machine.server.url("/one/yolov5n.pt"))).succeeded();
-    machine.types("setup --weights yolov5n").refused(1, &["contains other weights", "yolo setup --remove"]);
-    machine.types("setup --remove yolov5n").succeeded();
+    machine.run(&format!("setup --weights {}", machine.server.url("/one/yolov5n.pt"))).succeeded();
+    machine.run("setup --weights yolov5n").failed_with(1, &["contains other weights", "yolo setup --remove"]);
+    machine.run("setup --remove yolov5n").succeeded();
     // A file that the user put there is not replaced either.
     fs::write(machine.home().join("data/weights/mine.pt"), "precious").unwrap();
     fs::write(machine.user.path().join("mine.pt"), weights()).unwrap();
-    machine.types("setup --weights mine.pt").refused(1, &["mine.pt", "was not installed by setup"]);
+    machine.run("setup --weights mine.pt").failed_with(1, &["mine.pt", "was not installed by setup"]);
     assert_eq!(fs::read(machine.home().join("data/weights/mine.pt")).unwrap(), b"precious");
 }
 
@@ -70,8 +70,8 @@ fn invalid_weights_are_rejected_before_planning() {
         ("/dev/zero", "not a regular file"),
     ];
     for (word, why) in cases {
-        let answer = machine.types(&format!("setup --dry-run --weights {word}"));
-        answer.refused(1, &[why]);
+        let output = machine.run(&format!("setup --dry-run --weights {word}"));
+        output.failed_with(1, &[why]);
     }
 }
 
@@ -79,15 +79,15 @@ fn invalid_weights_are_rejected_before_planning() {
 fn weights_from_a_url_or_path_are_opened_and_counted() {
     let machine = Machine::with(HashMap::from([("/best.pt".to_owned(), weights())]));
     let address = machine.server.url("/best.pt");
-    let answer = machine.types(&format!("setup --weights {address}")).succeeded();
-    assert!(answer.stderr.contains("6 parameters"), "{}", answer.stderr);
+    let output = machine.run(&format!("setup --weights {address}")).succeeded();
+    assert!(output.stderr.contains("6 parameters"), "{}", output.stderr);
     assert!(machine.home().join("data/weights/best.pt").is_file());
-    machine.types(&format!("setup --weights {address} --offline")).succeeded();
+    machine.run(&format!("setup --weights {address} --offline")).succeeded();
     fs::write(machine.user.path().join("mine.pt"), weights()).unwrap();
-    machine.types("setup --weights mine.pt").succeeded();
-    let list = machine.types("setup --list").succeeded().stdout;
+    machine.run("setup --weights mine.pt").succeeded();
+    let list = machine.run("setup --list").succeeded().stdout;
     assert!(list.contains("best.pt") && list.contains("mine.pt"), "{list}");
-    machine.types("setup --remove best").succeeded();
+    machine.run("setup --remove best").succeeded();
     assert!(!machine.home().join("data/weights/best.pt").exists());
 }
 
@@ -96,9 +96,9 @@ fn a_file_that_is_not_the_named_model_is_never_installed() {
     let page = b"<!DOCTYPE html><html>Please log in</html>".to_vec();
     let files = HashMap::from([("/yolov5s.pt".to_owned(), weights()), ("/yolov5m.pt".to_owned(), page)]);
     let machine = Machine::with(files);
-    let answer = machine.types("setup --weights yolov5s.pt");
-    answer.refused(1, &["yolov5s.pt cannot be downloaded", "it is not yolov5s: it has 6 parameters"]);
-    machine.types("setup --weights yolov5m").refused(1, &["web page"]);
-    machine.types("setup --weights nothing.pt").refused(1, &["nothing.pt", "no such file"]);
+    let output = machine.run("setup --weights yolov5s.pt");
+    output.failed_with(1, &["yolov5s.pt cannot be downloaded", "it is not yolov5s: it has 6 parameters"]);
+    machine.run("setup --weights yolov5m").failed_with(1, &["web page"]);
+    machine.run("setup --weights nothing.pt").failed_with(1, &["nothing.pt", "no such file"]);
     assert!(!machine.home().join("data/weights/yolov5s.pt").exists());
 }

@@ -1,5 +1,5 @@
-//! A user at a shell: runs `yolo` in a folder of its own, on a small data set, and looks at what
-//! comes back. libtorch and the trainer are those that `yolo setup` has installed.
+//! Runs `yolo` as a user does: in an empty working folder, on a small data set. It uses the libtorch
+//! and the trainer that `yolo setup` installed.
 
 #![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
 
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// A folder in which a user works.
+/// A user with an empty working folder.
 pub struct User {
     folder: tempfile::TempDir,
 }
 
-/// What a command answered.
-pub struct Answer {
+/// A command that has ended: its exit status and output.
+pub struct Finished {
     pub code: Option<i32>,
     pub stdout: String,
     pub stderr: String,
@@ -28,8 +28,8 @@ impl User {
         self.folder.path()
     }
 
-    /// A data set of a few images that are written here: red and blue squares on grey.
-    pub fn data(&self) -> PathBuf {
+    /// Writes a small data set, red and blue squares on grey, and returns the path of its yaml.
+    pub fn write_data_set(&self) -> PathBuf {
         let root = self.path().join("squares");
         for (split, count) in [("train", 16_usize), ("val", 8)] {
             for kind in ["images", "labels"] {
@@ -48,41 +48,41 @@ impl User {
         yaml
     }
 
-    /// The command `yolo` with these words, split at spaces.
-    pub fn command(&self, words: &str) -> Command {
+    /// `yolo` with these arguments, which are split at spaces.
+    pub fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_yolo"));
         command
-            .args(words.split_whitespace())
+            .args(arguments.split_whitespace())
             .current_dir(self.path())
             .env("OMP_NUM_THREADS", "1")
-            // A mistake in a name must not lead these tests to servers of other people.
+            // A typo in a name must not make these tests download anything.
             .env("YOLO_OFFLINE", "1")
             .env_remove("YOLO_MIRROR");
         command
     }
 
-    /// Types `yolo` and the words, and waits for the answer.
-    pub fn types(&self, words: &str) -> Answer {
-        Answer::from(self.command(words).stdin(Stdio::null()).output().unwrap())
+    /// Runs `yolo` with these arguments to its end.
+    pub fn run(&self, arguments: &str) -> Finished {
+        Finished::from(self.command(arguments).stdin(Stdio::null()).output().unwrap())
     }
 
-    /// Starts `yolo` and goes on.
-    pub fn starts(&self, words: &str) -> Running {
-        self.starts_in(words, &[])
+    /// Starts `yolo`, and returns at once.
+    pub fn start(&self, arguments: &str) -> Running {
+        self.start_with(arguments, &[])
     }
 
-    /// Starts a training on two ranks with these variables, and goes on when its first checkpoint
-    /// stands; also gives the two processes.
-    pub fn starts_two_ranks(&self, words: &str, variables: &[(&str, &str)]) -> (Running, Vec<u32>) {
-        let running = self.starts_in(&format!("{words} --nproc-per-node 2"), variables);
-        let ranks = until("two ranks", || Some(running.ranks()).filter(|ranks| ranks.len() == 2));
+    /// Starts training on two ranks with these environment variables, and returns when the first
+    /// checkpoint exists. The second value is the process ids of the ranks.
+    pub fn start_two_ranks(&self, arguments: &str, variables: &[(&str, &str)]) -> (Running, Vec<u32>) {
+        let running = self.start_with(&format!("{arguments} --nproc-per-node 2"), variables);
+        let ranks = wait_for("two ranks", || Some(running.ranks()).filter(|ranks| ranks.len() == 2));
         let last = self.path().join("runs/train/exp/weights/last.pt");
-        until("the first checkpoint", || last.exists().then_some(()));
+        wait_for("the first checkpoint", || last.exists().then_some(()));
         (running, ranks)
     }
 
     /// Starts `yolo` with these environment variables, and returns at once.
-    pub fn starts_in(&self, words: &str, variables: &[(&str, &str)]) -> Running {
+    pub fn start_with(&self, words: &str, variables: &[(&str, &str)]) -> Running {
         let child = self
             .command(words)
             .envs(variables.iter().copied())
@@ -95,13 +95,13 @@ impl User {
     }
 }
 
-/// A `yolo` that runs.
+/// A `yolo` that is running.
 pub struct Running {
     child: Child,
 }
 
 impl Running {
-    /// The processes that it started.
+    /// The process ids of its ranks.
     pub fn ranks(&self) -> Vec<u32> {
         let children = format!("/proc/{0}/task/{0}/children", self.child.id());
         let listed = std::fs::read_to_string(children).unwrap_or_default();
@@ -109,15 +109,15 @@ impl Running {
     }
 
     pub fn signal(&self, signal: i32) {
-        send(self.child.id(), signal);
+        send_signal(self.child.id(), signal);
     }
 
-    pub fn waits(self) -> Answer {
-        Answer::from(self.child.wait_with_output().unwrap())
+    pub fn wait(self) -> Finished {
+        Finished::from(self.child.wait_with_output().unwrap())
     }
 }
 
-impl From<Output> for Answer {
+impl From<Output> for Finished {
     fn from(output: Output) -> Self {
         Self {
             code: output.status.code(),
@@ -127,36 +127,36 @@ impl From<Output> for Answer {
     }
 }
 
-impl Answer {
-    /// Fails the test with everything that was said unless the command did what was asked.
+impl Finished {
+    /// Fails the test, with all output, unless the command succeeded.
     #[track_caller]
     pub fn succeeded(self) -> Self {
         assert_eq!(self.code, Some(0), "{}\n{}", self.stdout, self.stderr);
         self
     }
 
-    /// Fails the test unless the command ended with this code and one error that holds the words,
-    /// and without a panic.
+    /// Fails the test unless the command ended with this exit status and exactly one error message,
+    /// which contains all of `parts`, and without a panic.
     #[track_caller]
-    pub fn refused(self, code: i32, words: &[&str]) -> Self {
+    pub fn failed_with(self, code: i32, parts: &[&str]) -> Self {
         assert_eq!(self.code, Some(code), "{}\n{}", self.stdout, self.stderr);
         assert_eq!(self.stderr.matches("error: ").count(), 1, "{}", self.stderr);
         assert!(!self.stderr.contains("panicked") && !self.stderr.contains("backtrace"), "{}", self.stderr);
-        for word in words {
-            assert!(self.stderr.contains(word), "`{word}` is not in:\n{}", self.stderr);
+        for part in parts {
+            assert!(self.stderr.contains(part), "`{part}` is not in:\n{}", self.stderr);
         }
         self
     }
 }
 
 /// Sends a signal to a process.
-pub fn send(pid: u32, signal: i32) {
+pub fn send_signal(pid: u32, signal: i32) {
     let status = Command::new("kill").args([format!("-{signal}"), pid.to_string()]).status().unwrap();
     assert!(status.success());
 }
 
-/// Whether a process lives (a zombie does not).
-pub fn lives(pid: u32) -> bool {
+/// Whether a process is alive; a zombie is not.
+pub fn is_alive(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").trim_start().starts_with('Z'))
 }
@@ -165,15 +165,15 @@ fn is_trainer(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "yolo-trainer")
 }
 
-/// Waits until something holds; fails the test when it does not for a minute.
+/// Polls until `look` returns a value; fails the test after a minute.
 #[track_caller]
-pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(began.elapsed() < Duration::from_secs(60), "{what} did not come within a minute");
+        assert!(began.elapsed() < Duration::from_secs(60), "waited a minute for {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

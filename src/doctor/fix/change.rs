@@ -13,7 +13,9 @@ use yolo_checks::{Change, Edit};
 
 use super::backup::Backup;
 use super::plan::{LOADER_CONFIG, can_write};
-use super::shell::{self, quote};
+use super::shell;
+#[cfg(unix)]
+use super::shell::quote;
 use super::variables;
 use crate::dirs::YoloDirs;
 

@@ -12,6 +12,7 @@ pub mod error;
 pub mod event;
 pub mod hyp;
 pub mod model;
+pub mod number;
 pub mod options;
 pub mod run;
 pub mod schedule;

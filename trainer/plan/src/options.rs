@@ -3,12 +3,15 @@
 //! has some of its own. The names are YOLOv5's (spec §12).
 //!
 //! A new option is a field here, a field of the task, and the code that uses it. The help, the
-//! reference page and `opt.yaml` follow from these; a test fails if the task lacks the field.
+//! reference page and `opt.yaml` follow from these; a test fails if the task lacks the field. Numbers
+//! are parsed by [`crate::number`], and may be negative, so that the message is ours.
 
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, ValueEnum};
 use serde::{Deserialize, Serialize};
+
+use crate::number::{decimal, whole};
 
 /// YOLOv5's optimizers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
@@ -49,26 +52,20 @@ pub struct TrainOptions {
     #[arg(long, value_name = "YAML", help_heading = "Model and data")]
     pub hyp: Option<String>,
     /// Training image size in pixels, rounded up to a multiple of the stride [default: 640]
-    #[arg(long, visible_aliases = ["img", "img-size"], value_name = "PIXELS", help_heading = "Model and data")]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, visible_aliases = ["img", "img-size"], value_name = "PIXELS", help_heading = "Model and data")]
     pub imgsz: Option<usize>,
     /// Treat all classes as a single class
     #[arg(long, help_heading = "Model and data")]
     pub single_cls: bool,
 
     /// Number of epochs [default: 100]
-    #[arg(long, value_name = "N", help_heading = "Training")]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", help_heading = "Training")]
     pub epochs: Option<usize>,
     /// Total batch size across all ranks; must be a multiple of the number of ranks [default: 16]
-    #[arg(
-        long,
-        visible_alias = "batch",
-        value_name = "N",
-        allow_negative_numbers = true,
-        help_heading = "Training"
-    )]
+    #[arg(long, value_parser = whole::<i64>, allow_negative_numbers = true, visible_alias = "batch", value_name = "N", help_heading = "Training")]
     pub batch_size: Option<i64>,
     /// Nominal batch size: accumulate gradients over about this many images per optimizer step [default: 64]
-    #[arg(long, value_name = "N", help_heading = "Training")]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", help_heading = "Training")]
     pub nbs: Option<usize>,
     /// Optimizer [default: SGD]
     #[arg(long, value_name = "NAME", ignore_case = true, help_heading = "Training")]
@@ -77,16 +74,16 @@ pub struct TrainOptions {
     #[arg(long, help_heading = "Training")]
     pub cos_lr: bool,
     /// Label-smoothing epsilon [default: 0]
-    #[arg(long, value_name = "EPSILON", help_heading = "Training")]
+    #[arg(long, value_parser = decimal, allow_negative_numbers = true, value_name = "EPSILON", help_heading = "Training")]
     pub label_smoothing: Option<f64>,
     /// Stop after this many epochs without improvement; 0 disables early stopping [default: 100]
-    #[arg(long, value_name = "EPOCHS", help_heading = "Training")]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "EPOCHS", help_heading = "Training")]
     pub patience: Option<usize>,
     /// Layers to freeze: one number freezes the first N layers; several numbers are layer indices
-    #[arg(long, value_name = "LAYER", num_args = 1.., help_heading = "Training")]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "LAYER", num_args = 1.., help_heading = "Training")]
     pub freeze: Vec<usize>,
     /// Random seed [default: 0]
-    #[arg(long, value_name = "N", help_heading = "Training")]
+    #[arg(long, value_parser = whole::<u64>, allow_negative_numbers = true, value_name = "N", help_heading = "Training")]
     pub seed: Option<u64>,
     /// Train on rectangular batches; disables mosaic
     #[arg(long, help_heading = "Training")]
@@ -99,13 +96,13 @@ pub struct TrainOptions {
     pub noautoanchor: bool,
 
     /// cpu, or GPU indices as listed by nvidia-smi: 0 or 0,1,3 [default: a usable GPU, else cpu]
-    #[arg(long, value_name = "DEVICE", help_heading = "Devices")]
+    #[arg(long, allow_negative_numbers = true, value_name = "DEVICE", help_heading = "Devices")]
     pub device: Option<String>,
     /// Number of ranks when training on the CPU [default: 1]
-    #[arg(long, value_name = "N", help_heading = "Devices")]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", help_heading = "Devices")]
     pub nproc_per_node: Option<usize>,
     /// Data loader threads per rank [default: 8, limited by the number of CPU cores]
-    #[arg(long, value_name = "N", help_heading = "Devices")]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", help_heading = "Devices")]
     pub workers: Option<usize>,
     /// Synchronize batch normalization across ranks
     #[arg(long, help_heading = "Devices")]
@@ -133,7 +130,7 @@ pub struct TrainOptions {
     #[arg(long, help_heading = "Output")]
     pub noplots: bool,
     /// Also keep a checkpoint every N epochs [default: -1, disabled]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Output")]
+    #[arg(long, value_parser = whole::<i64>, value_name = "N", allow_negative_numbers = true, help_heading = "Output")]
     pub save_period: Option<i64>,
 }
 
@@ -147,28 +144,28 @@ pub struct ValOptions {
     #[arg(long, value_name = "FILE", num_args = 1.., action = ArgAction::Append)]
     pub weights: Vec<String>,
     /// Images per batch [default: 32]
-    #[arg(long, visible_alias = "batch", value_name = "N")]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, visible_alias = "batch", value_name = "N")]
     pub batch_size: Option<usize>,
     /// Image size in pixels [default: 640]
-    #[arg(long, visible_aliases = ["img", "img-size"], value_name = "PIXELS")]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, visible_aliases = ["img", "img-size"], value_name = "PIXELS")]
     pub imgsz: Option<usize>,
     /// Confidence threshold below which detections are discarded [default: 0.001]
-    #[arg(long, value_name = "CONFIDENCE")]
+    #[arg(long, value_parser = decimal, allow_negative_numbers = true, value_name = "CONFIDENCE")]
     pub conf_thres: Option<f64>,
     /// IoU threshold for non-maximum suppression [default: 0.6]
-    #[arg(long, value_name = "IOU")]
+    #[arg(long, value_parser = decimal, allow_negative_numbers = true, value_name = "IOU")]
     pub iou_thres: Option<f64>,
     /// Maximum number of detections per image [default: 300]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N")]
     pub max_det: Option<usize>,
     /// Split to evaluate (train, val or test), speed to measure latency, or study to sweep image sizes [default: val]
     #[arg(long, value_name = "TASK")]
     pub task: Option<String>,
     /// cpu, or a GPU index as listed by nvidia-smi [default: a usable GPU, else cpu]
-    #[arg(long, value_name = "DEVICE")]
+    #[arg(long, allow_negative_numbers = true, value_name = "DEVICE")]
     pub device: Option<String>,
     /// Data loader threads [default: 8, limited by the number of CPU cores]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N")]
     pub workers: Option<usize>,
     /// Treat all classes as a single class
     #[arg(long)]
@@ -206,4 +203,35 @@ pub struct ValOptions {
     /// Accepted for compatibility with YOLOv5 scripts; has no effect on .pt and .safetensors weights
     #[arg(long)]
     pub dnn: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::error::ErrorKind;
+    use clap::{Args as _, Command};
+
+    use super::*;
+
+    #[test]
+    fn invalid_numbers_have_messages_of_ours() {
+        let commands = [
+            TrainOptions::augment_args(Command::new("train")),
+            ValOptions::augment_args(Command::new("val")),
+        ];
+        for command in commands {
+            let options: Vec<String> =
+                command.get_arguments().filter_map(|arg| arg.get_long().map(str::to_owned)).collect();
+            for option in options {
+                let error_for = |value: &str| {
+                    let words = [command.get_name(), &format!("--{option}"), value];
+                    command.clone().try_get_matches_from(words).err()
+                };
+                let Some(error) = error_for("§") else { continue };
+                let is_number = error.kind() == ErrorKind::ValueValidation;
+                assert!(!is_number || error.to_string().contains("not a "), "--{option}: {error}");
+                let negative = error_for("-1").map(|error| error.kind());
+                assert!(!is_number || negative != Some(ErrorKind::UnknownArgument), "--{option} -1");
+            }
+        }
+    }
 }

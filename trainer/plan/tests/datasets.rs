@@ -147,9 +147,9 @@ fn names_that_are_not_files_are_reported() {
     for name in ["coco128.yaml", "coco128", "data/coco128.yaml"] {
         assert_eq!(error(name), "the data set coco128 is not on this machine");
     }
-    assert!(error("mine.yaml").contains("there is no data set mine.yaml: neither "));
+    assert!(error("mine.yaml").contains("the data set mine.yaml was not found: neither "));
     let absolute = bench.root.path().join("no.yaml").display().to_string();
-    assert_eq!(error(&absolute), format!("there is no data set {absolute}: {absolute} does not exist"));
+    assert_eq!(error(&absolute), format!("the data set {absolute} was not found: {absolute} does not exist"));
     assert!(error("../yamls").contains("is a folder"));
     assert!(error("").contains("--data is empty"));
     assert!(error("shapes").contains("has not been generated"));

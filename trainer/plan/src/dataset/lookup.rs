@@ -113,7 +113,7 @@ pub(super) fn find_yaml(data: &str, places: &Places) -> Result<PathBuf, PlanErro
     } else {
         format!("neither {} nor {} exists", here.display(), among.display())
     };
-    Err(PlanError::new(format!("there is no data set {data}: {why}")).with_hint(
+    Err(PlanError::new(format!("the data set {data} was not found: {why}")).with_hint(
         "pass the path of a data yaml, or a data set that yolo provides: shapes, coco128, coco8, VOC or coco",
     ))
 }
