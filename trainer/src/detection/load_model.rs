@@ -13,6 +13,8 @@ pub struct LoadedModel {
     pub model: Model,
     /// Which tensors of the model the file had.
     pub transfer: Transfer,
+    /// The names of its classes, if the file has them.
+    pub names: Option<Vec<String>>,
 }
 
 /// Reads the model of a weights file, fuses it and moves it to `device`. With `half`, its weights
@@ -28,5 +30,5 @@ pub fn load_model(path: &Path, device: Device, half: bool) -> Result<LoadedModel
     if half {
         model.to_half()?;
     }
-    Ok(LoadedModel { model, transfer })
+    Ok(LoadedModel { model, transfer, names: file.names })
 }

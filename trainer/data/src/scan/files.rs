@@ -13,7 +13,7 @@ const EXTENSIONS: [&str; 10] = ["bmp", "dng", "jpeg", "jpg", "mpo", "png", "tif"
 
 /// Lists the images of a split, sorted by path.
 ///
-/// A root is a folder (searched recursively), a txt file of paths, or a pattern with `*`, `?`, `[…]` or
+/// A root is a folder (searched recursively), an image, a txt file of paths, or a pattern with `*`, `?`, `[…]` or
 /// `**`.
 ///
 /// # Errors

@@ -79,7 +79,7 @@ fn read_samples(context: &Context, task: &ValTask) -> Result<Arc<[Sample]>, Trai
 fn load(context: &Context, task: &ValTask, path: &Path) -> Result<Model, TrainError> {
     context.reporter.phase("reading the weights");
     let half = task.half && context.device.is_cuda();
-    let LoadedModel { model, transfer } = load_model(path, context.device, half)?;
+    let LoadedModel { model, transfer, .. } = load_model(path, context.device, half)?;
     if transfer.matched < transfer.total {
         context.reporter.warning(format!("{}: {}", path.display(), transfer.summary()));
     }
