@@ -87,7 +87,7 @@ fn missing(needs: &[Need]) -> String {
     let names: Vec<String> = needs
         .iter()
         .map(|need| match need {
-            Need::Data(name) => format!("the data set {name}"),
+            Need::Builtin(name) | Need::Data(name) => format!("the data set {name}"),
             Need::Weights(name) => format!("the weights {name}"),
         })
         .collect();

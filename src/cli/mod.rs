@@ -1,22 +1,25 @@
-//! The command line, one file per command. The options of `yolo train` and `yolo val` are declared
-//! in `yolo_plan::options`. Nothing is decided here.
+//! The command line, one file per command. The options of a command that starts ranks are in
+//! [`yolo_plan::options`], from which its file takes them. Nothing is decided here.
 
 mod completions;
 mod doctor;
+mod planned_run;
 mod setup;
 mod train;
+mod val;
 
 pub(crate) use completions::{CompletionsArgs, ManArgs};
 pub(crate) use doctor::DoctorArgs;
+pub(crate) use planned_run::PlannedTrain;
 pub(crate) use setup::{SetupArgs, VariantName};
-pub(crate) use train::{PlannedTrain, TrainArgs};
+pub(crate) use train::TrainArgs;
+pub(crate) use val::ValArgs;
 
 use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 use yolo_base::env::YOLO_OFFLINE;
-use yolo_plan::options::ValOptions;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -49,7 +52,7 @@ pub(crate) enum Command {
     Train(Box<TrainArgs>),
     /// Evaluate a detector on a data set
     #[command(args_override_self = true)]
-    Val(Box<ValOptions>),
+    Val(Box<ValArgs>),
     /// Check this machine for problems that would stop or slow down training
     Doctor(DoctorArgs),
     /// Install what training needs: libtorch, the trainer, weights and data sets

@@ -1,32 +1,35 @@
-//! Fetching what planning found missing: data sets and weights.
+//! Getting what planning found missing: fetches data sets and weights, and generates the built-in
+//! data set.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-
-use yolo_plan::dataset;
-use yolo_plan::run::Need;
+use yolo_plan::run::{Need, PlanContext};
 
 use super::interrupt::Interrupt;
 use crate::dirs::YoloDirs;
 use crate::error::CommandError;
 use crate::printer::{Printer, SetupView, setup_text as show};
+use crate::setup::data::make_builtin;
 use crate::setup::weights::{WeightsStatus, weights_status};
 use crate::setup::{Chosen, Context, SetupError, SetupPlan, SetupRequest, StepOutcome, Variant};
 
-/// Fetches what a plan needs and returns the files of its weights by their arguments.
-pub(super) fn fetch(
+/// Gets what a plan needs, and enters it into the context of the next plan.
+pub(super) fn get(
     needs: &[Need],
+    plan_context: &mut PlanContext,
     dirs: &YoloDirs,
-    plan_places: &dataset::Places,
     offline: bool,
     printer: &Printer,
-) -> Result<BTreeMap<String, PathBuf>, CommandError> {
+) -> Result<(), CommandError> {
     let view = SetupView::new(printer);
     let context = Context::new(dirs, offline, &view);
     let mut request = SetupRequest::default();
-    let mut weights = BTreeMap::new();
     for need in needs {
         match need {
+            Need::Builtin(name) => {
+                if let Some(folder) = make_builtin(Some(name), &plan_context.places)? {
+                    printer.say(format_args!("created the built-in data set in {}", folder.display()));
+                }
+                plan_context.generated = true;
+            }
             Need::Data(argument) => request.data.push(argument.clone()),
             Need::Weights(argument) => {
                 let path = match weights_status(&context, argument)? {
@@ -36,26 +39,26 @@ pub(super) fn fetch(
                         pending.target().to_owned()
                     }
                 };
-                weights.insert(argument.clone(), path);
+                plan_context.fetched.insert(argument.clone(), path);
             }
         }
     }
     if request.data.is_empty() && request.weights.is_empty() {
-        return Ok(weights);
+        return Ok(());
     }
     let _interrupt = Interrupt::with_message("run the same command again to continue the download", printer);
-    // Only data and weights are wanted, so that the variant is never used.
-    let plan = SetupPlan::make(&request, &context, plan_places, || Chosen::named(Variant::Cpu))?;
+    // Nothing but data and weights is requested, so the variant is never used.
+    let plan = SetupPlan::make(&request, &context, &plan_context.places, || Chosen::named(Variant::Cpu))?;
     let steps: Vec<_> = plan.steps().cloned().collect();
     view.clear();
     printer.say(show::plan(&steps, &plan.disks()?));
     plan.check_room()?;
-    let result = plan.run(&context, plan_places, &mut Vec::new(), |step, outcome: &StepOutcome| {
+    let result = plan.run(&context, &plan_context.places, &mut Vec::new(), |step, outcome: &StepOutcome| {
         view.above(|| printer.say(show::outcome(step, outcome)));
     });
     match result {
         // The plan judges the data set by the run's own options: --single-cls allows what setup refuses.
-        Ok(()) | Err(SetupError::Untrainable { .. }) => Ok(weights),
+        Ok(()) | Err(SetupError::Untrainable { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }

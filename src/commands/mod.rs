@@ -43,7 +43,7 @@ pub fn run() -> ExitCode {
 fn dispatch(cli: &Cli, printer: &Printer) -> Result<u8, CommandError> {
     match &cli.command {
         Command::Train(args) => train::train(args, cli.offline, printer),
-        Command::Val(options) => val::val(options, cli.offline, printer),
+        Command::Val(args) => val::val(args, cli.offline, printer),
         Command::Doctor(args) => doctor::doctor(args, printer),
         Command::Setup(args) => setup::setup(args, cli.offline, printer),
         Command::Completions(args) => Ok(completions::completions(args, printer)),

@@ -1,4 +1,4 @@
-//! The shared path of every command that starts ranks: plan, fetch what is missing, check the
+//! The shared path of every command that starts ranks: plan, get what is missing, check the
 //! machine, launch, show the run, and turn its end into an exit status. A command supplies only
 //! what differs, see [`Run`].
 
@@ -15,12 +15,9 @@ use crate::error::CommandError;
 use crate::launch::{self, RunEnd, run_folder};
 use crate::machine;
 use crate::printer::{Printer, RunView};
-use crate::setup::data::make_builtin;
 
 /// What one command decides by itself.
 pub(super) struct Run<'a> {
-    /// The argument of `--data`. A built-in data set is made before planning.
-    pub(super) data: Option<&'a str>,
     /// Whether the run may write into an existing folder.
     pub(super) exist_ok: bool,
     /// Plans the run.
@@ -38,14 +35,12 @@ impl Run<'_> {
             inventory: machine::inventory(&host, &dirs),
             places: machine::plan_places(&dirs)?,
             fetched: BTreeMap::new(),
+            generated: false,
         };
-        if let Some(folder) = make_builtin(self.data, &context.places)? {
-            printer.say(format_args!("created the built-in data set in {}", folder.display()));
-        }
         let planned = match (self.plan)(&context)? {
             Planning::Ready(planned) => planned,
             Planning::Missing(needs) => {
-                context.fetched = missing::fetch(&needs, &dirs, &context.places, offline, printer)?;
+                missing::get(&needs, &mut context, &dirs, offline, printer)?;
                 match (self.plan)(&context)? {
                     Planning::Ready(planned) => planned,
                     Planning::Missing(needs) => return Err(CommandError::StillMissing { needs }),
@@ -73,7 +68,7 @@ fn show(
     programs: &launch::Programs,
     printer: &Printer,
 ) -> Result<u8, CommandError> {
-    let mut view = RunView::new(printer);
+    let mut view = RunView::new(printer, &plan.task);
     let end = launch::run(plan, plan_file, programs, &mut |rank, event| view.show(rank, event));
     let files = view.finish();
     match end? {

@@ -12,8 +12,6 @@ use crate::printer::Printer;
 pub(super) fn train(args: &TrainArgs, offline: bool, printer: &Printer) -> Result<u8, CommandError> {
     let options = &args.options;
     Run {
-        // A resumed run has the data set of its plan.
-        data: options.data.as_deref().filter(|_| options.resume.is_none()),
         exist_ok: options.exist_ok,
         plan: &|context| plan_train(options, context),
         preflight: &|host, plan| match args.no_preflight {

@@ -3,9 +3,9 @@
 use clap::Parser as _;
 use yolo_checks::Intent;
 use yolo_plan::RunPlan;
-use yolo_plan::device::{Backend, Device};
+use yolo_plan::device::Device;
 use yolo_plan::options::{Cache, TrainOptions};
-use yolo_plan::run::{EffectiveOptions, Task};
+use yolo_plan::run::EffectiveOptions;
 
 use crate::cli::PlannedTrain;
 
@@ -44,10 +44,7 @@ pub(super) fn of_plan(options: &TrainOptions, plan: &RunPlan) -> Intent {
         Device::Cpu => None,
     };
     let devices: Vec<usize> = plan.ranks.devices.iter().filter_map(cuda).collect();
-    let task = match &plan.task {
-        Task::Train(task) => Some(task),
-        Task::Val(_) | Task::Probe(_) => None,
-    };
+    let task = plan.task.train();
     Intent {
         device_words: None,
         cpu: devices.is_empty(),
@@ -57,10 +54,7 @@ pub(super) fn of_plan(options: &TrainOptions, plan: &RunPlan) -> Intent {
         image_size: task.map(|task| task.image_size),
         workers: task.map(|task| task.workers),
         project: plan.run_dir.parent().map(|folder| folder.to_string_lossy().into_owned()),
-        backend: plan.ranks.backend.map(|backend| match backend {
-            Backend::Gloo => "gloo".to_owned(),
-            Backend::Nccl => "nccl".to_owned(),
-        }),
+        backend: plan.ranks.backend.map(|backend| backend.to_string()),
         ..if options.resume.is_some() { of_options(options) } else { with_defaults(options) }
     }
 }

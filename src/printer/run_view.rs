@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use yolo_base::format::{count, duration, memory};
 use yolo_plan::event::{EpochSummary, Event, OutputFile, Step};
+use yolo_plan::run::Task;
 
 use super::status_line::StatusLine;
 use super::{Printer, val_table};
@@ -16,6 +17,9 @@ const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct RunView<'a> {
     printer: &'a Printer,
+    doing: &'static str,
+    /// Whether steps have epochs and losses.
+    trains: bool,
     line: StatusLine,
     /// When the first step was seen, and the share of the run that was done then.
     first_step: Option<(Instant, f64)>,
@@ -25,10 +29,12 @@ pub(crate) struct RunView<'a> {
 }
 
 impl<'a> RunView<'a> {
-    /// An empty view.
-    pub(crate) fn new(printer: &'a Printer) -> Self {
+    /// An empty view of a run with this task.
+    pub(crate) fn new(printer: &'a Printer, task: &Task) -> Self {
         Self {
             printer,
+            doing: task.doing(),
+            trains: task.train().is_some(),
             line: StatusLine::new(printer, PLAIN_INTERVAL),
             first_step: None,
             header_shown: false,
@@ -88,9 +94,7 @@ impl<'a> RunView<'a> {
 
     fn step(&mut self, step: &Step) {
         self.rate = step.images_per_second;
-        let text = if step.epochs == 0 {
-            format!("validating  {}/{}  {} images/s", step.batch, step.batches, rate(step.images_per_second))
-        } else {
+        let text = if self.trains {
             let [bbox, objectness, class] = step.losses;
             format!(
                 "epoch {}/{}  {}/{}  box {bbox:.4}  obj {objectness:.4}  cls {class:.4}  {} images/s  {}  ETA {}",
@@ -102,9 +106,17 @@ impl<'a> RunView<'a> {
                 memory(step.memory),
                 self.remaining(step),
             )
+        } else {
+            format!(
+                "{}  {}/{}  {} images/s",
+                self.doing,
+                step.batch,
+                step.batches,
+                rate(step.images_per_second)
+            )
         };
         // A validation is short: without a terminal its table says enough.
-        if step.epochs > 0 || self.printer.is_terminal() {
+        if self.trains || self.printer.is_terminal() {
             self.line.update(self.printer, text);
         }
     }

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 use torch_checkpoint::WeightsFile;
-use yolo_plan::model::{ModelSpec, builtin};
+use yolo_plan::model::ModelSpec;
+use yolo_plan::run::WeightsName;
 
 use crate::dirs::YoloDirs;
 use crate::fetch::{
@@ -32,44 +33,18 @@ const KNOWN: [(&str, u64, &str); 1] =
 /// Buffers of a model, which do not count as parameters.
 const BUFFERS: [&str; 5] = ["running_mean", "running_var", "num_batches_tracked", "anchors", "anchor_grid"];
 
-/// A value of `--weights`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WeightsName {
-    /// A published name, without `.pt`.
-    Published(String),
-    /// An address.
-    Address(String),
-    /// Anything else: a path.
-    Path(PathBuf),
-}
-
-impl WeightsName {
-    /// Parses a value: `yolov5s`, `yolov5s.pt`, `https://…`, `path/to/best.pt`.
-    pub fn parse(word: &str) -> Self {
-        let name = word.strip_suffix(".pt").unwrap_or(word);
-        if builtin::names().iter().any(|known| known == name) {
-            Self::Published(name.to_owned())
-        } else if word.contains("://") {
-            Self::Address(word.to_owned())
-        } else {
-            Self::Path(PathBuf::from(word))
+/// The file name under which weights are installed; `None` if a URL does not end in one.
+fn file_name(weights: &WeightsName) -> Option<String> {
+    match weights {
+        WeightsName::Published(name) => Some(format!("{name}.pt")),
+        WeightsName::Address(address) => {
+            let shown = Redacted::new(address).to_string();
+            let last = shown.rsplit('/').next().unwrap_or_default();
+            let file = percent_decode_str(last).decode_utf8().map_or_else(|_| last.to_owned(), Into::into);
+            let is_name = !file.is_empty() && !file.starts_with('.') && !file.contains(['/', '\\', '\0']);
+            is_name.then_some(file)
         }
-    }
-
-    /// The file name under which the weights are installed; `None` if a URL does not end in one.
-    fn file(&self) -> Option<String> {
-        match self {
-            Self::Published(name) => Some(format!("{name}.pt")),
-            Self::Address(address) => {
-                let shown = Redacted::new(address).to_string();
-                let last = shown.rsplit('/').next().unwrap_or_default();
-                let file =
-                    percent_decode_str(last).decode_utf8().map_or_else(|_| last.to_owned(), Into::into);
-                let is_name = !file.is_empty() && !file.starts_with('.') && !file.contains(['/', '\\', '\0']);
-                is_name.then_some(file)
-            }
-            Self::Path(path) => Some(path.file_name()?.to_string_lossy().into_owned()),
-        }
+        WeightsName::Path(path) => Some(path.file_name()?.to_string_lossy().into_owned()),
     }
 }
 
@@ -124,7 +99,7 @@ pub fn weights_status(context: &Context<'_>, word: &str) -> Result<WeightsStatus
     let parsed = WeightsName::parse(word);
     let unusable =
         |why: &str| SetupError::Weights { word: Redacted::new(word).to_string(), why: why.to_owned() };
-    let file = parsed.file().ok_or_else(|| match &parsed {
+    let file = file_name(&parsed).ok_or_else(|| match &parsed {
         WeightsName::Path(path) if path.as_os_str().is_empty() => {
             unusable("the value is empty; pass a model name, a URL or a path")
         }
@@ -377,17 +352,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_urls_and_paths_are_distinguished() {
-        assert_eq!(WeightsName::parse("yolov5s.pt"), WeightsName::Published("yolov5s".into()));
-        assert_eq!(WeightsName::parse("yolov5x6"), WeightsName::Published("yolov5x6".into()));
-        assert_eq!(WeightsName::parse("https://h/best.pt"), WeightsName::Address("https://h/best.pt".into()));
-        assert_eq!(WeightsName::parse("runs/best.pt"), WeightsName::Path("runs/best.pt".into()));
-        assert_eq!(
-            WeightsName::parse("https://me:secret@h/a/best.pt?token=x").file().as_deref(),
-            Some("best.pt")
-        );
-        assert_eq!(WeightsName::parse("https://h/caf%C3%A9%20one.pt").file().as_deref(), Some("café one.pt"));
-        assert_eq!(WeightsName::parse("https://h/").file(), None);
-        assert_eq!(WeightsName::parse("https://h/..%2Fup.pt").file(), None);
+    fn weights_are_installed_under_the_last_part_of_their_name() {
+        let file = |argument: &str| file_name(&WeightsName::parse(argument));
+        assert_eq!(file("yolov5s").as_deref(), Some("yolov5s.pt"));
+        assert_eq!(file("https://me:secret@h/a/best.pt?token=x").as_deref(), Some("best.pt"));
+        assert_eq!(file("https://h/caf%C3%A9%20one.pt").as_deref(), Some("café one.pt"));
+        assert_eq!(file("https://h/"), None);
+        assert_eq!(file("https://h/..%2Fup.pt"), None);
     }
 }

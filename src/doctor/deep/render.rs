@@ -112,7 +112,7 @@ impl<'a> Deep<'a> {
             let _ = writeln!(text, "{}", wrap("do       ", hint));
         });
         let ranks = count(self.devices.len(), "rank");
-        let links = if self.devices.len() > 1 { ", over gloo" } else { "" };
+        let links = self.together.backend.map_or(String::new(), |backend| format!(", over {backend}"));
         let _ = match self.problems.is_empty() {
             true => write!(text, "{ranks}{links}: every result is correct"),
             false => write!(text, "{ranks}{links}: something failed"),
@@ -223,6 +223,8 @@ fn slow(devices: &[Device], trial: &Trial, host: &Host) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use yolo_plan::backend::Backend;
+
     use super::*;
     use crate::doctor::deep::trial::Failure;
 
@@ -249,7 +251,7 @@ mod tests {
     #[test]
     fn a_table_has_one_row_per_rank() {
         let devices = [Device::Cpu, Device::Cpu];
-        let mut trial = Trial::default();
+        let mut trial = Trial { backend: Some(Backend::Gloo), ..Trial::default() };
         for rank in 0..2 {
             let values = vec![(Measure::MatrixProduct, 0.05), (Measure::AllReduceRate, 1.5)];
             trial.measured.insert(rank, values);

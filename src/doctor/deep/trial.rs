@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use yolo_base::Hint as _;
 use yolo_plan::RunPlan;
-use yolo_plan::device::{Backend, Device};
+use yolo_plan::backend::Backend;
+use yolo_plan::device::Device;
 use yolo_plan::event::{Event, Measure};
-use yolo_plan::run::{PLAN_VERSION, ProbeTask, Ranks, Task};
+use yolo_plan::run::{ProbeTask, plan_probe};
 
 use crate::launch::{self, LaunchError, Programs};
 
@@ -26,6 +27,8 @@ pub(super) struct Trial {
     /// What each rank measured. Ranks are numbered as among all devices.
     pub(super) measured: BTreeMap<usize, Vec<(Measure, f64)>>,
     pub(super) warnings: Vec<String>,
+    /// How the ranks communicated; `None` for a single rank.
+    pub(super) backend: Option<Backend>,
     pub(super) failure: Option<Failure>,
 }
 
@@ -47,7 +50,8 @@ impl Trials {
         limit: Duration,
         doing: &dyn Fn(usize, &str),
     ) -> Trial {
-        let mut trial = Trial::default();
+        let chosen: Vec<Device> = ranks.iter().filter_map(|&rank| devices.get(rank).copied()).collect();
+        let mut trial = Trial { backend: Backend::between(&chosen), ..Trial::default() };
         let mut listen = |rank: usize, event: &Event| {
             let rank = ranks.get(rank).copied().unwrap_or(rank);
             match event {
@@ -59,7 +63,6 @@ impl Trials {
                 _ => {}
             }
         };
-        let chosen: Vec<Device> = ranks.iter().filter_map(|&rank| devices.get(rank).copied()).collect();
         trial.failure =
             self.start(chosen, images, limit, &mut listen).err().map(|error| renumber(error, ranks));
         trial
@@ -84,19 +87,8 @@ impl Trials {
 
 fn plan(devices: Vec<Device>, images: Option<Vec<PathBuf>>, folder: &Path) -> RunPlan {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let world_size = devices.len();
-    RunPlan {
-        version: PLAN_VERSION,
-        program: env!("CARGO_PKG_VERSION").to_owned(),
-        ranks: Ranks {
-            world_size,
-            threads: (cores / world_size.max(1)).max(1),
-            backend: (world_size > 1).then_some(Backend::Gloo),
-            devices,
-        },
-        run_dir: folder.to_owned(),
-        task: Task::Probe(ProbeTask { links_only: images.is_none(), images: images.unwrap_or_default() }),
-    }
+    let task = ProbeTask { links_only: images.is_none(), images: images.unwrap_or_default() };
+    plan_probe(task, devices, cores, folder.to_owned())
 }
 
 /// The failure with the ranks' numbers among all devices.

@@ -1,5 +1,5 @@
-//! Devices, ranks and how ranks talk: `--device` and `--nproc-per-node` against what the machine
-//! has. The inventory is handed in, so that eight GPUs can be tested where there is none.
+//! The devices of a run, one per rank: `--device` and `--nproc-per-node` against what the machine
+//! has. The inventory is passed in, so that eight GPUs can be tested where there is none.
 
 use std::fmt;
 
@@ -18,15 +18,6 @@ pub enum Device {
     Cpu,
     /// A CUDA device, numbered as nvidia-smi does.
     Cuda(usize),
-}
-
-/// The library through which ranks exchange tensors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "standard terms")]
-pub enum Backend {
-    Gloo,
-    Nccl,
 }
 
 /// The resources of the machine that a plan needs to know.
@@ -113,21 +104,18 @@ pub fn choose(
 fn automatic(inventory: &Inventory, several: bool) -> Choice {
     let (devices, note) = match inventory.gpus.first() {
         Some(_) if several => {
-            (Device::Cpu, "training on the CPU, because --nproc-per-node starts ranks on the CPU".to_owned())
+            (Device::Cpu, "using the CPU, because --nproc-per-node starts ranks on the CPU".to_owned())
         }
         Some(gpu) if inventory.cuda_libtorch => {
-            (Device::Cuda(gpu.index), format!("training on CUDA device {}: {}", gpu.index, gpu.name))
+            (Device::Cuda(gpu.index), format!("using CUDA device {}: {}", gpu.index, gpu.name))
         }
         Some(gpu) => (
             Device::Cpu,
-            format!(
-                "training on the CPU, because the installed libtorch has no CUDA support for the {}",
-                gpu.name
-            ),
+            format!("using the CPU, because the installed libtorch has no CUDA support for the {}", gpu.name),
         ),
         None => {
             let reason = inventory.no_gpu_reason.as_deref().unwrap_or("no GPU was found");
-            (Device::Cpu, format!("training on the CPU: {reason}"))
+            (Device::Cpu, format!("using the CPU: {reason}"))
         }
     };
     Choice { devices: vec![devices], note: Some(note) }
@@ -166,7 +154,7 @@ fn cuda(argument: &str, inventory: &Inventory) -> Result<Vec<Device>, PlanError>
             return Err(PlanError::new(format!(
                 "--device {argument} needs a GPU, but there is none: {reason}"
             ))
-            .with_hint("`yolo doctor` shows what is missing; --device cpu trains without a GPU"));
+            .with_hint("`yolo doctor` shows what is missing; --device cpu needs no GPU"));
         }
         let there: Vec<String> =
             inventory.gpus.iter().map(|gpu| format!("{} ({})", gpu.index, gpu.name)).collect();
@@ -179,7 +167,7 @@ fn cuda(argument: &str, inventory: &Inventory) -> Result<Vec<Device>, PlanError>
     }
     if indices.len() > 1 {
         return Err(PlanError::new(format!(
-            "--device {argument} names {} GPUs, but training on several GPUs is not supported yet: it needs the NCCL plugin",
+            "--device {argument} names {} GPUs, but a run on several GPUs is not supported yet: it needs the NCCL plugin",
             indices.len()
         ))
         .with_hint(format!("use one of them: --device {}", indices[0])));
@@ -212,10 +200,10 @@ mod tests {
     fn the_best_device_is_chosen_with_a_note() {
         let best = |gpus, cuda| choose(None, None, &machine(gpus, cuda)).unwrap();
         assert_eq!(best(2, true).devices, [Device::Cuda(0)]);
-        assert_eq!(best(2, true).note.unwrap(), "training on CUDA device 0: NVIDIA H200");
+        assert_eq!(best(2, true).note.unwrap(), "using CUDA device 0: NVIDIA H200");
         assert_eq!(best(1, false).devices, [Device::Cpu]);
         assert!(best(1, false).note.unwrap().contains("no CUDA support"));
-        assert_eq!(best(0, false).note.unwrap(), "training on the CPU: the NVIDIA driver is not installed");
+        assert_eq!(best(0, false).note.unwrap(), "using the CPU: the NVIDIA driver is not installed");
         assert_eq!(choose(Some(""), Some(2), &machine(1, true)).unwrap().devices, [Device::Cpu; 2]);
     }
 

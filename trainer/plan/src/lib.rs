@@ -5,6 +5,7 @@
 //! files that options name (data set, hyper-parameters, model), and does nothing else: it
 //! touches no device, starts no process and links no libtorch.
 
+pub mod backend;
 pub mod batch;
 pub mod dataset;
 pub mod device;

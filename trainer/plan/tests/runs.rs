@@ -1,4 +1,4 @@
-//! Plans of runs: defaults, the built-in set's own, and one message for whatever is wrong.
+//! Plans of runs: defaults, those of the built-in data set, and one message for each mistake.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at what it does not expect")]
 
@@ -7,13 +7,14 @@ use std::fs;
 
 use tempfile::TempDir;
 use yolo_base::Hint as _;
+use yolo_plan::backend::Backend;
 use yolo_plan::dataset::Places;
-use yolo_plan::device::{Backend, Device, Inventory};
+use yolo_plan::device::{Device, Inventory};
 use yolo_plan::hyp::HyperParameters;
 use yolo_plan::options::{TrainOptions, ValOptions};
 use yolo_plan::run::{
-    Need, PLAN_VERSION, PlanContext, Planned, Planning, Split, Task, TrainTask, ValMode, ValTask,
-    plan_resume, plan_train, plan_val, settings,
+    Need, PLAN_VERSION, PlanContext, Planned, Planning, Split, Task, TrainTask, ValMode, ValTask, opt_yaml,
+    plan_resume, plan_train, plan_val,
 };
 use yolo_plan::{PlanError, RunPlan};
 
@@ -42,7 +43,10 @@ impl Bench {
             no_gpu_reason: Some("the NVIDIA driver is not installed".into()),
             cuda_libtorch: false,
         };
-        Self { _root: root, context: PlanContext { inventory, places, fetched: BTreeMap::new() } }
+        Self {
+            _root: root,
+            context: PlanContext { inventory, places, fetched: BTreeMap::new(), generated: true },
+        }
     }
 
     fn plan_train(&self, options: TrainOptions) -> Result<Planning, PlanError> {
@@ -83,16 +87,13 @@ fn scratch() -> TrainOptions {
 }
 
 fn task(planned: &Planned) -> &TrainTask {
-    match &planned.plan.task {
-        Task::Train(task) => task,
-        Task::Val(_) | Task::Probe(_) => panic!("this is a training"),
-    }
+    planned.plan.task.train().expect("a training run")
 }
 
 fn val_task(planned: &Planned) -> &ValTask {
     match &planned.plan.task {
         Task::Val(task) => task,
-        Task::Train(_) | Task::Probe(_) => panic!("this is a validation"),
+        other => panic!("not a validation: {other:?}"),
     }
 }
 
@@ -105,7 +106,7 @@ fn yolov5s_defaults() {
     assert_eq!((plan.version, plan.ranks.world_size, plan.ranks.threads), (PLAN_VERSION, 1, 8));
     assert_eq!(plan.ranks.backend, None);
     assert_eq!(plan.run_dir, bench.context.places.working_dir.join("runs/train/exp"));
-    assert_eq!(planned.notes, ["training on the CPU: the NVIDIA driver is not installed"]);
+    assert_eq!(planned.notes, ["using the CPU: the NVIDIA driver is not installed"]);
     assert_eq!(planned.warnings, [""; 0]);
     let task = task(&planned);
     assert_eq!((task.batch, task.image_size, task.workers), (16, 640, 8));
@@ -254,6 +255,17 @@ fn everything_that_can_be_fetched_is_reported_at_once() {
 }
 
 #[test]
+fn the_built_in_set_is_generated_before_it_is_loaded() {
+    let mut bench = Bench::new();
+    bench.context.generated = false;
+    let shapes = || TrainOptions { data: Some("shapes".into()), ..TrainOptions::default() };
+    let builtin = vec![Need::Builtin("shapes".into())];
+    assert_eq!(bench.plan_train(shapes()).unwrap(), Planning::Missing(builtin));
+    let error = bench.plan_train(TrainOptions { batch_size: Some(0), ..shapes() }).unwrap_err();
+    assert!(error.to_string().starts_with("--batch 0"), "{error}");
+}
+
+#[test]
 fn a_mistake_is_reported_before_anything_is_fetched() {
     let options = TrainOptions { batch_size: Some(0), ..TrainOptions::default() };
     assert!(plan_train(&options, &Bench::new().context).unwrap_err().to_string().starts_with("--batch 0"));
@@ -359,7 +371,7 @@ fn the_next_run_gets_the_next_number() {
 #[test]
 fn every_training_option_is_in_opt_yaml() {
     let planned = Bench::new().train(scratch()).unwrap();
-    let settings = settings(&planned.plan, task(&planned)).unwrap();
+    let settings = opt_yaml(&planned.plan, task(&planned)).unwrap();
     let options = serde_json::to_value(TrainOptions::default()).unwrap();
     // These three make `save_dir`.
     let in_save_dir = ["project", "name", "exist_ok"];

@@ -17,7 +17,7 @@ const PADDING: f64 = 0.447;
 /// When the image size is not a multiple of the stride, or memory runs out.
 pub fn forward_augmented(model: &Model, input: &Tensor) -> Result<Tensor, TrainError> {
     let width = input.size()[3];
-    let stride = model.strides().iter().copied().fold(32.0, f64::max) as i64;
+    let stride = model.largest_stride() as i64;
     let levels = model.strides().len() as u32;
     let mut parts = Vec::with_capacity(VIEWS.len());
     for (index, (scale, mirrored)) in VIEWS.into_iter().enumerate() {

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use tch::{Device, Kind, Tensor, no_grad};
 use tch_distributed::ProcessGroup;
 use torch_checkpoint::WeightsFile;
-use yolo_plan::model::{ModelSpec, Module};
+use yolo_plan::model::{ModelSpec, Module, largest_stride};
 
 use super::block::Pass;
 use super::build::{self, Builder, NORM_EPS, Source};
@@ -134,7 +134,7 @@ impl Model {
 
     /// The largest stride, and at least 32: image sizes must be multiples of it.
     pub fn largest_stride(&self) -> usize {
-        self.strides().iter().copied().fold(32.0, f64::max) as usize
+        largest_stride(self.strides())
     }
 
     /// The anchors, (levels, anchors, 2), in cells.

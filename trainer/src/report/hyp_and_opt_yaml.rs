@@ -6,7 +6,7 @@ use std::path::Path;
 use fs_err as fs;
 use serde_json::{Map, Value};
 use yolo_plan::RunPlan;
-use yolo_plan::run::{TrainTask, settings};
+use yolo_plan::run::{TrainTask, opt_yaml};
 
 use crate::error::TrainError;
 
@@ -18,7 +18,7 @@ pub fn write_hyp_and_opt(plan: &RunPlan, task: &TrainTask) -> Result<(), TrainEr
     let hyp = serde_json::to_value(&task.hyp)
         .map_err(|error| TrainError::new(format!("cannot write the hyperparameters: {error}")))?;
     write(&plan.run_dir.join("hyp.yaml"), hyp.as_object().unwrap_or(&Map::new()))?;
-    write(&plan.run_dir.join("opt.yaml"), &settings(plan, task)?)
+    write(&plan.run_dir.join("opt.yaml"), &opt_yaml(plan, task)?)
 }
 
 /// One line per key. Every JSON value is a YAML value.

@@ -10,7 +10,8 @@ use std::rc::Rc;
 
 use tch_distributed::ProcessGroup;
 use yolo_base::env::{LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, YOLO_RENDEZVOUS_FD};
-use yolo_plan::device::{Backend, Device};
+use yolo_plan::backend::Backend;
+use yolo_plan::device::Device;
 use yolo_plan::run::Ranks;
 use yolo_trainer::rank::process_group::{self, Timeouts};
 

@@ -24,6 +24,9 @@ use self::splits::{Search, Splits};
 use crate::error::PlanError;
 use crate::yaml::{self, show};
 
+/// The class name of a run with `--single-cls` on a data set of several classes, as in YOLOv5.
+const SINGLE_CLASS: &str = "item";
+
 /// A data set whose images exist.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DataSet {
@@ -78,6 +81,13 @@ impl DataSet {
             warnings.push(format!("{source}: the test images {} do not exist", path.display()));
         }
         Ok((Self { yaml: path, train: found.train, val: found.val, test: found.test, names }, warnings))
+    }
+
+    /// Merges all classes into one, for `--single-cls`. A single class keeps its name.
+    pub(crate) fn merge_classes(&mut self) {
+        if self.names.len() != 1 {
+            self.names = vec![SINGLE_CLASS.to_owned()];
+        }
     }
 }
 

@@ -20,7 +20,7 @@ mod scope;
 mod spec;
 
 pub use channels::{gcd, mixed_shares};
-pub use cost::{LayerCost, Summary};
+pub use cost::{LayerCost, MIN_STRIDE, Summary, largest_stride};
 pub use spec::{Activation, ConvSpec, CspSpec, Layer, ModelSpec, Module};
 
 impl ModelSpec {

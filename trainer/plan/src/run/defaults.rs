@@ -56,12 +56,12 @@ pub struct EffectiveOptions<'a> {
 }
 
 impl<'a> EffectiveOptions<'a> {
-    /// The options as given, with defaults where nothing was given.
+    /// The options, with defaults for those that are absent.
     pub fn of(options: &'a TrainOptions) -> Self {
         let defaults = of(options.data.as_deref().unwrap_or(DATA));
         let cfg = match options.cfg.as_deref() {
             Some(cfg) => cfg,
-            None if options.weights.as_deref().is_some_and(|word| !word.is_empty()) => "",
+            None if options.weights.as_deref().is_some_and(|weights| !weights.is_empty()) => "",
             None => defaults.cfg,
         };
         Self {

@@ -3,10 +3,21 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use crate::dataset::Places;
 use crate::error::PlanError;
 
 /// The depth of the search below `runs`; `runs/train/exp/weights/last.pt` is at depth four.
 const MAX_DEPTH: usize = 8;
+
+/// The folder of a new run, in which `--name` defaults to `exp`.
+pub(super) fn of_run(
+    project: &Path,
+    name: Option<&str>,
+    exist_ok: bool,
+    places: &Places,
+) -> Result<PathBuf, PlanError> {
+    increment(&places.working_dir.join(project), name.unwrap_or("exp"), exist_ok)
+}
 
 /// The folder for a new run: `project/name`, or the first of `name2`, `name3`, … that does not
 /// exist. Nothing is created: the caller creates it exclusively, and calls again if it exists by then.

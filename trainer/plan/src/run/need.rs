@@ -1,5 +1,5 @@
-//! What a run needs that is not on this machine but can be fetched. Planning reports all of it at
-//! once, so that the caller fetches it and plans again. What cannot be fetched is an error instead.
+//! What a run needs that is not on this machine but can be fetched or generated. Planning reports all
+//! of it at once, so that the caller gets it and plans again. What cannot be had is an error instead.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,6 +18,8 @@ pub struct PlanContext {
     pub places: Places,
     /// The files of fetched weights, by the argument of `--weights` that names them.
     pub fetched: BTreeMap<String, PathBuf>,
+    /// Whether the built-in data set has been generated, if `--data` names one.
+    pub generated: bool,
 }
 
 /// The result of planning.
@@ -25,36 +27,47 @@ pub struct PlanContext {
 pub enum Planning {
     /// The run is decided.
     Ready(Box<Planned>),
-    /// Files are missing that can be fetched.
+    /// Files are missing that can be fetched or generated.
     Missing(Vec<Need>),
 }
 
-/// A file or data set to fetch.
+/// A file or data set to fetch or to generate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Need {
+    /// The built-in data set of this name, to be generated.
+    Builtin(String),
     /// The data set that this argument of `--data` names.
     Data(String),
     /// The weights that this argument of `--weights` names.
     Weights(String),
 }
 
-/// The data set to fetch before `data` can be loaded, if there is one.
+/// Adds the data set of an argument of `--data` to `missing` if it must be fetched before it can be
+/// loaded.
 ///
 /// # Errors
 /// When the yaml is invalid.
-pub(super) fn data_set(data: &str, places: &Places) -> Result<Option<Need>, PlanError> {
+pub(super) fn data_set(data: &str, context: &PlanContext, missing: &mut Vec<Need>) -> Result<(), PlanError> {
+    let places = &context.places;
     if dataset::is_builtin(data) {
-        return Ok(None);
+        // Only the generator can tell whether the files of an earlier version are complete.
+        if !context.generated {
+            missing.push(Need::Builtin(data.to_owned()));
+        }
+        return Ok(());
     }
-    let need = || Some(Need::Data(data.to_owned()));
     let known = dataset::fetchable(data).filter(|_| !places.working_dir.join(data).is_file());
     if let Some(known) = known {
         let yamls = [places.data_sets.join(data), places.builtin_yaml(known)];
         if !yamls.iter().any(|yaml| yaml.is_file()) {
-            return Ok(need());
+            missing.push(Need::Data(data.to_owned()));
+            return Ok(());
         }
     }
     let description = Description::read(data, places)?;
     let can_be_fetched = known.is_some() || matches!(description.download, Download::Archives(_));
-    Ok(if can_be_fetched && !description.is_there() { need() } else { None })
+    if can_be_fetched && !description.is_there() {
+        missing.push(Need::Data(data.to_owned()));
+    }
+    Ok(())
 }

@@ -1,31 +1,72 @@
-//! The plan of `yolo train`: applies defaults, checks each option, finds files, and derives the ranks,
-//! the batch, the image size and the run folder.
+//! The task and the plan of `yolo train`: applies defaults, checks each option, finds files, and
+//! derives the ranks, the batch, the image size and the run folder.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::weights::{self, Weights};
+use serde::{Deserialize, Serialize};
+
+use super::defaults::{self, Defaults};
 use super::{
-    EffectiveOptions, PLAN_VERSION, PlanContext, Planned, Planning, RunPlan, Task, TrainTask, defaults,
-    folder, need,
+    EffectiveOptions, PlanContext, Planned, Planning, Ranks, RunPlan, Task, folder, image_size, need, weights,
 };
 use crate::batch;
 use crate::dataset::{DataSet, Places};
 use crate::device;
 use crate::error::PlanError;
 use crate::hyp::HyperParameters;
-use crate::model::ModelSpec;
-use crate::options::TrainOptions;
+use crate::model::{MIN_STRIDE, ModelSpec};
+use crate::options::{Cache, Optimizer, TrainOptions};
 
 /// YOLOv5's default patience.
 const PATIENCE: usize = 100;
 /// More epochs than this are a typo.
 const MAX_EPOCHS: usize = 1_000_000;
+/// A larger nominal batch is a typo.
+const MAX_NOMINAL_BATCH: usize = 1 << 20;
 /// The smallest factor of strides that an image side may have (spec §6).
 const MIN_STRIDES: usize = 2;
-/// Strides below this are treated as this one (spec §6).
-const MIN_STRIDE: usize = 32;
 
-/// Plans a training run. A built-in data set must exist already.
+/// A training run. `opt.yaml` has these fields as well, see [`opt_yaml()`](super::opt_yaml()).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "each field is the option of the same name, with its default applied")]
+pub struct TrainTask {
+    /// The file whose tensors the model starts from; `None` for random weights.
+    pub weights: Option<PathBuf>,
+    /// The model if a YAML describes it; `None` if the weights do.
+    pub model: Option<ModelSpec>,
+    /// The data set, resolved to paths that exist.
+    pub data: DataSet,
+    pub hyp: HyperParameters,
+    pub epochs: usize,
+    /// Images per step over all ranks.
+    pub batch: usize,
+    pub nominal_batch: usize,
+    /// Side of the square network input in pixels, a multiple of the largest stride.
+    pub image_size: usize,
+    pub rect: bool,
+    /// Continue from this checkpoint of the same run folder.
+    pub resume: Option<PathBuf>,
+    pub nosave: bool,
+    pub noval: bool,
+    pub autoanchor: bool,
+    pub plots: bool,
+    pub cache: Option<Cache>,
+    pub single_cls: bool,
+    pub optimizer: Optimizer,
+    pub sync_bn: bool,
+    /// Loader threads per rank.
+    pub workers: usize,
+    pub cos_lr: bool,
+    pub label_smoothing: f64,
+    /// Epochs without a better fitness before training stops; `None` never stops.
+    pub patience: Option<usize>,
+    /// Indices of frozen layers.
+    pub freeze: Vec<usize>,
+    pub save_period: Option<usize>,
+    pub seed: u64,
+}
+
+/// Plans a training run.
 ///
 /// # Errors
 /// The first mistake in the options, or in a file that they name.
@@ -35,75 +76,44 @@ pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Plann
         return Ok(Planning::Ready(Box::new(planned)));
     }
     let PlanContext { inventory, places, .. } = context;
-    let mut warnings = Vec::new();
     let data_argument = options.data.as_deref().unwrap_or(defaults::DATA);
     let defaults = defaults::of(data_argument);
     let effective = EffectiveOptions::of(options);
 
+    // Mistakes that the options alone show are reported before anything is fetched.
     let choice = device::choose(options.device.as_deref(), options.nproc_per_node, inventory)?;
     let batch = batch::check(effective.batch, choice.devices.len())?;
     let epochs = positive("--epochs", effective.epochs, MAX_EPOCHS)?;
-    let nominal_batch = positive("--nbs", options.nbs.unwrap_or(defaults.nbs), 1 << 20)?;
-    let label_smoothing = options.label_smoothing.unwrap_or(0.0);
-    if !(0.0..1.0).contains(&label_smoothing) {
-        return Err(PlanError::new(format!(
-            "--label-smoothing {label_smoothing} is not a number from 0 up to, but not including, 1"
-        )));
-    }
-    let hyp = match options.hyp.as_deref().filter(|hyp| !hyp.is_empty()) {
-        Some(word) => HyperParameters::load(&file_or_name(word, places))?,
-        None => (defaults.hyp)(),
-    };
+    let nominal_batch = positive("--nbs", options.nbs.unwrap_or(defaults.nbs), MAX_NOMINAL_BATCH)?;
+    let label_smoothing = label_smoothing(options)?;
+    let hyp = hyperparameters(options, defaults, places)?;
+    has_model(&effective)?;
 
-    let (weights, cfg) = (effective.weights, effective.cfg);
-    if weights.is_empty() && cfg.is_empty() {
-        return Err(PlanError::new("--weights and --cfg are both empty, so there is no model to train")
-            .with_hint(
-                "start from weights (--weights yolov5n.pt), or from scratch (--weights '' --cfg yolov5n)",
-            ));
-    }
-    let mut missing: Vec<_> = need::data_set(data_argument, places)?.into_iter().collect();
-    let weights = match weights {
+    let mut missing = Vec::new();
+    need::data_set(data_argument, context, &mut missing)?;
+    let weights = match effective.weights {
         "" => None,
-        argument => match weights::find(argument, context)? {
-            Weights::File(path) => Some(path),
-            Weights::Missing(need) => {
-                missing.push(need);
-                None
-            }
-        },
+        argument => weights::find(argument, context, &mut missing)?,
     };
     if !missing.is_empty() {
         return Ok(Planning::Missing(missing));
     }
 
-    let (mut data, data_warnings) = DataSet::load_with_warnings(data_argument, places)?;
-    warnings.extend(data_warnings);
-    if options.single_cls {
-        super::merge_classes(&mut data);
-    }
-
-    let model = match cfg {
-        "" => None,
-        cfg => Some(ModelSpec::load(&file_or_name(cfg, places), data.names.len(), hyp.anchors)?),
-    };
-    let stride = match (&model, &weights) {
-        (Some(model), _) => model.strides()?.into_iter().fold(0.0, f64::max).ceil() as usize,
-        (None, Some(path)) => weights::stride(path),
-        (None, None) => MIN_STRIDE,
-    }
-    .max(MIN_STRIDE);
-    let image_size = super::image_size(effective.image_size, stride, MIN_STRIDES * stride, &mut warnings)?;
+    let (data, mut warnings) = data_set(data_argument, options.single_cls, places)?;
+    let model = model(&effective, &data, &hyp, places)?;
+    let image_size = train_image_size(&effective, model.as_ref(), weights.as_deref(), &mut warnings)?;
     let freeze = freeze(&options.freeze, model.as_ref(), &mut warnings)?;
-
-    let ranks = super::ranks(choice.devices, inventory);
+    let ranks = Ranks::new(choice.devices, inventory.cores);
     if options.sync_bn && ranks.world_size == 1 {
         warnings.push("--sync-bn has no effect on a single rank".to_owned());
     }
-    let workers = super::workers(options.workers, &ranks, batch, inventory);
-    let project = options.project.as_deref().unwrap_or(Path::new("runs/train"));
-    let name = options.name.as_deref().unwrap_or("exp");
-    let run_dir = folder::increment(&places.working_dir.join(project), name, options.exist_ok)?;
+    let workers = ranks.workers(options.workers, batch, inventory.cores);
+    let run_dir = folder::of_run(
+        options.project.as_deref().unwrap_or(Path::new("runs/train")),
+        options.name.as_deref(),
+        options.exist_ok,
+        places,
+    )?;
 
     let task = TrainTask {
         data,
@@ -135,21 +145,85 @@ pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Plann
         cache: options.cache,
         resume: None,
     };
-    let plan = RunPlan {
-        version: PLAN_VERSION,
-        program: super::program(),
-        ranks,
-        run_dir,
-        task: Task::Train(Box::new(task)),
-    };
+    let plan = RunPlan::new(ranks, run_dir, Task::Train(Box::new(task)));
     let notes = choice.note.into_iter().collect();
     Ok(Planning::Ready(Box::new(Planned { plan, warnings, notes })))
 }
 
+fn label_smoothing(options: &TrainOptions) -> Result<f64, PlanError> {
+    let epsilon = options.label_smoothing.unwrap_or(0.0);
+    if !(0.0..1.0).contains(&epsilon) {
+        return Err(PlanError::new(format!(
+            "--label-smoothing {epsilon} is not a number from 0 up to, but not including, 1"
+        )));
+    }
+    Ok(epsilon)
+}
+
+/// The file or the built-in set that `--hyp` names, or the default of the data set.
+fn hyperparameters(
+    options: &TrainOptions,
+    defaults: &Defaults,
+    places: &Places,
+) -> Result<HyperParameters, PlanError> {
+    match options.hyp.as_deref().filter(|argument| !argument.is_empty()) {
+        Some(argument) => HyperParameters::load(&file_or_name(argument, places)),
+        None => Ok((defaults.hyp)()),
+    }
+}
+
+/// Weights or a YAML must describe the model.
+fn has_model(effective: &EffectiveOptions<'_>) -> Result<(), PlanError> {
+    if effective.weights.is_empty() && effective.cfg.is_empty() {
+        return Err(PlanError::new("--weights and --cfg are both empty, so there is no model to train")
+            .with_hint(
+                "start from weights (--weights yolov5n.pt), or from scratch (--weights '' --cfg yolov5n)",
+            ));
+    }
+    Ok(())
+}
+
+/// The data set, and warnings about it.
+fn data_set(argument: &str, single_cls: bool, places: &Places) -> Result<(DataSet, Vec<String>), PlanError> {
+    let (mut data, warnings) = DataSet::load_with_warnings(argument, places)?;
+    if single_cls {
+        data.merge_classes();
+    }
+    Ok((data, warnings))
+}
+
+/// The model of `--cfg`, if it is given.
+fn model(
+    effective: &EffectiveOptions<'_>,
+    data: &DataSet,
+    hyp: &HyperParameters,
+    places: &Places,
+) -> Result<Option<ModelSpec>, PlanError> {
+    match effective.cfg {
+        "" => Ok(None),
+        cfg => ModelSpec::load(&file_or_name(cfg, places), data.names.len(), hyp.anchors).map(Some),
+    }
+}
+
+/// The image size for the strides of the model, or of the weights that describe it.
+fn train_image_size(
+    effective: &EffectiveOptions<'_>,
+    model: Option<&ModelSpec>,
+    weights: Option<&Path>,
+    warnings: &mut Vec<String>,
+) -> Result<usize, PlanError> {
+    let stride = match (model, weights) {
+        (Some(model), _) => model.largest_stride()?,
+        (None, Some(path)) => weights::largest_stride(path),
+        (None, None) => MIN_STRIDE,
+    };
+    image_size::check(effective.image_size, stride, MIN_STRIDES * stride, warnings)
+}
+
 /// The full path of a file in the working folder; anything else stays as it is.
-pub(super) fn file_or_name(word: &str, places: &Places) -> String {
-    let path = places.working_dir.join(word);
-    if path.is_file() { path.to_string_lossy().into_owned() } else { word.to_owned() }
+fn file_or_name(argument: &str, places: &Places) -> String {
+    let path = places.working_dir.join(argument);
+    if path.is_file() { path.to_string_lossy().into_owned() } else { argument.to_owned() }
 }
 
 fn positive(option: &str, value: usize, max: usize) -> Result<usize, PlanError> {
@@ -161,16 +235,16 @@ fn positive(option: &str, value: usize, max: usize) -> Result<usize, PlanError> 
 
 /// `--freeze 10` means the first ten layers, `--freeze 0 1 9` those three (spec §6).
 fn freeze(
-    given: &[usize],
+    option: &[usize],
     model: Option<&ModelSpec>,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<usize>, PlanError> {
     /// More layers than any model has, so that a typo does not become a huge list.
     const MAX_LAYERS: usize = 1000;
-    if let Some(layer) = given.iter().find(|layer| **layer > MAX_LAYERS) {
+    if let Some(layer) = option.iter().find(|layer| **layer > MAX_LAYERS) {
         return Err(PlanError::new(format!("--freeze {layer} is beyond the last layer of every model")));
     }
-    let mut layers: Vec<usize> = match given {
+    let mut layers: Vec<usize> = match option {
         [count] => (0..*count).collect(),
         list => list.to_vec(),
     };

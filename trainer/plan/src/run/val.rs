@@ -1,15 +1,18 @@
-//! The plan of `yolo val`: options over YOLOv5's defaults (spec §12), one rank, one device.
+//! The task and the plan of `yolo val`: options over YOLOv5's defaults (spec §12), one rank, one
+//! device.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::weights::{self, Weights};
+use serde::{Deserialize, Serialize};
+
 use super::{
-    PLAN_VERSION, PlanContext, Planned, Planning, RunPlan, Split, Task, ValMode, ValTask, defaults, folder,
-    need,
+    Need, PlanContext, Planned, Planning, Ranks, RunPlan, Task, defaults, folder, image_size, need, weights,
 };
+use crate::batch;
 use crate::dataset::DataSet;
 use crate::device::{self, Device};
 use crate::error::PlanError;
+use crate::model::MIN_STRIDE;
 use crate::options::ValOptions;
 
 /// YOLOv5's default weights.
@@ -21,23 +24,125 @@ const ACCURACY: (f64, f64, usize) = (0.001, 0.6, 300);
 /// Confidence and IoU of a speed measurement (spec §9).
 const SPEED: (f64, f64) = (0.25, 0.45);
 
-/// Plans a validation. A built-in data set must exist already.
+/// A validation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "each field is the option of the same name, with its default applied")]
+pub struct ValTask {
+    /// The data set, resolved to paths that exist.
+    pub data: DataSet,
+    /// Side of the square network input in pixels, a multiple of the largest stride.
+    pub image_size: usize,
+    /// Images per step.
+    pub batch: usize,
+    /// Loader threads.
+    pub workers: usize,
+    pub weights: Vec<PathBuf>,
+    pub conf_thres: f64,
+    pub iou_thres: f64,
+    pub max_det: usize,
+    pub split: Split,
+    pub mode: ValMode,
+    pub single_cls: bool,
+    pub augment: bool,
+    pub verbose: bool,
+    pub save_txt: bool,
+    pub save_hybrid: bool,
+    pub save_conf: bool,
+    pub save_json: bool,
+    pub half: bool,
+}
+
+/// Which images of a data set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "standard terms")]
+pub enum Split {
+    Train,
+    Val,
+    Test,
+}
+
+/// What a validation measures (spec §9).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ValMode {
+    /// Accuracy at one image size.
+    Accuracy,
+    /// Speed: confidence 0.25, IoU 0.45, square images.
+    Speed,
+    /// Accuracy at sizes 256 to 1536 in steps of 128.
+    Study,
+}
+
+/// Plans a validation.
 ///
 /// # Errors
 /// The first mistake in the options, or in a file that they name.
 pub fn plan_val(options: &ValOptions, context: &PlanContext) -> Result<Planning, PlanError> {
     let PlanContext { inventory, places, .. } = context;
-    let mut warnings = Vec::new();
     let data_argument = options.data.as_deref().unwrap_or(defaults::DATA);
-    if options.dnn {
-        warnings.push(
-            "--dnn selects the engine for ONNX files and has no effect on .pt and .safetensors".to_owned(),
-        );
-    }
+
+    // Mistakes that the options alone show are reported before anything is fetched.
     let choice = device::choose(options.device.as_deref(), None, inventory)?;
-    let batch = options.batch_size.unwrap_or(BATCH);
-    let batch = crate::batch::check(i64::try_from(batch).unwrap_or(i64::MAX), 1)?;
-    let (split, mode) = match options.task.as_deref().unwrap_or("val") {
+    let batch = batch::check(i64::try_from(options.batch_size.unwrap_or(BATCH)).unwrap_or(i64::MAX), 1)?;
+    let (split, mode) = split_and_mode(options.task.as_deref())?;
+    let (conf_thres, iou_thres, max_det) = thresholds(options, mode)?;
+
+    let mut missing = Vec::new();
+    need::data_set(data_argument, context, &mut missing)?;
+    let weights = find_weights(&options.weights, context, &mut missing)?;
+    if !missing.is_empty() {
+        return Ok(Planning::Missing(missing));
+    }
+
+    let (mut data, mut warnings) = DataSet::load_with_warnings(data_argument, places)?;
+    has_images(&data, split)?;
+    if options.single_cls {
+        data.merge_classes();
+    }
+    let stride = weights.iter().map(|path| weights::largest_stride(path)).max().unwrap_or(MIN_STRIDE);
+    let size = options.imgsz.unwrap_or(defaults::of(data_argument).image_size);
+    let image_size = image_size::check(size, stride, 0, &mut warnings)?;
+    let on_cpu = choice.devices == [Device::Cpu];
+    warnings.extend(without_effect(options, on_cpu));
+    let ranks = Ranks::new(choice.devices, inventory.cores);
+    let workers = ranks.workers(options.workers, batch, inventory.cores);
+    let run_dir = folder::of_run(
+        options.project.as_deref().unwrap_or(Path::new("runs/val")),
+        options.name.as_deref(),
+        options.exist_ok,
+        places,
+    )?;
+
+    let task = ValTask {
+        data,
+        image_size,
+        batch,
+        workers,
+        weights,
+        conf_thres,
+        iou_thres,
+        max_det,
+        split,
+        mode,
+        single_cls: options.single_cls,
+        augment: options.augment,
+        verbose: options.verbose,
+        // --save-hybrid implies --save-txt: the joined labels are written as text.
+        save_txt: options.save_txt || options.save_hybrid,
+        save_hybrid: options.save_hybrid,
+        save_conf: options.save_conf,
+        save_json: options.save_json,
+        half: options.half && !on_cpu,
+    };
+    let plan = RunPlan::new(ranks, run_dir, Task::Val(Box::new(task)));
+    let notes = choice.note.into_iter().collect();
+    Ok(Planning::Ready(Box::new(Planned { plan, warnings, notes })))
+}
+
+/// What `--task` measures, and on which images.
+fn split_and_mode(task: Option<&str>) -> Result<(Split, ValMode), PlanError> {
+    Ok(match task.unwrap_or("val") {
         "train" => (Split::Train, ValMode::Accuracy),
         "val" => (Split::Val, ValMode::Accuracy),
         "test" => (Split::Test, ValMode::Accuracy),
@@ -48,13 +153,19 @@ pub fn plan_val(options: &ValOptions, context: &PlanContext) -> Result<Planning,
                 "--task {other} is not one of train, val, test, speed and study"
             )));
         }
-    };
+    })
+}
+
+/// Confidence, IoU, and the most detections per image.
+fn thresholds(options: &ValOptions, mode: ValMode) -> Result<(f64, f64, usize), PlanError> {
     let (conf, iou, max_det) = ACCURACY;
-    let (conf_thres, iou_thres) = match mode {
+    let (conf, iou) = match mode {
         ValMode::Speed => SPEED,
-        _ => (options.conf_thres.unwrap_or(conf), options.iou_thres.unwrap_or(iou)),
+        ValMode::Accuracy | ValMode::Study => {
+            (options.conf_thres.unwrap_or(conf), options.iou_thres.unwrap_or(iou))
+        }
     };
-    for (option, value) in [("--conf-thres", conf_thres), ("--iou-thres", iou_thres)] {
+    for (option, value) in [("--conf-thres", conf), ("--iou-thres", iou)] {
         if !(0.0..=1.0).contains(&value) {
             return Err(PlanError::new(format!("{option} {value} is not a number from 0 to 1")));
         }
@@ -63,23 +174,26 @@ pub fn plan_val(options: &ValOptions, context: &PlanContext) -> Result<Planning,
     if max_det == 0 {
         return Err(PlanError::new("--max-det 0 would discard every detection: it must be at least 1"));
     }
+    Ok((conf, iou, max_det))
+}
 
-    let mut missing: Vec<_> = need::data_set(data_argument, places)?.into_iter().collect();
-    let mut weights = Vec::new();
-    let default_weights = [WEIGHTS.to_owned()];
-    let arguments = if options.weights.is_empty() { &default_weights } else { options.weights.as_slice() };
+/// The files of `--weights`, as far as they are here.
+fn find_weights(
+    arguments: &[String],
+    context: &PlanContext,
+    missing: &mut Vec<Need>,
+) -> Result<Vec<PathBuf>, PlanError> {
+    let default = [WEIGHTS.to_owned()];
+    let arguments = if arguments.is_empty() { &default } else { arguments };
+    let mut files = Vec::new();
     for argument in arguments {
-        match weights::find(argument, context)? {
-            Weights::File(path) => weights.push(path),
-            Weights::Missing(need) => missing.push(need),
-        }
+        files.extend(weights::find(argument, context, missing)?);
     }
-    if !missing.is_empty() {
-        return Ok(Planning::Missing(missing));
-    }
+    Ok(files)
+}
 
-    let (mut data, data_warnings) = DataSet::load_with_warnings(data_argument, places)?;
-    warnings.extend(data_warnings);
+/// Only the test split of a data set may be empty.
+fn has_images(data: &DataSet, split: Split) -> Result<(), PlanError> {
     let images = match split {
         Split::Train => &data.train,
         Split::Val => &data.val,
@@ -92,46 +206,19 @@ pub fn plan_val(options: &ValOptions, context: &PlanContext) -> Result<Planning,
         ))
         .with_hint("add `test:` with the folder of its images to the yaml"));
     }
-    if options.single_cls {
-        super::merge_classes(&mut data);
+    Ok(())
+}
+
+/// Warnings about options that change nothing in this run.
+fn without_effect(options: &ValOptions, on_cpu: bool) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if options.dnn {
+        warnings.push(
+            "--dnn selects the engine for ONNX files and has no effect on .pt and .safetensors".to_owned(),
+        );
     }
-    let stride = weights.iter().map(|path| weights::stride(path)).max().unwrap_or(0).max(32);
-    let size = options.imgsz.unwrap_or(defaults::of(data_argument).image_size);
-    let image_size = super::image_size(size, stride, 0, &mut warnings)?;
-    let on_cpu = choice.devices == [Device::Cpu];
     if options.half && on_cpu {
         warnings.push("--half works on GPUs only: validating in fp32 on the CPU".to_owned());
     }
-    let ranks = super::ranks(choice.devices, inventory);
-    let project = options.project.as_deref().unwrap_or(Path::new("runs/val"));
-    let name = options.name.as_deref().unwrap_or("exp");
-    let plan = RunPlan {
-        version: PLAN_VERSION,
-        program: super::program(),
-        run_dir: folder::increment(&places.working_dir.join(project), name, options.exist_ok)?,
-        task: Task::Val(Box::new(ValTask {
-            data,
-            image_size,
-            batch,
-            workers: super::workers(options.workers, &ranks, batch, inventory),
-            weights,
-            conf_thres,
-            iou_thres,
-            max_det,
-            split,
-            mode,
-            single_cls: options.single_cls,
-            augment: options.augment,
-            verbose: options.verbose,
-            // --save-hybrid implies --save-txt: the joined labels are written as text.
-            save_txt: options.save_txt || options.save_hybrid,
-            save_hybrid: options.save_hybrid,
-            save_conf: options.save_conf,
-            save_json: options.save_json,
-            half: options.half && !on_cpu,
-        })),
-        ranks,
-    };
-    let notes = choice.note.into_iter().collect();
-    Ok(Planning::Ready(Box::new(Planned { plan, warnings, notes })))
+    warnings
 }

@@ -4,48 +4,89 @@ use std::path::{Path, PathBuf};
 
 use super::{Need, PlanContext};
 use crate::error::PlanError;
-use crate::model::builtin;
+use crate::model::{MIN_STRIDE, builtin};
 
-/// Where the weights of one argument are.
-#[derive(Debug)]
-pub(super) enum Weights {
-    File(PathBuf),
-    Missing(Need),
+/// An argument of `--weights`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WeightsName {
+    /// Weights that YOLOv5 publishes, by their name without `.pt`.
+    Published(String),
+    /// A URL.
+    Address(String),
+    /// Anything else: a path.
+    Path(PathBuf),
 }
 
-/// Finds the file that an argument of `--weights` names.
+impl WeightsName {
+    /// Parses an argument: `yolov5s`, `yolov5s.pt`, `https://…`, `path/to/best.pt`.
+    pub fn parse(argument: &str) -> Self {
+        let name = argument.strip_suffix(".pt").unwrap_or(argument);
+        if builtin::names().iter().any(|known| known == name) {
+            Self::Published(name.to_owned())
+        } else if argument.contains("://") {
+            Self::Address(argument.to_owned())
+        } else {
+            Self::Path(PathBuf::from(argument))
+        }
+    }
+}
+
+/// The file that an argument of `--weights` names. `None` if it must be fetched first, which is added
+/// to `missing`.
 ///
 /// # Errors
 /// When there is no such file and nothing to fetch.
-pub(super) fn find(argument: &str, context: &PlanContext) -> Result<Weights, PlanError> {
+pub(super) fn find(
+    argument: &str,
+    context: &PlanContext,
+    missing: &mut Vec<Need>,
+) -> Result<Option<PathBuf>, PlanError> {
+    const HINT: &str = "name a .pt or .safetensors file, a URL, or a published model such as yolov5n.pt";
+    if argument.is_empty() {
+        return Err(PlanError::new("--weights is empty: there is no model").with_hint(HINT));
+    }
     let path = context.places.working_dir.join(argument);
     if path.is_file() {
-        return Ok(Weights::File(path));
+        return Ok(Some(path));
     }
     if path.is_dir() {
         return Err(PlanError::new(format!("--weights {argument} is a folder, not a weights file"))
             .with_hint("name a file in it, for example weights/best.pt in a run folder"));
     }
     if let Some(fetched) = context.fetched.get(argument) {
-        return Ok(Weights::File(fetched.clone()));
+        return Ok(Some(fetched.clone()));
     }
-    if is_published(argument) || argument.contains("://") {
-        return Ok(Weights::Missing(Need::Weights(argument.to_owned())));
+    if let WeightsName::Path(_) = WeightsName::parse(argument) {
+        return Err(PlanError::new(format!("--weights {argument}: {} does not exist", path.display()))
+            .with_hint(HINT));
     }
-    Err(PlanError::new(format!("--weights {argument}: {} does not exist", path.display()))
-        .with_hint("name a .pt or .safetensors file, or train from scratch: --weights '' --cfg yolov5n"))
-}
-
-/// Whether an argument is a name under which YOLOv5 publishes weights: `yolov5s` or `yolov5s.pt`.
-fn is_published(argument: &str) -> bool {
-    let name = argument.strip_suffix(".pt").unwrap_or(argument);
-    builtin::names().iter().any(|known| known == name)
+    missing.push(Need::Weights(argument.to_owned()));
+    Ok(None)
 }
 
 /// The largest stride of a model that only its weights describe, guessed from the name: the
 /// published models ending in 6 have stride 64. The trainer reads the real one from the file.
-pub(super) fn stride(path: &Path) -> usize {
+pub(super) fn largest_stride(path: &Path) -> usize {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
     let is_p6 = builtin::names().iter().any(|name| name.ends_with('6') && stem.starts_with(name.as_str()));
-    if is_p6 { 64 } else { 32 }
+    if is_p6 { 64 } else { MIN_STRIDE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_urls_and_paths_are_distinguished() {
+        assert_eq!(WeightsName::parse("yolov5s.pt"), WeightsName::Published("yolov5s".into()));
+        assert_eq!(WeightsName::parse("yolov5x6"), WeightsName::Published("yolov5x6".into()));
+        assert_eq!(WeightsName::parse("https://h/best.pt"), WeightsName::Address("https://h/best.pt".into()));
+        assert_eq!(WeightsName::parse("runs/best.pt"), WeightsName::Path("runs/best.pt".into()));
+    }
+
+    #[test]
+    fn the_largest_stride_is_guessed_from_the_name() {
+        let stride = |name: &str| largest_stride(Path::new(name));
+        assert_eq!([stride("yolov5n6.pt"), stride("a/yolov5s.pt"), stride("best.pt")], [64, 32, 32]);
+    }
 }

@@ -15,6 +15,8 @@ use crate::error::PlanError;
 const STRIDE_PROBE: usize = 256;
 /// Image side for which GFLOPs are reported.
 const GFLOPS_SIZE: f64 = 640.0;
+/// Strides below this count as this one (spec §6).
+pub const MIN_STRIDE: usize = 32;
 
 /// The cost of one layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +40,11 @@ pub struct Summary {
     pub parameters: u64,
     /// Billions of floating-point operations for one 640 px image.
     pub gflops: f64,
+}
+
+/// The largest of a model's strides, and at least [`MIN_STRIDE`]: image sizes must be multiples of it.
+pub fn largest_stride(strides: &[f64]) -> usize {
+    strides.iter().copied().fold(MIN_STRIDE as f64, f64::max).ceil() as usize
 }
 
 impl ModelSpec {
@@ -111,6 +118,14 @@ impl ModelSpec {
                 None => Err(PlanError::new("a source of Detect is not a layer")),
             })
             .collect()
+    }
+
+    /// The largest stride, see [`largest_stride`].
+    ///
+    /// # Errors
+    /// See [`Self::costs`].
+    pub fn largest_stride(&self) -> Result<usize, PlanError> {
+        Ok(largest_stride(&self.strides()?))
     }
 
     /// Layers, parameters and GFLOPs as YOLOv5 prints them.

@@ -1,5 +1,5 @@
-//! The settings of a training run under the names that YOLOv5 gives them, for `opt.yaml`. They are
-//! derived from the task, so that a new field of the task is a new setting without any change here.
+//! The content of `opt.yaml`: the settings of a training run under the names that YOLOv5 gives them.
+//! They are derived from the task, so that a new field of the task needs no change here.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ use crate::error::PlanError;
 ///
 /// # Errors
 /// When a path is not valid UTF-8.
-pub fn settings(plan: &RunPlan, task: &TrainTask) -> Result<Map<String, Value>, PlanError> {
+pub fn opt_yaml(plan: &RunPlan, task: &TrainTask) -> Result<Map<String, Value>, PlanError> {
     let fields = serde_json::to_value(task)
         .map_err(|error| PlanError::new(format!("cannot write the settings of the run: {error}")))?;
     let fields = fields.as_object().cloned().unwrap_or_default();

@@ -1,0 +1,40 @@
+//! The command line of a planned run: the options of `yolo train` that follow `--` in `yolo doctor` and
+//! `yolo setup`.
+
+use clap::{Args, Parser};
+
+use super::TrainArgs;
+
+/// The options of a planned run, which follow `--` in other commands.
+#[derive(Debug, Parser)]
+#[command(name = "yolo train", no_binary_name = true, styles = super::STYLES)]
+pub(crate) struct PlannedTrain {
+    #[command(flatten)]
+    pub(crate) train: TrainArgs,
+    #[command(flatten)]
+    pub(crate) multi_node: MultiNodeArgs,
+}
+
+/// Options of a run on several machines, for checking a machine before it takes part in one.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Several machines")]
+pub(crate) struct MultiNodeArgs {
+    /// Number of machines [default: 1]
+    #[arg(long, value_name = "N")]
+    pub(crate) nnodes: Option<usize>,
+    /// Rank of this machine, starting at 0
+    #[arg(long, value_name = "N")]
+    pub(crate) node_rank: Option<usize>,
+    /// Host name or address of machine 0, which hosts the rendezvous
+    #[arg(long, value_name = "HOST")]
+    pub(crate) master_addr: Option<String>,
+    /// Port on machine 0 [default: 29500]
+    #[arg(long, value_name = "PORT")]
+    pub(crate) master_port: Option<u16>,
+    /// Communication backend: nccl or gloo [default: nccl between GPUs, else gloo]
+    #[arg(long, value_name = "BACKEND")]
+    pub(crate) backend: Option<String>,
+    /// Use mixed precision (true or false)
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub(crate) amp: Option<bool>,
+}

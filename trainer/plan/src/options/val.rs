@@ -1,0 +1,111 @@
+//! The options of `yolo val`. A new one is a field here, a field of
+//! [`ValTask`](crate::run::ValTask), and the code that uses it.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args};
+use serde::Serialize;
+
+use crate::number::{decimal, whole};
+
+/// The options of `yolo val`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Args)]
+pub struct ValOptions {
+    /// Data set: a YOLOv5 YAML file, or shapes, coco128, coco8, VOC or coco; downloaded if missing [default: coco128]
+    #[arg(long, value_name = "YAML")]
+    pub data: Option<String>,
+    /// Weights to evaluate: one or more files, URLs or pretrained models [default: yolov5s.pt]
+    #[arg(long, value_name = "FILE", num_args = 1.., action = ArgAction::Append)]
+    pub weights: Vec<String>,
+    /// Images per batch [default: 32]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, visible_alias = "batch", value_name = "N")]
+    pub batch_size: Option<usize>,
+    /// Image size in pixels [default: 640]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, visible_aliases = ["img", "img-size"], value_name = "PIXELS")]
+    pub imgsz: Option<usize>,
+    /// Confidence threshold below which detections are discarded [default: 0.001]
+    #[arg(long, value_parser = decimal, allow_negative_numbers = true, value_name = "CONFIDENCE")]
+    pub conf_thres: Option<f64>,
+    /// IoU threshold for non-maximum suppression [default: 0.6]
+    #[arg(long, value_parser = decimal, allow_negative_numbers = true, value_name = "IOU")]
+    pub iou_thres: Option<f64>,
+    /// Maximum number of detections per image [default: 300]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N")]
+    pub max_det: Option<usize>,
+    /// Split to evaluate (train, val or test), speed to measure latency, or study to sweep image sizes [default: val]
+    #[arg(long, value_name = "TASK")]
+    pub task: Option<String>,
+    /// cpu, or a GPU index as listed by nvidia-smi [default: a usable GPU, else cpu]
+    #[arg(long, allow_negative_numbers = true, value_name = "DEVICE")]
+    pub device: Option<String>,
+    /// Data loader threads [default: 8, limited by the number of CPU cores]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N")]
+    pub workers: Option<usize>,
+    /// Treat all classes as a single class
+    #[arg(long)]
+    pub single_cls: bool,
+    /// Use test-time augmentation (scaled and flipped copies of each image)
+    #[arg(long)]
+    pub augment: bool,
+    /// Print metrics for every class, even if there are many
+    #[arg(long)]
+    pub verbose: bool,
+    /// Save detections as YOLO label files
+    #[arg(long)]
+    pub save_txt: bool,
+    /// Save labels and detections together as YOLO label files
+    #[arg(long)]
+    pub save_hybrid: bool,
+    /// Include confidences in the saved label files
+    #[arg(long)]
+    pub save_conf: bool,
+    /// Save detections in COCO's JSON format
+    #[arg(long)]
+    pub save_json: bool,
+    /// Folder that contains the validation folders [default: runs/val]
+    #[arg(long, value_name = "FOLDER")]
+    pub project: Option<PathBuf>,
+    /// Name of the validation folder [default: exp, exp2, …]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Reuse the validation folder if it exists
+    #[arg(long)]
+    pub exist_ok: bool,
+    /// Use half precision (GPU only)
+    #[arg(long)]
+    pub half: bool,
+    /// Accepted for compatibility with YOLOv5 scripts; has no effect on .pt and .safetensors weights
+    #[arg(long)]
+    pub dnn: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::error::ErrorKind;
+    use clap::{Args as _, Command};
+
+    use super::*;
+
+    #[test]
+    fn invalid_numbers_have_messages_of_ours() {
+        let commands = [
+            TrainOptions::augment_args(Command::new("train")),
+            ValOptions::augment_args(Command::new("val")),
+        ];
+        for command in commands {
+            let options: Vec<String> =
+                command.get_arguments().filter_map(|arg| arg.get_long().map(str::to_owned)).collect();
+            for option in options {
+                let error_for = |value: &str| {
+                    let words = [command.get_name(), &format!("--{option}"), value];
+                    command.clone().try_get_matches_from(words).err()
+                };
+                let Some(error) = error_for("§") else { continue };
+                let is_number = error.kind() == ErrorKind::ValueValidation;
+                assert!(!is_number || error.to_string().contains("not a "), "--{option}: {error}");
+                let negative = error_for("-1").map(|error| error.kind());
+                assert!(!is_number || negative != Some(ErrorKind::UnknownArgument), "--{option} -1");
+            }
+        }
+    }
+}

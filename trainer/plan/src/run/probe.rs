@@ -1,0 +1,22 @@
+//! The task and the plan of `yolo doctor --deep`.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Ranks, RunPlan, Task};
+use crate::device::Device;
+
+/// The test of `yolo doctor --deep`. Each measurement takes about a second.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeTask {
+    /// Only the all-reduce: for pairs of ranks, after all ranks together have failed.
+    pub links_only: bool,
+    /// Images to read and decode; empty without `--data`.
+    pub images: Vec<PathBuf>,
+}
+
+/// Plans a test of devices, which share `cores` as those of any run do.
+pub fn plan_probe(task: ProbeTask, devices: Vec<Device>, cores: usize, run_dir: PathBuf) -> RunPlan {
+    RunPlan::new(Ranks::new(devices, cores), run_dir, Task::Probe(task))
+}
