@@ -12,5 +12,5 @@ mod printer;
 pub mod setup;
 
 #[doc(hidden)]
-pub use cli::parses;
+pub use cli::{command_names, parses};
 pub use commands::run;

@@ -5,8 +5,6 @@
 
 use std::process::Command;
 
-const COMMANDS: [&str; 5] = ["completions", "doctor", "setup", "train", "val"];
-
 fn yolo(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_yolo")).args(arguments).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -17,8 +15,8 @@ fn yolo(arguments: &[&str]) -> String {
 fn completion_scripts_offer_every_command() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = yolo(&["completions", shell]);
-        for command in COMMANDS {
-            assert!(script.contains(command), "{shell}: {command}");
+        for command in yolo::command_names() {
+            assert!(script.contains(&command), "{shell}: {command}");
         }
         assert!(script.contains("--epochs") || script.contains("-l epochs"), "{shell}");
     }
@@ -34,8 +32,9 @@ fn every_command_has_a_man_page() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     pages.sort();
-    let commands = COMMANDS.iter().map(|command| format!("yolo-{command}.1"));
-    let expected: Vec<String> = commands.chain(["yolo.1".to_owned()]).collect();
+    let commands = yolo::command_names().into_iter().map(|command| format!("yolo-{command}.1"));
+    let mut expected: Vec<String> = commands.chain(["yolo.1".to_owned()]).collect();
+    expected.sort();
     assert_eq!(pages, expected);
     for page in &pages {
         let text = std::fs::read_to_string(to.join(page)).unwrap();

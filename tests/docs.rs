@@ -15,9 +15,6 @@ use std::process::Command;
 use support::markdown::Page;
 use yolo_checks::{Area, entry};
 
-/// The commands whose help is a page; the empty one is `yolo` itself.
-const COMMANDS: [&str; 5] = ["", "train", "val", "doctor", "setup"];
-
 /// Options of YOLOv5 that the pages name because `yolo` lacks them.
 const MISSING_OPTIONS: [&str; 5] = ["--evolve", "--multi-scale", "--image-weights", "--quad", "--bucket"];
 
@@ -77,11 +74,16 @@ fn is_current(path: &str, page: &str) {
     assert!(page == written, "{path} is out of date: run this test with YOLO_UPDATE_REFERENCE=1");
 }
 
+/// All commands; the empty one is `yolo` itself.
+fn commands() -> Vec<String> {
+    [vec![String::new()], yolo::command_names()].concat()
+}
+
 /// What `yolo COMMAND --help` prints, whatever the terminal and the environment of the test.
 fn help(command: &str) -> String {
     let mut program = Command::new(env!("CARGO_BIN_EXE_yolo"));
     program
-        .args([command, "--help"].iter().filter(|argument| !argument.is_empty()))
+        .args(command.split_whitespace().chain(["--help"]))
         .env_remove("COLUMNS")
         .env_remove("YOLO_OFFLINE")
         .stdin(std::process::Stdio::null());
@@ -94,9 +96,9 @@ fn the_page_of_options_is_current() {
         "# Options\n\nGenerated from `--help` by a test; do not edit. [Training](training.md) explains \
                     the options that matter.\n"
             .to_owned();
-    for command in COMMANDS {
+    for command in commands() {
         let title = format!("yolo {command}");
-        page += &format!("\n## {}\n\n```text\n{}\n```\n", title.trim_end(), help(command).trim_end());
+        page += &format!("\n## {}\n\n```text\n{}\n```\n", title.trim_end(), help(&command).trim_end());
     }
     is_current("docs/options.md", &page);
 }
@@ -191,14 +193,12 @@ fn the_readme_is_short() {
 #[test]
 fn options_exist() {
     let mut known: BTreeSet<String> = BTreeSet::new();
-    for command in COMMANDS {
-        let text = help(command);
+    // The options of a planned run on several machines follow `--`.
+    for command in commands().into_iter().chain(["doctor --".to_owned()]) {
+        let text = help(&command);
         let words = text.split([' ', '\n', ',', '[', ']', '`']);
         known.extend(words.filter(|word| word.starts_with("--")).map(String::from));
     }
-    // Options of a planned run on several machines, which only `doctor` and `setup` take, after `--`.
-    known
-        .extend(["--nnodes", "--node-rank", "--master-addr", "--master-port", "--backend"].map(String::from));
     known.extend(MISSING_OPTIONS.iter().chain(&FOREIGN_OPTIONS).map(|&option| option.to_owned()));
     let mut unknown = Vec::new();
     for page in pages().iter().filter(|page| !is_about_others(page)) {

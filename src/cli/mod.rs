@@ -18,7 +18,7 @@ pub(crate) use val::ValArgs;
 use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use yolo_base::env::YOLO_OFFLINE;
 
 const STYLES: Styles = Styles::styled()
@@ -70,6 +70,13 @@ pub(crate) enum Command {
     },
 }
 
+/// The commands that `--help` lists, for the tests of documentation and completions.
+pub fn command_names() -> Vec<String> {
+    let cli = Cli::command();
+    let public = cli.get_subcommands().filter(|command| !command.is_hide_set());
+    public.map(|command| command.get_name().to_owned()).collect()
+}
+
 /// Whether the command line accepts these arguments, for the test of the documentation.
 ///
 /// # Errors
@@ -90,4 +97,17 @@ pub fn parses(arguments: &[&str]) -> Result<(), String> {
         _ => return Ok(()),
     };
     PlannedTrain::try_parse_from(planned_run).map(|_| ()).or_else(unless_help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recordings_keep_the_names_of_commands() {
+        for command in command_names() {
+            let kept = yolo_checks::facts::YOLO_COMMANDS.contains(&command.as_str());
+            assert!(kept, "add {command} to YOLO_COMMANDS in checks/src/facts/redact/secrets.rs");
+        }
+    }
 }

@@ -37,7 +37,7 @@ fn parse(arguments: &[String]) -> PlannedTrain {
     PlannedTrain::parse_from(&arguments[skipped..])
 }
 
-/// The planned run. Where options are not given, it has what the plan decided.
+/// The planned run. Where options are absent, it has what the plan decided.
 pub(super) fn of_plan(options: &TrainOptions, plan: &RunPlan) -> Intent {
     let cuda = |device: &Device| match device {
         Device::Cuda(index) => Some(*index),
@@ -64,17 +64,17 @@ pub(super) fn of_plan(options: &TrainOptions, plan: &RunPlan) -> Intent {
 fn with_defaults(options: &TrainOptions) -> Intent {
     let effective = EffectiveOptions::of(options);
     let named = |name: &str| (!name.is_empty()).then(|| name.to_owned());
-    let given = of_options(options);
+    let explicit = of_options(options);
     Intent {
         batch: Some(effective.batch),
         image_size: Some(effective.image_size),
         // Default weights do not count if the user names a model.
-        weights: given
+        weights: explicit
             .weights
             .clone()
             .or_else(|| named(effective.weights).filter(|_| effective.cfg.is_empty())),
-        model: given.model.clone().or_else(|| named(effective.cfg)),
-        ..given
+        model: explicit.model.clone().or_else(|| named(effective.cfg)),
+        ..explicit
     }
 }
 
@@ -82,7 +82,7 @@ fn with_defaults(options: &TrainOptions) -> Intent {
 fn of_options(options: &TrainOptions) -> Intent {
     let text = |path: &std::path::Path| path.to_string_lossy().into_owned();
     let device = options.device.as_deref().map(str::trim).filter(|device| !device.is_empty());
-    let number = |word: &str| word.trim().trim_start_matches("cuda:").parse().ok();
+    let number = |part: &str| part.trim().trim_start_matches("cuda:").parse().ok();
     let numbers: Option<Vec<usize>> = device.and_then(|device| device.split(',').map(number).collect());
     let cpu = device.is_some_and(|device| device.eq_ignore_ascii_case("cpu"));
     Intent {
@@ -112,8 +112,8 @@ fn of_options(options: &TrainOptions) -> Intent {
 mod tests {
     use super::*;
 
-    fn intent(words: &str) -> Intent {
-        of_arguments(&words.split(' ').map(ToOwned::to_owned).collect::<Vec<_>>())
+    fn intent(arguments: &str) -> Intent {
+        of_arguments(&arguments.split(' ').map(ToOwned::to_owned).collect::<Vec<_>>())
     }
 
     #[test]
@@ -128,19 +128,19 @@ mod tests {
     }
 
     #[test]
-    fn options_that_are_not_given_have_their_defaults() {
-        let size = |words: &str| {
-            let planned = intent(words);
+    fn absent_options_have_their_defaults() {
+        let size = |arguments: &str| {
+            let planned = intent(arguments);
             (planned.model, planned.weights, planned.image_size, planned.batch)
         };
-        let word = |word: &str| Some(word.to_owned());
-        assert_eq!(size("--data shapes"), (word("yolov5n"), None, Some(160), Some(16)));
+        let value = |text: &str| Some(text.to_owned());
+        assert_eq!(size("--data shapes"), (value("yolov5n"), None, Some(160), Some(16)));
         assert_eq!(
             size("--data shapes --cfg yolov5s --imgsz 320"),
-            (word("yolov5s"), None, Some(320), Some(16))
+            (value("yolov5s"), None, Some(320), Some(16))
         );
-        assert_eq!(size("--data shapes --weights m.pt"), (None, word("m.pt"), Some(160), Some(16)));
-        assert_eq!(size("--batch 4"), (None, word("yolov5s.pt"), Some(640), Some(4)));
+        assert_eq!(size("--data shapes --weights m.pt"), (None, value("m.pt"), Some(160), Some(16)));
+        assert_eq!(size("--batch 4"), (None, value("yolov5s.pt"), Some(640), Some(4)));
         assert_eq!(size("--resume"), (None, None, None, None));
     }
 
@@ -153,7 +153,8 @@ mod tests {
 
     #[test]
     fn options_that_train_lacks_are_listed() {
-        let command = |words: &[&str]| crate::cli::Cli::try_parse_from([&["yolo", "train"], words].concat());
+        let command =
+            |arguments: &[&str]| crate::cli::Cli::try_parse_from([&["yolo", "train"], arguments].concat());
         for option in yolo_checks::NOT_YET_OF_TRAIN {
             assert!(command(&[option, "1"]).is_err(), "`yolo train` has {option}");
             assert!(

@@ -19,6 +19,7 @@ pub use host::Host;
 pub use live::command::line as command_line;
 pub use question::Section;
 pub use recording::{RecordingError, VERSION};
+pub use redact::YOLO_COMMANDS;
 pub use view::cgroup::MemoryLimit;
 pub use view::container::Container;
 pub use view::distribution::{Distribution, Packages};

@@ -209,11 +209,11 @@ mod tests {
 
     #[test]
     fn devices_are_named_as_in_yolov5() {
-        for word in ["0", "cuda:0", "cuda", " 0 ", "CUDA:0"] {
+        for argument in ["0", "cuda:0", "cuda", " 0 ", "CUDA:0"] {
             assert_eq!(
-                choose(Some(word), None, &machine(1, false)).unwrap().devices,
+                choose(Some(argument), None, &machine(1, false)).unwrap().devices,
                 [Device::Cuda(0)],
-                "{word}"
+                "{argument}"
             );
         }
         assert_eq!(choose(Some("cpu"), Some(3), &machine(1, true)).unwrap().devices, [Device::Cpu; 3]);

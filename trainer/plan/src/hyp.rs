@@ -253,14 +253,14 @@ impl HyperParameters {
 
     /// Reads the keys of a yaml. `source` names the file in messages.
     fn from_value(value: &Value, source: &str) -> Result<Self, PlanError> {
-        let Value::Object(given) = value else {
+        let Value::Object(fields) = value else {
             return Err(PlanError::new(format!(
                 "{source} must be a mapping of `key: number` lines, not {}",
                 show(value)
             )));
         };
         let mut checked = serde_json::Map::new();
-        for (key, value) in given {
+        for (key, value) in fields {
             let range = KEYS.iter().find(|(known, ..)| known == key).map(|&(_, low, high)| (low, high));
             let (low, high) = match (key.as_str(), range) {
                 ("anchors", _) => (0.0, 64.0),
@@ -358,8 +358,8 @@ mod tests {
         assert_eq!(message(missing), "hyperparameter file my.yaml: the key box is missing");
         let missing = file_with(|yaml| yaml.retain(|key, _| !matches!(key.as_str(), "lr0" | "lrf")));
         assert_eq!(message(missing), "hyperparameter file my.yaml: the keys lr0 and lrf are missing");
-        let word = file_with(|yaml| drop(yaml.insert("lr0".into(), json!("fast"))));
-        assert_eq!(message(word), "hyperparameter file my.yaml: lr0 is \"fast\"; it must be a number");
+        let text = file_with(|yaml| drop(yaml.insert("lr0".into(), json!("fast"))));
+        assert_eq!(message(text), "hyperparameter file my.yaml: lr0 is \"fast\"; it must be a number");
         let large = file_with(|yaml| drop(yaml.insert("mosaic".into(), json!(2))));
         assert_eq!(message(large), "hyperparameter file my.yaml: mosaic is 2; it must be from 0 to 1");
     }

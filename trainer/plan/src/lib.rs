@@ -1,9 +1,8 @@
-//! A training run, decided and validated before a tensor exists.
+//! Plans a run before a tensor exists: turns the user's options and the machine's resources into a
+//! [`RunPlan`], which the command writes into the run folder and every rank reads.
 //!
-//! This crate turns what a user typed, and what the machine has, into a [`RunPlan`]: the one
-//! description that the command writes into the run folder and every rank reads. It reads the
-//! files that options name (data set, hyper-parameters, model), and does nothing else: it
-//! touches no device, starts no process and links no libtorch.
+//! Planning validates the options and reads the files that they name (data set, hyperparameters,
+//! model). It touches no device, starts no process and links no libtorch.
 
 pub mod backend;
 pub mod batch;

@@ -41,7 +41,7 @@ fn the_built_in_models_match_yolov5() {
 }
 
 #[test]
-fn a_built_in_model_may_be_given_as_a_file_name() {
+fn a_built_in_model_may_be_named_like_a_file() {
     let plain = ModelSpec::load("yolov5s", 80, None).unwrap();
     for name in ["yolov5s.yaml", "models/yolov5s.yaml"] {
         assert_eq!(ModelSpec::load(name, 80, None).unwrap(), plain);

@@ -1,6 +1,6 @@
 //! Plans of runs: defaults, those of the built-in data set, and one message for each mistake.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at what it does not expect")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,13 +20,13 @@ use yolo_plan::{PlanError, RunPlan};
 
 const YAML: &str = "train: images\nval: images\nnames: [cat, dog, owl]\n";
 
-/// A working folder with the data set `data.yaml` and the weights `best.pt`; `shapes` is made.
-struct Bench {
+/// A working folder with the data set `data.yaml` and the weights `best.pt`; `shapes` is generated.
+struct Fixture {
     _root: TempDir,
     context: PlanContext,
 }
 
-impl Bench {
+impl Fixture {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         let places = Places { working_dir: root.path().join("work"), data_sets: root.path().join("sets") };
@@ -81,7 +81,7 @@ fn ready(planning: Planning) -> Planned {
     }
 }
 
-/// Options that a plan accepts, to be changed by one thing.
+/// Valid options, of which a test changes one.
 fn scratch() -> TrainOptions {
     TrainOptions { weights: Some(String::new()), cfg: Some("yolov5n".into()), ..TrainOptions::default() }
 }
@@ -99,18 +99,18 @@ fn val_task(planned: &Planned) -> &ValTask {
 
 #[test]
 fn yolov5s_defaults() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let planned =
-        bench.train(TrainOptions { weights: Some("best.pt".into()), ..TrainOptions::default() }).unwrap();
+        fixture.train(TrainOptions { weights: Some("best.pt".into()), ..TrainOptions::default() }).unwrap();
     let plan = &planned.plan;
     assert_eq!((plan.version, plan.ranks.world_size, plan.ranks.threads), (PLAN_VERSION, 1, 8));
     assert_eq!(plan.ranks.backend, None);
-    assert_eq!(plan.run_dir, bench.context.places.working_dir.join("runs/train/exp"));
+    assert_eq!(plan.run_dir, fixture.context.places.working_dir.join("runs/train/exp"));
     assert_eq!(planned.notes, ["using the CPU: the NVIDIA driver is not installed"]);
     assert_eq!(planned.warnings, [""; 0]);
     let task = task(&planned);
     assert_eq!((task.batch, task.image_size, task.workers), (16, 640, 8));
-    assert_eq!(task.weights, Some(bench.context.places.working_dir.join("best.pt")));
+    assert_eq!(task.weights, Some(fixture.context.places.working_dir.join("best.pt")));
     assert_eq!(task.model, None);
     assert_eq!(task.hyp, HyperParameters::low());
     assert_eq!(
@@ -121,43 +121,43 @@ fn yolov5s_defaults() {
 }
 
 #[test]
-fn the_built_in_set_brings_its_own_defaults() {
-    let bench = Bench::new();
+fn the_built_in_data_set_has_its_own_defaults() {
+    let fixture = Fixture::new();
     let shapes = || TrainOptions { data: Some("shapes".into()), ..TrainOptions::default() };
-    let planned = bench.train(shapes()).unwrap();
+    let planned = fixture.train(shapes()).unwrap();
     let defaults = task(&planned);
     assert_eq!(defaults.weights, None);
     assert_eq!(defaults.model.as_ref().unwrap().nc, 3);
     assert!(defaults.image_size < 640 && defaults.nominal_batch < 64);
-    // What the user says wins, each by itself.
-    let said =
+    // Each explicit option wins.
+    let explicit =
         TrainOptions { epochs: Some(2), imgsz: Some(96), cfg: Some("yolov5s.yaml".into()), ..shapes() };
-    let planned = bench.train(said).unwrap();
+    let planned = fixture.train(explicit).unwrap();
     assert_eq!((task(&planned).epochs, task(&planned).image_size), (2, 96));
     assert_eq!(task(&planned).model.as_ref().unwrap().name, "yolov5s");
-    let fine_tuned = bench.train(TrainOptions { weights: Some("best.pt".into()), ..shapes() }).unwrap();
+    let fine_tuned = fixture.train(TrainOptions { weights: Some("best.pt".into()), ..shapes() }).unwrap();
     assert_eq!(task(&fine_tuned).model, None);
 }
 
 #[test]
 fn two_ranks_share_cores_and_batch() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let options = || TrainOptions { device: Some("cpu".into()), nproc_per_node: Some(2), ..scratch() };
-    let planned = bench.train(options()).unwrap();
+    let planned = fixture.train(options()).unwrap();
     let (ranks, task) = (&planned.plan.ranks, task(&planned));
     assert_eq!(ranks.devices, [Device::Cpu; 2]);
     assert_eq!(ranks.backend, Some(Backend::Gloo));
     assert_eq!((ranks.threads, task.workers, ranks.share(task.batch)), (4, 4, 8));
-    let error = bench.train(TrainOptions { batch_size: Some(15), ..options() }).unwrap_err();
+    let error = fixture.train(TrainOptions { batch_size: Some(15), ..options() }).unwrap_err();
     assert_eq!(error.hint().as_deref(), Some("use --batch 14 or 16"));
 }
 
 #[test]
 fn image_sizes_become_multiples_of_the_stride() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let size = |imgsz: usize, cfg: &str| {
         let planned =
-            bench.train(TrainOptions { imgsz: Some(imgsz), cfg: Some(cfg.into()), ..scratch() }).unwrap();
+            fixture.train(TrainOptions { imgsz: Some(imgsz), cfg: Some(cfg.into()), ..scratch() }).unwrap();
         (task(&planned).image_size, planned.warnings.first().cloned().unwrap_or_default())
     };
     assert_eq!(size(320, "yolov5n"), (320, String::new()));
@@ -167,7 +167,7 @@ fn image_sizes_become_multiples_of_the_stride() {
     assert_eq!(size(1, "yolov5n"), (64, "--imgsz 1 is below the smallest size 64: using 64".to_owned()));
     for imgsz in [0, 1_000_000] {
         assert!(
-            bench
+            fixture
                 .train_error(TrainOptions { imgsz: Some(imgsz), ..scratch() })
                 .contains("not a number of pixels")
         );
@@ -175,9 +175,9 @@ fn image_sizes_become_multiples_of_the_stride() {
 }
 
 #[test]
-fn layers_that_do_not_learn() {
-    let bench = Bench::new();
-    let freeze = |layers: &[usize]| bench.train(TrainOptions { freeze: layers.to_vec(), ..scratch() });
+fn frozen_layers() {
+    let fixture = Fixture::new();
+    let freeze = |layers: &[usize]| fixture.train(TrainOptions { freeze: layers.to_vec(), ..scratch() });
     assert_eq!(task(&freeze(&[3]).unwrap()).freeze, [0, 1, 2]);
     assert_eq!(task(&freeze(&[0]).unwrap()).freeze, [0; 0]);
     assert_eq!(task(&freeze(&[9, 0, 1, 9]).unwrap()).freeze, [0, 1, 9]);
@@ -189,8 +189,8 @@ fn layers_that_do_not_learn() {
 }
 
 #[test]
-fn one_class_takes_the_name_that_yolov5_gives_it() {
-    let planned = Bench::new().train(TrainOptions { single_cls: true, ..scratch() }).unwrap();
+fn a_merged_class_is_named_as_in_yolov5() {
+    let planned = Fixture::new().train(TrainOptions { single_cls: true, ..scratch() }).unwrap();
     assert_eq!(task(&planned).data.names, ["item"]);
     assert_eq!(task(&planned).model.as_ref().unwrap().nc, 1);
 }
@@ -198,19 +198,22 @@ fn one_class_takes_the_name_that_yolov5_gives_it() {
 #[test]
 fn zero_patience_never_stops_and_periods_below_one_save_nothing() {
     let planned =
-        Bench::new().train(TrainOptions { patience: Some(0), save_period: Some(-1), ..scratch() }).unwrap();
+        Fixture::new().train(TrainOptions { patience: Some(0), save_period: Some(-1), ..scratch() }).unwrap();
     assert_eq!((task(&planned).patience, task(&planned).save_period), (None, None));
 }
 
 #[test]
-fn whatever_is_wrong_ends_in_one_message() {
-    let bench = Bench::new();
-    let word = |word: &str| Some(word.to_owned());
+fn each_mistake_has_one_message() {
+    let fixture = Fixture::new();
+    let value = |text: &str| Some(text.to_owned());
     let cases = [
-        (TrainOptions { weights: word(""), ..TrainOptions::default() }, "--weights and --cfg are both empty"),
-        (TrainOptions { weights: word("gone.pt"), ..scratch() }, "--weights gone.pt: "),
-        (TrainOptions { cfg: word("gone.yaml"), ..scratch() }, "model gone.yaml not found"),
-        (TrainOptions { hyp: word("gone.yaml"), ..scratch() }, "hyperparameters gone.yaml not found"),
+        (
+            TrainOptions { weights: value(""), ..TrainOptions::default() },
+            "--weights and --cfg are both empty",
+        ),
+        (TrainOptions { weights: value("gone.pt"), ..scratch() }, "--weights gone.pt: "),
+        (TrainOptions { cfg: value("gone.yaml"), ..scratch() }, "model gone.yaml not found"),
+        (TrainOptions { hyp: value("gone.yaml"), ..scratch() }, "hyperparameters gone.yaml not found"),
         (TrainOptions { epochs: Some(0), ..scratch() }, "--epochs 0 is not a number from 1"),
         (TrainOptions { nbs: Some(0), ..scratch() }, "--nbs 0 is not a number from 1"),
         (TrainOptions { batch_size: Some(0), ..scratch() }, "--batch 0 is not a number of images"),
@@ -222,69 +225,69 @@ fn whatever_is_wrong_ends_in_one_message() {
             TrainOptions { label_smoothing: Some(f64::NAN), ..scratch() },
             "--label-smoothing NaN is not a number",
         ),
-        (TrainOptions { device: word("0"), ..scratch() }, "--device 0 needs a GPU, but there is none"),
-        (TrainOptions { name: word(""), ..scratch() }, "--name \"\" is not a valid name for a run folder"),
+        (TrainOptions { device: value("0"), ..scratch() }, "--device 0 needs a GPU, but there is none"),
+        (TrainOptions { name: value(""), ..scratch() }, "--name \"\" is not a valid name for a run folder"),
     ];
     for (options, expected) in cases {
-        let message = bench.train_error(options);
+        let message = fixture.train_error(options);
         assert!(message.starts_with(expected), "{message}\ndoes not begin with\n{expected}");
     }
 }
 
 #[test]
 fn everything_that_can_be_fetched_is_reported_at_once() {
-    let mut bench = Bench::new();
+    let mut fixture = Fixture::new();
     let data = Need::Data("data/coco128.yaml".into());
     let weights = Need::Weights("yolov5s.pt".into());
-    let nothing_given = plan_train(&TrainOptions::default(), &bench.context).unwrap();
-    assert_eq!(nothing_given, Planning::Missing(vec![data, weights.clone()]));
-    assert_eq!(bench.plan_train(TrainOptions::default()).unwrap(), Planning::Missing(vec![weights]));
+    let all_missing = plan_train(&TrainOptions::default(), &fixture.context).unwrap();
+    assert_eq!(all_missing, Planning::Missing(vec![data, weights.clone()]));
+    assert_eq!(fixture.plan_train(TrainOptions::default()).unwrap(), Planning::Missing(vec![weights]));
 
-    let published = bench.context.places.working_dir.join("elsewhere.pt");
-    bench.context.fetched.insert("yolov5s.pt".into(), published.clone());
-    let planned = bench.train(TrainOptions::default()).unwrap();
+    let published = fixture.context.places.working_dir.join("elsewhere.pt");
+    fixture.context.fetched.insert("yolov5s.pt".into(), published.clone());
+    let planned = fixture.train(TrainOptions::default()).unwrap();
     assert_eq!(task(&planned).weights, Some(published));
 
-    let yaml = bench.context.places.working_dir.join("far.yaml");
+    let yaml = fixture.context.places.working_dir.join("far.yaml");
     fs::write(&yaml, "path: far\ntrain: t\nval: v\nnames: [a]\ndownload: https://h/far.zip\n").unwrap();
     let far = || TrainOptions { data: Some("far.yaml".into()), ..scratch() };
-    assert_eq!(bench.plan_train(far()).unwrap(), Planning::Missing(vec![Need::Data("far.yaml".into())]));
+    assert_eq!(fixture.plan_train(far()).unwrap(), Planning::Missing(vec![Need::Data("far.yaml".into())]));
     // A download that is a program is never run, so it cannot be fetched.
     fs::write(&yaml, "path: far\ntrain: t\nval: v\nnames: [a]\ndownload: bash get.sh\n").unwrap();
-    assert!(bench.train_error(far()).contains("far.yaml"));
+    assert!(fixture.train_error(far()).contains("far.yaml"));
 }
 
 #[test]
-fn the_built_in_set_is_generated_before_it_is_loaded() {
-    let mut bench = Bench::new();
-    bench.context.generated = false;
+fn the_built_in_data_set_is_generated_before_it_is_loaded() {
+    let mut fixture = Fixture::new();
+    fixture.context.generated = false;
     let shapes = || TrainOptions { data: Some("shapes".into()), ..TrainOptions::default() };
     let builtin = vec![Need::Builtin("shapes".into())];
-    assert_eq!(bench.plan_train(shapes()).unwrap(), Planning::Missing(builtin));
-    let error = bench.plan_train(TrainOptions { batch_size: Some(0), ..shapes() }).unwrap_err();
+    assert_eq!(fixture.plan_train(shapes()).unwrap(), Planning::Missing(builtin));
+    let error = fixture.plan_train(TrainOptions { batch_size: Some(0), ..shapes() }).unwrap_err();
     assert!(error.to_string().starts_with("--batch 0"), "{error}");
 }
 
 #[test]
 fn a_mistake_is_reported_before_anything_is_fetched() {
     let options = TrainOptions { batch_size: Some(0), ..TrainOptions::default() };
-    assert!(plan_train(&options, &Bench::new().context).unwrap_err().to_string().starts_with("--batch 0"));
+    assert!(plan_train(&options, &Fixture::new().context).unwrap_err().to_string().starts_with("--batch 0"));
 }
 
 #[test]
-fn a_validation_has_the_originals_defaults() {
-    let bench = Bench::new();
-    let planned = bench.val(ValOptions::default()).unwrap();
+fn a_validation_has_yolov5s_defaults() {
+    let fixture = Fixture::new();
+    let planned = fixture.val(ValOptions::default()).unwrap();
     let task = val_task(&planned);
     assert_eq!((task.conf_thres, task.iou_thres, task.max_det), (0.001, 0.6, 300));
     assert_eq!((task.split, task.mode), (Split::Val, ValMode::Accuracy));
     assert_eq!((task.image_size, task.batch), (640, 32));
-    assert_eq!(planned.plan.run_dir, bench.context.places.working_dir.join("runs/val/exp"));
+    assert_eq!(planned.plan.run_dir, fixture.context.places.working_dir.join("runs/val/exp"));
     let speed =
-        bench.val(ValOptions { task: Some("speed".into()), half: true, ..ValOptions::default() }).unwrap();
+        fixture.val(ValOptions { task: Some("speed".into()), half: true, ..ValOptions::default() }).unwrap();
     assert_eq!((val_task(&speed).conf_thres, val_task(&speed).iou_thres), (0.25, 0.45));
     assert!(!val_task(&speed).half && speed.warnings[0].contains("--half"));
-    let error = |options| bench.val(options).unwrap_err().to_string();
+    let error = |options| fixture.val(options).unwrap_err().to_string();
     assert!(error(ValOptions { task: Some("race".into()), ..ValOptions::default() }).contains("--task race"));
     assert!(
         error(ValOptions { task: Some("test".into()), ..ValOptions::default() })
@@ -294,14 +297,14 @@ fn a_validation_has_the_originals_defaults() {
         error(ValOptions { conf_thres: Some(1.5), ..ValOptions::default() }).contains("--conf-thres 1.5")
     );
     assert!(error(ValOptions { batch_size: Some(0), ..ValOptions::default() }).contains("--batch 0"));
-    let dnn = bench.val(ValOptions { dnn: true, ..ValOptions::default() }).unwrap();
+    let dnn = fixture.val(ValOptions { dnn: true, ..ValOptions::default() }).unwrap();
     assert!(dnn.warnings[0].starts_with("--dnn "), "{:?}", dnn.warnings);
 }
 
 #[test]
 fn a_plan_is_written_and_read_back() {
-    let bench = Bench::new();
-    let plan = bench.train(scratch()).unwrap().plan;
+    let fixture = Fixture::new();
+    let plan = fixture.train(scratch()).unwrap().plan;
     let missing = plan.write().unwrap_err().to_string();
     assert!(missing.starts_with("cannot write the plan "), "{missing}");
     fs::create_dir_all(&plan.run_dir).unwrap();
@@ -321,56 +324,56 @@ fn a_plan_is_written_and_read_back() {
 
 #[test]
 fn a_run_is_resumed_in_its_folder() {
-    let bench = Bench::new();
-    let plan = bench.train(TrainOptions { epochs: Some(7), ..scratch() }).unwrap().plan;
-    let none = plan_resume(None, &bench.context.places).unwrap_err().to_string();
+    let fixture = Fixture::new();
+    let plan = fixture.train(TrainOptions { epochs: Some(7), ..scratch() }).unwrap().plan;
+    let none = plan_resume(None, &fixture.context.places).unwrap_err().to_string();
     assert!(none.starts_with("there is no run to resume"), "{none}");
 
     let weights = plan.run_dir.join("weights");
     fs::create_dir_all(&weights).unwrap();
     let last = weights.join("last.pt");
     fs::write(&last, "tensors").unwrap();
-    let planless = plan_resume(Some(&last), &bench.context.places).unwrap_err().to_string();
+    let planless = plan_resume(Some(&last), &fixture.context.places).unwrap_err().to_string();
     assert!(planless.contains("there is no plan.json"), "{planless}");
 
     plan.write().unwrap();
     for named in [None, Some(last.as_path()), Some(plan.run_dir.as_path())] {
-        let resumed = plan_resume(named, &bench.context.places).unwrap();
+        let resumed = plan_resume(named, &fixture.context.places).unwrap();
         assert_eq!(task(&resumed).resume, Some(last.canonicalize().unwrap()));
         assert_eq!(task(&resumed).epochs, 7);
         assert_eq!(resumed.plan.run_dir, plan.run_dir.canonicalize().unwrap());
         assert_eq!(resumed.notes.len(), usize::from(named.is_none()));
     }
     let gone =
-        plan_resume(Some(&last.with_file_name("gone.pt")), &bench.context.places).unwrap_err().to_string();
+        plan_resume(Some(&last.with_file_name("gone.pt")), &fixture.context.places).unwrap_err().to_string();
     assert!(gone.contains("this checkpoint does not exist"), "{gone}");
 
-    let val = bench.val(ValOptions::default()).unwrap().plan;
+    let val = fixture.val(ValOptions::default()).unwrap().plan;
     fs::create_dir_all(val.run_dir.join("weights")).unwrap();
     fs::write(val.run_dir.join("weights/last.pt"), "tensors").unwrap();
     val.write().unwrap();
-    let not_training = plan_resume(Some(&val.run_dir), &bench.context.places).unwrap_err().to_string();
+    let not_training = plan_resume(Some(&val.run_dir), &fixture.context.places).unwrap_err().to_string();
     assert!(not_training.contains("was not a training run"), "{not_training}");
 }
 
 #[test]
 fn the_next_run_gets_the_next_number() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let mut names = Vec::new();
     for _ in 0..3 {
-        let plan = bench.train(scratch()).unwrap().plan;
+        let plan = fixture.train(scratch()).unwrap().plan;
         fs::create_dir_all(&plan.run_dir).unwrap();
         names.push(plan.run_dir.file_name().unwrap().to_owned());
     }
     assert_eq!(names, ["exp", "exp2", "exp3"]);
-    let same = bench.train(TrainOptions { exist_ok: true, ..scratch() }).unwrap().plan;
+    let same = fixture.train(TrainOptions { exist_ok: true, ..scratch() }).unwrap().plan;
     assert_eq!(same.run_dir.file_name().unwrap(), "exp");
 }
 
 /// A new option that is not part of the task would be missing in `opt.yaml`.
 #[test]
 fn every_training_option_is_in_opt_yaml() {
-    let planned = Bench::new().train(scratch()).unwrap();
+    let planned = Fixture::new().train(scratch()).unwrap();
     let settings = opt_yaml(&planned.plan, task(&planned)).unwrap();
     let options = serde_json::to_value(TrainOptions::default()).unwrap();
     // These three make `save_dir`.

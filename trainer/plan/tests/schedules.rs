@@ -1,12 +1,12 @@
 //! Compares learning rate, momentum, accumulation, weight decay, image sizes and the decay of the
-//! moving average with numbers that YOLOv5 printed. A few of them are committed here. If the folder of
-//! recorded numbers exists (`YOLO_GOLDEN`, or `shared/golden` next to the checkout), the tests compare
-//! all of them.
+//! moving average with values recorded from YOLOv5. A few are committed in `tests/golden`. With the
+//! folder of all recorded values (`YOLO_GOLDEN`, or `shared/golden` next to the checkout), the tests
+//! compare all of them.
 
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "a test fails by panicking and says what it skips"
+    reason = "a test fails by panicking and prints what it skips"
 )]
 
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use yolo_plan::schedule::{
     Schedule, accumulate, ema_decay, round_image_size, scale_gains, scaled_weight_decay,
 };
 
-/// The committed numbers, and all of them if this machine has them.
+/// The committed values, and all recorded ones if this machine has them.
 fn recorded() -> Vec<Value> {
     let committed = serde_json::from_str(include_str!("golden/schedules.json")).unwrap();
     let folder = std::env::var_os(YOLO_GOLDEN).map_or_else(
@@ -28,10 +28,7 @@ fn recorded() -> Vec<Value> {
     match std::fs::read_to_string(folder.join("h_schedules.json")) {
         Ok(text) => vec![committed, serde_json::from_str(&text).unwrap()],
         Err(error) => {
-            println!(
-                "compared the committed numbers only: h_schedules.json in {}: {error}",
-                folder.display()
-            );
+            println!("compared the committed values only: h_schedules.json in {}: {error}", folder.display());
             vec![committed]
         }
     }
@@ -42,7 +39,7 @@ fn close(ours: f64, golden: &Value, what: &str) {
     assert!((ours - golden).abs() <= 1e-12 * golden.abs().max(1e-3), "{what}: {ours}, YOLOv5 {golden}");
 }
 
-/// Compares the simulated runs step by step; returns the number of steps.
+/// Compares the simulated runs step by step and returns the number of steps.
 fn assert_runs(golden: &Value) -> usize {
     let mut compared = 0;
     for (name, cosine) in
@@ -68,14 +65,14 @@ fn assert_runs(golden: &Value) -> usize {
 }
 
 #[test]
-fn warm_up_and_decay_follow_the_original() {
+fn warmup_and_decay_match_yolov5() {
     for (golden, least) in recorded().iter().zip([50, 300]) {
         assert!(assert_runs(golden) > least);
     }
 }
 
 #[test]
-fn the_factor_is_linear_or_a_cosine() {
+fn the_learning_rate_factor_is_linear_or_a_cosine() {
     for golden in recorded() {
         for (key, lrf, cosine) in [
             ("linear", 0.01, false),
@@ -112,14 +109,14 @@ fn image_sizes_are_rounded_up() {
 }
 
 #[test]
-fn the_moving_average_starts_with_a_low_decay() {
+fn the_ema_decay_rises_with_the_updates() {
     for (updates, decay) in recorded().iter().flat_map(|golden| golden["ema_decay"].as_object().unwrap()) {
         close(ema_decay(updates.parse().unwrap()), decay, "decay");
     }
 }
 
 #[test]
-fn gains_are_given_for_three_levels_eighty_classes_and_640_pixels() {
+fn loss_gains_scale_with_levels_classes_and_image_size() {
     let mut hyp = HyperParameters::low();
     scale_gains(&mut hyp, 3, 80, 640);
     assert_eq!(hyp, HyperParameters::low());

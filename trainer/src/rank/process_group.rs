@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tch_distributed::{Bind, GlooOptions, ProcessGroup};
 use yolo_base::env::LOCAL_WORLD_SIZE;
-use yolo_plan::device::Backend;
+use yolo_plan::backend::Backend;
 use yolo_plan::run::Ranks;
 
 use super::environment::number;

@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 
 use self::names::Names;
 use self::numbers::Numbers;
+pub use self::secrets::YOLO_COMMANDS;
 use super::answer::decode;
 
 /// How a text is treated, which depends on its field.

@@ -43,8 +43,10 @@ const SHAPES: [(&str, usize); 16] = [
 /// Suffixes of systemd units, which look like email addresses: `user@1000.service`.
 const UNITS: [&str; 9] =
     ["service", "slice", "scope", "socket", "mount", "target", "timer", "device", "swap"];
-/// The subcommands of `yolo`, which are kept in the command line of a process.
-const COMMANDS: [&str; 5] = ["train", "val", "doctor", "setup", "detect"];
+/// The commands of `yolo`, existing and planned, and `detect` of YOLOv5's successor. They are kept in
+/// the command line of a process. A test of `yolo` fails if one is missing.
+pub const YOLO_COMMANDS: [&str; 10] =
+    ["train", "val", "predict", "export", "bench", "evolve", "doctor", "setup", "completions", "detect"];
 
 /// Whether the name of a variable or an option marks its value as secret.
 pub(super) fn is_secret_name(name: &str) -> bool {
@@ -68,7 +70,7 @@ pub(super) fn program_of(command: &str) -> String {
     let (mut kept, mut lost, mut has_script) = (vec![program], false, false);
     while let Some(word) = words.next() {
         let is_script = word.ends_with(".py") && !word.starts_with('-') && !word.contains(['=', '@', ';']);
-        let is_command = of_yolo && kept.len() == 1 && COMMANDS.contains(&word);
+        let is_command = of_yolo && kept.len() == 1 && YOLO_COMMANDS.contains(&word);
         if matches!(word, "<defunct>" | "[defunct]") {
             kept.push(word);
         } else if !has_script && (is_script || is_command) {

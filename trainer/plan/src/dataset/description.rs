@@ -36,17 +36,17 @@ impl Description {
         let path = find_yaml(data, places)?;
         let value = yaml::read(&path, "data set")?;
         let source = format!("the data set {}", path.display());
-        let Value::Object(given) = &value else {
+        let Value::Object(fields) = &value else {
             return Err(super::not_a_table(&source, &value));
         };
         let stem = path.file_stem().map_or_else(|| "data".to_owned(), |stem| stem.to_string_lossy().into());
-        let folder = given.get("path").and_then(Value::as_str).map(|path| Path::new(path.trim()));
+        let folder = fields.get("path").and_then(Value::as_str).map(|path| Path::new(path.trim()));
         let name = folder.and_then(Path::file_name).map_or(stem, |name| name.to_string_lossy().into_owned());
         Ok(Self {
-            names: names(given, &source)?,
-            download: download(given.get("download"), path.parent().unwrap_or(Path::new(""))),
-            splits: Splits::read(given, &source)?,
-            search: Search::new(given, &path, places, &source)?,
+            names: names(fields, &source)?,
+            download: download(fields.get("download"), path.parent().unwrap_or(Path::new(""))),
+            splits: Splits::read(fields, &source)?,
+            search: Search::new(fields, &path, places, &source)?,
             yaml: path,
             name,
         })

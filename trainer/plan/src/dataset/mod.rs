@@ -59,12 +59,12 @@ impl DataSet {
         let path = find_yaml(data, places)?;
         let value = yaml::read(&path, "data set")?;
         let source = format!("the data set {}", path.display());
-        let Value::Object(given) = &value else {
+        let Value::Object(fields) = &value else {
             return Err(not_a_table(&source, &value));
         };
-        let names = names(given, &source)?;
+        let names = names(fields, &source)?;
         let mut warnings = Vec::new();
-        if let Some(nc) = given.get("nc").filter(|nc| nc.as_u64() != Some(names.len() as u64)) {
+        if let Some(nc) = fields.get("nc").filter(|nc| nc.as_u64() != Some(names.len() as u64)) {
             warnings.push(format!(
                 "{source}: nc is {} but names has {}; using {}",
                 show(nc),
@@ -72,10 +72,10 @@ impl DataSet {
                 names.len()
             ));
         }
-        let splits = Splits::read(given, &source)?;
-        let search = Search::new(given, &path, places, &source)?;
+        let splits = Splits::read(fields, &source)?;
+        let search = Search::new(fields, &path, places, &source)?;
         let Some(found) = search.roots.iter().find_map(|root| splits.resolve(root)) else {
-            return Err(search.not_found(&splits, given, (&path, &source), places));
+            return Err(search.not_found(&splits, fields, (&path, &source), places));
         };
         for path in &found.missing_test {
             warnings.push(format!("{source}: the test images {} do not exist", path.display()));

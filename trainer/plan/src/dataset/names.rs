@@ -7,7 +7,7 @@ use crate::error::PlanError;
 use crate::yaml::show;
 
 /// Reads the class names from a list, or from a table whose keys are class numbers.
-pub(super) fn names(given: &Map<String, Value>, source: &str) -> Result<Vec<String>, PlanError> {
+pub(super) fn names(fields: &Map<String, Value>, source: &str) -> Result<Vec<String>, PlanError> {
     let fail = |reason: String| PlanError::new(format!("{source}: {reason}"));
     let hint = "write the class names as a list, or as 0: name, 1: name, …";
     let named = |value: &Value, class: usize| match value {
@@ -15,7 +15,7 @@ pub(super) fn names(given: &Map<String, Value>, source: &str) -> Result<Vec<Stri
         Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
         other => Err(fail(format!("the name of class {class} is {}; it must be text", show(other)))),
     };
-    let names = match given.get("names") {
+    let names = match fields.get("names") {
         None | Some(Value::Null) => return Err(fail("names is missing".to_owned()).with_hint(hint)),
         Some(Value::Array(list)) => list
             .iter()

@@ -27,7 +27,7 @@ pub(super) struct Found {
 }
 
 impl Splits {
-    pub(super) fn read(given: &Map<String, Value>, source: &str) -> Result<Self, PlanError> {
+    pub(super) fn read(fields: &Map<String, Value>, source: &str) -> Result<Self, PlanError> {
         let split = |key: &str, required: bool| {
             let bad = |value: &Value| {
                 PlanError::new(format!(
@@ -35,7 +35,7 @@ impl Splits {
                     show(value)
                 ))
             };
-            match given.get(key) {
+            match fields.get(key) {
                 None | Some(Value::Null) if required => {
                     Err(PlanError::new(format!("{source}: {key} is missing"))
                         .with_hint(format!("add `{key}:` with the folder of its images")))
@@ -112,12 +112,12 @@ pub(super) struct Search {
 
 impl Search {
     pub(super) fn new(
-        given: &Map<String, Value>,
+        fields: &Map<String, Value>,
         yaml: &Path,
         places: &Places,
         source: &str,
     ) -> Result<Self, PlanError> {
-        let path = match given.get("path") {
+        let path = match fields.get("path") {
             None | Some(Value::Null) => "",
             Some(Value::String(path)) => path.trim(),
             Some(other) => {
@@ -151,7 +151,7 @@ impl Search {
     pub(super) fn not_found(
         &self,
         splits: &Splits,
-        given: &Map<String, Value>,
+        fields: &Map<String, Value>,
         (yaml, source): (&Path, &str),
         places: &Places,
     ) -> PlanError {
@@ -172,21 +172,21 @@ impl Search {
             _ if self.absolute => format!("path {} does not exist", list(&self.roots)),
             _ => {
                 // Train and val are often the same folder.
-                let mut wanted: Vec<&str> = Vec::new();
+                let mut searched: Vec<&str> = Vec::new();
                 for path in splits.train.iter().chain(&splits.val) {
-                    if !wanted.contains(&path.as_str()) {
-                        wanted.push(path);
+                    if !searched.contains(&path.as_str()) {
+                        searched.push(path);
                     }
                 }
                 format!(
                     "cannot find the images: searched for {} in {}",
-                    yolo_base::format::list(&wanted),
+                    yolo_base::format::list(&searched),
                     list(&self.roots)
                 )
             }
         };
         let error = PlanError::new(format!("{source}: {what}"));
-        match download(given.get("download"), yaml.parent().unwrap_or(Path::new(""))) {
+        match download(fields.get("download"), yaml.parent().unwrap_or(Path::new(""))) {
             Download::Archives(addresses) => error.with_hint(format!(
                 "run `yolo setup --data {1}` to download it from {0}, or unpack it into {2} yourself",
                 addresses.join(", "),

@@ -170,14 +170,14 @@ impl<'a> Parser<'a> {
                 break;
             }
         }
-        let word = self.rest()[..end].replace('_', "");
+        let digits = self.rest()[..end].replace('_', "");
         self.at += end;
-        if let Ok(integer) = word.parse::<i64>() {
+        if let Ok(integer) = digits.parse::<i64>() {
             return Ok(json!(integer));
         }
-        match word.parse::<f64>() {
+        match digits.parse::<f64>() {
             Ok(number) if number.is_finite() => Ok(json!(number)),
-            _ => Err(format!("`{word}` in `{}` is not a number", self.text)),
+            _ => Err(format!("`{digits}` in `{}` is not a number", self.text)),
         }
     }
 }

@@ -30,13 +30,13 @@ pub(crate) fn build(
     nc: usize,
     anchors: Option<f64>,
 ) -> Result<ModelSpec, PlanError> {
-    let Value::Object(given) = yaml else {
+    let Value::Object(fields) = yaml else {
         return Err(PlanError::new(format!(
             "{source}: a model must be a mapping with backbone and head, not {}",
             show(yaml)
         )));
     };
-    let mut yaml = Yaml { source, fields: given.clone() };
+    let mut yaml = Yaml { source, fields: fields.clone() };
     if nc == 0 || nc > 100_000 {
         return Err(yaml.error(format!("a model cannot have {nc} classes")));
     }
@@ -53,13 +53,13 @@ pub(crate) fn build(
         return Err(yaml.error("the last row is not Detect; only detection models can be trained"));
     };
     // The row of Detect may give its own anchors, which replace those of the yaml.
-    let given = if detect_anchors == scope.anchors {
+    let anchors = if detect_anchors == scope.anchors {
         scope_anchors
     } else {
         anchors_of(&detect_anchors).map_err(|reason| yaml.error(reason))?.0
     };
-    let anchors_are_placeholders = given.is_none();
-    let anchors = given.unwrap_or_else(|| placeholders(sources.len(), *na));
+    let anchors_are_placeholders = anchors.is_none();
+    let anchors = anchors.unwrap_or_else(|| placeholders(sources.len(), *na));
     if anchors.len() != sources.len() {
         return Err(yaml.error(format!(
             "there are anchors for {} detection levels, but Detect has {} sources",

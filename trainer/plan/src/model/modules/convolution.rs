@@ -16,7 +16,7 @@ pub(super) fn focus(row: &Row<'_>, c1: usize, c2: usize) -> Result<Module, PlanE
     Ok(Module::Focus(conv_spec(row, c1, c2, None, 4)?))
 }
 
-/// Reads `k, s, p, g` and, at the given positions, the dilation and the activation.
+/// Reads `k, s, p, g` and, at these positions, the dilation and the activation.
 fn conv_spec(
     row: &Row<'_>,
     c1: usize,

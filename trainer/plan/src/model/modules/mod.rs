@@ -69,10 +69,10 @@ fn build_channel_module(
     if row.args.is_empty() {
         return Err(row.error("the number of output channels (the first argument) is missing"));
     }
-    let given = row.args.remove(0);
-    let c2 = whole(&given)
+    let channels = row.args.remove(0);
+    let c2 = whole(&channels)
         .filter(|c2| (1..=MAX_CHANNELS).contains(c2))
-        .ok_or_else(|| row.error(format!("{} is not a number of output channels", show(&given))))?;
+        .ok_or_else(|| row.error(format!("{} is not a number of output channels", show(&channels))))?;
     let c2 = scope.scale_channels(c2);
     if c2 > MAX_CHANNELS {
         return Err(row.error(format!("{c2} output channels are more than the limit of {MAX_CHANNELS}")));
