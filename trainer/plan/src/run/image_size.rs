@@ -6,18 +6,21 @@ use crate::schedule::round_image_size;
 /// The largest side of an image in pixels.
 const MAX_IMAGE_SIZE: usize = 1 << 14;
 
-/// The size to use: a multiple of `stride`, and at least `floor`.
-pub(super) fn check(
-    size: usize,
-    stride: usize,
-    floor: usize,
-    warnings: &mut Vec<String>,
-) -> Result<usize, PlanError> {
+/// Checks the option itself.
+///
+/// # Errors
+/// When it is not a size of an image.
+pub(super) fn check(size: usize) -> Result<usize, PlanError> {
     if size == 0 || size > MAX_IMAGE_SIZE {
         return Err(PlanError::new(format!(
             "--imgsz {size} is not a number of pixels from 1 to {MAX_IMAGE_SIZE}"
         )));
     }
+    Ok(size)
+}
+
+/// The size to use: a multiple of `stride`, and at least `floor`.
+pub(super) fn rounded(size: usize, stride: usize, floor: usize, warnings: &mut Vec<String>) -> usize {
     let rounded = round_image_size(size, stride, floor);
     if rounded != size {
         let why = if size < floor && rounded == floor {
@@ -27,5 +30,5 @@ pub(super) fn check(
         };
         warnings.push(format!("--imgsz {size} {why}: using {rounded}"));
     }
-    Ok(rounded)
+    rounded
 }

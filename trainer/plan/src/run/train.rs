@@ -85,9 +85,16 @@ pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Plann
     let batch = batch::check(effective.batch, choice.devices.len())?;
     let epochs = positive("--epochs", effective.epochs, MAX_EPOCHS)?;
     let nominal_batch = positive("--nbs", options.nbs.unwrap_or(defaults.nbs), MAX_NOMINAL_BATCH)?;
+    let image_size = image_size::check(effective.image_size)?;
     let label_smoothing = label_smoothing(options)?;
     let hyp = hyperparameters(options, defaults, places)?;
     has_model(&effective)?;
+    let run_dir = folder::of_run(
+        options.project.as_deref().unwrap_or(Path::new("runs/train")),
+        options.name.as_deref(),
+        options.exist_ok,
+        places,
+    )?;
 
     let mut missing = Vec::new();
     need::data_set(data_argument, context, &mut missing)?;
@@ -101,19 +108,14 @@ pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Plann
 
     let (data, mut warnings) = data_set(data_argument, options.single_cls, places)?;
     let model = model(&effective, &data, &hyp, places)?;
-    let image_size = train_image_size(&effective, model.as_ref(), weights.as_deref(), &mut warnings)?;
+    let stride = largest_stride(model.as_ref(), weights.as_deref())?;
+    let image_size = image_size::rounded(image_size, stride, MIN_STRIDES * stride, &mut warnings);
     let freeze = freeze(&options.freeze, model.as_ref(), &mut warnings)?;
     let ranks = Ranks::new(choice.devices, inventory.cores);
     if options.sync_bn && ranks.world_size == 1 {
         warnings.push("--sync-bn has no effect on a single rank".to_owned());
     }
     let workers = ranks.workers(options.workers, batch, inventory.cores);
-    let run_dir = folder::of_run(
-        options.project.as_deref().unwrap_or(Path::new("runs/train")),
-        options.name.as_deref(),
-        options.exist_ok,
-        places,
-    )?;
 
     let task = TrainTask {
         data,
@@ -205,19 +207,13 @@ fn model(
     }
 }
 
-/// The image size for the strides of the model, or of the weights that describe it.
-fn train_image_size(
-    effective: &EffectiveOptions<'_>,
-    model: Option<&ModelSpec>,
-    weights: Option<&Path>,
-    warnings: &mut Vec<String>,
-) -> Result<usize, PlanError> {
-    let stride = match (model, weights) {
-        (Some(model), _) => model.largest_stride()?,
-        (None, Some(path)) => weights::largest_stride(path),
-        (None, None) => MIN_STRIDE,
-    };
-    image_size::check(effective.image_size, stride, MIN_STRIDES * stride, warnings)
+/// The largest stride of the model, or of the weights that describe it.
+fn largest_stride(model: Option<&ModelSpec>, weights: Option<&Path>) -> Result<usize, PlanError> {
+    match (model, weights) {
+        (Some(model), _) => model.largest_stride(),
+        (None, Some(path)) => Ok(weights::largest_stride(path)),
+        (None, None) => Ok(MIN_STRIDE),
+    }
 }
 
 /// The full path of a file in the working folder; anything else stays as it is.

@@ -85,8 +85,15 @@ pub fn plan_val(options: &ValOptions, context: &PlanContext) -> Result<Planning,
     // Mistakes that the options alone show are reported before anything is fetched.
     let choice = device::choose(options.device.as_deref(), None, inventory)?;
     let batch = batch::check(i64::try_from(options.batch_size.unwrap_or(BATCH)).unwrap_or(i64::MAX), 1)?;
+    let image_size = image_size::check(options.imgsz.unwrap_or(defaults::of(data_argument).image_size))?;
     let (split, mode) = split_and_mode(options.task.as_deref())?;
     let (conf_thres, iou_thres, max_det) = thresholds(options, mode)?;
+    let run_dir = folder::of_run(
+        options.project.as_deref().unwrap_or(Path::new("runs/val")),
+        options.name.as_deref(),
+        options.exist_ok,
+        places,
+    )?;
 
     let mut missing = Vec::new();
     need::data_set(data_argument, context, &mut missing)?;
@@ -101,18 +108,11 @@ pub fn plan_val(options: &ValOptions, context: &PlanContext) -> Result<Planning,
         data.merge_classes();
     }
     let stride = weights.iter().map(|path| weights::largest_stride(path)).max().unwrap_or(MIN_STRIDE);
-    let size = options.imgsz.unwrap_or(defaults::of(data_argument).image_size);
-    let image_size = image_size::check(size, stride, 0, &mut warnings)?;
+    let image_size = image_size::rounded(image_size, stride, 0, &mut warnings);
     let on_cpu = choice.devices == [Device::Cpu];
     warnings.extend(without_effect(options, on_cpu));
     let ranks = Ranks::new(choice.devices, inventory.cores);
     let workers = ranks.workers(options.workers, batch, inventory.cores);
-    let run_dir = folder::of_run(
-        options.project.as_deref().unwrap_or(Path::new("runs/val")),
-        options.name.as_deref(),
-        options.exist_ok,
-        places,
-    )?;
 
     let task = ValTask {
         data,

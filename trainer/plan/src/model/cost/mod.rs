@@ -147,8 +147,8 @@ impl ModelSpec {
 
     fn summarize(&self, fused: bool) -> Result<Summary, PlanError> {
         // YOLOv5 profiles one image as large as the largest stride and scales by the area.
-        let probe = self.strides()?.into_iter().fold(32.0, f64::max);
-        let costs = self.measure(probe as usize, probe as usize, fused)?;
+        let probe = self.largest_stride()?;
+        let costs = self.measure(probe, probe, fused)?;
         let macs: u128 = costs.iter().map(|cost| cost.macs).sum();
         // All convolutions share one activation module, which counts once. A row that names another
         // activation adds a module.
@@ -159,7 +159,7 @@ impl ModelSpec {
         Ok(Summary {
             layers: costs.iter().map(|cost| cost.leaves).sum::<usize>() + activations,
             parameters: costs.iter().map(|cost| cost.parameters).sum(),
-            gflops: macs as f64 * 2.0 / 1e9 * (GFLOPS_SIZE / probe).powi(2),
+            gflops: macs as f64 * 2.0 / 1e9 * (GFLOPS_SIZE / probe as f64).powi(2),
         })
     }
 }
