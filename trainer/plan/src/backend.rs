@@ -1,6 +1,6 @@
 //! The backend of a run: the library through which its ranks exchange tensors. This is the one place
 //! that chooses it. The trainer obeys the plan and refuses a backend that it lacks
-//! (`trainer/src/rank/peers.rs`).
+//! (`trainer/src/rank/process_group.rs`).
 
 use std::fmt;
 
