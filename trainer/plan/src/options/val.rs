@@ -78,34 +78,3 @@ pub struct ValOptions {
     #[arg(long)]
     pub dnn: bool,
 }
-
-#[cfg(test)]
-mod tests {
-    use clap::error::ErrorKind;
-    use clap::{Args as _, Command};
-
-    use super::*;
-
-    #[test]
-    fn invalid_numbers_have_messages_of_ours() {
-        let commands = [
-            TrainOptions::augment_args(Command::new("train")),
-            ValOptions::augment_args(Command::new("val")),
-        ];
-        for command in commands {
-            let options: Vec<String> =
-                command.get_arguments().filter_map(|arg| arg.get_long().map(str::to_owned)).collect();
-            for option in options {
-                let error_for = |value: &str| {
-                    let words = [command.get_name(), &format!("--{option}"), value];
-                    command.clone().try_get_matches_from(words).err()
-                };
-                let Some(error) = error_for("§") else { continue };
-                let is_number = error.kind() == ErrorKind::ValueValidation;
-                assert!(!is_number || error.to_string().contains("not a "), "--{option}: {error}");
-                let negative = error_for("-1").map(|error| error.kind());
-                assert!(!is_number || negative != Some(ErrorKind::UnknownArgument), "--{option} -1");
-            }
-        }
-    }
-}
