@@ -112,6 +112,7 @@ fn the_page_of_environment_variables_is_current() {
         (Role::User, "Yours"),
         (Role::Standard, "Of the system and other tools"),
         (Role::Rank, "Set for the ranks"),
+        (Role::Tool, "Set for other programs"),
         (Role::Test, "For tests"),
     ] {
         page += &format!("\n## {title}\n\n| variable | meaning |\n|---|---|\n");

@@ -1,8 +1,7 @@
 //! The names of the environment variables that `yolo` reads or sets, each with its meaning. Code
-//! uses the constants, never a literal, and the table in `docs/` is generated from [`ALL`].
+//! uses the constants, never a literal, and `docs/environment.md` is generated from [`ALL`].
 //!
-//! Not here: variables of other programs that the doctor only looks at. Those belong to the
-//! finding that explains them.
+//! Variables of other programs that the doctor only reports are not here, but in the checks.
 
 /// Who sets a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +12,8 @@ pub enum Role {
     Standard,
     /// `yolo` or a launcher sets it for the ranks.
     Rank,
+    /// `yolo` sets it for other programs that it runs.
+    Tool,
     /// Tests and benchmarks set it.
     Test,
 }
@@ -51,6 +52,7 @@ variables! {
     LD_LIBRARY_PATH: Standard = "folders with libraries; ranks get the libtorch variant's folder first";
     HOME: Standard = "the user's home folder";
     USERPROFILE: Standard = "the user's home folder, on Windows";
+    USER: Standard = "the user's name, if the system does not report it";
     PATH: Standard = "folders with programs";
     TMPDIR: Standard = "the folder for temporary files";
     NETRC: Standard = "the file with passwords for downloads, instead of `~/.netrc`";
@@ -59,6 +61,17 @@ variables! {
     ALL_PROXY: Standard = "the proxy for all addresses";
     NO_PROXY: Standard = "hosts to reach without a proxy";
     SSL_CERT_FILE: Standard = "certificates to trust instead of the system's";
+    PIP_INDEX_URL: Standard = "the package index of pip; its user name and password are used for downloads";
+    PIP_EXTRA_INDEX_URL: Standard = "further package indexes of pip, likewise";
+    UV_DEFAULT_INDEX: Standard = "the package index of uv, likewise";
+    UV_INDEX: Standard = "further package indexes of uv, likewise";
+    UV_INDEX_URL: Standard = "the older name of `UV_DEFAULT_INDEX`";
+    UV_EXTRA_INDEX_URL: Standard = "the older name of `UV_INDEX`";
+    CXX: Standard = "the C++ compiler that builds the trainer";
+    CARGO: Standard = "the cargo that builds the trainer; `cargo run` sets it";
+    CARGO_MANIFEST_DIR: Standard = "set by `cargo run`; the build of the trainer does not inherit it, nor cargo's part of `LD_LIBRARY_PATH`";
+    LIBTORCH_CXX11_ABI: Standard = "a setting of tch; the build of the trainer does not inherit it";
+    LIBTORCH_USE_PYTORCH: Standard = "a setting of tch, likewise";
     CUDA_VISIBLE_DEVICES: Rank = "the GPUs that a process may use";
     CUDA_DEVICE_ORDER: Rank = "the order in which CUDA numbers GPUs; ranks get nvidia-smi's order";
     RANK: Rank = "the number of this rank among all ranks";
@@ -70,6 +83,11 @@ variables! {
     YOLO_EVENTS_FD: Rank = "the file descriptor to which a rank writes its events";
     YOLO_RENDEZVOUS_FD: Rank = "the open socket on which rank 0 serves the store";
     YOLO_LIBTORCH_LIB: Rank = "the folder of the libtorch variant that a rank uses";
+    LC_ALL: Tool = "`C`, so that programs write English messages";
+    WSL_UTF8: Tool = "`1`, so that `wsl.exe` writes UTF-8";
+    PIP_USER: Tool = "`0`, because the setting is for installations only";
+    PIP_REQUIRE_VIRTUALENV: Tool = "`0`, likewise";
+    UV_PYTHON_DOWNLOADS: Tool = "`never`, because looking up wheels needs no Python";
     YOLO_SILENCE_SECONDS: Test = "seconds without a sign of life after which a rank is reported as hung";
     YOLO_GOLDEN: Test = "the folder with numbers from the Python original";
     YOLO_TEST_PYTHON: Test = "a Python that can import torch, for tests that open our checkpoints in it";

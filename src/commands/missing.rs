@@ -9,7 +9,9 @@ use crate::error::CommandError;
 use crate::printer::{Printer, SetupView, setup_text as show};
 use crate::setup::data::make_builtin;
 use crate::setup::weights::{WeightsStatus, weights_status};
-use crate::setup::{Chosen, Context, SetupError, SetupPlan, SetupRequest, StepOutcome, Variant};
+use crate::setup::{
+    Chosen, Context, DataSetError, SetupError, SetupPlan, SetupRequest, StepOutcome, Variant,
+};
 
 /// Gets what a plan needs, and enters it into the context of the next plan.
 pub(super) fn get(
@@ -58,7 +60,7 @@ pub(super) fn get(
     });
     match result {
         // The plan judges the data set by the run's own options: --single-cls allows what setup refuses.
-        Ok(()) | Err(SetupError::Untrainable { .. }) => Ok(()),
+        Ok(()) | Err(SetupError::DataSet(DataSetError::Untrainable { .. })) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }

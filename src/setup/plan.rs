@@ -9,7 +9,7 @@ use yolo_plan::dataset;
 
 use super::context::Context;
 use super::data::{DataStatus, PendingData, Summary, data_statuses, look_through};
-use super::error::SetupError;
+use super::error::{DataSetError, SetupError};
 use super::libtorch::installation::{LIBTORCH_VERSION, Libtorch};
 use super::libtorch::installed::select;
 use super::libtorch::status::{LibtorchStatus, PendingLibtorch, libtorch_status};
@@ -269,7 +269,7 @@ impl SetupPlan {
             };
             outcomes.push(outcome);
             if let Some((name, why)) = refused {
-                return Err(SetupError::Untrainable { name, why });
+                return Err(DataSetError::Untrainable { name, why }.into());
             }
         }
         Ok(())

@@ -10,12 +10,15 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::SystemTime;
 
-use yolo_base::env::{LD_LIBRARY_PATH, LIBTORCH, YOLO_TRAINER};
+use yolo_base::env::{
+    CARGO, CARGO_MANIFEST_DIR, CXX, LD_LIBRARY_PATH, LIBTORCH, LIBTORCH_CXX11_ABI, LIBTORCH_USE_PYTORCH,
+    YOLO_TRAINER,
+};
 
 use crate::dirs::YoloDirs;
 use crate::fetch::{FolderLock, Progress, ProgressEvent};
 use crate::setup::checkout;
-use crate::setup::error::SetupError;
+use crate::setup::error::{LibtorchError, SetupError, TrainerError};
 use crate::setup::libtorch::installation::Libtorch;
 
 const NAME: &str = "yolo-trainer";
@@ -80,10 +83,10 @@ fn source(libtorch: Option<&Libtorch>) -> Result<TrainerSource, SetupError> {
         return Ok(TrainerSource::Program(next_to_us));
     }
     if !checkout::exists() {
-        return Err(SetupError::NoTrainer { exe, checkout: checkout::root().to_owned() });
+        return Err(TrainerError::Missing { exe, checkout: checkout::root().to_owned() }.into());
     }
     if let Some(libtorch) = libtorch.filter(|libtorch| libtorch.include.is_none()) {
-        return Err(SetupError::NoHeaders { path: libtorch.root.clone() });
+        return Err(LibtorchError::NoHeaders { path: libtorch.root.clone() }.into());
     }
     Ok(TrainerSource::Checkout(build))
 }
@@ -147,9 +150,9 @@ pub fn installed_trainer() -> Option<PathBuf> {
 
 fn runnable(path: PathBuf) -> Result<PathBuf, SetupError> {
     match fs::metadata(&path) {
-        Err(_) => Err(SetupError::TrainerNamed { path, why: "which does not exist" }),
+        Err(_) => Err(TrainerError::Named { path, why: "which does not exist" }.into()),
         Ok(data) if !data.is_file() || !is_executable(&data) => {
-            Err(SetupError::TrainerNamed { path, why: "which is not executable" })
+            Err(TrainerError::Named { path, why: "which is not executable" }.into())
         }
         Ok(_) => Ok(path),
     }
@@ -225,18 +228,19 @@ impl Build {
     }
 
     fn command(&self) -> Result<Command, SetupError> {
-        let cargo = env::var_os("CARGO").map(PathBuf::from).filter(|cargo| cargo.is_file());
-        let cargo = cargo.or_else(|| which::which("cargo").ok()).ok_or(SetupError::Tool {
+        let cargo = env::var_os(CARGO).map(PathBuf::from).filter(|cargo| cargo.is_file());
+        let cargo = cargo.or_else(|| which::which("cargo").ok()).ok_or(TrainerError::Tool {
             tool: "cargo",
             remedy: "install Rust (https://rustup.rs), or use a release archive of yolo",
         })?;
-        let compiler = env::var("CXX").unwrap_or_else(|_| "c++".into());
+        let compiler = env::var(CXX).unwrap_or_else(|_| "c++".into());
         let compiler = compiler.split_whitespace().next().unwrap_or("c++");
         if which::which(compiler).is_err() && which::which("g++").is_err() {
-            return Err(SetupError::Tool {
+            return Err(TrainerError::Tool {
                 tool: "a C++ compiler",
                 remedy: "install g++ (Debian, Ubuntu: `sudo apt install build-essential`; Fedora: `sudo dnf install gcc-c++`)",
-            });
+            }
+            .into());
         }
         let mut command = Command::new(cargo);
         command.current_dir(checkout::root()).args(["build", "-p", NAME, "--bin", NAME]);
@@ -306,15 +310,14 @@ fn clean(command: &mut Command) {
         let text = name.to_string_lossy();
         let of_the_run =
             ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_"].iter().any(|start| text.starts_with(start));
-        if of_the_run || matches!(&*text, "CARGO" | "CARGO_PRIMARY_PACKAGE" | "CARGO_CRATE_NAME" | "OUT_DIR")
-        {
+        if of_the_run || matches!(&*text, CARGO | "CARGO_PRIMARY_PACKAGE" | "CARGO_CRATE_NAME" | "OUT_DIR") {
             command.env_remove(&name);
         }
     }
     // Cargo's configuration sets them to the link.
-    command.env_remove(LIBTORCH).env_remove("LIBTORCH_CXX11_ABI").env_remove("LIBTORCH_USE_PYTORCH");
+    command.env_remove(LIBTORCH).env_remove(LIBTORCH_CXX11_ABI).env_remove(LIBTORCH_USE_PYTORCH);
     // Cargo prepends its own directories, which a compiler does not need.
-    if let (Some(path), Some(_)) = (env::var_os(LD_LIBRARY_PATH), env::var_os("CARGO_MANIFEST_DIR")) {
+    if let (Some(path), Some(_)) = (env::var_os(LD_LIBRARY_PATH), env::var_os(CARGO_MANIFEST_DIR)) {
         let kept = env::split_paths(&path).filter(|folder| {
             let text = folder.to_string_lossy();
             !text.contains("/target/")
@@ -370,7 +373,7 @@ fn explain(status: &str, lines: &[String]) -> SetupError {
     let first =
         lines.iter().position(|line| line.starts_with("error")).unwrap_or(lines.len().saturating_sub(15));
     let shown = lines[first..].iter().take(20).map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n");
-    SetupError::Build { status: status.to_owned(), lines: shown, remedy: remedy.to_owned() }
+    TrainerError::Build { status: status.to_owned(), lines: shown, remedy: remedy.to_owned() }.into()
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use crate::fetch::{
     kept_in, length_of, staging_dir, tree_and_parts,
 };
 use crate::setup::context::Context;
-use crate::setup::error::SetupError;
+use crate::setup::error::{SetupError, WeightsError};
 
 /// The download folder of the release.
 const RELEASE: &str = "https://github.com/ultralytics/yolov5/releases/download/v7.0/";
@@ -97,8 +97,9 @@ pub fn folder(dirs: &YoloDirs) -> PathBuf {
 /// When a path does not exist, or a URL names no file.
 pub fn weights_status(context: &Context<'_>, word: &str) -> Result<WeightsStatus, SetupError> {
     let parsed = WeightsName::parse(word);
-    let unusable =
-        |why: &str| SetupError::Weights { word: Redacted::new(word).to_string(), why: why.to_owned() };
+    let unusable = |why: &str| -> SetupError {
+        WeightsError::Invalid { word: Redacted::new(word).to_string(), why: why.to_owned() }.into()
+    };
     let file = file_name(&parsed).ok_or_else(|| match &parsed {
         WeightsName::Path(path) if path.as_os_str().is_empty() => {
             unusable("the value is empty; pass a model name, a URL or a path")
@@ -275,7 +276,7 @@ fn description_file(target: &Path) -> PathBuf {
 /// # Errors
 /// When other weights, or a file that setup did not install, have that name.
 fn installed(word: &WeightsName, target: &Path) -> Result<Option<Weights>, SetupError> {
-    let taken = |by: String| SetupError::Taken { path: target.to_owned(), by };
+    let taken = |by: String| SetupError::from(WeightsError::Taken { path: target.to_owned(), by });
     if fs::symlink_metadata(target).is_err() {
         return Ok(None);
     }

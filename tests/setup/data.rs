@@ -183,7 +183,7 @@ fn unsupported_downloads_are_named_by_their_kind() {
     for (download, words) in [
         ("ftp://joe:secret@h/x.zip", ["the unsupported kind ftp://", "http:// or https://"]),
         ("https://h.invalid/my ds.zip", ["a URL with a space in it", "%20"]),
-        ("scripts/get.sh", ["is a script, which yolo never runs", "it is scripts/get.sh"]),
+        ("scripts/get.sh", ["is a script, which is never run", "it is scripts/get.sh"]),
         ("curl -L https://h.invalid/x.zip -o x.zip", ["is a shell command", "would have downloaded"]),
         ("7", ["download is 7; it must be a URL", "7"]),
     ] {

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use yolo_base::env::LD_LIBRARY_PATH;
 use yolo_checks::shell_quote::quote;
 use yolo_checks::{Change, Edit};
 
@@ -40,7 +41,7 @@ pub(super) fn of(report: &Report<'_>, dirs: &YoloDirs) -> Vec<PlannedChange> {
             // Without root, a variable has the same effect for this user as the loader's file for all.
             if let (Change::LoaderFolder { folder }, Some(_)) = (change, &by_hand) {
                 let value = Some(format!("{folder}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"));
-                let change = Change::Variable { name: "LD_LIBRARY_PATH".to_owned(), value };
+                let change = Change::Variable { name: LD_LIBRARY_PATH.to_owned(), value };
                 if !variables::contains(dirs, &change) {
                     let text = describe(&change, dirs);
                     changes.push(PlannedChange {

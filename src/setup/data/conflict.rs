@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::known::Known;
 use super::stamp::{Installed, STAMP};
-use crate::setup::error::SetupError;
+use crate::setup::error::{DataSetError, SetupError};
 
 /// Rejects a target that contains files which setup did not install.
 pub(super) fn refuse_others_files(target: &Path) -> Result<(), SetupError> {
@@ -16,7 +16,7 @@ pub(super) fn refuse_others_files(target: &Path) -> Result<(), SetupError> {
         None => holds_something && !target.join(STAMP).is_file(),
     };
     if is_file || others {
-        return Err(SetupError::Occupied { folder: target.to_owned() });
+        return Err(DataSetError::Occupied { folder: target.to_owned() }.into());
     }
     Ok(())
 }
@@ -36,9 +36,10 @@ pub(super) fn refuse_another(
     if same || wanted.is_empty() || installed.sources == wanted {
         return Ok(());
     }
-    Err(SetupError::AnotherSet {
+    Err(DataSetError::AnotherSet {
         folder: installed.root.clone(),
         there: installed.sources.join(", "),
         wanted: wanted.join(", "),
-    })
+    }
+    .into())
 }

@@ -18,7 +18,7 @@ use crate::fetch::{
     kept_in, printable, staging_dir, tree_and_parts,
 };
 use crate::setup::context::Context;
-use crate::setup::error::SetupError;
+use crate::setup::error::{DataSetError, SetupError};
 
 /// Archives that are downloaded at the same time.
 const AT_ONCE: usize = 3;
@@ -245,14 +245,15 @@ impl PendingData {
         }
         let (wanted, holds) = (wanted.join(", "), holds.join(", "));
         if self.known.is_none() {
-            return SetupError::NotInArchive { name: self.name.clone(), wanted, holds };
+            return DataSetError::NotInArchive { name: self.name.clone(), wanted, holds }.into();
         }
         let came = |(index, piece): (usize, &Piece)| {
             let source = fs::read_to_string(piece.done(index, staging.parts())).unwrap_or_default();
             if source.is_empty() { piece.wanted.name.clone() } else { source }
         };
         let sources: Vec<String> = self.pieces.iter().enumerate().map(came).collect();
-        SetupError::WrongArchive { name: self.name.clone(), sources: sources.join(", "), wanted, holds }
+        DataSetError::WrongArchive { name: self.name.clone(), sources: sources.join(", "), wanted, holds }
+            .into()
     }
 }
 

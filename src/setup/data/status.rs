@@ -11,7 +11,7 @@ use super::pending::{PendingData, Piece};
 use super::stamp::Installed;
 use crate::fetch::{ArchiveSize, FileRequest, Meter, ProgressEvent, Redacted, archive_size};
 use crate::setup::context::Context;
-use crate::setup::error::SetupError;
+use crate::setup::error::{DataSetError, SetupError};
 
 /// Whether a data set is installed.
 #[derive(Debug)]
@@ -87,13 +87,14 @@ pub fn data_status(
             return Err(PlanError::new(format!("the data set {shown}: {why}")).with_hint(*hint).into());
         }
         Download::Code { kind, would } => {
-            return Err(SetupError::DownloadIsCode { yaml: shown, kind, would: would.clone() });
+            return Err(DataSetError::DownloadIsCode { yaml: shown, kind, would: would.clone() }.into());
         }
         // This error lists the places that were searched.
         Download::Nothing => {
-            return Err(DataSet::load(word, places)
-                .err()
-                .map_or_else(|| SetupError::NothingToFetch { yaml: shown.clone() }, SetupError::from));
+            return Err(DataSet::load(word, places).err().map_or_else(
+                || DataSetError::NothingToFetch { yaml: shown.clone() }.into(),
+                SetupError::from,
+            ));
         }
     };
     refuse_others_files(&target)?;
@@ -211,11 +212,12 @@ pub(in crate::setup) fn data_statuses<'w>(
                 && earlier.target == later.target
                 && earlier.addresses() != later.addresses()
             {
-                return Err(SetupError::AnotherSet {
+                return Err(DataSetError::AnotherSet {
                     folder: later.target.clone(),
                     there: earlier.addresses().join(", "),
                     wanted: later.addresses().join(", "),
-                });
+                }
+                .into());
             }
         }
         statuses.push((word, status));

@@ -8,7 +8,7 @@ use yolo_base::env::LIBTORCH;
 use super::installation::Libtorch;
 use super::installation::{A_HEADER, LIBTORCH_VERSION};
 use crate::setup::checkout;
-use crate::setup::error::SetupError;
+use crate::setup::error::{LibtorchError, SetupError};
 
 /// `LIBTORCH`, unless it is the link that setup maintains, which cargo passes to every program it runs.
 pub(super) fn named() -> Option<PathBuf> {
@@ -17,7 +17,7 @@ pub(super) fn named() -> Option<PathBuf> {
 }
 
 pub(super) fn libtorch(named: &Path, want_headers: bool) -> Result<Libtorch, SetupError> {
-    let wrong = |why: String| SetupError::Named { path: named.to_owned(), why };
+    let wrong = |why: String| SetupError::from(LibtorchError::Named { path: named.to_owned(), why });
     // Python's site-packages, which contains `torch`, is accepted too.
     let candidates = [named.to_owned(), named.join("torch")];
     let root = candidates
@@ -34,7 +34,7 @@ pub(super) fn libtorch(named: &Path, want_headers: bool) -> Result<Libtorch, Set
     let has_cuda = root.join("lib/libtorch_cuda.so").exists();
     let include = root.join(A_HEADER).is_file().then(|| root.join("include"));
     if want_headers && include.is_none() {
-        return Err(SetupError::NoHeaders { path: root });
+        return Err(LibtorchError::NoHeaders { path: root }.into());
     }
     let variant = match (build, has_cuda) {
         ("", true) => "cuda".to_owned(),
@@ -71,7 +71,10 @@ mod tests {
         let root = a_libtorch("build-version", "2.11.0+cpu\n");
         let found = libtorch(root.path(), false).unwrap();
         assert_eq!((found.variant.as_str(), found.has_cuda), ("cpu", false));
-        assert!(matches!(libtorch(root.path(), true), Err(SetupError::NoHeaders { .. })));
+        assert!(matches!(
+            libtorch(root.path(), true),
+            Err(SetupError::Libtorch(LibtorchError::NoHeaders { .. }))
+        ));
     }
 
     #[test]

@@ -5,6 +5,9 @@ use std::process::Child;
 use std::time::Duration;
 
 use reqwest::Url;
+use yolo_base::env::{
+    PIP_EXTRA_INDEX_URL, PIP_INDEX_URL, UV_DEFAULT_INDEX, UV_EXTRA_INDEX_URL, UV_INDEX, UV_INDEX_URL,
+};
 
 use crate::fetch::{Redacted, credentials_in_netrc};
 
@@ -42,8 +45,8 @@ pub(super) fn file_of(address: &str) -> String {
 
 /// Adds the user names and passwords that pip omits from its report, from where pip has them.
 pub(super) fn add_credentials(located: &mut [WheelLocation], configured: &[String]) {
-    let variables = ["PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL"];
-    let variables = variables.into_iter().chain(["UV_DEFAULT_INDEX", "UV_INDEX"]);
+    let variables = [PIP_INDEX_URL, PIP_EXTRA_INDEX_URL, UV_INDEX_URL, UV_EXTRA_INDEX_URL];
+    let variables = variables.into_iter().chain([UV_DEFAULT_INDEX, UV_INDEX]);
     let mut known: Vec<Url> = Vec::new();
     for text in variables.filter_map(|name| std::env::var(name).ok()).chain(configured.iter().cloned()) {
         known.extend(

@@ -10,7 +10,7 @@ use std::thread;
 
 use reqwest::Url;
 use serde::Deserialize;
-use yolo_base::env::TMPDIR;
+use yolo_base::env::{PIP_REQUIRE_VIRTUALENV, PIP_USER, TMPDIR};
 
 use super::package_tool::{
     KillOnDrop, SILENCE_LIMIT, WheelLocation, add_credentials, file_of, hung, last_error, states_cause,
@@ -91,7 +91,7 @@ impl Pip {
         let mut command = Command::new(&self.program);
         command.args(self.arguments).stdin(Stdio::null());
         // These settings apply to installations only.
-        command.env("PIP_USER", "0").env("PIP_REQUIRE_VIRTUALENV", "0");
+        command.env(PIP_USER, "0").env(PIP_REQUIRE_VIRTUALENV, "0");
         command
     }
 

@@ -11,7 +11,7 @@ use libloading::Library;
 use serde::{Deserialize, Serialize};
 use yolo_base::format;
 
-use crate::setup::error::SetupError;
+use crate::setup::error::{LibtorchError, SetupError};
 
 /// The hidden subcommand of `yolo` that runs the test.
 pub const SUBCOMMAND: &str = "__look-at-libtorch";
@@ -59,7 +59,7 @@ impl SmokeTest {
 /// # Errors
 /// When they cannot be loaded, or compute a wrong result.
 pub(super) fn run_in_child(lib: &Path) -> Result<SmokeTest, SetupError> {
-    let wrong = |why: String| SetupError::DoesNotLoad { folder: lib.to_owned(), why };
+    let wrong = |why: String| SetupError::from(LibtorchError::DoesNotLoad { folder: lib.to_owned(), why });
     // On Linux this is the running program, even if its file has just been replaced.
     let exe = if cfg!(target_os = "linux") {
         PathBuf::from("/proc/self/exe")
@@ -70,7 +70,7 @@ pub(super) fn run_in_child(lib: &Path) -> Result<SmokeTest, SetupError> {
         .arg(SUBCOMMAND)
         .arg(lib)
         // The libraries must find each other without help.
-        .env_remove("LD_LIBRARY_PATH")
+        .env_remove(LD_LIBRARY_PATH)
         .stdin(Stdio::null())
         .output()
         .map_err(|error| wrong(error.to_string()))?;
@@ -119,6 +119,7 @@ fn test_cuda(lib: &Path) -> Result<CudaReport, String> {
 }
 
 use ffi::Loaded;
+use yolo_base::env::LD_LIBRARY_PATH;
 
 /// The message of the system's loader, which the error itself omits.
 fn reason(error: &libloading::Error) -> String {

@@ -4,6 +4,8 @@
 
 use std::fs;
 
+use yolo_base::env::YOLO_MIRROR;
+
 use super::package_tool::WheelLocation;
 use super::variant::Variant;
 use super::wheel::{METADATA, Wheel, requirements};
@@ -46,7 +48,7 @@ impl Source {
     /// The name for messages.
     pub(super) fn shown(&self) -> &'static str {
         match self {
-            Self::Mirror(_) => "YOLO_MIRROR",
+            Self::Mirror(_) => YOLO_MIRROR,
             Self::Pip => "the package index (pip)",
             Self::Uv => "the package index (uv)",
             Self::PyTorch => "PyTorch's package index",

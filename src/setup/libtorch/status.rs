@@ -16,7 +16,7 @@ use super::variant::{Chosen, Variant};
 use super::wheel_set::WheelSet;
 use crate::fetch::{FolderLock, Meter, ProgressEvent, Staging, staging_dir, tree_and_parts};
 use crate::setup::context::Context;
-use crate::setup::error::{Refusal, SetupError};
+use crate::setup::error::{LibtorchError, Refusal, SetupError};
 
 /// Whether libtorch is installed.
 #[derive(Debug)]
@@ -130,7 +130,7 @@ fn next_source(
             }
         }
     }
-    Err(SetupError::NoSource { variant: variant.name(), refusals: std::mem::take(refusals) })
+    Err(LibtorchError::NoSource { variant: variant.name(), refusals: std::mem::take(refusals) }.into())
 }
 
 impl PendingLibtorch {
@@ -220,7 +220,7 @@ fn supported_platform() -> Result<(), SetupError> {
     if cfg!(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu")) {
         return Ok(());
     }
-    Err(SetupError::Platform(format!("{} on {}", std::env::consts::OS, std::env::consts::ARCH)))
+    Err(LibtorchError::Platform(format!("{} on {}", std::env::consts::OS, std::env::consts::ARCH)).into())
 }
 
 fn report(target: &Path, result: &SmokeTest, began: Instant, context: &Context<'_>) {

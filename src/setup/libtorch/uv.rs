@@ -5,6 +5,8 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 
+use yolo_base::env::UV_PYTHON_DOWNLOADS;
+
 use super::package_tool::{
     KillOnDrop, SILENCE_LIMIT, WheelLocation, add_credentials, file_of, hung, last_error,
 };
@@ -17,7 +19,7 @@ pub(super) fn ask_uv(wheels: &[Wheel]) -> Result<Vec<WheelLocation>, String> {
         .args(["pip", "compile", "--no-deps", "--no-header", "--quiet", "--format", "pylock.toml"])
         .args(["--python-platform", "x86_64-manylinux_2_28", "--python-version", "3.12", "-"])
         // The lookup needs no Python 3.12; without this, uv downloads one when the machine has another.
-        .env("UV_PYTHON_DOWNLOADS", "never")
+        .env(UV_PYTHON_DOWNLOADS, "never")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

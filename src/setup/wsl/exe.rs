@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
-use yolo_base::env::YOLO_WSL;
+use yolo_base::env::{WSL_UTF8, YOLO_WSL};
 use yolo_base::exit;
 use yolo_checks::wsl::exe_output::{decode, trouble};
 
@@ -54,7 +54,7 @@ impl WslExe {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         // Releases since 2022 then write UTF-8; the output of others is decoded as well.
-        command.args(args).env("WSL_UTF8", "1");
+        command.args(args).env(WSL_UTF8, "1");
         command
     }
 

@@ -1,6 +1,8 @@
 //! Whether `yolo` can store its files: the folder in YOLO_HOME exists, and this user may write to
 //! the folders for libtorch, weights, data sets, settings and the cache.
 
+use yolo_base::env::YOLO_HOME;
+
 use crate::change::Change;
 use crate::checks::{Answer, Check};
 use crate::facts::view::data_set::{is_absolute, join, parent};
@@ -26,7 +28,7 @@ const OWNER: u32 = 0o700;
 fn run(host: &Host, _: &Intent) -> Answer {
     let places = host.places()?;
     let mut findings = Vec::new();
-    if let Some(home) = host.env("YOLO_HOME")?.filter(|home| is_absolute(home))
+    if let Some(home) = host.env(YOLO_HOME)?.filter(|home| is_absolute(home))
         && host.stat(&home)?.is_none()
     {
         // A new folder is normal; one without a parent is a drive that is not mounted.

@@ -1,5 +1,6 @@
 //! Whether there is enough disk space for what a run writes, and whether the disk accepts new files.
 
+use yolo_base::env::HOME;
 use yolo_base::format;
 
 use crate::checks::{Answer, Check, wsl};
@@ -82,7 +83,7 @@ fn judge(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> Option
         let why = if is_read_only { "is mounted read-only" } else { "is not writable by this user" };
         let title = format!("{folder} ({purpose}) {why}");
         let finding = Finding::new("disk.read-only", title).seen(format!("mounted at {mount}"));
-        let home = host.env("HOME").ok().flatten().filter(|home| folder.starts_with(home.as_str()));
+        let home = host.env(HOME).ok().flatten().filter(|home| folder.starts_with(home.as_str()));
         return Some(match home {
             Some(_) if !is_read_only => finding.command(format!("sudo chown -R \"$USER\" {}", quote(folder))),
             _ => finding,

@@ -1,6 +1,7 @@
 //! Whether the folder for temporary files has enough space and allows programs to run, which
 //! building the trainer and unpacking archives need.
 
+use yolo_base::env::TMPDIR;
 use yolo_base::format;
 
 use crate::checks::{Answer, Check};
@@ -23,7 +24,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     if host.os()? == "windows" {
         return Ok(Vec::new());
     }
-    let named = host.env("TMPDIR").ok().flatten().filter(|folder| !folder.is_empty());
+    let named = host.env(TMPDIR).ok().flatten().filter(|folder| !folder.is_empty());
     let folder = named.unwrap_or_else(|| "/tmp".to_owned());
     if host.exists(&folder) == Ok(false) {
         let title = format!("TMPDIR is {folder}, which does not exist");

@@ -2,6 +2,7 @@
 //! nvidia-smi does and assigns one to each rank; but a GPU that the variable hides may be reserved
 //! for somebody else, and other programs in this shell number GPUs differently.
 
+use yolo_base::env::{CUDA_DEVICE_ORDER, CUDA_VISIBLE_DEVICES};
 use yolo_base::format;
 
 use crate::change::Change;
@@ -25,7 +26,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if intent.cpu {
         return Ok(Vec::new());
     }
-    let Some(words) = host.env("CUDA_VISIBLE_DEVICES")? else { return order(host) };
+    let Some(words) = host.env(CUDA_VISIBLE_DEVICES)? else { return order(host) };
     let gpus = match host.nvml_state() {
         Ok(NvmlState::Ready) => host.gpus()?,
         // A machine without GPUs has none to hide.
@@ -143,14 +144,13 @@ fn hidden(words: &str, title: String) -> Finding {
 }
 
 fn unset(finding: Finding) -> Finding {
-    const NAME: &str = "CUDA_VISIBLE_DEVICES";
+    const NAME: &str = CUDA_VISIBLE_DEVICES;
     finding.command(format!("unset {NAME}")).change(Change::Variable { name: NAME.to_owned(), value: None })
 }
 
 /// GPUs of several types, which CUDA orders by speed and nvidia-smi by bus address.
 fn order(host: &Host) -> Answer {
-    if host.nvml_state()? != NvmlState::Ready
-        || host.env("CUDA_DEVICE_ORDER")?.as_deref() == Some("PCI_BUS_ID")
+    if host.nvml_state()? != NvmlState::Ready || host.env(CUDA_DEVICE_ORDER)?.as_deref() == Some("PCI_BUS_ID")
     {
         return Ok(Vec::new());
     }
@@ -164,7 +164,7 @@ fn order(host: &Host) -> Answer {
     let title = "GPUs of different types: other programs may number them differently from nvidia-smi and \
                  yolo";
     let finding = Finding::new("gpu.order", title).command("export CUDA_DEVICE_ORDER=PCI_BUS_ID").change(
-        Change::Variable { name: "CUDA_DEVICE_ORDER".to_owned(), value: Some("PCI_BUS_ID".to_owned()) },
+        Change::Variable { name: CUDA_DEVICE_ORDER.to_owned(), value: Some("PCI_BUS_ID".to_owned()) },
     );
     let numbered = names.iter().map(|(index, name)| format!("GPU {index}: {name}"));
     Ok(vec![numbered.fold(finding, Finding::seen)])

@@ -2,6 +2,8 @@
 //! toolkit links against, nor a newer one from `cuda-compat` on a card that does not support it. WSL
 //! has its own checks, because its libcuda comes from Windows.
 
+use yolo_base::env::LD_LIBRARY_PATH;
+
 use crate::checks::gpu::is_native_linux;
 use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host, Library, NvmlState, Version};
@@ -38,7 +40,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     };
     let finding = Finding::new("libraries.libcuda-stub", title);
-    let variable = host.env("LD_LIBRARY_PATH").ok().flatten().unwrap_or_default();
+    let variable = host.env(LD_LIBRARY_PATH).ok().flatten().unwrap_or_default();
     let kept: Vec<&str> = variable.split(':').filter(|entry| entry.trim_end_matches('/') != folder).collect();
     Ok(vec![if kept.len() < variable.split(':').count() {
         finding.command(format!("export LD_LIBRARY_PATH={}", quote(&kept.join(":"))))

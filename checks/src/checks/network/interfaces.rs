@@ -3,6 +3,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use yolo_base::env::HOME;
+
 use super::leads_out;
 use crate::change::Change;
 use crate::checks::{Answer, Check};
@@ -158,7 +160,7 @@ fn choice(host: &Host, name: &'static str) -> Option<Choice> {
     if let Some(value) = host.env(name).ok().flatten().filter(|value| !value.is_empty()) {
         return Some(Choice { name, place: name.to_owned(), value });
     }
-    let home = host.env("HOME").ok().flatten().map(|home| format!("{home}/.nccl.conf"));
+    let home = host.env(HOME).ok().flatten().map(|home| format!("{home}/.nccl.conf"));
     home.into_iter().chain(Some("/etc/nccl.conf".to_owned())).find_map(|file| {
         let text = host.text(&file).ok().flatten()?;
         let mut lines =

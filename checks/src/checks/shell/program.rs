@@ -1,6 +1,8 @@
 //! Whether the `yolo` command starts this program. Ultralytics' Python package installs a command of
 //! the same name, and the first one on PATH is used.
 
+use yolo_base::env::PATH;
+
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::facts::view::data_set::join;
@@ -18,7 +20,7 @@ pub(super) static CHECK: Check = Check {
 
 fn run(host: &Host, _: &Intent) -> Answer {
     let Some(ours) = host.places()?.program else { return Ok(Vec::new()) };
-    let path = host.env("PATH")?.unwrap_or_default();
+    let path = host.env(PATH)?.unwrap_or_default();
     let is_windows = host.os()? == "windows";
     let (separator, name) = if is_windows { (';', "yolo.exe") } else { (':', "yolo") };
     let same = |path: &str| if is_windows { path.eq_ignore_ascii_case(&ours) } else { path == ours };

@@ -1,6 +1,10 @@
 //! Whether environment variables that the ranks inherit break them or slow them down. Variables that
 //! `yolo` sets for every rank, such as RANK and MASTER_PORT, are harmless and ignored.
 
+use yolo_base::env::{
+    LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, OMP_NUM_THREADS, RANK, WORLD_SIZE,
+};
+
 use crate::change::Change;
 use crate::checks::{Answer, Check, cores};
 use crate::facts::Host;
@@ -57,7 +61,7 @@ const ALWAYS: &[Rule] = &[
     ("CUDA_DEVICE_WAITS_ON_EXCEPTION", |value| {
         on(value).then_some(()).and(breaks("a rank that fails hangs and waits for a debugger"))
     }),
-    ("OMP_NUM_THREADS", |value| match first_number(value) {
+    (OMP_NUM_THREADS, |value| match first_number(value) {
         Some(1..) => None,
         _ => notable("not a number of threads, so yolo divides the cores equally"),
     }),
@@ -123,7 +127,7 @@ fn never_ends(value: &str) -> Option<Effect> {
 const PINS: [&str; 3] = ["GOMP_CPU_AFFINITY", "KMP_AFFINITY", "OMP_PLACES"];
 
 fn run(host: &Host, intent: &Intent) -> Answer {
-    host.env("OMP_NUM_THREADS")?;
+    host.env(OMP_NUM_THREADS)?;
     let several = intent.ranks_in_all() > 1;
     let rules = ALWAYS.iter().chain(SEVERAL.iter().filter(|_| several || !intent.run));
     let mut findings: Vec<Finding> = rules.filter_map(|(name, rule)| finding(host, name, *rule)).collect();
@@ -143,8 +147,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 }
 
 /// Variables that `yolo` sets for each rank.
-const OF_A_RANK: [&str; 6] =
-    ["RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"];
+const OF_A_RANK: [&str; 6] = [RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT];
 
 /// Those that are already set, except under a batch system, which sets them on purpose.
 fn ignored(host: &Host) -> Option<Finding> {
@@ -184,7 +187,7 @@ fn unsetting(finding: Finding, name: &str) -> Finding {
 
 /// The threads of all ranks compared with the cores.
 fn threads(host: &Host, intent: &Intent) -> Option<Finding> {
-    let value = set(host, "OMP_NUM_THREADS")?;
+    let value = set(host, OMP_NUM_THREADS)?;
     let threads = usize::try_from(first_number(&value)?).ok()?;
     let cores = cores(host)?;
     let ranks = intent.ranks_here();
@@ -197,7 +200,7 @@ fn threads(host: &Host, intent: &Intent) -> Option<Finding> {
             .status(Status::Warning)
             .remedy("unset the variable, so that yolo gives each rank its share of the cores, or set that share yourself")
             .command(format!("export OMP_NUM_THREADS={fitting}"))
-            .change(Change::Variable { name: "OMP_NUM_THREADS".to_owned(), value: Some(fitting.to_string()) })
+            .change(Change::Variable { name: OMP_NUM_THREADS.to_owned(), value: Some(fitting.to_string()) })
     })
 }
 

@@ -1,6 +1,8 @@
 //! Whether settings are in a file that WSL does not read: `.wslconfig.txt`, as Notepad saves it, or
 //! a `.wslconfig` inside the distribution.
 
+use yolo_base::env::HOME;
+
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
@@ -19,7 +21,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let windows = host.is_windows()?;
-    let home = host.env("HOME").ok().flatten().filter(|_| !windows);
+    let home = host.env(HOME).ok().flatten().filter(|_| !windows);
     let inside = home.iter().map(|home| format!("{home}/.wslconfig"));
     let inside: Vec<String> =
         inside.chain(["/etc/.wslconfig".to_owned(), "/etc/wslconfig".to_owned()]).collect();

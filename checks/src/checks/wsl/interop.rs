@@ -1,6 +1,8 @@
 //! Whether Linux and Windows programs are kept apart: without interop the doctor cannot ask Windows,
 //! and Windows folders early in PATH hide Linux programs.
 
+use yolo_base::env::PATH;
+
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
@@ -55,7 +57,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
             .and_then(|rest| rest.strip_prefix('/'))
             .is_some_and(|rest| rest.split('/').next().is_some_and(|drive| drive.len() == 1))
     };
-    let path = host.env("PATH")?.unwrap_or_default();
+    let path = host.env(PATH)?.unwrap_or_default();
     let folders: Vec<&str> = path.split(':').collect();
     let early = folders.iter().copied().take_while(|folder| *folder != "/usr/bin").find(is_windows);
     let toolkit = folders.iter().copied().filter(is_windows).find(|folder| folder.contains("CUDA/v"));

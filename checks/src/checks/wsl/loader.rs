@@ -2,6 +2,8 @@
 //! to the loader's configuration when it starts, unless /etc/wsl.conf disables this; a distribution
 //! with an unusual layout may ignore it.
 
+use yolo_base::env::LD_LIBRARY_PATH;
+
 use crate::change::Change;
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
@@ -89,6 +91,6 @@ fn without_plain_name(host: &Host) -> Option<Finding> {
     Some(
         finding
             .command(format!("export LD_LIBRARY_PATH={}:$LD_LIBRARY_PATH", super::LIBRARIES))
-            .change(Change::Variable { name: "LD_LIBRARY_PATH".to_owned(), value: Some(value) }),
+            .change(Change::Variable { name: LD_LIBRARY_PATH.to_owned(), value: Some(value) }),
     )
 }

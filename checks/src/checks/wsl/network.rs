@@ -1,6 +1,8 @@
 //! Whether WSL has a network for the downloads of the first run: a route, a name server and the
 //! proxy that Windows uses. Slow questions are only asked if something still needs to be downloaded.
 
+use yolo_base::env::{ALL_PROXY, HTTPS_PROXY};
+
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
@@ -143,7 +145,7 @@ fn secure_access(host: &Host) -> Option<Finding> {
 }
 
 fn proxy(host: &Host) -> Option<Finding> {
-    let names = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+    let names = [HTTPS_PROXY, "https_proxy", ALL_PROXY, "all_proxy"];
     if names.iter().any(|name| host.env(name).is_ok_and(|value| value.is_some())) {
         return None;
     }

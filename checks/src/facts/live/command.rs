@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use yolo_base::env::{LC_ALL, WSL_UTF8};
 
 use crate::facts::answer::{of_bytes, of_error};
 
@@ -67,8 +68,8 @@ pub(super) fn ask(line: &str, budget: Duration) -> Value {
     };
     let child = Command::new(path)
         .args(arguments)
-        .env("LC_ALL", "C")
-        .env("WSL_UTF8", "1")
+        .env(LC_ALL, "C")
+        .env(WSL_UTF8, "1")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use serde_json::{Value, json};
+use yolo_base::env::LD_LIBRARY_PATH;
 
 use super::{elf, loader_cache};
 use crate::facts::view::library_version;
@@ -55,7 +56,7 @@ impl Loader {
 
     fn search_path(&self) -> Vec<(PathBuf, &'static str)> {
         let library_folder = self.libtorch.as_ref().map(|root| root.join("lib"));
-        let of_user = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+        let of_user = std::env::var_os(LD_LIBRARY_PATH).unwrap_or_default();
         // An empty entry of the variable means the working directory.
         let of_user = std::env::split_paths(&of_user)
             .filter(|_| !of_user.is_empty())
@@ -70,7 +71,7 @@ impl Loader {
             .clone()
             .into_iter()
             .chain(of_user)
-            .map(|folder| (folder, "LD_LIBRARY_PATH"))
+            .map(|folder| (folder, LD_LIBRARY_PATH))
             .chain(of_run_paths.map(|folder| (PathBuf::from(folder), "run path")))
             .collect()
     }

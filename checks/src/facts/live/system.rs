@@ -24,7 +24,7 @@ pub(super) fn user() -> Value {
     let groups = rustix::process::getgroups().unwrap_or_default();
     json!({
         "uid": uid,
-        "name": super::network::user_name(uid).or_else(|| std::env::var("USER").ok()),
+        "name": super::network::user_name(uid).or_else(|| std::env::var(yolo_base::env::USER).ok()),
         "groups": groups.into_iter().map(rustix::process::Gid::as_raw).collect::<Vec<_>>(),
     })
 }

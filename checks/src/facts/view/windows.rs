@@ -2,6 +2,8 @@
 //! drives, if they are mounted, and Windows programs, if interop is on. What neither provides is
 //! unknown, and the reason says which way is closed.
 
+use yolo_base::env::{PATH, USER, USERPROFILE};
+
 use super::mounts;
 use crate::facts::answer::{Fact, Output, Unknown};
 use crate::facts::host::Host;
@@ -57,10 +59,10 @@ impl Host {
 
     /// The Windows user's folder: `C:\Users\mara` on Windows, the path that leads there in WSL.
     pub fn windows_profile(&self) -> Fact<String> {
-        let profile = self.env("USERPROFILE").ok().flatten().filter(|folder| !folder.trim().is_empty());
+        let profile = self.env(USERPROFILE).ok().flatten().filter(|folder| !folder.trim().is_empty());
         if self.is_windows()? {
             return profile.or_else(|| self.profile_of_recording('\\')).ok_or_else(|| {
-                match self.env("USERPROFILE") {
+                match self.env(USERPROFILE) {
                     Ok(_) => Unknown::because("USERPROFILE is not set"),
                     Err(why) => why,
                 }
@@ -72,7 +74,7 @@ impl Host {
         }
         let users = format!("{drive}/Users");
         // Windows appends its own PATH, with folders of its user.
-        let path = self.env("PATH").ok().flatten().unwrap_or_default();
+        let path = self.env(PATH).ok().flatten().unwrap_or_default();
         let of_path = path.split(':').find_map(|folder| {
             let name = folder.strip_prefix(&users)?.strip_prefix('/')?.split('/').next()?;
             (!NOBODYS.contains(&name) && !name.is_empty()).then(|| format!("{users}/{name}"))
@@ -90,7 +92,7 @@ impl Host {
         let mut names: Vec<&String> =
             names.iter().filter(|name| !NOBODYS.contains(&name.as_str()) && !name.starts_with('.')).collect();
         if names.len() > 1 {
-            let me = self.env("USER").ok().flatten().unwrap_or_default();
+            let me = self.env(USER).ok().flatten().unwrap_or_default();
             let has_file = |name: &&String| self.exists(&format!("{users}/{name}/.wslconfig")) == Ok(true);
             if let Some(mine) = names.iter().find(|name| name.eq_ignore_ascii_case(&me)).copied() {
                 names = vec![mine];

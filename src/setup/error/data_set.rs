@@ -1,0 +1,108 @@
+//! Errors of the data sets' setup.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+use yolo_base::Hint;
+
+/// A data set that cannot be installed or trained on.
+#[derive(Debug, thiserror::Error)]
+pub enum DataSetError {
+    /// A data set that is installed, but that training would reject.
+    #[error("the data set {name} is installed, but cannot be used for training: {why}")]
+    Untrainable {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A `download:` that is code.
+    #[error("the data set {yaml}: its `download` is a {kind}, which is never run; it {would}")]
+    DownloadIsCode {
+        /// The yaml.
+        yaml: String,
+        /// What it is.
+        kind: &'static str,
+        /// What the code would do.
+        would: String,
+    },
+    /// Neither images nor a `download:`.
+    #[error("the data set {yaml} has neither images on this machine nor a `download` URL")]
+    NothingToFetch {
+        /// The yaml.
+        yaml: String,
+    },
+    /// The downloaded archives contain something else.
+    #[error("the archives of {name} do not contain {wanted}, but {holds}; nothing was installed")]
+    NotInArchive {
+        /// The data set.
+        name: String,
+        /// The folders that the yaml names.
+        wanted: String,
+        /// The folders that the archives contain.
+        holds: String,
+    },
+    /// A mirror's file has the name of a known archive, but contains something else.
+    #[error(
+        "{sources}: not the archive of {name}: it does not contain {wanted}, but {holds}; nothing was installed"
+    )]
+    WrongArchive {
+        /// The data set.
+        name: String,
+        /// Where the archives came from.
+        sources: String,
+        /// The folders that should be in them.
+        wanted: String,
+        /// The folders that the archives contain.
+        holds: String,
+    },
+    /// Two data sets would share a folder.
+    #[error("{} can hold only one data set: it holds the one from {there}, not the one from {wanted}; nothing was changed", folder.display())]
+    AnotherSet {
+        /// The folder.
+        folder: PathBuf,
+        /// Where the first one comes from.
+        there: String,
+        /// Where the other one comes from.
+        wanted: String,
+    },
+    /// Files that setup did not install are in the way.
+    #[error(
+        "{} {} that setup did not install and will not overwrite",
+        folder.display(),
+        if folder.is_dir() { "contains files" } else { "is a file" },
+    )]
+    Occupied {
+        /// The folder.
+        folder: PathBuf,
+    },
+}
+
+impl Hint for DataSetError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        let hint = match self {
+            Self::Untrainable { .. } => {
+                "fix the label, or add the missing class to `names` in the data yaml; then run the command again"
+            }
+            Self::DownloadIsCode { .. } => {
+                "download the data yourself into the yaml's `path`, list the URLs of its archives as \
+                 `download: [https://…]`, or use a data set that yolo can download: coco128, coco8, VOC or coco"
+            }
+            Self::NothingToFetch { .. } => {
+                "correct `path`, `train` and `val` in the yaml, or add a `download` URL"
+            }
+            Self::NotInArchive { .. } => {
+                "correct `path`, `train` and `val` in the yaml so that they name folders in the archive"
+            }
+            Self::WrongArchive { .. } => {
+                "put the right archive there or unset YOLO_MIRROR; then run the command again"
+            }
+            Self::AnotherSet { .. } => {
+                "use a different `path` in one of the two yamls, or remove the installed one with \
+                 `yolo setup --remove NAME`"
+            }
+            Self::Occupied { .. } => "move it away, or correct `path` in the data yaml",
+        };
+        Some(hint.into())
+    }
+}
