@@ -25,10 +25,13 @@ fn scaled(count: u64, base: f64, units: [&str; 5]) -> String {
     format!("{value:.1} {}", units[unit])
 }
 
-/// A duration, to the precision that matters at its length: `0.3 s`, `42 s`, `3 min 7 s`,
+/// A duration, to the precision that matters at its length: `35 ms`, `0.3 s`, `42 s`, `3 min 7 s`,
 /// `5 h 2 min`, `3 days`. Negative and non-finite values count as 0.
 pub fn duration(seconds: f64) -> String {
     let seconds = if seconds.is_finite() { seconds.max(0.0) } else { 0.0 };
+    if seconds > 0.0 && seconds < 0.0995 {
+        return format!("{:.0} ms", (seconds * 1000.0).max(1.0));
+    }
     if seconds < 9.95 && seconds.fract() != 0.0 {
         return format!("{seconds:.1} s");
     }
@@ -98,8 +101,8 @@ mod tests {
     #[test]
     fn durations() {
         assert_eq!(
-            [0.31, 3.0, 41.6, 187.0, 3600.0, 18_125.0, 300_000.0].map(duration),
-            ["0.3 s", "3 s", "42 s", "3 min 7 s", "1 h", "5 h 2 min", "3 days"]
+            [0.0001, 0.0352, 0.31, 3.0, 41.6, 187.0, 3600.0, 18_125.0, 300_000.0].map(duration),
+            ["1 ms", "35 ms", "0.3 s", "3 s", "42 s", "3 min 7 s", "1 h", "5 h 2 min", "3 days"]
         );
         assert_eq!([-1.0, f64::NAN].map(duration), ["0 s", "0 s"]);
     }

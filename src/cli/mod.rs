@@ -30,6 +30,7 @@ const STYLES: Styles = Styles::styled()
 /// Train YOLOv5 object detectors, starting from a bare machine.
 #[derive(Debug, Parser)]
 #[command(name = "yolo", version, styles = STYLES, max_term_width = 100, propagate_version = true)]
+#[command(arg_required_else_help = true)]
 pub(crate) struct Cli {
     /// Print only results, warnings and errors
     #[arg(short, long, global = true)]

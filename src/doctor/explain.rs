@@ -17,7 +17,7 @@ pub(super) fn list(is_terminal: bool) -> String {
         Area::ALL.into_iter().filter_map(|area| of_area(area, is_terminal)).collect::<Vec<_>>().join("\n");
     let _ = write!(
         text,
-        "\n{} findings of {} checks; `yolo doctor --explain ID` describes one",
+        "\n{} findings from {} checks; `yolo doctor --explain ID` describes one",
         entries().count(),
         checks::all().count()
     );

@@ -51,6 +51,9 @@ fn named(names: &[String]) -> Result<BTreeSet<&'static str>, CommandError> {
     Ok(ids)
 }
 
+/// The likeness above which a name is suggested.
+const SIMILAR: f64 = 0.7;
+
 /// The error for an unknown name, with the nearest names.
 pub(super) fn unknown(name: &str) -> CommandError {
     let words = |id: &str| id.split_once('.').map_or(id.to_owned(), |(_, words)| words.to_owned());
@@ -65,11 +68,15 @@ pub(super) fn unknown(name: &str) -> CommandError {
         .chain(Area::ALL.into_iter().map(Area::name).filter(|area| *area != name))
         .map(|id| (likeness(id), id))
         .collect();
+    near.retain(|(likeness, _)| *likeness > SIMILAR);
     near.sort_by(|one, other| other.0.total_cmp(&one.0));
     let near: Vec<String> = near.iter().take(3).map(|(_, id)| format!("`{id}`")).collect();
     CommandError::Usage {
         what: format!("there is no finding `{name}`"),
-        hint: format!("similar names: {}; `yolo doctor --list` shows all", near.join(", ")),
+        hint: match near.as_slice() {
+            [] => "`yolo doctor --list` shows all findings".to_owned(),
+            near => format!("similar names: {}; `yolo doctor --list` shows all", near.join(", ")),
+        },
     }
 }
 

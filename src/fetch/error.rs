@@ -38,7 +38,7 @@ pub enum FetchError {
         hint: &'static str,
     },
     /// Downloads are disabled.
-    #[error("{url} cannot be downloaded: yolo is offline")]
+    #[error("{url}: yolo is offline")]
     Offline {
         /// The address.
         url: String,

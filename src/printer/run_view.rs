@@ -61,7 +61,7 @@ impl<'a> RunView<'a> {
                 let [before, inference, nms] = table.speed_ms;
                 self.line.bar().suspend(|| {
                     self.printer.say(format_args!(
-                        "\n{title}: {}; per image {before:.1} ms pre-processing, \
+                        "\n{title}: {}; per image {before:.1} ms preprocessing, \
                          {inference:.1} ms inference, {nms:.1} ms NMS",
                         count(table.images, "image")
                     ));

@@ -38,7 +38,7 @@ pub(crate) fn plan(steps: &[SetupStep], disks: &[Disk]) -> String {
             lines.push("             the weights are from Ultralytics, under AGPL-3.0".to_owned());
         }
     }
-    for Disk { mount, free, need } in disks {
+    for Disk { mount, free, need } in disks.iter().filter(|disk| disk.need > 0) {
         let (free, need) = (bytes(*free), bytes(*need));
         lines.push(format!("the disk of {} has {free} free; {need} are needed", mount.display()));
     }
@@ -180,13 +180,13 @@ mod tests {
         let summary = Summary {
             splits: vec![split],
             classes: vec![("cat".into(), 2), ("dog".into(), 5), ("cow".into(), 0)],
-            wrong: vec!["a.jpg: image ignored: too small".into()],
+            wrong: vec!["a.jpg: image skipped: too small".into()],
             refused: None,
         };
         insta::assert_snapshot!(data(&summary), @r"
           train: 3 images, 7 boxes, 1 without objects, 1 corrupt
           2 of 3 classes have boxes: dog 5, cat 2
-          problem: a.jpg: image ignored: too small
+          problem: a.jpg: image skipped: too small
         ");
     }
 }

@@ -103,8 +103,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Disk,
         status: Status::Error,
         title: "Labels use classes that the yaml does not name",
-        cause: "classes are numbered from 0, and the yaml names each; images with other classes are \
-                skipped, and training fails if none is left",
+        cause: "classes are numbered from 0, and the yaml names each; training refuses labels with \
+                other classes",
         remedy: Some("add the missing names to the yaml, or export the labels again"),
         fix: None,
         detects: &["label-class-exceeds-nc"],
@@ -214,8 +214,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Disk,
         status: Status::Error,
         title: "The weights file is corrupt",
-        cause: "a PyTorch checkpoint is a ZIP archive; this file is truncated or something else",
-        remedy: Some("download the file again"),
+        cause: "a PyTorch checkpoint is a ZIP archive; this file is truncated, or is something else",
+        remedy: Some("download the file again, or pass another one"),
         fix: None,
         detects: &["weights-truncated"],
     },

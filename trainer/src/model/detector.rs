@@ -65,14 +65,14 @@ impl Model {
         device: Device,
     ) -> Result<Self, TrainError> {
         let bare = || {
-            TrainError::new("the weights file holds only tensors and does not say which model they belong to")
-                .with_hint("name the model too, with `--cfg yolov5n` or your own yaml file")
+            TrainError::new("the weights file contains only tensors, not the model that they belong to")
+                .with_hint("pass the model as well: `--cfg yolov5n`, or your own yaml file")
         };
         let yaml = file.yaml.as_ref().ok_or_else(bare)?;
         let written = || yaml.get("nc").and_then(serde_json::Value::as_u64).map(|nc| nc as usize);
         let nc = nc.or_else(written).or_else(|| file.names.as_ref().map(Vec::len)).ok_or_else(|| {
             TrainError::new("the weights file does not say how many classes its model detects")
-                .with_hint("name the model too, with `--cfg yolov5n` or your own yaml file")
+                .with_hint("pass the model as well: `--cfg yolov5n`, or your own yaml file")
         })?;
         Self::new(&ModelSpec::from_yaml_value(yaml, nc, anchors)?, device)
     }

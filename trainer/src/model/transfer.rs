@@ -34,7 +34,7 @@ pub struct Transfer {
     pub missing: Vec<String>,
     /// Tensors of the file that are not in the model.
     pub extra: Vec<String>,
-    /// Tensors with another shape.
+    /// Tensors with a different shape.
     pub reshaped: Vec<Reshaped>,
 }
 
@@ -50,7 +50,7 @@ impl Transfer {
         let kinds = [
             ("not in the file", &self.missing),
             ("not in the model", &self.extra),
-            ("with another shape", &reshaped),
+            ("with a different shape", &reshaped),
         ];
         for (what, names) in kinds {
             if !names.is_empty() {
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(
             transfer.summary(),
             "transferred 1 of 6 tensors; 4 not in the file: a, b, c, …; 1 not in the model: e; \
-             1 with another shape: f [255, 64] → [21, 64]"
+             1 with a different shape: f [255, 64] → [21, 64]"
         );
     }
 }

@@ -38,7 +38,7 @@ fn draw(samples: &[Sample], names: &[String], path: &Path) -> Result<(), Box<dyn
     let [bars, places, extents] = sheet.split_evenly((1, 3)).try_into().map_err(|_| "three panels")?;
     let most = counts.iter().copied().max().unwrap_or(0).max(1);
     let mut chart = ChartBuilder::on(&bars)
-        .caption("labels of each class", ("sans-serif", 18))
+        .caption("labels per class", ("sans-serif", 18))
         .margin(12)
         .x_label_area_size(if names.len() <= NAMED { 90 } else { 24 })
         .y_label_area_size(56)
@@ -56,8 +56,8 @@ fn draw(samples: &[Sample], names: &[String], path: &Path) -> Result<(), Box<dyn
             bars.draw_text(name, &style, (x - left, y - top + 6))?;
         }
     }
-    centers.draw(&places, "centers of boxes", ["x", "y"], true)?;
-    sizes.draw(&extents, "sizes of boxes", ["width", "height"], false)?;
+    centers.draw(&places, "box centers", ["x", "y"], true)?;
+    sizes.draw(&extents, "box sizes", ["width", "height"], false)?;
     sheet.present()?;
     Ok(())
 }

@@ -51,7 +51,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         let names = set.classes().unwrap_or_default();
         if nc != names as u64 {
             let title = format!("{} has nc: {nc}, but {names} names; the names are used", set.yaml);
-            findings.push(Finding::new("disk.data-yaml", title).status(crate::status::Status::Warning));
+            let finding = Finding::new("disk.data-yaml", title).remedy("remove `nc:`, or correct the names");
+            findings.push(finding.status(crate::status::Status::Warning));
         }
     }
     if findings.is_empty() {

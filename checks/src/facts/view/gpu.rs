@@ -70,7 +70,7 @@ impl Host {
     pub fn gpus(&self) -> Fact<Vec<Gpu>> {
         match self.nvml_state()? {
             NvmlState::NoLibrary => {
-                Err(Unknown::because("there is no NVIDIA driver: libnvidia-ml was not found"))
+                Err(Unknown::because("no NVIDIA driver was found (libnvidia-ml is missing)"))
             }
             NvmlState::Failed(code) => {
                 Err(Unknown(format!("the NVIDIA driver does not respond: {}", words(code))))
@@ -113,7 +113,7 @@ impl Host {
         match self.nvml_state()? {
             NvmlState::Ready => Ok(self.nvml()?.unwrap_or(Value::Null)),
             NvmlState::NoLibrary => {
-                Err(Unknown::because("there is no NVIDIA driver: libnvidia-ml was not found"))
+                Err(Unknown::because("no NVIDIA driver was found (libnvidia-ml is missing)"))
             }
             NvmlState::Failed(code) => {
                 Err(Unknown(format!("the NVIDIA driver does not respond: {}", words(code))))

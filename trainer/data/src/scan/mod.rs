@@ -196,7 +196,7 @@ fn verify_one(image: &Path) -> Verdict {
         Err(fault) => {
             return Verdict::Corrupt {
                 labeled: false,
-                message: format!("{}: image ignored: {fault}", image.display()),
+                message: format!("{}: image skipped: {fault}", image.display()),
             };
         }
     };
@@ -210,7 +210,7 @@ fn verify_one(image: &Path) -> Verdict {
         Err(reason) => {
             return Verdict::Corrupt {
                 labeled: true,
-                message: format!("{reason}; image {} ignored", image.display()),
+                message: format!("{reason}; image {} skipped", image.display()),
             };
         }
     };

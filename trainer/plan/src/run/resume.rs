@@ -66,5 +66,5 @@ fn checkpoint_at(path: &Path) -> Result<PathBuf, PlanError> {
         return Ok(path.to_path_buf());
     }
     Err(PlanError::new(format!("--resume {}: this checkpoint does not exist", path.display()))
-        .with_hint("--resume without a path continues the newest run in runs"))
+        .with_hint("--resume without a path continues the most recent run under runs/"))
 }

@@ -47,7 +47,11 @@ pub(super) fn prepare<'a>(
 
     context.reporter.phase("building the model");
     let model = build_model(context, task, weights.as_ref(), resume.as_ref())?;
-    model.freeze(&task.freeze)?;
+    // The plan checks this itself if it has the model and not only weights.
+    if model.freeze(&task.freeze)?.len() == model.state().parameters().count() {
+        return Err(TrainError::new("--freeze freezes all layers, so nothing would be trained")
+            .with_hint(format!("the last layer of this model is {}", model.spec().layers.len() - 1)));
+    }
     let stride = model.largest_stride();
     let mut loader = train_loader(context, plan, task, Arc::clone(&samples), stride)?;
     // The loader's threads work on the first batches while this thread prepares the rest.
