@@ -54,7 +54,7 @@ fn a_problem_is_reported_with_cause_and_remedy() {
     let user = User::new();
     let output = user.run(&format!("doctor {} --only gpu.driver-not-loaded", sick(&user)));
     assert_eq!(output.code, Some(1), "{}", output.stderr);
-    let text = output.stdout.split(" in 0.").next().unwrap().to_owned();
+    let text = output.stdout.split_inclusive("1 check").next().unwrap().to_owned();
     insta::assert_snapshot!(text, @r"
     Driver and GPUs                 1 error
       error    the NVIDIA driver is installed, but its kernel module is not loaded

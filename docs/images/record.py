@@ -4,7 +4,7 @@
         -- yolo train --data shapes
 
 The text is the program's own output: only long runs of lines that `--skip FIRST LAST` names (counted
-from 1) are replaced by an ellipsis. Colours and redrawn progress lines are interpreted, so a live view
+from 1) are replaced by an ellipsis. Colors and redrawn progress lines are interpreted, so a live view
 shows its last state. Needs Python alone; Linux or macOS.
 """
 import argparse

@@ -23,7 +23,7 @@ impl Interrupt {
         std::thread::spawn(move || {
             if signals.forever().next().is_some() {
                 printer.say(format_args!("\ninterrupted; {message}"));
-                // A download in another thread cannot be cancelled.
+                // A download in another thread cannot be canceled.
                 std::process::exit(yolo_base::exit::INTERRUPTED.into());
             }
         });

@@ -1,5 +1,5 @@
 //! A zip archive on a server or on the disk, and the selection of its members. If the server supports
-//! ranges, only the selected members are downloaded: neighbours in one request, large ones over several
+//! ranges, only the selected members are downloaded: neighbors in one request, large ones over several
 //! connections. Otherwise the archive is streamed once and unpacked on the fly, without being stored.
 
 use std::collections::HashSet;

@@ -47,7 +47,7 @@ struct State {
     failed_at: Option<u64>,
     /// Retries that the workers report; the reader's thread passes them on.
     retries: Vec<(String, std::time::Duration)>,
-    cancelled: bool,
+    canceled: bool,
 }
 
 /// The bytes of a chunk, and the error that ended it early.
@@ -119,7 +119,7 @@ impl Read for Parallel<'_> {
 impl Drop for Parallel<'_> {
     fn drop(&mut self) {
         // Workers exit after their current read; nothing waits for them.
-        self.shared.lock().cancelled = true;
+        self.shared.lock().canceled = true;
         self.shared.changed.notify_all();
     }
 }
@@ -137,11 +137,11 @@ impl Shared {
     fn work(&self) {
         loop {
             let mut state = self.lock();
-            while !state.cancelled && state.failed_at.is_none() && state.untaken >= state.wanted + self.window
+            while !state.canceled && state.failed_at.is_none() && state.untaken >= state.wanted + self.window
             {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
-            if state.cancelled || state.failed_at.is_some() || state.untaken == self.chunks() {
+            if state.canceled || state.failed_at.is_some() || state.untaken == self.chunks() {
                 return;
             }
             let chunk = state.untaken;
@@ -166,7 +166,7 @@ impl Shared {
         while filled < bytes.len() {
             let state = self.lock();
             // Chunks after a failed one are not read.
-            if state.cancelled || state.failed_at.is_some_and(|first| first < chunk) {
+            if state.canceled || state.failed_at.is_some_and(|first| first < chunk) {
                 break;
             }
             drop(state);

@@ -139,8 +139,8 @@ fn read_label(path: &Path) -> Option<PartialLabel> {
 
 /// Bytes of a file that an earlier run began to download. Whether they match is checked when it resumes.
 pub fn kept_in(part: &Path) -> u64 {
-    let labelled = label_path(part).is_file();
-    fs::metadata(part).map_or(0, |data| if labelled { data.len() } else { 0 })
+    let labeled = label_path(part).is_file();
+    fs::metadata(part).map_or(0, |data| if labeled { data.len() } else { 0 })
 }
 
 /// Delivers the bytes of a partial file, then those of the network.

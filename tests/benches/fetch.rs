@@ -82,7 +82,7 @@ fn limited_server(wheels: &Path) {
         memory
     );
     println!(
-        "    {sent} bytes came, {:+.2} % of what its members need; RECORD, licences and directories among them",
+        "    {sent} bytes came, {:+.2} % of what its members need; RECORD, licenses and directories among them",
         (sent as f64 / NEEDED as f64 - 1.0) * 100.0
     );
     let again = Instant::now();

@@ -28,7 +28,7 @@ impl User {
         self.folder.path()
     }
 
-    /// Writes a small data set, red and blue squares on grey, and returns the path of its yaml.
+    /// Writes a small data set, red and blue squares on gray, and returns the path of its yaml.
     pub fn write_data_set(&self) -> PathBuf {
         let root = self.path().join("squares");
         for (split, count) in [("train", 16_usize), ("val", 8)] {

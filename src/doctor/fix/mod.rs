@@ -54,7 +54,7 @@ pub(super) fn fix(
 ) -> Result<Fixed, CommandError> {
     let changes = plan::of(report, dirs);
     if changes.is_empty() {
-        printer.say("--fix: there is nothing to fix");
+        printer.say("--fix: there is nothing to change");
         return Ok(Fixed { steps: json!([]), has_changed: false });
     }
     let own = changes.iter().filter(|change| change.by_hand.is_none()).count();

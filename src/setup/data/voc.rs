@@ -1,4 +1,4 @@
-//! Converts Pascal VOC's folders and XML annotations to YOLOv5's layout (spec §7): the centre moves one
+//! Converts Pascal VOC's folders and XML annotations to YOLOv5's layout (spec §7): the center moves one
 //! pixel towards the corner, and objects marked difficult are skipped. An image whose annotation cannot
 //! be read is skipped and reported with the other problems of the data set.
 

@@ -16,7 +16,7 @@ pub(super) struct PinnedWheel {
     /// (member, path in the installation).
     pub(super) members: &'static [(&'static str, &'static str)],
     /// (member, path in the installation).
-    pub(super) licences: &'static [(&'static str, &'static str)],
+    pub(super) licenses: &'static [(&'static str, &'static str)],
     /// Bytes of the members in the wheel, without headers.
     pub(super) packed: u64,
     /// Bytes of the members on the disk, without headers.
@@ -58,7 +58,7 @@ const TORCH_CPU: PinnedWheel = PinnedWheel {
         ("torch/lib/libc10.so", "lib/libc10.so"),
         ("torch/lib/libgomp.so.1", "lib/libgomp.so.1"),
     ],
-    licences: &[
+    licenses: &[
         ("torch-2.11.0.dist-info/licenses/LICENSE", "licenses/torch/LICENSE"),
         ("torch-2.11.0.dist-info/licenses/NOTICE", "licenses/torch/NOTICE"),
     ],
@@ -92,7 +92,7 @@ const CUBLAS: PinnedWheel = PinnedWheel {
         ("nvidia/cu13/lib/libcublas.so.13", "lib/libcublas.so.13"),
         ("nvidia/cu13/lib/libcublasLt.so.13", "lib/libcublasLt.so.13"),
     ],
-    licences: &[(
+    licenses: &[(
         "nvidia_cublas-13.1.0.3.dist-info/licenses/License.txt",
         "licenses/nvidia-cublas/License.txt",
     )],
@@ -107,7 +107,7 @@ const CUPTI: PinnedWheel = PinnedWheel {
     sha256: "4eb01c08e859bf924d222250d2e8f8b8ff6d3db4721288cf35d14252a4d933c8",
     record_sha256: "f8ae8ddce85f8e319abac90e956bf45a572e31f4ff01af2d634f37aa3d78e3eb",
     members: &[("nvidia/cu13/lib/libcupti.so.13", "lib/libcupti.so.13")],
-    licences: &[(
+    licenses: &[(
         "nvidia_cuda_cupti-13.0.85.dist-info/licenses/License.txt",
         "licenses/nvidia-cuda-cupti/License.txt",
     )],
@@ -125,7 +125,7 @@ const NVRTC: PinnedWheel = PinnedWheel {
         ("nvidia/cu13/lib/libnvrtc-builtins.so.13.0", "lib/libnvrtc-builtins.so.13.0"),
         ("nvidia/cu13/lib/libnvrtc.so.13", "lib/libnvrtc.so.13"),
     ],
-    licences: &[(
+    licenses: &[(
         "nvidia_cuda_nvrtc-13.0.88.dist-info/licenses/License.txt",
         "licenses/nvidia-cuda-nvrtc/License.txt",
     )],
@@ -140,7 +140,7 @@ const CUDART: PinnedWheel = PinnedWheel {
     sha256: "7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548",
     record_sha256: "34c7a65651597fd8a376b049b69bb26db399a9ea443a7a142ccd34f5a10f79c4",
     members: &[("nvidia/cu13/lib/libcudart.so.13", "lib/libcudart.so.13")],
-    licences: &[(
+    licenses: &[(
         "nvidia_cuda_runtime-13.0.96.dist-info/licenses/License.txt",
         "licenses/nvidia-cuda-runtime/License.txt",
     )],
@@ -167,7 +167,7 @@ const CUDNN: PinnedWheel = PinnedWheel {
         ("nvidia/cudnn/lib/libcudnn_heuristic.so.9", "lib/libcudnn_heuristic.so.9"),
         ("nvidia/cudnn/lib/libcudnn_ops.so.9", "lib/libcudnn_ops.so.9"),
     ],
-    licences: &[(
+    licenses: &[(
         "nvidia_cudnn_cu13-9.19.0.56.dist-info/licenses/License.txt",
         "licenses/nvidia-cudnn-cu13/License.txt",
     )],
@@ -182,7 +182,7 @@ const CUFFT: PinnedWheel = PinnedWheel {
     sha256: "6c44f692dce8fd5ffd3e3df134b6cdb9c2f72d99cf40b62c32dde45eea9ddad3",
     record_sha256: "50d86a39c8b16aaedabf82f2e54418ecd00435467f47bdcc12f08b3f00c5dcb4",
     members: &[("nvidia/cu13/lib/libcufft.so.12", "lib/libcufft.so.12")],
-    licences: &[(
+    licenses: &[(
         "nvidia_cufft-12.0.0.61.dist-info/licenses/License.txt",
         "licenses/nvidia-cufft/License.txt",
     )],
@@ -197,7 +197,7 @@ const CUFILE: PinnedWheel = PinnedWheel {
     sha256: "08a3ecefae5a01c7f5117351c64f17c7c62efa5fffdbe24fc7d298da19cd0b44",
     record_sha256: "71e64aad4a5cac9a56b737d732caa43c0ebc36e4e5ac4f63b523f45ab50285d6",
     members: &[("nvidia/cu13/lib/libcufile.so.0", "lib/libcufile.so.0")],
-    licences: &[(
+    licenses: &[(
         "nvidia_cufile-1.15.1.6.dist-info/licenses/License.txt",
         "licenses/nvidia-cufile/License.txt",
     )],
@@ -212,7 +212,7 @@ const CURAND: PinnedWheel = PinnedWheel {
     sha256: "1aee33a5da6e1db083fe2b90082def8915f30f3248d5896bcec36a579d941bfc",
     record_sha256: "a4340ab778f30ac2b39e95dd8447a6d79925287d312442c102dac6e2105dc025",
     members: &[("nvidia/cu13/lib/libcurand.so.10", "lib/libcurand.so.10")],
-    licences: &[(
+    licenses: &[(
         "nvidia_curand-10.4.0.35.dist-info/licenses/License.txt",
         "licenses/nvidia-curand/License.txt",
     )],
@@ -227,7 +227,7 @@ const CUSOLVER: PinnedWheel = PinnedWheel {
     sha256: "0a759da5dea5c0ea10fd307de75cdeb59e7ea4fcb8add0924859b944babf1112",
     record_sha256: "2b13143036698247ffae6687e0645d1b903cef6d6851c04bc3f45536f918cb92",
     members: &[("nvidia/cu13/lib/libcusolver.so.12", "lib/libcusolver.so.12")],
-    licences: &[(
+    licenses: &[(
         "nvidia_cusolver-12.0.4.66.dist-info/licenses/License.txt",
         "licenses/nvidia-cusolver/License.txt",
     )],
@@ -242,7 +242,7 @@ const CUSPARSE: PinnedWheel = PinnedWheel {
     sha256: "2b3c89c88d01ee0e477cb7f82ef60a11a4bcd57b6b87c33f789350b59759360b",
     record_sha256: "1bc905cfcd5b254d22a6866884cd7280da178e2bf7971dcfef65dd6c11c72dfd",
     members: &[("nvidia/cu13/lib/libcusparse.so.12", "lib/libcusparse.so.12")],
-    licences: &[(
+    licenses: &[(
         "nvidia_cusparse-12.6.3.3.dist-info/licenses/License.txt",
         "licenses/nvidia-cusparse/License.txt",
     )],
@@ -257,7 +257,7 @@ const CUSPARSELT: PinnedWheel = PinnedWheel {
     sha256: "25e30a8a7323935d4ad0340b95a0b69926eee755767e8e0b1cf8dd85b197d3fd",
     record_sha256: "43278a3f845551894a9cf1381e29b7c5b845aa1eae0b14bb4f8338c470c042ff",
     members: &[("nvidia/cusparselt/lib/libcusparseLt.so.0", "lib/libcusparseLt.so.0")],
-    licences: &[("nvidia/cusparselt/LICENSE.txt", "licenses/nvidia-cusparselt-cu13/LICENSE.txt")],
+    licenses: &[("nvidia/cusparselt/LICENSE.txt", "licenses/nvidia-cusparselt-cu13/LICENSE.txt")],
     packed: 169_871_193,
     unpacked: 233_613_145,
 };
@@ -269,7 +269,7 @@ const NCCL: PinnedWheel = PinnedWheel {
     sha256: "e4553a30f34195f3fa1da02a6da3d6337d28f2003943aa0a3d247bbc25fefc42",
     record_sha256: "354815308954b2fd5ffcfe2fc264ed611ee91912cadbab28632d10424988f4bb",
     members: &[("nvidia/nccl/lib/libnccl.so.2", "lib/libnccl.so.2")],
-    licences: &[(
+    licenses: &[(
         "nvidia_nccl_cu13-2.28.9.dist-info/licenses/License.txt",
         "licenses/nvidia-nccl-cu13/License.txt",
     )],
@@ -284,7 +284,7 @@ const NVJITLINK: PinnedWheel = PinnedWheel {
     sha256: "13a74f429e23b921c1109976abefacc69835f2f433ebd323d3946e11d804e47b",
     record_sha256: "8deabe93d94e96f22180365bcd7c5a39c30c41e97d3cd7f9bb375cd1460eddfa",
     members: &[("nvidia/cu13/lib/libnvJitLink.so.13", "lib/libnvJitLink.so.13")],
-    licences: &[(
+    licenses: &[(
         "nvidia_nvjitlink-13.0.88.dist-info/licenses/License.txt",
         "licenses/nvidia-nvjitlink/License.txt",
     )],
@@ -299,7 +299,7 @@ const NVSHMEM: PinnedWheel = PinnedWheel {
     sha256: "290f0a2ee94c9f3687a02502f3b9299a9f9fe826e6d0287ee18482e78d495b80",
     record_sha256: "b6aa8392b88088391e5b1ce756ca95d02035d25c26ea070f65794b24cb095fd7",
     members: &[("nvidia/nvshmem/lib/libnvshmem_host.so.3", "lib/libnvshmem_host.so.3")],
-    licences: &[(
+    licenses: &[(
         "nvidia_nvshmem_cu13-3.4.5.dist-info/licenses/License.txt",
         "licenses/nvidia-nvshmem-cu13/License.txt",
     )],

@@ -160,7 +160,7 @@ mod ffi {
     impl Loaded {
         pub(super) fn open(lib: &Path, name: &str) -> Result<Self, String> {
             let path = lib.join(name);
-            // SAFETY: these are the libraries whose hashes were compared; their initialisers are what
+            // SAFETY: these are the libraries whose hashes were compared; their initializers are what
             // every program that uses libtorch runs. They are never unloaded, as they do not expect it.
             let library =
                 unsafe { open_global(&path) }.map_err(|error| format!("{name}: {}", reason(&error)))?;

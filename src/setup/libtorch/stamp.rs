@@ -58,7 +58,7 @@ pub(super) struct Stamp {
     pub(super) files: Vec<StampedFile>,
 }
 
-/// A library or a licence.
+/// A library or a license.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StampedFile {
     pub(super) path: String,

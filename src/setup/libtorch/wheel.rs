@@ -49,7 +49,7 @@ enum Members {
 
 impl From<&PinnedWheel> for Wheel {
     fn from(pin: &PinnedWheel) -> Self {
-        let all = pin.members.iter().chain(pin.licences);
+        let all = pin.members.iter().chain(pin.licenses);
         let members = all.map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect();
         Self {
             package: pin.package.to_owned(),

@@ -49,9 +49,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         };
         let finding =
             Finding::new("disk.weights-broken", format!("the weights file {path} cannot be read: {why}"));
-        let finding = match why.contains("Git LFS") {
-            true => finding.remedy("run `git lfs pull` in the repository that contains the file"),
-            false => finding,
+        let finding = if why.contains("Git LFS") {
+            finding.remedy("run `git lfs pull` in the repository that contains the file")
+        } else {
+            finding
         };
         let size = host.stat(path).ok().flatten().and_then(|stat| stat.size);
         let finding = size.map_or(finding.clone(), |size| finding.seen(format!("its size is {size} bytes")));

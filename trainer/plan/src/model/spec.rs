@@ -61,7 +61,7 @@ impl Activation {
     }
 }
 
-/// Convolution, batch normalisation, activation: the arguments of one `Conv`.
+/// Convolution, batch normalization, activation: the arguments of one `Conv`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ConvSpec {
     /// Input channels.
