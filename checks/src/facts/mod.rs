@@ -23,7 +23,7 @@ pub use redact::YOLO_COMMANDS;
 pub use view::cgroup::MemoryLimit;
 pub use view::container::Container;
 pub use view::distribution::{Distribution, Packages};
-pub(crate) use view::gpu::words as nvml_words;
+pub(crate) use view::gpu::error_text as nvml_error_text;
 pub use view::gpu::{Gpu, GpuMemory, GpuProcess, NvmlState};
 pub use view::kernel_log::Xid;
 pub(crate) use view::kernel_log::pci_address;

@@ -3,7 +3,7 @@
 //! files.
 
 use crate::checks::{Answer, Check};
-use crate::facts::{Container, Host, NvmlState, Variant, nvml_words};
+use crate::facts::{Container, Host, NvmlState, Variant, nvml_error_text};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
@@ -39,7 +39,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 }
 
 fn lost(host: &Host, container: Container, code: i64) -> Finding {
-    let title = format!("this container lost its GPUs: {}", nvml_words(code));
+    let title = format!("this container lost its GPUs: {}", nvml_error_text(code));
     let finding =
         Finding::new("container.gpus-lost", title).seen(format!("{DEVICE} exists but cannot be used"));
     let finding = match (container, host.hostname()) {

@@ -47,8 +47,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let images = set.as_ref().and_then(|set| folder_of_images(host, set));
     let places = host.places();
     // If the yaml could not be read, assume that the data set is next to it.
-    let beside = || intent.data.as_deref().filter(|word| word.starts_with('/')).and_then(parent);
-    let place = match images.clone().or_else(beside) {
+    let next_to_yaml = || intent.data.as_deref().filter(|word| word.starts_with('/')).and_then(parent);
+    let place = match images.clone().or_else(next_to_yaml) {
         Some(place) => Some(place),
         None => places.clone()?.working,
     };

@@ -32,7 +32,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let runs = intent.project.clone().or(places.working);
     let folders = [("libtorch, weights and data sets", places.data), (RUNS, runs)];
     let mut findings = Vec::new();
-    let mut told: Vec<String> = Vec::new();
+    let mut reported: Vec<String> = Vec::new();
     for (purpose, folder) in folders {
         let Some(folder) = folder else { continue };
         let space = match host.file_system(&folder) {
@@ -44,7 +44,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         };
         // A full disk is one finding, whatever is on it.
         let mount = space.mount.clone().unwrap_or_else(|| folder.clone());
-        if told.contains(&mount) {
+        if reported.contains(&mount) {
             continue;
         }
         let Some(finding) = judge(host, purpose, &folder, &space) else { continue };
@@ -53,7 +53,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             if wsl::disk::limits_disk(host, &mount) {
                 continue;
             }
-            told.push(mount);
+            reported.push(mount);
         }
         findings.push(finding);
     }

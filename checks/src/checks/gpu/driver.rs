@@ -99,7 +99,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         NvmlState::Failed(18) => mismatch(host).status(sick),
         NvmlState::Failed(4) => forbidden(host).status(sick),
         NvmlState::Failed(code) => {
-            let title = format!("the NVIDIA driver does not respond: {}", crate::facts::nvml_words(code));
+            let title =
+                format!("the NVIDIA driver does not respond: {}", crate::facts::nvml_error_text(code));
             Finding::new("gpu.driver-silent", title).status(sick).command("nvidia-smi")
         }
         NvmlState::Ready => healthy(host),

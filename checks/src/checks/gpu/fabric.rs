@@ -90,8 +90,8 @@ fn may_have_switch(host: &Host) -> Fact<bool> {
 }
 
 fn is_installed(host: &Host) -> Option<bool> {
-    let told: Vec<bool> = UNITS.iter().filter_map(|unit| host.exists(unit).ok()).collect();
-    (!told.is_empty()).then(|| told.contains(&true))
+    let found: Vec<bool> = UNITS.iter().filter_map(|unit| host.exists(unit).ok()).collect();
+    (!found.is_empty()).then(|| found.contains(&true))
 }
 
 /// The command that installs it: on Ubuntu and Debian the package name contains the driver branch.

@@ -100,8 +100,8 @@ fn key(host: &Host) -> Option<&'static str> {
 }
 
 fn secure_boot(host: &Host) -> bool {
-    let told = host.command(&["mokutil", "--sb-state"]).ok().flatten().map(|output| output.all_text());
-    match told {
+    let state = host.command(&["mokutil", "--sb-state"]).ok().flatten().map(|output| output.all_text());
+    match state {
         Some(text) if text.contains("SecureBoot") => text.contains("SecureBoot enabled"),
         _ => host.file(SECURE_BOOT).ok().flatten().is_some_and(|bytes| bytes.last() == Some(&1)),
     }

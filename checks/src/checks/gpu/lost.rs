@@ -3,7 +3,7 @@
 //! too; errors caused by programs, such as Xid 13, 31 and 43, are not.
 
 use crate::checks::{Answer, Check};
-use crate::facts::{Gpu, Host, NvmlState, Xid, nvml_words, pci_address};
+use crate::facts::{Gpu, Host, NvmlState, Xid, nvml_error_text, pci_address};
 use crate::finding::Finding;
 use crate::intent::Intent;
 
@@ -81,7 +81,7 @@ fn address(gpu: &Gpu) -> Option<String> {
 }
 
 fn unanswering(gpu: &Gpu, code: i64, xids: &[Xid]) -> Finding {
-    let title = format!("{} does not respond: {}", gpu.place(), nvml_words(code));
+    let title = format!("{} does not respond: {}", gpu.place(), nvml_error_text(code));
     let finding = Finding::new("gpu.lost", title);
     let own = address(gpu);
     let is_own = |xid: &&Xid| own.is_none() || xid.address.is_none() || xid.address == own;

@@ -30,7 +30,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
                 continue;
             }
         };
-        if processes::is_taken(&gpu, &memory) && !is_told(host, &gpu, &memory, intent) {
+        if processes::is_taken(&gpu, &memory) && !is_reported_elsewhere(host, &gpu, &memory, intent) {
             findings.push(taken(host, &gpu, &memory, intent));
         }
     }
@@ -39,18 +39,18 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 
 /// Whether another check reports all processes of a card: ranks of an earlier run, stuck processes, and
 /// the one that uses a card in exclusive mode and leaves enough memory for a rank.
-fn is_told(host: &Host, gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> bool {
+fn is_reported_elsewhere(host: &Host, gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> bool {
     let processes = processes::computing(gpu);
     let is_exclusive = gpu.compute_mode().is_ok_and(|mode| mode.starts_with("exclusive"));
     let is_enough = || memory_estimate::on_gpu(intent).is_some_and(|need| need.bytes <= memory.free);
-    let told = leftovers::told(host);
+    let reported = leftovers::reported_processes(host);
     // The driver lists no dead processes, and none at all in WSL: then a stuck process is the likely
     // owner, as long as a run could still start.
     if processes.is_empty() {
-        return !told.is_empty() && !memory.is_full();
+        return !reported.is_empty() && !memory.is_full();
     }
-    let all_told = processes.iter().all(|one| told.contains(&one.pid));
-    all_told || is_exclusive && !intent.cpu && is_enough()
+    let all_reported = processes.iter().all(|one| reported.contains(&one.pid));
+    all_reported || is_exclusive && !intent.cpu && is_enough()
 }
 
 fn taken(host: &Host, gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> Finding {
@@ -101,5 +101,7 @@ fn is_ours(host: &Host, pid: u64) -> bool {
     let user = host.user().ok().and_then(|user| user.uid);
     let known = host.processes().unwrap_or_default();
     user.is_some()
-        && known.iter().any(|one| u64::from(one.pid) == pid && one.uid == user && leftovers::hears(one))
+        && known
+            .iter()
+            .any(|one| u64::from(one.pid) == pid && one.uid == user && leftovers::can_be_stopped(one))
 }

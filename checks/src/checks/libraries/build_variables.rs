@@ -34,9 +34,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         None => finding,
     };
     let digits: String = variant.chars().filter(char::is_ascii_digit).collect();
-    let meant = [other.filter(|_| is_swapped), Some(format!("cu{digits}"))];
-    let meant = meant.into_iter().flatten().find(|word| is_variant(word));
-    let right = meant.or_else(|| super::fitting(host, intent).map(|build| build.name.to_owned()));
+    let intended = [other.filter(|_| is_swapped), Some(format!("cu{digits}"))];
+    let intended = intended.into_iter().flatten().find(|word| is_variant(word));
+    let right = intended.or_else(|| super::fitting(host, intent).map(|build| build.name.to_owned()));
     Ok(vec![match right {
         Some(right) => finding.command(format!("export TORCH_CUDA_VERSION={right}")),
         None => finding.command("unset TORCH_CUDA_VERSION"),

@@ -38,8 +38,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let Variant::Cuda(Some(cuda)) = libtorch.variant else { return Ok(Vec::new()) };
     let (major, minor) = cuda;
     let evidence = |finding: Finding| {
-        let told = host.driver_cuda().map(|cuda| format!("the driver reports CUDA {cuda}"));
-        told.into_iter().fold(finding.seen(format!("driver {driver}")), Finding::seen)
+        let reported = host.driver_cuda().map(|cuda| format!("the driver reports CUDA {cuda}"));
+        reported.into_iter().fold(finding.seen(format!("driver {driver}")), Finding::seen)
     };
     let least = least_driver(major);
     if driver.major() < least && is_told {

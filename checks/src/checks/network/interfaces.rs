@@ -63,7 +63,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         } else {
             continue;
         };
-        findings.push(choice.mend(finding, best));
+        findings.push(choice.with_remedy(finding, best));
     }
     let is_named = named.iter().any(|choice| choice.name == "NCCL_SOCKET_IFNAME");
     if several && !is_named && intent.backend.as_deref() != Some("gloo") && !intent.cpu {
@@ -139,7 +139,7 @@ impl Choice {
         self.name.starts_with("NCCL") && self.value.trim().starts_with('^')
     }
 
-    fn mend(&self, finding: Finding, best: Option<&Interface>) -> Finding {
+    fn with_remedy(&self, finding: Finding, best: Option<&Interface>) -> Finding {
         let value = best.map(|best| best.name.clone());
         if self.place == self.name {
             let command = match &value {

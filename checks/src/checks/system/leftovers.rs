@@ -61,14 +61,14 @@ fn run(host: &Host, _: &Intent) -> Answer {
 }
 
 /// The ids of the processes that this check reports, so that what they hold is not reported twice.
-pub(in crate::checks) fn told(host: &Host) -> Vec<u64> {
+pub(in crate::checks) fn reported_processes(host: &Host) -> Vec<u64> {
     let processes = host.processes().unwrap_or_default();
-    let told = left(host, &processes).into_iter().chain(stuck(host, &processes));
-    told.map(|one| u64::from(one.pid)).collect()
+    let reported = left(host, &processes).into_iter().chain(stuck(host, &processes));
+    reported.map(|one| u64::from(one.pid)).collect()
 }
 
 /// Whether a process can be stopped: a dead one, or one that waits in the kernel, receives no signal.
-pub(in crate::checks) fn hears(process: &Process) -> bool {
+pub(in crate::checks) fn can_be_stopped(process: &Process) -> bool {
     !in_state(process, "D") && !in_state(process, "Z")
 }
 
@@ -85,7 +85,7 @@ fn left<'a>(host: &Host, processes: &'a [Process]) -> Vec<&'a Process> {
         }
         None => true,
     };
-    let ranks = processes.iter().filter(|one| one.name == RANK && hears(one));
+    let ranks = processes.iter().filter(|one| one.name == RANK && can_be_stopped(one));
     ranks.filter(|one| !has_parent(one)).collect()
 }
 

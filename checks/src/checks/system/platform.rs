@@ -15,7 +15,7 @@ pub(super) static CHECK: Check = Check {
 fn run(host: &Host, _: &Intent) -> Answer {
     let (os, arch) = (host.os()?, host.arch()?);
     let system = host.system().unwrap_or_default();
-    let name = system.name.or_else(|| told(host)).unwrap_or_else(|| os.clone());
+    let name = system.name.or_else(|| distribution_name(host)).unwrap_or_else(|| os.clone());
     let wsl = match host.wsl() {
         Ok(Some(Wsl::One)) => " in WSL 1",
         Ok(Some(Wsl::Two)) => " in WSL 2",
@@ -35,7 +35,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
 }
 
 /// The name of the distribution, as it reports it.
-fn told(host: &Host) -> Option<String> {
+fn distribution_name(host: &Host) -> Option<String> {
     let text = host.text("/etc/os-release").ok()??;
     let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
     Some(name.trim().trim_matches(['"', '\'']).to_owned()).filter(|name| !name.is_empty())

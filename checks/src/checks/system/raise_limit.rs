@@ -22,7 +22,7 @@ pub(super) struct Limit {
 }
 
 impl Limit {
-    fn words(&self, unlimited: &str) -> String {
+    fn value(&self, unlimited: &str) -> String {
         if self.wanted == u64::MAX { unlimited.to_owned() } else { self.wanted.to_string() }
     }
 
@@ -57,7 +57,7 @@ pub(super) fn raise(host: &Host, finding: Finding, limit: &Limit) -> Finding {
 }
 
 fn in_container(host: &Host, finding: Finding, limit: &Limit, container: Container) -> Finding {
-    let (item, value) = (limit.item, limit.words("-1"));
+    let (item, value) = (limit.item, limit.value("-1"));
     match container {
         Container::Kubernetes => {
             let text = "a pod has the limits of its node's container runtime: raise them there, then \
@@ -68,7 +68,7 @@ fn in_container(host: &Host, finding: Finding, limit: &Limit, container: Contain
         }
         Container::Lxc => {
             let name = host.hostname().unwrap_or_else(|_| "<container>".to_owned());
-            let value = limit.words("unlimited");
+            let value = limit.value("unlimited");
             finding
                 .remedy("raise the container's limit on its host")
                 .command(format!("lxc config set {name} limits.kernel.{item} {value}"))
@@ -95,7 +95,7 @@ fn on_machine(host: &Host, finding: Finding, limit: &Limit) -> Finding {
         let text = "this is a systemd service: raise its limit, then restart it";
         return of_systemd(limit, service, "").into_iter().fold(finding.remedy(text), Finding::command);
     }
-    let (item, value) = (limit.item, limit.words("unlimited"));
+    let (item, value) = (limit.item, limit.value("unlimited"));
     finding
         .remedy("raise the limit for your logins, then log out of all sessions and log in again")
         .command(format!("echo \"$USER - {item} {value}\" | sudo tee /etc/security/limits.d/90-{item}.conf"))
@@ -104,7 +104,7 @@ fn on_machine(host: &Host, finding: Finding, limit: &Limit) -> Finding {
 /// The commands that raise a service's limit and restart it.
 fn of_systemd(limit: &Limit, service: &str, place: &str) -> [String; 3] {
     let folder = format!("/etc/systemd/system/{service}.d");
-    let line = format!("{}={}", limit.unit, limit.words("infinity"));
+    let line = format!("{}={}", limit.unit, limit.value("infinity"));
     [
         format!("sudo mkdir -p {folder}{place}"),
         format!("printf '[Service]\\n{line}\\n' | sudo tee {folder}/limits.conf{place}"),

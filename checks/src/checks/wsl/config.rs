@@ -31,7 +31,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let mut findings = Vec::new();
     if let Ok(file) = host.wsl_conf() {
         let lost: Vec<String> =
-            file.problems().iter().filter(|found| found.problem.loses()).map(words).collect();
+            file.problems().iter().filter(|found| found.problem.loses()).map(title).collect();
         findings.extend(ignored("wsl.conf-ignored", "/etc/wsl.conf", &lost));
     }
     let config = match host.wslconfig() {
@@ -53,7 +53,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     };
     let was_read = was_read(host, &config);
     for found in &problems {
-        let text = words(found);
+        let text = title(found);
         let finding = match &found.problem {
             Problem::TooSmall { key, value, .. } => unit(host, &config, key, value),
             Problem::Encoding(_) if was_read => continue,
@@ -107,7 +107,7 @@ fn was_read(host: &Host, config: &WslConfig) -> bool {
     host.is_wsl2().unwrap_or(false) && fits(asked.max(size::LEAST_MEMORY)) && !fits(pc.memory / 2)
 }
 
-fn words(found: &Found) -> String {
+fn title(found: &Found) -> String {
     match found.line {
         Some(line) => format!("line {line}: {}", found.problem),
         None => found.problem.to_string(),
@@ -118,12 +118,12 @@ fn words(found: &Found) -> String {
 fn unit(host: &Host, config: &WslConfig, key: &str, value: &str) -> Finding {
     let unit = if value.parse::<u64>().is_ok_and(|number| number >= 512) { "MB" } else { "GB" };
     let is_memory = key.eq_ignore_ascii_case("memory");
-    let mut meant = format!("{value}{unit}");
+    let mut intended = format!("{value}{unit}");
     // More than this PC should give was probably not intended.
     if let (true, Ok(pc)) = (is_memory, host.estimated_pc())
-        && size::parse(&meant).is_some_and(|bytes| bytes > pc.memory / 10 * 9)
+        && size::parse(&intended).is_some_and(|bytes| bytes > pc.memory / 10 * 9)
     {
-        meant = size::format(pc.memory / 2);
+        intended = size::format(pc.memory / 2);
     }
     let title = if is_memory {
         let least = size::LEAST_MEMORY >> 20;
@@ -133,8 +133,8 @@ fn unit(host: &Host, config: &WslConfig, key: &str, value: &str) -> Finding {
     };
     Finding::new("wsl.config-unit", title)
         .status(if is_memory { Status::Error } else { Status::Warning })
-        .remedy(format!("write `{key}={meant}` instead, then shut WSL down from Windows"))
-        .change(config.change(vec![Edit::set("wsl2", key, meant)]))
+        .remedy(format!("write `{key}={intended}` instead, then shut WSL down from Windows"))
+        .change(config.change(vec![Edit::set("wsl2", key, intended)]))
 }
 
 fn path(text: &str) -> Finding {

@@ -5,7 +5,7 @@
 
 use super::linux_driver;
 use crate::checks::{Answer, Check};
-use crate::facts::{Fact, Host, NvmlState, nvml_words};
+use crate::facts::{Fact, Host, NvmlState, nvml_error_text};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
@@ -94,7 +94,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             Ok(vec![finding.command("nvidia-smi.exe -g 0 -dm 0")])
         }
         NvmlState::Failed(code) => {
-            let title = format!("the Windows NVIDIA driver does not respond in WSL: {}", nvml_words(code));
+            let title =
+                format!("the Windows NVIDIA driver does not respond in WSL: {}", nvml_error_text(code));
             let said =
                 host.kernel_lines(&["dxgk"]).into_iter().filter(|line| line.contains("failed")).take(3);
             let finding = said.fold(Finding::new("wsl.driver-silent", title), Finding::seen);

@@ -4,7 +4,7 @@
 use yolo_base::format;
 
 use crate::checks::{Answer, Check};
-use crate::facts::{Host, nvml_words};
+use crate::facts::{Host, nvml_error_text};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
@@ -23,7 +23,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let lost = host.gpus().unwrap_or_default().into_iter().find_map(|gpu| Some((gpu.place(), gpu.lost()?)));
     let finding = match (lost, signs.last()) {
         (Some((place, code)), _) => {
-            Finding::new("wsl.gpu-lost", format!("{place} does not respond: {}", nvml_words(code)))
+            Finding::new("wsl.gpu-lost", format!("{place} does not respond: {}", nvml_error_text(code)))
         }
         (None, Some(_)) => {
             let times = format::count(signs.len(), "time");

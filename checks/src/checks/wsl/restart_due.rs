@@ -12,7 +12,7 @@ use crate::wsl::sizing::Pc;
 use crate::wsl::vm::{Difference, Vm, differences};
 
 /// The values that the running VM reveals.
-const TOLD: [&str; 3] = ["memory", "swap", "processors"];
+const VISIBLE: [&str; 3] = ["memory", "swap", "processors"];
 
 pub(super) static CHECK: Check = Check {
     question: "Does the running WSL use its settings?",
@@ -48,7 +48,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
             let others = config
                 .document
                 .settings()
-                .any(|setting| !TOLD.iter().any(|key| key.eq_ignore_ascii_case(setting.key)));
+                .any(|setting| !VISIBLE.iter().any(|key| key.eq_ignore_ascii_case(setting.key)));
             if differences.is_empty() && !others {
                 return Ok(Vec::new());
             }

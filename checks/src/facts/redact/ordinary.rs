@@ -87,7 +87,7 @@ pub(super) fn words_of(recording: &Value) -> BTreeSet<String> {
     words
 }
 
-/// The words of a text that are no path, address or setting: in those a user's name may stand.
+/// The words of a text, without paths, addresses and settings, which may contain a user name.
 fn plain_words(text: &str) -> impl Iterator<Item = &str> {
     text.split_whitespace().filter(|word| !word.contains(['/', '\\', '@', '=']))
 }

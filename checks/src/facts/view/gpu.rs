@@ -73,7 +73,7 @@ impl Host {
                 Err(Unknown::because("no NVIDIA driver was found (libnvidia-ml is missing)"))
             }
             NvmlState::Failed(code) => {
-                Err(Unknown(format!("the NVIDIA driver does not respond: {}", words(code))))
+                Err(Unknown(format!("the NVIDIA driver does not respond: {}", error_text(code))))
             }
             NvmlState::Ready => {
                 let answers = self.nvml()?.unwrap_or(Value::Null);
@@ -83,8 +83,8 @@ impl Host {
                     _ => return Err(Unknown::because("the driver does not list its GPUs")),
                 };
                 let number = |(place, answers): (usize, Value)| {
-                    let told = answers.get("index").and_then(Value::as_u64);
-                    Gpu { index: told.and_then(|index| index.try_into().ok()).unwrap_or(place), answers }
+                    let reported = answers.get("index").and_then(Value::as_u64);
+                    Gpu { index: reported.and_then(|index| index.try_into().ok()).unwrap_or(place), answers }
                 };
                 Ok(devices.into_iter().enumerate().map(number).collect())
             }
@@ -116,7 +116,7 @@ impl Host {
                 Err(Unknown::because("no NVIDIA driver was found (libnvidia-ml is missing)"))
             }
             NvmlState::Failed(code) => {
-                Err(Unknown(format!("the NVIDIA driver does not respond: {}", words(code))))
+                Err(Unknown(format!("the NVIDIA driver does not respond: {}", error_text(code))))
             }
         }
     }
@@ -246,7 +246,7 @@ impl Gpu {
 
     fn unknown(&self, call: &str) -> Unknown {
         let why = match self.lost() {
-            Some(code) => words(code),
+            Some(code) => error_text(code),
             None => unknown(&self.answers, call).0,
         };
         Unknown(format!("GPU {}: {why}", self.index))
@@ -257,14 +257,14 @@ fn unknown(answers: &Value, call: &str) -> Unknown {
     let call_words = call.replace('_', " ");
     Unknown(match answers.get(call).and_then(|answer| answer.get("error")) {
         Some(code) => {
-            format!("the driver does not report {call_words}: {}", words(code.as_i64().unwrap_or(999)))
+            format!("the driver does not report {call_words}: {}", error_text(code.as_i64().unwrap_or(999)))
         }
         None => format!("the driver did not report {call_words} in time, or was not asked for it"),
     })
 }
 
 /// The meaning of an NVML error code.
-pub(crate) fn words(code: i64) -> String {
+pub(crate) fn error_text(code: i64) -> String {
     let words = match code {
         1 => "it is not initialized",
         3 => "not supported",

@@ -9,7 +9,7 @@ use yolo_checks::wsl::vm::Vm;
 
 use crate::setup::wsl::error::WslError;
 
-/// A Linux inside WSL. `None` is what could not be found out.
+/// A Linux inside WSL. `None` means unknown.
 #[derive(Debug)]
 pub(super) struct LinuxFacts {
     pub(super) pc: Option<Pc>,

@@ -8,7 +8,7 @@ use yolo_checks::wsl::vm::Vm;
 
 use crate::setup::wsl::error::WslError;
 
-/// A Windows PC. `None` is what could not be found out.
+/// A Windows PC. `None` means unknown.
 #[derive(Debug, Clone)]
 pub(crate) struct WindowsFacts {
     /// `x86_64`, `aarch64`.
