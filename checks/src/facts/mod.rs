@@ -28,7 +28,7 @@ pub use view::gpu::{Gpu, GpuMemory, GpuProcess, NvmlState};
 pub use view::kernel_log::Xid;
 pub(crate) use view::kernel_log::pci_address;
 pub use view::libtorch::{Libtorch, Variant};
-pub use view::memory::Memory;
+pub use view::meminfo::Memory;
 pub use view::version::Version;
 pub use view::windows_pc::{WINDOWS_REPORT, WindowsReport};
 pub use view::wsl::Wsl;

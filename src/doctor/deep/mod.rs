@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use yolo_base::exit;
 use yolo_base::format::count;
 use yolo_data::scan::list_images;
+use yolo_plan::backend::Backend;
 use yolo_plan::dataset::DataSet;
 use yolo_plan::device::{self, Device};
 
@@ -78,6 +79,7 @@ fn devices(
         (options.device, options.nproc_per_node)
     };
     let choice = device::choose(device.as_deref(), ranks, inventory)?;
+    Backend::check(&choice.devices)?;
     Ok((choice.devices, choice.note))
 }
 

@@ -1,12 +1,13 @@
 //! The backend of a run: the library through which its ranks exchange tensors. This is the one place
-//! that chooses it. The trainer obeys the plan and refuses a backend that it lacks
+//! that chooses it, and that refuses devices for which there is none. The trainer obeys the plan and refuses a backend that it lacks
 //! (`trainer/src/rank/process_group.rs`).
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::device::Device;
+use crate::device::{self, Device};
+use crate::error::PlanError;
 
 /// A library for collectives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +27,23 @@ impl Backend {
             _ => Some(Self::Nccl),
         }
     }
+
+    /// Refuses devices whose backend the trainer does not have.
+    ///
+    /// # Errors
+    /// For several GPUs: NCCL is not built yet.
+    pub fn check(devices: &[Device]) -> Result<(), PlanError> {
+        let [first, ..] = devices else { return Ok(()) };
+        match Self::between(devices) {
+            None | Some(Self::Gloo) => Ok(()),
+            Some(Self::Nccl) => Err(PlanError::new(format!(
+                "--device {} names {} GPUs, but a run on several GPUs is not supported yet: it needs the NCCL plugin",
+                device::argument(devices),
+                devices.len()
+            ))
+            .with_hint(format!("use one of them: --device {}", device::argument(&[*first])))),
+        }
+    }
 }
 
 /// The name, as in plan files and options.
@@ -40,6 +58,8 @@ impl fmt::Display for Backend {
 
 #[cfg(test)]
 mod tests {
+    use yolo_base::Hint as _;
+
     use super::*;
 
     #[test]
@@ -48,6 +68,19 @@ mod tests {
         assert_eq!(Backend::between(&[Device::Cpu; 2]), Some(Backend::Gloo));
         assert_eq!(Backend::between(&[Device::Cuda(0), Device::Cuda(1)]), Some(Backend::Nccl));
         assert_eq!(Backend::between(&[Device::Cuda(0), Device::Cpu]), Some(Backend::Gloo));
+    }
+
+    #[test]
+    fn several_gpus_are_refused_with_a_hint() {
+        let error = Backend::check(&[Device::Cuda(3), Device::Cuda(1)]).unwrap_err();
+        assert!(
+            error.to_string().starts_with("--device 3,1 names 2 GPUs, but a run on several GPUs"),
+            "{error}"
+        );
+        assert_eq!(error.hint().as_deref(), Some("use one of them: --device 3"));
+        for supported in [&[][..], &[Device::Cuda(1)], &[Device::Cpu; 2]] {
+            assert!(Backend::check(supported).is_ok(), "{supported:?}");
+        }
     }
 
     #[test]

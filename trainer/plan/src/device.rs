@@ -66,7 +66,7 @@ impl fmt::Display for Device {
 /// only for the automatic choice: for a named device, setup can still install it.
 ///
 /// # Errors
-/// When `device` is not one of these, a device does not exist, or several CUDA devices are named.
+/// When `device` is not one of these, or a device does not exist.
 pub fn choose(
     device: Option<&str>,
     ranks_on_cpu: Option<usize>,
@@ -165,14 +165,16 @@ fn cuda(argument: &str, inventory: &Inventory) -> Result<Vec<Device>, PlanError>
         ))
         .with_hint(format!("use --device {}", inventory.gpus[0].index)));
     }
-    if indices.len() > 1 {
-        return Err(PlanError::new(format!(
-            "--device {argument} names {} GPUs, but a run on several GPUs is not supported yet: it needs the NCCL plugin",
-            indices.len()
-        ))
-        .with_hint(format!("use one of them: --device {}", indices[0])));
-    }
     Ok(indices.into_iter().map(Device::Cuda).collect())
+}
+
+/// The devices as the argument of `--device`: `cpu`, or `0,1`.
+pub fn argument(devices: &[Device]) -> String {
+    let argument = |device: &Device| match device {
+        Device::Cpu => "cpu".to_owned(),
+        Device::Cuda(index) => index.to_string(),
+    };
+    devices.iter().map(argument).collect::<Vec<_>>().join(",")
 }
 
 fn list(devices: &[Device]) -> String {
@@ -209,6 +211,8 @@ mod tests {
 
     #[test]
     fn devices_are_named_as_in_yolov5() {
+        let two = choose(Some("1,0"), None, &machine(2, true)).unwrap();
+        assert_eq!(two.devices, [Device::Cuda(1), Device::Cuda(0)]);
         for argument in ["0", "cuda:0", "cuda", " 0 ", "CUDA:0"] {
             assert_eq!(
                 choose(Some(argument), None, &machine(1, false)).unwrap().devices,
@@ -231,7 +235,6 @@ mod tests {
             "--device 7 needs GPU 7, but this machine has only 2: 0 (NVIDIA H200), 1 (NVIDIA H200)"
         );
         assert_eq!(error("0,0", None, 2), "--device 0,0 names GPU 0 twice");
-        assert!(error("0,1", None, 2).contains("NCCL plugin"));
         assert!(error("0", Some(2), 2).contains("one rank per device"));
         assert!(error("cpu", Some(0), 2).contains("--nproc-per-node 0"));
         for junk in ["gpu", "0,", "-1", "0 1", "cuda0", "mps", "99999999999999999999", "٣"] {

@@ -12,7 +12,7 @@ pub(super) mod gpu_names;
 pub(super) mod kernel_log;
 pub(super) mod libtorch;
 pub(super) mod limits;
-pub(super) mod memory;
+pub(super) mod meminfo;
 pub(super) mod modules;
 pub(super) mod mounts;
 pub(super) mod nvidia_smi;

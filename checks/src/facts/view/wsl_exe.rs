@@ -1,7 +1,7 @@
 //! The output of `wsl.exe`: whether WSL is installed, its versions, its distributions, and the
 //! virtual machine as a distribution sees it.
 
-use super::memory::Memory;
+use super::meminfo::Memory;
 use crate::facts::answer::{Fact, Output, Unknown};
 use crate::facts::host::Host;
 use crate::wsl::exe_output::{self, Distribution, Trouble, Versions};

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{RunPlan, TrainTask};
-use crate::device::Device;
+use crate::device;
 use crate::error::PlanError;
 
 /// The settings in the order of the task's fields.
@@ -17,16 +17,8 @@ pub fn opt_yaml(plan: &RunPlan, task: &TrainTask) -> Result<Map<String, Value>, 
     let fields = fields.as_object().cloned().unwrap_or_default();
     let mut settings: Map<String, Value> =
         fields.into_iter().map(|(field, value)| setting(task, field, value)).collect();
-    let devices: Vec<String> = plan
-        .ranks
-        .devices
-        .iter()
-        .map(|device| match device {
-            Device::Cpu => "cpu".to_owned(),
-            Device::Cuda(index) => index.to_string(),
-        })
-        .collect();
-    settings.insert("device".to_owned(), json!(devices.join(",")));
+    let devices = &plan.ranks.devices;
+    settings.insert("device".to_owned(), json!(device::argument(devices)));
     settings.insert("nproc_per_node".to_owned(), json!(devices.len()));
     settings.insert("save_dir".to_owned(), json!(plan.run_dir));
     Ok(settings)

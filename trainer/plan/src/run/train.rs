@@ -9,6 +9,7 @@ use super::defaults::{self, Defaults};
 use super::{
     EffectiveOptions, PlanContext, Planned, Planning, Ranks, RunPlan, Task, folder, image_size, need, weights,
 };
+use crate::backend::Backend;
 use crate::batch;
 use crate::dataset::{DataSet, Places};
 use crate::device;
@@ -82,6 +83,7 @@ pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Plann
 
     // Mistakes that the options alone show are reported before anything is fetched.
     let choice = device::choose(options.device.as_deref(), options.nproc_per_node, inventory)?;
+    Backend::check(&choice.devices)?;
     let batch = batch::check(effective.batch, choice.devices.len())?;
     let epochs = positive("--epochs", effective.epochs, MAX_EPOCHS)?;
     let nominal_batch = positive("--nbs", options.nbs.unwrap_or(defaults.nbs), MAX_NOMINAL_BATCH)?;
