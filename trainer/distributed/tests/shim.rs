@@ -8,7 +8,7 @@ use std::process::Command;
 /// The stubs of gloo are sound only while no code or vtable of gloo's classes is generated from them.
 #[test]
 fn the_shim_has_no_symbol_of_gloo_classes() {
-    let archive = concat!(env!("OUT_DIR"), "/libtch_distributed_shim.a");
+    let archive = concat!(env!("OUT_DIR"), "/libtchd_shim.a");
     let output = Command::new("nm").args(["--demangle", archive]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let symbols = String::from_utf8(output.stdout).unwrap();
