@@ -46,6 +46,12 @@ pub(crate) enum LaunchError {
     /// A rank failed.
     #[error(transparent)]
     Rank(Box<RankFailure>),
+    /// All ranks exited with status 0, but none reported that the run finished.
+    #[error("the trainer exited before the run finished, and reported no error")]
+    Unfinished {
+        /// The log of rank 0.
+        log: PathBuf,
+    },
     /// The ranks did not end within the time limit.
     #[error("{}", timeout(.doing))]
     Timeout {
@@ -65,6 +71,13 @@ impl Hint for LaunchError {
         match self {
             Self::Rank(failure) => failure.hint.as_deref().map(Into::into),
             Self::Plan(error) => error.hint(),
+            Self::Unfinished { log } => Some(
+                format!(
+                    "look into {}; if YOLO_TRAINER is set, it must be the yolo-trainer of this release",
+                    log.display()
+                )
+                .into(),
+            ),
             Self::Folder { .. } => Some("choose a writable folder with `--project`".into()),
             _ => None,
         }

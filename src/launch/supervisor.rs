@@ -215,6 +215,10 @@ impl Watch {
         if self.first_failure.is_some() {
             return Err(LaunchError::Rank(Box::new(blame::failure(&self.ranks, &self.run_dir))));
         }
+        if self.interrupted.is_none() && !self.finished {
+            let log = self.ranks.first().map(|rank| rank.log.clone()).unwrap_or_default();
+            return Err(LaunchError::Unfinished { log });
+        }
         // A signal that came when everything was done changes nothing.
         let complete = self.finished && self.ranks.iter().all(|rank| !rank.killed);
         if self.interrupted.is_none() || complete {
@@ -236,6 +240,14 @@ mod tests {
 
     /// Runs one rank that is a shell script with events on its stdout. `on_event` may interrupt.
     fn end_of(script: &str, run_dir: &Path, on_event: impl Fn(&Event, &Sender<Message>)) -> RunEnd {
+        try_end_of(script, run_dir, on_event).unwrap()
+    }
+
+    fn try_end_of(
+        script: &str,
+        run_dir: &Path,
+        on_event: impl Fn(&Event, &Sender<Message>),
+    ) -> Result<RunEnd, LaunchError> {
         let (events, writer) = std::io::pipe().unwrap();
         let child =
             Command::new("sh").args(["-c", script]).stdin(Stdio::null()).stdout(writer).spawn().unwrap();
@@ -243,7 +255,7 @@ mod tests {
         let (sender, receiver) = channel();
         let mut watch = Watch::new(vec![process], run_dir, None, (&sender, receiver));
         watch.run(&mut |_, event| on_event(event, &sender));
-        watch.end_of_run().unwrap()
+        watch.end_of_run()
     }
 
     /// Sends Ctrl-C when the rank is alive, and again after each of these pauses.
@@ -295,6 +307,13 @@ mod tests {
             end_of(&format!("trap '' TERM; {RUNS}"), folder.path(), interrupt(&[1100])),
             RunEnd::Interrupted { resume_from: Some(last), killed: true }
         );
+    }
+
+    #[test]
+    fn a_trainer_that_exits_without_finishing_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = try_end_of("exit 0", folder.path(), |_, _| {}).unwrap_err();
+        assert!(error.to_string().contains("before the run finished"), "{error}");
     }
 
     #[test]
