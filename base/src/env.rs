@@ -32,7 +32,11 @@ pub struct Variable {
 /// Declares a constant for each variable, and the table of all of them.
 macro_rules! variables {
     ($($name:ident: $role:ident = $meaning:literal;)*) => {
-        $(#[doc = $meaning] pub const $name: &str = stringify!($name);)*
+        $(
+            #[allow(non_upper_case_globals, reason = "Windows spells some names in mixed case")]
+            #[doc = $meaning]
+            pub const $name: &str = stringify!($name);
+        )*
 
         /// Every variable, in the order of this file.
         pub const ALL: &[Variable] =
@@ -52,6 +56,8 @@ variables! {
     LD_LIBRARY_PATH: Standard = "folders with libraries; ranks get the libtorch variant's folder first";
     HOME: Standard = "the user's home folder";
     USERPROFILE: Standard = "the user's home folder, on Windows";
+    USERNAME: Standard = "the user's name, on Windows";
+    SystemRoot: Standard = "the folder of Windows, which contains `wsl.exe`";
     USER: Standard = "the user's name, if the system does not report it";
     PATH: Standard = "folders with programs";
     TMPDIR: Standard = "the folder for temporary files";

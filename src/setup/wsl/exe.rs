@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
-use yolo_base::env::{WSL_UTF8, YOLO_WSL};
+use yolo_base::env::{SystemRoot, WSL_UTF8, YOLO_WSL};
 use yolo_base::exit;
 use yolo_checks::wsl::exe_output::{decode, trouble};
 
@@ -23,7 +23,7 @@ impl WslExe {
     pub(super) fn of_this_pc() -> Self {
         let named = std::env::var_os(YOLO_WSL).filter(|name| !name.is_empty()).map(PathBuf::from);
         let program = named.unwrap_or_else(|| {
-            let windows = std::env::var_os("SystemRoot").map(PathBuf::from);
+            let windows = std::env::var_os(SystemRoot).map(PathBuf::from);
             let system = windows.map(|windows| windows.join("System32").join("wsl.exe"));
             system.filter(|exe| exe.is_file()).unwrap_or_else(|| PathBuf::from("wsl.exe"))
         });

@@ -31,7 +31,7 @@ pub(super) fn user() -> Value {
 
 #[cfg(not(unix))]
 pub(super) fn user() -> Value {
-    json!({ "name": std::env::var("USERNAME").ok() })
+    json!({ "name": std::env::var(yolo_base::env::USERNAME).ok() })
 }
 
 pub(super) fn system() -> Value {

@@ -12,7 +12,7 @@ mod secrets;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
-use yolo_base::env::{MASTER_ADDR, USER};
+use yolo_base::env::{MASTER_ADDR, USER, USERNAME};
 
 use self::names::Names;
 use self::numbers::Numbers;
@@ -36,7 +36,7 @@ enum Treatment {
 
 /// Variables whose values are names of users or machines.
 const NAMING: [&str; 8] =
-    [USER, "LOGNAME", "USERNAME", "HOSTNAME", "COMPUTERNAME", "NAME", "WSL_HOST_NAME", MASTER_ADDR];
+    [USER, "LOGNAME", USERNAME, "HOSTNAME", "COMPUTERNAME", "NAME", "WSL_HOST_NAME", MASTER_ADDR];
 /// Parts of the names of variables whose values contain addresses.
 const WITH_ADDRESSES: [&str; 6] = ["ADDR", "HOST", "COMM_ID", "PROXY", "SSH_", "ENDPOINT"];
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use yolo_base::env::USER;
+use yolo_base::env::{USER, USERNAME};
 
 use super::ordinary::{NOBODYS, is_ordinary};
 
@@ -36,7 +36,7 @@ impl Names {
                 .flatten()
                 .collect();
         let mut names = machines.clone();
-        names.extend([text(&recording["user"]["name"]), env(USER), env("USERNAME")].into_iter().flatten());
+        names.extend([text(&recording["user"]["name"]), env(USER), env(USERNAME)].into_iter().flatten());
         // A home folder below another folder is a guess, so ordinary words are excluded there.
         let mut guessed = BTreeSet::new();
         super::visit(recording, &mut |text| {

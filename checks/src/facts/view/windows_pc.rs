@@ -116,7 +116,7 @@ impl Host {
     fn powershell(&self, script: &str) -> Fact<String> {
         const PATH: &str = "System32/WindowsPowerShell/v1.0/powershell.exe";
         let program = if self.is_windows()? {
-            let windows = self.env("SystemRoot").ok().flatten();
+            let windows = self.env(yolo_base::env::SystemRoot).ok().flatten();
             windows
                 .map_or("powershell.exe".to_owned(), |folder| format!("{folder}/{PATH}").replace('/', "\\"))
         } else if self.interop() == Ok(false) {
