@@ -1,5 +1,5 @@
-//! `yolo train` and `yolo val` as a user runs them: the files of a run, validation of its weights,
-//! interruption and resumption, and failures of ranks.
+//! `yolo train` as a user runs it: the files of a run, interruption and resumption, and failures of
+//! ranks.
 
 // Ranks run on Linux only; on Windows, in WSL.
 #![cfg(unix)]
@@ -19,12 +19,8 @@ fn without_batch() -> String {
     QUICK.replace(" --batch 8 --nbs 8", "")
 }
 
-fn table_of(text: &str) -> Vec<&str> {
-    text.lines().filter(|line| line.trim_start().starts_with("all ")).collect()
-}
-
 #[test]
-fn a_run_writes_its_files_and_val_prints_the_same_metrics() {
+fn a_run_writes_its_files() {
     let user = User::new();
     user.write_data_set();
     let trained = user.run(&format!("{QUICK} --epochs 2 --save-period 1")).succeeded();
@@ -51,12 +47,6 @@ fn a_run_writes_its_files_and_val_prints_the_same_metrics() {
     }
     let rows = std::fs::read_to_string(run.join("results.csv")).unwrap();
     assert_eq!(rows.lines().count(), 3, "a header and two epochs:\n{rows}");
-
-    let validated = user
-        .run("val --data squares/squares.yaml --weights runs/train/exp/weights/best.pt --imgsz 64 --batch 16 --device cpu")
-        .succeeded();
-    assert!(!table_of(&trained.stdout).is_empty(), "{}", trained.stdout);
-    assert_eq!(table_of(&trained.stdout), table_of(&validated.stdout));
 
     user.run(&format!("{QUICK} --epochs 1")).succeeded();
     assert!(user.path().join("runs/train/exp2/weights/best.pt").is_file(), "the second run has no folder");
@@ -104,23 +94,6 @@ fn ctrl_c_saves_the_run_and_resume_continues_it() {
 
     user.run("train --resume runs/train/exp/weights/last.pt")
         .failed_with(1, &["is finished, so there is nothing to resume", "--weights"]);
-}
-
-#[test]
-fn ctrl_c_during_val_exits_as_interrupted() {
-    let user = User::new();
-    user.write_data_set();
-    user.run(&format!("{QUICK} --epochs 1")).succeeded();
-    let running = user.start(
-        "val --data squares/squares.yaml --weights runs/train/exp/weights/best.pt --imgsz 64 --batch 1 --device cpu --task study",
-    );
-    let study = user.path().join("runs/val/exp/study_squares_best.txt");
-    wait_for("the first size of the study", || {
-        std::fs::read_to_string(&study).ok().filter(|text| !text.is_empty())
-    });
-    running.signal(2);
-    let output = running.wait();
-    assert_eq!(output.code, Some(130), "{}", output.stderr);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use yolo_plan::RunPlan;
 use yolo_plan::backend::Backend;
 use yolo_plan::device::Device;
 use yolo_plan::event::{Event, Measure};
-use yolo_plan::run::{ProbeTask, plan_probe};
+use yolo_plan::run::{DeepCheckTask, plan_deep_check};
 
 use crate::launch::{self, LaunchError, Programs};
 
@@ -87,8 +87,8 @@ impl Trials {
 
 fn plan(devices: Vec<Device>, images: Option<Vec<PathBuf>>, folder: &Path) -> RunPlan {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let task = ProbeTask { links_only: images.is_none(), images: images.unwrap_or_default() };
-    plan_probe(task, devices, cores, folder.to_owned())
+    let task = DeepCheckTask { links_only: images.is_none(), images: images.unwrap_or_default() };
+    plan_deep_check(task, devices, cores, folder.to_owned())
 }
 
 /// The failure with the ranks' numbers among all devices.

@@ -25,8 +25,9 @@ impl Timeouts {
     /// For a run: the others wait in a collective while rank 0 validates (spec §11).
     pub const RUN: Self =
         Self { rendezvous: Duration::from_secs(120), collective: Duration::from_secs(10_800) };
-    /// For a probe, which is there to find a rank that does not answer.
-    pub const PROBE: Self = Self { rendezvous: Duration::from_secs(20), collective: Duration::from_secs(10) };
+    /// For `yolo doctor --deep`, which must find a rank that does not answer.
+    pub const DEEP_CHECK: Self =
+        Self { rendezvous: Duration::from_secs(20), collective: Duration::from_secs(10) };
 }
 
 /// Joins the other ranks of the plan as number `rank`.
@@ -70,7 +71,7 @@ mod tests {
         let refusal = |backend| {
             let devices = vec![Device::Cuda(0), Device::Cuda(1)];
             let ranks = Ranks { devices, world_size: 2, backend, threads: 1 };
-            join(0, &ranks, Timeouts::PROBE).err().map(|error| error.to_string()).unwrap_or_default()
+            join(0, &ranks, Timeouts::DEEP_CHECK).err().map(|error| error.to_string()).unwrap_or_default()
         };
         assert!(refusal(Some(Backend::Nccl)).contains("no NCCL plugin yet"));
         assert!(refusal(None).contains("names no backend"));

@@ -1,7 +1,7 @@
 //! What a rank can be asked to do, one folder per task of a plan. A new task gets a folder here
 //! and an arm in [`perform`] and [`timeouts`].
 
-mod probe;
+mod deep_check;
 pub mod train;
 pub mod val;
 
@@ -20,7 +20,7 @@ pub fn perform(context: &Context, plan: &RunPlan) -> Result<Ending, TrainError> 
     match &plan.task {
         Task::Train(task) => train::train(context, plan, task),
         Task::Val(task) => val::run(context, plan, task),
-        Task::Probe(task) => probe::run(context, task),
+        Task::DeepCheck(task) => deep_check::run(context, task),
     }
 }
 
@@ -28,6 +28,6 @@ pub fn perform(context: &Context, plan: &RunPlan) -> Result<Ending, TrainError> 
 pub fn timeouts(task: &Task) -> Timeouts {
     match task {
         Task::Train(_) | Task::Val(_) => Timeouts::RUN,
-        Task::Probe(_) => Timeouts::PROBE,
+        Task::DeepCheck(_) => Timeouts::DEEP_CHECK,
     }
 }

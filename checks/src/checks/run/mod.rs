@@ -1,11 +1,11 @@
 //! The planned run.
 
+mod backend_option;
 mod batch;
 mod devices;
 mod gpu_memory;
 mod model;
 mod precision;
-mod requested_backend;
 mod resume;
 mod sync_bn;
 mod workers;
@@ -19,7 +19,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &workers::CHECK,
     &sync_bn::CHECK,
     &precision::CHECK,
-    &requested_backend::CHECK,
+    &backend_option::CHECK,
     &model::CHECK,
     &resume::CHECK,
 ];

@@ -10,28 +10,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::PlanError;
 
+mod deep_check;
 mod defaults;
 mod folder;
 mod image_size;
 mod need;
-mod opt_yaml;
-mod probe;
 mod ranks;
 mod resume;
 mod train;
 mod val;
 mod weights;
+mod yolov5_names;
 
+pub use deep_check::{DeepCheckTask, plan_deep_check};
 pub use defaults::EffectiveOptions;
 pub use folder::{increment, newest_checkpoint};
 pub use need::{Need, PlanContext, Planning};
-pub use opt_yaml::opt_yaml;
-pub use probe::{ProbeTask, plan_probe};
 pub use ranks::Ranks;
 pub use resume::plan_resume;
 pub use train::{TrainTask, plan_train};
 pub use val::{Split, ValMode, ValTask, plan_val};
 pub use weights::WeightsName;
+pub use yolov5_names::opt_yaml;
 
 /// The name of the plan's file in the run folder.
 pub const PLAN_FILE: &str = "plan.json";
@@ -63,7 +63,8 @@ pub enum Task {
     /// Validate a detector.
     Val(Box<ValTask>),
     /// Test the devices, the links between them and the disk: `yolo doctor --deep`.
-    Probe(ProbeTask),
+    #[serde(rename = "probe")]
+    DeepCheck(DeepCheckTask),
 }
 
 impl Task {
@@ -80,7 +81,7 @@ impl Task {
         match self {
             Self::Train(_) => "training",
             Self::Val(_) => "validating",
-            Self::Probe(_) => "testing",
+            Self::DeepCheck(_) => "testing",
         }
     }
 }

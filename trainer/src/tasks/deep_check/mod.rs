@@ -1,4 +1,4 @@
-//! The probe of `yolo doctor --deep`: a matrix product and copies on the device, reading and
+//! What ranks do for `yolo doctor --deep`: a matrix product and copies on the device, reading and
 //! decoding images, and sums over all ranks, with checked results. Every step is a phase, so that
 //! the doctor can say which rank hung where.
 
@@ -10,13 +10,13 @@ mod measure;
 use std::time::Instant;
 
 use yolo_plan::event::Event;
-use yolo_plan::run::ProbeTask;
+use yolo_plan::run::DeepCheckTask;
 
 use crate::error::TrainError;
 use crate::rank::context::{Context, Ending};
 
 /// Measures what the task asks for.
-pub(crate) fn run(context: &Context, task: &ProbeTask) -> Result<Ending, TrainError> {
+pub(crate) fn run(context: &Context, task: &DeepCheckTask) -> Result<Ending, TrainError> {
     let began = Instant::now();
     if !task.links_only {
         device::measure(context)?;

@@ -9,7 +9,7 @@ use crate::device::Device;
 
 /// The test of `yolo doctor --deep`. Each measurement takes about a second.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProbeTask {
+pub struct DeepCheckTask {
     /// Only the all-reduce: for pairs of ranks, after all ranks together have failed.
     pub links_only: bool,
     /// Images to read and decode; empty without `--data`.
@@ -17,6 +17,6 @@ pub struct ProbeTask {
 }
 
 /// Plans a test of devices, which share `cores` as those of any run do.
-pub fn plan_probe(task: ProbeTask, devices: Vec<Device>, cores: usize, run_dir: PathBuf) -> RunPlan {
-    RunPlan::new(Ranks::new(devices, cores), run_dir, Task::Probe(task))
+pub fn plan_deep_check(task: DeepCheckTask, devices: Vec<Device>, cores: usize, run_dir: PathBuf) -> RunPlan {
+    RunPlan::new(Ranks::new(devices, cores), run_dir, Task::DeepCheck(task))
 }
