@@ -93,8 +93,24 @@ pub(super) fn program_of(command: &str) -> String {
     kept.join(" ")
 }
 
-/// The text without secrets.
+/// The text without secrets. A second call changes nothing: hiding a value can complete the shape of
+/// another secret, as in `://TOKEN=/@`, where it removes the slash, so the text is read until nothing
+/// is left to hide.
 pub(super) fn without_secrets(text: &str) -> String {
+    /// Each pass hides more or is the last, so this is never reached.
+    const PASSES: usize = 100;
+    let mut text = text.to_owned();
+    for _ in 0..PASSES {
+        let hidden = hide_once(&text);
+        if hidden == text {
+            break;
+        }
+        text = hidden;
+    }
+    text
+}
+
+fn hide_once(text: &str) -> String {
     let text = without_credentials(text);
     let is_between = |letter: char| letter.is_whitespace() || "\"'`()<>,;&|[]{}".contains(letter);
     let mut result = String::with_capacity(text.len());
@@ -220,6 +236,7 @@ mod tests {
             ("--api-key \"a b\"", "--api-key \"hidden b\""),
             ("password: hunter2\nnc: 2", "password: hidden\nnc: 2"),
             ("https://x.org/a?token=abc", "https://x.org/a?token=hidden"),
+            ("://TOKEN=/`@", "://hidden@"),
             ("Authorization: Bearer abc", "Authorization: hidden abc"),
         ] {
             assert_eq!(without_secrets(text), hidden, "{text}");
