@@ -51,6 +51,19 @@ impl DataSet {
         Self::load_with_warnings(data, places).map(|(data_set, _)| data_set)
     }
 
+    /// The data set of a run and warnings about it. `single_cls` merges its classes into one.
+    pub(crate) fn load_for_run(
+        data: &str,
+        single_cls: bool,
+        places: &Places,
+    ) -> Result<(Self, Vec<String>), PlanError> {
+        let (mut data_set, warnings) = Self::load_with_warnings(data, places)?;
+        if single_cls {
+            data_set.merge_classes();
+        }
+        Ok((data_set, warnings))
+    }
+
     /// Like [`Self::load`], with warnings for the user.
     ///
     /// # Errors
@@ -84,7 +97,7 @@ impl DataSet {
     }
 
     /// Merges all classes into one, for `--single-cls`. A single class keeps its name.
-    pub(crate) fn merge_classes(&mut self) {
+    fn merge_classes(&mut self) {
         if self.names.len() != 1 {
             self.names = vec![SINGLE_CLASS.to_owned()];
         }

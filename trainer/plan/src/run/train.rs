@@ -108,7 +108,7 @@ pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Plann
         return Ok(Planning::Missing(missing));
     }
 
-    let (data, mut warnings) = data_set(data_argument, options.single_cls, places)?;
+    let (data, mut warnings) = DataSet::load_for_run(data_argument, options.single_cls, places)?;
     let model = model(&effective, &data, &hyp, places)?;
     let stride = largest_stride(model.as_ref(), weights.as_deref())?;
     let image_size = image_size::rounded(image_size, stride, MIN_STRIDES * stride, &mut warnings);
@@ -185,15 +185,6 @@ fn has_model(effective: &EffectiveOptions<'_>) -> Result<(), PlanError> {
             ));
     }
     Ok(())
-}
-
-/// The data set, and warnings about it.
-fn data_set(argument: &str, single_cls: bool, places: &Places) -> Result<(DataSet, Vec<String>), PlanError> {
-    let (mut data, warnings) = DataSet::load_with_warnings(argument, places)?;
-    if single_cls {
-        data.merge_classes();
-    }
-    Ok((data, warnings))
 }
 
 /// The model of `--cfg`, if it is given.

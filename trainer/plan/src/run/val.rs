@@ -110,11 +110,8 @@ pub fn plan_val(options: &ValOptions, context: &PlanContext) -> Result<Planning,
         return Ok(Planning::Missing(missing));
     }
 
-    let (mut data, mut warnings) = DataSet::load_with_warnings(data_argument, places)?;
+    let (data, mut warnings) = DataSet::load_for_run(data_argument, options.single_cls, places)?;
     has_images(&data, split)?;
-    if options.single_cls {
-        data.merge_classes();
-    }
     let stride = weights.iter().map(|path| weights::largest_stride(path)).max().unwrap_or(MIN_STRIDE);
     let image_size = image_size::rounded(image_size, stride, 0, &mut warnings);
     let on_cpu = choice.devices == [Device::Cpu];
