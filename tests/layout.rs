@@ -67,6 +67,9 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
     ("trainer/src/report", "trainer/src/tasks/val", "reports get numbers, not the code that made them"),
 ];
 
+/// What the commands share. No other file of `src/commands/` may be imported by a command.
+const SHARED_BY_COMMANDS: [&str; 4] = ["mod.rs", "interrupt.rs", "missing.rs", "run.rs"];
+
 /// Files that call each other by nature, and why.
 const ALLOWED_CIRCLES: &[(&str, &str)] = &[];
 
@@ -105,6 +108,17 @@ fn no_two_files_import_each_other() {
     assert!(found.is_empty(), "files import each other in a circle:\n    {}", found.join("\n\n    "));
 }
 
+/// Whether one file of `src/commands/` imports another that is a command.
+fn command_calls_command(import: &Import) -> bool {
+    let in_commands = |file: &str| file.strip_prefix("src/commands/").map(str::to_owned);
+    match (in_commands(&import.from), in_commands(&import.to)) {
+        (Some(from), Some(to)) => {
+            from != to && from != "mod.rs" && !SHARED_BY_COMMANDS.contains(&to.as_str())
+        }
+        _ => false,
+    }
+}
+
 #[test]
 fn no_folder_imports_what_it_must_not() {
     let is_in = |file: &str, folder: &str| {
@@ -112,6 +126,12 @@ fn no_folder_imports_what_it_must_not() {
     };
     let mut found = Vec::new();
     for import in imports() {
+        if command_calls_command(&import) {
+            found.push(format!(
+                "{} imports {} ({}): no command calls another",
+                import.from, import.to, import.path
+            ));
+        }
         for (from, to, why) in FORBIDDEN {
             if is_in(&import.from, from) && is_in(&import.to, to) {
                 found.push(format!("{} imports {} ({}): {why}", import.from, import.to, import.path));

@@ -24,13 +24,13 @@ pub(crate) struct DoctorArgs {
     #[arg(long, value_name = "ID", num_args = 1.., value_delimiter = ',', action = ArgAction::Append)]
     pub(crate) skip: Vec<String>,
     /// List the ids and titles of all findings
-    #[arg(long, conflicts_with_all = ["explain", "replay", "record"])]
+    #[arg(long, conflicts_with_all = ["explain", "replay", "record", "json"])]
     pub(crate) list: bool,
     /// Explain a finding, or list the findings of an area
-    #[arg(long, value_name = "ID", conflicts_with_all = ["replay", "record"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["replay", "record", "json"])]
     pub(crate) explain: Option<String>,
     /// Launch real ranks to test compute, memory, interconnects, libtorch and disk; takes up to a minute
-    #[arg(long, conflicts_with_all = ["replay", "record", "fix", "list", "explain"])]
+    #[arg(long, conflicts_with_all = ["replay", "record", "fix", "list", "explain", "only", "skip"])]
     pub(crate) deep: bool,
     /// With --deep: devices, as for `yolo train`
     #[arg(

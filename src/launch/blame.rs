@@ -1,17 +1,16 @@
 //! Which rank failed first, and the failure that is reported.
 
-use std::path::{Path, PathBuf};
-
+use super::checkpoint::LastCheckpoint;
 use super::failure::{RankFailure, describe, last_lines};
 use super::rank::RankState;
 
 /// The failure of the rank to blame.
-pub(super) fn failure(ranks: &[RankState], run_dir: &Path) -> RankFailure {
+pub(super) fn failure(ranks: &[RankState], checkpoint: &LastCheckpoint) -> RankFailure {
     let world = ranks.len();
     let culprit = culprit(ranks);
     let state = &ranks[culprit];
-    let resume = last_checkpoint(run_dir)
-        .map(|last| format!("resume the run with `yolo train --resume {}`", last.display()));
+    let resume =
+        checkpoint.path().map(|last| format!("resume the run with `yolo train --resume {}`", last.display()));
     let failure = RankFailure {
         rank: culprit,
         world,
@@ -46,11 +45,6 @@ pub(super) fn failure(ranks: &[RankState], run_dir: &Path) -> RankFailure {
             }
         }
     }
-}
-
-/// The checkpoint from which the run can be resumed, if one was written.
-pub(super) fn last_checkpoint(run_dir: &Path) -> Option<PathBuf> {
-    Some(run_dir.join("weights").join("last.pt")).filter(|last| last.exists())
 }
 
 /// The rank to blame: one that was given up, else one that died silently or failed by itself, else

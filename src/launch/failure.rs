@@ -13,6 +13,12 @@ const LOG_LINES: usize = 8;
 /// A run that failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LaunchError {
+    /// What `--project` names is a file.
+    #[error("--project {} is a file, not a folder", path.display())]
+    ProjectIsFile {
+        /// The file.
+        path: PathBuf,
+    },
     /// The run folder cannot be created or written; the source names the path.
     #[error("cannot write the run folder: {source}")]
     Folder {
@@ -78,7 +84,9 @@ impl Hint for LaunchError {
                 )
                 .into(),
             ),
-            Self::Folder { .. } => Some("choose a writable folder with `--project`".into()),
+            Self::ProjectIsFile { .. } | Self::Folder { .. } => {
+                Some("choose a writable folder with `--project`".into())
+            }
             _ => None,
         }
     }

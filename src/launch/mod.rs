@@ -4,6 +4,7 @@
 //! per rank.
 
 mod blame;
+mod checkpoint;
 mod environment;
 mod failure;
 mod process;
@@ -20,6 +21,7 @@ use std::time::Duration;
 use yolo_plan::RunPlan;
 use yolo_plan::event::Event;
 
+use checkpoint::LastCheckpoint;
 pub(crate) use failure::{LaunchError, timeout};
 
 /// How a run ended if no rank failed.
@@ -58,8 +60,9 @@ pub(crate) fn run(
     programs: &Programs,
     listen: &mut dyn FnMut(usize, &Event),
 ) -> Result<RunEnd, LaunchError> {
+    let checkpoint = LastCheckpoint::of(plan);
     let group = process::start(plan, plan_file, programs)?;
-    supervisor::watch(group, &plan.run_dir, None, listen)
+    supervisor::watch(group, checkpoint, None, listen)
 }
 
 /// Like [`run`], with a time limit: ranks that have not ended by then are killed, and the error says
@@ -74,6 +77,7 @@ pub(crate) fn run_within(
     programs: &Programs,
     listen: &mut dyn FnMut(usize, &Event),
 ) -> Result<RunEnd, LaunchError> {
+    let checkpoint = LastCheckpoint::of(plan);
     let group = process::start(plan, plan_file, programs)?;
-    supervisor::watch(group, &plan.run_dir, Some(limit), listen)
+    supervisor::watch(group, checkpoint, Some(limit), listen)
 }

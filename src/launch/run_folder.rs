@@ -17,6 +17,9 @@ use super::LaunchError;
 pub(crate) fn create(plan: &mut RunPlan, exist_ok: bool) -> Result<PathBuf, LaunchError> {
     let unwritable = |source| LaunchError::Folder { source };
     let project = plan.run_dir.parent().map(Path::to_owned).unwrap_or_default();
+    if project.is_file() {
+        return Err(LaunchError::ProjectIsFile { path: project });
+    }
     fs::create_dir_all(&project).map_err(unwritable)?;
     // Invariant: unless the user allows it, a run never writes into a folder that it did not create.
     while let Err(error) = fs::create_dir(&plan.run_dir) {

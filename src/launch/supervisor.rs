@@ -4,14 +4,15 @@
 //! the rank that broke is named and not one that only lost its peer. A rank that is stopped or frozen
 //! fails by its silence.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use yolo_plan::event::{Event, PROTOCOL};
 
 use super::RunEnd;
-use super::blame::{self, last_checkpoint};
+use super::blame;
+use super::checkpoint::LastCheckpoint;
 use super::failure::LaunchError;
 use super::process::RankProcess;
 use super::rank::{Failed, Message, RankState};
@@ -31,13 +32,13 @@ const SAME_SIGNAL: Duration = Duration::from_secs(1);
 /// Watches until all processes have ended.
 pub(super) fn watch(
     group: Vec<RankProcess>,
-    run_dir: &Path,
+    checkpoint: LastCheckpoint,
     limit: Option<Duration>,
     listen: &mut dyn FnMut(usize, &Event),
 ) -> Result<RunEnd, LaunchError> {
     let (sender, receiver) = channel();
     let _signals = Signals::forward(&sender)?;
-    let mut watch = Watch::new(group, run_dir, limit, (&sender, receiver));
+    let mut watch = Watch::new(group, checkpoint, limit, (&sender, receiver));
     watch.run(listen);
     watch.end_of_run()
 }
@@ -57,13 +58,13 @@ struct Watch {
     /// Whether rank 0 reported that the run is complete.
     finished: bool,
     resume_from: Option<PathBuf>,
-    run_dir: PathBuf,
+    checkpoint: LastCheckpoint,
 }
 
 impl Watch {
     fn new(
         group: Vec<RankProcess>,
-        run_dir: &Path,
+        checkpoint: LastCheckpoint,
         limit: Option<Duration>,
         (sender, receiver): (&Sender<Message>, Receiver<Message>),
     ) -> Self {
@@ -80,7 +81,7 @@ impl Watch {
             late: None,
             finished: false,
             resume_from: None,
-            run_dir: run_dir.to_owned(),
+            checkpoint,
         }
     }
 
@@ -213,7 +214,7 @@ impl Watch {
             return Err(LaunchError::Timeout { doing });
         }
         if self.first_failure.is_some() {
-            return Err(LaunchError::Rank(Box::new(blame::failure(&self.ranks, &self.run_dir))));
+            return Err(LaunchError::Rank(Box::new(blame::failure(&self.ranks, &self.checkpoint))));
         }
         if self.interrupted.is_none() && !self.finished {
             let log = self.ranks.first().map(|rank| rank.log.clone()).unwrap_or_default();
@@ -225,7 +226,7 @@ impl Watch {
             return Ok(RunEnd::Finished);
         }
         Ok(RunEnd::Interrupted {
-            resume_from: self.resume_from.or_else(|| last_checkpoint(&self.run_dir)),
+            resume_from: self.resume_from.or_else(|| self.checkpoint.path()),
             killed: self.ranks.iter().any(|rank| rank.killed),
         })
     }
@@ -234,6 +235,7 @@ impl Watch {
 #[cfg(test)]
 #[cfg(unix)]
 mod tests {
+    use std::path::Path;
     use std::process::{Command, Stdio};
 
     use super::*;
@@ -253,7 +255,8 @@ mod tests {
             Command::new("sh").args(["-c", script]).stdin(Stdio::null()).stdout(writer).spawn().unwrap();
         let process = RankProcess { child, events, log: PathBuf::new() };
         let (sender, receiver) = channel();
-        let mut watch = Watch::new(vec![process], run_dir, None, (&sender, receiver));
+        let checkpoint = LastCheckpoint::new(run_dir, true);
+        let mut watch = Watch::new(vec![process], checkpoint, None, (&sender, receiver));
         watch.run(&mut |_, event| on_event(event, &sender));
         watch.end_of_run()
     }

@@ -154,7 +154,9 @@ fn cuda(argument: &str, inventory: &Inventory) -> Result<Vec<Device>, PlanError>
             return Err(PlanError::new(format!(
                 "--device {argument} needs a GPU, but there is none: {reason}"
             ))
-            .with_hint("`yolo doctor` shows what is missing; --device cpu needs no GPU"));
+            .with_hint(format!(
+                "`yolo doctor -- --device {argument}` shows what is missing; --device cpu needs no GPU"
+            )));
         }
         let there: Vec<String> =
             inventory.gpus.iter().map(|gpu| format!("{} ({})", gpu.index, gpu.name)).collect();

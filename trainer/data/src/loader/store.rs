@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use sysinfo::System;
+use yolo_base::format::memory;
 use yolo_plan::options::Cache;
 
 use super::LoaderError;
@@ -171,12 +172,12 @@ fn available_memory() -> u64 {
 
 /// The warning if `needed` bytes of images, with a margin of 10 %, do not fit in memory (spec §7).
 fn ram_warning(needed: u64, available: u64) -> Option<String> {
-    let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
-    (needed as f64 * 1.1 >= available as f64).then(|| {
+    let with_margin = needed.saturating_add(needed / 10);
+    (with_margin >= available).then(|| {
         format!(
-            "--cache ram needs {:.1} GiB, including a margin of 10 %, but {:.1} GiB are free; not all images are kept in memory",
-            gib(needed) * 1.1,
-            gib(available)
+            "--cache ram needs {}, including a margin of 10 %, but {} is free; not all images are kept in memory",
+            memory(with_margin),
+            memory(available)
         )
     })
 }
@@ -196,6 +197,11 @@ mod tests {
     #[test]
     fn the_ram_cache_needs_a_margin_of_a_tenth() {
         assert_eq!(ram_warning(100 << 20, 200 << 20), None);
-        assert!(ram_warning(100 << 20, 105 << 20).is_some());
+        assert_eq!(
+            ram_warning(100 << 20, 105 << 20).as_deref(),
+            Some(
+                "--cache ram needs 110.0 MiB, including a margin of 10 %, but 105.0 MiB is free; not all images are kept in memory"
+            )
+        );
     }
 }

@@ -209,7 +209,14 @@ fn build_model(
         let skip_anchors = task.model.is_some() || task.hyp.anchors.is_some();
         let transfer = model.transfer(file, skip_anchors)?;
         if context.is_main() {
-            context.reporter.note(transfer.summary());
+            if transfer.matched == 0 {
+                context.reporter.warning(format!(
+                    "the weights do not fit the model, which starts untrained: {}",
+                    transfer.summary()
+                ));
+            } else {
+                context.reporter.note(transfer.summary());
+            }
         }
     }
     if context.is_main() {
