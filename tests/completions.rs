@@ -16,7 +16,8 @@ fn completion_scripts_offer_every_command() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = yolo(&["completions", shell]);
         for command in yolo::command_names() {
-            assert!(script.contains(&command), "{shell}: {command}");
+            let mut words = script.split(|letter: char| !letter.is_alphanumeric() && letter != '-');
+            assert!(words.any(|word| word == command), "{shell}: {command}");
         }
         assert!(script.contains("--epochs") || script.contains("-l epochs"), "{shell}");
     }

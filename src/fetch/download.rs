@@ -70,7 +70,7 @@ pub fn download(
                         .progress
                         .event(ProgressEvent::Note { text: &format!("{error}; trying the next source") });
                 }
-                refusals.push(error.to_string());
+                refusals.push(error.into());
             }
         }
     }

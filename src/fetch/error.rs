@@ -8,6 +8,39 @@ use yolo_base::Hint;
 
 use super::printable::printable;
 
+/// Why one source of a file failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The reason, as messages show it.
+    pub why: String,
+    /// What kind of reason it is.
+    pub kind: RefusalKind,
+}
+
+/// The reasons for which there are specific hints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefusalKind {
+    /// Downloads are disabled.
+    Offline,
+    /// The program that looks files up in this source is not installed.
+    NoTool,
+    /// Any other.
+    Other,
+}
+
+impl From<String> for Refusal {
+    fn from(why: String) -> Self {
+        Self { why, kind: RefusalKind::Other }
+    }
+}
+
+impl From<FetchError> for Refusal {
+    fn from(error: FetchError) -> Self {
+        let kind = if error.is_offline() { RefusalKind::Offline } else { RefusalKind::Other };
+        Self { why: error.to_string(), kind }
+    }
+}
+
 /// A failure of a download, an archive or the disk that receives it.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
@@ -49,7 +82,7 @@ pub enum FetchError {
         /// The file.
         name: String,
         /// Why each source failed.
-        refusals: Vec<String>,
+        refusals: Vec<Refusal>,
     },
     /// The connection failed, stalled or broke, and retrying did not help.
     #[error("{url}: {why} ({attempts} attempts without progress)")]
@@ -137,7 +170,7 @@ pub enum FetchError {
     },
     /// Too little free space, detected before anything was written.
     #[error(
-        "{} has {free} free, but {need} are needed; free some space, or set YOLO_HOME to a folder on another disk",
+        "{} has {free} free, but {need} is needed; free some space, or set YOLO_HOME to a folder on another disk",
         path.display()
     )]
     Space {
@@ -150,8 +183,8 @@ pub enum FetchError {
     },
 }
 
-fn lines(refusals: &[String]) -> String {
-    refusals.iter().map(|why| format!("\n  - {why}")).collect()
+fn lines(refusals: &[Refusal]) -> String {
+    refusals.iter().map(|refusal| format!("\n  - {}", refusal.why)).collect()
 }
 
 /// What to do about a failure at `path`.
@@ -208,6 +241,17 @@ impl FetchError {
         self.is_wrong_bytes() || matches!(self, Self::Hostile { .. })
     }
 
+    /// Whether nothing failed but that downloads are disabled.
+    fn is_offline(&self) -> bool {
+        match self {
+            Self::Offline { .. } => true,
+            Self::NoSource { refusals, .. } => {
+                !refusals.is_empty() && refusals.iter().all(|refusal| refusal.kind == RefusalKind::Offline)
+            }
+            _ => false,
+        }
+    }
+
     /// Whether the disk failed, so that no other source can help.
     pub(crate) fn is_disk(&self) -> bool {
         matches!(self, Self::Disk { .. } | Self::Space { .. })
@@ -233,12 +277,7 @@ impl FetchError {
 impl Hint for FetchError {
     fn hint(&self) -> Option<Cow<'_, str>> {
         let hint = match self {
-            Self::NoSource { refusals, .. }
-                if refusals.iter().all(|why| why.ends_with("yolo is offline")) =>
-            {
-                OFFLINE_HINT
-            }
-            Self::Offline { .. } => OFFLINE_HINT,
+            _ if self.is_offline() => OFFLINE_HINT,
             Self::Status { .. }
             | Self::Refused { .. }
             | Self::Transport { .. }

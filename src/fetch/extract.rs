@@ -169,7 +169,7 @@ pub fn archive_size(
     for (index, source) in wanted.sources.iter().enumerate() {
         match size_at(client, source, meter) {
             Ok(size) => return Ok((index, size)),
-            Err(error) => refusals.push(error.to_string()),
+            Err(error) => refusals.push(error.into()),
         }
     }
     Err(FetchError::NoSource { name: wanted.name.clone(), refusals })

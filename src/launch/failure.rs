@@ -79,7 +79,7 @@ impl Hint for LaunchError {
             Self::Plan(error) => error.hint(),
             Self::Unfinished { log } => Some(
                 format!(
-                    "look into {}; if YOLO_TRAINER is set, it must be the yolo-trainer of this release",
+                    "see {}; if YOLO_TRAINER is set, it must be the yolo-trainer of this release",
                     log.display()
                 )
                 .into(),

@@ -40,7 +40,7 @@ pub(crate) fn plan(steps: &[SetupStep], disks: &[Disk]) -> String {
     }
     for Disk { mount, free, need } in disks.iter().filter(|disk| disk.need > 0) {
         let (free, need) = (bytes(*free), bytes(*need));
-        lines.push(format!("the disk of {} has {free} free; {need} are needed", mount.display()));
+        lines.push(format!("the disk of {} has {free} free; {need} is needed", mount.display()));
     }
     lines.join("\n")
 }
@@ -170,7 +170,7 @@ mod tests {
           installed  weights yolov5s.pt: /y/yolov5s.pt
           warning    GPU 1 (K80) is not supported
                      the weights are from Ultralytics, under AGPL-3.0
-        the disk of / has 5.0 GB free; 14.8 MB are needed
+        the disk of / has 5.0 GB free; 14.8 MB is needed
         ");
     }
 

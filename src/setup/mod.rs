@@ -14,7 +14,7 @@ pub mod weights;
 pub(crate) mod wsl;
 
 pub use context::Context;
-pub use error::{DataSetError, LibtorchError, Refusal, SetupError, TrainerError, WeightsError};
+pub use error::{DataSetError, FailedSource, LibtorchError, SetupError, TrainerError, WeightsError};
 pub use installed::{InstalledItem, installed_items, remove};
 pub use libtorch::{
     Chosen, LIBTORCH_VERSION, Libtorch, LibtorchStatus, PendingLibtorch, SmokeTest, Variant, ensure_libtorch,

@@ -203,7 +203,7 @@ impl PendingWeights {
                     return Err(error.into());
                 }
                 Err(error) if error.is_disk() => return Err(error.into()),
-                Err(error) => refusals.push(error.to_string()),
+                Err(error) => refusals.push(error.into()),
                 Ok(done) => {
                     let shown = &done.source;
                     match self.check(&done.path, shown) {
@@ -223,7 +223,7 @@ impl PendingWeights {
                         Err(why) => {
                             // Bytes that are not a model are useless to a later run.
                             let _ = fs::remove_file(&part);
-                            refusals.push(why);
+                            refusals.push(why.into());
                         }
                     }
                 }

@@ -6,8 +6,6 @@
 use std::collections::HashMap;
 use std::fs;
 use std::process::Stdio;
-#[cfg(target_os = "linux")]
-use std::time::Duration;
 
 mod data;
 #[cfg(target_os = "linux")]
@@ -196,7 +194,6 @@ fn an_interrupted_setup_says_that_the_download_is_kept() {
     user::wait_for("the download", || {
         machine.home().join("data/datasets/.incoming-coco8/parts").is_dir().then_some(())
     });
-    std::thread::sleep(Duration::from_millis(200));
     user::send_signal(child.id(), 2);
     let output = Finished::from(child.wait_with_output().unwrap());
     assert_eq!(output.code, Some(130), "{}", output.stderr);

@@ -16,7 +16,7 @@ pub(super) fn refuse_others_files(target: &Path) -> Result<(), SetupError> {
         None => holds_something && !target.join(STAMP).is_file(),
     };
     if is_file || others {
-        return Err(DataSetError::Occupied { folder: target.to_owned() }.into());
+        return Err(DataSetError::Occupied { folder: target.to_owned(), is_folder: target.is_dir() }.into());
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use yolo_base::format;
 use yolo_plan::dataset::{self, Description};
 
 use super::conflict::{refuse_another, refuse_others_files};
@@ -69,7 +70,10 @@ impl PendingData {
     pub(in crate::setup) fn reasons(&self) -> Vec<String> {
         match self.missing {
             0 => Vec::new(),
-            missing => vec![format!("{missing} files of an earlier download are missing")],
+            missing => {
+                let are = if missing == 1 { "is" } else { "are" };
+                vec![format!("{} of an earlier download {are} missing", format::count(missing, "file"))]
+            }
         }
     }
 
@@ -163,7 +167,7 @@ impl PendingData {
                 return Err(error);
             }
         };
-        let text = format!("checking {} files of {}", installed.files, self.name);
+        let text = format!("checking {} of {}", format::count(installed.files, "file"), self.name);
         context.progress.event(ProgressEvent::Step { text: &text });
         look_through(&self.word, &self.places, Some(installed))
     }

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use yolo_base::format;
 
 use super::known::VOC_CLASSES;
 use crate::setup::error::SetupError;
@@ -80,7 +81,8 @@ pub(super) fn convert(root: &Path, target: &Path) -> Result<Vec<LeftOut>, SetupE
         let objects: usize = others.values().sum();
         let named: Vec<String> = others.iter().map(|(name, count)| format!("{name} {count}")).collect();
         let why = format!(
-            "{objects} objects left out because their class is not one of VOC's {}: {}",
+            "{} left out because their class is not one of VOC's {}: {}",
+            format::count(objects, "object"),
             VOC_CLASSES.len(),
             named.join(", ")
         );
@@ -198,7 +200,7 @@ mod tests {
         fs::write(unicorns, annotation("unicorn", 0)).unwrap();
         assert_eq!(lacking(folder.path()), None);
         let left_out = convert(folder.path(), &target).unwrap();
-        assert!(left_out[0].why.contains("1 objects left out") && left_out[0].why.contains("unicorn 1"));
+        assert!(left_out[0].why.contains("1 object left out") && left_out[0].why.contains("unicorn 1"));
         assert_eq!(left_out[1].split.as_deref(), Some("train"));
         assert!(
             left_out[1].why.starts_with("VOC2007/Annotations/2007_val.xml: image left out: it is not XML")

@@ -70,11 +70,13 @@ pub enum DataSetError {
     #[error(
         "{} {} that setup did not install and will not overwrite",
         folder.display(),
-        if folder.is_dir() { "contains files" } else { "is a file" },
+        if *is_folder { "contains files" } else { "is a file" },
     )]
     Occupied {
-        /// The folder.
+        /// The path of the data set.
         folder: PathBuf,
+        /// Whether a folder is there, rather than a file.
+        is_folder: bool,
     },
 }
 

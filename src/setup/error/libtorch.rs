@@ -5,27 +5,28 @@ use std::path::PathBuf;
 
 use yolo_base::Hint;
 
+use crate::fetch::{Refusal, RefusalKind};
 use crate::setup::libtorch::installation::LIBTORCH_VERSION;
 
 /// A source that failed, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    /// The name of the source, as messages show it.
-    pub source: String,
+pub struct FailedSource {
+    /// Its name, as messages show it.
+    pub name: &'static str,
     /// The reason.
-    pub why: String,
+    pub refusal: Refusal,
 }
 
 /// A libtorch that cannot be found, installed or used.
 #[derive(Debug, thiserror::Error)]
 pub enum LibtorchError {
     /// No source has libtorch.
-    #[error("libtorch {} ({variant}) cannot be downloaded:{}", LIBTORCH_VERSION, lines(refusals))]
+    #[error("libtorch {} ({variant}) cannot be downloaded:{}", LIBTORCH_VERSION, lines(failed))]
     NoSource {
         /// The variant.
         variant: &'static str,
         /// Why each source failed.
-        refusals: Vec<Refusal>,
+        failed: Vec<FailedSource>,
     },
     /// The libraries are intact, but this machine cannot load them.
     #[error("the libtorch in {} does not work on this machine: {why}", folder.display())]
@@ -60,7 +61,7 @@ pub enum LibtorchError {
 impl Hint for LibtorchError {
     fn hint(&self) -> Option<Cow<'_, str>> {
         let hint = match self {
-            Self::NoSource { refusals, .. } => no_source(refusals),
+            Self::NoSource { failed, .. } => no_source(failed),
             Self::DoesNotLoad { .. } => {
                 "libtorch needs glibc 2.28 or newer and, for CUDA, zlib (Debian, Ubuntu: `sudo apt install zlib1g`); \
                  the download is kept: run the command again, or choose another variant with --libtorch"
@@ -76,13 +77,16 @@ impl Hint for LibtorchError {
     }
 }
 
+/// pip and uv.
+const PACKAGE_TOOLS: usize = 2;
+
 /// What to do when every source failed, from the reasons.
-fn no_source(refusals: &[Refusal]) -> &'static str {
-    let lacks = |what: &str| refusals.iter().any(|refusal| refusal.why.starts_with(what));
-    if lacks("yolo is offline") {
+fn no_source(failed: &[FailedSource]) -> &'static str {
+    let of_kind = |kind| failed.iter().filter(|source| source.refusal.kind == kind).count();
+    if of_kind(RefusalKind::Offline) > 0 {
         "run without --offline (and unset YOLO_OFFLINE), set YOLO_MIRROR to a folder with the wheels, or set \
          LIBTORCH to a folder with this version of libtorch"
-    } else if lacks("no pip") && lacks("no uv") {
+    } else if of_kind(RefusalKind::NoTool) == PACKAGE_TOOLS {
         "install pip (python3-pip) or uv, set YOLO_MIRROR to a URL or folder with the wheels, or set \
          LIBTORCH to a folder with this version of libtorch"
     } else {
@@ -92,6 +96,6 @@ fn no_source(refusals: &[Refusal]) -> &'static str {
     }
 }
 
-fn lines(refusals: &[Refusal]) -> String {
-    refusals.iter().map(|Refusal { source, why }| format!("\n  - {source}: {why}")).collect()
+fn lines(failed: &[FailedSource]) -> String {
+    failed.iter().map(|source| format!("\n  - {}: {}", source.name, source.refusal.why)).collect()
 }

@@ -7,7 +7,7 @@ mod trainer;
 mod weights;
 
 pub use data_set::DataSetError;
-pub use libtorch::{LibtorchError, Refusal};
+pub use libtorch::{FailedSource, LibtorchError};
 pub use trainer::TrainerError;
 pub use weights::WeightsError;
 

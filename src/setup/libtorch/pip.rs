@@ -16,6 +16,7 @@ use super::package_tool::{
     KillOnDrop, SILENCE_LIMIT, WheelLocation, add_credentials, file_of, hung, last_error, states_cause,
 };
 use super::wheel::Wheel;
+use crate::fetch::{Refusal, RefusalKind};
 
 /// pip processes at the same time. Each one needs a core for a second or two.
 const AT_ONCE: usize = 5;
@@ -58,7 +59,7 @@ struct ArchiveInfo {
 }
 
 /// Looks up all wheels. Returns one location per wheel, in order.
-pub(super) fn ask_pip(wheels: &[Wheel]) -> Result<Vec<WheelLocation>, String> {
+pub(super) fn ask_pip(wheels: &[Wheel]) -> Result<Vec<WheelLocation>, Refusal> {
     let mut reasons = Vec::new();
     for (name, arguments, shown) in [
         ("python3", &["-m", "pip"][..], "python3 -m pip"),
@@ -75,10 +76,14 @@ pub(super) fn ask_pip(wheels: &[Wheel]) -> Result<Vec<WheelLocation>, String> {
             }
             // This Python has no pip or an old one; another may work.
             Err(Failed { why, other_may_work: true }) => reasons.push(why),
-            Err(Failed { why, .. }) => return Err(why),
+            Err(Failed { why, .. }) => return Err(why.into()),
         }
     }
-    Err(if reasons.is_empty() { "no pip on this machine".into() } else { reasons.join("; ") })
+    Err(if reasons.is_empty() {
+        Refusal { why: "no pip on this machine".to_owned(), kind: RefusalKind::NoTool }
+    } else {
+        reasons.join("; ").into()
+    })
 }
 
 struct Failed {

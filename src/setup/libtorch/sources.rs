@@ -10,7 +10,7 @@ use super::package_tool::WheelLocation;
 use super::variant::Variant;
 use super::wheel::{METADATA, Wheel, requirements};
 use super::{index, pinned_wheels, pip, uv};
-use crate::fetch::{Archive, Client, FetchError, Meter, Progress, ProgressEvent};
+use crate::fetch::{Archive, Client, FetchError, Meter, Progress, ProgressEvent, Refusal, RefusalKind};
 
 /// A wheel and its location.
 #[derive(Clone)]
@@ -61,9 +61,9 @@ impl Source {
         client: &Client,
         variant: Variant,
         progress: &dyn Progress,
-    ) -> Result<Vec<FoundWheel>, String> {
+    ) -> Result<Vec<FoundWheel>, Refusal> {
         if client.is_offline() && !matches!(self, Self::Mirror(mirror) if is_folder(mirror)) {
-            return Err("yolo is offline".into());
+            return Err(Refusal { why: "yolo is offline".to_owned(), kind: RefusalKind::Offline });
         }
         let pinned = match variant {
             Variant::Cpu => Some(pinned_wheels::CPU.map(Wheel::from).to_vec()),
@@ -78,14 +78,12 @@ impl Source {
         match (self, pinned) {
             (Self::Mirror(mirror), Some(wheels)) => {
                 let found = wheels.into_iter().map(|wheel| ask.mirror(mirror, wheel));
-                found.collect::<Result<_, _>>().map_err(|error| error.to_string())
+                Ok(found.collect::<Result<_, FetchError>>()?)
             }
             (Self::Pip, Some(wheels)) => pip::ask_pip(&wheels).map(|located| join(wheels, located)),
             (Self::Uv, Some(wheels)) => uv::ask_uv(&wheels).map(|located| join(wheels, located)),
-            (Self::Pip | Self::Uv, None) => Err("package indexes do not have this variant".into()),
-            (Self::Mirror(mirror), None) => {
-                ask.with_others(|wheel| ask.mirror(mirror, wheel).map_err(|error| error.to_string()))
-            }
+            (Self::Pip | Self::Uv, None) => Err("package indexes do not have this variant".to_owned().into()),
+            (Self::Mirror(mirror), None) => ask.with_others(|wheel| Ok(ask.mirror(mirror, wheel)?)),
             (Self::PyTorch, _) => ask.with_others(|wheel| ask.pytorch(wheel)),
         }
     }
@@ -108,14 +106,14 @@ impl Ask<'_> {
     }
 
     /// PyTorch's site, which also has NVIDIA's packages; for those that it lacks, the user's index.
-    fn pytorch(&self, wheel: Wheel) -> Result<FoundWheel, String> {
+    fn pytorch(&self, wheel: Wheel) -> Result<FoundWheel, Refusal> {
         let located = match index::ask_pytorch(self.client, self.variant, &wheel, self.progress) {
             Ok(located) => located,
-            Err(error) if wheel.is_torch() => return Err(error.to_string()),
+            Err(error) if wheel.is_torch() => return Err(error.into()),
             Err(error) => {
                 let one = std::slice::from_ref(&wheel);
-                let asked = pip::ask_pip(one).map_err(|why| format!("{error}; {why}"))?;
-                asked.into_iter().next().ok_or_else(|| error.to_string())?
+                let asked = pip::ask_pip(one).map_err(|refusal| format!("{error}; {}", refusal.why))?;
+                asked.into_iter().next().ok_or(error)?
             }
         };
         Ok(FoundWheel { wheel, located, named_by_user: false })
@@ -124,15 +122,15 @@ impl Ask<'_> {
     /// PyTorch's build of the variant and the wheels that its METADATA requires.
     fn with_others(
         &self,
-        find: impl Fn(Wheel) -> Result<FoundWheel, String>,
-    ) -> Result<Vec<FoundWheel>, String> {
+        find: impl Fn(Wheel) -> Result<FoundWheel, Refusal>,
+    ) -> Result<Vec<FoundWheel>, Refusal> {
         let torch = find(Wheel::of_pytorch(self.variant))?;
         if !torch.wheel.names_others() {
             return Ok(vec![torch]);
         }
-        let others = requirements(&self.metadata(&torch).map_err(|error| error.to_string())?);
+        let others = requirements(&self.metadata(&torch)?);
         if others.is_empty() {
-            return Err(format!("{} requires no CUDA libraries", torch.wheel.shown()));
+            return Err(format!("{} requires no CUDA libraries", torch.wheel.shown()).into());
         }
         let mut found = vec![torch];
         for other in others {

@@ -14,9 +14,9 @@ use super::sources::Source;
 use super::stamp::Stamp;
 use super::variant::{Chosen, Variant};
 use super::wheel_set::WheelSet;
-use crate::fetch::{FolderLock, Meter, ProgressEvent, Staging, staging_dir, tree_and_parts};
+use crate::fetch::{FolderLock, Meter, ProgressEvent, Refusal, Staging, staging_dir, tree_and_parts};
 use crate::setup::context::Context;
-use crate::setup::error::{LibtorchError, Refusal, SetupError};
+use crate::setup::error::{FailedSource, LibtorchError, SetupError};
 
 /// Whether libtorch is installed.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub struct PendingLibtorch {
     wheels: WheelSet,
     /// The sources to try if this one fails, in reverse order.
     other_sources: Vec<Source>,
-    refusals: Vec<Refusal>,
+    failed: Vec<FailedSource>,
 }
 
 impl std::fmt::Debug for PendingLibtorch {
@@ -89,8 +89,8 @@ pub fn libtorch_status(
     let headers = headers || target.join(A_HEADER).exists();
     let mut other_sources = Source::of(chosen.variant, context.mirror()?);
     other_sources.reverse();
-    let mut refusals = Vec::new();
-    let (source, wheels) = next_source(context, chosen.variant, headers, &mut other_sources, &mut refusals)?;
+    let mut failed = Vec::new();
+    let (source, wheels) = next_source(context, chosen.variant, headers, &mut other_sources, &mut failed)?;
     Ok(LibtorchStatus::Missing(Box::new(PendingLibtorch {
         chosen,
         headers,
@@ -98,7 +98,7 @@ pub fn libtorch_status(
         source,
         wheels,
         other_sources,
-        refusals,
+        failed,
     })))
 }
 
@@ -108,7 +108,7 @@ fn next_source(
     variant: Variant,
     headers: bool,
     sources: &mut Vec<Source>,
-    refusals: &mut Vec<Refusal>,
+    failed: &mut Vec<FailedSource>,
 ) -> Result<(&'static str, WheelSet), SetupError> {
     let client = context.client()?;
     let what = format!("libtorch {LIBTORCH_VERSION} ({})", variant.name());
@@ -117,20 +117,21 @@ fn next_source(
         context.progress.event(ProgressEvent::Step { text: &text });
         let found = source.ask(client, variant, context.progress);
         let wheels = found.and_then(|found| {
-            WheelSet::open(client, found, headers, &Meter::new(context.progress)).map_err(|e| e.to_string())
+            WheelSet::open(client, found, headers, &Meter::new(context.progress)).map_err(Refusal::from)
         });
         match wheels {
             Ok(wheels) => return Ok((source.shown(), wheels)),
-            Err(why) => {
+            Err(refusal) => {
                 if let (Source::Mirror(_), false) = (&source, sources.is_empty()) {
-                    let text = format!("warning: YOLO_MIRROR failed: {why}; trying the next source");
+                    let text =
+                        format!("warning: YOLO_MIRROR failed: {}; trying the next source", refusal.why);
                     context.progress.event(ProgressEvent::Note { text: &text });
                 }
-                refusals.push(Refusal { source: source.shown().to_owned(), why });
+                failed.push(FailedSource { name: source.shown(), refusal });
             }
         }
     }
-    Err(LibtorchError::NoSource { variant: variant.name(), refusals: std::mem::take(refusals) }.into())
+    Err(LibtorchError::NoSource { variant: variant.name(), failed: std::mem::take(failed) }.into())
 }
 
 impl PendingLibtorch {
@@ -205,13 +206,12 @@ impl PendingLibtorch {
                     return Ok(Libtorch::at(self.target, variant));
                 }
                 Err(SetupError::Fetch(error)) if !error.is_disk() => {
-                    let why = error.to_string();
-                    self.refusals.push(Refusal { source: self.source.to_owned(), why });
+                    self.failed.push(FailedSource { name: self.source, refusal: error.into() });
                 }
                 Err(error) => return Err(error),
             }
-            let (sources, refusals) = (&mut self.other_sources, &mut self.refusals);
-            (self.source, self.wheels) = next_source(context, variant, self.headers, sources, refusals)?;
+            let (sources, failed) = (&mut self.other_sources, &mut self.failed);
+            (self.source, self.wheels) = next_source(context, variant, self.headers, sources, failed)?;
         }
     }
 }

@@ -11,10 +11,12 @@ use super::package_tool::{
     KillOnDrop, SILENCE_LIMIT, WheelLocation, add_credentials, file_of, hung, last_error,
 };
 use super::wheel::Wheel;
+use crate::fetch::{Refusal, RefusalKind};
 
 /// Looks up all wheels in one run of uv.
-pub(super) fn ask_uv(wheels: &[Wheel]) -> Result<Vec<WheelLocation>, String> {
-    let program = which::which("uv").map_err(|_| "no uv on this machine".to_owned())?;
+pub(super) fn ask_uv(wheels: &[Wheel]) -> Result<Vec<WheelLocation>, Refusal> {
+    let program = which::which("uv")
+        .map_err(|_| Refusal { why: "no uv on this machine".to_owned(), kind: RefusalKind::NoTool })?;
     let mut child = Command::new(program)
         .args(["pip", "compile", "--no-deps", "--no-header", "--quiet", "--format", "pylock.toml"])
         .args(["--python-platform", "x86_64-manylinux_2_28", "--python-version", "3.12", "-"])
@@ -35,11 +37,11 @@ pub(super) fn ask_uv(wheels: &[Wheel]) -> Result<Vec<WheelLocation>, String> {
     // Both streams end when it exits.
     let (lock, errors) = match (lock.recv_timeout(SILENCE_LIMIT), errors.recv_timeout(SILENCE_LIMIT)) {
         (Ok(lock), Ok(errors)) => (lock, errors),
-        _ => return Err(format!("uv: {}", hung())),
+        _ => return Err(format!("uv: {}", hung()).into()),
     };
     let status = child.0.wait().map_err(|error| format!("uv: {error}"))?;
     if !status.success() {
-        return Err(explain(&errors));
+        return Err(explain(&errors).into());
     }
     let mut located = parse_pylock(&lock, wheels)?;
     add_credentials(&mut located, &[]);
