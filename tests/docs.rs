@@ -22,7 +22,7 @@ const MISSING_OPTIONS: [&str; 5] = ["--evolve", "--multi-scale", "--image-weight
 const FOREIGN_OPTIONS: [&str; 5] = ["--from", "--to", "--install", "--ipc", "--release"];
 
 /// Variables of other programs and of benchmarks, which [`yolo_base::env`] does not list.
-const FOREIGN_VARIABLES: [&str; 2] = ["XDG_DATA_HOME", "YOLO_BENCH_WHEELS"];
+const FOREIGN_VARIABLES: [&str; 1] = ["YOLO_BENCH_WHEELS"];
 
 /// Messages of clap and of libtorch, and those that are put together from parts.
 const FOREIGN_MESSAGES: [&str; 4] = [
@@ -109,8 +109,8 @@ fn the_page_of_environment_variables_is_current() {
     let mut page =
         "# Environment variables\n\nGenerated from `base/src/env.rs` by a test; do not edit.\n".to_owned();
     for (role, title) in [
-        (Role::User, "Yours"),
-        (Role::Standard, "Of the system and other tools"),
+        (Role::User, "Set by you"),
+        (Role::Standard, "Set by the system and other tools"),
         (Role::Rank, "Set for the ranks"),
         (Role::Tool, "Set for other programs"),
         (Role::Test, "For tests"),

@@ -47,7 +47,7 @@ macro_rules! variables {
 variables! {
     YOLO_HOME: User = "one folder for everything that `yolo` installs, instead of the platform's folders";
     YOLO_MIRROR: User = "an address or folder with wheels, weights and data set archives under their own names";
-    YOLO_OFFLINE: User = "download nothing, as `--offline`";
+    YOLO_OFFLINE: User = "download nothing, like `--offline`";
     YOLO_TRAINER: User = "the `yolo-trainer` program to start";
     YOLO_WSL: User = "the `wsl.exe` to use";
     LIBTORCH: User = "a libtorch 2.11, or Python's `torch` folder, to use instead of an installed variant";
@@ -60,6 +60,9 @@ variables! {
     SystemRoot: Standard = "the folder of Windows, which contains `wsl.exe`";
     USER: Standard = "the user's name, if the system does not report it";
     PATH: Standard = "folders with programs";
+    XDG_DATA_HOME: Standard = "the parent of the data folder on Linux, instead of `~/.local/share`";
+    XDG_CONFIG_HOME: Standard = "the parent of the settings folder on Linux, instead of `~/.config`";
+    XDG_CACHE_HOME: Standard = "the parent of the cache folder on Linux, instead of `~/.cache`";
     TMPDIR: Standard = "the folder for temporary files";
     NETRC: Standard = "the file with passwords for downloads, instead of `~/.netrc`";
     HTTPS_PROXY: Standard = "the proxy for https addresses";

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use yolo_base::format;
 use yolo_checks::catalogue::UNDETECTED;
 use yolo_checks::{Area, Entry, checks, entries, entry};
 
@@ -88,11 +89,21 @@ fn page(entry: &Entry) -> String {
         row("--fix", fix.does);
         row("undo", fix.undo);
     }
-    if !entry.detects.is_empty() {
-        row("known as", &entry.detects.join(", "));
+    if let Some(note) = planned(entry) {
+        row("note", &note);
     }
     row("more", &entry.link());
     text.trim_end().to_owned()
+}
+
+/// Which options of its text `yolo train` does not accept yet.
+pub(super) fn planned(entry: &Entry) -> Option<String> {
+    let options: Vec<String> = entry.planned_options().map(|option| format!("`{option}`")).collect();
+    let (are, them) = if options.len() == 1 { ("is", "it") } else { ("are", "them") };
+    let options = (!options.is_empty()).then(|| format::list(&options))?;
+    Some(format!(
+        "{options} {are} planned: today `yolo doctor` accepts {them} after `--`, but `yolo train` does not"
+    ))
 }
 
 /// The usual status as a phrase.
@@ -100,7 +111,7 @@ pub(super) fn status_words(entry: &Entry) -> &'static str {
     use yolo_checks::Status;
     match entry.status {
         Status::Ok => "ok: it confirms that this part works",
-        Status::Info => "worth knowing",
+        Status::Info => "info: worth knowing",
         Status::Skipped => "not known",
         Status::Warning => "a warning: it slows a run down or may stop it",
         Status::Error => "an error: it stops a run",

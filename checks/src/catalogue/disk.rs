@@ -40,8 +40,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Disk,
         status: Status::Warning,
         title: "The folder for temporary files is not usable",
-        cause: "building the trainer and unpacking archives need a temporary folder with free space that \
-                allows programs to run",
+        cause: "building the trainer and unpacking archives need a temporary folder that has free space \
+                and is not mounted noexec",
         remedy: Some("set TMPDIR to another folder"),
         fix: None,
         detects: &["tmp-noexec-or-small"],
@@ -71,7 +71,7 @@ pub(super) const ROWS: &[Entry] = &[
         id: "disk.data-yaml",
         area: Area::Disk,
         status: Status::Error,
-        title: "The data set's yaml is not usable",
+        title: "The data set's YAML file is not usable",
         cause: "a data yaml lists the train and val images, and the class names, numbered from 0",
         remedy: Some("correct the yaml: it needs `train:`, `val:` and `names:`"),
         fix: None,
@@ -169,7 +169,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Disk,
         status: Status::Warning,
         title: "Images have an unsupported format or size",
-        cause: "supported formats are bmp, dng, jpeg, jpg, mpo, png, tif, tiff, webp and pfm, with at \
+        cause: "supported formats are bmp, jpeg, jpg, mpo, png, tif, tiff and webp, with at \
                 least 10 pixels per side",
         remedy: Some("convert them to JPEG or PNG"),
         fix: None,
@@ -214,7 +214,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Disk,
         status: Status::Error,
         title: "The weights file is corrupt",
-        cause: "a PyTorch checkpoint is a ZIP archive; this file is truncated, or is something else",
+        cause: "a PyTorch checkpoint is a ZIP archive; this file is not a complete one",
         remedy: Some("download the file again, or pass another one"),
         fix: None,
         detects: &["weights-truncated"],

@@ -86,7 +86,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Gpu,
         status: Status::Error,
         title: "The run uses a GPU that does not exist",
-        cause: "--device takes GPU numbers as nvidia-smi shows them, starting at 0",
+        cause: "--device takes GPU indices as listed by nvidia-smi, starting at 0",
         remedy: Some("pass GPUs that exist to --device"),
         fix: None,
         detects: &["cvd-invalid", "nccl-world-gt-gpus"],
@@ -173,7 +173,7 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "with Secure Boot on, the kernel loads only modules signed with a key that the firmware \
                 trusts",
         remedy: Some(
-            "enroll the key that signed the module: the command asks you to choose a password; at the next boot, select Enroll MOK on the blue screen and enter it; or turn off Secure Boot in the firmware",
+            "enroll the key that signed the module with `mokutil --import`, which asks you to choose a password; at the next boot, select Enroll MOK on the blue screen and enter it; or turn off Secure Boot in the firmware",
         ),
         fix: None,
         detects: &["driver-secureboot-unsigned"],
@@ -274,7 +274,7 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "CUDA stops at the first invalid entry, without a message: programs in this shell see fewer \
                 GPUs, or none",
         remedy: Some(
-            "list GPU numbers as nvidia-smi shows them, separated by commas without spaces, such as 0,1; or unset the variable",
+            "list GPU indices as in nvidia-smi, separated by commas without spaces, such as 0,1; or unset the variable",
         ),
         fix: Some(Fix {
             does: "unset the variable in yolo's variables file, which you then source",

@@ -17,6 +17,7 @@ mod wsl;
 
 use serde::Serialize;
 
+use crate::intent::NOT_YET_OF_TRAIN;
 use crate::status::Status;
 
 pub(crate) use system::CHECK_FAILED;
@@ -153,6 +154,18 @@ pub struct Fix {
 }
 
 impl Entry {
+    /// The options in its text that only a future `yolo train` will have.
+    pub fn planned_options(&self) -> impl Iterator<Item = &'static str> {
+        let texts = [Some(self.title), Some(self.cause), self.remedy];
+        let names = |text: &str, option: &str| {
+            text.split(|letter: char| letter != '-' && !letter.is_ascii_alphanumeric())
+                .any(|word| word == option)
+        };
+        NOT_YET_OF_TRAIN
+            .into_iter()
+            .filter(move |option| texts.into_iter().flatten().any(|text| names(text, option)))
+    }
+
     /// The link to its section in the reference page.
     pub fn link(&self) -> String {
         format!("{REFERENCE}#{}", self.id.replace('.', ""))

@@ -1,4 +1,4 @@
-//! Network and ports: the rows of the catalogue.
+//! Catalogue entries about networks and ports.
 
 use super::{Area, Entry, Fix};
 use crate::status::Status;
@@ -62,7 +62,9 @@ pub(super) const ROWS: &[Entry] = &[
         title: "NCCL may choose the wrong network interface",
         cause: "NCCL takes the first interface that is not docker, lo or virbr; if it picks a bridge, \
                 container interface or tunnel, the ranks cannot connect and wait until they time out",
-        remedy: Some("set the variable to the interface that is connected to the other machines"),
+        remedy: Some(
+            "set NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME to the interface that is connected to the other machines",
+        ),
         fix: None,
         detects: &["nccl-ifname-veth"],
     },
@@ -73,7 +75,9 @@ pub(super) const ROWS: &[Entry] = &[
         title: "A variable names an interface that does not exist",
         cause: "ranks use only the interfaces in this variable; if none exists, NCCL fails with \"no \
                 socket interface found\"",
-        remedy: Some("set the variable to an existing interface, or unset it"),
+        remedy: Some(
+            "set NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME, whichever it is, to an existing interface, or unset it",
+        ),
         fix: Some(Fix {
             does: "set the variable to a better interface, or unset it, in yolo's variables file, which you then source",
             undo: "run the undo script that it prints, which restores that file",
@@ -86,7 +90,9 @@ pub(super) const ROWS: &[Entry] = &[
         status: Status::Error,
         title: "A variable allows only the loopback interface",
         cause: "through lo, a machine reaches only itself",
-        remedy: Some("set the variable to the interface that is connected to the other machines"),
+        remedy: Some(
+            "set NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME, whichever it is, to the interface that is connected to the other machines",
+        ),
         fix: Some(Fix {
             does: "set the variable to a better interface, or unset it, in yolo's variables file, which you then source",
             undo: "run the undo script that it prints, which restores that file",
@@ -101,7 +107,7 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "gloo announces the address of the host name to the other machines; with 127.0.1.1, which \
                 Debian, Ubuntu and WSL write into /etc/hosts, the others connect to themselves and fail \
                 with \"Connection refused\"",
-        remedy: Some("set the variable to the interface that is connected to the other machines"),
+        remedy: Some("set GLOO_SOCKET_IFNAME to the interface that is connected to the other machines"),
         fix: None,
         detects: &["gloo-loopback-hostname"],
     },
@@ -112,7 +118,7 @@ pub(super) const ROWS: &[Entry] = &[
         title: "This machine's host name does not resolve",
         cause: "gloo looks up the host name to find this machine's address",
         remedy: Some(
-            "set the variable to the interface that is connected to the other machines, or correct /etc/hosts",
+            "set GLOO_SOCKET_IFNAME to the interface that is connected to the other machines, or correct /etc/hosts",
         ),
         fix: None,
         detects: &["master-addr-unresolvable"],
@@ -123,7 +129,7 @@ pub(super) const ROWS: &[Entry] = &[
         status: Status::Warning,
         title: "gloo cannot use this machine's host name",
         cause: "gloo looks up the host name, and fails if it is empty or has non-ASCII letters",
-        remedy: Some("give the machine a host name of ASCII letters"),
+        remedy: Some("give the machine a host name of ASCII letters, digits and hyphens"),
         fix: None,
         detects: &["gloo-empty-hostname"],
     },

@@ -1,4 +1,4 @@
-//! The run that is meant: the rows of the catalogue.
+//! Catalogue entries about the planned run.
 
 use super::{Area, Entry};
 use crate::status::Status;
@@ -50,7 +50,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Run,
         status: Status::Error,
         title: "--device is invalid",
-        cause: "a device is `cpu`, or GPU numbers as nvidia-smi shows them, such as 0 or 0,1,3",
+        cause: "a device is `cpu`, or GPU indices as listed by nvidia-smi, such as 0 or 0,1,3",
         remedy: Some("correct --device"),
         fix: None,
         detects: &[],
@@ -145,8 +145,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Run,
         status: Status::Error,
         title: "There is nothing to resume",
-        cause: "a run resumes from its last.pt, which is written after the first epoch, and the plan.json \
-                next to it",
+        cause: "a run resumes from its last.pt, which is written after each epoch and on Ctrl-C, and the \
+                plan.json of its run folder",
         remedy: Some("start a new run, or pass the path of a last.pt"),
         fix: None,
         detects: &["resume-no-checkpoint"],

@@ -57,7 +57,7 @@ pub(super) const ROWS: &[Entry] = &[
         title: "libtorch for Windows has no libuv",
         cause: "PyTorch 2.4 and later use libuv by default, and fail with `use_libuv was requested but \
                 PyTorch was built without libuv support`",
-        remedy: Some("set the variable for PyTorch programs; yolo's own ranks do not need it"),
+        remedy: Some("set USE_LIBUV=0 for PyTorch programs; yolo's own ranks do not need it"),
         fix: None,
         detects: &["libuv-not-built"],
     },

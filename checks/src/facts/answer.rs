@@ -9,6 +9,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+/// The maximum number of names listed for a folder.
+pub(crate) const MOST_NAMES: usize = 20_000;
+
 /// Why something is not known, as a phrase that follows "skipped, because".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unknown(pub String);

@@ -24,6 +24,11 @@ pub enum RecordingError {
     /// Valid JSON, but not an object.
     #[error("it is not a JSON object")]
     Object,
+    /// A test's host, which is a difference from a recording.
+    #[error(
+        "it is a host of the tests, which is merged into a recording: it has \"base\" and no \"version\""
+    )]
+    Difference,
     /// No version, or one that is newer than this program.
     #[error("its \"version\" is {0}, but this yolo reads version {VERSION}")]
     Version(String),
@@ -63,6 +68,9 @@ impl Host {
     pub fn from_value(value: Value) -> Result<(Self, Option<Intent>), RecordingError> {
         let Value::Object(mut sections) = value else { return Err(RecordingError::Object) };
         if sections.get("version").and_then(Value::as_u64) != Some(VERSION) {
+            if sections.contains_key("base") {
+                return Err(RecordingError::Difference);
+            }
             let version = sections.get("version").map_or("missing".to_owned(), ToString::to_string);
             return Err(RecordingError::Version(version));
         }
@@ -141,6 +149,10 @@ mod tests {
         assert!(error("Ubuntu 22.04").starts_with("it is not valid JSON"));
         assert_eq!(error("[]"), "it is not a JSON object");
         assert_eq!(error("{}"), "its \"version\" is missing, but this yolo reads version 1");
+        assert_eq!(
+            error(r#"{"about": "", "base": "linux-gpu"}"#),
+            "it is a host of the tests, which is merged into a recording: it has \"base\" and no \"version\""
+        );
         assert_eq!(error(r#"{"version": 9}"#), "its \"version\" is 9, but this yolo reads version 1");
         assert_eq!(
             error(r#"{"version": 1, "file": {}}"#),

@@ -139,7 +139,7 @@ pub(super) const ROWS: &[Entry] = &[
         title: "The loader does not find libcuda.so",
         cause: "cuDNN 8 opens the driver as `libcuda.so`, which is not in the loader's cache in WSL; cuDNN \
                 9, which yolo's libtorch uses, does not need it",
-        remedy: Some("set the variable before starting programs that use cuDNN 8"),
+        remedy: Some("add /usr/lib/wsl/lib to LD_LIBRARY_PATH before starting programs that use cuDNN 8"),
         fix: Some(Fix {
             does: "set LD_LIBRARY_PATH in yolo's variables file, which you then source",
             undo: "run the undo script that it prints, which restores that file",
@@ -165,8 +165,8 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "GPUs in WSL cannot communicate directly (P2P, CUDA IPC), and pinned memory is limited; \
                 NCCL usually falls back to another transport, and otherwise fails with `unhandled cuda error`",
         remedy: Some(
-            "if the run fails with an NCCL error, set these variables and start it again; as a \
-                last resort, use gloo",
+            "if the run fails with an NCCL error, set NCCL_P2P_DISABLE=1, NCCL_CUMEM_ENABLE=0 and \
+                NCCL_CUMEM_HOST_ENABLE=0, and start it again; as a last resort, use gloo",
         ),
         fix: None,
         detects: &["wsl-nccl-multigpu", "wsl-cuda-ipc"],

@@ -67,7 +67,8 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "WSL 2 runs in a virtual machine, and the firmware or Windows does not allow one",
         remedy: Some(
             "enable virtualization (Intel VT-x or AMD SVM) in the PC's firmware; if it is \
-                enabled, run these commands in a Windows terminal as administrator and restart",
+                enabled, run `bcdedit /set hypervisorlaunchtype Auto` and `wsl.exe --install --no-distribution` \
+                in a Windows terminal as administrator and restart",
         ),
         fix: None,
         detects: &["wsl-virtualization-off"],

@@ -24,7 +24,7 @@ pub(super) const ROWS: &[Entry] = &[
         title: "WSL cannot resolve host names",
         cause: "downloads fail with `Temporary failure in name resolution`",
         remedy: Some(
-            "set `dnsTunneling=true` under [wsl2] in .wslconfig (Windows 11 22H2), then shut WSL \
+            "set `dnsTunneling=true` under [wsl2] in .wslconfig (Windows 11 22H2 or later), then shut WSL \
                 down from Windows",
         ),
         fix: None,
@@ -71,11 +71,11 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.nat",
         area: Area::Wsl,
         status: Status::Error,
-        title: "Other machines cannot reach this WSL",
+        title: "Other machines cannot reach WSL on this PC",
         cause: "by default WSL is behind NAT; forwarding a port is not enough, because ranks connect \
                 through many ports",
         remedy: Some(
-            "set `networkingMode=mirrored` under [wsl2] in .wslconfig (Windows 11 22H2), shut WSL \
+            "set `networkingMode=mirrored` under [wsl2] in .wslconfig (Windows 11 22H2 or later), shut WSL \
                 down from Windows, and open the Hyper-V firewall in PowerShell as administrator",
         ),
         fix: None,

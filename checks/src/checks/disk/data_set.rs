@@ -28,7 +28,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         }
         Described::Forbidden(yaml) => return Ok(vec![forbidden(host, &yaml)]),
         Described::Garbled(yaml, why) => {
-            let title = format!("the data set {yaml} is not valid YAML: {why}");
+            let title = format!("the data set {yaml} is not usable: {why}");
             return Ok(vec![Finding::new("disk.data-yaml", title)]);
         }
         Described::Yaml(set) => set,
@@ -36,7 +36,13 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let mistakes = mistakes(&set);
     if !mistakes.is_empty() {
         let title = format!("the data set {} is not usable: {}", set.yaml, mistakes.join("; "));
-        return Ok(vec![Finding::new("disk.data-yaml", title)]);
+        let finding = Finding::new("disk.data-yaml", title);
+        let is_only_misnumbered = mistakes.len() == 1 && set.misnumbered().is_some();
+        return Ok(vec![if is_only_misnumbered {
+            finding.remedy("number the classes from 0 without gaps")
+        } else {
+            finding
+        }]);
     }
     let mut lost = Vec::new();
     for split in ["train", "val"] {
@@ -47,11 +53,18 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         }
     }
     let mut findings: Vec<Finding> = missing(host, &set, &lost).into_iter().collect();
+    if findings.is_empty() {
+        findings.extend(["train", "val"].into_iter().filter_map(|split| empty(host, &set, split)));
+    }
     if let (true, Some(nc)) = (findings.is_empty(), set.keys.get("nc").and_then(serde_json::Value::as_u64)) {
         let names = set.classes().unwrap_or_default();
         if nc != names as u64 {
-            let title = format!("{} has nc: {nc}, but {names} names; the names are used", set.yaml);
-            let finding = Finding::new("disk.data-yaml", title).remedy("remove `nc:`, or correct the names");
+            let title = format!(
+                "{} has {}, but `nc` is {nc}; the names are used",
+                set.yaml,
+                format::count(names, "name")
+            );
+            let finding = Finding::new("disk.data-yaml", title).remedy("remove `nc`, or correct the names");
             findings.push(finding.status(crate::status::Status::Warning));
         }
     }
@@ -93,25 +106,20 @@ fn mistakes(set: &DataSet) -> Vec<String> {
     let mut mistakes = Vec::new();
     for key in ["train", "val"] {
         if set.entries(key).is_empty() {
-            mistakes.push(format!("{key}: is missing"));
+            mistakes.push(format!("`{key}` is missing"));
         }
     }
     match set.keys.get("names") {
-        None | Some(serde_json::Value::Null) => mistakes.push("names: is missing".to_owned()),
-        Some(serde_json::Value::Object(names)) => {
-            let wrong = names.keys().find(|key| !key.parse::<usize>().is_ok_and(|key| key < names.len()));
-            mistakes.extend(wrong.map(|key| {
-                format!(
-                    "names: has the key {key}, but classes are numbered 0 to {}",
-                    names.len().saturating_sub(1)
-                )
-            }));
-        }
+        None | Some(serde_json::Value::Null) => mistakes.push("`names` is missing".to_owned()),
+        Some(serde_json::Value::Object(names)) => mistakes.extend(set.misnumbered().map(|key| {
+            let last = names.len().saturating_sub(1);
+            format!("`names` has the key {key}, but classes are numbered 0 to {last}")
+        })),
         Some(serde_json::Value::Array(_)) => {}
-        Some(other) => mistakes.push(format!("names: is {other}, not a list or a mapping")),
+        Some(other) => mistakes.push(format!("`names` is {other}, not a list or a mapping")),
     }
     if set.classes() == Some(0) {
-        mistakes.push("names: is empty".to_owned());
+        mistakes.push("`names` is empty".to_owned());
     }
     mistakes
 }
@@ -128,11 +136,30 @@ fn missing(host: &Host, set: &DataSet, lost: &[(&str, String)]) -> Option<Findin
     });
     let root = set.keys.get("path").and_then(serde_json::Value::as_str).unwrap_or_default();
     let advice = windows_path(host, first).or_else(|| windows_path(host, root));
-    let keys = splits.join(": and ");
+    let keys = match splits[..] {
+        [split] => format!("`path` or `{split}`"),
+        _ => "`path`, or `train` and `val`,".to_owned(),
+    };
     let text = advice.unwrap_or_else(|| {
-        format!("correct path: or {keys}: in {}, or move the images to one of these places", set.yaml)
+        format!("correct {keys} in {}, or move the images to one of these places", set.yaml)
     });
     Some(finding.remedy(text))
+}
+
+/// A split without images, on which training ends.
+fn empty(host: &Host, set: &DataSet, split: &str) -> Option<Finding> {
+    if !set.is_empty(host, split) {
+        return None;
+    }
+    let places: Vec<String> =
+        set.entries(split).iter().filter_map(|entry| set.place(host, entry).ok().flatten()).collect();
+    let title = format!("there are no images of {split} in {}", format::list(&places));
+    let text = format!("put images there, or correct `path` or `{split}` in {}", set.yaml);
+    Some(
+        Finding::new("disk.data-missing", title)
+            .because("training and validation each need at least one image in a supported format")
+            .remedy(text),
+    )
 }
 
 /// The name of a Windows path on this system.

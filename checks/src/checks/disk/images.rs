@@ -12,7 +12,7 @@ use crate::intent::Intent;
 /// YOLOv5 skips images with a shorter side, in pixels.
 const LEAST_SIDE: u32 = 10;
 /// Image formats that are not supported.
-const NOT_READ: [&str; 6] = ["gif", "heic", "heif", "avif", "svg", "jp2"];
+const NOT_READ: [&str; 8] = ["gif", "heic", "heif", "avif", "svg", "jp2", "dng", "pfm"];
 
 pub(super) static CHECK: Check = Check {
     question: "Are the data set's images intact?",

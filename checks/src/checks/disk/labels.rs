@@ -59,7 +59,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let findings = seen.findings(&set);
     Ok(if findings.is_empty() {
-        vec![Finding::ok("disk.labels", format!("{} are valid", format::count(seen.files, "label file")))]
+        let verb = if seen.files == 1 { "is" } else { "are" };
+        vec![Finding::ok("disk.labels", format!("{} {verb} valid", format::count(seen.files, "label file")))]
     } else {
         findings
     })
@@ -67,7 +68,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 
 /// None of the sampled images has labels: they are elsewhere.
 fn no_labels(host: &Host, set: &DataSet, first: &str, looked: usize) -> Finding {
-    let title = format!("no labels were found for {looked} images of {}", set.yaml);
+    let title =
+        format!("no labels were found for {} of {}", format::count(looked, "sampled image"), set.yaml);
     let finding = Finding::new("disk.labels-missing", title).seen(format!("{first} does not exist"));
     let folder = parent(first).unwrap_or_default();
     let finding = finding.remedy(format!(
@@ -149,19 +151,20 @@ impl Seen {
     fn findings(&self, set: &DataSet) -> Vec<Finding> {
         let classes = set.classes();
         let mut findings = Vec::new();
-        let mut add = |id: &'static str, places: &[String], what: String| {
+        let mut add = |id: &'static str, places: &[String], one: &str, many: &str, what: String| {
             let Some(first) = places.first() else { return };
             let files = format::count(self.files, "sampled label file");
-            let verb = if places.len() == 1 { "has" } else { "have" };
+            let verb = if places.len() == 1 { one } else { many };
             let title = format!("{} in {files} {verb} {what}", format::count(places.len(), "line"));
             findings.push(Finding::new(id, title).seen(first.clone()));
         };
         let last = classes.unwrap_or(0).saturating_sub(1);
-        add("disk.labels-columns", &self.columns, "a wrong format: not a class and four numbers".to_owned());
-        add("disk.labels-class", &self.class, format!("a class outside 0 to {last}"));
-        add("disk.labels-range", &self.range, "a box outside 0 to 1".to_owned());
-        add("disk.labels-flat", &self.flat, "a box with zero width or height".to_owned());
-        add("disk.labels-twice", &self.twice, "an identical line before".to_owned());
+        let columns = "not in YOLO format (a class and four numbers)".to_owned();
+        add("disk.labels-columns", &self.columns, "is", "are", columns);
+        add("disk.labels-class", &self.class, "has", "have", format!("a class outside 0 to {last}"));
+        add("disk.labels-range", &self.range, "has", "have", "a box outside 0 to 1".to_owned());
+        add("disk.labels-flat", &self.flat, "has", "have", "a box with zero width or height".to_owned());
+        add("disk.labels-twice", &self.twice, "repeats", "repeat", "an earlier line".to_owned());
         if let (Some(names), Some(finding)) =
             (classes, findings.iter_mut().find(|finding| finding.id == "disk.labels-class"))
             && let Some(text) = self.remedy(names, set)
@@ -177,12 +180,12 @@ impl Seen {
         let nc =
             set.keys.get("nc").and_then(serde_json::Value::as_u64).and_then(|nc| usize::try_from(nc).ok());
         let missing = |all: usize| match all - names {
-            1 => format!("add the name of class {names} to names: in {}", set.yaml),
-            _ => format!("add the names of classes {names} to {} to names: in {}", all - 1, set.yaml),
+            1 => format!("add the name of class {names} to `names` in {}", set.yaml),
+            _ => format!("add the names of classes {names} to {} to `names` in {}", all - 1, set.yaml),
         };
-        // If nc: and the labels agree, the names are wrong.
+        // If `nc` and the labels agree, the names are wrong.
         if let Some(nc) = nc.filter(|&nc| nc > names && highest < nc) {
-            return Some(format!("{}, because nc: is {nc}", missing(nc)));
+            return Some(format!("{}, because `nc` is {nc}", missing(nc)));
         }
         // Exports that number classes from 1 use every class except 0, and one too many.
         if !self.classes.contains(&0) && highest == names {

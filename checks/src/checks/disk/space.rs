@@ -73,7 +73,19 @@ pub(super) fn is_told(host: &Host, space: &FileSystem) -> bool {
     [places.data, places.working].iter().flatten().any(holds)
 }
 
+/// File systems of the kernel, which accept no files of users.
+const OF_THE_KERNEL: [&str; 7] = ["proc", "sysfs", "cgroup", "cgroup2", "devpts", "debugfs", "securityfs"];
+
 fn judge(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> Option<Finding> {
+    let kind = space.kind.as_deref().unwrap_or_default();
+    if OF_THE_KERNEL.contains(&kind) {
+        let title = format!("cannot create {folder} ({purpose})");
+        let mount = space.mount.as_deref().unwrap_or(folder);
+        return Some(
+            Finding::new("disk.read-only", title)
+                .seen(format!("{mount} is a file system of the kernel ({kind}), not a disk")),
+        );
+    }
     let is_read_only = space.options.iter().any(|option| option == "ro");
     // Another check covers permissions of yolo's own folders.
     let may_not =

@@ -46,11 +46,18 @@ fn run(host: &Host, _: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let oldest = old.iter().map(|(_, days)| *days).max().unwrap_or(0);
-    let title =
-        format!("{} of yolo setup, up to {oldest} days old", format::count(old.len(), "incomplete download"));
+    let title = format!(
+        "{} of yolo setup, up to {} old",
+        format::count(old.len(), "incomplete download"),
+        age(oldest)
+    );
     let finding = Finding::new("disk.unfinished", title).command("yolo setup --remove unfinished");
     let each = |finding: Finding, (path, days): (String, u64)| {
-        finding.seen(format!("{path}, {days} days old")).change(Change::Remove { path })
+        finding.seen(format!("{path}, {} old", age(days))).change(Change::Remove { path })
     };
     Ok(vec![old.into_iter().fold(finding, each)])
+}
+
+fn age(days: u64) -> String {
+    format::count(usize::try_from(days).unwrap_or(usize::MAX), "day")
 }

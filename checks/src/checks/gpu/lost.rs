@@ -21,8 +21,8 @@ const STAYING: [(u32, &str); 6] = [
     (62, "internal micro-controller halt"),
     (74, "NVLink error"),
     (79, "fallen off the bus"),
-    (119, "the card's system processor (GSP) did not respond"),
-    (120, "the card's system processor (GSP) failed"),
+    (119, "the GPU System Processor (GSP) did not respond"),
+    (120, "the GPU System Processor (GSP) failed"),
 ];
 
 /// What to do about a card whose number is unknown, so that it cannot be excluded by number.

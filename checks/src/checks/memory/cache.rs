@@ -37,6 +37,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         format::count(ranks, "rank"),
         format::memory(limit)
     );
-    let counted = format!("{images} images of {} px, three bytes per pixel, once per rank", intent.pixels());
+    let counted = format!(
+        "{} of {} px, three bytes per pixel, once per rank",
+        format::count(images, "image"),
+        intent.pixels()
+    );
     Ok(vec![Finding::new("memory.cache", title).seen(counted)])
 }

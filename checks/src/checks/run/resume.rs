@@ -7,6 +7,7 @@ use crate::facts::{Host, Unknown};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::shell_quote::quote;
+use yolo_base::format;
 
 pub(super) static CHECK: Check = Check {
     question: "Is there a run to resume?",
@@ -47,7 +48,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         && done >= epochs
         && epochs > 0
     {
-        let title = format!("the run of {checkpoint} has completed its {epochs} epochs");
+        let title = format!("the run of {checkpoint} has already completed all its epochs ({epochs})");
         let command = format!("yolo train --weights {} --epochs {epochs} …", quote(&checkpoint));
         findings.push(Finding::new("run.resume-finished", title).command(command));
     }
@@ -55,7 +56,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let says = intent.ranks.is_some() || !intent.devices.is_empty();
     if let Some(had) = had.filter(|&had| findings.is_empty() && says && had != intent.ranks_in_all()) {
         let title = format!(
-            "the run of {checkpoint} had {had} ranks, but this one would have {}",
+            "the run of {checkpoint} had {}, but this one would have {}",
+            format::count(had, "rank"),
             intent.ranks_in_all()
         );
         findings.push(

@@ -11,6 +11,7 @@ use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
+use yolo_base::format;
 
 pub(super) static CHECK: Check = Check {
     question: "Do environment variables break or slow down a run?",
@@ -194,8 +195,9 @@ fn threads(host: &Host, intent: &Intent) -> Option<Finding> {
     let fitting = (cores / ranks).max(1);
     // Twice the number of cores is still sharing; more is a mistake.
     (threads > 0 && threads.checked_mul(ranks)? > cores * 2).then(|| {
-        let share = if ranks == 1 { "1 rank has".to_owned() } else { format!("{ranks} ranks share") };
-        let title = format!("OMP_NUM_THREADS is {threads}: {share} {cores} cores");
+        let share = if ranks == 1 { "has" } else { "share" };
+        let (ranks, cores) = (format::count(ranks, "rank"), format::count(cores, "core"));
+        let title = format!("OMP_NUM_THREADS is {threads}: {ranks} {share} {cores}");
         Finding::new("shell.variable-slows", title)
             .status(Status::Warning)
             .remedy("unset the variable, so that yolo gives each rank its share of the cores, or set that share yourself")

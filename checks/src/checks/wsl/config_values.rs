@@ -143,7 +143,7 @@ fn mirrored(host: &Host, config: &WslConfig) -> Option<Finding> {
         .ok()
         .filter(|&build| asked && build < crate::wsl::sizing::MIRRORED_NEEDS_BUILD)?;
     let title = format!(
-        "`networkingMode=mirrored` needs Windows 11 22H2, but this is build {build}: WSL uses NAT instead"
+        "`networkingMode=mirrored` needs Windows 11 22H2 or later, but this is build {build}: WSL uses NAT instead"
     );
     Some(Finding::new("wsl.mirrored-unsupported", title).status(Status::Warning))
 }

@@ -25,10 +25,8 @@ fn run(host: &Host, _: &Intent) -> Answer {
     if let (false, Err(why)) = (forbidden, &interop) {
         findings.push(Finding::skipped("wsl.interop-off", why));
     } else if forbidden || interop == Ok(false) {
-        let finding = Finding::new(
-            "wsl.interop-off",
-            "Windows programs cannot be started from this WSL (interop is off)",
-        );
+        let finding =
+            Finding::new("wsl.interop-off", "Windows programs cannot be started from WSL (interop is off)");
         let unknown: Vec<&str> = [
             ("the PC's memory", host.windows_memory().is_ok()),
             ("the versions of WSL and Windows", host.windows_build().is_ok()),

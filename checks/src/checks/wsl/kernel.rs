@@ -31,7 +31,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     } else if kernel.is_below(&RECOMMENDED) {
         (Status::Warning, "NVIDIA recommends 5.10.16.3 or later")
     } else if kernel.is_below(&WITHOUT_FREEZES) {
-        (Status::Warning, "before 5.10.43, training is reported to freeze without a message")
+        (
+            Status::Warning,
+            "with kernels before 5.10.43, training has been reported to freeze without a message",
+        )
     } else {
         return Ok(Vec::new());
     };

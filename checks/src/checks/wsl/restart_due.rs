@@ -57,7 +57,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
                 None => String::new(),
             };
             let title = format!(
-                ".wslconfig was changed {} after this WSL started{what}",
+                ".wslconfig was changed {} after WSL started{what}",
                 format::duration(seconds as f64)
             );
             Finding::new("wsl.restart-due", title)

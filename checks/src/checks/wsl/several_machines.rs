@@ -1,4 +1,4 @@
-//! Whether the ranks of other machines can reach this WSL: by default it is behind NAT, and in
+//! Whether the ranks of other machines can reach WSL: by default it is behind NAT, and in
 //! mirrored mode behind the Hyper-V firewall.
 
 use crate::checks::network::port::elsewhere;
@@ -14,7 +14,7 @@ const CREATOR: &str = "{40E0AC32-46A5-438A-A0B2-2B479E8F2E90}";
 const DEFAULT_PORT: u16 = 29500;
 
 pub(super) static CHECK: Check = Check {
-    question: "Can other machines reach this WSL?",
+    question: "Can other machines reach WSL on this PC?",
     reports: &["wsl.nat", "wsl.firewall", "wsl.port-of-windows", "wsl.own-name"],
     preflight: true,
     run,
@@ -62,7 +62,7 @@ fn is_of_nat(address: &str) -> bool {
 
 fn nat(host: &Host, intent: &Intent, address: Option<&str>) -> Finding {
     let at = address.map_or(String::new(), |address| format!(" ({address})"));
-    let title = format!("other machines cannot reach this WSL: it is behind NAT{at}");
+    let title = format!("other machines cannot reach WSL on this PC: it is behind NAT{at}");
     let finding = Finding::new("wsl.nat", title);
     match host.windows_build() {
         Ok(build) if build < MIRRORED_NEEDS_BUILD => finding.remedy(format!(

@@ -6,14 +6,12 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use crate::facts::answer::{of_bytes, of_error};
+use crate::facts::answer::{MOST_NAMES, of_bytes, of_error};
 
 /// Files beyond this are not read whole.
 const LARGEST: u64 = 1 << 20;
 /// Bytes of a head or tail.
 const PART: u64 = 512;
-/// The maximum number of names listed for a folder. Data sets have their own reader.
-const MOST_NAMES: usize = 20_000;
 
 /// Paths that the kernel answers from memory, without a drive.
 pub(super) fn cannot_hang(path: &str) -> bool {

@@ -1,9 +1,11 @@
-//! The data set of a run, without decoding images: its yaml, the folders of its images, and a sample
+//! The data set of a run, without decoding images: its YAML, the folders of its images, and a sample
 //! of label and image files.
+
+use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::facts::answer::{Fact, KnownPaths, PathKind, Unknown};
+use crate::facts::answer::{Fact, KnownPaths, MOST_NAMES, PathKind, Unknown};
 use crate::facts::host::Host;
 
 /// The data set that the program generates. This name always means that data set.
@@ -14,8 +16,8 @@ const FETCHED: [&str; 4] = ["coco", "coco128", "coco8", "voc"];
 const SAMPLE: usize = 32;
 /// The maximum number of folders listed below a folder of the yaml.
 const MOST_FOLDERS: usize = 24;
-/// Supported extensions, the same as YOLOv5's.
-const IMAGES: [&str; 10] = ["bmp", "dng", "jpeg", "jpg", "mpo", "png", "tif", "tiff", "webp", "pfm"];
+/// Supported extensions.
+const IMAGES: [&str; 8] = ["bmp", "jpeg", "jpg", "mpo", "png", "tif", "tiff", "webp"];
 
 /// A data set's description.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +39,7 @@ pub(crate) enum Described {
     Missing(Vec<String>),
     /// A file that this user may not read.
     Forbidden(String),
-    /// A file that is not a YAML mapping, and why.
+    /// A file that is not usable, and why.
     Garbled(String, String),
     /// A description.
     Yaml(DataSet),
@@ -46,10 +48,12 @@ pub(crate) enum Described {
 /// The images of a split.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Images {
-    /// Paths, at most 20 000 per folder.
+    /// Paths, at most [`MOST_NAMES`] per folder.
     pub(crate) paths: Vec<String>,
     /// Files with an unsupported extension.
     pub(crate) others: Vec<String>,
+    /// Whether there may be more: a folder is unknown or was not listed.
+    pub(crate) is_partial: bool,
 }
 
 impl Host {
@@ -101,9 +105,12 @@ impl Host {
         let keys = match parse(text) {
             Ok(Value::Object(keys)) => keys,
             Ok(_) => {
-                return Described::Garbled(yaml, "it is not a table with train, val and names".to_owned());
+                return Described::Garbled(
+                    yaml,
+                    "it is not a mapping with the keys train, val and names".to_owned(),
+                );
             }
-            Err(why) => return Described::Garbled(yaml, why),
+            Err(why) => return Described::Garbled(yaml, format!("it is not valid YAML: {why}")),
         };
         let path = keys.get("path").and_then(Value::as_str).map(str::trim).unwrap_or_default();
         let folder = parent(&yaml).unwrap_or_default();
@@ -130,15 +137,23 @@ impl Host {
         }
         let mut folders = vec![path.to_owned()];
         let mut listed = 0;
-        while let Some(folder) = folders.pop().filter(|_| listed < MOST_FOLDERS) {
+        while let Some(folder) = folders.pop() {
+            if listed == MOST_FOLDERS {
+                found.is_partial = true;
+                break;
+            }
             let names = match self.folder(&folder) {
                 Ok(Some(names)) => names,
                 Ok(None) if listed == 0 => return Ok(None),
                 Ok(None) => continue,
                 Err(why) if listed == 0 => return Err(why),
-                Err(_) => continue,
+                Err(_) => {
+                    found.is_partial = true;
+                    continue;
+                }
             };
             listed += 1;
+            found.is_partial |= names.len() >= MOST_NAMES;
             for name in names.iter().filter(|name| !name.starts_with('.')) {
                 let path = join(&folder, name);
                 match name.rsplit_once('.') {
@@ -200,17 +215,39 @@ impl DataSet {
             let images = host.images_of(&place)?.unwrap_or_default();
             all.paths.extend(images.paths);
             all.others.extend(images.others);
+            all.is_partial |= images.is_partial;
         }
         Ok(all)
     }
 
-    /// The number of class names.
+    /// Whether it is certain that a split has no images.
+    pub(crate) fn is_empty(&self, host: &Host, split: &str) -> bool {
+        let Ok(images) = self.images(host, split) else { return false };
+        // A folder may have a dot in its name. One path per extension is enough: folders do not have
+        // the extensions of files.
+        let mut extensions = BTreeSet::new();
+        let mut others =
+            images.others.iter().filter(|path| extensions.insert(path.rsplit('.').next().unwrap_or(path)));
+        let is_file = |path: &String| {
+            host.stat(path).is_ok_and(|stat| stat.is_none_or(|stat| stat.kind != PathKind::Folder))
+        };
+        images.paths.is_empty() && !images.is_partial && others.all(is_file)
+    }
+
+    /// The number of class names; `None` if they are not valid.
     pub(crate) fn classes(&self) -> Option<usize> {
         match self.keys.get("names")? {
             Value::Array(names) => Some(names.len()),
-            Value::Object(names) => Some(names.len()),
+            Value::Object(names) if self.misnumbered().is_none() => Some(names.len()),
             _ => None,
         }
+    }
+
+    /// A key of `names` that is out of range: classes are numbered from 0 without gaps.
+    pub(crate) fn misnumbered(&self) -> Option<&str> {
+        let Some(Value::Object(names)) = self.keys.get("names") else { return None };
+        let is_in_range = |key: &str| key.parse::<usize>().is_ok_and(|key| key < names.len());
+        names.keys().map(String::as_str).find(|key| !is_in_range(key))
     }
 }
 

@@ -245,21 +245,25 @@ impl Gpu {
     }
 
     fn unknown(&self, call: &str) -> Unknown {
-        let why = match self.lost() {
-            Some(code) => error_text(code),
-            None => unknown(&self.answers, call).0,
-        };
-        Unknown(format!("GPU {}: {why}", self.index))
+        match self.lost() {
+            Some(code) => Unknown(format!("GPU {}: {}", self.index, error_text(code))),
+            None => unknown_of(&self.answers, call, &format!(" of GPU {}", self.index)),
+        }
     }
 }
 
 fn unknown(answers: &Value, call: &str) -> Unknown {
-    let call_words = call.replace('_', " ");
+    unknown_of(answers, call, "")
+}
+
+/// Why the driver's answer to a call is not known; `owner` is ` of GPU 0`, or empty.
+fn unknown_of(answers: &Value, call: &str, owner: &str) -> Unknown {
+    let what = format!("the {}{owner}", call.replace('_', " "));
     Unknown(match answers.get(call).and_then(|answer| answer.get("error")) {
         Some(code) => {
-            format!("the driver does not report {call_words}: {}", error_text(code.as_i64().unwrap_or(999)))
+            format!("the driver does not report {what}: {}", error_text(code.as_i64().unwrap_or(999)))
         }
-        None => format!("the driver did not report {call_words} in time, or was not asked for it"),
+        None => format!("the driver did not report {what} in time, or was not asked for it"),
     })
 }
 
@@ -308,7 +312,7 @@ mod tests {
         assert_eq!(gpus[0].capability(), Ok((8, 6)));
         assert_eq!(
             gpus[0].processes().unwrap_err().0,
-            "GPU 0: the driver does not report processes: unknown error (NVML error 999)"
+            "the driver does not report the processes of GPU 0: unknown error (NVML error 999)"
         );
         assert_eq!(gpus[1].lost(), Some(15));
         assert_eq!(gpus[1].name().unwrap_err().0, "GPU 1: the GPU is lost (NVML error 15)");

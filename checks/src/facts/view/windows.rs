@@ -31,7 +31,7 @@ impl Host {
         Ok(self.os()? == "windows")
     }
 
-    /// Whether Windows programs can be started from this WSL.
+    /// Whether Windows programs can be started from WSL.
     pub fn interop(&self) -> Fact<bool> {
         let folder = "/proc/sys/fs/binfmt_misc";
         // With systemd it is the second name.
@@ -44,7 +44,7 @@ impl Host {
         known
     }
 
-    /// Where drive C: is mounted in this WSL, such as `/mnt/c`: from the table of mounts, or else from
+    /// Where drive C: is mounted in WSL, such as `/mnt/c`: from the table of mounts, or else from
     /// the root in /etc/wsl.conf.
     pub fn windows_drive(&self) -> String {
         let mounts = self.text("/proc/self/mountinfo").ok().flatten();
@@ -83,7 +83,7 @@ impl Host {
             return Ok(folder);
         }
         let names = self.folder(&users)?.ok_or_else(|| {
-            Unknown(format!("{users} does not exist: this WSL does not mount the Windows drive"))
+            Unknown(format!("{users} does not exist: WSL does not mount the Windows drive"))
         })?;
         self.profile_among(&users, &names)
     }
@@ -104,7 +104,7 @@ impl Host {
             [name] => Ok(format!("{users}/{name}")),
             [] => Err(Unknown(format!("{users} contains no user folder"))),
             _ => Err(Unknown(format!(
-                "{users} has the folders of {} users, and it is unknown which of them started this WSL",
+                "{users} has the folders of {} users, and it is unknown which of them started WSL",
                 names.len()
             ))),
         }
@@ -131,7 +131,7 @@ impl Host {
             return answer;
         }
         if self.interop() == Ok(false) {
-            return Err(Unknown::because("this WSL cannot start Windows programs: interop is off"));
+            return Err(Unknown::because("WSL cannot start Windows programs: interop is off"));
         }
         // Without the folders of Windows in PATH, the drive still has the program.
         let program = format!("{}/Windows/System32/{}", self.windows_drive(), words[0]);
@@ -202,10 +202,10 @@ impl Host {
         }
         let map = self.windows_registry(MEMORY_MAP)?;
         map.and_then(|hex| memory_of_map(&hex))
-            .ok_or_else(|| Unknown::because("Windows does not report its memory to this WSL"))
+            .ok_or_else(|| Unknown::because("Windows does not report its memory to WSL"))
     }
 
-    /// The path in this WSL of a path as Windows writes it: `C:\Users\mara` is `/mnt/c/Users/mara`.
+    /// The path in WSL of a path as Windows writes it: `C:\Users\mara` is `/mnt/c/Users/mara`.
     pub fn path_of_windows(&self, windows: &str) -> String {
         under(&self.windows_drive(), windows)
     }

@@ -38,7 +38,7 @@ pub struct WindowsReport {
 }
 
 impl Host {
-    /// What PowerShell reports about the PC around this WSL.
+    /// What PowerShell reports about the PC that WSL runs on.
     pub fn windows_report(&self) -> Fact<WindowsReport> {
         let text = self.powershell(WINDOWS_REPORT)?;
         Ok(WindowsReport {
@@ -120,7 +120,7 @@ impl Host {
             windows
                 .map_or("powershell.exe".to_owned(), |folder| format!("{folder}/{PATH}").replace('/', "\\"))
         } else if self.interop() == Ok(false) {
-            return Err(Unknown::because("this WSL cannot start Windows programs: interop is off"));
+            return Err(Unknown::because("WSL cannot start Windows programs: interop is off"));
         } else {
             format!("{}/Windows/{PATH}", self.windows_drive())
         };
