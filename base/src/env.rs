@@ -33,7 +33,7 @@ pub struct Variable {
 macro_rules! variables {
     ($($name:ident: $role:ident = $meaning:literal;)*) => {
         $(
-            #[allow(non_upper_case_globals, reason = "Windows spells some names in mixed case")]
+            #[allow(non_upper_case_globals, reason = "some names are in lower or mixed case")]
             #[doc = $meaning]
             pub const $name: &str = stringify!($name);
         )*
@@ -68,6 +68,9 @@ variables! {
     HTTPS_PROXY: Standard = "the proxy for https addresses";
     HTTP_PROXY: Standard = "the proxy for http addresses";
     ALL_PROXY: Standard = "the proxy for all addresses";
+    https_proxy: Standard = "as `HTTPS_PROXY`, which takes precedence";
+    http_proxy: Standard = "as `HTTP_PROXY`, likewise";
+    all_proxy: Standard = "as `ALL_PROXY`, likewise";
     NO_PROXY: Standard = "hosts to reach without a proxy";
     SSL_CERT_FILE: Standard = "certificates to trust instead of the system's";
     PIP_INDEX_URL: Standard = "the package index of pip; its user name and password are used for downloads";
@@ -79,6 +82,9 @@ variables! {
     CXX: Standard = "the C++ compiler that builds the trainer";
     CARGO: Standard = "the cargo that builds the trainer; `cargo run` sets it";
     CARGO_MANIFEST_DIR: Standard = "set by `cargo run`; the build of the trainer does not inherit it, nor cargo's part of `LD_LIBRARY_PATH`";
+    CARGO_PRIMARY_PACKAGE: Standard = "set by cargo; the build of the trainer does not inherit it";
+    CARGO_CRATE_NAME: Standard = "set by cargo, likewise";
+    OUT_DIR: Standard = "set by cargo, likewise";
     LIBTORCH_CXX11_ABI: Standard = "a setting of tch; the build of the trainer does not inherit it";
     LIBTORCH_USE_PYTORCH: Standard = "a setting of tch, likewise";
     CUDA_VISIBLE_DEVICES: Rank = "the GPUs that a process may use";

@@ -12,7 +12,7 @@ use reqwest::header::{
     LAST_MODIFIED, RANGE, RETRY_AFTER,
 };
 use reqwest::{StatusCode, Url};
-use yolo_base::env::{ALL_PROXY, HTTP_PROXY, HTTPS_PROXY};
+use yolo_base::env::{ALL_PROXY, HTTP_PROXY, HTTPS_PROXY, all_proxy, http_proxy, https_proxy};
 
 use super::client::{Client, Policy};
 use super::error::FetchError;
@@ -255,8 +255,8 @@ fn status_hint(status: StatusCode) -> &'static str {
 
 /// The proxy for a scheme and the variable that sets it.
 fn proxy_of(scheme: &str) -> Option<String> {
-    let own = if scheme == "https" { [HTTPS_PROXY, "https_proxy"] } else { [HTTP_PROXY, "http_proxy"] };
-    own.into_iter().chain([ALL_PROXY, "all_proxy"]).find_map(|name| {
+    let own = if scheme == "https" { [HTTPS_PROXY, https_proxy] } else { [HTTP_PROXY, http_proxy] };
+    own.into_iter().chain([ALL_PROXY, all_proxy]).find_map(|name| {
         let proxy = std::env::var(name).ok().filter(|proxy| !proxy.is_empty())?;
         Some(format!("{name} sets the proxy {}", Redacted::new(&proxy)))
     })

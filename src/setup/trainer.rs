@@ -11,8 +11,8 @@ use std::thread;
 use std::time::SystemTime;
 
 use yolo_base::env::{
-    CARGO, CARGO_MANIFEST_DIR, CXX, LD_LIBRARY_PATH, LIBTORCH, LIBTORCH_CXX11_ABI, LIBTORCH_USE_PYTORCH,
-    YOLO_TRAINER,
+    CARGO, CARGO_CRATE_NAME, CARGO_MANIFEST_DIR, CARGO_PRIMARY_PACKAGE, CXX, LD_LIBRARY_PATH, LIBTORCH,
+    LIBTORCH_CXX11_ABI, LIBTORCH_USE_PYTORCH, OUT_DIR, YOLO_TRAINER,
 };
 
 use crate::dirs::YoloDirs;
@@ -310,7 +310,7 @@ fn clean(command: &mut Command) {
         let text = name.to_string_lossy();
         let of_the_run =
             ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_"].iter().any(|start| text.starts_with(start));
-        if of_the_run || matches!(&*text, CARGO | "CARGO_PRIMARY_PACKAGE" | "CARGO_CRATE_NAME" | "OUT_DIR") {
+        if of_the_run || matches!(&*text, CARGO | CARGO_PRIMARY_PACKAGE | CARGO_CRATE_NAME | OUT_DIR) {
             command.env_remove(&name);
         }
     }

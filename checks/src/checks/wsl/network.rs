@@ -1,7 +1,7 @@
 //! Whether WSL has a network for the downloads of the first run: a route, a name server and the
 //! proxy that Windows uses. Slow questions are only asked if something still needs to be downloaded.
 
-use yolo_base::env::{ALL_PROXY, HTTPS_PROXY};
+use yolo_base::env::{ALL_PROXY, HTTPS_PROXY, all_proxy, https_proxy};
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
@@ -145,7 +145,7 @@ fn secure_access(host: &Host) -> Option<Finding> {
 }
 
 fn proxy(host: &Host) -> Option<Finding> {
-    let names = [HTTPS_PROXY, "https_proxy", ALL_PROXY, "all_proxy"];
+    let names = [HTTPS_PROXY, https_proxy, ALL_PROXY, all_proxy];
     if names.iter().any(|name| host.env(name).is_ok_and(|value| value.is_some())) {
         return None;
     }
@@ -159,8 +159,8 @@ fn proxy(host: &Host) -> Option<Finding> {
     }
     let server = host.windows_registry(&format!("{INTERNET_SETTINGS}\\ProxyServer")).ok().flatten();
     let server = server.filter(|server| !server.trim().is_empty());
-    let words = server.as_ref().map_or(String::new(), |server| format!(", {server}"));
-    let finding = Finding::new("wsl.proxy", format!("Windows uses a proxy{words}, but this shell has none"));
+    let which = server.as_ref().map_or(String::new(), |server| format!(", {server}"));
+    let finding = Finding::new("wsl.proxy", format!("Windows uses a proxy{which}, but this shell has none"));
     Some(match server.filter(|server| !server.contains([';', '='])) {
         Some(server) => {
             let address = if server.contains("://") { server } else { format!("http://{server}") };
