@@ -68,9 +68,9 @@ variables! {
     HTTPS_PROXY: Standard = "the proxy for https addresses";
     HTTP_PROXY: Standard = "the proxy for http addresses";
     ALL_PROXY: Standard = "the proxy for all addresses";
-    https_proxy: Standard = "as `HTTPS_PROXY`, which takes precedence";
-    http_proxy: Standard = "as `HTTP_PROXY`, likewise";
-    all_proxy: Standard = "as `ALL_PROXY`, likewise";
+    https_proxy: Standard = "like `HTTPS_PROXY`, which takes precedence";
+    http_proxy: Standard = "like `HTTP_PROXY`, likewise";
+    all_proxy: Standard = "like `ALL_PROXY`, likewise";
     NO_PROXY: Standard = "hosts to reach without a proxy";
     SSL_CERT_FILE: Standard = "certificates to trust instead of the system's";
     PIP_INDEX_URL: Standard = "the package index of pip; its user name and password are used for downloads";
