@@ -1,5 +1,5 @@
-//! The documentation says what is so: links lead somewhere, commands can be typed, and every
-//! option, finding, variable and message that it names exists.
+//! Checks the documentation: links resolve, commands parse, and every option, finding, variable and
+//! message that it names exists.
 
 #![cfg(not(windows))]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]

@@ -73,8 +73,8 @@ fn a_problem_is_reported_with_cause_and_remedy() {
 #[test]
 fn the_text_fits_into_80_columns_and_needs_no_colour() {
     let user = User::new();
-    for words in [sick(&user), format!("{} -v", sick(&user))] {
-        let output = user.run(&format!("doctor {words}"));
+    for arguments in [sick(&user), format!("{} -v", sick(&user))] {
+        let output = user.run(&format!("doctor {arguments}"));
         assert!(!output.stdout.contains('\u{1b}'));
         for line in output.stdout.lines() {
             // Commands and paths are never broken.
@@ -101,11 +101,11 @@ fn json_reports_match_the_schema() {
     let schema: Value = serde_json::from_str(&schema).unwrap();
     let validator = jsonschema::draft202012::new(&schema).unwrap();
     let user = User::new();
-    for words in [String::new(), healthy(&user), sick(&user), "-- --device 0,1 --batch 64".to_owned()] {
-        let output = user.run(&format!("doctor --json {words}"));
+    for arguments in [String::new(), healthy(&user), sick(&user), "-- --device 0,1 --batch 64".to_owned()] {
+        let output = user.run(&format!("doctor --json {arguments}"));
         let report: Value = serde_json::from_str(&output.stdout).unwrap();
         let problems: Vec<String> = validator.iter_errors(&report).map(|error| error.to_string()).collect();
-        assert!(problems.is_empty(), "{words}: {problems:?}");
+        assert!(problems.is_empty(), "{arguments}: {problems:?}");
         let failed = report["findings"].as_array().unwrap().iter().any(|one| one["status"] == "error");
         assert_eq!(output.code, Some(i32::from(failed)));
         assert_eq!(report["summary"]["errors"].as_u64().unwrap() > 0, failed);
@@ -119,9 +119,10 @@ fn json_reports_match_the_schema() {
 #[test]
 fn a_replay_has_the_findings_of_the_recorded_machine() {
     let user = User::new();
-    let words = "-- --device 0,1 --data birds.yaml";
+    let arguments = "-- --device 0,1 --data birds.yaml";
     let live: Value =
-        serde_json::from_str(&user.run(&format!("doctor --json --record host.json {words}")).stdout).unwrap();
+        serde_json::from_str(&user.run(&format!("doctor --json --record host.json {arguments}")).stdout)
+            .unwrap();
     let replayed: Value = serde_json::from_str(&user.run("doctor --json --replay host.json").stdout).unwrap();
     let findings = |report: &Value| -> Vec<(String, String)> {
         let findings = report["findings"].as_array().unwrap().iter();
@@ -135,8 +136,8 @@ fn a_replay_has_the_findings_of_the_recorded_machine() {
 #[test]
 fn only_and_skip_select_findings() {
     let user = User::new();
-    let ids = |words: &str| -> Vec<String> {
-        let output = user.run(&format!("doctor --json {} {words}", healthy(&user)));
+    let ids = |arguments: &str| -> Vec<String> {
+        let output = user.run(&format!("doctor --json {} {arguments}", healthy(&user)));
         let report: Value = serde_json::from_str(&output.stdout).unwrap();
         let findings = report["findings"].as_array().unwrap().iter();
         findings.map(|one| one["id"].as_str().unwrap().to_owned()).collect()
@@ -256,8 +257,9 @@ fn the_built_in_data_set_has_its_own_defaults() {
     recording["nvml"]["devices"][0]["memory"] =
         serde_json::json!({ "total": 4 * gigabyte, "used": gigabyte / 4, "free": 15 * gigabyte / 4 });
     std::fs::write(user.path().join("small.json"), recording.to_string()).unwrap();
-    let needs = |words: &str| {
-        let output = user.run(&format!("doctor --only run.gpu-memory --json --replay small.json -- {words}"));
+    let needs = |arguments: &str| {
+        let output =
+            user.run(&format!("doctor --only run.gpu-memory --json --replay small.json -- {arguments}"));
         let report: Value = serde_json::from_str(&output.stdout).unwrap();
         report["findings"].as_array().unwrap().len()
     };
@@ -291,8 +293,8 @@ fn home_with_half_a_download(user: &User) -> PathBuf {
     half
 }
 
-fn run_fix(user: &User, words: &str) -> user::Finished {
-    let mut command = user.command(&format!("doctor --only disk.unfinished --fix {words}"));
+fn run_fix(user: &User, arguments: &str) -> user::Finished {
+    let mut command = user.command(&format!("doctor --only disk.unfinished --fix {arguments}"));
     let command = command.env("YOLO_HOME", user.path().join("home")).stdin(std::process::Stdio::null());
     user::Finished::from(command.output().unwrap())
 }
@@ -302,10 +304,10 @@ fn fix_changes_nothing_without_confirmation() {
     let user = User::new();
     let half = home_with_half_a_download(&user);
     // No confirmation is asked for changes that --quiet hides.
-    for words in ["--dry-run", "", "--quiet"] {
-        let output = run_fix(&user, words).succeeded();
+    for arguments in ["--dry-run", "", "--quiet"] {
+        let output = run_fix(&user, arguments).succeeded();
         let shown = ["--fix will make these changes:", ".incoming-yolov5s.pt"];
-        assert!(shown.iter().all(|text| output.stderr.contains(text)), "{words}: {}", output.stderr);
+        assert!(shown.iter().all(|text| output.stderr.contains(text)), "{arguments}: {}", output.stderr);
         assert!(half.exists());
     }
     assert!(run_fix(&user, "").stderr.contains("--yes"));
@@ -339,8 +341,8 @@ fn a_missing_home_is_created_and_can_be_undone() {
 fn a_variable_is_written_once_and_then_only_needs_sourcing() {
     let user = User::new();
     let home = user.path().join("two words");
-    let fixes = |words: &str| {
-        let mut command = user.command(&format!("doctor --only shell {words}"));
+    let fixes = |arguments: &str| {
+        let mut command = user.command(&format!("doctor --only shell {arguments}"));
         command.env("YOLO_HOME", &home).env("CUDA_LAUNCH_BLOCKING", "1");
         user::Finished::from(command.output().unwrap()).succeeded()
     };

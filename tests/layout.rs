@@ -1,6 +1,6 @@
-//! The layout of `docs/design.md`, held: no circle of imports between files, no import that a
-//! folder may not have, no dependency that a crate may not have. A circle means that two files are
-//! one file in two parts, or that something shared by both has no place of its own yet.
+//! Checks the layout that `docs/design.md` describes: no circular imports between files, no forbidden
+//! imports between folders, no forbidden dependencies between crates. Two files that import each other
+//! are one file in two parts, or need a third for what they share.
 
 #![cfg(not(windows))]
 
@@ -87,7 +87,7 @@ fn imports() -> Vec<Import> {
 fn no_two_files_import_each_other() {
     let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for import in imports() {
-        // What a `mod.rs` defines for the files of its own folder is no circle: they are one module.
+        // What a `mod.rs` defines for the files of its own folder is not a circle: they are one module.
         let is_own_module = import
             .to
             .strip_suffix("mod.rs")
