@@ -48,14 +48,15 @@ fn invalid_options() {
     let train = "train --data squares/squares.yaml --cfg yolov5n --weights= --imgsz 64 --epochs 1";
     user.run(&format!("{train} --batch 15 --nproc-per-node 2 --device cpu"))
         .failed_with(1, &["15", "14", "16"]);
-    user.run(&format!("{train} --batch 0 --device cpu")).failed_with(1, &["0"]);
+    user.run(&format!("{train} --batch 0 --device cpu"))
+        .failed_with(1, &["--batch 0 is not a number of images"]);
     user.run("train --data squares/squares.yaml").failed_with(1, &["yolov5s.pt"]);
     user.run("train --weights= --cfg yolov5n").failed_with(1, &["coco128"]);
     user.run(&format!("{train} --device banana")).failed_with(1, &["banana"]);
     user.run(&format!("{train} --device -1")).failed_with(1, &["--device -1 is not a device"]);
     user.run(&format!("{train} --no-such-option")).failed_with(2, &["'--no-such-option'"]);
     if !std::path::Path::new("/proc/driver/nvidia").exists() {
-        user.run(&format!("{train} --device 0")).failed_with(1, &["0", "NVIDIA"]);
+        user.run(&format!("{train} --device 0")).failed_with(1, &["--device 0", "NVIDIA"]);
     }
 }
 
@@ -88,7 +89,8 @@ mod where_training_runs {
         let output = user
             .run("train --data squares/squares.yaml --cfg yolov5n --weights= --imgsz 65 --batch 8 --epochs 1 --device cpu --workers 1")
             .succeeded();
-        assert!(output.stderr.contains("warning: ") && output.stderr.contains("96"), "{}", output.stderr);
+        let warning = "warning: --imgsz 65 is not a multiple of the model's largest stride 32: using 96";
+        assert!(output.stderr.contains(warning), "{}", output.stderr);
     }
 
     #[test]
@@ -126,16 +128,22 @@ mod where_training_runs {
         }
 
         std::fs::write(labels.join("05.txt"), "7 0.5 0.5 0.2 0.2\n").unwrap();
-        user.run(&format!("train --data squares/squares.yaml {QUICK}")).failed_with(1, &["05.txt", "7"]);
+        user.run(&format!("train --data squares/squares.yaml {QUICK}"))
+            .failed_with(1, &["05.txt:1: class 7"]);
     }
 
     #[test]
     fn an_unusable_run_folder() {
         let user = User::new();
-        user.write_data_set();
+        let yaml = user.write_data_set();
+        let text = std::fs::read_to_string(&yaml).unwrap();
+        std::fs::write(yaml, format!("{text}nc: 3\n")).unwrap();
         std::fs::write(user.path().join("file"), "").unwrap();
-        user.run(&format!("train --data squares/squares.yaml {QUICK} --project file/runs"))
-            .failed_with(1, &["file"]);
+        let output = user
+            .run(&format!("train --data squares/squares.yaml {QUICK} --project file/runs"))
+            .failed_with(1, &["file/runs", "nc is 3 but names has 2 classes"]);
+        let warnings = output.stderr.lines().filter(|line| line.contains("nc")).count();
+        assert_eq!(warnings, 1, "planning and preflight both warn:\n{}", output.stderr);
     }
 }
 

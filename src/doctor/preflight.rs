@@ -22,7 +22,9 @@ pub(crate) fn preflight(
     let intent = intent::of_plan(options, plan);
     let verdicts = judge_by(host, &intent, |check| check.preflight);
     let findings: Vec<Finding> = verdicts.into_iter().flat_map(|verdict| verdict.findings).collect();
-    for finding in findings.iter().filter(|finding| finding.status == Status::Warning) {
+    // Planning has already printed the warnings about the data yaml.
+    let is_new = |finding: &&Finding| finding.id != "disk.data-yaml";
+    for finding in findings.iter().filter(|finding| finding.status == Status::Warning).filter(is_new) {
         printer.warning(&finding.title);
         if let Some(remedy) = &finding.remedy {
             printer.say(wrap("         ", &format!("{} [{}]", remedy.text, finding.id)));

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use yolo_base::Hint;
+use yolo_base::{Hint, format};
+use yolo_plan::dataset::FETCHABLE;
 
 /// A data set that cannot be installed or trained on.
 #[derive(Debug, thiserror::Error)]
@@ -87,8 +88,14 @@ impl Hint for DataSetError {
                 "fix the label, or add the missing class to `names` in the data yaml; then run the command again"
             }
             Self::DownloadIsCode { .. } => {
-                "download the data yourself into the yaml's `path`, list the URLs of its archives as \
-                 `download: [https://…]`, or use a data set that yolo can download: coco128, coco8, VOC or coco"
+                return Some(
+                    format!(
+                        "download the data yourself into the yaml's `path`, list the URLs of its archives as \
+                         `download: [https://…]`, or use a data set that yolo can download: {}",
+                        format::choice(&FETCHABLE)
+                    )
+                    .into(),
+                );
             }
             Self::NothingToFetch { .. } => {
                 "correct `path`, `train` and `val` in the yaml, or add a `download` URL"

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use yolo_base::Hint;
+use yolo_base::{Hint, format};
 
 /// A failure to read, verify or write the files of a data set.
 #[derive(Debug, thiserror::Error)]
@@ -75,7 +75,12 @@ pub enum DataError {
         label: PathBuf,
     },
     /// A label has a class that the data yaml does not name.
-    #[error("{}:{line}: class {class}, but the data set names {names} classes (0 to {})", file.display(), names.saturating_sub(1))]
+    #[error(
+        "{}:{line}: class {class}, but the data set names {} (0 to {})",
+        file.display(),
+        format::count_of(*names, "class", "classes"),
+        names.saturating_sub(1)
+    )]
     ClassBeyondNames {
         /// The label file.
         file: PathBuf,
@@ -87,7 +92,7 @@ pub enum DataError {
         names: usize,
     },
     /// The folder for the built-in data set contains other files.
-    #[error("{} holds other files; the built-in data set is not written over them", path.display())]
+    #[error("{} contains other files, which the built-in data set does not overwrite", path.display())]
     Occupied {
         /// The folder.
         path: PathBuf,

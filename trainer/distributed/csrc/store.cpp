@@ -19,7 +19,7 @@
 
 namespace {
 
-// What tells an open socket from another one that has the same descriptor later.
+// Distinguishes an open socket from a later one with the same descriptor.
 #ifdef _WIN32
 // Only one socket can listen at a local address.
 struct SocketIdentity {

@@ -1,5 +1,5 @@
-//! The backend of a run: the library through which its ranks exchange tensors. This is the one place
-//! that chooses it, and that refuses devices for which there is none. The trainer obeys the plan and refuses a backend that it lacks
+//! The backend of a run: the library through which its ranks exchange tensors. Only this file chooses
+//! it, and refuses devices for which there is none. The trainer obeys the plan
 //! (`trainer/src/rank/process_group.rs`).
 
 use std::fmt;

@@ -1,6 +1,6 @@
 //! Parsers for the numbers of the command line. clap puts "invalid value 'X' for '--option': " before
-//! their messages. The ones of the standard library ("invalid digit found in string") are for
-//! programmers.
+//! their messages. The standard library's messages ("invalid digit found in string") are not helpful
+//! to users.
 
 use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;

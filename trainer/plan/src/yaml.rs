@@ -12,8 +12,19 @@ use crate::error::PlanError;
 /// The largest file that is read. The largest known data yaml has 365 names and 15 kB.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// Reads a file. `what` is what it should describe, for messages: `data set`, `model`.
+/// Reads a file. `what` is what it should describe, for messages: `model`. As in Python's reader, an
+/// unquoted `yes`, `no`, `on` or `off` is a boolean.
 pub(crate) fn read(path: &Path, what: &str) -> Result<Value, PlanError> {
+    read_as(path, what, false)
+}
+
+/// Reads a data yaml. Only `true` and `false` are booleans, because `y`, `n`, `yes` and `no` are names
+/// of classes.
+pub(crate) fn read_data_set(path: &Path) -> Result<Value, PlanError> {
+    read_as(path, "data set", true)
+}
+
+fn read_as(path: &Path, what: &str, strict_booleans: bool) -> Result<Value, PlanError> {
     let shown = path.display();
     let unreadable =
         |error: std::io::Error| PlanError::new(format!("cannot read the {what} {shown}: {error}"));
@@ -31,7 +42,7 @@ pub(crate) fn read(path: &Path, what: &str) -> Result<Value, PlanError> {
     let bytes = std::fs::read(path).map_err(unreadable)?;
     let text = String::from_utf8(bytes)
         .map_err(|_| PlanError::new(format!("the {what} {shown} is not UTF-8 text")))?;
-    parse(&text).map_err(|reason| {
+    parse(&text, strict_booleans).map_err(|reason| {
         PlanError::new(format!("the {what} {shown} is not valid YAML: {reason}"))
             .with_hint("correct the file, or pass another one")
     })
@@ -39,11 +50,12 @@ pub(crate) fn read(path: &Path, what: &str) -> Result<Value, PlanError> {
 
 /// Parses YAML text. The last of two equal keys wins, as in Python's reader. Infinity and NaN become
 /// the strings `.inf` and `.nan`, so that they never count as numbers.
-pub(crate) fn parse(text: &str) -> Result<Value, String> {
+fn parse(text: &str, strict_booleans: bool) -> Result<Value, String> {
     let options = serde_saphyr::options! {
         duplicate_keys: DuplicateKeyPolicy::LastWins,
         non_finite_float_policy: NonFiniteFloatPolicy::AsString,
         with_snippet: false,
+        strict_booleans: strict_booleans,
     };
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     serde_saphyr::from_str_with_options(text, options).map_err(|error| error.to_string())

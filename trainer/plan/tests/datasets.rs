@@ -90,6 +90,14 @@ fn splits_may_be_lists_and_start_with_dots() {
     assert!(warnings[1].ends_with(&format!("{gone} do not exist")), "{warnings:?}");
 }
 
+/// Only `true` and `false` are booleans, as which YOLOv5 would read `yes` and `no` as well.
+#[test]
+fn class_names_that_yaml_1_1_reads_as_booleans_stay_text() {
+    let bench = Bench::new("train: a\nval: a\nnames: [y, n, Yes, no, on, Off]\n");
+    bench.folder("yamls/a");
+    assert_eq!(bench.load().unwrap().0.names, ["y", "n", "Yes", "no", "on", "Off"]);
+}
+
 #[test]
 fn the_path_in_yolov5s_yamls_is_the_folder_of_data_sets() {
     let bench = Bench::new("path: ../datasets/coco128\ntrain: images\nval: images\nnames: [x]\n");

@@ -207,6 +207,21 @@ fn errors_in_a_yaml_name_the_row() {
 }
 
 #[test]
+fn a_data_yaml_is_not_a_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data.yaml").display().to_string();
+    for keys in ["names: [cat]", "train: a\nval: b\nnc: 1"] {
+        std::fs::write(&path, keys).unwrap();
+        let error = ModelSpec::load(&path, 1, None).unwrap_err();
+        assert!(error.to_string().contains("it looks like a data yaml"), "{error}");
+        assert!(error.hint().unwrap().starts_with(&format!("pass it with --data {path}")));
+    }
+    std::fs::write(&path, "nc: 1").unwrap();
+    let error = ModelSpec::load(&path, 1, None).unwrap_err().to_string();
+    assert!(error.contains("is missing"), "{error}");
+}
+
+#[test]
 fn huge_numbers_are_rejected() {
     for (from, to) in [
         ("[16, 3, 1]", "[18446744073709551615, 3, 1]"),

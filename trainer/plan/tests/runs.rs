@@ -49,8 +49,13 @@ fn the_built_in_data_set_is_generated_before_it_is_loaded() {
 
 #[test]
 fn a_mistake_is_reported_before_anything_is_fetched() {
-    let options = TrainOptions { batch_size: Some(0), ..TrainOptions::default() };
-    assert!(plan_train(&options, &Fixture::new().context).unwrap_err().to_string().starts_with("--batch 0"));
+    let error =
+        |options: TrainOptions| plan_train(&options, &Fixture::new().context).unwrap_err().to_string();
+    let batch = TrainOptions { batch_size: Some(0), ..TrainOptions::default() };
+    assert!(error(batch).starts_with("--batch 0"));
+    let cfg = Some("yolov5n".to_owned());
+    let freeze = TrainOptions { cfg, freeze: vec![25], ..TrainOptions::default() };
+    assert!(error(freeze).starts_with("--freeze freezes all 25 layers"));
 }
 
 #[test]

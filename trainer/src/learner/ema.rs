@@ -37,7 +37,7 @@ impl Ema {
         if state.len() != self.model.state().len() {
             let (own, other) = (self.model.state().len(), state.len());
             return Err(TrainError::new(format!(
-                "the moving average has {own} tensors, the model has {other}"
+                "the moving average has {own} tensors, but the model has {other}"
             )));
         }
         for (average, value) in self.model.state().iter().zip(state) {

@@ -42,6 +42,9 @@ impl Area {
 /// Draws a box with its text above it, or inside if there is no space above. Nothing outside of
 /// `area` changes.
 pub fn draw_box(image: &mut Image, area: Area, labeled: &LabeledBox) {
+    if area.width == 0 || area.height == 0 {
+        return;
+    }
     let ink = color(labeled.class);
     let ink = [ink.0, ink.1, ink.2];
     let clamped = |value: f32, side: usize| (value.round() as i64).clamp(0, side as i64 - 1) as usize;
@@ -100,6 +103,16 @@ mod tests {
         draw_box(&mut image, area, &labeled);
         assert!([(0, 0), (31, 31)].iter().all(|&(x, y)| image.pixel(x, y) != [0; 3]));
         assert_eq!(image.pixel(16, 16), [0; 3]);
+    }
+
+    #[test]
+    fn nothing_is_drawn_in_an_empty_area() {
+        let mut image = Image::filled(32, 32, [0; 3]);
+        let labeled = LabeledBox { corners: [4.0, 4.0, 8.0, 8.0], class: 1, text: "cat".to_owned() };
+        for (width, height) in [(0, 32), (32, 0)] {
+            draw_box(&mut image, Area { left: 0, top: 0, width, height }, &labeled);
+        }
+        assert!(image.data.iter().all(|part| *part == 0));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! A data yaml read before its images exist: where they belong, and whether a downloaded folder fits.
+//! A data yaml as it is written, before its images exist: where they belong, and whether a downloaded
+//! folder fits.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use super::Places;
 use super::download::{Download, download};
 use super::lookup::find_yaml;
 use super::names::names;
-use super::splits::{Search, Splits, existing};
+use super::splits::{Found, Search, Splits, existing};
 use crate::error::PlanError;
 use crate::yaml;
 
@@ -23,6 +24,8 @@ pub struct Description {
     pub download: Download,
     /// The name of the data set's folder: the last part of `path`, or the name of the yaml.
     pub name: String,
+    /// The number of classes, if the yaml gives it.
+    pub(super) nc: Option<Value>,
     splits: Splits,
     search: Search,
 }
@@ -34,10 +37,13 @@ impl Description {
     /// If the yaml is missing or invalid, or lacks train, val or names.
     pub fn read(data: &str, places: &Places) -> Result<Self, PlanError> {
         let path = find_yaml(data, places)?;
-        let value = yaml::read(&path, "data set")?;
+        let value = yaml::read_data_set(&path)?;
         let source = format!("the data set {}", path.display());
         let Value::Object(fields) = &value else {
-            return Err(super::not_a_table(&source, &value));
+            return Err(PlanError::new(format!(
+                "{source} must be a mapping with train, val and names, not {}",
+                yaml::show(&value)
+            )));
         };
         let stem = path.file_stem().map_or_else(|| "data".to_owned(), |stem| stem.to_string_lossy().into());
         let folder = fields.get("path").and_then(Value::as_str).map(|path| Path::new(path.trim()));
@@ -47,9 +53,19 @@ impl Description {
             download: download(fields.get("download"), path.parent().unwrap_or(Path::new(""))),
             splits: Splits::read(fields, &source)?,
             search: Search::new(fields, &path, places, &source)?,
+            nc: fields.get("nc").cloned(),
             yaml: path,
             name,
         })
+    }
+
+    /// The images, in the first searched folder that has train and val.
+    ///
+    /// # Errors
+    /// If no folder has them.
+    pub(super) fn find(&self, places: &Places) -> Result<Found, PlanError> {
+        let found = self.search.roots.iter().find_map(|root| self.splits.resolve(root));
+        found.ok_or_else(|| self.search.not_found(&self.splits, &self.download, &self.yaml, places))
     }
 
     /// Whether train and val exist in one of the searched folders.

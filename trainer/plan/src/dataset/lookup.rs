@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use yolo_base::format;
+
 use super::clean::clean;
 use crate::error::PlanError;
 
 /// Data sets that `yolo` downloads by name. The caller does so and writes their yamls.
-pub const FETCHABLE: [&str; 4] = ["coco", "coco128", "coco8", "VOC"];
+pub const FETCHABLE: [&str; 4] = ["coco128", "coco8", "VOC", "coco"];
 
 /// Data sets that YOLOv5 has a yaml for and `yolo` cannot download.
 const YOLOV5_DATA_SETS: [&str; 7] =
@@ -104,7 +106,10 @@ pub(super) fn find_yaml(data: &str, places: &Places) -> Result<PathBuf, PlanErro
         return Err(PlanError::new(format!(
             "the data set {stem} is not on this machine, and yolo cannot download it by name"
         ))
-        .with_hint("download its images and pass its data yaml, or use a data set that yolo can download: coco128, coco8, VOC, coco"));
+        .with_hint(format!(
+            "download its images and pass its data yaml, or use a data set that yolo can download: {}",
+            format::choice(&FETCHABLE)
+        )));
     }
     let [here, among] = candidates.map(|path| clean(&path));
     // An absolute path is the same in both folders.
@@ -113,9 +118,11 @@ pub(super) fn find_yaml(data: &str, places: &Places) -> Result<PathBuf, PlanErro
     } else {
         format!("neither {} nor {} exists", here.display(), among.display())
     };
-    Err(PlanError::new(format!("the data set {data} was not found: {why}")).with_hint(
-        "pass the path of a data yaml, or a data set that yolo provides: shapes, coco128, coco8, VOC or coco",
-    ))
+    let provided: Vec<&str> = BUILT_IN.into_iter().chain(FETCHABLE).collect();
+    Err(PlanError::new(format!("the data set {data} was not found: {why}")).with_hint(format!(
+        "pass the path of a data yaml, or a data set that yolo provides: {}",
+        format::choice(&provided)
+    )))
 }
 
 fn yamls_in(folder: &Path) -> Vec<String> {

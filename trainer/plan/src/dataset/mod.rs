@@ -11,18 +11,14 @@ mod splits;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use yolo_base::format;
 
 pub use description::Description;
 pub use download::Download;
 pub use lookup::{FETCHABLE, Places, fetchable, is_builtin, is_file};
 
-use self::lookup::find_yaml;
-use self::names::names;
-use self::splits::{Search, Splits};
 use crate::error::PlanError;
-use crate::yaml::{self, show};
+use crate::yaml::show;
 
 /// The class name of a run with `--single-cls` on a data set of several classes, as in YOLOv5.
 const SINGLE_CLASS: &str = "item";
@@ -69,31 +65,24 @@ impl DataSet {
     /// # Errors
     /// See [`Self::load`].
     pub fn load_with_warnings(data: &str, places: &Places) -> Result<(Self, Vec<String>), PlanError> {
-        let path = find_yaml(data, places)?;
-        let value = yaml::read(&path, "data set")?;
-        let source = format!("the data set {}", path.display());
-        let Value::Object(fields) = &value else {
-            return Err(not_a_table(&source, &value));
-        };
-        let names = names(fields, &source)?;
+        let description = Description::read(data, places)?;
+        let found = description.find(places)?;
+        let Description { yaml, names, nc, .. } = description;
         let mut warnings = Vec::new();
-        if let Some(nc) = fields.get("nc").filter(|nc| nc.as_u64() != Some(names.len() as u64)) {
+        if let Some(nc) = nc.filter(|nc| nc.as_u64() != Some(names.len() as u64)) {
             warnings.push(format!(
-                "{source}: nc is {} but names has {}; using {}",
-                show(nc),
+                "the data set {}: nc is {} but names has {}; using {}",
+                yaml.display(),
+                show(&nc),
                 format::count_of(names.len(), "class", "classes"),
                 names.len()
             ));
         }
-        let splits = Splits::read(fields, &source)?;
-        let search = Search::new(fields, &path, places, &source)?;
-        let Some(found) = search.roots.iter().find_map(|root| splits.resolve(root)) else {
-            return Err(search.not_found(&splits, fields, (&path, &source), places));
-        };
         for path in &found.missing_test {
-            warnings.push(format!("{source}: the test images {} do not exist", path.display()));
+            let (yaml, path) = (yaml.display(), path.display());
+            warnings.push(format!("the data set {yaml}: the test images {path} do not exist"));
         }
-        Ok((Self { yaml: path, train: found.train, val: found.val, test: found.test, names }, warnings))
+        Ok((Self { yaml, train: found.train, val: found.val, test: found.test, names }, warnings))
     }
 
     /// Merges all classes into one, for `--single-cls`. A single class keeps its name.
@@ -102,8 +91,4 @@ impl DataSet {
             self.names = vec![SINGLE_CLASS.to_owned()];
         }
     }
-}
-
-fn not_a_table(source: &str, value: &Value) -> PlanError {
-    PlanError::new(format!("{source} must be a mapping with train, val and names, not {}", show(value)))
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::clean::clean;
-use super::download::{Download, download};
+use super::download::Download;
 use super::lookup::Places;
 use crate::error::PlanError;
 use crate::yaml::show;
@@ -151,8 +151,8 @@ impl Search {
     pub(super) fn not_found(
         &self,
         splits: &Splits,
-        fields: &Map<String, Value>,
-        (yaml, source): (&Path, &str),
+        download: &Download,
+        yaml: &Path,
         places: &Places,
     ) -> PlanError {
         let list = |paths: &[PathBuf]| {
@@ -185,8 +185,8 @@ impl Search {
                 )
             }
         };
-        let error = PlanError::new(format!("{source}: {what}"));
-        match download(fields.get("download"), yaml.parent().unwrap_or(Path::new(""))) {
+        let error = PlanError::new(format!("the data set {}: {what}", yaml.display()));
+        match download {
             Download::Archives(addresses) => error.with_hint(format!(
                 "run `yolo setup --data {1}` to download it from {0}, or unpack it into {2} yourself",
                 addresses.join(", "),

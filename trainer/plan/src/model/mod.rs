@@ -35,6 +35,14 @@ impl ModelSpec {
         if path.is_file() {
             let stem = path.file_stem().map_or_else(|| cfg.into(), |stem| stem.to_string_lossy());
             let value = yaml::read(path, "model")?;
+            if is_data_set(&value) {
+                return Err(PlanError::new(format!(
+                    "the model {cfg} has no backbone: it looks like a data yaml, which describes a data set"
+                ))
+                .with_hint(format!(
+                    "pass it with --data {cfg}, and the model with --cfg, such as --cfg yolov5n"
+                )));
+            }
             return grammar::build(&stem, &format!("the model {cfg}"), &value, nc, anchors);
         }
         // YOLOv5 keeps its yamls in models/ and models/hub/, so a path counts as the name of its file.
@@ -76,6 +84,11 @@ impl ModelSpec {
         save.sort_unstable();
         save
     }
+}
+
+/// Whether a yaml describes a data set and no model.
+fn is_data_set(yaml: &Value) -> bool {
+    yaml.get("backbone").is_none() && ["names", "train", "val"].iter().any(|key| yaml.get(key).is_some())
 }
 
 /// Whether a yaml has the multiples and the numbers of rows of a built-in model.

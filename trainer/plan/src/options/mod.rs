@@ -2,7 +2,8 @@
 //! `false` mean that the user did not give the option; [`crate::run`] applies the defaults, because
 //! the built-in data set has others. The names are YOLOv5's (spec §12).
 //!
-//! Numbers are parsed by [`crate::number`], and may be negative, so that the message is ours.
+//! Numbers are parsed by [`crate::number`], whose messages are written for users. clap lets negative
+//! ones through, so that the parser can reject them.
 
 mod train;
 mod val;

@@ -28,7 +28,7 @@ const YOLOV5: Defaults = Defaults {
     image_size: 640,
 };
 
-/// The defaults of `--data shapes`: a run takes five minutes on two cores.
+/// The defaults of `--data shapes`: a run takes three minutes on two cores.
 const SHAPES: Defaults = Defaults {
     weights: "",
     cfg: "yolov5n",

@@ -14,24 +14,24 @@ mod deep_check;
 mod defaults;
 mod folder;
 mod image_size;
-mod need;
+mod opt_yaml;
+mod planning;
 mod ranks;
 mod resume;
 mod train;
 mod val;
 mod weights;
-mod yolov5_names;
 
 pub use deep_check::{DeepCheckTask, plan_deep_check};
 pub use defaults::EffectiveOptions;
 pub use folder::{increment, newest_checkpoint};
-pub use need::{Need, PlanContext, Planning};
+pub use opt_yaml::opt_yaml;
+pub use planning::{Need, PlanContext, Planning};
 pub use ranks::Ranks;
 pub use resume::plan_resume;
 pub use train::{TrainTask, plan_train};
 pub use val::{Split, ValMode, ValTask, plan_val};
 pub use weights::WeightsName;
-pub use yolov5_names::opt_yaml;
 
 /// The name of the plan's file in the run folder.
 pub const PLAN_FILE: &str = "plan.json";

@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::defaults::{self, Defaults};
-use super::{
-    EffectiveOptions, PlanContext, Planned, Planning, Ranks, RunPlan, Task, folder, image_size, need, weights,
-};
+use super::planning::need_data_set;
+use super::{EffectiveOptions, PlanContext, Planning, Ranks, Task, folder, image_size, weights};
 use crate::backend::Backend;
 use crate::batch;
 use crate::dataset::{DataSet, Places};
-use crate::device;
+use crate::device::{self, Choice};
 use crate::error::PlanError;
 use crate::hyp::HyperParameters;
 use crate::model::{MIN_STRIDE, ModelSpec};
@@ -24,8 +23,8 @@ const PATIENCE: usize = 100;
 const MAX_EPOCHS: usize = 1_000_000;
 /// A larger nominal batch is a typo.
 const MAX_NOMINAL_BATCH: usize = 1 << 20;
-/// The smallest factor of strides that an image side may have (spec §6).
-const MIN_STRIDES: usize = 2;
+/// The smallest image side, in strides (spec §6).
+const MIN_SIDE_IN_STRIDES: usize = 2;
 
 /// A training run. `opt.yaml` has these fields as well, see [`opt_yaml()`](super::opt_yaml()).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -76,31 +75,12 @@ pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Plann
         let planned = super::plan_resume(Some(Path::new(checkpoint)), &context.places)?;
         return Ok(Planning::Ready(Box::new(planned)));
     }
-    let PlanContext { inventory, places, .. } = context;
-    let data_argument = options.data.as_deref().unwrap_or(defaults::DATA);
-    let defaults = defaults::of(data_argument);
-    let effective = EffectiveOptions::of(options);
-
     // Mistakes that the options alone show are reported before anything is fetched.
-    let choice = device::choose(options.device.as_deref(), options.nproc_per_node, inventory)?;
-    Backend::check(&choice.devices)?;
-    let batch = batch::check(effective.batch, choice.devices.len())?;
-    let epochs = positive("--epochs", effective.epochs, MAX_EPOCHS)?;
-    let nominal_batch = positive("--nbs", options.nbs.unwrap_or(defaults.nbs), MAX_NOMINAL_BATCH)?;
-    let image_size = image_size::check(effective.image_size)?;
-    let label_smoothing = label_smoothing(options)?;
-    let hyp = hyperparameters(options, defaults, places)?;
-    has_model(&effective)?;
-    let run_dir = folder::of_run(
-        options.project.as_deref().unwrap_or(Path::new("runs/train")),
-        options.name.as_deref(),
-        options.exist_ok,
-        places,
-    )?;
+    let checked = Checked::new(options, context)?;
 
     let mut missing = Vec::new();
-    need::data_set(data_argument, context, &mut missing)?;
-    let weights = match effective.weights {
+    need_data_set(checked.data, context, &mut missing)?;
+    let weights = match checked.effective.weights {
         "" => None,
         argument => weights::find(argument, context, &mut missing)?,
     };
@@ -108,37 +88,38 @@ pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Plann
         return Ok(Planning::Missing(missing));
     }
 
-    let (data, mut warnings) = DataSet::load_for_run(data_argument, options.single_cls, places)?;
-    let model = model(&effective, &data, &hyp, places)?;
+    let PlanContext { inventory, places, .. } = context;
+    let (data, mut warnings) = DataSet::load_for_run(checked.data, options.single_cls, places)?;
+    let model = model(&checked.effective, data.names.len(), &checked.hyp, places)?;
     let stride = largest_stride(model.as_ref(), weights.as_deref())?;
-    let image_size = image_size::rounded(image_size, stride, MIN_STRIDES * stride, &mut warnings);
-    let freeze = freeze(&options.freeze, model.as_ref(), &mut warnings)?;
-    let ranks = Ranks::new(choice.devices, inventory.cores);
+    let image_size =
+        image_size::rounded(checked.image_size, stride, MIN_SIDE_IN_STRIDES * stride, &mut warnings);
+    warnings.extend(checked.warning);
+    let ranks = Ranks::new(checked.choice.devices, inventory.cores);
     if options.sync_bn && ranks.world_size == 1 {
         warnings.push("--sync-bn has no effect on a single rank".to_owned());
     }
-    let workers = ranks.workers(options.workers, batch, inventory.cores);
 
     let task = TrainTask {
         data,
         image_size,
-        batch,
-        workers,
         weights,
         model,
-        hyp,
-        epochs,
-        nominal_batch,
-        optimizer: options.optimizer.unwrap_or(defaults.optimizer),
+        batch: checked.batch,
+        workers: ranks.workers(options.workers, checked.batch, inventory.cores),
+        hyp: checked.hyp,
+        epochs: checked.epochs,
+        nominal_batch: checked.nominal_batch,
+        optimizer: options.optimizer.unwrap_or(defaults::of(checked.data).optimizer),
         sync_bn: options.sync_bn,
         seed: options.seed.unwrap_or(0),
         nosave: options.nosave,
         noval: options.noval,
         autoanchor: !options.noautoanchor,
         plots: !options.noplots,
-        freeze,
+        freeze: checked.freeze,
         cos_lr: options.cos_lr,
-        label_smoothing,
+        label_smoothing: checked.label_smoothing,
         patience: Some(options.patience.unwrap_or(PATIENCE)).filter(|epochs| *epochs > 0),
         save_period: options
             .save_period
@@ -149,9 +130,64 @@ pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Plann
         cache: options.cache,
         resume: None,
     };
-    let plan = RunPlan::new(ranks, run_dir, Task::Train(Box::new(task)));
-    let notes = choice.note.into_iter().collect();
-    Ok(Planning::Ready(Box::new(Planned { plan, warnings, notes })))
+    Ok(Planning::ready(ranks, checked.run_dir, Task::Train(Box::new(task)), warnings, checked.choice.note))
+}
+
+/// What the options decide without the data set and the weights.
+struct Checked<'a> {
+    data: &'a str,
+    effective: EffectiveOptions<'a>,
+    choice: Choice,
+    batch: usize,
+    epochs: usize,
+    nominal_batch: usize,
+    image_size: usize,
+    label_smoothing: f64,
+    hyp: HyperParameters,
+    freeze: Vec<usize>,
+    run_dir: PathBuf,
+    warning: Option<String>,
+}
+
+impl<'a> Checked<'a> {
+    fn new(options: &'a TrainOptions, context: &PlanContext) -> Result<Self, PlanError> {
+        let PlanContext { inventory, places, .. } = context;
+        let data = options.data.as_deref().unwrap_or(defaults::DATA);
+        let defaults = defaults::of(data);
+        let effective = EffectiveOptions::of(options);
+        let choice = device::choose(options.device.as_deref(), options.nproc_per_node, inventory)?;
+        Backend::check(&choice.devices)?;
+        let batch = batch::check(effective.batch, choice.devices.len())?;
+        let epochs = positive("--epochs", effective.epochs, MAX_EPOCHS)?;
+        let nominal_batch = positive("--nbs", options.nbs.unwrap_or(defaults.nbs), MAX_NOMINAL_BATCH)?;
+        let image_size = image_size::check(effective.image_size)?;
+        let label_smoothing = label_smoothing(options)?;
+        let hyp = hyperparameters(options, defaults, places)?;
+        has_model(&effective)?;
+        // The data set decides the number of classes, but not the layers.
+        let layers = model(&effective, 1, &hyp, places)?.map(|model| model.layers.len());
+        let (freeze, warning) = freeze(&options.freeze, layers)?;
+        let run_dir = folder::of_run(
+            options.project.as_deref().unwrap_or(Path::new("runs/train")),
+            options.name.as_deref(),
+            options.exist_ok,
+            places,
+        )?;
+        Ok(Self {
+            data,
+            effective,
+            choice,
+            batch,
+            epochs,
+            nominal_batch,
+            image_size,
+            label_smoothing,
+            hyp,
+            freeze,
+            run_dir,
+            warning,
+        })
+    }
 }
 
 fn label_smoothing(options: &TrainOptions) -> Result<f64, PlanError> {
@@ -190,13 +226,13 @@ fn has_model(effective: &EffectiveOptions<'_>) -> Result<(), PlanError> {
 /// The model of `--cfg`, if it is given.
 fn model(
     effective: &EffectiveOptions<'_>,
-    data: &DataSet,
+    classes: usize,
     hyp: &HyperParameters,
     places: &Places,
 ) -> Result<Option<ModelSpec>, PlanError> {
     match effective.cfg {
         "" => Ok(None),
-        cfg => ModelSpec::load(&file_or_name(cfg, places), data.names.len(), hyp.anchors).map(Some),
+        cfg => ModelSpec::load(&file_or_name(cfg, places), classes, hyp.anchors).map(Some),
     }
 }
 
@@ -222,16 +258,13 @@ fn positive(option: &str, value: usize, max: usize) -> Result<usize, PlanError> 
     Ok(value)
 }
 
-/// `--freeze 10` means the first ten layers, `--freeze 0 1 9` those three (spec §6).
-fn freeze(
-    option: &[usize],
-    model: Option<&ModelSpec>,
-    warnings: &mut Vec<String>,
-) -> Result<Vec<usize>, PlanError> {
+/// The layers of `--freeze` and a warning: `--freeze 10` means the first ten, `--freeze 0 1 9` those
+/// three (spec §6). `count` is the number of layers, if a YAML describes the model.
+fn freeze(option: &[usize], count: Option<usize>) -> Result<(Vec<usize>, Option<String>), PlanError> {
     /// More layers than any model has, so that a typo does not become a huge list.
     const MAX_LAYERS: usize = 1000;
     if let Some(layer) = option.iter().find(|layer| **layer > MAX_LAYERS) {
-        return Err(PlanError::new(format!("--freeze {layer} is beyond the last layer of every model")));
+        return Err(PlanError::new(format!("--freeze {layer} is beyond the last layer of any model")));
     }
     let mut layers: Vec<usize> = match option {
         [count] => (0..*count).collect(),
@@ -239,22 +272,22 @@ fn freeze(
     };
     layers.sort_unstable();
     layers.dedup();
-    let Some(count) = model.map(|model| model.layers.len()) else {
-        return Ok(layers);
+    let Some(count) = count else {
+        return Ok((layers, None));
     };
     let beyond: Vec<String> = layers.iter().filter(|layer| **layer >= count).map(usize::to_string).collect();
-    if !beyond.is_empty() {
-        warnings.push(format!(
+    let warning = (!beyond.is_empty()).then(|| {
+        format!(
             "--freeze names layers that the model does not have ({}): its last layer is {}",
             beyond.join(", "),
             count - 1
-        ));
-    }
+        )
+    });
     layers.retain(|layer| *layer < count);
     if layers.len() == count {
         return Err(PlanError::new(format!(
             "--freeze freezes all {count} layers, so nothing would be trained"
         )));
     }
-    Ok(layers)
+    Ok((layers, warning))
 }

@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Need, PlanContext, Planned, Planning, Ranks, RunPlan, Task, defaults, folder, image_size, need, weights,
-};
+use super::planning::need_data_set;
+use super::{Need, PlanContext, Planning, Ranks, Task, defaults, folder, image_size, weights};
 use crate::batch;
 use crate::dataset::DataSet;
 use crate::device::{self, Device};
@@ -104,7 +103,7 @@ pub fn plan_val(options: &ValOptions, context: &PlanContext) -> Result<Planning,
     )?;
 
     let mut missing = Vec::new();
-    need::data_set(data_argument, context, &mut missing)?;
+    need_data_set(data_argument, context, &mut missing)?;
     let weights = find_weights(&options.weights, context, &mut missing)?;
     if !missing.is_empty() {
         return Ok(Planning::Missing(missing));
@@ -140,9 +139,7 @@ pub fn plan_val(options: &ValOptions, context: &PlanContext) -> Result<Planning,
         save_json: options.save_json,
         half: options.half && !on_cpu,
     };
-    let plan = RunPlan::new(ranks, run_dir, Task::Val(Box::new(task)));
-    let notes = choice.note.into_iter().collect();
-    Ok(Planning::Ready(Box::new(Planned { plan, warnings, notes })))
+    Ok(Planning::ready(ranks, run_dir, Task::Val(Box::new(task)), warnings, choice.note))
 }
 
 /// What `--task` measures, and on which images.

@@ -41,7 +41,7 @@ pub(super) fn find(
     context: &PlanContext,
     missing: &mut Vec<Need>,
 ) -> Result<Option<PathBuf>, PlanError> {
-    const HINT: &str = "name a .pt or .safetensors file, a URL, or a published model such as yolov5n.pt";
+    const HINT: &str = "name a .pt or .safetensors file, a URL, or a pretrained model such as yolov5n.pt";
     if argument.is_empty() {
         return Err(PlanError::new("--weights is empty: there is no model").with_hint(HINT));
     }
@@ -65,7 +65,7 @@ pub(super) fn find(
 }
 
 /// The largest stride of a model that only its weights describe, guessed from the name: the
-/// published models ending in 6 have stride 64. The trainer reads the real one from the file.
+/// pretrained models ending in 6 have stride 64. The trainer reads the real one from the file.
 pub(super) fn largest_stride(path: &Path) -> usize {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
     let is_p6 = builtin::names().iter().any(|name| name.ends_with('6') && stem.starts_with(name.as_str()));

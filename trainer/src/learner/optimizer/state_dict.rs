@@ -93,7 +93,7 @@ impl Optimizer {
         let positions = field(saved, "params")?.as_slice().unwrap_or_default();
         if positions.len() != group.range.len() {
             return Err(TrainError::new(format!(
-                "it has {} parameters, the model has {}",
+                "it has {} parameters, but the model has {}",
                 positions.len(),
                 group.range.len()
             )));

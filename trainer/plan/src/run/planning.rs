@@ -1,10 +1,10 @@
-//! What a run needs that is not on this machine but can be fetched or generated. Planning reports all
-//! of it at once, so that the caller gets it and plans again. What cannot be had is an error instead.
+//! What planning reads and returns: a plan, or all that the run needs and this machine lacks but can
+//! fetch or generate. The caller gets it and plans again. What cannot be had is an error instead.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::Planned;
+use super::{Planned, Ranks, RunPlan, Task};
 use crate::dataset::{self, Description, Download, Places};
 use crate::device::Inventory;
 use crate::error::PlanError;
@@ -31,6 +31,20 @@ pub enum Planning {
     Missing(Vec<Need>),
 }
 
+impl Planning {
+    /// A decided run. `note` is about the choice of devices.
+    pub(super) fn ready(
+        ranks: Ranks,
+        run_dir: PathBuf,
+        task: Task,
+        warnings: Vec<String>,
+        note: Option<String>,
+    ) -> Self {
+        let plan = RunPlan::new(ranks, run_dir, task);
+        Self::Ready(Box::new(Planned { plan, warnings, notes: note.into_iter().collect() }))
+    }
+}
+
 /// A file or data set to fetch or to generate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Need {
@@ -47,7 +61,11 @@ pub enum Need {
 ///
 /// # Errors
 /// When the yaml is invalid.
-pub(super) fn data_set(data: &str, context: &PlanContext, missing: &mut Vec<Need>) -> Result<(), PlanError> {
+pub(super) fn need_data_set(
+    data: &str,
+    context: &PlanContext,
+    missing: &mut Vec<Need>,
+) -> Result<(), PlanError> {
     let places = &context.places;
     if dataset::is_builtin(data) {
         // Only the generator can tell whether the files of an earlier version are complete.
