@@ -1,6 +1,6 @@
-//! Runs of `yolo train` that are interrupted or killed at a chosen moment: while an epoch is
-//! validated, while a finished run validates `best.pt`, and while checkpoints are written. Nothing
-//! may be lost, and the resumed run must end as one that was never interrupted.
+//! Runs of `yolo train` that are interrupted or killed at a chosen moment: while an epoch is trained
+//! or validated, while a finished run validates `best.pt`, and while checkpoints are written.
+//! Nothing may be lost, and the resumed run must end as one that was never interrupted.
 
 // Ranks run on Linux, and in WSL.
 #![cfg(unix)]
@@ -11,16 +11,10 @@ mod user;
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use torch_checkpoint::read;
-use user::{Running, User, wait_for};
-
-const SIGINT: i32 = 2;
-const SIGKILL: i32 = 9;
-
-/// A short run on tiny images, without plots.
-const TRAIN: &str = "train --data squares/squares.yaml --cfg yolov5n --weights= --imgsz 64 --batch 8 --nbs 8 \
-                     --device cpu --workers 1 --noplots";
+use torch_checkpoint::{Value, read};
+use user::{Running, SIGINT, SIGKILL, TRAIN, User, wait_for};
 
 /// A trainer that also writes its events to a file, so that a test can wait for one of them.
 struct ObservedTrainer {
@@ -83,13 +77,79 @@ fn assert_same_run(user: &User, whole: &str, cut: &str) {
 }
 
 #[test]
+fn ctrl_c_saves_the_run_and_resume_continues_it() {
+    let user = User::new();
+    user.write_data_set();
+    let running = user.start(&format!("{TRAIN} --epochs 200"));
+    let table = user.path().join("runs/train/exp/results.csv");
+    wait_for("a second epoch", || {
+        std::fs::read_to_string(&table).ok().filter(|text| text.lines().count() >= 3)
+    });
+    running.signal(SIGINT);
+    let output = running.wait();
+    assert_eq!(output.code, Some(130), "{}", output.stderr);
+    assert!(output.stderr.contains("yolo train --resume"), "{}", output.stderr);
+
+    // Shorten the plan, so that the resumed run ends soon.
+    let plan = user.path().join("runs/train/exp/plan.json");
+    let text = std::fs::read_to_string(&plan).unwrap();
+    let rows = std::fs::read_to_string(&table).unwrap().lines().count() - 1;
+    assert!(text.contains("\"epochs\": 200"), "{text}");
+    std::fs::write(&plan, text.replace("\"epochs\": 200", &format!("\"epochs\": {}", rows + 2))).unwrap();
+    user.run("train --resume runs/train/exp/weights/last.pt").succeeded();
+    let epochs: Vec<String> = std::fs::read_to_string(&table)
+        .unwrap()
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').next().unwrap().trim().to_owned())
+        .collect();
+    let expected: Vec<String> = (0..rows + 2).map(|epoch| epoch.to_string()).collect();
+    assert_eq!(epochs, expected, "every epoch has one row");
+
+    user.run("train --resume runs/train/exp/weights/last.pt")
+        .failed_with(1, &["is finished, so there is nothing to resume", "--weights"]);
+}
+
+/// The run is interrupted in the middle of an epoch and of a nominal batch, so its state includes the
+/// gradients accumulated so far.
+#[test]
+fn a_resumed_run_ends_with_the_weights_of_an_uninterrupted_one() {
+    for ranks in ["", " --nproc-per-node 2"] {
+        let user = User::new();
+        user.write_data_set();
+        let arguments = format!("{TRAIN}{ranks} --batch 2 --nbs 128 --epochs 3");
+        user.run(&format!("{arguments} --name whole")).succeeded();
+        let running = user.start(&format!("{arguments} --name cut"));
+        let run = user.path().join("runs/train/cut");
+        wait_for("the end of the first epoch", || {
+            let rows = std::fs::read_to_string(run.join("results.csv")).ok()?;
+            (rows.lines().count() >= 2).then_some(())
+        });
+        running.signal(SIGINT);
+        assert_eq!(running.wait().code, Some(130));
+        let cut = read(&run.join("weights/last.pt")).unwrap();
+        assert!(
+            cut.root.get("batches_done").and_then(Value::as_i64).unwrap() > 0,
+            "not interrupted in the middle of an epoch"
+        );
+        assert!(cut.root.get("gradients").and_then(Value::as_entries).is_some(), "no accumulated gradients");
+
+        // Without a path, the newest run is resumed.
+        let output = user.run("train --resume").succeeded();
+        assert!(output.stderr.contains("cut/weights/last.pt"), "{}", output.stderr);
+        // The losses of the interrupted epoch are also means over all of its steps.
+        assert_same_run(&user, "whole", "cut");
+    }
+}
+
+#[test]
 fn ctrl_c_during_the_validation_of_an_epoch_saves_the_run() {
     let user = User::new();
     with_a_long_validation(&user);
-    user.run(&format!("{TRAIN} --epochs 2 --name whole")).succeeded();
+    user.run(&format!("{TRAIN} --noplots --epochs 2 --name whole")).succeeded();
 
     let trainer = ObservedTrainer::new(&user);
-    let running = trainer.start(&user, &format!("{TRAIN} --epochs 2 --name cut"));
+    let running = trainer.start(&user, &format!("{TRAIN} --noplots --epochs 2 --name cut"));
     trainer.wait_for("validating");
     running.signal(SIGINT);
     let output = running.wait();
@@ -106,35 +166,62 @@ fn ctrl_c_while_the_finished_run_validates_best_pt_loses_nothing() {
     let user = User::new();
     with_a_long_validation(&user);
     let trainer = ObservedTrainer::new(&user);
-    let running = trainer.start(&user, &format!("{TRAIN} --epochs 1"));
+    let running = trainer.start(&user, &format!("{TRAIN} --noplots --epochs 1"));
     trainer.wait_for("validating best.pt");
     running.signal(SIGINT);
     let output = running.wait().succeeded();
     assert!(output.stderr.contains("best.pt was not validated"), "{}", output.stderr);
     assert!(output.stderr.contains("yolo val --weights"), "{}", output.stderr);
     let last = read(&user.path().join("runs/train/exp/weights/last.pt")).unwrap();
-    assert!(last.root.get("optimizer").is_some_and(|value| *value == torch_checkpoint::Value::None));
+    assert!(last.root.get("optimizer").is_some_and(|value| *value == Value::None));
 }
 
-/// `best.pt` is written before `last.pt`; the kill comes as soon as a new `best.pt` is there.
+#[test]
+fn a_run_that_was_killed_while_finishing_can_be_resumed() {
+    let user = User::new();
+    user.write_data_set();
+    user.run(&format!("{TRAIN} --epochs 2 --save-period 1")).succeeded();
+    let run = user.path().join("runs/train/exp");
+    let last = run.join("weights/last.pt");
+    let finished = read(&last).unwrap().tensors;
+    // Until a run finishes, its last.pt is equal to epoch1.pt.
+    std::fs::copy(run.join("weights/epoch1.pt"), &last).unwrap();
+    let output = user.run("train --resume runs/train/exp/weights/last.pt").succeeded();
+    assert!(output.stdout.contains("best.pt"), "{}", output.stdout);
+    assert!(read(&last).unwrap().tensors == finished, "the weights differ from those before the kill");
+    assert_eq!(results(&user, "exp").lines().count(), 3);
+}
+
+/// `best.pt` is written before `last.pt`; the kill comes as soon as a new `best.pt` is there. If
+/// `last.pt` is faster, another run is started.
 #[test]
 fn a_run_that_is_killed_between_its_checkpoints_resumes_and_ends_the_same() {
     let user = User::new();
     user.write_data_set();
-    user.run(&format!("{TRAIN} --epochs 3 --name whole")).succeeded();
+    user.run(&format!("{TRAIN} --noplots --epochs 6 --name whole")).succeeded();
 
-    let running = user.start(&format!("{TRAIN} --epochs 3 --name cut"));
-    let weights = user.path().join("runs/train/cut/weights");
-    let inode = |name: &str| std::fs::metadata(weights.join(name)).ok().map(|file| file.ino());
+    let between = (0..5).map(|attempt| format!("cut{attempt}")).find(|name| killed_between(&user, name));
+    let cut = between.expect("all five kills came after last.pt");
+    user.run(&format!("train --resume runs/train/{cut}")).succeeded();
+    assert_same_run(&user, "whole", &cut);
+}
+
+/// Kills a run when it writes its second `best.pt`. Returns whether it had not replaced `last.pt` yet.
+fn killed_between(user: &User, name: &str) -> bool {
+    let running = user.start(&format!("{TRAIN} --noplots --epochs 6 --name {name}"));
+    let weights = user.path().join("runs/train").join(name).join("weights");
+    let inode = |file: &str| std::fs::metadata(weights.join(file)).ok().map(|file| file.ino());
     wait_for("the first last.pt", || inode("last.pt"));
     let rank = wait_for("the rank", || running.ranks().first().copied());
-    let (first_best, first_last) = (inode("best.pt"), inode("last.pt"));
-    while inode("best.pt") == first_best && inode("last.pt") == first_last {
-        std::hint::spin_loop();
+    // Epochs that are not the best so far write only last.pt.
+    let (first_best, mut last) = (inode("best.pt"), inode("last.pt"));
+    let began = Instant::now();
+    while inode("best.pt") == first_best {
+        assert!(began.elapsed() < Duration::from_secs(60), "waited a minute for a second best.pt");
+        std::thread::sleep(Duration::from_millis(1));
+        last = inode("last.pt");
     }
     user::send_signal(rank, SIGKILL);
     running.wait().failed_with(1, &["signal 9 (SIGKILL)", "--resume"]);
-
-    user.run("train --resume runs/train/cut").succeeded();
-    assert_same_run(&user, "whole", "cut");
+    inode("last.pt") == last
 }

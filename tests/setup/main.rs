@@ -194,7 +194,7 @@ fn an_interrupted_setup_says_that_the_download_is_kept() {
     user::wait_for("the download", || {
         machine.home().join("data/datasets/.incoming-coco8/parts").is_dir().then_some(())
     });
-    user::send_signal(child.id(), 2);
+    user::send_signal(child.id(), user::SIGINT);
     let output = Finished::from(child.wait_with_output().unwrap());
     assert_eq!(output.code, Some(130), "{}", output.stderr);
     assert!(

@@ -7,6 +7,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+/// Training for a few seconds: tiny images, one rank, a small batch. An option that is given again
+/// replaces the one here.
+pub const TRAIN: &str = "train --data squares/squares.yaml --cfg yolov5n --weights= --imgsz 64 --batch 8 \
+                         --nbs 8 --device cpu --workers 1";
+
+/// Signals, as `kill` names them. Their numbers differ between systems.
+pub const SIGINT: &str = "INT";
+pub const SIGKILL: &str = "KILL";
+pub const SIGSTOP: &str = "STOP";
+pub const SIGCONT: &str = "CONT";
+
 /// A user with an empty working folder.
 pub struct User {
     folder: tempfile::TempDir,
@@ -82,9 +93,9 @@ impl User {
     }
 
     /// Starts `yolo` with these environment variables, and returns at once.
-    pub fn start_with(&self, words: &str, variables: &[(&str, &str)]) -> Running {
+    pub fn start_with(&self, arguments: &str, variables: &[(&str, &str)]) -> Running {
         let child = self
-            .command(words)
+            .command(arguments)
             .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -108,7 +119,7 @@ impl Running {
         listed.split_whitespace().filter_map(|pid| pid.parse().ok()).filter(|&pid| is_trainer(pid)).collect()
     }
 
-    pub fn signal(&self, signal: i32) {
+    pub fn signal(&self, signal: &str) {
         send_signal(self.child.id(), signal);
     }
 
@@ -147,10 +158,17 @@ impl Finished {
         }
         self
     }
+
+    /// The line about all classes in the table of metrics.
+    #[track_caller]
+    pub fn table(&self) -> &str {
+        let line = self.stdout.lines().find(|line| line.trim_start().starts_with("all "));
+        line.unwrap_or_else(|| panic!("there is no table of metrics in:\n{}", self.stdout))
+    }
 }
 
 /// Sends a signal to a process.
-pub fn send_signal(pid: u32, signal: i32) {
+pub fn send_signal(pid: u32, signal: &str) {
     let status = Command::new("kill").args([format!("-{signal}"), pid.to_string()]).status().unwrap();
     assert!(status.success());
 }
