@@ -55,9 +55,10 @@ pub fn installed_items(dirs: &YoloDirs) -> Vec<InstalledItem> {
             found.push(item("weights", name, path, false));
         }
     }
-    let mut sets = data::installed_in(&dirs.data_sets());
-    sets.sort_by(|one, other| one.name.cmp(&other.name));
-    found.extend(sets.into_iter().map(|set| item("data", set.name, set.root, false)));
+    let downloaded = data::installed_in(&dirs.data_sets()).into_iter().map(|set| (set.name, set.root));
+    let mut sets: Vec<(String, PathBuf)> = downloaded.chain(data::generated_in(&dirs.data_sets())).collect();
+    sets.sort();
+    found.extend(sets.into_iter().map(|(name, root)| item("data", name, root, false)));
     for folder in [dirs.libtorch(), weights::folder(dirs), dirs.data_sets()] {
         let left = staging_dirs_in(&folder).into_iter();
         found.extend(left.map(|path| item("unfinished", UNFINISHED.to_owned(), path, false)));
@@ -77,33 +78,33 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// When a name is unknown, before anything is removed; or when the disk fails.
-pub fn remove(context: &Context<'_>, words: &[String]) -> Result<Vec<InstalledItem>, SetupError> {
+pub fn remove(context: &Context<'_>, names: &[String]) -> Result<Vec<InstalledItem>, SetupError> {
     let all = installed_items(context.dirs);
     let mut found: Vec<InstalledItem> = Vec::new();
-    let unknown: Vec<&str> = words
+    let unknown: Vec<&str> = names
         .iter()
         .map(String::as_str)
-        .filter(|word| named(&all, word).is_empty() && *word != UNFINISHED)
+        .filter(|name| named(&all, name).is_empty() && *name != UNFINISHED)
         .collect();
     if !unknown.is_empty() {
-        let what = unknown.iter().map(|word| if word.is_empty() { "\"\"" } else { word });
+        let what = unknown.iter().map(|name| if name.is_empty() { "\"\"" } else { name });
         let what = what.collect::<Vec<_>>().join(", ");
-        let mut names: Vec<&str> = all.iter().map(|item| item.name.as_str()).collect();
-        names.dedup();
-        let installed = match names.as_slice() {
+        let mut installed: Vec<&str> = all.iter().map(|item| item.name.as_str()).collect();
+        installed.dedup();
+        let installed = match installed.as_slice() {
             [] => "yolo has not installed anything yet".to_owned(),
-            names => format!("installed: {}", names.join(", ")),
+            installed => format!("installed: {}", installed.join(", ")),
         };
         return Err(SetupError::NothingToRemove { what, installed });
     }
-    for item in words.iter().flat_map(|word| named(&all, word)) {
+    for item in names.iter().flat_map(|name| named(&all, name)) {
         if !found.contains(item) {
             found.push(item.clone());
         }
     }
     let mut removed = Vec::new();
     for item in found {
-        if take_away(context, &item)? {
+        if remove_item(context, &item)? {
             removed.push(item);
         }
     }
@@ -122,7 +123,7 @@ fn named<'a>(all: &'a [InstalledItem], what: &str) -> Vec<&'a InstalledItem> {
 
 /// Removes an item. Returns whether it still existed: an unfinished item may have been installed
 /// meanwhile.
-fn take_away(context: &Context<'_>, item: &InstalledItem) -> Result<bool, SetupError> {
+fn remove_item(context: &Context<'_>, item: &InstalledItem) -> Result<bool, SetupError> {
     let folder = item.place.parent().unwrap_or(&item.place);
     // Waits for a setup that is working on it.
     let _lock = FolderLock::acquire(folder, context.progress)?;

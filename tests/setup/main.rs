@@ -113,6 +113,20 @@ fn installed_items_are_listed_and_removed() {
 }
 
 #[test]
+fn the_built_in_data_set_is_listed_and_removed() {
+    let machine = Machine::with(HashMap::new());
+    machine.run("setup --data shapes").succeeded();
+    let list = machine.json("setup --list --json");
+    assert_eq!((&list[0]["kind"], &list[0]["name"]), (&"data".into(), &"shapes".into()));
+    assert!(list[0]["size"].as_u64().unwrap() > 1_000_000, "{list}");
+    machine.run("setup --remove shapes").succeeded();
+    assert_eq!(machine.installed(), Vec::<String>::new());
+    // A folder of that name that yolo did not generate belongs to the user.
+    fs::create_dir_all(machine.data_sets().join("shapes/images")).unwrap();
+    machine.run("setup --remove shapes").failed_with(1, &["not installed: shapes"]);
+}
+
+#[test]
 fn an_invalid_mirror_or_home_is_named() {
     let machine = coco8();
     for mirror in ["/no/such/folder", "ftp://host/x", "somewhere", "https://host/x?key="] {

@@ -1,6 +1,7 @@
 //! Built-in data sets: they are generated instead of downloaded.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use yolo_plan::dataset;
 
@@ -18,4 +19,14 @@ pub fn make_builtin(data: Option<&str>, places: &dataset::Places) -> Result<Opti
     let folder = yaml.parent().unwrap_or(&places.data_sets);
     yolo_data::shapes::generate(folder, &|_| ())?;
     Ok(is_new.then(|| folder.to_owned()))
+}
+
+/// The built-in data sets in the folder of all data sets, by name and directory.
+pub(in crate::setup) fn generated_in(data_sets: &Path) -> Vec<(String, PathBuf)> {
+    let Ok(entries) = fs::read_dir(data_sets) else { return Vec::new() };
+    let named =
+        entries.flatten().map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()));
+    named
+        .filter(|(name, folder)| dataset::is_builtin(name) && yolo_data::shapes::is_generated(folder))
+        .collect()
 }

@@ -12,6 +12,7 @@ mod summary;
 mod verify;
 mod voc;
 
+pub(super) use builtin::generated_in;
 pub use builtin::make_builtin;
 pub use pending::PendingData;
 pub use stamp::Installed;

@@ -118,9 +118,14 @@ fn is_complete(dir: &Path) -> bool {
         })
 }
 
+/// Whether `dir` contains a generated set, complete or not.
+pub fn is_generated(dir: &Path) -> bool {
+    dir.join(STAMP).is_file()
+}
+
 /// Whether `dir` is empty or contains a generated set.
 fn may_replace(dir: &Path) -> bool {
-    dir.join(STAMP).is_file() || std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none())
+    is_generated(dir) || std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// The stamp without the hash.
