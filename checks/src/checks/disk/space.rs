@@ -83,7 +83,7 @@ fn judge(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> Option
         let mount = space.mount.as_deref().unwrap_or(folder);
         return Some(
             Finding::new("disk.read-only", title)
-                .seen(format!("{mount} is a file system of the kernel ({kind}), not a disk")),
+                .because(format!("{mount} is a file system of the kernel ({kind}), which stores no files")),
         );
     }
     let is_read_only = space.options.iter().any(|option| option == "ro");

@@ -35,8 +35,13 @@ fn run(_: &Host, intent: &Intent) -> Answer {
     if let (Some(nodes), Some(rank)) = (intent.nnodes, intent.node_rank)
         && rank >= nodes
     {
-        let title =
-            format!("--node-rank {rank} is out of range: {nodes} machines are numbered 0 to {}", nodes - 1);
+        let title = match nodes {
+            1 => format!("--node-rank {rank} is out of range: a single machine is number 0"),
+            _ => format!(
+                "--node-rank {rank} is out of range: {nodes} machines are numbered 0 to {}",
+                nodes.saturating_sub(1)
+            ),
+        };
         findings.push(Finding::new("run.node-rank", title));
     }
     Ok(findings)
