@@ -59,6 +59,14 @@ struct Shared {
     headers: Mutex<Vec<String>>,
 }
 
+struct Request {
+    path: String,
+    /// The `Range` header in lower case, or empty.
+    range: String,
+    /// The `If-Range` header in lower case, or empty.
+    if_range: String,
+}
+
 impl RudeServer {
     /// Serves these files; every path begins with `/`.
     pub(crate) fn start(files: HashMap<String, Vec<u8>>) -> Self {
@@ -112,119 +120,77 @@ impl RudeServer {
 
 impl Shared {
     fn answer(&self, mut stream: TcpStream) -> std::io::Result<()> {
+        let request = self.read_request(&stream)?;
+        let manner = self.manner(&request.path);
+        let Some(file) = self.files.get(&request.path) else {
+            return stream
+                .write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        };
+        if let Some(response) = refusal(&manner, &request) {
+            return stream.write_all(response.as_bytes());
+        }
+        let mut file = file.clone();
+        if let Manner::Flip(at) = manner {
+            file[at] ^= 1;
+        }
+        let (head, body) = head_and_body(&manner, &request, &file);
+        stream.write_all(head.as_bytes())?;
+        stream.write_all(b"Connection: close\r\n\r\n")?;
+        self.send_body(&manner, &mut stream, body)
+    }
+
+    /// Reads and records a request.
+    fn read_request(&self, stream: &TcpStream) -> std::io::Result<Request> {
         let mut lines = BufReader::new(stream.try_clone()?).lines();
-        let request = lines.next().unwrap_or(Ok(String::new()))?;
-        let path = request.split(' ').nth(1).unwrap_or("/").to_owned();
-        let (mut range, mut if_range) = (String::new(), String::new());
+        let first = lines.next().unwrap_or(Ok(String::new()))?;
+        let path = first.split(' ').nth(1).unwrap_or("/").to_owned();
+        let mut request = Request { path, range: String::new(), if_range: String::new() };
         for line in lines {
             let line = line?;
             if line.is_empty() {
                 break;
             }
-            if let Some(value) = line.to_ascii_lowercase().strip_prefix("range: ") {
-                range = value.to_owned();
+            let lower = line.to_ascii_lowercase();
+            if let Some(value) = lower.strip_prefix("range: ") {
+                request.range = value.to_owned();
             }
-            if let Some(value) = line.to_ascii_lowercase().strip_prefix("if-range: ") {
-                if_range = value.to_owned();
+            if let Some(value) = lower.strip_prefix("if-range: ") {
+                request.if_range = value.to_owned();
             }
             self.headers.lock().unwrap().push(line);
         }
-        self.asked.lock().unwrap().push(range.clone());
-        let manner = self.manner(&path);
-        let Some(file) = self.files.get(&path) else {
-            return stream
-                .write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-        };
-        let file = match manner {
-            Manner::Flip(at) => {
-                let mut file = file.clone();
-                file[at] ^= 1;
-                file
-            }
-            _ => file.clone(),
-        };
-        let etag = match manner {
-            Manner::Changed => "\"two\"",
-            Manner::WeakTag => "W/\"one\"",
-            _ => "\"one\"",
-        };
-        match &manner {
-            Manner::Status(status, headers) => {
-                let head = format!(
-                    "HTTP/1.1 {status} Rude\r\n{headers}Content-Length: 4\r\nConnection: close\r\n\r\nrude"
-                );
-                return stream.write_all(head.as_bytes());
-            }
-            Manner::RefusesRanges(status) | Manner::NoSuffix(status)
-                if range.starts_with("bytes=-")
-                    || matches!(manner, Manner::RefusesRanges(_)) && !range.is_empty() =>
-            {
-                let head =
-                    format!("HTTP/1.1 {status} Rude\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-                return stream.write_all(head.as_bytes());
-            }
-            Manner::Html => {
-                let page = "<!DOCTYPE html><html>Please log in</html>";
-                let head = format!(
-                    "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{page}",
-                    page.len()
-                );
-                return stream.write_all(head.as_bytes());
-            }
-            Manner::RedirectLoop => {
-                let head = format!(
-                    "HTTP/1.1 302 Found\r\nLocation: {path}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-                );
-                return stream.write_all(head.as_bytes());
-            }
-            _ => {}
-        }
-        // With If-Range, a part of another version is never sent.
-        let same = if_range.is_empty() || if_range == etag;
-        let ranges = same && !matches!(manner, Manner::NoRanges | Manner::TooLong(_));
-        let wanted = if ranges { parse(&range, file.len()) } else { None };
-        let too_long = if let Manner::TooLong(bytes) = manner { bytes } else { 0 };
-        let (head, body) = match wanted {
-            None => (
-                format!("HTTP/1.1 200 OK\r\nETag: {etag}\r\nContent-Length: {}\r\n", file.len() + too_long),
-                &file[..],
-            ),
-            Some((start, end)) => {
-                let total = file.len();
-                let length = end - start + too_long;
-                let last = end - 1;
-                let head = format!(
-                    "HTTP/1.1 206 Partial Content\r\nETag: {etag}\r\nContent-Range: bytes {start}-{last}/{total}\r\nContent-Length: {length}\r\n"
-                );
-                (head, &file[start..end])
-            }
-        };
-        stream.write_all(head.as_bytes())?;
-        stream.write_all(b"Connection: close\r\n\r\n")?;
-        match manner {
-            Manner::Cut(bytes) => self.send(&mut stream, &body[..bytes.min(body.len())]),
+        self.asked.lock().unwrap().push(request.range.clone());
+        Ok(request)
+    }
+
+    fn send_body(&self, manner: &Manner, stream: &mut TcpStream, body: &[u8]) -> std::io::Result<()> {
+        match *manner {
+            Manner::Cut(bytes) => self.send(stream, &body[..bytes.min(body.len())]),
             Manner::Stall(bytes) if bytes < body.len() => {
-                self.send(&mut stream, &body[..bytes])?;
+                self.send(stream, &body[..bytes])?;
                 thread::sleep(Duration::from_secs(3600));
                 Ok(())
             }
             Manner::Limit(rate) => {
-                let part = (rate / 100).max(1);
-                for part in body.chunks(part) {
-                    self.send(&mut stream, part)?;
-                    thread::sleep(Duration::from_millis(10));
-                }
-                Ok(())
+                self.send_in_parts(stream, body, (rate / 100).max(1), Duration::from_millis(10))
             }
-            Manner::Drip(bytes, pause) => {
-                for part in body.chunks(bytes) {
-                    self.send(&mut stream, part)?;
-                    thread::sleep(pause);
-                }
-                Ok(())
-            }
-            _ => self.send(&mut stream, body),
+            Manner::Drip(bytes, pause) => self.send_in_parts(stream, body, bytes, pause),
+            _ => self.send(stream, body),
         }
+    }
+
+    fn send_in_parts(
+        &self,
+        stream: &mut TcpStream,
+        body: &[u8],
+        size: usize,
+        pause: Duration,
+    ) -> std::io::Result<()> {
+        for part in body.chunks(size) {
+            self.send(stream, part)?;
+            thread::sleep(pause);
+        }
+        Ok(())
     }
 
     fn send(&self, stream: &mut TcpStream, bytes: &[u8]) -> std::io::Result<()> {
@@ -239,6 +205,50 @@ impl Shared {
             Some(list) if list.len() > 1 => list.pop().unwrap(),
             Some(list) => list[0].clone(),
             None => Manner::Fine,
+        }
+    }
+}
+
+/// The response of a server that does not send the file.
+fn refusal(manner: &Manner, request: &Request) -> Option<String> {
+    let (status, headers, body) = match *manner {
+        Manner::Status(status, headers) => (format!("{status} Rude"), headers.to_owned(), "rude"),
+        Manner::RefusesRanges(status) if !request.range.is_empty() => {
+            (format!("{status} Rude"), String::new(), "")
+        }
+        Manner::NoSuffix(status) if request.range.starts_with("bytes=-") => {
+            (format!("{status} Rude"), String::new(), "")
+        }
+        Manner::Html => ("200 OK".to_owned(), String::new(), "<!DOCTYPE html><html>Please log in</html>"),
+        Manner::RedirectLoop => ("302 Found".to_owned(), format!("Location: {}\r\n", request.path), ""),
+        _ => return None,
+    };
+    let length = body.len();
+    Some(format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"))
+}
+
+/// The status and first headers of a response, and the part of the file that it sends.
+fn head_and_body<'a>(manner: &Manner, request: &Request, file: &'a [u8]) -> (String, &'a [u8]) {
+    let etag = match manner {
+        Manner::Changed => "\"two\"",
+        Manner::WeakTag => "W/\"one\"",
+        _ => "\"one\"",
+    };
+    // With If-Range, a part of another version is never sent.
+    let same = request.if_range.is_empty() || request.if_range == etag;
+    let ranges = same && !matches!(manner, Manner::NoRanges | Manner::TooLong(_));
+    let total = file.len();
+    match ranges.then(|| parse(&request.range, total)).flatten() {
+        None => {
+            let length = total + if let Manner::TooLong(bytes) = manner { *bytes } else { 0 };
+            (format!("HTTP/1.1 200 OK\r\nETag: {etag}\r\nContent-Length: {length}\r\n"), file)
+        }
+        Some((start, end)) => {
+            let (length, last) = (end - start, end - 1);
+            let head = format!(
+                "HTTP/1.1 206 Partial Content\r\nETag: {etag}\r\nContent-Range: bytes {start}-{last}/{total}\r\nContent-Length: {length}\r\n"
+            );
+            (head, &file[start..end])
         }
     }
 }
