@@ -43,7 +43,7 @@ pub struct Intent {
     pub model: Option<String>,
     /// The weights file.
     pub weights: Option<String>,
-    /// The data set's yaml.
+    /// The data set's YAML file or name.
     pub data: Option<String>,
     /// Data loader threads per rank.
     pub workers: Option<usize>,

@@ -19,7 +19,7 @@ pub mod wsl;
 
 pub use catalogue::{Area, Entry, Fix, entries, entry};
 pub use change::{Change, Edit};
-pub use checks::{Check, Verdict, judge, judge_by};
+pub use checks::{Check, Verdict, run_all_checks, run_checks};
 pub use facts::{Host, KnownPaths};
 pub use finding::{Finding, Remedy};
 pub use intent::{Intent, NOT_YET_OF_TRAIN};

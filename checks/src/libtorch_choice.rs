@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_card_with_an_old_driver_hears_which_driver_it_needs() {
+    fn a_new_card_with_an_old_driver_gets_the_required_driver() {
         let choice = choose(&machine("550.54.14", &[(12, 1), (3, 5)]));
         let unserved = choice.unserved.join("\n");
         assert!(unserved.contains("no variant of libtorch 2.11 has kernels for it"), "{unserved}");

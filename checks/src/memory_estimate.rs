@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn two_ranks_of_yolov5s_at_640_need_about_11_gb_beside_the_system() {
+    fn two_ranks_of_yolov5s_at_640_need_about_11_gb() {
         let need = in_memory(&Intent { model: Some("s".into()), ..run(16, &[0, 1]) }, 8).bytes;
         assert!((10_000_000_000..12_000_000_000).contains(&need), "{need}");
     }

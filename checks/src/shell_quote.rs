@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_words_that_need_it_are_quoted() {
+    fn only_arguments_that_need_it_are_quoted() {
         for (path, word) in [
             ("/home/mara/birds", "/home/mara/birds"),
             ("~/jeu de données/data.yaml", "~/'jeu de données/data.yaml'"),

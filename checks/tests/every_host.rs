@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use support::{Case, base_names, cases, is_produced};
-use yolo_checks::{Finding, Intent, NOT_YET_OF_TRAIN, Status, entries, judge};
+use yolo_checks::{Finding, Intent, NOT_YET_OF_TRAIN, Status, entries, run_all_checks};
 
 /// Bases on which nothing is wrong.
 const HEALTHY: [&str; 7] = ["linux-gpu", "linux-cpu", "wsl2", "linux-8-gpus", "mig", "docker", "windows"];
@@ -17,7 +17,7 @@ const HEALTHY: [&str; 7] = ["linux-gpu", "linux-cpu", "wsl2", "linux-8-gpus", "m
 #[test]
 fn a_healthy_host_has_no_warnings() {
     for name in HEALTHY {
-        for finding in judge(&support::base(name), &Intent::default()) {
+        for finding in run_all_checks(&support::base(name), &Intent::default()) {
             assert!(finding.status < Status::Warning, "{name}: {finding:#?}");
         }
     }
@@ -27,7 +27,7 @@ fn a_healthy_host_has_no_warnings() {
 fn every_host_produces_the_findings_that_it_expects() {
     let mut wrong = Vec::new();
     for case in cases() {
-        let findings = judge(&case.host(), &case.intent);
+        let findings = run_all_checks(&case.host(), &case.intent);
         let produced: BTreeSet<&str> =
             findings.iter().filter(|finding| is_produced(finding)).map(|finding| finding.id).collect();
         let problems = findings
@@ -50,7 +50,7 @@ fn every_host_produces_the_findings_that_it_expects() {
 #[test]
 fn a_remedy_names_an_option_that_train_refuses_only_if_the_run_has_it() {
     for case in cases() {
-        for finding in judge(&case.host(), &case.intent) {
+        for finding in run_all_checks(&case.host(), &case.intent) {
             let Some(remedy) = &finding.remedy else { continue };
             for text in remedy.commands.iter().chain([&remedy.text]) {
                 for option in NOT_YET_OF_TRAIN {
@@ -66,7 +66,7 @@ fn a_remedy_names_an_option_that_train_refuses_only_if_the_run_has_it() {
 fn every_entry_with_a_fix_has_a_host_that_can_be_fixed() {
     let mut proposed = BTreeSet::new();
     for case in cases() {
-        for finding in judge(&case.host(), &case.intent) {
+        for finding in run_all_checks(&case.host(), &case.intent) {
             let remedy = finding.remedy.as_ref();
             if let Some(remedy) = remedy.filter(|remedy| remedy.fixable) {
                 assert!(!remedy.changes.is_empty() && remedy.undo.is_some(), "{}: {finding:#?}", case.name);
@@ -82,7 +82,7 @@ fn every_entry_with_a_fix_has_a_host_that_can_be_fixed() {
 #[test]
 fn the_report_of_every_host_matches_its_snapshot() {
     for case in cases() {
-        let findings = judge(&case.host(), &case.intent);
+        let findings = run_all_checks(&case.host(), &case.intent);
         let mut text = String::new();
         for finding in findings.iter().filter(|finding| finding.area.name() == case.area) {
             describe(&mut text, finding);
@@ -114,8 +114,12 @@ fn describe(text: &mut String, finding: &Finding) {
 fn every_entry_has_a_host_that_produces_it_and_one_that_does_not() {
     let hosts: Vec<(String, Vec<Finding>)> = base_names()
         .into_iter()
-        .map(|name| (name.clone(), judge(&support::base(&name), &Intent::default())))
-        .chain(cases().into_iter().map(|case: Case| (case.name.clone(), judge(&case.host(), &case.intent))))
+        .map(|name| (name.clone(), run_all_checks(&support::base(&name), &Intent::default())))
+        .chain(
+            cases()
+                .into_iter()
+                .map(|case: Case| (case.name.clone(), run_all_checks(&case.host(), &case.intent))),
+        )
         .collect();
     for entry in entries() {
         // A check cannot be made to fail from a recording; its own test makes one.

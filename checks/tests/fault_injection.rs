@@ -7,14 +7,16 @@
 mod support;
 
 use serde_json::{Value, json};
-use yolo_checks::{Finding, Host, Intent, Status, judge};
+use yolo_checks::{Finding, Host, Intent, Status, run_all_checks};
 
 /// Judges a broken recording twice: without a run, and for a run on two GPUs of each of two machines.
 fn judged(recording: Value) -> Vec<Finding> {
     let (host, _) = Host::from_value(recording).unwrap();
     let run = Intent { run: true, devices: vec![0, 1], nnodes: Some(2), ..Intent::default() };
-    let mut findings = judge(&host, &Intent::default());
-    findings.extend(judge(&host, &run).into_iter().filter(|finding| finding.id == "system.check-failed"));
+    let mut findings = run_all_checks(&host, &Intent::default());
+    findings.extend(
+        run_all_checks(&host, &run).into_iter().filter(|finding| finding.id == "system.check-failed"),
+    );
     findings
 }
 

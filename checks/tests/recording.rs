@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use yolo_checks::{Host, Intent, KnownPaths, entry, judge};
+use yolo_checks::{Host, Intent, KnownPaths, entry, run_all_checks};
 
 #[test]
 fn a_replay_gives_the_findings_of_the_machine() {
@@ -17,12 +17,12 @@ fn a_replay_gives_the_findings_of_the_machine() {
     let places = KnownPaths { data: Some(working.clone()), working: Some(working), ..KnownPaths::default() };
     let host = Host::of_this_machine(&places);
     let intent = Intent { run: true, devices: vec![0], ..Intent::default() };
-    let findings = serde_json::to_value(judge(&host, &intent)).unwrap();
+    let findings = serde_json::to_value(run_all_checks(&host, &intent)).unwrap();
     let (recording, mut redacted) = host.record_and(&intent, "test", &[findings]);
     let (replayed, recorded_intent) = Host::replay(&recording.to_string()).unwrap();
     let recorded_intent = recorded_intent.unwrap();
     assert_eq!(recorded_intent, intent);
-    let again = serde_json::to_value(judge(&replayed, &recorded_intent)).unwrap();
+    let again = serde_json::to_value(run_all_checks(&replayed, &recorded_intent)).unwrap();
     assert_eq!(again, redacted.pop().unwrap());
 }
 
@@ -31,10 +31,10 @@ fn recording_a_replayed_host_gives_the_same_findings() {
     for name in support::base_names() {
         let host = support::base(&name);
         let intent = Intent::default();
-        let before = judge(&host, &intent).len();
+        let before = run_all_checks(&host, &intent).len();
         let (recording, _) = host.record_and(&intent, "test", &[]);
         let (again, _) = Host::from_value(recording).unwrap();
-        assert_eq!(judge(&again, &intent).len(), before, "{name}");
+        assert_eq!(run_all_checks(&again, &intent).len(), before, "{name}");
     }
 }
 
@@ -79,7 +79,7 @@ fn renamed(value: &Value, name: &str) -> Value {
 fn a_replay_gives_the_same_findings_for_every_user_name() {
     let intent = Intent { run: true, devices: vec![0], ..Intent::default() };
     let ids_and_statuses = |host: &Host, intent: &Intent| -> Vec<_> {
-        judge(host, intent).into_iter().map(|finding| (finding.id, finding.status)).collect()
+        run_all_checks(host, intent).into_iter().map(|finding| (finding.id, finding.status)).collect()
     };
     let names = names_of_fields();
     assert!(names.len() > 100 && names.iter().any(|name| name == "model"), "{names:?}");
@@ -104,7 +104,7 @@ fn a_replay_gives_the_same_findings_for_every_user_name() {
 }
 
 #[test]
-fn addresses_of_the_internet_judge_as_before_and_are_not_told() {
+fn public_addresses_give_the_same_findings_and_are_redacted() {
     let mut recording = support::base_recording("linux-8-gpus");
     support::merge(
         &mut recording,
@@ -126,19 +126,19 @@ fn addresses_of_the_internet_judge_as_before_and_are_not_told() {
             master_addr: Some(address.to_owned()),
             ..Intent::default()
         };
-        let findings = serde_json::to_value(judge(&host, &intent)).unwrap();
+        let findings = serde_json::to_value(run_all_checks(&host, &intent)).unwrap();
         let (recorded, mut redacted) = host.record_and(&intent, "test", &[findings]);
         for secret in [address, "52.95.110", "93.184.216", "8.8.4.4"] {
             assert!(!recorded.to_string().contains(secret), "{secret}: {recorded:#}");
         }
         let (again, intended) = Host::from_value(recorded).unwrap();
-        let again = serde_json::to_value(judge(&again, &intended.unwrap())).unwrap();
+        let again = serde_json::to_value(run_all_checks(&again, &intended.unwrap())).unwrap();
         assert_eq!(again, redacted.pop().unwrap(), "{address}");
     }
 }
 
 /// A wrong answer.
-fn lie() -> impl Strategy<Value = Value> {
+fn wrong_answer() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(Value::Null),
         Just(json!({ "error": "no answer within 1.5 s" })),
@@ -153,7 +153,7 @@ fn lie() -> impl Strategy<Value = Value> {
 }
 
 /// Replaces the answer that the seed selects.
-fn damage(value: &mut Value, seed: usize, lie: &Value) {
+fn damage(value: &mut Value, seed: usize, wrong: &Value) {
     let children = match value {
         Value::Object(map) => map.len(),
         Value::Array(items) => items.len(),
@@ -161,13 +161,13 @@ fn damage(value: &mut Value, seed: usize, lie: &Value) {
     };
     // In one of four cases the damage stops here, otherwise it goes deeper.
     if children == 0 || seed.is_multiple_of(4) {
-        *value = lie.clone();
+        *value = wrong.clone();
         return;
     }
     let (place, seed) = (seed / 4 % children, seed / 4 / children);
     match value {
-        Value::Object(map) => damage(map.values_mut().nth(place).unwrap(), seed, lie),
-        Value::Array(items) => damage(&mut items[place], seed, lie),
+        Value::Object(map) => damage(map.values_mut().nth(place).unwrap(), seed, wrong),
+        Value::Array(items) => damage(&mut items[place], seed, wrong),
         _ => {}
     }
 }
@@ -176,16 +176,16 @@ proptest! {
     #[test]
     fn no_damage_makes_a_check_fail(
         base in prop::sample::select(support::base_names()),
-        damages in prop::collection::vec((any::<u64>(), lie()), 1..6),
+        damages in prop::collection::vec((any::<u64>(), wrong_answer()), 1..6),
         several in any::<bool>(),
     ) {
         let mut recording = support::base_recording(&base);
-        for (seed, lie) in &damages {
+        for (seed, wrong) in &damages {
             let sections = recording.as_object_mut().unwrap();
             let names: Vec<String> = sections.keys().filter(|key| *key != "version").cloned().collect();
             let seed = usize::try_from(*seed >> 8).unwrap();
             let name = &names[seed % names.len()];
-            damage(&mut sections[name], seed / names.len(), lie);
+            damage(&mut sections[name], seed / names.len(), wrong);
         }
         // A table that is not an object is rejected with a reason, as it should be.
         if let Ok((host, _)) = Host::from_value(recording) {
@@ -195,7 +195,7 @@ proptest! {
                 nnodes: several.then_some(2),
                 ..Intent::default()
             };
-            for finding in judge(&host, &intent) {
+            for finding in run_all_checks(&host, &intent) {
                 prop_assert!(finding.id != "system.check-failed", "{finding:#?}");
                 prop_assert!(entry(finding.id).is_some());
             }

@@ -1,7 +1,7 @@
 //! The quick checks for problems that would break a run, before it starts. An error stops the run
 //! with the finding, its cause and its remedy; a warning is printed once.
 
-use yolo_checks::{Finding, Host, Status, judge_by};
+use yolo_checks::{Finding, Host, Status, run_checks};
 use yolo_plan::RunPlan;
 use yolo_plan::options::TrainOptions;
 
@@ -20,7 +20,7 @@ pub(crate) fn preflight(
     printer: &Printer,
 ) -> Result<(), CommandError> {
     let intent = intent::of_plan(options, plan);
-    let verdicts = judge_by(host, &intent, |check| check.preflight);
+    let verdicts = run_checks(host, &intent, |check| check.preflight);
     let findings: Vec<Finding> = verdicts.into_iter().flat_map(|verdict| verdict.findings).collect();
     // Planning has already printed the warnings about the data yaml.
     let is_new = |finding: &&Finding| finding.id != "disk.data-yaml";

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use yolo_checks::{Finding, Host, Intent, Status, Verdict, judge_by};
+use yolo_checks::{Finding, Host, Intent, Status, Verdict, run_checks};
 
 use super::select::Selection;
 
@@ -21,7 +21,7 @@ impl<'a> Report<'a> {
     /// Runs the selected checks.
     pub(super) fn of(host: &'a Host, intent: &'a Intent, selection: &Selection) -> Self {
         let began = Instant::now();
-        let mut verdicts = judge_by(host, intent, |check| selection.wants_check(check));
+        let mut verdicts = run_checks(host, intent, |check| selection.wants_check(check));
         for verdict in &mut verdicts {
             verdict.findings.retain(|finding| selection.wants(finding.id));
         }

@@ -1,4 +1,4 @@
-//! Containers: the rows of the catalogue.
+//! Catalogue entries about containers.
 
 use super::{Area, Entry};
 use crate::status::Status;

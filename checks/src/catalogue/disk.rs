@@ -1,4 +1,4 @@
-//! Disk and data set: the rows of the catalogue.
+//! Catalogue entries about disks and data sets.
 
 use super::{Area, Entry, Fix};
 use crate::status::Status;
@@ -51,7 +51,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Disk,
         status: Status::Ok,
         title: "The data set exists",
-        cause: "the images are where the data yaml says",
+        cause: "the images are where the data set's YAML file says",
         remedy: None,
         fix: None,
         detects: &[],
@@ -61,9 +61,9 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Disk,
         status: Status::Error,
         title: "The data set was not found",
-        cause: "relative paths are resolved against the yaml's folder, the folder where yolo was started, \
-                and yolo's own data sets",
-        remedy: Some("pass a data yaml that exists, or `--data shapes`, which needs no files"),
+        cause: "relative paths are resolved against the folder of the YAML file, the folder where yolo was \
+                started, and yolo's own data sets",
+        remedy: Some("pass a YAML file that exists, or `--data shapes`, which needs no files"),
         fix: None,
         detects: &["dataset-not-found"],
     },
@@ -72,8 +72,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Disk,
         status: Status::Error,
         title: "The data set's YAML file is not usable",
-        cause: "a data yaml lists the train and val images, and the class names, numbered from 0",
-        remedy: Some("correct the yaml: it needs `train:`, `val:` and `names:`"),
+        cause: "the YAML file lists the train and val images, and the class names, numbered from 0",
+        remedy: Some("correct the file: it needs `train`, `val` and `names`"),
         fix: None,
         detects: &["yaml-missing-key"],
     },
@@ -102,10 +102,10 @@ pub(super) const ROWS: &[Entry] = &[
         id: "disk.labels-class",
         area: Area::Disk,
         status: Status::Error,
-        title: "Labels use classes that the yaml does not name",
-        cause: "classes are numbered from 0, and the yaml names each; training refuses labels with \
-                other classes",
-        remedy: Some("add the missing names to the yaml, or export the labels again"),
+        title: "Labels use classes that the data set does not name",
+        cause: "classes are numbered from 0, and `names` in the YAML file names each; training refuses \
+                labels with other classes",
+        remedy: Some("add the missing names to the YAML file, or export the labels again"),
         fix: None,
         detects: &["label-class-exceeds-nc"],
     },

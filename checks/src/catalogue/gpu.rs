@@ -1,4 +1,4 @@
-//! Driver and GPUs: the rows of the catalogue.
+//! Catalogue entries about the driver and GPUs.
 
 use super::{Area, Entry, Fix};
 use crate::status::Status;

@@ -1,4 +1,4 @@
-//! CUDA, cuDNN, NCCL and libtorch: the rows of the catalogue.
+//! Catalogue entries about CUDA, cuDNN, NCCL and libtorch.
 
 use super::{Area, Entry};
 use crate::status::Status;

@@ -1,4 +1,4 @@
-//! Memory and shared memory: the rows of the catalogue.
+//! Catalogue entries about memory and shared memory.
 
 use super::{Area, Entry};
 use crate::status::Status;

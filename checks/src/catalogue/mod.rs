@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_problem_has_a_remedy_and_words_begin_small() {
+    fn problems_have_remedies_and_texts_have_no_period() {
         for entry in entries() {
             if entry.status >= Status::Warning {
                 assert!(entry.remedy.is_some(), "{} has no remedy", entry.id);

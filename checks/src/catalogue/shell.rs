@@ -1,4 +1,4 @@
-//! The environment of the shell: the rows of the catalogue.
+//! Catalogue entries about the environment of the shell.
 
 use super::{Area, Entry, Fix};
 use crate::status::Status;

@@ -1,4 +1,4 @@
-//! Findings about the operating system and the CPU.
+//! Catalogue entries about the operating system and the CPU.
 
 use super::{Area, Entry, Fix};
 use crate::status::Status;

@@ -1,4 +1,4 @@
-//! Windows itself: the rows of the catalogue.
+//! Catalogue entries about Windows itself.
 
 use super::{Area, Entry};
 use crate::status::Status;

@@ -75,8 +75,8 @@ pub struct Verdict {
 }
 
 /// Runs all checks on a host: findings in the order of their areas.
-pub fn judge(host: &Host, intent: &Intent) -> Vec<Finding> {
-    findings(judge_by(host, intent, |_| true))
+pub fn run_all_checks(host: &Host, intent: &Intent) -> Vec<Finding> {
+    findings(run_checks(host, intent, |_| true))
 }
 
 /// All findings, in the order of their areas.
@@ -87,7 +87,7 @@ pub fn findings(verdicts: Vec<Verdict>) -> Vec<Finding> {
 }
 
 /// Runs the selected checks on a host.
-pub fn judge_by(host: &Host, intent: &Intent, wanted: impl Fn(&Check) -> bool) -> Vec<Verdict> {
+pub fn run_checks(host: &Host, intent: &Intent, wanted: impl Fn(&Check) -> bool) -> Vec<Verdict> {
     let checks: Vec<&'static Check> = all().filter(|check| wanted(check)).collect();
     let next = AtomicUsize::new(0);
     let verdicts = Mutex::new(Vec::with_capacity(checks.len()));
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn nothing_known_is_nothing_found() {
-        for finding in judge(&nowhere(), &Intent::default()) {
+        for finding in run_all_checks(&nowhere(), &Intent::default()) {
             assert_eq!(finding.status, Status::Skipped, "{finding:#?}");
         }
     }

@@ -89,13 +89,13 @@ impl Host {
         named.map(|(question, _)| question.name.clone()).collect()
     }
 
-    /// The output of recorded commands whose line contains this text: people who write a recording
-    /// ask in whichever way they know.
-    pub fn recorded_texts(&self, words: &str) -> Vec<String> {
+    /// The output of recorded commands whose line contains this text, because recordings written by
+    /// hand may get a fact from any command.
+    pub fn recorded_texts(&self, text: &str) -> Vec<String> {
         let names = self.recorded_names(Section::Commands).into_iter();
-        let has_words = |name: &String| name.to_ascii_lowercase().contains(&words.to_ascii_lowercase());
+        let has_text = |name: &String| name.to_ascii_lowercase().contains(&text.to_ascii_lowercase());
         names
-            .filter(has_words)
+            .filter(has_text)
             .filter_map(|name| answer::output(&self.recalled(&Question::row(Section::Commands, name))?))
             .map(|output| output.all_text())
             .collect()
@@ -185,24 +185,24 @@ impl Host {
         budget: Option<Duration>,
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Fact<Option<T>> {
-        let words = question.to_string();
+        let what = question.to_string();
         let answer = self.raw(question, budget)?;
         if answer.is_null() {
             return Ok(None);
         }
         if let Some(why) = answer::error(&answer) {
-            return Err(Unknown(format!("{words} could not be determined: {why}")));
+            return Err(Unknown(format!("{what} could not be determined: {why}")));
         }
         read(&answer)
             .map(Some)
-            .ok_or_else(|| Unknown(format!("the answer for {words} does not have the documented form")))
+            .ok_or_else(|| Unknown(format!("the answer for {what} does not have the documented form")))
     }
 
     fn one<T: DeserializeOwned>(&self, section: Section) -> Fact<T> {
         let question = Question::one(section);
-        let words = question.to_string();
+        let what = question.to_string();
         self.read(question, |value| T::deserialize(value).ok())?
-            .ok_or_else(|| Unknown(format!("the system does not report {words}")))
+            .ok_or_else(|| Unknown(format!("the system does not report {what}")))
     }
 
     fn row<T: DeserializeOwned>(&self, section: Section, name: &str) -> Fact<Option<T>> {
@@ -237,9 +237,9 @@ impl Host {
     /// Where `yolo` keeps its files.
     pub fn places(&self) -> Fact<KnownPaths> {
         let question = Question::one(Section::Places);
-        let words = question.to_string();
+        let what = question.to_string();
         self.read(question, KnownPaths::read)?
-            .ok_or_else(|| Unknown(format!("the system does not report {words}")))
+            .ok_or_else(|| Unknown(format!("the system does not report {what}")))
     }
 
     /// Name and kernel of the operating system, CPUs and memory, as it reports them.
@@ -368,32 +368,14 @@ impl Host {
         self.row(Section::Env, name)
     }
 
-    /// All variables whose names have this prefix.
-    pub fn env_starting_with(&self, prefix: &str) -> Fact<BTreeMap<String, String>> {
-        if self.live.is_some() {
-            for (name, _) in std::env::vars_os() {
-                if let Some(name) = name.to_str().filter(|name| name.starts_with(prefix)) {
-                    self.env(name)?;
-                }
-            }
-        } else if !self.has_environment {
-            return Err(Unknown::because("the recording does not include the environment"));
-        }
-        let asked = self.answers().into_iter();
-        Ok(asked
-            .filter(|(question, _)| question.section == Section::Env && question.name.starts_with(prefix))
-            .filter_map(|(question, answer)| Some((question.name, answer.as_str()?.to_owned())))
-            .collect())
-    }
-
     /// The output of a command, which gets two seconds; `None` if there is no such program.
-    pub fn command(&self, words: &[&str]) -> Fact<Option<Output>> {
-        self.command_within(words, COMMAND_BUDGET)
+    pub fn command(&self, arguments: &[&str]) -> Fact<Option<Output>> {
+        self.command_within(arguments, COMMAND_BUDGET)
     }
 
     /// The output of a command that gets this long.
-    pub fn command_within(&self, words: &[&str], budget: Duration) -> Fact<Option<Output>> {
-        let line = super::live::command::line(words);
+    pub fn command_within(&self, arguments: &[&str], budget: Duration) -> Fact<Option<Output>> {
+        let line = super::live::command::line(arguments);
         self.read_within(Question::row(Section::Commands, line), Some(budget), answer::output)
     }
 

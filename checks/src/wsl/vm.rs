@@ -84,7 +84,7 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
 
-    fn judge(text: &str, memory_kb: u64, swap_kb: u64, processors: u32) -> Vec<&'static str> {
+    fn differing_keys(text: &str, memory_kb: u64, swap_kb: u64, processors: u32) -> Vec<&'static str> {
         let vm = Vm { memory: memory_kb * 1024, swap: swap_kb * 1024, processors };
         let pc = Pc { memory: 32 * GIB, processors: 16, windows_build: None, swap_disk_free: None };
         let file = Document::parse(ConfigFile::WslConfig, text.as_bytes());
@@ -94,21 +94,21 @@ mod tests {
     #[test]
     fn a_machine_with_the_values_of_the_file_has_no_difference() {
         let text = "[wsl2]\nmemory=8GB\nswap=2GB\nprocessors=8\n";
-        assert_eq!(judge(text, 8_123_456, 2_097_148, 8), [""; 0]);
+        assert_eq!(differing_keys(text, 8_123_456, 2_097_148, 8), [""; 0]);
         // WSL clamps these.
-        assert_eq!(judge("[wsl2]\nmemory=64GB\nprocessors=99\n", 32_700_000, 0, 16), [""; 0]);
-        assert_eq!(judge("[wsl2]\nmemory=8\n", 210_000, 0, 16), [""; 0]);
+        assert_eq!(differing_keys("[wsl2]\nmemory=64GB\nprocessors=99\n", 32_700_000, 0, 16), [""; 0]);
+        assert_eq!(differing_keys("[wsl2]\nmemory=8\n", 210_000, 0, 16), [""; 0]);
     }
 
     #[test]
-    fn a_machine_older_than_the_change_differs() {
+    fn a_machine_started_before_the_change_differs() {
         let text = "[wsl2]\nmemory=12GB\nswap=0\nprocessors=8\n";
-        assert_eq!(judge(text, 16_300_000, 4_194_304, 16), ["memory", "swap", "processors"]);
-        assert_eq!(judge(text, 8_100_000, 0, 8), ["memory"]);
+        assert_eq!(differing_keys(text, 16_300_000, 4_194_304, 16), ["memory", "swap", "processors"]);
+        assert_eq!(differing_keys(text, 8_100_000, 0, 8), ["memory"]);
     }
 
     #[test]
     fn what_the_file_does_not_set_is_not_compared() {
-        assert_eq!(judge("# memory=4GB\n[wsl2]\nswap=eight\n", 16_300_000, 4_194_304, 16), [""; 0]);
+        assert_eq!(differing_keys("# memory=4GB\n[wsl2]\nswap=eight\n", 16_300_000, 4_194_304, 16), [""; 0]);
     }
 }

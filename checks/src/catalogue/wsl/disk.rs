@@ -1,4 +1,4 @@
-//! The disks of WSL and of Windows: rows of the catalogue.
+//! Catalogue entries about the disks of WSL and of Windows.
 
 use crate::catalogue::{Area, Entry};
 use crate::status::Status;

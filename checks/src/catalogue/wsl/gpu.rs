@@ -1,4 +1,4 @@
-//! The GPU of Windows inside WSL: rows of the catalogue.
+//! Catalogue entries about the GPU of Windows inside WSL.
 
 use crate::catalogue::{Area, Entry, Fix};
 use crate::status::Status;

@@ -1,4 +1,4 @@
-//! Which WSL this is, and whether it can run: rows of the catalogue.
+//! Catalogue entries about the version of WSL, and whether it can run.
 
 use crate::catalogue::{Area, Entry};
 use crate::status::Status;

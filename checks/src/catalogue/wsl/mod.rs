@@ -1,4 +1,4 @@
-//! Windows Subsystem for Linux: the rows of the catalogue, by what they are about.
+//! Catalogue entries about the Windows Subsystem for Linux, in one file per subject.
 
 mod disk;
 mod gpu;

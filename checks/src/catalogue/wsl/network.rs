@@ -1,4 +1,4 @@
-//! The network of WSL: rows of the catalogue.
+//! Catalogue entries about the network of WSL.
 
 use crate::catalogue::{Area, Entry};
 use crate::status::Status;

@@ -1,4 +1,4 @@
-//! Clock, services and the ties between Linux and Windows: rows of the catalogue.
+//! Catalogue entries about WSL's clock, services and interop with Windows.
 
 use crate::catalogue::{Area, Entry};
 use crate::status::Status;

@@ -1,4 +1,4 @@
-//! Memory and the settings of WSL: rows of the catalogue.
+//! Catalogue entries about the memory and settings of WSL.
 
 use crate::catalogue::{Area, Entry, Fix};
 use crate::status::Status;

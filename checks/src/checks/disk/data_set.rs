@@ -1,4 +1,4 @@
-//! Whether the run's data set has a valid yaml, and its images are where the yaml says.
+//! Whether the run's data set has a valid YAML file, and its images are where the file says.
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
@@ -16,15 +16,15 @@ pub(super) static CHECK: Check = Check {
 };
 
 fn run(host: &Host, intent: &Intent) -> Answer {
-    let Some(word) = &intent.data else { return Ok(Vec::new()) };
-    let set = match host.data_set(word)? {
+    let Some(name) = &intent.data else { return Ok(Vec::new()) };
+    let set = match host.data_set(name)? {
         Described::Named => return Ok(Vec::new()),
         Described::Missing(tried) => {
-            let title = format!("the data set {word} was not found");
+            let title = format!("the data set {name} was not found");
             let finding = tried.iter().fold(Finding::new("disk.data-missing", title), |finding, path| {
                 finding.seen(format!("{path} does not exist"))
             });
-            return Ok(vec![windows_path(host, word).map_or(finding.clone(), |text| finding.remedy(text))]);
+            return Ok(vec![windows_path(host, name).map_or(finding.clone(), |text| finding.remedy(text))]);
         }
         Described::Forbidden(yaml) => return Ok(vec![forbidden(host, &yaml)]),
         Described::Garbled(yaml, why) => {
@@ -73,12 +73,12 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             0 => String::new(),
             number => format!(" with {}", format::count(number, "training image")),
         });
-        findings.push(Finding::ok("disk.data-set", format!("the data set {word} exists{images}")));
+        findings.push(Finding::ok("disk.data-set", format!("the data set {name} exists{images}")));
     }
     Ok(findings)
 }
 
-/// A yaml that this user may not read, because of its own permissions or those of a parent folder.
+/// A YAML file that this user may not read, because of its own permissions or those of a parent folder.
 fn forbidden(host: &Host, yaml: &str) -> Finding {
     let title = format!("this user may not read the data set {yaml}");
     let finding = Finding::new("disk.data-yaml", title).because("its permissions exclude this user");
@@ -101,7 +101,7 @@ fn forbidden(host: &Host, yaml: &str) -> Finding {
     finding.remedy("give this user permission to read it").command(command)
 }
 
-/// What is missing from a yaml.
+/// What is missing from a data set's YAML file.
 fn mistakes(set: &DataSet) -> Vec<String> {
     let mut mistakes = Vec::new();
     for key in ["train", "val"] {
@@ -124,7 +124,7 @@ fn mistakes(set: &DataSet) -> Vec<String> {
     mistakes
 }
 
-/// The paths of the yaml that do not exist, which have one cause.
+/// The paths in the YAML file that do not exist, as one finding because they have one cause.
 fn missing(host: &Host, set: &DataSet, lost: &[(&str, String)]) -> Option<Finding> {
     let (_, first) = lost.first()?;
     let mut splits: Vec<&str> = lost.iter().map(|(split, _)| *split).collect();

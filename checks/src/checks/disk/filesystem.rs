@@ -46,8 +46,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let images = set.as_ref().and_then(|set| folder_of_images(host, set));
     let places = host.places();
-    // If the yaml could not be read, assume that the data set is next to it.
-    let next_to_yaml = || intent.data.as_deref().filter(|word| word.starts_with('/')).and_then(parent);
+    // If the YAML file could not be read, assume that the data set is next to it.
+    let next_to_yaml = || intent.data.as_deref().filter(|path| path.starts_with('/')).and_then(parent);
     let place = match images.clone().or_else(next_to_yaml) {
         Some(place) => Some(place),
         None => places.clone()?.working,
@@ -88,7 +88,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(findings)
 }
 
-/// The folder of the yaml; a name without a folder is relative to where `yolo` was started.
+/// The folder of the YAML file; a name without a folder is relative to where `yolo` was started.
 fn whole_path(intent: &Intent, working: Option<&str>) -> String {
     let yaml = intent.data.as_deref().unwrap_or_default();
     match working {
@@ -97,7 +97,7 @@ fn whole_path(intent: &Intent, working: Option<&str>) -> String {
     }
 }
 
-/// What to do about the yaml, which may be in the copied folder and may name it.
+/// What to do about the YAML file, which may be in the copied folder and may name it.
 fn moved(yaml: &str, whole: &str, copy: &str) -> String {
     let inside = yaml.strip_prefix(whole).filter(|rest| rest.starts_with('/'));
     let copied = inside.map(|rest| format!("{copy}{rest}"));

@@ -22,14 +22,14 @@ pub(super) static CHECK: Check = Check {
 };
 
 fn run(host: &Host, intent: &Intent) -> Answer {
-    let Some(word) = &intent.data else { return Ok(Vec::new()) };
-    let Described::Yaml(set) = host.data_set(word)? else { return Ok(Vec::new()) };
+    let Some(data) = &intent.data else { return Ok(Vec::new()) };
+    let Described::Yaml(set) = host.data_set(data)? else { return Ok(Vec::new()) };
     let Ok(images) = set.images(host, "train") else { return Ok(Vec::new()) };
     let (mut looked, mut broken, mut format) = (0, Vec::new(), Vec::new());
     for path in sample(&images.paths) {
         let Ok(Some(head)) = host.head(path) else { continue };
         looked += 1;
-        match judge(&head, || host.tail(path).ok().flatten()) {
+        match fault_of(&head, || host.tail(path).ok().flatten()) {
             Some(Fault::Broken(why)) => broken.push(format!("{path}: {why}")),
             Some(Fault::Format(why)) => format.push(format!("{path}: {why}")),
             None => {}
@@ -60,7 +60,7 @@ enum Fault {
     Format(String),
 }
 
-fn judge(head: &[u8], tail: impl FnOnce() -> Option<Vec<u8>>) -> Option<Fault> {
+fn fault_of(head: &[u8], tail: impl FnOnce() -> Option<Vec<u8>>) -> Option<Fault> {
     match head {
         [] => Some(Fault::Broken("it is empty")),
         [0xFF, 0xD8, ..] => {
@@ -97,11 +97,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_judged(mut head in proptest::collection::vec(any::<u8>(), 0..40), png: bool) {
+        fn any_bytes_are_read(mut head in proptest::collection::vec(any::<u8>(), 0..40), png: bool) {
             if png {
                 head.splice(0..0, *b"\x89PNG");
             }
-            let _ = judge(&head, || Some(head.clone()));
+            let _ = fault_of(&head, || Some(head.clone()));
         }
     }
 }

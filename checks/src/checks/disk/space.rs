@@ -47,7 +47,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         if reported.contains(&mount) {
             continue;
         }
-        let Some(finding) = judge(host, purpose, &folder, &space) else { continue };
+        let Some(finding) = finding_of(host, purpose, &folder, &space) else { continue };
         if finding.id == "disk.full" {
             // The check that knows the size of WSL's own disk reports why it is full.
             if wsl::disk::limits_disk(host, &mount) {
@@ -61,7 +61,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 }
 
 /// Whether this file system's disk is already reported as full.
-pub(super) fn is_told(host: &Host, space: &FileSystem) -> bool {
+pub(super) fn is_reported_elsewhere(host: &Host, space: &FileSystem) -> bool {
     let places = host.places().unwrap_or_default();
     let holds = |folder: &String| {
         host.file_system(folder).is_ok_and(|other| {
@@ -76,7 +76,8 @@ pub(super) fn is_told(host: &Host, space: &FileSystem) -> bool {
 /// File systems of the kernel, which accept no files of users.
 const OF_THE_KERNEL: [&str; 7] = ["proc", "sysfs", "cgroup", "cgroup2", "devpts", "debugfs", "securityfs"];
 
-fn judge(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> Option<Finding> {
+/// `disk.read-only`, `disk.full` or `disk.free` for one folder; `None` if its free space is unknown.
+fn finding_of(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> Option<Finding> {
     let kind = space.kind.as_deref().unwrap_or_default();
     if OF_THE_KERNEL.contains(&kind) {
         let title = format!("cannot create {folder} ({purpose})");

@@ -36,7 +36,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     } else {
         match space.available {
             // A full disk shared with other folders is reported once, by their check.
-            Some(free) if free < COMFORTABLE && !super::space::is_told(host, &space) => {
+            Some(free) if free < COMFORTABLE && !super::space::is_reported_elsewhere(host, &space) => {
                 format!("has only {} free", format::bytes(free))
             }
             _ => return Ok(Vec::new()),

@@ -2,8 +2,8 @@
 //! truncated download, a web page or a Git LFS pointer.
 
 use crate::checks::{Answer, Check};
-use crate::facts::Host;
 use crate::facts::view::data_set::join;
+use crate::facts::{Fact, Host};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::memory_estimate::Model;
@@ -17,62 +17,72 @@ pub(super) static CHECK: Check = Check {
 };
 
 fn run(host: &Host, intent: &Intent) -> Answer {
-    let Some(word) = intent.weights.as_deref().filter(|word| !word.trim().is_empty()) else {
+    let Some(name) = intent.weights.as_deref().filter(|name| !name.trim().is_empty()) else {
         return Ok(Vec::new());
     };
-    if word.contains("://") {
+    if name.contains("://") {
         return Ok(Vec::new());
     }
     let places = host.places()?;
-    let data = places.data.map(|data| join(&join(&data, "weights"), word));
+    let data = places.data.map(|data| join(&join(&data, "weights"), name));
     let tried: Vec<String> =
-        places.working.map(|working| join(&working, word)).into_iter().chain(data).collect();
+        places.working.map(|working| join(&working, name)).into_iter().chain(data).collect();
     for path in &tried {
         let Some(head) = host.head(path)? else { continue };
-        let why = match head.as_slice() {
-            [] => "it is empty".to_owned(),
-            [b'P', b'K', 3, 4, ..] => match host.tail(path)? {
-                Some(tail) if !has_directory(&tail) => "it is truncated".to_owned(),
-                _ => return Ok(Vec::new()),
-            },
-            [b'<', ..] | [b'\n', b'<', ..] => {
-                "it is a web page: the address led to an error or a login page".to_owned()
-            }
-            _ if head.starts_with(b"version https://git-lfs") => {
-                "it is a Git LFS pointer, not the file".to_owned()
-            }
-            // Pickles written by PyTorch before 1.6, and safetensors, whose header starts with its
-            // length.
-            [0x80, ..] => return Ok(Vec::new()),
-            _ if head.get(8) == Some(&b'{') => return Ok(Vec::new()),
-            _ => "it does not look like a PyTorch checkpoint".to_owned(),
-        };
-        let finding =
-            Finding::new("disk.weights-broken", format!("the weights file {path} cannot be read: {why}"));
-        let finding = if why.contains("Git LFS") {
-            finding.remedy("run `git lfs pull` in the repository that contains the file")
-        } else {
-            finding
-        };
+        let Some(fault) = fault_of(&head, || host.tail(path))? else { return Ok(Vec::new()) };
+        let title = format!("the weights file {path} cannot be read: {}", fault.why);
+        let finding = Finding::new("disk.weights-broken", title);
+        let finding = fault.remedy.map_or(finding.clone(), |remedy| finding.remedy(remedy));
         let size = host.stat(path).ok().flatten().and_then(|stat| stat.size);
         let finding = size.map_or(finding.clone(), |size| finding.seen(format!("its size is {size} bytes")));
-        return Ok(vec![match Model::named(word) {
+        return Ok(vec![match Model::named(name) {
             Some(model) => finding
                 .command(format!("rm {}", quote(path)))
                 .command(format!("yolo setup --weights {}", model.name)),
             None => finding,
         }]);
     }
-    // Published weights are downloaded if they are missing.
-    let is_fetched = Model::named(word).is_some() && !word.contains(['/', '\\']);
+    // Pretrained weights are downloaded if they are missing.
+    let is_fetched = Model::named(name).is_some() && !name.contains(['/', '\\']);
     if tried.is_empty() || is_fetched {
         return Ok(Vec::new());
     }
-    let title = format!("the weights file {word} was not found");
+    let title = format!("the weights file {name} was not found");
     let finding = tried.iter().fold(Finding::new("disk.weights-missing", title), |finding, path| {
         finding.seen(format!("{path} does not exist"))
     });
     Ok(vec![finding])
+}
+
+/// Why a file is not a checkpoint.
+struct Fault {
+    why: &'static str,
+    /// What to do instead of the catalogue's remedy.
+    remedy: Option<&'static str>,
+}
+
+/// The fault that a file's first and last bytes show; `None` if they are those of a checkpoint.
+fn fault_of(head: &[u8], tail: impl FnOnce() -> Fact<Option<Vec<u8>>>) -> Fact<Option<Fault>> {
+    let fault = |why| Ok(Some(Fault { why, remedy: None }));
+    match head {
+        [] => fault("it is empty"),
+        [b'P', b'K', 3, 4, ..] => match tail()? {
+            Some(tail) if !has_directory(&tail) => fault("it is truncated"),
+            _ => Ok(None),
+        },
+        [b'<', ..] | [b'\n', b'<', ..] => {
+            fault("it is a web page: the address led to an error or a login page")
+        }
+        _ if head.starts_with(b"version https://git-lfs") => Ok(Some(Fault {
+            why: "it is a Git LFS pointer, not the file",
+            remedy: Some("run `git lfs pull` in the repository that contains the file"),
+        })),
+        // Pickles written by PyTorch before 1.6.
+        [0x80, ..] => Ok(None),
+        // safetensors: a header in JSON, after its length in 8 bytes.
+        _ if head.get(8) == Some(&b'{') => Ok(None),
+        _ => fault("it does not look like a PyTorch checkpoint"),
+    }
 }
 
 /// Whether the last bytes contain a ZIP end-of-central-directory record.

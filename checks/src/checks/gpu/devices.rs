@@ -22,9 +22,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let gpus = host.gpus()?;
     if gpus.is_empty() {
-        let is_told =
+        let is_reported_elsewhere =
             super::kernel_module::switched_off(host).or_else(|| super::driver_unsuited::find(host)).is_some();
-        if is_told || !super::lost::of_log(host).is_empty() {
+        if is_reported_elsewhere || !super::lost::of_log(host).is_empty() {
             return Ok(Vec::new());
         }
         return Ok(vec![none(host, intent)]);

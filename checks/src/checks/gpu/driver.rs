@@ -33,11 +33,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let needed = !intent.devices.is_empty();
     // Without a card, or for a run on the CPU, a missing driver is not a problem.
     let card = pci::cards(host).into_iter().next();
-    let status = match card {
-        _ if needed => Status::Error,
-        Some(_) if !intent.cpu => Status::Error,
-        _ => Status::Info,
-    };
+    let status = if needed || card.is_some() && !intent.cpu { Status::Error } else { Status::Info };
     // An installed driver that fails is a problem, whatever the bus shows.
     let sick = if intent.cpu { Status::Info } else { Status::Error };
     let state = match host.nvml_state() {
@@ -65,30 +61,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(vec![reason.status(sick)]);
     }
     let finding = match state {
-        NvmlState::NoLibrary => {
-            if let (None, true, Some(makers)) = (&card, needed, pci::other_vendors(host)) {
-                return Ok(vec![no_card(&makers)]);
-            }
-            let title = match (&card, needed) {
-                (Some(_), _) => "there is an NVIDIA card, but no driver is installed",
-                (None, true) => "the run uses a GPU, but no NVIDIA driver is installed",
-                (None, false) => "no NVIDIA driver: runs use the CPU",
-            };
-            let finding = Finding::new("gpu.driver-missing", title).status(status);
-            match card {
-                Some(_) => install(host).into_iter().fold(finding, Finding::command).command("sudo reboot"),
-                None if needed => {
-                    let finding = finding.remedy(
-                        "install the NVIDIA driver and restart, or train on the CPU with --device cpu",
-                    );
-                    install(host).into_iter().fold(finding, Finding::command)
-                }
-                None => finding.because("training runs on the CPU, many times slower than on a GPU").remedy(
-                    "nothing on a machine without an NVIDIA card; otherwise install its driver and \
-                         restart",
-                ),
-            }
-        }
+        NvmlState::NoLibrary => missing(host, card.is_some(), needed, status),
         NvmlState::Failed(9) => {
             let title = "the NVIDIA driver is installed, but its kernel module is not loaded";
             Finding::new("gpu.driver-not-loaded", title)
@@ -115,6 +88,29 @@ fn healthy(host: &Host) -> Finding {
     Finding::ok("gpu.driver", format!("{whose} {version}{cuda}"))
 }
 
+/// No driver, which only matters if the machine has a card or the run needs one.
+fn missing(host: &Host, has_card: bool, needed: bool, status: Status) -> Finding {
+    if let (false, true, Some(makers)) = (has_card, needed, pci::other_vendors(host)) {
+        return no_card(&makers);
+    }
+    let title = match (has_card, needed) {
+        (true, _) => "there is an NVIDIA card, but no driver is installed",
+        (false, true) => "the run uses a GPU, but no NVIDIA driver is installed",
+        (false, false) => "no NVIDIA driver: runs use the CPU",
+    };
+    let finding = Finding::new("gpu.driver-missing", title).status(status);
+    let installed = |finding| install(host).into_iter().fold(finding, Finding::command);
+    match (has_card, needed) {
+        (true, _) => installed(finding).command("sudo reboot"),
+        (false, true) => installed(
+            finding.remedy("install the NVIDIA driver and restart, or train on the CPU with --device cpu"),
+        ),
+        (false, false) => finding
+            .because("training runs on the CPU, many times slower than on a GPU")
+            .remedy("nothing on a machine without an NVIDIA card; otherwise install its driver and restart"),
+    }
+}
+
 /// A run that uses a GPU on a machine without an NVIDIA card: no driver would help.
 fn no_card(makers: &[&str]) -> Finding {
     let has = match makers {
@@ -133,7 +129,7 @@ fn mismatch(host: &Host) -> Finding {
     let library = host.library("libnvidia-ml.so.1").ok().and_then(|found| found.into_iter().next());
     let (client, of_log) = refused_client(host).unzip();
     // NVML's version lacks the last of the three numbers, which the library's file name has.
-    let library = library.and_then(|library| library.version).or(client).or_else(|| told_by_smi(host));
+    let library = library.and_then(|library| library.version).or(client).or_else(|| of_smi_error(host));
     let module = module.map(|module| module.to_string()).or(of_log);
     let title = match (&module, &library) {
         (Some(module), Some(library)) => {
@@ -151,7 +147,7 @@ fn mismatch(host: &Host) -> Finding {
 }
 
 /// `NVML library version: 550.144`, below nvidia-smi's error message.
-fn told_by_smi(host: &Host) -> Option<String> {
+fn of_smi_error(host: &Host) -> Option<String> {
     let said = host.recorded_texts("nvidia-smi").join("\n");
     Version::find(said.split_once("NVML library version:")?.1).map(|version| version.to_string())
 }

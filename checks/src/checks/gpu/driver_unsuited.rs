@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_branch_of_an_old_card_is_the_drivers_word() {
+    fn the_branch_of_an_old_card_is_read_from_the_drivers_message() {
         let said = "The NVIDIA Tesla K80 GPU installed in this system is supported through the NVIDIA 470.xx \
                     Legacy drivers. Please visit http://www.nvidia.com/object/unix.html for more";
         assert_eq!(legacy_branch(said), Some(470));

@@ -27,7 +27,9 @@ const CONTAINED: [u32; 2] = [63, 94];
 fn run(host: &Host, intent: &Intent) -> Answer {
     let xids = host.xids().unwrap_or_default();
     match super::of_run(host, intent) {
-        Ok(gpus) => Ok(super::merge::merge_alike(gpus.iter().filter_map(|gpu| judge(gpu, &xids)).collect())),
+        Ok(gpus) => {
+            Ok(super::merge::merge_alike(gpus.iter().filter_map(|gpu| memory_errors(gpu, &xids)).collect()))
+        }
         // If the driver was not asked, the kernel log alone is enough.
         Err(why) => {
             let findings = of_log(&xids);
@@ -57,7 +59,7 @@ fn of_xids(who: &str, logged: &[&Xid], reset: String) -> Option<Finding> {
     Some(logged.iter().take(2).fold(finding, |finding, xid| finding.seen(xid.line.clone())))
 }
 
-fn judge(gpu: &Gpu, xids: &[Xid]) -> Option<Finding> {
+fn memory_errors(gpu: &Gpu, xids: &[Xid]) -> Option<Finding> {
     let who = super::label(gpu);
     let is_true = |call: &str| gpu.flag(call).unwrap_or_else(|_| gpu.number(call).is_ok_and(|rows| rows > 0));
     let errors = gpu.number("ecc_uncorrected").unwrap_or(0);

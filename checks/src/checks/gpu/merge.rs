@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_in_words_stays_apart() {
+    fn findings_with_different_texts_are_not_merged() {
         let hot = |number| {
             Finding::new("gpu.hot", format!("GPU {number} is slowed by heat: it is at 9{number} °C"))
         };

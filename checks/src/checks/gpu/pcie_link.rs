@@ -167,8 +167,7 @@ fn logged(host: &Host, intent: &Intent) -> Vec<Finding> {
     errors_by_source(host).into_iter().filter_map(finding).collect()
 }
 
-/// The run's cards, including lost ones; the one with unknown address stands for all if nothing else is
-/// known.
+/// The run's cards, including lost ones; if none is known, one entry without an address for all.
 fn places(host: &Host, intent: &Intent) -> Vec<Place> {
     let is_used = |gpu: &Gpu| intent.devices.is_empty() || intent.devices.contains(&gpu.index);
     let of_driver = |gpu: Gpu| (super::label(&gpu), gpu.pci_bus_id().ok());

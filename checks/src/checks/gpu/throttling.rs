@@ -22,10 +22,10 @@ const POWER_BRAKE: u64 = 0x80;
 const NOTABLE_LIMIT: f64 = 0.8;
 
 fn run(host: &Host, intent: &Intent) -> Answer {
-    Ok(super::merge::merge_alike(super::of_run(host, intent)?.iter().flat_map(judge).collect()))
+    Ok(super::merge::merge_alike(super::of_run(host, intent)?.iter().flat_map(throttling).collect()))
 }
 
-fn judge(gpu: &Gpu) -> Vec<Finding> {
+fn throttling(gpu: &Gpu) -> Vec<Finding> {
     let who = super::label(gpu);
     // Many drivers in WSL do not report this.
     let reasons = gpu.throttle_reasons().unwrap_or_default();

@@ -26,60 +26,60 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if intent.cpu {
         return Ok(Vec::new());
     }
-    let Some(words) = host.env(CUDA_VISIBLE_DEVICES)? else { return order(host) };
+    let Some(value) = host.env(CUDA_VISIBLE_DEVICES)? else { return order(host) };
     let gpus = match host.nvml_state() {
         Ok(NvmlState::Ready) => host.gpus()?,
         // A machine without GPUs has none to hide.
         Ok(_) => return Ok(Vec::new()),
         // Some values are invalid whatever GPUs there are.
-        Err(why) => return unreadable(&words).map(|finding| vec![finding]).ok_or(why),
+        Err(why) => return unreadable(&value).map(|finding| vec![finding]).ok_or(why),
     };
-    if hides_all(&words) {
+    if hides_all(&value) {
         let all = if gpus.len() == 1 { "the GPU".to_owned() } else { format!("all {} GPUs", gpus.len()) };
-        let title = format!("CUDA_VISIBLE_DEVICES=\"{words}\" hides {all}");
-        return Ok(vec![hidden(&words, title).status(Status::Warning)]);
+        let title = format!("CUDA_VISIBLE_DEVICES=\"{value}\" hides {all}");
+        return Ok(vec![hidden(&value, title).status(Status::Warning)]);
     }
     // If a lost card's number is unknown, so are the others'.
     if gpus.iter().any(|gpu| !gpu.is_numbered()) {
         return Ok(Vec::new());
     }
-    match seen(&words, &gpus) {
-        Err(token) => Ok(vec![stopped_at(&words, &token)]),
-        Ok(seen) => Ok(subset(&words, &seen, &gpus, intent).into_iter().collect()),
+    match seen(&value, &gpus) {
+        Err(token) => Ok(vec![stopped_at(&value, &token)]),
+        Ok(seen) => Ok(subset(&value, &seen, &gpus, intent).into_iter().collect()),
     }
 }
 
-fn hides_all(words: &str) -> bool {
-    matches!(words.trim(), "" | "-1" | "NoDevFiles" | "none" | "void")
+fn hides_all(value: &str) -> bool {
+    matches!(value.trim(), "" | "-1" | "NoDevFiles" | "none" | "void")
 }
 
 /// What is wrong with the value itself.
-fn unreadable(words: &str) -> Option<Finding> {
-    if hides_all(words) {
-        let title = format!("CUDA_VISIBLE_DEVICES=\"{words}\" hides every GPU");
-        return Some(hidden(words, title).status(Status::Warning));
+fn unreadable(value: &str) -> Option<Finding> {
+    if hides_all(value) {
+        let title = format!("CUDA_VISIBLE_DEVICES=\"{value}\" hides every GPU");
+        return Some(hidden(value, title).status(Status::Warning));
     }
-    let is_word = |token: &str| {
+    let is_valid = |token: &str| {
         token.starts_with("GPU-") || token.starts_with("MIG-") || token.parse::<usize>().is_ok()
     };
-    let token = words.split(',').find(|token| !is_word(token))?;
-    Some(stopped_at(words, token))
+    let token = value.split(',').find(|token| !is_valid(token))?;
+    Some(stopped_at(value, token))
 }
 
-fn stopped_at(words: &str, token: &str) -> Finding {
+fn stopped_at(value: &str, token: &str) -> Finding {
     if token.starts_with("MIG-") {
-        let title = format!("CUDA_VISIBLE_DEVICES=\"{words}\" names a MIG instance, but no GPU has any");
+        let title = format!("CUDA_VISIBLE_DEVICES=\"{value}\" names a MIG instance, but no GPU has any");
         return unset(Finding::new("gpu.visible-unreadable", title));
     }
-    let title = format!("CUDA_VISIBLE_DEVICES=\"{words}\" is invalid at \"{token}\"");
+    let title = format!("CUDA_VISIBLE_DEVICES=\"{value}\" is invalid at \"{token}\"");
     unset(Finding::new("gpu.visible-unreadable", title))
 }
 
 /// The numbers of the visible cards, in the variable's order; CUDA stops reading at a duplicate, missing
 /// or invalid number.
-fn seen(words: &str, gpus: &[Gpu]) -> Result<Vec<usize>, String> {
+fn seen(value: &str, gpus: &[Gpu]) -> Result<Vec<usize>, String> {
     let mut seen = Vec::new();
-    for token in words.split(',') {
+    for token in value.split(',') {
         let index = if token.starts_with("GPU-") {
             let known = gpus.iter().find(|gpu| gpu.uuid().is_ok_and(|uuid| uuid.starts_with(token)));
             match known {
@@ -110,7 +110,7 @@ fn is_whole(gpu: &Gpu) -> bool {
     gpu.mig() == Ok(false) || gpu.error("mig_mode") == Some(3)
 }
 
-fn subset(words: &str, seen: &[usize], gpus: &[Gpu], intent: &Intent) -> Option<Finding> {
+fn subset(value: &str, seen: &[usize], gpus: &[Gpu], intent: &Intent) -> Option<Finding> {
     if seen.is_empty() || seen.iter().copied().eq(0..gpus.len()) {
         return None;
     }
@@ -119,25 +119,25 @@ fn subset(words: &str, seen: &[usize], gpus: &[Gpu], intent: &Intent) -> Option<
         intent.devices.iter().filter(|index| !seen.contains(index)).map(usize::to_string).collect();
     if !taken.is_empty() {
         let title = format!(
-            "the run uses GPU{} {}, which CUDA_VISIBLE_DEVICES={words} hides",
+            "the run uses GPU{} {}, which CUDA_VISIBLE_DEVICES={value} hides",
             if taken.len() == 1 { "" } else { "s" },
             taken.join(" and ")
         );
-        let finding = hidden(words, title).status(Status::Warning);
+        let finding = hidden(value, title).status(Status::Warning);
         return Some(finding.command(format!("yolo train --device {} …", numbers.join(","))));
     }
     let title = format!(
-        "CUDA_VISIBLE_DEVICES={words} shows {} of {}: for other programs, GPU {} is number 0",
+        "CUDA_VISIBLE_DEVICES={value} shows {} of {}: for other programs, GPU {} is number 0",
         seen.len(),
         format::count(gpus.len(), "GPU"),
         numbers[0]
     );
-    Some(hidden(words, title).remedy("use nvidia-smi's numbers in --device"))
+    Some(hidden(value, title).remedy("use nvidia-smi's numbers in --device"))
 }
 
-fn hidden(words: &str, title: String) -> Finding {
-    let finding = Finding::new("gpu.hidden", title).seen(format!("CUDA_VISIBLE_DEVICES=\"{words}\""));
-    if words.trim().is_empty() || words.trim() == "-1" {
+fn hidden(value: &str, title: String) -> Finding {
+    let finding = Finding::new("gpu.hidden", title).seen(format!("CUDA_VISIBLE_DEVICES=\"{value}\""));
+    if value.trim().is_empty() || value.trim() == "-1" {
         return unset(finding);
     }
     finding
@@ -186,10 +186,10 @@ mod tests {
     fn cuda_stops_at_what_it_cannot_read() {
         assert_eq!(seen("2,0", &gpus()), Ok(vec![2, 0]));
         assert_eq!(seen("GPU-bb,0", &gpus()), Ok(vec![1, 0]));
-        for (words, token) in
+        for (value, token) in
             [("0,0", "0"), ("cuda:0", "cuda:0"), ("0,3", "3"), ("0, 1", " 1"), ("1,-1", "-1")]
         {
-            assert_eq!(seen(words, &gpus()), Err(token.to_owned()), "{words}");
+            assert_eq!(seen(value, &gpus()), Err(token.to_owned()), "{value}");
         }
     }
 
@@ -210,8 +210,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_value_is_read(words in "([0-9,-]|GPU-|MIG-|\\PC){0,12}") {
-            let _ = seen(&words, &gpus());
+        fn any_value_is_read(value in "([0-9,-]|GPU-|MIG-|\\PC){0,12}") {
+            let _ = seen(&value, &gpus());
         }
     }
 }

@@ -24,12 +24,12 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let driver = host.driver_version()?;
     // If no build supports the cards, a newer driver does not help; their own check reports it.
-    let is_told = are_unserved(host, intent);
+    let is_reported_elsewhere = are_unserved(host, intent);
     let libtorch = match host.libtorch() {
         Ok(Some(libtorch)) => libtorch,
-        Ok(None) if is_told => return Ok(Vec::new()),
+        Ok(None) if is_reported_elsewhere => return Ok(Vec::new()),
         Ok(None) => return without_libtorch(host, &driver),
-        Err(why) if is_told => return Err(why),
+        Err(why) if is_reported_elsewhere => return Err(why),
         Err(why) => {
             let findings = without_libtorch(host, &driver)?;
             return if findings.is_empty() { Err(why) } else { Ok(findings) };
@@ -42,7 +42,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         reported.into_iter().fold(finding.seen(format!("driver {driver}")), Finding::seen)
     };
     let least = least_driver(major);
-    if driver.major() < least && is_told {
+    if driver.major() < least && is_reported_elsewhere {
         return Ok(Vec::new());
     }
     if let Some((path, version)) = super::libcuda::of_compat(host)

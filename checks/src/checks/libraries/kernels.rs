@@ -58,7 +58,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     };
     let Some(build) = libtorch.as_ref().and_then(|libtorch| libtorch.build()) else { return Ok(findings) };
     if findings.is_empty() {
-        findings.extend(cards.iter().filter_map(|card| judge(host, build, card, best)));
+        findings.extend(cards.iter().filter_map(|card| unsupported(host, build, card, best)));
     }
     if findings.is_empty() {
         let mut names: Vec<String> = cards.iter().map(|card| dotted(card.capability)).collect();
@@ -111,7 +111,8 @@ fn serves(build: &Build, card: &Cards) -> bool {
     build.serves(card.capability) != Serves::No
 }
 
-fn judge(host: &Host, build: &Build, card: &Cards, best: Option<&Build>) -> Option<Finding> {
+/// A finding unless the build has compiled kernels for the card.
+fn unsupported(host: &Host, build: &Build, card: &Cards, best: Option<&Build>) -> Option<Finding> {
     let who = card.label();
     let compiled: Vec<String> = build.compiled.iter().copied().map(dotted).collect();
     let evidence = format!("{} has kernels for {}", build.name, compiled.join(", "));

@@ -30,7 +30,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     // Another check covers how much memory WSL has.
     let given = host.is_wsl2().unwrap_or(false) && limit.is_none() && memory.total < COMFORTABLE;
     let usable = limit.as_ref().map_or(memory.available, |limit| limit.bytes.min(memory.available));
-    let status = if given { Status::Ok } else { judge(usable, need.as_ref()) };
+    let status = if given { Status::Ok } else { status_of(usable, need.as_ref()) };
     let swap = match memory.swap_total {
         0 => "no swap".to_owned(),
         total => format!("swap {}", format::memory(total)),
@@ -81,7 +81,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 }
 
 /// Less than needed is a warning, because the need is an estimate; less than half is an error.
-fn judge(usable: u64, need: Option<&Need>) -> Status {
+fn status_of(usable: u64, need: Option<&Need>) -> Status {
     let (comfortable, least) = need.map_or((COMFORTABLE, LEAST), |need| (need.bytes, need.bytes / 2));
     match usable {
         bytes if bytes < least => Status::Error,

@@ -49,11 +49,11 @@ fn ufw(host: &Host) -> bool {
 }
 
 fn firewalld(host: &Host) -> bool {
-    let says = |words: &[&str], answer: &str| {
-        host.command(words).ok().flatten().is_some_and(|output| output.text().trim() == answer)
+    let prints = |command: &[&str], answer: &str| {
+        host.command(command).ok().flatten().is_some_and(|output| output.text().trim() == answer)
     };
-    says(&["systemctl", "is-active", "firewalld"], "active")
-        || says(&["firewall-cmd", "--state"], "running")
+    prints(&["systemctl", "is-active", "firewalld"], "active")
+        || prints(&["firewall-cmd", "--state"], "running")
         || host.recorded_output("firewall-cmd").is_some_and(|text| text.trim() == "running")
 }
 

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subnet_holds_its_addresses() {
+    fn a_subnet_contains_its_addresses() {
         assert!(contains("192.168.1.20/24", "192.168.1.7".parse().unwrap()));
         assert!(!contains("192.168.1.20/24", "192.168.2.7".parse().unwrap()));
         assert!(contains("10.0.0.1/0", "1.2.3.4".parse().unwrap()));

@@ -53,8 +53,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         findings.push(Finding::new("run.resume-finished", title).command(command));
     }
     let had = plan["ranks"]["world_size"].as_u64().and_then(|ranks| usize::try_from(ranks).ok());
-    let says = intent.ranks.is_some() || !intent.devices.is_empty();
-    if let Some(had) = had.filter(|&had| findings.is_empty() && says && had != intent.ranks_in_all()) {
+    let names_ranks = intent.ranks.is_some() || !intent.devices.is_empty();
+    if let Some(had) = had.filter(|&had| findings.is_empty() && names_ranks && had != intent.ranks_in_all()) {
         let title = format!(
             "the run of {checkpoint} had {}, but this one would have {}",
             format::count(had, "rank"),

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn services_of_the_system_are_told_from_sessions() {
+    fn system_services_are_distinguished_from_sessions() {
         assert_eq!(service("0::/system.slice/training.service\n"), Some("training.service"));
         assert_eq!(service("0::/user.slice/user-1000.slice/session-2.scope\n"), None);
         let of_user = "0::/user.slice/user-1000.slice/user@1000.service/app.slice/terminal.scope\n";

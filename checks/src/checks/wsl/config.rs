@@ -28,12 +28,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     if !super::has_wslconfig(host)? {
         return Ok(Vec::new());
     }
-    let mut findings = Vec::new();
-    if let Ok(file) = host.wsl_conf() {
-        let lost: Vec<String> =
-            file.problems().iter().filter(|found| found.problem.loses()).map(title).collect();
-        findings.extend(ignored("wsl.conf-ignored", "/etc/wsl.conf", &lost));
-    }
+    let mut findings: Vec<Finding> = wsl_conf(host).into_iter().collect();
     let config = match host.wslconfig() {
         Ok(config) if config.is_there => config,
         Ok(_) => return Ok(findings),
@@ -41,59 +36,78 @@ fn run(host: &Host, _: &Intent) -> Answer {
         Err(_) if !findings.is_empty() => return Ok(findings),
         Err(why) => return Err(why),
     };
-    let edit = super::edit(host, &config);
-    let mut others = Vec::new();
-    let mut is_certain = false;
-    let mut moved = Vec::new();
-    let problems = config.document.problems();
-    let is_lost = |section: &str| {
-        let unknown =
-            |found: &Found| matches!(&found.problem, Problem::UnknownSection { name, .. } if name == section);
-        problems.iter().any(unknown)
-    };
-    let was_read = was_read(host, &config);
-    for found in &problems {
-        let text = title(found);
-        let finding = match &found.problem {
-            Problem::TooSmall { key, value, .. } => unit(host, &config, key, value),
-            Problem::Encoding(_) if was_read => continue,
-            Problem::Encoding(encoding) => Finding::new(
-                "wsl.config-encoding",
-                format!(".wslconfig is {encoding}: WSL may ignore all of it"),
-            )
-            .change(config.change(Vec::new())),
-            Problem::Path { .. } => path(&text),
-            Problem::Broken { why: Broken::Escape, .. } => path(&text),
-            Problem::Moved { .. } => {
-                moved.push(text);
-                continue;
-            }
-            // The keys of an unknown section are lost with it, which is reported once, for the section.
-            Problem::WrongSection { section, .. } if is_lost(section) => continue,
-            problem => {
-                // A key that resembles no known one may be of a newer WSL than this table.
-                is_certain |= problem.loses() && !matches!(problem, Problem::UnknownKey { like: None, .. });
-                others.push(text);
-                continue;
-            }
-        };
-        let place = found.line.map_or(config.path.clone(), |line| format!("{}, line {line}", config.path));
-        findings.push(finding.seen(place).command(edit.clone()).command(super::SHUTDOWN));
-    }
-    if let Some(finding) = ignored("wsl.config-ignored", ".wslconfig", &others) {
-        let status = if is_certain { Status::Warning } else { Status::Info };
-        findings.push(finding.status(status).command(edit.clone()).command(super::SHUTDOWN));
-    }
-    if let Some(first) = moved.first() {
-        let finding = Finding::new("wsl.config-moved", format!(".wslconfig, {first}"));
-        findings.push(moved[1..].iter().fold(finding, |finding, text| finding.seen(text.clone())));
-    }
+    findings.extend(wslconfig(host, &config));
     if findings.iter().all(|finding| finding.status < Status::Warning) {
         let number = config.document.settings().count();
         let title = format!(".wslconfig is valid ({})", yolo_base::format::count(number, "setting"));
         findings.push(Finding::ok("wsl.config", title).seen(config.path));
     }
     Ok(findings)
+}
+
+/// What WSL ignores in `/etc/wsl.conf`, as one finding.
+fn wsl_conf(host: &Host) -> Option<Finding> {
+    let file = host.wsl_conf().ok()?;
+    let lost: Vec<String> = file.problems().iter().filter(|found| found.problem.loses()).map(title).collect();
+    ignored("wsl.conf-ignored", "/etc/wsl.conf", &lost)
+}
+
+/// The problems of `.wslconfig`. Some have findings of their own; the others are reported together.
+fn wslconfig(host: &Host, config: &WslConfig) -> Vec<Finding> {
+    let edit = super::edit(host, config);
+    let was_read = was_read(host, config);
+    let problems = config.document.problems();
+    let is_lost = |section: &str| {
+        let unknown =
+            |found: &Found| matches!(&found.problem, Problem::UnknownSection { name, .. } if name == section);
+        problems.iter().any(unknown)
+    };
+    let (mut findings, mut moved, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    let mut is_certain = false;
+    for found in &problems {
+        match &found.problem {
+            Problem::Encoding(_) if was_read => {}
+            // The keys of an unknown section are lost with it, which is reported once, for the section.
+            Problem::WrongSection { section, .. } if is_lost(section) => {}
+            Problem::Moved { .. } => moved.push(title(found)),
+            problem => match separate(host, config, found) {
+                Some(finding) => {
+                    let place = found
+                        .line
+                        .map_or(config.path.clone(), |line| format!("{}, line {line}", config.path));
+                    findings.push(finding.seen(place).command(edit.clone()).command(super::SHUTDOWN));
+                }
+                None => {
+                    // A key that resembles no known one may be of a newer WSL than this table.
+                    is_certain |=
+                        problem.loses() && !matches!(problem, Problem::UnknownKey { like: None, .. });
+                    others.push(title(found));
+                }
+            },
+        }
+    }
+    if let Some(finding) = ignored("wsl.config-ignored", ".wslconfig", &others) {
+        let status = if is_certain { Status::Warning } else { Status::Info };
+        findings.push(finding.status(status).command(edit).command(super::SHUTDOWN));
+    }
+    if let Some((first, rest)) = moved.split_first() {
+        let finding = Finding::new("wsl.config-moved", format!(".wslconfig, {first}"));
+        findings.push(rest.iter().fold(finding, |finding, text| finding.seen(text.clone())));
+    }
+    findings
+}
+
+/// The finding of a problem that is reported separately.
+fn separate(host: &Host, config: &WslConfig, found: &Found) -> Option<Finding> {
+    match &found.problem {
+        Problem::TooSmall { key, value, .. } => Some(unit(host, config, key, value)),
+        Problem::Encoding(encoding) => {
+            let title = format!(".wslconfig is {encoding}: WSL may ignore all of it");
+            Some(Finding::new("wsl.config-encoding", title).change(config.change(Vec::new())))
+        }
+        Problem::Path { .. } | Problem::Broken { why: Broken::Escape, .. } => Some(path(&title(found))),
+        _ => None,
+    }
 }
 
 /// Whether the running VM has the memory that the file asks for, and would have another amount without

@@ -69,7 +69,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         findings.push(match copy.filter(|_| Some(path) == data.as_ref()) {
             Some(copy) => finding.remedy(format!(
                 "copy it to the Linux file system, for example to your home folder; if `path:` in the \
-                 copied yaml names the Windows drive, change it to the copy; then train with --data {}",
+                 copied YAML file names the Windows drive, change it to the copy; then train with --data {}",
                 quote(&format!("~/{copy}"))
             )),
             None => finding,
@@ -82,7 +82,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(findings)
 }
 
-/// A yaml file is copied with the folder it describes.
+/// A YAML file is copied with the folder it describes.
 fn folder_of(path: &str) -> &str {
     match path.rsplit_once('/') {
         Some((folder, file)) if file.contains(".y") && !folder.is_empty() => folder,

@@ -152,7 +152,7 @@ mod tests {
     use super::installed;
 
     #[test]
-    fn a_toolkit_is_no_driver() {
+    fn a_toolkit_is_not_a_driver() {
         assert_eq!(
             installed(
                 "ii  libnvidia-compute-535:amd64  535.183.01-0ubuntu1  amd64  NVIDIA libcompute package"

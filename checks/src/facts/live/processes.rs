@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_may_hold_anything() {
+    fn names_may_contain_anything() {
         assert_eq!(parse("42 (a) b (c)) D 7 0 0"), Some(("a) b (c)", "D", 7)));
         assert_eq!(parse("garbage"), None);
     }

@@ -161,7 +161,7 @@ fn replace_homes(text: &str, name: &str, stand_in: &str) -> String {
     })
 }
 
-fn replace_where(text: &str, word: &str, stand_in: &str, is_meant: impl Fn(&str) -> bool) -> String {
+fn replace_where(text: &str, word: &str, stand_in: &str, is_name: impl Fn(&str) -> bool) -> String {
     let mut result = String::with_capacity(text.len());
     let mut done = 0;
     let inside = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
@@ -169,7 +169,7 @@ fn replace_where(text: &str, word: &str, stand_in: &str, is_meant: impl Fn(&str)
         let (before, after) = (&text[..at], &text[at + word.len()..]);
         let alone = !inside(before.chars().next_back()) && !inside(after.chars().next());
         result.push_str(&text[done..at]);
-        result.push_str(if alone && is_meant(before) { stand_in } else { word });
+        result.push_str(if alone && is_name(before) { stand_in } else { word });
         done = at + word.len();
     }
     result.push_str(&text[done..]);
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ordinary_word_is_a_name_only_where_a_user_is_meant() {
+    fn an_ordinary_word_is_a_name_only_where_a_user_is_expected() {
         let names = Names::of(&json!({ "user": { "name": "model" }, "env": { "HOME": "/home/model" } }));
         assert_eq!(names.text("/home/model/model.pt, model name"), "/home/xxxxx/model.pt, model name");
         assert_eq!(names.name("model"), "xxxxx");
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_below_another_home_are_no_users() {
+    fn folders_below_another_home_are_not_users() {
         let names = Names::of(&json!({ "env": { "YOLO_HOME": "/data/home/cache", "A": "/data/home/mara" } }));
         assert_eq!(names.text("/data/home/cache of /data/home/mara"), "/data/home/cache of /data/home/xxxx");
     }
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_of_a_question_is_a_fact() {
+    fn a_name_that_is_part_of_a_system_path_is_kept() {
         let recording = json!({
             "user": { "name": "uptime" },
             "files": { "/proc/uptime": "1 2", "/proc/self/limits": "Max files 7" },

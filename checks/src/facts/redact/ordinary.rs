@@ -1,5 +1,6 @@
-//! Words that are never redacted in running text, even if a user or a machine has such a name: the
-//! keywords of the recording format, and the words of the system's own paths and files.
+//! Words that the redaction keeps, even if a user or a machine has such a name: keywords of the
+//! recording format, and words from the system's own paths and files. A recording in which they were
+//! masked could not be replayed.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +34,7 @@ pub(super) const NOBODYS: [&str; 22] = [
     "home",
 ];
 
-/// Keywords of the format, and words that the checks search for.
+/// Keywords of the recording format, and words that the checks search for.
 const WORDS: &str = "
     address addresses amp available backend base64 batch binds block cache capability char cluster
     code comment commands compute config container cores cpu cuda device devices disk display down
@@ -57,13 +58,13 @@ pub(super) fn is_ordinary(name: &str) -> bool {
         || WORDS.split_whitespace().any(|word| word == lower)
 }
 
-/// Words in this recording's questions and kernel files. Paths of users are skipped, because they
+/// The words in this recording's questions and kernel files, except those from users' paths, which
 /// contain the user's name.
 pub(super) fn words_of(recording: &Value) -> BTreeSet<String> {
     let mut words = BTreeSet::new();
     let mut take = |text: &str| {
-        let alone = text.split(|letter: char| !letter.is_alphanumeric());
-        words.extend(alone.filter(|word| !word.is_empty()).map(ToOwned::to_owned));
+        let parts = text.split(|letter: char| !letter.is_alphanumeric());
+        words.extend(parts.filter(|word| !word.is_empty()).map(ToOwned::to_owned));
     };
     for (section, content) in recording.as_object().into_iter().flatten() {
         let Some(rows) = content.as_object() else { continue };
@@ -87,7 +88,7 @@ pub(super) fn words_of(recording: &Value) -> BTreeSet<String> {
     words
 }
 
-/// The words of a text, without paths, addresses and settings, which may contain a user name.
+/// Splits a text into words. Skips paths, addresses and settings, which may contain a user name.
 fn plain_words(text: &str) -> impl Iterator<Item = &str> {
     text.split_whitespace().filter(|word| !word.contains(['/', '\\', '@', '=']))
 }

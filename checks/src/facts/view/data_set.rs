@@ -1,5 +1,5 @@
-//! The data set of a run, without decoding images: its YAML, the folders of its images, and a sample
-//! of label and image files.
+//! The data set of a run, without decoding images: its YAML file, the folders of its images, and a
+//! sample of label and image files.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,11 @@ use crate::facts::host::Host;
 
 /// The data set that the program generates. This name always means that data set.
 const BUILT_IN: &str = "shapes";
-/// Data sets without a yaml of the user: `--data` downloads them by these names.
+/// Data sets without a YAML file of the user: `--data` downloads them by these names.
 const FETCHED: [&str; 4] = ["coco", "coco128", "coco8", "voc"];
 /// The number of images in a sample: enough to find a mistake of an export, which is in every file.
 const SAMPLE: usize = 32;
-/// The maximum number of folders listed below a folder of the yaml.
+/// The maximum number of folders listed below a folder that the YAML file names.
 const MOST_FOLDERS: usize = 24;
 /// Supported extensions.
 const IMAGES: [&str; 8] = ["bmp", "jpeg", "jpg", "mpo", "png", "tif", "tiff", "webp"];
@@ -22,9 +22,9 @@ const IMAGES: [&str; 8] = ["bmp", "jpeg", "jpg", "mpo", "png", "tif", "tiff", "w
 /// A data set's description.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct DataSet {
-    /// Its yaml.
+    /// The path of its YAML file.
     pub(crate) yaml: String,
-    /// The contents of the yaml.
+    /// The contents of the YAML file.
     pub(crate) keys: Map<String, Value>,
     /// The base folders for relative paths of train and val, in the order in which they are tried.
     pub(crate) roots: Vec<String>,
@@ -57,42 +57,42 @@ pub(crate) struct Images {
 }
 
 impl Host {
-    /// The data set that an argument of `--data` means.
-    pub(crate) fn data_set(&self, word: &str) -> Fact<Described> {
-        if word == BUILT_IN {
+    /// The data set that an argument of `--data` names.
+    pub(crate) fn data_set(&self, name: &str) -> Fact<Described> {
+        if name == BUILT_IN {
             return Ok(Described::Named);
         }
         let places = match self.places() {
             Ok(places) => places,
             // An absolute path needs no base folder.
-            Err(_) if word.starts_with('/') || drive_path(word).is_some() => KnownPaths::default(),
+            Err(_) if name.starts_with('/') || drive_path(name).is_some() => KnownPaths::default(),
             Err(why) => return Err(why),
         };
         let mut tried = Vec::new();
         for root in [places.working.clone(), places.data.clone().map(|data| join(&data, "datasets"))] {
-            let path = root.map_or_else(|| word.to_owned(), |root| join(&root, word));
+            let path = root.map_or_else(|| name.to_owned(), |root| join(&root, name));
             if tried.contains(&path) {
                 continue;
             }
             match self.text(&path) {
                 Ok(Some(text)) => return Ok(self.described(path, &text, &places)),
                 // The folder of a downloaded data set has the same name.
-                Err(_) if is_fetched(word) && self.folder(&path).is_ok_and(|names| names.is_some()) => {}
+                Err(_) if is_fetched(name) && self.folder(&path).is_ok_and(|names| names.is_some()) => {}
                 Err(why) if is_forbidden(&why) || self.may_not_read(&path) => {
                     return Ok(Described::Forbidden(path));
                 }
-                // A path that cannot be read as text is not a yaml: it is too large, or a folder.
+                // A path that cannot be read as text is not a YAML file: it is too large, or a folder.
                 Err(why) if self.stat(&path).is_ok_and(|stat| stat.is_some()) => {
                     return Ok(Described::Garbled(path, why.0));
                 }
                 Ok(None) => tried.push(path),
-                Err(_) if is_fetched(word) => return Ok(Described::Named),
+                Err(_) if is_fetched(name) => return Ok(Described::Named),
                 // It is known not to be where the run looks first.
                 Err(_) if !tried.is_empty() => {}
                 Err(why) => return Err(why),
             }
         }
-        Ok(if is_fetched(word) { Described::Named } else { Described::Missing(tried) })
+        Ok(if is_fetched(name) { Described::Named } else { Described::Missing(tried) })
     }
 
     /// Whether a file exists that this user may not read.
@@ -320,8 +320,8 @@ fn is_forbidden(why: &Unknown) -> bool {
 }
 
 /// `voc`, `VOC.yaml` and `data/VOC.yaml` are one data set.
-fn is_fetched(word: &str) -> bool {
-    let file = word.rsplit(['/', '\\']).next().unwrap_or(word).to_ascii_lowercase();
+fn is_fetched(name: &str) -> bool {
+    let file = name.rsplit(['/', '\\']).next().unwrap_or(name).to_ascii_lowercase();
     let stem = file.trim_end_matches(".yaml").trim_end_matches(".yml");
     FETCHED.contains(&stem)
 }
@@ -344,7 +344,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_lie_beside_images() {
+    fn labels_are_found_from_image_paths() {
         assert_eq!(label_of("/d/images/train/a.b.jpg"), "/d/labels/train/a.b.txt");
         assert_eq!(label_of("/images/x/images/1.png"), "/images/x/labels/1.txt");
         assert_eq!(label_of(r"D:\d\images\1.png"), r"D:\d\labels\1.txt");
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_its_name_hides_no_data_set_of_the_program() {
+    fn a_folder_of_the_same_name_does_not_hide_a_built_in_data_set() {
         let unreadable = json!({ "error": "Is a directory" });
         let (host, _) = Host::from_value(json!({
             "version": 1,

@@ -269,7 +269,7 @@ fn unknown_of(answers: &Value, call: &str, owner: &str) -> Unknown {
 
 /// The meaning of an NVML error code.
 pub(crate) fn error_text(code: i64) -> String {
-    let words = match code {
+    let text = match code {
         1 => "it is not initialized",
         3 => "not supported",
         4 => "permission denied",
@@ -286,7 +286,7 @@ pub(crate) fn error_text(code: i64) -> String {
         999 => return "unknown error (NVML error 999)".to_owned(),
         _ => return format!("NVML error {code}"),
     };
-    format!("{words} (NVML error {code})")
+    format!("{text} (NVML error {code})")
 }
 
 #[cfg(test)]

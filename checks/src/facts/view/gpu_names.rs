@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_capabilities() {
+    fn capabilities_follow_from_names() {
         for (name, expected) in [
             ("NVIDIA GeForce RTX 5090", (12, 0)),
             ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", (12, 0)),
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_cut_short_tells_nothing() {
+    fn a_truncated_name_gives_no_capability() {
         assert_eq!(capability("NVIDIA GeForce ..."), None);
         assert_eq!(capability("Graphics Device"), None);
     }

@@ -29,8 +29,8 @@ impl Host {
         if !self.is_recorded() {
             let journal =
                 ["journalctl", "-k", "-b", "-q", "--no-pager", "-o", "short-monotonic", "-n", "4000"];
-            for words in [&["dmesg"][..], &journal] {
-                if let Ok(Some(output)) = self.command(words)
+            for command in [&["dmesg"][..], &journal] {
+                if let Ok(Some(output)) = self.command(command)
                     && !output.stdout.is_empty()
                 {
                     return Ok(output.text());
@@ -52,10 +52,10 @@ impl Host {
         }
     }
 
-    /// The lines of the kernel log that contain one of these words; empty if it cannot be read.
-    pub fn kernel_lines(&self, words: &[&str]) -> Vec<String> {
+    /// The lines of the kernel log that contain one of these texts; empty if it cannot be read.
+    pub fn kernel_lines(&self, texts: &[&str]) -> Vec<String> {
         let log = self.kernel_log().unwrap_or_default();
-        let lines = log.lines().filter(|line| words.iter().any(|word| line.contains(word)));
+        let lines = log.lines().filter(|line| texts.iter().any(|text| line.contains(text)));
         lines.map(|line| line.trim().to_owned()).collect()
     }
 

@@ -36,7 +36,7 @@ mod tests {
     use super::library_version;
 
     #[test]
-    fn a_file_name_tells_its_version() {
+    fn the_version_is_read_from_the_file_name() {
         assert_eq!(library_version("/usr/lib/libcuda.so.550.54.14").as_deref(), Some("550.54.14"));
         assert_eq!(library_version("/usr/lib/libcuda.so.1"), None);
         assert_eq!(library_version("/usr/lib/libcuda.so"), None);

@@ -84,7 +84,7 @@ mod tests {
 ";
 
     #[test]
-    fn the_longest_mount_point_holds_a_path() {
+    fn the_longest_matching_mount_point_contains_the_path() {
         assert_eq!(holding(TABLE, "/mnt/cargo").unwrap().kind, "ext4");
         let drive = holding(TABLE, "/mnt/c/Users/anna").unwrap();
         assert_eq!((drive.kind.as_str(), drive.point.as_str()), ("9p", "/mnt/c"));

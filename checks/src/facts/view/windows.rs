@@ -1,6 +1,6 @@
 //! Windows, under this program or around its WSL. From WSL there are two ways to it: the Windows
 //! drives, if they are mounted, and Windows programs, if interop is on. What neither provides is
-//! unknown, and the reason says which way is closed.
+//! unknown, for the reason that the drives or interop are off.
 
 use yolo_base::env::{PATH, USER, USERPROFILE};
 
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pcs_memory_is_told_in_several_ways() {
+    fn the_pcs_memory_is_found_in_several_ways() {
         let command =
             |line: &str, answer: &str| wsl(json!({ "commands": { line: answer } })).windows_memory();
         let powershell =
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn without_interop_the_reason_is_told() {
+    fn without_interop_the_reason_is_reported() {
         let host = wsl(json!({ "files": { "/proc/sys/fs/binfmt_misc/WSLInterop": null,
             "/proc/sys/fs/binfmt_misc/WSLInterop-late": null }, "commands": { "wsl.exe --version": null } }));
         assert!(host.wsl_versions().unwrap_err().0.contains("interop is off"));

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn kernels_tell_wsl_apart() {
+    fn wsl_is_recognized_by_its_kernel() {
         assert_eq!(wsl("6.6.87.2-microsoft-standard-WSL2"), Some(Wsl::Two));
         assert_eq!(wsl("5.15.153.1-microsoft-standard-WSL2+"), Some(Wsl::Two));
         assert_eq!(wsl("4.19.128-microsoft-standard"), Some(Wsl::Two));
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_of_ones_own_is_known_by_its_device() {
+    fn a_custom_kernel_is_recognized_by_its_device() {
         let recording = json!({ "version": 1, "os": "linux", "env": {}, "folders": { "/dev": ["dxg"] },
             "stats": { "/dev/dxg": { "kind": "char" } },
             "files": { "/proc/version": "Linux version 6.9.1-custom (me@pc) #1" } });

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_file_the_defaults_count() {
+    fn without_a_file_the_defaults_apply() {
         let recording = json!({ "version": 1, "os": "windows", "env": { "USERPROFILE": "C:\\Users\\ada" },
             "files": { "C:\\Users\\ada\\.wslconfig": null } });
         let (host, _) = Host::from_value(recording).unwrap();

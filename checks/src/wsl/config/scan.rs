@@ -187,9 +187,9 @@ impl Scanner<'_> {
     }
 
     fn setting_line(&mut self) -> LineKind {
-        let key_start = self.at;
+        let start = self.at;
         self.skip_name();
-        let key = key_start..self.at;
+        let key = start..self.at;
         self.skip_spaces();
         if self.peek() != Some('=') {
             self.skip_line();
@@ -197,12 +197,27 @@ impl Scanner<'_> {
         }
         self.at += 1;
         self.skip_spaces();
-        let raw_start = self.at;
-        let mut raw_end = self.at;
+        match self.value() {
+            Ok((value, raw)) => {
+                self.finish();
+                let key_text = self.text[key.clone()].to_owned();
+                LineKind::Setting { section: self.section.clone(), key_text, key, raw, value }
+            }
+            Err((why, raw)) => {
+                self.skip_line();
+                self.broken(why, Some(key), Some(raw))
+            }
+        }
+    }
+
+    /// Reads a value up to a comment or the end of its line: without quotes, escapes and trailing
+    /// spaces, and its range in the text.
+    fn value(&mut self) -> Result<(String, Range<usize>), (Broken, Range<usize>)> {
+        let start = self.at;
+        let mut end = start;
         let mut value = String::new();
         let mut trimmed = 0;
         let mut quoted = false;
-        let mut bad_escape = false;
         loop {
             match self.peek() {
                 None | Some('\n' | '\r') => break,
@@ -211,21 +226,10 @@ impl Scanner<'_> {
                     quoted = !quoted;
                     self.at += 1;
                 }
-                Some('\\') => {
-                    self.at += 1;
-                    match self.next() {
-                        Some(c @ ('\\' | '"')) => value.push(c),
-                        Some('b') => value.push('\u{8}'),
-                        Some('n') => value.push('\n'),
-                        Some('t') => value.push('\t'),
-                        Some('\n') => {}
-                        other => {
-                            bad_escape = true;
-                            self.at -= other.map_or(0, char::len_utf8);
-                            break;
-                        }
-                    }
-                }
+                Some('\\') => match self.escape() {
+                    Some(text) => value.push_str(text),
+                    None => return Err((Broken::Escape, self.broken_value(start, quoted))),
+                },
                 Some(c) => {
                     value.push(c);
                     self.at += c.len_utf8();
@@ -235,26 +239,40 @@ impl Scanner<'_> {
                 }
             }
             trimmed = value.len();
-            raw_end = self.at;
+            end = self.at;
         }
-        if bad_escape || quoted {
-            // Up to a comment, or the end of the broken line.
-            let rest = &self.text[self.at..];
-            let ends: &[char] = if quoted { &['\n', '\r'] } else { &['\n', '\r', '#'] };
-            let end = self.at + rest.find(ends).unwrap_or(rest.len());
-            let raw = raw_start..raw_start + self.text[raw_start..end].trim_end_matches([' ', '\t']).len();
-            self.skip_line();
-            let why = if bad_escape { Broken::Escape } else { Broken::Quote };
-            return self.broken(why, Some(key), Some(raw));
+        if quoted {
+            return Err((Broken::Quote, self.broken_value(start, quoted)));
         }
         value.truncate(trimmed);
-        self.finish();
-        LineKind::Setting {
-            section: self.section.clone(),
-            key_text: self.text[key.clone()].to_owned(),
-            key,
-            raw: raw_start..raw_end,
-            value,
+        Ok((value, start..end))
+    }
+
+    /// Reads a backslash and the character that it escapes; `None` if WSL does not know the escape.
+    fn escape(&mut self) -> Option<&'static str> {
+        self.at += 1;
+        let escaped = self.next();
+        match escaped {
+            Some('\\') => Some("\\"),
+            Some('"') => Some("\""),
+            Some('b') => Some("\u{8}"),
+            Some('n') => Some("\n"),
+            Some('t') => Some("\t"),
+            // The value continues on the next line.
+            Some('\n') => Some(""),
+            other => {
+                self.at -= other.map_or(0, char::len_utf8);
+                None
+            }
         }
+    }
+
+    /// The range of a value that WSL cannot parse: up to a comment, unless a quote is open, or the end
+    /// of the broken line.
+    fn broken_value(&self, start: usize, quoted: bool) -> Range<usize> {
+        let rest = &self.text[self.at..];
+        let ends: &[char] = if quoted { &['\n', '\r'] } else { &['\n', '\r', '#'] };
+        let end = self.at + rest.find(ends).unwrap_or(rest.len());
+        start..start + self.text[start..end].trim_end_matches([' ', '\t']).len()
     }
 }
