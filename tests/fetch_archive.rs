@@ -69,7 +69,7 @@ fn make_wheel(zip64: bool) -> Vec<u8> {
     zip.finish().unwrap().into_inner()
 }
 
-fn picks() -> [MemberPattern; 3] {
+fn patterns() -> [MemberPattern; 3] {
     [
         MemberPattern::file("t/lib/big.so", "lib/big.so"),
         MemberPattern::file("t/lib/small.so", "lib/small.so"),
@@ -100,12 +100,12 @@ fn open(address: &str) -> Archive {
 fn by_ranges(address: &str, into: &Path) -> Result<Vec<UnpackedMember>, FetchError> {
     let meter = Meter::new(&Silent);
     let archive = open(address);
-    let selection = archive.select(&picks(), &meter)?;
+    let selection = archive.select(&patterns(), &meter)?;
     archive.fetch_members(&selection, into, &meter)
 }
 
 fn stream(address: &str, into: &Path) -> Result<(Vec<UnpackedMember>, [u8; 32]), FetchError> {
-    open(address).stream(&picks(), into, &Meter::new(&Silent))
+    open(address).stream(&patterns(), into, &Meter::new(&Silent))
 }
 
 fn assert_right(into: &Path, unpacked: &[UnpackedMember]) {
@@ -347,8 +347,8 @@ fn an_incomplete_archive_says_so() {
 #[test]
 fn a_missing_member_is_named() {
     let server = server(wheel(false));
-    let picks = [MemberPattern::file("t/lib/none.so", "x")];
-    let message = open(&server.url(WHEEL)).select(&picks, &Meter::new(&Silent)).unwrap_err().to_string();
+    let patterns = [MemberPattern::file("t/lib/none.so", "x")];
+    let message = open(&server.url(WHEEL)).select(&patterns, &Meter::new(&Silent)).unwrap_err().to_string();
     assert!(message.ends_with("does not contain t/lib/none.so"), "{message}");
 }
 
@@ -372,7 +372,7 @@ fn a_range_is_fetched_in_parallel_and_the_meter_ends_at_its_total() {
     let server = server(wheel(false));
     let meter = Meter::new(&Silent);
     let archive = open(&server.url(WHEEL));
-    let selection = archive.select(&picks(), &meter).unwrap();
+    let selection = archive.select(&patterns(), &meter).unwrap();
     let before = meter.done();
     let into = tempfile::tempdir().unwrap();
     archive.fetch_members(&selection, into.path(), &meter).unwrap();

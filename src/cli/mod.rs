@@ -65,7 +65,7 @@ pub(crate) enum Command {
     Man(ManArgs),
     /// Load a libtorch and report what it sees; `yolo setup` starts this as a separate process
     #[command(name = crate::setup::smoke_test::SUBCOMMAND, hide = true)]
-    LookAtLibtorch {
+    SmokeTest {
         /// The folder with the libraries
         folder: PathBuf,
     },

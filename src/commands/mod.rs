@@ -48,7 +48,7 @@ fn dispatch(cli: &Cli, printer: &Printer) -> Result<u8, CommandError> {
         Command::Setup(args) => setup::setup(args, cli.offline, printer),
         Command::Completions(args) => Ok(completions::completions(args, printer)),
         Command::Man(args) => completions::man(args),
-        Command::LookAtLibtorch { folder } => Ok(match smoke_test::run(folder) {
+        Command::SmokeTest { folder } => Ok(match smoke_test::run(folder) {
             Ok(answer) => {
                 printer.result(answer);
                 exit::SUCCESS

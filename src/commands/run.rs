@@ -57,12 +57,12 @@ impl Run<'_> {
         let plan_file =
             if plan.resumes() { plan.write()? } else { run_folder::create(&mut plan, self.exist_ok)? };
         printer.say(format_args!("run folder {}", plan.run_dir.display()));
-        show(&plan, &plan_file, &programs, printer)
+        launch_and_show(&plan, &plan_file, &programs, printer)
     }
 }
 
 /// Starts the ranks, shows what they report, and says how the run ended.
-fn show(
+fn launch_and_show(
     plan: &RunPlan,
     plan_file: &std::path::Path,
     programs: &launch::Programs,

@@ -154,12 +154,12 @@ impl Archive {
     /// # Errors
     /// [`FetchError::NoRanges`] when only [`Self::stream`] works; [`FetchError::Missing`] when a
     /// pattern matches nothing.
-    pub fn select(&self, picks: &[MemberPattern], meter: &Meter<'_>) -> Result<Selection, FetchError> {
+    pub fn select(&self, patterns: &[MemberPattern], meter: &Meter<'_>) -> Result<Selection, FetchError> {
         let (entries, directory_start) = self.directory(meter)?;
         let mut spans: Vec<Span> = Vec::new();
         let mut matched = HashSet::new();
         for (index, entry) in entries.iter().enumerate() {
-            let Some((pick, path)) = find(picks, &entry.name) else { continue };
+            let Some((pick, path)) = find(patterns, &entry.name) else { continue };
             matched.insert(pick);
             // A member's header, data and descriptor end where the next member begins.
             let end = entries.get(index + 1).map_or(directory_start, |next| next.offset);
@@ -171,7 +171,7 @@ impl Archive {
                 _ => spans.push(Span { start: entry.offset, end, members: vec![(entry.clone(), path)] }),
             }
         }
-        self.all_matched(picks, &matched)?;
+        self.all_matched(patterns, &matched)?;
         Ok(Selection { spans })
     }
 
@@ -292,10 +292,10 @@ impl Archive {
 
     pub(super) fn all_matched(
         &self,
-        picks: &[MemberPattern],
+        patterns: &[MemberPattern],
         matched: &HashSet<usize>,
     ) -> Result<(), FetchError> {
-        match picks.iter().enumerate().find(|(index, pick)| !pick.optional && !matched.contains(index)) {
+        match patterns.iter().enumerate().find(|(index, pick)| !pick.optional && !matched.contains(index)) {
             None => Ok(()),
             Some((_, pick)) => Err(FetchError::Missing { archive: self.shown(), member: pick.shown() }),
         }
@@ -307,8 +307,8 @@ impl Archive {
 }
 
 /// The first pattern that matches this member.
-pub(super) fn find(picks: &[MemberPattern], name: &str) -> Option<(usize, PathBuf)> {
-    picks.iter().enumerate().find_map(|(index, pick)| Some((index, pick.place(name)?)))
+pub(super) fn find(patterns: &[MemberPattern], name: &str) -> Option<(usize, PathBuf)> {
+    patterns.iter().enumerate().find_map(|(index, pick)| Some((index, pick.place(name)?)))
 }
 
 /// Unsupported archives, by their first bytes.

@@ -188,7 +188,7 @@ fn lines(refusals: &[Refusal]) -> String {
 }
 
 /// What to do about a failure at `path`.
-pub(crate) fn disk_hint(path: &Path, source: &io::Error) -> String {
+fn disk_hint(path: &Path, source: &io::Error) -> String {
     // What is in the way of a directory may be one of its parents.
     let is_in_the_way = |part: &&Path| part.symlink_metadata().is_ok() && !part.is_dir();
     match source.kind() {

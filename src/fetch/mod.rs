@@ -38,7 +38,6 @@ pub use client::{Client, Policy, is_http};
 pub(crate) use disk::{MARGIN, folder_size, sync};
 pub use disk::{free_bytes, mount_of};
 pub use download::{Downloaded, FileRequest, download, length_of};
-pub(crate) use error::disk_hint;
 pub use error::{FetchError, Refusal, RefusalKind};
 pub use extract::{ArchiveSize, Contents, archive_size, extract};
 pub use fetch_members::{MemberFetch, fetch_members, kept_bytes};

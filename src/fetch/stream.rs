@@ -24,7 +24,7 @@ impl Archive {
     /// As [`Self::fetch_members`].
     pub fn stream(
         &self,
-        picks: &[MemberPattern],
+        patterns: &[MemberPattern],
         into: &Path,
         meter: &Meter<'_>,
     ) -> Result<(Vec<UnpackedMember>, [u8; 32]), FetchError> {
@@ -45,7 +45,7 @@ impl Archive {
             BUFFER,
             HashingReader { inner: CountingReader { inner: reader, tally: &file_meter }, sha: Sha256::new() },
         );
-        let unpacked = self.stream_members(&mut reader, picks, into)?;
+        let unpacked = self.stream_members(&mut reader, patterns, into)?;
         io::copy(&mut reader, &mut io::sink()).map_err(|error| FetchError::from_io(error, &self.shown()))?;
         Ok((unpacked, reader.into_inner().sha.finish()))
     }
@@ -53,7 +53,7 @@ impl Archive {
     fn stream_members(
         &self,
         reader: &mut impl BufRead,
-        picks: &[MemberPattern],
+        patterns: &[MemberPattern],
         into: &Path,
     ) -> Result<Vec<UnpackedMember>, FetchError> {
         let broken = |error| FetchError::from_io(error, &self.shown());
@@ -73,7 +73,7 @@ impl Archive {
                     header.name
                 )));
             }
-            let found = find(picks, &header.name);
+            let found = find(patterns, &header.name);
             if found.is_none()
                 && let Some((_, compressed, _)) = header.sums
             {
@@ -96,7 +96,7 @@ impl Archive {
                 });
             }
         }
-        self.all_matched(picks, &matched)?;
+        self.all_matched(patterns, &matched)?;
         Ok(unpacked)
     }
 }

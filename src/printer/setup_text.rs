@@ -16,6 +16,10 @@ pub(crate) fn plan(steps: &[SetupStep], disks: &[Disk]) -> String {
             StepState::Installed => format!("  installed  {}: {}", step.what, step.place.display()),
             StepState::Build => format!("  build      {} in {}", step.what, step.place.display()),
             StepState::Make => format!("  create     {} in {}", step.what, step.place.display()),
+            StepState::Fetch if step.local => {
+                let size = step.size.map_or(String::new(), |size| format!(": {} on disk", bytes(size)));
+                format!("  copy       {}{size}, to {}", step.what, step.place.display())
+            }
             StepState::Fetch => {
                 let size = match (step.transfer, step.size) {
                     (Some(transfer), Some(size)) => {
@@ -153,6 +157,7 @@ mod tests {
             size: Some(14_800_000),
             temporary: 0,
             begun: 0,
+            local: false,
             place: "/y/yolov5s.pt".into(),
             reasons: vec![],
             unserved: vec!["GPU 1 (K80) is not supported".into()],

@@ -43,7 +43,7 @@ pub(super) fn point_link(dirs: &YoloDirs, libtorch: &Libtorch) -> Result<bool, S
     }
     if link.is_dir() && !link.is_symlink() {
         let taken = std::io::Error::other("it is a folder, where setup needs a link; move it away");
-        return Err(SetupError::File { action: "replace", path: link, source: taken });
+        return Err(SetupError::file("replace", link)(taken));
     }
     // The new link is renamed over the old one, so that there is always a link.
     let new = root().join(format!(".libtorch.{}", std::process::id()));

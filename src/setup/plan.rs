@@ -8,7 +8,7 @@ use yolo_base::format;
 use yolo_plan::dataset;
 
 use super::context::Context;
-use super::data::{DataStatus, PendingData, Summary, data_statuses, look_through};
+use super::data::{DataStatus, PendingData, Summary, data_statuses, verify_data_set};
 use super::error::{DataSetError, SetupError};
 use super::libtorch::installation::{LIBTORCH_VERSION, Libtorch};
 use super::libtorch::installed::select;
@@ -70,6 +70,9 @@ pub struct SetupStep {
     pub temporary: u64,
     /// Bytes of both that an earlier run already left on the disk.
     pub begun: u64,
+    /// Whether the source is a file on this machine, which is copied rather than downloaded.
+    #[serde(skip)]
+    pub local: bool,
     /// Where it is or will be installed.
     pub place: PathBuf,
     /// Why this one was chosen.
@@ -106,7 +109,7 @@ enum Action {
     HaveWeights(Weights),
     MakeData(PathBuf, String),
     Data(Box<PendingData>),
-    LookThrough(String, Option<super::data::Installed>),
+    Verify(String, Option<super::data::Installed>),
 }
 
 /// The result of a step.
@@ -142,26 +145,26 @@ impl SetupPlan {
     /// # Errors
     /// When something is neither installed nor available from a source.
     pub fn make(
-        wish: &SetupRequest,
+        request: &SetupRequest,
         context: &Context<'_>,
         places: &dataset::Places,
         choose: impl FnOnce() -> Chosen,
     ) -> Result<Self, SetupError> {
         let mut steps = Vec::new();
-        if wish.programs {
-            let found = libtorch_status(context, wish.variant.clone(), choose, checkout_needs_headers())?;
+        if request.programs {
+            let found = libtorch_status(context, request.variant.clone(), choose, checkout_needs_headers())?;
             let libtorch = match &found {
                 LibtorchStatus::Installed(libtorch) => Some(libtorch.clone()),
                 LibtorchStatus::Missing(_) => None,
             };
-            steps.push(libtorch_step(found, wish.variant.as_ref()));
+            steps.push(libtorch_step(found, request.variant.as_ref()));
             steps.push(trainer_step(trainer_status(context.dirs, libtorch.as_ref())?));
         }
-        for word in &wish.weights {
-            steps.push(weights_step(word, weights_status(context, word)?));
+        for argument in &request.weights {
+            steps.push(weights_step(argument, weights_status(context, argument)?));
         }
-        for (word, status) in data_statuses(context, &wish.data, places)? {
-            steps.push(data_step(word, status, places));
+        for (argument, status) in data_statuses(context, &request.data, places)? {
+            steps.push(data_step(argument, status, places));
         }
         for (step, _) in steps.iter_mut().filter(|(step, _)| step.state == StepState::Fetch) {
             let begun = folder_size(&staging_dir(&step.place));
@@ -216,7 +219,7 @@ impl SetupPlan {
         }
     }
 
-    /// Carries out the steps in order. Each result is passed to `tell` and appended to `outcomes`.
+    /// Carries out the steps in order. Each result is passed to `report` and appended to `outcomes`.
     ///
     /// # Errors
     /// The first failure. The results of the steps before it are kept.
@@ -225,7 +228,7 @@ impl SetupPlan {
         context: &Context<'_>,
         places: &dataset::Places,
         outcomes: &mut Vec<StepOutcome>,
-        mut tell: impl FnMut(&SetupStep, &StepOutcome),
+        mut report: impl FnMut(&SetupStep, &StepOutcome),
     ) -> Result<(), SetupError> {
         let mut libtorch = None;
         for (step, action) in self.steps {
@@ -253,16 +256,16 @@ impl SetupPlan {
                 },
                 Action::HaveWeights(weights) => StepOutcome::Weights(weights),
                 Action::Weights(pending) => StepOutcome::Weights(pending.run(context)?),
-                Action::MakeData(folder, word) => {
+                Action::MakeData(folder, argument) => {
                     yolo_data::shapes::generate(&folder, &|_| ())?;
-                    data_outcome(&word, look_through(&word, places, None)?)
+                    data_outcome(&argument, verify_data_set(&argument, places, None)?)
                 }
                 Action::Data(pending) => data_outcome(pending.name(), pending.run(context)?),
-                Action::LookThrough(word, installed) => {
-                    data_outcome(&word, look_through(&word, places, installed)?)
+                Action::Verify(argument, installed) => {
+                    data_outcome(&argument, verify_data_set(&argument, places, installed)?)
                 }
             };
-            tell(&step, &outcome);
+            report(&step, &outcome);
             let refused = match &outcome {
                 StepOutcome::Data { name, summary } => summary.refused.clone().map(|why| (name.clone(), why)),
                 _ => None,
@@ -299,7 +302,7 @@ fn data_outcome(name: &str, summary: Summary) -> StepOutcome {
 }
 
 /// A step with nothing to do.
-fn there(kind: &'static str, what: String, place: &Path) -> SetupStep {
+fn installed_step(kind: &'static str, what: String, place: &Path) -> SetupStep {
     SetupStep {
         kind,
         what,
@@ -309,6 +312,7 @@ fn there(kind: &'static str, what: String, place: &Path) -> SetupStep {
         size: None,
         temporary: 0,
         begun: 0,
+        local: false,
         place: place.to_owned(),
         reasons: Vec::new(),
         unserved: Vec::new(),
@@ -319,7 +323,7 @@ fn libtorch_step(status: LibtorchStatus, chosen: Option<&Chosen>) -> (SetupStep,
     match status {
         LibtorchStatus::Installed(libtorch) => {
             let what = format!("libtorch {LIBTORCH_VERSION} ({})", libtorch.variant);
-            let mut step = there("libtorch", what, &libtorch.root);
+            let mut step = installed_step("libtorch", what, &libtorch.root);
             if let Some(chosen) = chosen {
                 (step.reasons, step.unserved) = (chosen.reasons.clone(), chosen.unserved.clone());
                 if libtorch.variant != chosen.variant.name() {
@@ -341,7 +345,7 @@ fn libtorch_step(status: LibtorchStatus, chosen: Option<&Chosen>) -> (SetupStep,
                 temporary: pending.temporary(),
                 reasons: pending.chosen().reasons.clone(),
                 unserved: pending.chosen().unserved.clone(),
-                ..there("libtorch", String::new(), pending.target())
+                ..installed_step("libtorch", String::new(), pending.target())
             };
             (step, Action::Libtorch(pending))
         }
@@ -351,19 +355,23 @@ fn libtorch_step(status: LibtorchStatus, chosen: Option<&Chosen>) -> (SetupStep,
 fn trainer_step(status: TrainerStatus) -> (SetupStep, Action) {
     let what = "yolo-trainer".to_owned();
     match status {
-        TrainerStatus::Installed(path) => (there("trainer", what, &path), Action::Nothing),
+        TrainerStatus::Installed(path) => (installed_step("trainer", what, &path), Action::Nothing),
         TrainerStatus::Build(path) => {
             let from = vec!["the checkout, built with cargo".to_owned()];
-            (SetupStep { state: StepState::Build, from, ..there("trainer", what, &path) }, Action::Trainer)
+            (
+                SetupStep { state: StepState::Build, from, ..installed_step("trainer", what, &path) },
+                Action::Trainer,
+            )
         }
     }
 }
 
-fn weights_step(word: &str, status: WeightsStatus) -> (SetupStep, Action) {
-    let what = format!("weights {}", Redacted::new(word));
+fn weights_step(argument: &str, status: WeightsStatus) -> (SetupStep, Action) {
+    let what = format!("weights {}", Redacted::new(argument));
     match status {
         WeightsStatus::Installed(weights) => {
-            let step = SetupStep { size: Some(weights.size), ..there("weights", what, &weights.path) };
+            let step =
+                SetupStep { size: Some(weights.size), ..installed_step("weights", what, &weights.path) };
             (step, Action::HaveWeights(weights))
         }
         WeightsStatus::Missing(pending) => {
@@ -372,26 +380,28 @@ fn weights_step(word: &str, status: WeightsStatus) -> (SetupStep, Action) {
                 from: pending.sources(),
                 transfer: pending.transfer(),
                 size: pending.length(),
-                ..there("weights", what, pending.target())
+                local: pending.is_local(),
+                ..installed_step("weights", what, pending.target())
             };
             (step, Action::Weights(pending))
         }
     }
 }
 
-fn data_step(word: &str, status: DataStatus, places: &dataset::Places) -> (SetupStep, Action) {
-    let what = format!("data set {word}");
+fn data_step(argument: &str, status: DataStatus, places: &dataset::Places) -> (SetupStep, Action) {
+    let what = format!("data set {argument}");
     match status {
         DataStatus::Installed { yaml, installed } => {
             let size = installed.as_ref().map(|installed| installed.bytes);
-            let step = SetupStep { size, ..there("data", what, &yaml) };
-            (step, Action::LookThrough(word.to_owned(), installed.map(|installed| *installed)))
+            let step = SetupStep { size, ..installed_step("data", what, &yaml) };
+            (step, Action::Verify(argument.to_owned(), installed.map(|installed| *installed)))
         }
         DataStatus::Generate(folder) => {
             let from = vec!["generated by yolo".to_owned()];
             let size = Some(yolo_data::shapes::BYTES);
-            let step = SetupStep { state: StepState::Make, from, size, ..there("data", what, &folder) };
-            (step, Action::MakeData(places.builtin_yaml(word).with_file_name(""), word.to_owned()))
+            let step =
+                SetupStep { state: StepState::Make, from, size, ..installed_step("data", what, &folder) };
+            (step, Action::MakeData(places.builtin_yaml(argument).with_file_name(""), argument.to_owned()))
         }
         DataStatus::Missing(pending) => {
             let step = SetupStep {
@@ -401,7 +411,7 @@ fn data_step(word: &str, status: DataStatus, places: &dataset::Places) -> (Setup
                 size: pending.unpacked(),
                 temporary: pending.archives().unwrap_or(0),
                 reasons: pending.reasons(),
-                ..there("data", what, pending.target())
+                ..installed_step("data", what, pending.target())
             };
             (step, Action::Data(pending))
         }

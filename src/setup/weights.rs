@@ -14,7 +14,7 @@ use yolo_plan::run::WeightsName;
 
 use crate::dirs::YoloDirs;
 use crate::fetch::{
-    FetchError, FileRequest, FolderLock, Meter, ProgressEvent, Redacted, Sha256, Staging, download, is_http,
+    FetchError, FileRequest, FolderLock, Meter, ProgressEvent, Redacted, Refusal, Sha256, Staging, download, is_http,
     kept_in, length_of, staging_dir, tree_and_parts,
 };
 use crate::setup::context::Context;
@@ -71,7 +71,7 @@ pub struct Weights {
 /// Weights to download.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingWeights {
-    word: WeightsName,
+    name: WeightsName,
     wanted: FileRequest,
     size: Option<u64>,
     target: PathBuf,
@@ -95,10 +95,10 @@ pub fn folder(dirs: &YoloDirs) -> PathBuf {
 ///
 /// # Errors
 /// When a path does not exist, or a URL names no file.
-pub fn weights_status(context: &Context<'_>, word: &str) -> Result<WeightsStatus, SetupError> {
-    let parsed = WeightsName::parse(word);
+pub fn weights_status(context: &Context<'_>, argument: &str) -> Result<WeightsStatus, SetupError> {
+    let parsed = WeightsName::parse(argument);
     let unusable = |why: &str| -> SetupError {
-        WeightsError::Invalid { word: Redacted::new(word).to_string(), why: why.to_owned() }.into()
+        WeightsError::Invalid { argument: Redacted::new(argument).to_string(), why: why.to_owned() }.into()
     };
     let file = file_name(&parsed).ok_or_else(|| match &parsed {
         WeightsName::Path(path) if path.as_os_str().is_empty() => {
@@ -151,13 +151,18 @@ pub fn weights_status(context: &Context<'_>, word: &str) -> Result<WeightsStatus
         _ => length,
     };
     let wanted = FileRequest { name: file, sources, length, sha256 };
-    Ok(WeightsStatus::Missing(PendingWeights { word: parsed, wanted, size, target }))
+    Ok(WeightsStatus::Missing(PendingWeights { name: parsed, wanted, size, target }))
 }
 
 impl PendingWeights {
     /// Their sources, without credentials, the best one first.
     pub fn sources(&self) -> Vec<String> {
         self.wanted.sources.iter().map(|source| Redacted::new(source).to_string()).collect()
+    }
+
+    /// Whether the user named a file on this machine, which is copied.
+    pub(super) fn is_local(&self) -> bool {
+        matches!(self.name, WeightsName::Path(_))
     }
 
     /// The size in bytes, if it is known in advance.
@@ -167,6 +172,9 @@ impl PendingWeights {
 
     /// Bytes to download, not counting what an earlier run has.
     pub fn transfer(&self) -> Option<u64> {
+        if self.is_local() {
+            return Some(0);
+        }
         let name = &self.wanted.name;
         let (_, parts) = tree_and_parts(&staging_dir(&self.target));
         Some(self.size?.saturating_sub(kept_in(&parts.join(name))))
@@ -186,15 +194,16 @@ impl PendingWeights {
         let lock = FolderLock::acquire(&folder, context.progress)?;
         Staging::sweep(&lock);
         // Another setup, or another step of this one, may have installed it in the meantime.
-        if let Some(weights) = installed(&self.word, &self.target)? {
+        if let Some(weights) = installed(&self.name, &self.target)? {
             return Ok(weights);
         }
         let name = &self.wanted.name;
-        context.progress.event(ProgressEvent::Step { text: &format!("downloading {name}") });
+        let doing = if self.is_local() { "checking" } else { "downloading" };
+        context.progress.event(ProgressEvent::Step { text: &format!("{doing} {name}") });
         let staging = Staging::open(&lock, name)?;
         let part = staging.parts().join(name);
         let meter = Meter::new(context.progress);
-        let mut refusals = Vec::new();
+        let mut refusals: Vec<Refusal> = Vec::new();
         for source in &self.wanted.sources {
             let wanted = FileRequest { sources: vec![source.clone()], ..self.wanted.clone() };
             match download(context.client()?, &wanted, &part, &meter) {
@@ -215,7 +224,7 @@ impl PendingWeights {
                                 parameters,
                                 classes,
                                 source: done.source,
-                                published: matches!(self.word, WeightsName::Published(_)),
+                                published: matches!(self.name, WeightsName::Published(_)),
                             };
                             publish(staging, &done.path, &part, &weights)?;
                             return Ok(weights);
@@ -233,6 +242,11 @@ impl PendingWeights {
         if fs::metadata(&part).map_or(0, |data| data.len()) == 0 {
             staging.discard();
         }
+        if self.is_local() {
+            let argument = self.wanted.sources.join(", ");
+            let why: Vec<String> = refusals.into_iter().map(|refusal| refusal.why).collect();
+            return Err(WeightsError::Invalid { argument, why: why.join("; ") }.into());
+        }
         Err(FetchError::NoSource { name: name.clone(), refusals }.into())
     }
 
@@ -243,7 +257,7 @@ impl PendingWeights {
             error.to_string().replace(&path.display().to_string(), shown)
         })?;
         let (parameters, classes) = (count(&file), file.names.as_ref().map(Vec::len));
-        if let WeightsName::Published(name) = &self.word {
+        if let WeightsName::Published(name) = &self.name {
             let summary = ModelSpec::load(name, CLASSES, None).and_then(|spec| spec.summary());
             let expected = summary.map_err(|error| error.to_string())?.parameters;
             if parameters != expected || classes.is_some_and(|classes| classes != CLASSES) {
@@ -275,7 +289,7 @@ fn description_file(target: &Path) -> PathBuf {
 ///
 /// # Errors
 /// When other weights, or a file that setup did not install, have that name.
-fn installed(word: &WeightsName, target: &Path) -> Result<Option<Weights>, SetupError> {
+fn installed(wanted: &WeightsName, target: &Path) -> Result<Option<Weights>, SetupError> {
     let taken = |by: String| SetupError::from(WeightsError::Taken { path: target.to_owned(), by });
     if fs::symlink_metadata(target).is_err() {
         return Ok(None);
@@ -284,7 +298,7 @@ fn installed(word: &WeightsName, target: &Path) -> Result<Option<Weights>, Setup
         return Err(taken("was not installed by setup".to_owned()));
     };
     let is_whole = fs::metadata(target).is_ok_and(|data| data.len() == described.size);
-    let same = match word {
+    let same = match wanted {
         WeightsName::Published(name) => match KNOWN.iter().find(|(known, ..)| known == name) {
             Some((_, _, hash)) => described.sha256 == *hash,
             None => described.published,

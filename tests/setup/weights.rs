@@ -84,7 +84,12 @@ fn weights_from_a_url_or_path_are_opened_and_counted() {
     assert!(machine.home().join("data/weights/best.pt").is_file());
     machine.run(&format!("setup --weights {address} --offline")).succeeded();
     fs::write(machine.user.path().join("mine.pt"), weights()).unwrap();
-    machine.run("setup --weights mine.pt").succeeded();
+    let copied = machine.run("setup --weights mine.pt").succeeded();
+    assert!(copied.stderr.contains("copy       weights mine.pt"), "{}", copied.stderr);
+    assert!(!copied.stderr.contains("download"), "{}", copied.stderr);
+    fs::write(machine.user.path().join("text.pt"), "text").unwrap();
+    let refused = machine.run("setup --weights text.pt").failed_with(1, &["--weights", "text.pt"]);
+    assert!(!refused.stderr.contains("download"), "{}", refused.stderr);
     let list = machine.run("setup --list").succeeded().stdout;
     assert!(list.contains("best.pt") && list.contains("mine.pt"), "{list}");
     machine.run("setup --remove best").succeeded();

@@ -20,4 +20,4 @@ pub(super) use stamp::installed_in;
 pub(super) use status::data_statuses;
 pub use status::{DataStatus, data_status};
 pub use summary::{SplitSummary, Summary};
-pub use verify::look_through;
+pub use verify::verify_data_set;

@@ -12,7 +12,7 @@ use super::conflict::{refuse_another, refuse_others_files};
 use super::known::{Form, Known};
 use super::stamp::{Installed, folders_of};
 use super::summary::Summary;
-use super::verify::look_through;
+use super::verify::verify_data_set;
 use super::voc::{self, LeftOut};
 use crate::fetch::{
     ArchiveSize, Client, FileRequest, FolderLock, Meter, ProgressEvent, Redacted, Staging, download, extract,
@@ -28,7 +28,7 @@ const AT_ONCE: usize = 3;
 #[derive(Debug)]
 pub struct PendingData {
     /// The value of `--data`.
-    pub(super) word: String,
+    pub(super) argument: String,
     pub(super) name: String,
     pub(super) pieces: Vec<Piece>,
     pub(super) target: PathBuf,
@@ -114,12 +114,12 @@ impl PendingData {
         let lock = FolderLock::acquire(folder, context.progress)?;
         Staging::sweep(&lock);
         if let Some(installed) = Installed::read(&self.target)
-            && Description::read(&self.word, &self.places).is_ok_and(|description| description.is_there())
+            && Description::read(&self.argument, &self.places).is_ok_and(|description| description.is_there())
             && installed.missing() == 0
         {
             refuse_another(&installed, &self.addresses(), self.known.is_some())?;
             // Another setup finished while this one waited for the lock.
-            return look_through(&self.word, &self.places, Some(installed));
+            return verify_data_set(&self.argument, &self.places, Some(installed));
         }
         refuse_others_files(&self.target)?;
         context
@@ -169,7 +169,7 @@ impl PendingData {
         };
         let text = format!("checking {} of {}", format::count(installed.files, "file"), self.name);
         context.progress.event(ProgressEvent::Step { text: &text });
-        look_through(&self.word, &self.places, Some(installed))
+        verify_data_set(&self.argument, &self.places, Some(installed))
     }
 
     /// Downloads and unpacks all archives. Returns the folder of the data set, and what was left out of it.
@@ -203,7 +203,7 @@ impl PendingData {
     fn arrange(&self, staging: &Staging) -> Result<(PathBuf, Vec<LeftOut>), SetupError> {
         let tree = staging.path();
         let Some(known) = self.known else {
-            let description = Description::read(&self.word, &self.places)?;
+            let description = Description::read(&self.argument, &self.places)?;
             return Ok((self.root(staging, &description)?, Vec::new()));
         };
         let mut left_out = Vec::new();

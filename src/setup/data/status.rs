@@ -35,20 +35,20 @@ pub enum DataStatus {
 /// When its yaml is invalid, its `download:` is code, or no server has its archives.
 pub fn data_status(
     context: &Context<'_>,
-    word: &str,
+    argument: &str,
     places: &dataset::Places,
 ) -> Result<DataStatus, SetupError> {
-    if dataset::is_builtin(word) {
-        let yaml = places.builtin_yaml(word);
+    if dataset::is_builtin(argument) {
+        let yaml = places.builtin_yaml(argument);
         let there = DataStatus::Installed { installed: None, yaml: yaml.clone() };
         let folder = yaml.parent().unwrap_or(&places.data_sets).to_owned();
         return Ok(if yaml.is_file() { there } else { DataStatus::Generate(folder) });
     }
-    let by_name = dataset::fetchable(word).filter(|_| !places.working_dir.join(word).is_file());
+    let by_name = dataset::fetchable(argument).filter(|_| !places.working_dir.join(argument).is_file());
     if let Some(known) = by_name.and_then(Known::named) {
-        return known_status(context, word, known, places);
+        return known_status(context, argument, known, places);
     }
-    let description = Description::read(word, places)?;
+    let description = Description::read(argument, places)?;
     let target = description.target(places);
     let installed = Installed::read(&target);
     let addresses = match &description.download {
@@ -91,17 +91,17 @@ pub fn data_status(
         }
         // This error lists the places that were searched.
         Download::Nothing => {
-            return Err(DataSet::load(word, places).err().map_or_else(
+            return Err(DataSet::load(argument, places).err().map_or_else(
                 || DataSetError::NothingToFetch { yaml: shown.clone() }.into(),
                 SetupError::from,
             ));
         }
     };
     refuse_others_files(&target)?;
-    let (word, name) = (word.to_owned(), description.name);
+    let (argument, name) = (argument.to_owned(), description.name);
     let missing = installed.map_or(0, |installed| installed.missing());
     Ok(DataStatus::Missing(Box::new(PendingData {
-        word,
+        argument,
         name,
         pieces,
         target,
@@ -113,7 +113,7 @@ pub fn data_status(
 
 fn known_status(
     context: &Context<'_>,
-    word: &str,
+    argument: &str,
     known: &'static Known,
     places: &dataset::Places,
 ) -> Result<DataStatus, SetupError> {
@@ -123,7 +123,7 @@ fn known_status(
     if let Some(installed) = &installed {
         refuse_another(installed, &known.addresses(), true)?;
     }
-    if yaml.is_file() && Description::read(word, places).is_ok_and(|description| description.is_there()) {
+    if yaml.is_file() && Description::read(argument, places).is_ok_and(|description| description.is_there()) {
         match &installed {
             Some(installed) if !is_kept(installed, context)? => {}
             _ => return Ok(DataStatus::Installed { yaml, installed: installed.map(Box::new) }),
@@ -138,9 +138,9 @@ fn known_status(
         piece(context, one.file, sources, one.into, Some(one.about))
     });
     let pieces = pieces.collect::<Result<_, _>>()?;
-    let (word, name) = (word.to_owned(), known.name.to_owned());
+    let (argument, name) = (argument.to_owned(), known.name.to_owned());
     Ok(DataStatus::Missing(Box::new(PendingData {
-        word,
+        argument,
         name,
         pieces,
         target,
@@ -198,15 +198,15 @@ fn is_kept(installed: &Installed, context: &Context<'_>) -> Result<bool, SetupEr
 /// As [`data_status`], and when two of them would share a folder.
 pub(in crate::setup) fn data_statuses<'w>(
     context: &Context<'_>,
-    words: &'w [String],
+    arguments: &'w [String],
     places: &dataset::Places,
 ) -> Result<Vec<(&'w String, DataStatus)>, SetupError> {
     let mut statuses: Vec<(&String, DataStatus)> = Vec::new();
-    for (index, word) in words.iter().enumerate() {
-        if words[..index].contains(word) {
+    for (index, argument) in arguments.iter().enumerate() {
+        if arguments[..index].contains(argument) {
             continue;
         }
-        let status = data_status(context, word, places)?;
+        let status = data_status(context, argument, places)?;
         for (_, earlier) in &statuses {
             if let (DataStatus::Missing(earlier), DataStatus::Missing(later)) = (earlier, &status)
                 && earlier.target == later.target
@@ -220,7 +220,7 @@ pub(in crate::setup) fn data_statuses<'w>(
                 .into());
             }
         }
-        statuses.push((word, status));
+        statuses.push((argument, status));
     }
     Ok(statuses)
 }

@@ -15,13 +15,13 @@ use crate::setup::error::SetupError;
 ///
 /// # Errors
 /// When its yaml is invalid, or none of its images can be used.
-pub fn look_through(
-    word: &str,
+pub fn verify_data_set(
+    argument: &str,
     places: &dataset::Places,
     installed: Option<Installed>,
 ) -> Result<Summary, SetupError> {
-    let Some(installed) = installed else { return Ok(verify(&DataSet::load(word, places)?)?) };
-    let data = DataSet::load(word, places)?;
+    let Some(installed) = installed else { return Ok(verify(&DataSet::load(argument, places)?)?) };
+    let data = DataSet::load(argument, places)?;
     let seen = installed.state(&data.yaml);
     if let Some(summary) = installed.summary.clone().filter(|_| installed.seen == seen) {
         return Ok(summary);

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 use yolo_base::Hint;
 
-use crate::fetch::{FetchError, disk_hint};
+use crate::fetch::FetchError;
 
 /// A failure of the setup.
 #[derive(Debug, thiserror::Error)]
@@ -59,23 +59,12 @@ pub enum SetupError {
         /// What is installed.
         installed: String,
     },
-    /// A file that setup itself uses.
-    #[error("cannot {action} {}: {source}{}", path.display(), disk_hint(path, source))]
-    File {
-        /// The verb of the message.
-        action: &'static str,
-        /// The file or folder.
-        path: PathBuf,
-        /// The system's error.
-        #[source]
-        source: io::Error,
-    },
 }
 
 impl SetupError {
     pub(super) fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
-        let path = path.into();
-        move |source| Self::File { action, path, source }
+        let disk = FetchError::disk(action, path);
+        move |source| disk(source).into()
     }
 }
 
@@ -92,7 +81,6 @@ impl Hint for SetupError {
             Self::DataSet(error) => error.hint(),
             Self::Mirror { .. } => Some("set it to a URL or folder that has the files, or unset it".into()),
             Self::NothingToRemove { .. } => Some("`yolo setup --list` shows what is installed".into()),
-            Self::File { .. } => None,
         }
     }
 }

@@ -9,10 +9,10 @@ use yolo_base::Hint;
 #[derive(Debug, thiserror::Error)]
 pub enum WeightsError {
     /// A value of `--weights` that cannot be used.
-    #[error("--weights {word}: {why}")]
+    #[error("--weights {argument}: {why}")]
     Invalid {
         /// The value, without credentials.
-        word: String,
+        argument: String,
         /// What is wrong with it.
         why: String,
     },

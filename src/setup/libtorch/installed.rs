@@ -71,9 +71,7 @@ pub fn select(dirs: &YoloDirs, variant: Variant) -> Result<(), SetupError> {
 pub(in crate::setup) fn unselect(dirs: &YoloDirs) -> Result<(), SetupError> {
     let path = dirs.libtorch().join(SELECTED);
     match fs::remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(SetupError::File { action: "remove", path, source: error })
-        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(SetupError::file("remove", path)(error)),
         _ => Ok(()),
     }
 }

@@ -14,7 +14,7 @@ use yolo_base::format;
 use crate::setup::error::{LibtorchError, SetupError};
 
 /// The hidden subcommand of `yolo` that runs the test.
-pub const SUBCOMMAND: &str = "__look-at-libtorch";
+pub const SUBCOMMAND: &str = "__smoke-test";
 
 /// The result of the test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -146,13 +146,13 @@ impl Ask<'_> {
             source,
         })?;
         let archive = Archive::open(self.client, &torch.located.address)?;
-        let (meter, picks) = (Meter::new(self.progress), [torch.wheel.metadata_pick()]);
-        match archive.select(&picks, &meter) {
+        let (meter, patterns) = (Meter::new(self.progress), [torch.wheel.metadata_pattern()]);
+        match archive.select(&patterns, &meter) {
             Ok(selection) => archive.fetch_members(&selection, folder.path(), &meter).map(|_| ())?,
             Err(FetchError::NoRanges { url }) => {
                 let text = format!("{url} does not support byte ranges and is downloaded twice");
                 self.progress.event(ProgressEvent::Note { text: &text });
-                archive.stream(&picks, folder.path(), &meter).map(|_| ())?;
+                archive.stream(&patterns, folder.path(), &meter).map(|_| ())?;
             }
             Err(error) => return Err(error),
         }

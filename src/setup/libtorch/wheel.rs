@@ -130,9 +130,9 @@ impl Wheel {
     }
 
     /// All members to install, and RECORD.
-    pub(super) fn picks(&self, headers: bool) -> Vec<MemberPattern> {
+    pub(super) fn patterns(&self, headers: bool) -> Vec<MemberPattern> {
         let info = self.info();
-        let mut picks: Vec<MemberPattern> = match &self.members {
+        let mut patterns: Vec<MemberPattern> = match &self.members {
             Members::Named(members) => {
                 members.iter().map(|(from, to)| MemberPattern::file(from, to)).collect()
             }
@@ -147,15 +147,15 @@ impl Wheel {
                     .optional(),
             ],
         };
-        picks.push(MemberPattern::file(format!("{info}/RECORD"), self.record_place()));
+        patterns.push(MemberPattern::file(format!("{info}/RECORD"), self.record_place()));
         if headers && self.is_torch() {
-            picks.push(MemberPattern::tree(HEADERS.0, HEADERS.1));
+            patterns.push(MemberPattern::tree(HEADERS.0, HEADERS.1));
         }
-        picks
+        patterns
     }
 
     /// Its METADATA only.
-    pub(super) fn metadata_pick(&self) -> MemberPattern {
+    pub(super) fn metadata_pattern(&self) -> MemberPattern {
         MemberPattern::file(format!("{}/METADATA", self.info()), METADATA)
     }
 

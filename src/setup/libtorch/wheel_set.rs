@@ -28,7 +28,7 @@ pub(super) struct WheelSet {
 pub(super) struct OpenedWheel {
     pub(super) found: FoundWheel,
     pub(super) archive: Archive,
-    pub(super) picks: Vec<MemberPattern>,
+    pub(super) patterns: Vec<MemberPattern>,
     /// The members to read by ranges. `None`: the server does not support ranges, so the wheel is streamed.
     pub(super) selection: Option<Selection>,
     /// The SHA-256 of the whole wheel, if known.
@@ -102,7 +102,7 @@ impl OpenedWheel {
     ) -> Result<Self, FetchError> {
         let FoundWheel { wheel, located, named_by_user } = &found;
         let archive = Archive::open(client, &located.address)?;
-        let picks = wheel.picks(headers);
+        let patterns = wheel.patterns(headers);
         let index_hash = located.sha256.as_ref();
         let pinned =
             wheel.sha256.is_some() && index_hash.is_none_or(|hash| Some(hash) == wheel.sha256.as_ref());
@@ -118,7 +118,7 @@ impl OpenedWheel {
         let selection = if is_untrusted {
             None
         } else {
-            match archive.select(&picks, meter) {
+            match archive.select(&patterns, meter) {
                 Ok(selection) => Some(selection),
                 Err(FetchError::NoRanges { url }) => {
                     let text = format!("{url} does not support byte ranges; downloading all of it");
@@ -129,7 +129,7 @@ impl OpenedWheel {
             }
         };
         let whole = index_hash.or(wheel.sha256.as_ref()).cloned();
-        Ok(Self { archive, picks, selection, whole, headers, found })
+        Ok(Self { archive, patterns, selection, whole, headers, found })
     }
 
     fn unpacked(&self) -> u64 {
@@ -150,7 +150,7 @@ impl OpenedWheel {
         into: &Path,
         meter: &Meter<'_>,
     ) -> Result<(Vec<UnpackedMember>, String), FetchError> {
-        let (unpacked, sha256) = self.archive.stream(&self.picks, into, meter)?;
+        let (unpacked, sha256) = self.archive.stream(&self.patterns, into, meter)?;
         let actual = hex::encode(sha256);
         match &self.whole {
             Some(expected) if *expected != actual => {

@@ -9,6 +9,8 @@ use yolo_checks::facts::Unknown;
 use yolo_checks::wsl::config::EditError;
 use yolo_checks::wsl::exe_output::Trouble;
 
+use crate::fetch::FetchError;
+
 /// A failure of `yolo setup --wsl`.
 #[derive(Debug, thiserror::Error)]
 pub enum WslError {
@@ -93,22 +95,14 @@ pub enum WslError {
         source: EditError,
     },
     /// A file operation failed.
-    #[error("cannot {action} {}: {source}", path.display())]
-    File {
-        /// The verb.
-        action: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FetchError),
 }
 
 impl WslError {
     pub(super) fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
-        let path = path.into();
-        move |source| Self::File { action, path, source }
+        let disk = FetchError::disk(action, path);
+        move |source| disk(source).into()
     }
 }
 
@@ -141,7 +135,7 @@ impl Hint for WslError {
                 "run `yolo setup --wsl` in Windows, or set USERPROFILE in WSL to that folder's path"
             }
             Self::Edit { .. } => "fix that line in an editor, or delete it, then run this again",
-            Self::File { .. } => return None,
+            Self::File(error) => return error.hint(),
         };
         Some(hint.into())
     }
