@@ -14,8 +14,8 @@ use yolo_plan::run::WeightsName;
 
 use crate::dirs::YoloDirs;
 use crate::fetch::{
-    FetchError, FileRequest, FolderLock, Meter, ProgressEvent, Redacted, Refusal, Sha256, Staging, download, is_http,
-    kept_in, length_of, staging_dir, tree_and_parts,
+    FetchError, FileRequest, FolderLock, Meter, ProgressEvent, Redacted, Refusal, Sha256, Staging, download,
+    is_http, kept_in, length_of, staging_dir, tree_and_parts,
 };
 use crate::setup::context::Context;
 use crate::setup::error::{SetupError, WeightsError};
