@@ -4,8 +4,10 @@
 use std::collections::HashMap;
 
 use tch::{Device, TchError, Tensor};
+use tch_train::copy_to_device;
 
 use super::assign::{AnchorSize, Assignment, Target, assign_level};
+use crate::error::TrainError;
 
 /// Image, anchor, row, column and class of every assignment.
 const INTEGER_ROWS: i64 = 5;
@@ -46,7 +48,7 @@ impl Matched {
         grids: &[[i64; 2]],
         threshold: f32,
         device: Device,
-    ) -> Result<Self, TchError> {
+    ) -> Result<Self, TrainError> {
         let mut assignments = Vec::new();
         let mut writes = Vec::new();
         let mut weights = Vec::new();
@@ -79,12 +81,13 @@ impl Matched {
             numbers.push(weight);
         }
         let (n, m) = (assignments.len() as i64, writes.len() as i64);
-        let integers = send(&Tensor::f_from_slice(&integers)?, device)?;
+        let integers = copy_to_device(&Tensor::f_from_slice(&integers)?, device)?;
         Ok(Self {
             levels,
             writes: integers.f_narrow(0, INTEGER_ROWS * n, 2 * m)?.f_view([2, m])?,
             integers: integers.f_narrow(0, 0, INTEGER_ROWS * n)?.f_view([INTEGER_ROWS, n])?,
-            numbers: send(&Tensor::f_from_slice(&numbers)?, device)?.f_view([n, NUMBER_COLUMNS as i64])?,
+            numbers: copy_to_device(&Tensor::f_from_slice(&numbers)?, device)?
+                .f_view([n, NUMBER_COLUMNS as i64])?,
         })
     }
 
@@ -162,16 +165,6 @@ fn integer(assignment: &Assignment, row: i64) -> i64 {
 fn last_writes(positions: &[i64]) -> Vec<(usize, i64)> {
     let last: HashMap<i64, usize> = positions.iter().enumerate().map(|(row, &at)| (at, row)).collect();
     positions.iter().copied().enumerate().filter(|(row, at)| last[at] == *row).collect()
-}
-
-/// Copies a CPU tensor to the device. To a GPU it goes through page-locked memory; otherwise the host
-/// would wait for all queued work.
-fn send(tensor: &Tensor, device: Device) -> Result<Tensor, TchError> {
-    if device.is_cuda() {
-        tensor.f_pin_memory(device)?.f_to_device_(device, tensor.kind(), true, false)
-    } else {
-        tensor.f_to_device(device)
-    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
-//! What training with tch needs and tch lacks: fused optimizers, autocast, memory formats, and CUDA
-//! libraries that are opened at run time. The C++ side is in `csrc/`.
+//! What training with tch needs and tch lacks: fused optimizers, autocast, memory formats, copies
+//! to a GPU that do not block, and CUDA libraries that are opened at run time. The C++ side is in `csrc/`.
 //!
 #![doc = include_str!("../README.md")]
 
 mod autocast;
 mod context;
+mod copies;
 pub mod cuda;
 mod error;
 mod ffi;
@@ -13,6 +14,7 @@ mod optimizer;
 
 pub use autocast::{Autocast, autocast};
 pub use context::{Determinism, allows_tf32, determinism, set_allow_tf32, set_determinism, set_num_threads};
+pub use copies::copy_to_device;
 pub use error::{Error, Result};
 pub use memory_format::{is_channels_last, set_channels_last, to_channels_last};
 pub use optimizer::{
