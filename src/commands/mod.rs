@@ -1,5 +1,6 @@
-//! What each command does, one file per command. A command calls the modules that do the work and
-//! prints; no command calls another. [`run`](mod@run) is the shared path of everything that starts ranks.
+//! What each command does, one file per command; that of `yolo doctor` is the folder `src/doctor/`.
+//! A command calls the modules that do the work and prints; no command calls another.
+//! [`run`](mod@run) is the shared path of everything that starts ranks.
 
 mod completions;
 mod interrupt;

@@ -22,7 +22,7 @@ pub(crate) fn preflight(
     let intent = intent::of_plan(options, plan);
     let verdicts = run_checks(host, &intent, |check| check.preflight);
     let findings: Vec<Finding> = verdicts.into_iter().flat_map(|verdict| verdict.findings).collect();
-    // Planning has already printed the warnings about the data yaml.
+    // Planning has already printed the warnings about the data YAML.
     let is_new = |finding: &&Finding| finding.id != "disk.data-yaml";
     for finding in findings.iter().filter(|finding| finding.status == Status::Warning).filter(is_new) {
         printer.warning(&finding.title);

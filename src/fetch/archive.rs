@@ -159,8 +159,8 @@ impl Archive {
         let mut spans: Vec<Span> = Vec::new();
         let mut matched = HashSet::new();
         for (index, entry) in entries.iter().enumerate() {
-            let Some((pick, path)) = find(patterns, &entry.name) else { continue };
-            matched.insert(pick);
+            let Some((pattern, path)) = find(patterns, &entry.name) else { continue };
+            matched.insert(pattern);
             // A member's header, data and descriptor end where the next member begins.
             let end = entries.get(index + 1).map_or(directory_start, |next| next.offset);
             match spans.last_mut() {
@@ -295,9 +295,13 @@ impl Archive {
         patterns: &[MemberPattern],
         matched: &HashSet<usize>,
     ) -> Result<(), FetchError> {
-        match patterns.iter().enumerate().find(|(index, pick)| !pick.optional && !matched.contains(index)) {
+        match patterns
+            .iter()
+            .enumerate()
+            .find(|(index, pattern)| !pattern.optional && !matched.contains(index))
+        {
             None => Ok(()),
-            Some((_, pick)) => Err(FetchError::Missing { archive: self.shown(), member: pick.shown() }),
+            Some((_, pattern)) => Err(FetchError::Missing { archive: self.shown(), member: pattern.shown() }),
         }
     }
 
@@ -308,7 +312,7 @@ impl Archive {
 
 /// The first pattern that matches this member.
 pub(super) fn find(patterns: &[MemberPattern], name: &str) -> Option<(usize, PathBuf)> {
-    patterns.iter().enumerate().find_map(|(index, pick)| Some((index, pick.place(name)?)))
+    patterns.iter().enumerate().find_map(|(index, pattern)| Some((index, pattern.place(name)?)))
 }
 
 /// Unsupported archives, by their first bytes.

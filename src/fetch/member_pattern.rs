@@ -102,8 +102,8 @@ mod tests {
 
     #[test]
     fn each_rule_maps_its_members() {
-        let place = |pick: MemberPattern, name: &str| {
-            let place = pick.place(name)?.display().to_string();
+        let place = |pattern: MemberPattern, name: &str| {
+            let place = pattern.place(name)?.display().to_string();
             Some(place.replace(std::path::MAIN_SEPARATOR, "/"))
         };
         assert_eq!(place(MemberPattern::file("a/b", "c"), "a/b").as_deref(), Some("c"));

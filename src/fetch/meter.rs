@@ -86,10 +86,10 @@ impl<'p> FileMeter<'_, 'p> {
 
     /// The file is complete.
     pub(super) fn finish(&self) {
-        self.tell(true);
+        self.report(true);
     }
 
-    fn tell(&self, over: bool) {
+    fn report(&self, over: bool) {
         let (done, total) = (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed));
         let total = (total >= done && total > 0).then_some(total);
         self.meter.progress.event(ProgressEvent::File { id: self.id, name: &self.name, done, total, over });
@@ -98,7 +98,7 @@ impl<'p> FileMeter<'_, 'p> {
 
 impl Drop for FileMeter<'_, '_> {
     fn drop(&mut self) {
-        self.tell(true);
+        self.report(true);
     }
 }
 
@@ -116,7 +116,7 @@ impl Tally for Meter<'_> {
 impl Tally for FileMeter<'_, '_> {
     fn add(&self, bytes: u64) {
         self.done.fetch_add(bytes, Ordering::Relaxed);
-        self.tell(false);
+        self.report(false);
         self.meter.add(bytes);
     }
 }

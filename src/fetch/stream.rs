@@ -86,8 +86,8 @@ impl Archive {
             let result = stream_member(reader, &header, found.as_ref().map(|(_, path)| into.join(path)));
             let (sums, announced) = result.map_err(|error| error.into_error(&self.shown(), &header.name))?;
             self.compare(&header.name, announced, &sums)?;
-            if let Some((pick, path)) = found {
-                matched.insert(pick);
+            if let Some((pattern, path)) = found {
+                matched.insert(pattern);
                 unpacked.push(UnpackedMember {
                     name: header.name,
                     path,

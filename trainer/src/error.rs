@@ -126,9 +126,9 @@ mod tests {
 
     #[test]
     fn hint_and_place_are_kept() {
-        let error = TrainError::new("channels differ").with_hint("check the yaml").at("layer 7");
+        let error = TrainError::new("channels differ").with_hint("check the YAML file").at("layer 7");
         assert_eq!(error.to_string(), "layer 7: channels differ");
-        assert_eq!(error.hint().as_deref(), Some("check the yaml"));
+        assert_eq!(error.hint().as_deref(), Some("check the YAML file"));
     }
 
     #[test]

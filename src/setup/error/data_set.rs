@@ -85,12 +85,12 @@ impl Hint for DataSetError {
     fn hint(&self) -> Option<Cow<'_, str>> {
         let hint = match self {
             Self::Untrainable { .. } => {
-                "fix the label, or add the missing class to `names` in the data yaml; then run the command again"
+                "fix the label, or add the missing class to `names` in the data YAML; then run the command again"
             }
             Self::DownloadIsCode { .. } => {
                 return Some(
                     format!(
-                        "download the data yourself into the yaml's `path`, list the URLs of its archives as \
+                        "download the data yourself into the `path` of the YAML file, list the URLs of its archives as \
                          `download: [https://…]`, or use a data set that yolo can download: {}",
                         format::choice(&FETCHABLE)
                     )
@@ -98,19 +98,19 @@ impl Hint for DataSetError {
                 );
             }
             Self::NothingToFetch { .. } => {
-                "correct `path`, `train` and `val` in the yaml, or add a `download` URL"
+                "correct `path`, `train` and `val` in the YAML file, or add a `download` URL"
             }
             Self::NotInArchive { .. } => {
-                "correct `path`, `train` and `val` in the yaml so that they name folders in the archive"
+                "correct `path`, `train` and `val` in the YAML file so that they name folders in the archive"
             }
             Self::WrongArchive { .. } => {
                 "put the right archive there or unset YOLO_MIRROR; then run the command again"
             }
             Self::AnotherSet { .. } => {
-                "use a different `path` in one of the two yamls, or remove the installed one with \
+                "use a different `path` in one of the two YAML files, or remove the installed one with \
                  `yolo setup --remove NAME`"
             }
-            Self::Occupied { .. } => "move it away, or correct `path` in the data yaml",
+            Self::Occupied { .. } => "move it away, or correct `path` in the data YAML",
         };
         Some(hint.into())
     }

@@ -35,7 +35,7 @@ pub enum DataError {
     Missing {
         /// "train", "val" or "test".
         split: String,
-        /// The entry of the data yaml.
+        /// The entry of the data YAML.
         path: PathBuf,
     },
     /// A pattern with `*`, `?` or `[` is invalid.
@@ -74,7 +74,7 @@ pub enum DataError {
         /// The expected label file of the first image.
         label: PathBuf,
     },
-    /// A label has a class that the data yaml does not name.
+    /// A label has a class that the data YAML does not name.
     #[error(
         "{}:{line}: class {class}, but the data set names {} (0 to {})",
         file.display(),
@@ -88,7 +88,7 @@ pub enum DataError {
         line: usize,
         /// The class found there.
         class: f32,
-        /// The number of names in the data yaml.
+        /// The number of names in the data YAML.
         names: usize,
     },
     /// The folder for the built-in data set contains other files.
@@ -104,9 +104,9 @@ impl Hint for DataError {
         let hint = match self {
             Self::Io { .. } => return None,
             Self::Decode { .. } => "replace the file with a readable image, or delete it",
-            Self::Missing { .. } | Self::Pattern { .. } => "correct the entry of this split in the data yaml",
+            Self::Missing { .. } | Self::Pattern { .. } => "correct the entry of this split in the data YAML",
             Self::NoImages { .. } => {
-                "put images there (bmp, jpeg, jpg, mpo, png, tif, tiff, webp) or correct the data yaml"
+                "put images there (bmp, jpeg, jpg, mpo, png, tif, tiff, webp) or correct the data YAML"
             }
             Self::AllCorrupt { .. } => "fix the files that the message names",
             Self::NoLabels { .. } => {
@@ -114,7 +114,7 @@ impl Hint for DataError {
                  extension `.txt`"
             }
             Self::ClassBeyondNames { .. } => {
-                "correct the label, or add the missing class to `names` in the data yaml"
+                "correct the label, or add the missing class to `names` in the data YAML"
             }
             Self::Occupied { .. } => "remove or rename that folder, then run the command again",
         };

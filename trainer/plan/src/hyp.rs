@@ -88,7 +88,7 @@ const KEYS: [(&str, f64, f64); 28] = [
 pub const PRESETS: [&str; 7] = ["low", "med", "high", "no-augmentation", "objects365", "voc", "shapes"];
 
 impl HyperParameters {
-    /// Loads a yaml file or a preset, by its name (`low`) or that of YOLOv5's file
+    /// Loads a YAML file or a preset, by its name (`low`) or that of YOLOv5's file
     /// (`hyp.scratch-low.yaml`).
     ///
     /// # Errors
@@ -101,7 +101,7 @@ impl HyperParameters {
         }
         Self::preset(name_or_path).ok_or_else(|| {
             PlanError::new(format!("hyperparameters {name_or_path} not found: neither a file nor a preset"))
-                .with_hint(format!("pass a yaml file or a preset: {}", PRESETS.join(", ")))
+                .with_hint(format!("pass a YAML file or a preset: {}", PRESETS.join(", ")))
         })
     }
 

@@ -9,7 +9,7 @@ use yolo_base::format;
 
 use crate::error::PlanError;
 
-/// The largest file that is read. The largest known data yaml has 365 names and 15 kB.
+/// The largest file that is read. The largest known data YAML has 365 names and 15 kB.
 const MAX_BYTES: u64 = 4 << 20;
 
 /// Reads a file. `what` is what it should describe, for messages: `model`. As in Python's reader, an
@@ -18,7 +18,7 @@ pub(crate) fn read(path: &Path, what: &str) -> Result<Value, PlanError> {
     read_as(path, what, false)
 }
 
-/// Reads a data yaml. Only `true` and `false` are booleans, because `y`, `n`, `yes` and `no` are names
+/// Reads a data YAML. Only `true` and `false` are booleans, because `y`, `n`, `yes` and `no` are names
 /// of classes.
 pub(crate) fn read_data_set(path: &Path) -> Result<Value, PlanError> {
     read_as(path, "data set", true)
@@ -30,7 +30,7 @@ fn read_as(path: &Path, what: &str, strict_booleans: bool) -> Result<Value, Plan
         |error: std::io::Error| PlanError::new(format!("cannot read the {what} {shown}: {error}"));
     let metadata = std::fs::metadata(path).map_err(unreadable)?;
     if metadata.is_dir() {
-        return Err(PlanError::new(format!("the {what} {shown} is a folder, not a yaml file")));
+        return Err(PlanError::new(format!("the {what} {shown} is a folder, not a YAML file")));
     }
     if metadata.len() > MAX_BYTES {
         return Err(PlanError::new(format!(

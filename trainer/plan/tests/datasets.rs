@@ -1,4 +1,4 @@
-//! Data yamls: what is accepted, which folders are searched, and the message for each mistake.
+//! Data YAML files: what is accepted, which folders are searched, and the message for each mistake.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at what it does not expect")]
 
@@ -66,7 +66,7 @@ fn missing_images_are_reported_with_all_searched_folders() {
         Bench::new(YAML).error(),
         "the data set /yamls/data.yaml: cannot find the images: searched for images/train and images/val \
          in /yamls/set, /work/set, /sets/set\n\
-         hint: correct `path`, `train` and `val` in the yaml, or move the images there"
+         hint: correct `path`, `train` and `val` in the YAML file, or move the images there"
     );
     let bench = Bench::new(YAML);
     bench.folder("work/set/images/train");

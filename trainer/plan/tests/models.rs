@@ -213,7 +213,7 @@ fn a_data_yaml_is_not_a_model() {
     for keys in ["names: [cat]", "train: a\nval: b\nnc: 1"] {
         std::fs::write(&path, keys).unwrap();
         let error = ModelSpec::load(&path, 1, None).unwrap_err();
-        assert!(error.to_string().contains("it looks like a data yaml"), "{error}");
+        assert!(error.to_string().contains("it looks like a data YAML"), "{error}");
         assert!(error.hint().unwrap().starts_with(&format!("pass it with --data {path}")));
     }
     std::fs::write(&path, "nc: 1").unwrap();

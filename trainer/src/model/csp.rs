@@ -149,7 +149,7 @@ impl Block for BottleneckCsp {
     fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TrainError> {
         let deep = self.m.forward(&self.cv1.forward(x, pass)?, pass)?;
         let joined = Tensor::f_cat(&[self.cv3.forward(&deep, pass)?, self.cv2.forward(x, pass)?], 1)?;
-        // This activation is always SiLU; the yaml's applies to `Conv` only.
+        // This activation is always SiLU; the one in the YAML file applies to `Conv` only.
         let joined = activate(self.bn.forward(&joined, pass)?, Activation::Silu)?;
         self.cv4.forward(&joined, pass)
     }

@@ -65,7 +65,7 @@ impl Hint for LoaderError {
         let hint = match self {
             Self::Image { .. } => "restore the image, or start again to train without it",
             Self::Changed { .. } => "start again, so that the data set is verified again",
-            Self::NoImages => "check the folders in the data yaml",
+            Self::NoImages => "check the folders in the data YAML",
             Self::Setting { .. } => return None,
             Self::Threads { .. } => "use fewer --workers",
             Self::Worker => "this is a bug; report it with the lines above",

@@ -1,4 +1,4 @@
-//! Turns the entries of a data yaml into verified samples. A scan lists the images, verifies images and
+//! Turns the entries of a data YAML into verified samples. A scan lists the images, verifies images and
 //! labels in parallel with YOLOv5's rules (spec §7), and keeps the result in a cache file, which is valid
 //! until an image or a label file changes.
 
@@ -64,7 +64,7 @@ pub struct Progress {
 pub struct ScanOptions<'a> {
     /// The name of the split in messages: "train", "val" or "test".
     pub split: &'a str,
-    /// The number of classes in the data yaml.
+    /// The number of classes in the data YAML.
     pub classes: usize,
     /// Treats every object as class 0 (`--single-cls`).
     pub single_cls: bool,

@@ -61,7 +61,7 @@ pub const BYTES: u64 = 49_265_452;
 const VERSION: u32 = 1;
 /// The file that marks a complete set and identifies it.
 const STAMP: &str = "shapes.stamp";
-/// The name of the data yaml.
+/// The name of the data YAML.
 const YAML: &str = "shapes.yaml";
 const README: &str = "Shapes: the built-in data set of `yolo`, drawn by the program itself.\n\
 Dedicated to the public domain (CC0-1.0): use it for anything.\n";

@@ -1,4 +1,4 @@
-//! A data yaml as it is written, before its images exist: where they belong, and whether a downloaded
+//! A data YAML as it is written, before its images exist: where they belong, and whether a downloaded
 //! folder fits.
 
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::splits::{Found, Search, Splits, existing};
 use crate::error::PlanError;
 use crate::yaml;
 
-/// A data yaml, whether its images exist or not.
+/// A data YAML, whether its images exist or not.
 #[derive(Debug)]
 pub struct Description {
     /// The yaml.
@@ -31,7 +31,7 @@ pub struct Description {
 }
 
 impl Description {
-    /// Reads a data yaml like [`super::DataSet::load`], without requiring its images.
+    /// Reads a data YAML like [`super::DataSet::load`], without requiring its images.
     ///
     /// # Errors
     /// If the yaml is missing or invalid, or lacks train, val or names.

@@ -1,4 +1,4 @@
-//! What the `download:` of a data yaml says. A download that is code is described and never run.
+//! What the `download:` of a data YAML says. A download that is code is described and never run.
 
 use std::path::Path;
 

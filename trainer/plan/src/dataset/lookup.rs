@@ -7,7 +7,7 @@ use yolo_base::format;
 use super::clean::clean;
 use crate::error::PlanError;
 
-/// Data sets that `yolo` downloads by name. The caller does so and writes their yamls.
+/// Data sets that `yolo` downloads by name. The caller does so and writes their YAML files.
 pub const FETCHABLE: [&str; 4] = ["coco128", "coco8", "VOC", "coco"];
 
 /// Data sets that YOLOv5 has a yaml for and `yolo` cannot download.
@@ -59,7 +59,7 @@ fn stem(data: &str) -> String {
 
 pub(super) fn find_yaml(data: &str, places: &Places) -> Result<PathBuf, PlanError> {
     if data.trim().is_empty() {
-        return Err(PlanError::new("--data is empty").with_hint("pass a data yaml, or `--data shapes`"));
+        return Err(PlanError::new("--data is empty").with_hint("pass a data YAML, or `--data shapes`"));
     }
     if is_builtin(data) {
         let path = places.builtin_yaml(data);
@@ -76,8 +76,8 @@ pub(super) fn find_yaml(data: &str, places: &Places) -> Result<PathBuf, PlanErro
     let candidates = [here.clone(), places.data_sets.join(data)];
     if let Some(found) = candidates.iter().find(|path| path.is_file()) {
         if found.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip")) {
-            return Err(PlanError::new(format!("--data {data} is an archive, not a data yaml"))
-                .with_hint("unpack it and pass the data yaml inside"));
+            return Err(PlanError::new(format!("--data {data} is an archive, not a data YAML"))
+                .with_hint("unpack it and pass the data YAML inside"));
         }
         return Ok(clean(found));
     }
@@ -86,10 +86,10 @@ pub(super) fn find_yaml(data: &str, places: &Places) -> Result<PathBuf, PlanErro
     if let Some(folder) = folder.filter(|_| fetchable(data).is_none()) {
         let mut yamls = yamls_in(folder);
         yamls.sort();
-        let error = PlanError::new(format!("--data {data} is a folder, not a data yaml"));
+        let error = PlanError::new(format!("--data {data} is a folder, not a data YAML"));
         return Err(match yamls.as_slice() {
-            [] => error.with_hint("pass a data yaml with the keys train, val and names"),
-            some => error.with_hint(format!("pass one of the yaml files in it: {}", some.join(", "))),
+            [] => error.with_hint("pass a data YAML with the keys train, val and names"),
+            some => error.with_hint(format!("pass one of the YAML files in it: {}", some.join(", "))),
         });
     }
     if let Some(known) = fetchable(data) {
@@ -107,7 +107,7 @@ pub(super) fn find_yaml(data: &str, places: &Places) -> Result<PathBuf, PlanErro
             "the data set {stem} is not on this machine, and yolo cannot download it by name"
         ))
         .with_hint(format!(
-            "download its images and pass its data yaml, or use a data set that yolo can download: {}",
+            "download its images and pass its data YAML, or use a data set that yolo can download: {}",
             format::choice(&FETCHABLE)
         )));
     }
@@ -120,7 +120,7 @@ pub(super) fn find_yaml(data: &str, places: &Places) -> Result<PathBuf, PlanErro
     };
     let provided: Vec<&str> = BUILT_IN.into_iter().chain(FETCHABLE).collect();
     Err(PlanError::new(format!("the data set {data} was not found: {why}")).with_hint(format!(
-        "pass the path of a data yaml, or a data set that yolo provides: {}",
+        "pass the path of a data YAML, or a data set that yolo provides: {}",
         format::choice(&provided)
     )))
 }

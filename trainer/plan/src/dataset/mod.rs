@@ -1,4 +1,4 @@
-//! The description of a data set: YOLOv5's data yaml (spec §7), read, checked and resolved to paths
+//! The description of a data set: YOLOv5's data YAML (spec §7), read, checked and resolved to paths
 //! that exist, or a built-in data set. `yolo-data` reads the images.
 
 mod clean;
@@ -39,7 +39,7 @@ pub struct DataSet {
 }
 
 impl DataSet {
-    /// Reads a data yaml and finds the folders of its images.
+    /// Reads a data YAML and finds the folders of its images.
     ///
     /// # Errors
     /// If the yaml is missing or invalid, lacks train, val or names, or its images do not exist.

@@ -1,4 +1,4 @@
-//! The class names of a data yaml.
+//! The class names of a data YAML.
 
 use serde_json::{Map, Value};
 use yolo_base::format;

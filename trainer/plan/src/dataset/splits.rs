@@ -1,4 +1,4 @@
-//! The splits of a data yaml: what it lists, the folders where that may be, and what exists there.
+//! The splits of a data YAML: what it lists, the folders where that may be, and what exists there.
 
 use std::path::{Path, PathBuf};
 
@@ -139,7 +139,7 @@ impl Search {
         for place in [yaml_dir, &places.working_dir, &places.data_sets] {
             add(place.join(path));
         }
-        // YOLOv5's yamls have ../datasets/NAME, which here is NAME in the folder of data sets. Without
+        // YOLOv5's YAML files have ../datasets/NAME, which here is NAME in the folder of data sets. Without
         // `path`, the folder has the name of the yaml.
         if let Some(name) = Path::new(path).file_name().or(yaml.file_stem()) {
             add(places.data_sets.join(name));
@@ -194,12 +194,12 @@ impl Search {
                 places.data_sets.display()
             )),
             Download::Code { kind, would } => error.with_hint(format!(
-                "download the data yourself into {}; `download` in the yaml is a {kind}, which is never run (it \
+                "download the data yourself into {}; `download` in the YAML file is a {kind}, which is never run (it \
                  {would})",
                 places.data_sets.display()
             )),
             Download::Refused { why, hint } => error.with_hint(format!("{why}; {hint}")),
-            Download::Nothing => error.with_hint("correct `path`, `train` and `val` in the yaml, or move the images there"),
+            Download::Nothing => error.with_hint("correct `path`, `train` and `val` in the YAML file, or move the images there"),
         }
     }
 }

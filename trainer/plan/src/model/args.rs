@@ -145,7 +145,7 @@ pub(crate) fn whole(value: &Value) -> Option<usize> {
     (number.fract() == 0.0 && (0.0..=1e9).contains(&number)).then_some(number as usize)
 }
 
-/// Parses an activation as yamls write it: `nn.LeakyReLU(0.1)`.
+/// Parses an activation as YAML files write it: `nn.LeakyReLU(0.1)`.
 pub(crate) fn activation(text: &str) -> Result<Activation, String> {
     let text = text.trim();
     let (name, arguments) = match text.split_once('(') {

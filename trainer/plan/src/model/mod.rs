@@ -24,7 +24,7 @@ pub use cost::{LayerCost, MIN_STRIDE, Summary, largest_stride};
 pub use spec::{Activation, ConvSpec, CspSpec, Layer, ModelSpec, Module};
 
 impl ModelSpec {
-    /// Loads a built-in model (`yolov5n`, `yolov5n.yaml`) or a yaml file, for `nc` classes.
+    /// Loads a built-in model (`yolov5n`, `yolov5n.yaml`) or a YAML file, for `nc` classes.
     /// `anchors` is the number of anchors per level that a hyperparameter file asks for; it
     /// replaces the anchors of the yaml by placeholders.
     ///
@@ -37,7 +37,7 @@ impl ModelSpec {
             let value = yaml::read(path, "model")?;
             if is_data_set(&value) {
                 return Err(PlanError::new(format!(
-                    "the model {cfg} has no backbone: it looks like a data yaml, which describes a data set"
+                    "the model {cfg} has no backbone: it looks like a data YAML, which describes a data set"
                 ))
                 .with_hint(format!(
                     "pass it with --data {cfg}, and the model with --cfg, such as --cfg yolov5n"
@@ -45,7 +45,7 @@ impl ModelSpec {
             }
             return grammar::build(&stem, &format!("the model {cfg}"), &value, nc, anchors);
         }
-        // YOLOv5 keeps its yamls in models/ and models/hub/, so a path counts as the name of its file.
+        // YOLOv5 keeps its YAML files in models/ and models/hub/, so a path counts as the name of its file.
         let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
         let name = name.trim_end_matches(".yaml").trim_end_matches(".yml");
         match builtin::yaml(name) {
@@ -53,7 +53,7 @@ impl ModelSpec {
             None => {
                 Err(PlanError::new(format!("model {cfg} not found: neither a file nor a built-in model"))
                     .with_hint(format!(
-                        "pass a yaml file or a built-in model: {}",
+                        "pass a YAML file or a built-in model: {}",
                         builtin::names().join(", ")
                     )))
             }

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 /// A resolved model: every layer has its sources, channels and module.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelSpec {
-    /// The name shown to the user: `yolov5n`, or the stem of the yaml file.
+    /// The name shown to the user: `yolov5n`, or the stem of the YAML file.
     pub name: String,
     /// Number of classes.
     pub nc: usize,
     /// Input channels (3).
     pub channels: usize,
-    /// Anchors in pixels of the network's input, one list per detection level, in the yaml's order.
+    /// Anchors in pixels of the network's input, one list per detection level, in the YAML file's order.
     pub anchors: Vec<Vec<[f64; 2]>>,
     /// Whether the yaml gives only a number of anchors, so that AutoAnchor must compute them.
     pub anchors_are_placeholders: bool,

@@ -206,7 +206,7 @@ fn has_images(data: &DataSet, split: Split) -> Result<(), PlanError> {
             "the data set {} has no test images for --task test",
             data.yaml.display()
         ))
-        .with_hint("add `test:` with the folder of its images to the yaml"));
+        .with_hint("add `test:` with the folder of its images to the YAML file"));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The modules that a row may name, by the names that yamls use.
+//! The modules that a row may name, by the names that YAML files use.
 
 /// Declares an enum of modules with the name of each.
 macro_rules! modules {
