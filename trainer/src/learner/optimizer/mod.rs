@@ -390,7 +390,7 @@ mod tests {
             sgd,
             &of_group("params"),
             Some(Value::List(vec![])),
-            "group 1: it has 0 parameters, the model has 1",
+            "group 1: it has 0 parameters, but the model has 1",
         );
         check(sgd, &of_group("momentum"), None, "group 1: it is not SGD: `momentum` is missing");
         check(
