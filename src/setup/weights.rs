@@ -244,8 +244,13 @@ impl PendingWeights {
         }
         if self.is_local() {
             let argument = self.wanted.sources.join(", ");
-            let why: Vec<String> = refusals.into_iter().map(|refusal| refusal.why).collect();
-            return Err(WeightsError::Invalid { argument, why: why.join("; ") }.into());
+            // The reasons begin with the path, which the message has already.
+            let prefix = format!("{argument}: ");
+            let why: Vec<&str> = refusals
+                .iter()
+                .map(|refusal| refusal.why.strip_prefix(&prefix).unwrap_or(&refusal.why))
+                .collect();
+            return Err(WeightsError::Invalid { why: why.join("; "), argument }.into());
         }
         Err(FetchError::NoSource { name: name.clone(), refusals }.into())
     }
