@@ -87,15 +87,7 @@ fn imports() -> Vec<Import> {
 fn no_two_files_import_each_other() {
     let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for import in imports() {
-        // What a `mod.rs` defines for the files of its own folder is not a circle: they are one module.
-        let is_own_module = import
-            .to
-            .strip_suffix("mod.rs")
-            .or(import.to.strip_suffix("lib.rs"))
-            .is_some_and(|folder| import.from.starts_with(folder));
-        if !is_own_module {
-            graph.entry(import.from).or_default().insert(import.to);
-        }
+        graph.entry(import.from).or_default().insert(import.to);
     }
     assert!(graph.len() > 100, "only {} files were read", graph.len());
     let found: Vec<String> = circles(&graph)

@@ -5,6 +5,7 @@ mod completions;
 mod doctor;
 mod planned_run;
 mod setup;
+mod styles;
 mod train;
 mod val;
 
@@ -17,15 +18,10 @@ pub(crate) use val::ValArgs;
 
 use std::path::PathBuf;
 
-use clap::builder::styling::{AnsiColor, Styles};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use yolo_base::env::YOLO_OFFLINE;
 
-const STYLES: Styles = Styles::styled()
-    .header(AnsiColor::Green.on_default().bold())
-    .usage(AnsiColor::Green.on_default().bold())
-    .literal(AnsiColor::Cyan.on_default().bold())
-    .placeholder(AnsiColor::Cyan.on_default());
+use styles::STYLES;
 
 /// Train YOLOv5 object detectors, starting from a bare machine.
 #[derive(Debug, Parser)]

@@ -8,14 +8,14 @@ mod checkpoint;
 mod environment;
 mod failure;
 mod process;
+mod programs;
 mod rank;
 pub(crate) mod run_folder;
 mod signals;
 mod silence;
 mod supervisor;
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use yolo_plan::RunPlan;
@@ -23,31 +23,8 @@ use yolo_plan::event::Event;
 
 use checkpoint::LastCheckpoint;
 pub(crate) use failure::{LaunchError, timeout};
-
-/// How a run ended if no rank failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum RunEnd {
-    /// All ranks finished.
-    Finished,
-    /// The user interrupted the run.
-    Interrupted {
-        /// The checkpoint from which the run can be resumed, if there is one.
-        resume_from: Option<PathBuf>,
-        /// Whether ranks had to be killed, so that the checkpoint may be older than the interrupt.
-        killed: bool,
-    },
-}
-
-/// What is started.
-#[derive(Debug, Clone)]
-pub(crate) struct Programs {
-    /// The trainer.
-    pub(crate) trainer: PathBuf,
-    /// The folder of the libtorch that the trainer loads.
-    pub(crate) libtorch_lib: PathBuf,
-    /// The variables by which the trainer finds it.
-    pub(crate) environment: Vec<(OsString, OsString)>,
-}
+pub(crate) use programs::Programs;
+pub(crate) use supervisor::RunEnd;
 
 /// Starts the ranks of `plan`, whose file is `plan_file`, and watches them until all have ended.
 /// `listen` gets every event with the number of its rank.

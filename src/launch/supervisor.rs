@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use yolo_plan::event::{Event, PROTOCOL};
 
-use super::RunEnd;
 use super::blame;
 use super::checkpoint::LastCheckpoint;
 use super::failure::LaunchError;
@@ -28,6 +27,20 @@ const INTERRUPT_GRACE: Duration = Duration::from_secs(120);
 /// A second signal within this time is the same one, sent twice: `timeout` and some shells signal
 /// the process and its group.
 const SAME_SIGNAL: Duration = Duration::from_secs(1);
+
+/// How a run ended if no rank failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RunEnd {
+    /// All ranks finished.
+    Finished,
+    /// The user interrupted the run.
+    Interrupted {
+        /// The checkpoint from which the run can be resumed, if there is one.
+        resume_from: Option<PathBuf>,
+        /// Whether ranks had to be killed, so that the checkpoint may be older than the interrupt.
+        killed: bool,
+    },
+}
 
 /// Watches until all processes have ended.
 pub(super) fn watch(

@@ -44,6 +44,7 @@ pub(crate) fn of_crate(root: &Path, source: &Path) -> Vec<Import> {
     for (name, module) in &modules {
         for used in &module.uses {
             if let Some(target) = resolve(&modules, name, used, 0)
+                && !is_bare_module(&modules[&target], &target, used)
                 && modules[&target].file != module.file
             {
                 found.insert(Import {
@@ -55,6 +56,12 @@ pub(crate) fn of_crate(root: &Path, source: &Path) -> Vec<Import> {
         }
     }
     found.into_iter().collect()
+}
+
+/// Whether a path is the name of a module alone, which uses nothing of it, as in
+/// `pub(in crate::checks)` or `use super::names`.
+fn is_bare_module(module: &Module, name: &Name, used: &Name) -> bool {
+    name.last() == used.last() && used.last().is_none_or(|last| !module.definitions.contains(last))
 }
 
 fn read_file(root: &Path, file: &Path, folder: &Path, name: Name, modules: &mut BTreeMap<Name, Module>) {

@@ -4,6 +4,7 @@
 
 mod container;
 mod disk;
+mod entry;
 mod gpu;
 mod libraries;
 mod memory;
@@ -15,166 +16,31 @@ mod undetected;
 mod windows;
 mod wsl;
 
-use serde::Serialize;
-
-use crate::intent::NOT_YET_OF_TRAIN;
-use crate::status::Status;
-
 pub(crate) use system::CHECK_FAILED;
 
+pub use entry::{Area, Entry, Fix, REFERENCE};
 pub use undetected::{UNDETECTED, Undetected};
 
-/// The reference page, relative to the root of the repository.
-pub const REFERENCE: &str = "docs/findings.md";
-
-/// The groups of the report, in the order in which they are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Area {
-    /// Operating system and CPU.
-    System,
-    /// Driver and GPUs.
-    Gpu,
-    /// CUDA, cuDNN, NCCL and libtorch.
-    Libraries,
-    /// Memory and shared memory.
-    Memory,
-    /// Disk and data set.
-    Disk,
-    /// Network and ports.
-    Network,
-    /// Windows Subsystem for Linux.
-    Wsl,
-    /// Windows itself.
-    Windows,
-    /// Containers.
-    Container,
-    /// Environment variables and the PATH.
-    Shell,
-    /// The planned run.
-    Run,
-}
-
-impl Area {
-    /// All groups, in the order in which they are shown.
-    pub const ALL: [Self; 11] = [
-        Self::System,
-        Self::Gpu,
-        Self::Libraries,
-        Self::Memory,
-        Self::Disk,
-        Self::Network,
-        Self::Wsl,
-        Self::Windows,
-        Self::Container,
-        Self::Shell,
-        Self::Run,
-    ];
-
-    /// The prefix of its ids.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::Gpu => "gpu",
-            Self::Libraries => "libraries",
-            Self::Memory => "memory",
-            Self::Disk => "disk",
-            Self::Network => "network",
-            Self::Wsl => "wsl",
-            Self::Windows => "windows",
-            Self::Container => "container",
-            Self::Shell => "shell",
-            Self::Run => "run",
-        }
-    }
-
-    /// The heading of the group.
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::System => "System",
-            Self::Gpu => "Driver and GPUs",
-            Self::Libraries => "CUDA, cuDNN, NCCL and libtorch",
-            Self::Memory => "Memory",
-            Self::Disk => "Disk and data set",
-            Self::Network => "Network and ports",
-            Self::Wsl => "WSL",
-            Self::Windows => "Windows",
-            Self::Container => "Container",
-            Self::Shell => "Shell",
-            Self::Run => "This run",
-        }
-    }
-
-    /// Its entries, in one or several tables.
-    fn rows(self) -> &'static [&'static [Entry]] {
-        match self {
-            Self::System => &[system::ROWS],
-            Self::Gpu => &[gpu::ROWS],
-            Self::Libraries => &[libraries::ROWS],
-            Self::Memory => &[memory::ROWS],
-            Self::Disk => &[disk::ROWS],
-            Self::Network => &[network::ROWS],
-            Self::Wsl => wsl::ROWS,
-            Self::Windows => &[windows::ROWS],
-            Self::Container => &[container::ROWS],
-            Self::Shell => &[shell::ROWS],
-            Self::Run => &[run::ROWS],
-        }
-    }
-}
-
-/// What is the same about a finding on every host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Entry {
-    /// Stable name: the area, a dot, and words joined by hyphens.
-    pub id: &'static str,
-    /// The group.
-    pub area: Area,
-    /// Its usual status; a check may choose another for a particular run or host.
-    pub status: Status,
-    /// What is wrong, in general: the heading in the reference page.
-    pub title: &'static str,
-    /// Why it matters.
-    pub cause: &'static str,
-    /// What to do; `None` if there is nothing to do.
-    pub remedy: Option<&'static str>,
-    /// What `--fix` does, if it can help.
-    pub fix: Option<Fix>,
-    /// The ids of known failures that it detects.
-    pub detects: &'static [&'static str],
-}
-
-/// What `--fix` can do about a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Fix {
-    /// What it changes.
-    pub does: &'static str,
-    /// How it is undone.
-    pub undo: &'static str,
-}
-
-impl Entry {
-    /// The options in its text that only a future `yolo train` will have.
-    pub fn planned_options(&self) -> impl Iterator<Item = &'static str> {
-        let texts = [Some(self.title), Some(self.cause), self.remedy];
-        let names = |text: &str, option: &str| {
-            text.split(|letter: char| letter != '-' && !letter.is_ascii_alphanumeric())
-                .any(|word| word == option)
-        };
-        NOT_YET_OF_TRAIN
-            .into_iter()
-            .filter(move |option| texts.into_iter().flatten().any(|text| names(text, option)))
-    }
-
-    /// The link to its section in the reference page.
-    pub fn link(&self) -> String {
-        format!("{REFERENCE}#{}", self.id.replace('.', ""))
+/// The entries of an area, in one or several tables.
+fn rows(area: Area) -> &'static [&'static [Entry]] {
+    match area {
+        Area::System => &[system::ROWS],
+        Area::Gpu => &[gpu::ROWS],
+        Area::Libraries => &[libraries::ROWS],
+        Area::Memory => &[memory::ROWS],
+        Area::Disk => &[disk::ROWS],
+        Area::Network => &[network::ROWS],
+        Area::Wsl => wsl::ROWS,
+        Area::Windows => &[windows::ROWS],
+        Area::Container => &[container::ROWS],
+        Area::Shell => &[shell::ROWS],
+        Area::Run => &[run::ROWS],
     }
 }
 
 /// All entries, in the order of their areas.
 pub fn entries() -> impl Iterator<Item = &'static Entry> {
-    Area::ALL.into_iter().flat_map(|area| area.rows().iter().copied().flatten())
+    Area::ALL.into_iter().flat_map(|area| rows(area).iter().copied().flatten())
 }
 
 /// The entry with this id.
@@ -185,6 +51,7 @@ pub fn entry(id: &str) -> Option<&'static Entry> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::Status;
 
     #[test]
     fn ids_are_unique_and_named_by_their_area() {

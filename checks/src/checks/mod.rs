@@ -2,7 +2,9 @@
 //! pure function: the same facts give the same findings anywhere. Checks run in parallel, because
 //! some wait for a command. A check that panics is reported as `system.check-failed`.
 
+mod check;
 mod container;
+mod cores;
 mod disk;
 mod gpu;
 mod libraries;
@@ -20,28 +22,15 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::facts::{Host, Unknown};
+use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
 
+pub use check::{Answer, Check};
+use cores::cores;
+
 /// Enough threads for checks that wait for different commands to wait at the same time.
 const THREADS: usize = 8;
-
-/// The answer of a check: findings, or the missing fact because of which it is skipped.
-pub type Answer = Result<Vec<Finding>, Unknown>;
-
-/// One check.
-#[derive(Debug)]
-pub struct Check {
-    /// What it checks, as a question that the user might ask.
-    pub question: &'static str,
-    /// The ids it can report; the first is used if the check is skipped.
-    pub reports: &'static [&'static str],
-    /// Whether its findings can stop a run, so that `yolo train` runs it first.
-    pub preflight: bool,
-    /// The check itself.
-    pub run: fn(&Host, &Intent) -> Answer,
-}
 
 /// All checks, in the order of their areas.
 const AREAS: [&[&Check]; 11] = [
@@ -128,13 +117,6 @@ fn ask(check: &'static Check, host: &Host, intent: &Intent) -> Vec<Finding> {
             vec![Finding::new("system.check-failed", format!("the check of {id} failed: {why}"))]
         }
     }
-}
-
-/// CPU cores that this process may use: those of the system, or fewer if a cgroup limits them.
-fn cores(host: &Host) -> Option<usize> {
-    let counted = host.system().ok()?.cores.and_then(|cores| usize::try_from(cores).ok())?;
-    let share = host.cgroup_cpu_limit().ok().flatten().map_or(counted, |limit| limit.ceil() as usize);
-    Some(counted.min(share).max(1))
 }
 
 #[cfg(test)]

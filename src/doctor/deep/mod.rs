@@ -16,7 +16,7 @@ use yolo_plan::backend::Backend;
 use yolo_plan::dataset::DataSet;
 use yolo_plan::device::{self, Device};
 
-use self::trial::{Trial, Trials};
+use self::trial::Trials;
 use super::intent;
 use crate::cli::DoctorArgs;
 use crate::dirs::YoloDirs;
@@ -99,17 +99,4 @@ fn images(
     let mut images = list_images(&set.train, "train")?;
     images.truncate(MAX_IMAGES);
     Ok(images)
-}
-
-/// A rank with its device, for messages.
-fn name_of(rank: usize, devices: &[Device]) -> String {
-    format!("rank {rank} ({})", devices.get(rank).map_or("no device".to_owned(), ToString::to_string))
-}
-
-/// A trial of two ranks.
-#[derive(Debug)]
-struct Pair {
-    ranks: (usize, usize),
-    /// `None` if there was no time left.
-    trial: Option<Trial>,
 }

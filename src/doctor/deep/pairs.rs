@@ -6,11 +6,18 @@ use std::time::{Duration, Instant};
 
 use yolo_plan::device::Device;
 
-use super::Pair;
-use super::trial::Trials;
+use super::trial::{Trial, Trials};
 
 /// The time limit for one pair: libtorch starts slowly from a cold disk.
 const PAIR_LIMIT: Duration = Duration::from_secs(15);
+
+/// A trial of two ranks.
+#[derive(Debug)]
+pub(super) struct Pair {
+    pub(super) ranks: (usize, usize),
+    /// `None` if there was no time left.
+    pub(super) trial: Option<Trial>,
+}
 
 /// Tests every pair while there is time.
 pub(super) fn run(trials: &Trials, devices: &[Device], deadline: Instant) -> Vec<Pair> {

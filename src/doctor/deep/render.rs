@@ -10,8 +10,8 @@ use yolo_checks::Host;
 use yolo_plan::device::Device;
 use yolo_plan::event::Measure;
 
-use super::trial::Trial;
-use super::{Pair, name_of, pairs};
+use super::pairs::{self, Pair};
+use super::trial::{Trial, name_of};
 use crate::printer::wrap;
 
 /// A GPU below this fraction of the best GPU of its model is slow.

@@ -15,6 +15,11 @@ use yolo_plan::run::{DeepCheckTask, plan_deep_check};
 
 use crate::launch::{self, LaunchError, Programs};
 
+/// A rank with its device, for messages.
+pub(super) fn name_of(rank: usize, devices: &[Device]) -> String {
+    format!("rank {rank} ({})", devices.get(rank).map_or("no device".to_owned(), ToString::to_string))
+}
+
 /// The programs that all trials start.
 #[derive(Debug)]
 pub(super) struct Trials {

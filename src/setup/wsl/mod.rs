@@ -10,6 +10,7 @@ mod error;
 mod exe;
 mod linux;
 mod observer;
+mod request;
 mod windows;
 
 use std::path::PathBuf;
@@ -17,7 +18,6 @@ use std::time::Duration;
 
 use yolo_checks::Host;
 use yolo_checks::facts::Wsl;
-use yolo_checks::wsl::sizing::Training;
 
 use crate::dirs::YoloDirs;
 pub(crate) use config::WrittenConfig;
@@ -25,21 +25,11 @@ pub use error::WslError;
 use exe::WslExe;
 pub(crate) use linux::{LinuxPlan, LinuxStep};
 pub(crate) use observer::{Observer, Progress};
+pub(crate) use request::WslRequest;
 pub(crate) use windows::{Needs, WindowsFacts, WindowsPlan, WindowsStep};
 
 /// How long `wsl.exe` may take to answer: some questions start the virtual machine.
 const WSL_BUDGET: Duration = Duration::from_secs(60);
-
-/// What the user asked for.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct WslRequest {
-    /// The distribution to use, by name.
-    pub(crate) distribution: Option<String>,
-    /// The training that the values of `.wslconfig` must suit.
-    pub(crate) training: Training,
-    /// Whether to stop after the plan.
-    pub(crate) dry_run: bool,
-}
 
 /// `yolo setup --wsl`, on Windows or inside WSL.
 pub(crate) fn set_up(request: &WslRequest, dirs: &YoloDirs, observer: &dyn Observer) -> Result<(), WslError> {

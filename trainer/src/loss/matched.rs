@@ -9,6 +9,8 @@ use tch_train::copy_to_device;
 use super::assign::{AnchorSize, Assignment, Target, assign_level};
 use crate::error::TrainError;
 
+/// The columns of a head before the classes: x, y, width, height, objectness.
+pub(super) const BOX_COLUMNS: i64 = 5;
 /// Image, anchor, row, column and class of every assignment.
 const INTEGER_ROWS: i64 = 5;
 /// Target box (4), anchor (2) and weight in the mean of the level.

@@ -20,11 +20,8 @@ pub use settings::LossSettings;
 use crate::error::TrainError;
 use assign::AnchorSize;
 use class_loss::ClassLoss;
-use matched::Matched;
+use matched::{BOX_COLUMNS, Matched};
 use objectness_loss::ObjectnessLoss;
-
-/// The columns of a head before the classes: x, y, width, height, objectness.
-const BOX_COLUMNS: i64 = 5;
 
 /// The loss of one model.
 #[derive(Debug)]

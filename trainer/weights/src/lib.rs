@@ -12,6 +12,7 @@ mod pickle;
 mod safetensors;
 mod sniff;
 mod value;
+mod weights_file;
 mod write;
 mod zip;
 
@@ -19,30 +20,12 @@ use std::fs::{self, File};
 use std::io::{Read, Seek};
 use std::path::Path;
 
-use indexmap::IndexMap;
-
 pub use error::{Problem, WeightsError};
 pub use value::{DType, TensorData, Value};
+pub use weights_file::WeightsFile;
 pub use write::write_pt;
 
 use sniff::Kind;
-
-/// The tensors of a file by their `state_dict` names, and what the file says about its model.
-#[derive(Debug, Clone, PartialEq)]
-pub struct WeightsFile {
-    /// The tensors in the file's order. If a checkpoint has both `ema` and `model`, these are the
-    /// tensors of `ema`, as in YOLOv5.
-    pub tensors: IndexMap<String, TensorData>,
-    /// Class names, indexed by class.
-    pub names: Option<Vec<String>>,
-    /// The model configuration that YOLOv5 keeps in its checkpoints.
-    pub yaml: Option<serde_json::Value>,
-    /// Strides of the detection levels in pixels.
-    pub stride: Option<Vec<f64>>,
-    /// Everything in the file: epoch, optimizer and so on, with its own copies of the tensors.
-    /// For a `.safetensors` file, a dict of its metadata.
-    pub root: Value,
-}
 
 /// Reads a `.pt` file (in PyTorch's zip layout) or a `.safetensors` file. The content decides
 /// which of the two it is, not the name.

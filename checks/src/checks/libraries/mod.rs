@@ -9,13 +9,11 @@ mod incomplete;
 mod kernels;
 mod libcuda;
 mod libtorch;
+mod replacement;
 mod version;
 
-use super::{Check, gpu};
-use crate::facts::Host;
-use crate::finding::Finding;
-use crate::intent::Intent;
-use crate::libtorch_builds::{self, Build};
+use super::Check;
+use replacement::{LIBTORCH, fitting, install, newer_driver};
 
 pub(super) const CHECKS: &[&Check] = &[
     &libtorch::CHECK,
@@ -29,48 +27,3 @@ pub(super) const CHECKS: &[&Check] = &[
     &build_variables::CHECK,
     &foreign::CHECK,
 ];
-
-/// The only version of libtorch that the trainer works with: each tch release supports one.
-const LIBTORCH: [u32; 3] = [2, 11, 0];
-
-/// How to get a newer driver on this machine: a description and commands.
-fn newer_driver(host: &Host) -> (&'static str, Vec<String>) {
-    if host.is_wsl2().unwrap_or(false) {
-        let text = "update the NVIDIA driver on Windows from https://www.nvidia.com/drivers, then run \
-                    `wsl --shutdown` there; do not install one inside WSL";
-        return (text, vec!["wsl.exe --shutdown".to_owned()]);
-    }
-    if host.is_windows().unwrap_or(false) {
-        return ("update the NVIDIA driver from https://www.nvidia.com/drivers and restart", Vec::new());
-    }
-    if host.is_container() {
-        return ("update the NVIDIA driver on the container's host and restart it", Vec::new());
-    }
-    let mut commands = gpu::install_driver::install(host);
-    if !commands.is_empty() {
-        commands.push("sudo reboot".to_owned());
-    }
-    ("update the NVIDIA driver and restart", commands)
-}
-
-/// The build for the driver and the run's GPUs, if they are known and one supports them.
-fn fitting(host: &Host, intent: &Intent) -> Option<&'static Build> {
-    // CUDA builds exist only for Linux on x86-64.
-    if host.os().ok()? != "linux" || host.arch().is_ok_and(|arch| arch != "x86_64") {
-        return None;
-    }
-    let is_of_run = |index| intent.devices.is_empty() || intent.devices.contains(&index);
-    let gpus = host.gpus().ok()?.into_iter().filter(|gpu| gpu.lost().is_none() && is_of_run(gpu.index));
-    let cards: Vec<_> = gpus.map(|gpu| gpu.capability().ok()).collect::<Option<_>>()?;
-    let driver = host.driver_version().ok()?.major();
-    libtorch_builds::best_for(&cards, driver).filter(|_| !cards.is_empty())
-}
-
-/// The commands that replace the libtorch in use with another build.
-fn install(host: &Host, build: &Build, finding: Finding) -> Finding {
-    // LIBTORCH takes precedence over what setup installs.
-    let named = host.named_libtorch().ok().flatten().is_some();
-    let unset = if host.is_windows().unwrap_or(false) { "set LIBTORCH=" } else { "unset LIBTORCH" };
-    let finding = named.then_some(unset).into_iter().fold(finding, Finding::command);
-    finding.command(format!("yolo setup --libtorch {}", build.name))
-}

@@ -8,6 +8,7 @@ mod data;
 pub(in crate::checks) mod disk;
 mod gpu_device;
 mod gpu_lost;
+mod host;
 mod installation;
 mod interop;
 mod kernel;
@@ -23,7 +24,7 @@ mod several_machines;
 mod version;
 
 use super::Check;
-use crate::facts::{Fact, Host, WslConfig};
+use host::{LIBRARIES, SHUTDOWN, edit, has_wslconfig, is_wsl_itself};
 
 pub(super) const CHECKS: &[&Check] = &[
     &version::CHECK,
@@ -48,23 +49,3 @@ pub(super) const CHECKS: &[&Check] = &[
     &session::CHECK,
     &interop::CHECK,
 ];
-
-/// Where WSL shows the Windows driver's libraries.
-const LIBRARIES: &str = crate::wsl::DRIVER_LIBRARIES;
-/// The command that shuts WSL down, so that it reads its settings at the next start.
-const SHUTDOWN: &str = "wsl.exe --shutdown";
-
-/// Whether this is WSL 2 itself, not a container in it.
-fn is_wsl_itself(host: &Host) -> Fact<bool> {
-    Ok(host.is_wsl2()? && !host.is_container())
-}
-
-/// Whether this is Windows or WSL 2, where `.wslconfig` matters.
-fn has_wslconfig(host: &Host) -> Fact<bool> {
-    Ok((host.is_windows()? || host.is_wsl2()?) && !host.is_container())
-}
-
-/// The command that opens `.wslconfig` in a Windows editor.
-fn edit(host: &Host, config: &WslConfig) -> String {
-    format!("notepad.exe '{}'", host.windows_path(&config.path))
-}

@@ -7,6 +7,10 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use serde_json::Value;
+
+use crate::facts::answer::of_error;
+
 type Job = Box<dyn FnOnce() + Send>;
 
 /// Idle workers, each waiting for its next call.
@@ -43,6 +47,11 @@ impl Budget {
         thread::Builder::new().name("fact".to_owned()).spawn(work).ok()?;
         Some(sender)
     }
+}
+
+/// The answer to a question that timed out.
+pub(super) fn too_late(budget: Duration) -> Value {
+    of_error(format_args!("no answer within {:.1} s", budget.as_secs_f64()))
 }
 
 #[cfg(test)]

@@ -92,7 +92,7 @@ fn collect(mut child: Child, budget: Duration) -> Value {
                 // It may have ended by now, or be stuck in the kernel: then it is abandoned.
                 let _ = child.kill();
                 let _ = child.try_wait();
-                return super::too_late(budget);
+                return super::budget::too_late(budget);
             }
             Ok(None) => {
                 thread::sleep(pause);

@@ -18,8 +18,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use self::budget::Budget;
-use super::answer::of_error;
+use self::budget::{Budget, too_late};
 use super::question::{Question, Section};
 
 /// The budget for files and host names; a drive that takes longer does not respond.
@@ -113,9 +112,4 @@ impl Live {
             Section::Binds => network::can_listen(&name),
         }
     }
-}
-
-/// The answer to a question that timed out.
-fn too_late(budget: Duration) -> Value {
-    of_error(format_args!("no answer within {:.1} s", budget.as_secs_f64()))
 }

@@ -8,6 +8,7 @@ mod names;
 mod numbers;
 mod ordinary;
 mod secrets;
+mod visit;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -17,6 +18,7 @@ use yolo_base::env::{MASTER_ADDR, USER, USERNAME};
 use self::names::Names;
 use self::numbers::Numbers;
 pub use self::secrets::YOLO_COMMANDS;
+use self::visit::visit;
 use super::answer::decode;
 
 /// How a text is treated, which depends on its field.
@@ -193,24 +195,6 @@ impl Redaction {
         // Bytes that do not decode cleanly must not change in the round trip.
         let is_same = self.text(&decode(&bytes), kind) == decode(&bytes);
         serde_json::json!({ "base64": STANDARD.encode(if is_same { bytes } else { kept }) })
-    }
-}
-
-/// Calls `seen` with every text of a value, including the names of fields.
-fn visit(value: &Value, seen: &mut dyn FnMut(&str)) {
-    match value {
-        Value::String(text) => seen(text),
-        Value::Array(items) => items.iter().for_each(|item| visit(item, seen)),
-        Value::Object(map) => {
-            if let Some(Value::String(encoded)) = map.get("base64") {
-                seen(&decode(&STANDARD.decode(encoded).unwrap_or_default()));
-            }
-            for (name, item) in map {
-                seen(name);
-                visit(item, seen);
-            }
-        }
-        _ => {}
     }
 }
 

@@ -2,9 +2,9 @@
 //! that differ from what it covers. It is placed only where enough of it, and of every object below it,
 //! remains visible, so that every label is of a visible object.
 
-use super::Parameters;
 use super::canvas::background;
 use super::figure::Figure;
+use super::parameters::Parameters;
 use super::rng::Rng;
 use crate::image::Image;
 

@@ -12,6 +12,7 @@ mod node;
 mod numpy;
 mod opcode;
 mod rebuild;
+mod storages;
 mod stream;
 mod strided;
 mod tensor;
@@ -21,33 +22,7 @@ use super::error::Problem;
 use super::value::Value;
 
 pub(crate) use classes::is_notorious;
-
-/// The deepest nesting of values. A YOLOv5 checkpoint has 30 levels. Recursion to this depth fits the
-/// smallest stack of a thread.
-pub(crate) const MAX_DEPTH: usize = 200;
-
-/// The storages of tensors, which are outside the pickle.
-pub(crate) trait Storages {
-    /// All bytes of the storage, in little-endian order for elements of `element` bytes.
-    fn read(&mut self, key: &str, element: usize) -> Result<Vec<u8>, Problem>;
-
-    /// How many tensor bytes the pickle may request in total. More than a few times the size of the
-    /// file is an attack on memory.
-    fn budget(&self) -> u64;
-}
-
-/// For a pickle without tensors.
-pub(crate) struct NoStorages;
-
-impl Storages for NoStorages {
-    fn read(&mut self, key: &str, _element: usize) -> Result<Vec<u8>, Problem> {
-        Err(Problem::Tensor { key: key.to_owned(), reason: "is not in the file".to_owned() })
-    }
-
-    fn budget(&self) -> u64 {
-        64 << 20
-    }
-}
+pub(crate) use storages::{NoStorages, Storages};
 
 /// Reads one pickle.
 pub(crate) fn load(bytes: &[u8], storages: &mut dyn Storages) -> Result<Value, Problem> {

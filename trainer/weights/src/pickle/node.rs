@@ -4,6 +4,10 @@ use std::rc::Rc;
 
 use super::classes::Family;
 
+/// The deepest nesting of values. A YOLOv5 checkpoint has 30 levels. Recursion to this depth fits the
+/// smallest stack of a thread.
+pub(super) const MAX_DEPTH: usize = 200;
+
 /// The index of a node in the arena.
 pub(super) type Id = usize;
 

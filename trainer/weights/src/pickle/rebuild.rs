@@ -3,8 +3,9 @@
 
 use super::arena::Arena;
 use super::known::{Known, known};
+use super::node::MAX_DEPTH;
 use super::node::{Id, Node};
-use super::{MAX_DEPTH, Storages};
+use super::storages::Storages;
 use crate::error::Problem;
 use crate::value::Value;
 

@@ -3,7 +3,8 @@
 //! The bytes of tensors are collected separately, one storage per tensor.
 
 use super::dtype::storage_class;
-use super::{MAX_DEPTH, opcode as op};
+use super::node::MAX_DEPTH;
+use super::opcode as op;
 use crate::error::Problem;
 use crate::value::{TensorData, Value};
 

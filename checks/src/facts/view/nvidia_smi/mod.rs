@@ -4,53 +4,18 @@
 //! faster.
 
 mod list;
+mod parsed;
 mod query;
 mod report;
 mod table;
-
-use std::collections::BTreeMap;
+mod values;
 
 use serde_json::{Map, Value, json};
 
 use crate::facts::host::Host;
 use crate::facts::view::kernel_log::pci_address;
-
-/// The answers of one card by their names in a recording.
-type Answers = Map<String, Value>;
-
-/// The combined contents of one or several outputs.
-#[derive(Debug, Default)]
-struct Parsed {
-    driver_version: Option<String>,
-    cuda_version: Option<u64>,
-    devices: BTreeMap<usize, Answers>,
-}
-
-impl Parsed {
-    fn put(&mut self, device: usize, name: &str, answer: impl Into<Value>) {
-        let answers = self.devices.entry(device).or_default();
-        // One form may truncate a name that another has in full.
-        let is_better = |old: &Value| old.as_str().is_some_and(|old| old.contains("...")) || old.is_null();
-        if answers.get(name).is_none_or(is_better) {
-            answers.insert(name.to_owned(), answer.into());
-        }
-    }
-
-    /// Records a card that no longer responds.
-    fn lost(&mut self, device: usize, code: i64) {
-        self.put(device, "error", code);
-    }
-
-    fn version_of_cuda(&mut self, text: &str) {
-        let mut parts = text.trim().split('.').map(str::parse::<u64>);
-        if let (Some(Ok(major)), Some(Ok(minor))) = (parts.next(), parts.next())
-            && major < 1000
-            && minor < 100
-        {
-            self.cuda_version = Some(major * 1000 + minor * 10);
-        }
-    }
-}
+use parsed::Parsed;
+use values::{compute_mode, flag, lost_words, mebibytes, milliwatts, number, performance_state};
 
 impl Host {
     /// NVML's answers from recorded outputs of nvidia-smi; `None` if there are none.
@@ -138,15 +103,6 @@ fn unopened(line: &str) -> Option<Value> {
     Some(card)
 }
 
-/// The NVML error for the text that replaces the values of a card that no longer responds.
-fn lost_words(value: &str) -> Option<i64> {
-    match value.trim().trim_start_matches('[').trim_end_matches(']') {
-        "GPU is lost" => Some(15),
-        "GPU requires reset" => Some(16),
-        _ => None,
-    }
-}
-
 /// Inserts cards that cannot be opened at their index: cards with a known index, or if there are as
 /// many of them as gaps in the list. The others follow the cards that respond.
 fn place(devices: &mut Vec<Value>, mut lost: Vec<Value>) {
@@ -169,53 +125,6 @@ fn place(devices: &mut Vec<Value>, mut lost: Vec<Value>) {
             }
             None => devices.push(card),
         }
-    }
-}
-
-/// `24564 MiB`, or `24564` if the query asked for no units, in bytes.
-fn mebibytes(text: &str) -> Option<u64> {
-    let number = text.trim().trim_end_matches("MiB").trim();
-    number.parse::<u64>().ok()?.checked_mul(1 << 20)
-}
-
-/// `450.00 W` in milliwatts.
-fn milliwatts(text: &str) -> Option<u64> {
-    let watts: f64 = text.trim().trim_end_matches('W').trim().parse().ok()?;
-    (watts > 0.0).then_some((watts * 1000.0) as u64)
-}
-
-/// The leading number: `16x` is 16, `45 C` is 45.
-fn number(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
-    text[..end].parse().ok()
-}
-
-/// `P8` as NVML's enumeration writes it.
-fn performance_state(text: &str) -> Option<&'static str> {
-    const STATES: [&str; 16] = [
-        "Zero", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven",
-        "Twelve", "Thirteen", "Fourteen", "Fifteen",
-    ];
-    STATES.get(text.trim().strip_prefix('P')?.parse::<usize>().ok()?).copied()
-}
-
-fn compute_mode(text: &str) -> Option<&'static str> {
-    Some(match text.trim() {
-        "Default" => "default",
-        "E. Process" | "Exclusive_Process" | "Exclusive Process" => "exclusive_process",
-        "E. Thread" | "Exclusive_Thread" | "Exclusive Thread" => "exclusive_thread",
-        "Prohibited" => "prohibited",
-        _ => return None,
-    })
-}
-
-/// `Enabled`, `On`, `Active` and `Yes` and their opposites; anything else is not supported.
-fn flag(text: &str) -> Option<bool> {
-    match text.trim() {
-        "Enabled" | "On" | "Active" | "Yes" => Some(true),
-        "Disabled" | "Off" | "Not Active" | "No" => Some(false),
-        _ => None,
     }
 }
 
