@@ -1,6 +1,6 @@
 //! Options of `yolo train` and `yolo val`: each run is compared with one that differs only in that
-//! option. Runs with the same seed are identical to the last bit, so any difference is due to the
-//! option.
+//! option. Runs with the same seed are identical to the last bit, so any difference comes from
+//! that option.
 
 // Ranks run on Linux only; on Windows, in WSL.
 #![cfg(unix)]

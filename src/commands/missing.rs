@@ -8,7 +8,7 @@ use crate::dirs::YoloDirs;
 use crate::error::CommandError;
 use crate::printer::{Printer, SetupView, setup_text as show};
 use crate::setup::data::make_builtin;
-use crate::setup::weights::{WeightsStatus, weights_status};
+use crate::setup::weights::weights_target;
 use crate::setup::{
     Chosen, Context, DataSetError, SetupError, SetupPlan, SetupRequest, StepOutcome, Variant,
 };
@@ -34,13 +34,10 @@ pub(super) fn get(
             }
             Need::Data(argument) => request.data.push(argument.clone()),
             Need::Weights(argument) => {
-                let path = match weights_status(&context, argument)? {
-                    WeightsStatus::Installed(weights) => weights.path,
-                    WeightsStatus::Missing(pending) => {
-                        request.weights.push(argument.clone());
-                        pending.target().to_owned()
-                    }
-                };
+                let (path, installed) = weights_target(dirs, argument)?;
+                if installed.is_none() {
+                    request.weights.push(argument.clone());
+                }
                 plan_context.fetched.insert(argument.clone(), path);
             }
         }

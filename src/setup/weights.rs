@@ -91,22 +91,48 @@ pub fn folder(dirs: &YoloDirs) -> PathBuf {
     dirs.data().join("weights")
 }
 
+/// Weights as an argument names them.
+struct Named {
+    name: WeightsName,
+    file: String,
+    target: PathBuf,
+}
+
+/// The reason why an argument cannot name weights.
+fn unusable(argument: &str, why: &str) -> SetupError {
+    WeightsError::Invalid { argument: Redacted::new(argument).to_string(), why: why.to_owned() }.into()
+}
+
+fn named(dirs: &YoloDirs, argument: &str) -> Result<Named, SetupError> {
+    let name = WeightsName::parse(argument);
+    let file = file_name(&name).ok_or_else(|| match &name {
+        WeightsName::Path(path) if path.as_os_str().is_empty() => {
+            unusable(argument, "the value is empty; pass a model name, a URL or a path")
+        }
+        _ => unusable(argument, "it must end with a file name, such as best.pt"),
+    })?;
+    let target = folder(dirs).join(&file);
+    Ok(Named { name, file, target })
+}
+
+/// The file that the weights are or will be installed as, and the weights if they are installed. It
+/// asks no server.
+///
+/// # Errors
+/// When the argument names no file, or the folder cannot be read.
+pub fn weights_target(dirs: &YoloDirs, argument: &str) -> Result<(PathBuf, Option<Weights>), SetupError> {
+    let named = named(dirs, argument)?;
+    let installed = installed(&named.name, &named.target)?;
+    Ok((named.target, installed))
+}
+
 /// Checks whether weights are installed, and finds their sources if not.
 ///
 /// # Errors
 /// When a path does not exist, or a URL names no file.
 pub fn weights_status(context: &Context<'_>, argument: &str) -> Result<WeightsStatus, SetupError> {
-    let parsed = WeightsName::parse(argument);
-    let unusable = |why: &str| -> SetupError {
-        WeightsError::Invalid { argument: Redacted::new(argument).to_string(), why: why.to_owned() }.into()
-    };
-    let file = file_name(&parsed).ok_or_else(|| match &parsed {
-        WeightsName::Path(path) if path.as_os_str().is_empty() => {
-            unusable("the value is empty; pass a model name, a URL or a path")
-        }
-        _ => unusable("it must end with a file name, such as best.pt"),
-    })?;
-    let target = folder(context.dirs).join(&file);
+    let Named { name: parsed, file, target } = named(context.dirs, argument)?;
+    let unusable = |why: &str| unusable(argument, why);
     if let Some(weights) = installed(&parsed, &target)? {
         return Ok(WeightsStatus::Installed(weights));
     }
@@ -215,7 +241,7 @@ impl PendingWeights {
                 Err(error) => refusals.push(error.into()),
                 Ok(done) => {
                     let shown = &done.source;
-                    match self.check(&done.path, shown) {
+                    match self.check(&done.path) {
                         Ok((parameters, classes)) => {
                             let weights = Weights {
                                 path: self.target.clone(),
@@ -232,7 +258,8 @@ impl PendingWeights {
                         Err(why) => {
                             // Bytes that are not a model are useless to a later run.
                             let _ = fs::remove_file(&part);
-                            refusals.push(why.into());
+                            let subject = if self.is_local() { "it" } else { shown };
+                            refusals.push(format!("{subject} {why}").into());
                         }
                     }
                 }
@@ -244,30 +271,23 @@ impl PendingWeights {
         }
         if self.is_local() {
             let argument = self.wanted.sources.join(", ");
-            // The reasons begin with the path, which the message has already.
-            let prefix = format!("{argument}: ");
-            let why: Vec<&str> = refusals
-                .iter()
-                .map(|refusal| refusal.why.strip_prefix(&prefix).unwrap_or(&refusal.why))
-                .collect();
+            let why: Vec<&str> = refusals.iter().map(|refusal| refusal.why.as_str()).collect();
             return Err(WeightsError::Invalid { why: why.join("; "), argument }.into());
         }
         Err(FetchError::NoSource { name: name.clone(), refusals }.into())
     }
 
-    /// Opens the file and counts its parameters and classes.
-    fn check(&self, path: &Path, shown: &str) -> Result<(u64, Option<usize>), String> {
-        let file = torch_checkpoint::read(path).map_err(|error| {
-            // The user does not know the staging path of the file.
-            error.to_string().replace(&path.display().to_string(), shown)
-        })?;
+    /// Opens the file and counts its parameters and classes. The error is what the file "is" or "has".
+    fn check(&self, path: &Path) -> Result<(u64, Option<usize>), String> {
+        // Without the path: the user does not know that of the staged file.
+        let file = torch_checkpoint::read(path).map_err(|error| error.problem().to_string())?;
         let (parameters, classes) = (count(&file), file.names.as_ref().map(Vec::len));
         if let WeightsName::Published(name) = &self.name {
             let summary = ModelSpec::load(name, CLASSES, None).and_then(|spec| spec.summary());
             let expected = summary.map_err(|error| error.to_string())?.parameters;
             if parameters != expected || classes.is_some_and(|classes| classes != CLASSES) {
                 return Err(format!(
-                    "{shown}: it is not {name}: it has {parameters} parameters and {} classes instead of {expected} and {CLASSES}",
+                    "is not {name}: it has {parameters} parameters and {} classes instead of {expected} and {CLASSES}",
                     classes.map_or_else(|| "no".to_owned(), |classes| classes.to_string()),
                 ));
             }

@@ -1,12 +1,12 @@
-//! Errors of reading and writing a file. The message has the file and the reason, and
-//! [`WeightsError::hint`] says what to do next.
+//! Errors of reading and writing a file. The message is a sentence whose subject is the
+//! file, and [`WeightsError::hint`] says what to do next.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// A file that could not be read or written, and why.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {problem}", path.display())]
+#[error("{} {problem}", path.display())]
 pub struct WeightsError {
     path: PathBuf,
     // Not the source of this error, because the message already includes it.
@@ -34,7 +34,7 @@ impl WeightsError {
     }
 }
 
-/// What can be wrong with a file.
+/// What can be wrong with a file. Each message continues a sentence that begins with the file's name.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
@@ -46,7 +46,7 @@ pub enum Problem {
     #[error("is not a file")]
     NotAFile,
     /// An empty file.
-    #[error("the file is empty (0 bytes)")]
+    #[error("is empty (0 bytes)")]
     Empty,
     /// A web page saved under the name of a weights file.
     #[error("is a web page (HTML), not weights; a download got a page instead of the file")]
@@ -68,7 +68,7 @@ pub enum Problem {
     Unknown,
     /// A zip archive without the directory at its end.
     #[error(
-        "the file is truncated: it begins like a PyTorch checkpoint, but its {0} bytes end without the directory of the archive"
+        "is truncated: it begins like a PyTorch checkpoint, but its {0} bytes end without the directory of the archive"
     )]
     Truncated(u64),
     /// A zip archive without entries.
@@ -78,23 +78,21 @@ pub enum Problem {
     #[error("is a zip archive without data.pkl, so it is not a PyTorch checkpoint (it contains {0})")]
     NoPickle(String),
     /// A record of the archive is damaged.
-    #[error("the file is damaged: record {entry} {reason}")]
+    #[error("is damaged: record {entry} {reason}")]
     #[expect(missing_docs, reason = "the message says it")]
     Record { entry: String, reason: String },
     /// The pickle is damaged.
-    #[error("the file is damaged: its pickle {reason} (byte {at})")]
+    #[error("is damaged: its pickle {reason} (byte {at})")]
     #[expect(missing_docs, reason = "the message says it")]
     Pickle { at: usize, reason: String },
     /// The pickle references a class or function that is not on the allow-list.
-    #[error(
-        "the file wants to run code: it references `{0}`, which is not on the allow-list; nothing was executed"
-    )]
+    #[error("wants to run code: it references `{0}`, which is not on the allow-list; nothing was executed")]
     Code(String),
     /// A limit is exceeded that no checkpoint needs.
-    #[error("the file is rejected: it {0}")]
+    #[error("is rejected: it {0}")]
     Limit(String),
     /// A tensor does not fit its storage.
-    #[error("the file is damaged: tensor data {key} {reason}")]
+    #[error("is damaged: tensor data {key} {reason}")]
     #[expect(missing_docs, reason = "the message says it")]
     Tensor { key: String, reason: String },
     /// An unsupported kind of tensor.
@@ -104,11 +102,11 @@ pub enum Problem {
     #[error("contains no model: {0}")]
     NoModel(String),
     /// A part of the checkpoint has an unexpected form.
-    #[error("the checkpoint's {part} {reason}")]
+    #[error("cannot be used: its {part} {reason}")]
     #[expect(missing_docs, reason = "the message says it")]
     Content { part: &'static str, reason: String },
     /// The header of a safetensors file is invalid.
-    #[error("the safetensors file is damaged: {0}")]
+    #[error("is a damaged safetensors file: {0}")]
     Safetensors(#[from] safetensors::SafeTensorError),
     /// The disk is full. The previous file is unchanged.
     #[error(

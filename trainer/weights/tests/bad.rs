@@ -118,7 +118,7 @@ fn a_pickle_that_calls_os_system_is_rejected_and_nothing_runs() {
         let error = pickle(&stream);
         assert!(
             error.to_string().contains(&format!(
-                "the file wants to run code: it references `{class}`, which is not on the allow-list"
+                "wants to run code: it references `{class}`, which is not on the allow-list"
             )),
             "{error}"
         );

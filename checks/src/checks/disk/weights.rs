@@ -81,7 +81,7 @@ fn fault_of(head: &[u8], tail: impl FnOnce() -> Fact<Option<Vec<u8>>>) -> Fact<O
         [0x80, ..] => Ok(None),
         // safetensors: a header in JSON, after its length in 8 bytes.
         _ if head.get(8) == Some(&b'{') => Ok(None),
-        _ => fault("it does not look like a PyTorch checkpoint"),
+        _ => fault("it is neither a PyTorch checkpoint nor a safetensors file"),
     }
 }
 
