@@ -104,7 +104,7 @@ fn a_file_that_is_not_the_named_model_is_never_installed() {
     let files = HashMap::from([("/yolov5s.pt".to_owned(), weights()), ("/yolov5m.pt".to_owned(), page)]);
     let machine = Machine::with(files);
     let output = machine.run("setup --weights yolov5s.pt");
-    output.failed_with(1, &["yolov5s.pt cannot be downloaded", "it is not yolov5s: it has 6 parameters"]);
+    output.failed_with(1, &["yolov5s.pt cannot be downloaded", "is not yolov5s: it has 6 parameters"]);
     machine.run("setup --weights yolov5m").failed_with(1, &["web page"]);
     machine.run("setup --weights nothing.pt").failed_with(1, &["nothing.pt", "no such file"]);
     assert!(!machine.home().join("data/weights/yolov5s.pt").exists());
