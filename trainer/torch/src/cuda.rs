@@ -1,14 +1,16 @@
 //! Loads libtorch's CUDA half at run time. A program links only libtorch_cpu, so that it starts on
-//! machines without a GPU, and calls [`open`] before its first question about CUDA.
+//! machines without a GPU, and calls [`open`] or [`device`] before its first question about CUDA.
 //!
-//! The first CUDA query of a process (`tch::Cuda::is_available` or any other) fixes the answer: if
-//! libtorch_cuda is not loaded by then, libtorch never finds it.
+//! The first CUDA query of a process (`tch::Cuda::is_available`, `tch::manual_seed` or any other)
+//! fixes the answer: if libtorch_cuda is not loaded by then, libtorch never finds it.
 
 #![expect(unsafe_code, reason = "loads a shared library")]
 
 use std::path::{Path, PathBuf};
 
-/// Why libtorch_cuda could not be loaded.
+use tch::Device;
+
+/// Why libtorch_cuda could not be loaded, or a device cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The directory has no libtorch, or one without CUDA.
@@ -34,6 +36,23 @@ pub enum OpenError {
     /// This crate loads CUDA on Linux only.
     #[error("loading CUDA at run time is supported on Linux only")]
     Unsupported,
+    /// No libtorch_cpu is loaded from a file, so there is no folder to look for libtorch_cuda in.
+    #[error("this process has not loaded libtorch_cpu.so, so the folder of libtorch_cuda.so is unknown")]
+    NoLibtorch,
+    /// The name of a device is not one that this crate knows.
+    #[error("{name:?} is not a device; use `cpu`, or `cuda:0` for the first GPU")]
+    UnknownName {
+        /// The name.
+        name: String,
+    },
+    /// libtorch does not find this GPU.
+    #[error("there is no CUDA device {index}: libtorch finds {devices}")]
+    NoSuchDevice {
+        /// The number of the device that was asked for.
+        index: usize,
+        /// The number of devices that libtorch finds.
+        devices: usize,
+    },
 }
 
 /// CUDA, loaded into this process. The library stays loaded until the process ends, because
@@ -100,5 +119,49 @@ pub fn open(lib_dir: &Path) -> Result<Cuda, OpenError> {
 /// Always.
 #[cfg(not(target_os = "linux"))]
 pub fn open(_lib_dir: &Path) -> Result<Cuda, OpenError> {
+    Err(OpenError::Unsupported)
+}
+
+/// The device of this name: `cpu`, or `cuda:N` for GPU number N, counted from 0. For a GPU, loads
+/// `libtorch_cuda.so` from the folder of the libtorch_cpu that this process uses; see [`open`].
+///
+/// # Errors
+/// If the name is neither, CUDA cannot be loaded, or there is no such GPU.
+pub fn device(name: &str) -> Result<Device, OpenError> {
+    if name == "cpu" {
+        return Ok(Device::Cpu);
+    }
+    let digits = name.strip_prefix("cuda:").filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+    let Some(index) = digits.and_then(|digits| digits.parse().ok()) else {
+        return Err(OpenError::UnknownName { name: name.to_owned() });
+    };
+    let devices = open(&libtorch_folder()?)?.devices();
+    if index >= devices {
+        return Err(OpenError::NoSuchDevice { index, devices });
+    }
+    Ok(Device::Cuda(index))
+}
+
+/// The folder of the libtorch_cpu that this process uses.
+#[cfg(target_os = "linux")]
+fn libtorch_folder() -> Result<PathBuf, OpenError> {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let maps = std::fs::read("/proc/self/maps").map_err(|_| OpenError::NoLibtorch)?;
+    // A line ends with the file that is mapped, and has no slash before it.
+    maps.split(|&byte| byte == b'\n')
+        .filter_map(|line| {
+            Some(Path::new(OsStr::from_bytes(&line[line.iter().position(|&byte| byte == b'/')?..])))
+        })
+        .find(|file| file.file_name() == Some(OsStr::new("libtorch_cpu.so")))
+        .and_then(Path::parent)
+        .map(Path::to_owned)
+        .ok_or(OpenError::NoLibtorch)
+}
+
+/// Returns [`OpenError::Unsupported`].
+#[cfg(not(target_os = "linux"))]
+fn libtorch_folder() -> Result<PathBuf, OpenError> {
     Err(OpenError::Unsupported)
 }
