@@ -55,12 +55,20 @@ pub(crate) fn on_ranks(test: &str, world: usize, body: impl FnOnce(&TcpStore, &P
         group.barrier(None).unwrap();
         return;
     }
-    for (rank, child) in start(test, world).into_iter().enumerate() {
+    let _ = outputs(test, world);
+}
+
+/// Starts the ranks of `test`, waits for them and returns what each printed. Fails with its output if
+/// a rank failed.
+pub(crate) fn outputs(test: &str, world: usize) -> Vec<String> {
+    let finish = |(rank, child): (usize, Child)| {
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success(), "rank {rank} failed\n{}", text(&output));
         // A child that runs no test also succeeds.
         assert!(text(&output).contains("1 passed"), "rank {rank} ran no test\n{}", text(&output));
-    }
+        text(&output)
+    };
+    start(test, world).into_iter().enumerate().map(finish).collect()
 }
 
 /// Joins the group of this test. Call it in a rank.
