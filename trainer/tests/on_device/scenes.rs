@@ -17,8 +17,8 @@ use crate::compare::device;
 /// Classes of the painted objects.
 pub(crate) const CLASSES: usize = 5;
 
-/// Side of the network's input in pixels. On the CPU, libtorch's batch normalization adds up float32 numbers
-/// one after another, so its statistics lose about a digit whenever the side doubles.
+/// Side of the network's input in pixels. On the CPU, libtorch normalizes channels_last batches with float32
+/// sums that it adds up number by number: the statistics lose about a digit whenever the side doubles.
 const CPU_SIDE: usize = 128;
 const CUDA_SIDE: usize = 320;
 
