@@ -107,6 +107,25 @@ fn batches_do_not_depend_on_threads_or_caches() {
 }
 
 #[test]
+fn a_loader_can_pause_and_change_its_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = painted(folder.path(), 22);
+    let expected = epochs(&samples, settings(0));
+    let mut loader = TrainLoader::new(Arc::clone(&samples), settings(1)).unwrap();
+    for (index, workers) in [1, 2, 0, 3].into_iter().enumerate() {
+        loader = loader.with_workers(workers).unwrap();
+        let batch = loader.epoch(0, index).next().unwrap().unwrap();
+        assert_eq!(batch, expected[index], "{workers} workers");
+        loader.pause();
+    }
+    // The images are in memory by now, so their files are not needed again.
+    let _rest: Vec<Batch> = loader.epoch(0, 0).map(Result::unwrap).collect();
+    samples.iter().for_each(|sample| fs::remove_file(&sample.image).unwrap());
+    let mut loader = loader.with_workers(2).unwrap();
+    assert_eq!(loader.epoch(1, 0).map(Result::unwrap).collect::<Vec<_>>(), expected[6..]);
+}
+
+#[test]
 fn two_ranks_load_the_batches_of_one() {
     let folder = tempfile::tempdir().unwrap();
     let samples = painted(folder.path(), 22);

@@ -217,6 +217,14 @@ impl<S: Source> Pipeline<S> {
         Ok(pipeline)
     }
 
+    /// The same pipeline with another number of threads, which has made no batch yet.
+    pub(super) fn with_workers(self, workers: usize) -> Result<Self, LoaderError> {
+        let maker = Arc::clone(&self.maker);
+        // The producers share the maker until they end.
+        drop(self);
+        Self::new(Arc::into_inner(maker).ok_or(LoaderError::Worker)?.source, workers)
+    }
+
     pub(super) fn source(&self) -> &S {
         &self.maker.source
     }
@@ -247,6 +255,11 @@ impl<S: Source> Pipeline<S> {
             self.stream = None;
         }
         received
+    }
+
+    /// Stops the producers until the next batch is requested.
+    pub(super) fn pause(&mut self) {
+        self.stream = None;
     }
 
     /// Starts the producers at a position, so that its batch is ready sooner.

@@ -98,6 +98,20 @@ impl TrainLoader {
         }
     }
 
+    /// Stops the threads, which otherwise make batches ahead, until the next batch is requested.
+    pub fn pause(&mut self) {
+        self.0.pause();
+    }
+
+    /// The same loader with this many threads. Images that it keeps in memory stay there.
+    ///
+    /// # Errors
+    ///
+    /// If threads cannot be started.
+    pub fn with_workers(self, workers: usize) -> Result<Self, LoaderError> {
+        Ok(Self(self.0.with_workers(workers)?))
+    }
+
     /// The batches of an epoch, beginning with `first_batch`. The threads start at once; after the last
     /// batch they make the first batches of the next epoch.
     pub fn epoch(
