@@ -12,5 +12,7 @@ pub mod model;
 mod percent_g;
 pub mod rank;
 pub mod report;
+mod synchronize;
 pub mod tasks;
 pub mod tensor_io;
+mod training;

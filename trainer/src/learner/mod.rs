@@ -1,6 +1,6 @@
 //! What learns on one rank: [`Learner`] joins the model, its loss, the optimizer, the moving average
-//! and the exchange with other ranks. A training step is [`Learner::backward`] for every batch of
-//! the nominal batch, then [`Learner::update`] (spec §6, §11).
+//! and the exchange with other ranks. A training step is [`Learner::step`]: [`Learner::backward`] for
+//! every batch of the nominal batch, then [`Learner::update`] (spec §6, §11).
 
 mod data_parallel;
 mod ema;
@@ -12,12 +12,13 @@ use indexmap::IndexMap;
 use tch::Tensor;
 use tch_distributed::ProcessGroup;
 use torch_checkpoint::{TensorData, Value};
+use yolo_plan::schedule::StepSettings;
 
 use self::data_parallel::DataParallel;
 pub use self::ema::Ema;
 pub use self::optimizer::Optimizer;
 use crate::error::TrainError;
-use crate::loss::{DetectionLoss, LossSettings};
+use crate::loss::{DetectionLoss, LossOutput, LossSettings};
 use crate::model::Model;
 use crate::tensor_io::{fill, tensor_data};
 
@@ -58,21 +59,72 @@ impl Learner {
         Ok(Self { model, optimizer, loss, ema, parallel })
     }
 
+    /// Trains on one batch: sets the rates of the schedule, adds the gradients, and updates the weights
+    /// when the nominal batch is full. `number` is that of the batch in the run; `last_update` that of
+    /// the last batch after which the weights were updated. Returns what [`Self::backward`] returns.
+    ///
+    /// # Errors
+    /// When the momentum is out of range, memory runs out, or a peer is lost.
+    pub fn step(
+        &mut self,
+        images: &Tensor,
+        targets: &[[f32; 6]],
+        settings: &StepSettings,
+        number: i64,
+        last_update: &mut i64,
+    ) -> Result<Tensor, TrainError> {
+        self.set_rates(settings)?;
+        let items = self.backward(images, targets)?;
+        if number - *last_update >= settings.accumulate as i64 {
+            // Reading the norm would wait for the device, and nothing here needs it.
+            let _norm = self.update()?;
+            *last_update = number;
+        }
+        Ok(items)
+    }
+
+    /// Sets the learning rates and the momentum of a step.
+    fn set_rates(&mut self, settings: &StepSettings) -> Result<(), TrainError> {
+        self.optimizer.set_lr(0, settings.lr_bias)?;
+        self.optimizer.set_lr(1, settings.lr_other)?;
+        self.optimizer.set_lr(2, settings.lr_other)?;
+        self.optimizer.set_momentum(settings.momentum)
+    }
+
     /// Runs one batch forward and backward. Its gradients, summed over all ranks, are added to the
     /// existing ones. Returns the loss items (box, objectness, class) of this rank, on its device.
     ///
     /// # Errors
     /// When memory runs out, or a peer is lost.
     pub fn backward(&mut self, images: &Tensor, targets: &[[f32; 6]]) -> Result<Tensor, TrainError> {
+        let heads = self.forward(images)?;
+        let loss = self.loss.compute(&heads, targets)?;
+        drop(heads);
+        self.add_gradients(&loss)?;
+        Ok(loss.items)
+    }
+
+    /// The first third of [`Self::backward`]: the raw heads of a batch, from which [`Self::loss`]
+    /// computes the loss.
+    ///
+    /// # Errors
+    /// When memory runs out, or a peer is lost.
+    pub fn forward(&mut self, images: &Tensor) -> Result<Vec<Tensor>, TrainError> {
         if let Some(parallel) = &mut self.parallel {
             parallel.before_forward()?;
         }
-        let loss = self.loss.compute(&self.model.forward_train(images)?, targets)?;
+        self.model.forward_train(images)
+    }
+
+    /// The last third of [`Self::backward`]: adds the gradients of a loss to the existing ones.
+    ///
+    /// # Errors
+    /// When memory runs out, or a peer is lost.
+    pub fn add_gradients(&mut self, loss: &LossOutput) -> Result<(), TrainError> {
         match &mut self.parallel {
-            Some(parallel) => parallel.backward(&loss.total)?,
-            None => loss.total.f_backward()?,
+            Some(parallel) => parallel.backward(&loss.total),
+            None => Ok(loss.total.f_backward()?),
         }
-        Ok(loss.items)
     }
 
     /// Clips the gradients, steps along them and sets them to zero; the moving average follows.
@@ -144,7 +196,7 @@ impl Learner {
         &self.optimizer
     }
 
-    /// The optimizer, to set the learning rates of the schedule.
+    /// The optimizer, to set its rates.
     pub fn optimizer_mut(&mut self) -> &mut Optimizer {
         &mut self.optimizer
     }

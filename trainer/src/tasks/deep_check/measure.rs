@@ -6,6 +6,7 @@ use yolo_plan::event::{Event, Measure};
 
 use crate::error::TrainError;
 use crate::rank::context::Context;
+use crate::synchronize::synchronize;
 
 /// Minimum duration of a measurement.
 const LONG_ENOUGH: Duration = Duration::from_millis(500);
@@ -22,20 +23,13 @@ pub(super) fn seconds_of(
     mut step: impl FnMut() -> Result<(), TrainError>,
 ) -> Result<f64, TrainError> {
     step()?;
-    wait_for(device);
+    synchronize(device);
     let began = Instant::now();
     let mut repetitions = 0;
     while began.elapsed() < LONG_ENOUGH {
         step()?;
-        wait_for(device);
+        synchronize(device);
         repetitions += 1;
     }
     Ok(began.elapsed().as_secs_f64() / f64::from(repetitions))
-}
-
-/// Waits until a GPU is done, because it works asynchronously.
-fn wait_for(device: tch::Device) {
-    if let tch::Device::Cuda(index) = device {
-        tch::Cuda::synchronize(index as i64);
-    }
 }

@@ -5,11 +5,11 @@ use tch::Tensor;
 use yolo_data::loader::Batch;
 use yolo_plan::event::{Event, Step};
 
-use super::meter::Meter;
 use super::training::Training;
 use crate::error::TrainError;
 use crate::model::images_tensor;
 use crate::report::{PICTURED, draw_targets};
+use crate::training::Meter;
 
 impl Training<'_> {
     /// Trains one epoch. Returns the mean losses, or `None` if the run was interrupted.
@@ -55,27 +55,10 @@ impl Training<'_> {
         batch: &Batch,
     ) -> Result<Tensor, TrainError> {
         let number = index + batches * epoch;
-        let accumulate = self.apply_schedule(epoch, number)?;
-        let input = images_tensor(batch, self.context.device)?;
-        let items = self.learner.backward(&input, &batch.targets)?;
-        if number as i64 - self.progress.last_optimizer_step >= accumulate as i64 {
-            // Reading the norm would wait for the device, and nothing here needs it.
-            let _norm = self.learner.update()?;
-            self.progress.last_optimizer_step = number as i64;
-        }
-        Ok(items)
-    }
-
-    /// Sets the learning rates and the momentum of a step. Returns how many batches make an
-    /// optimizer step.
-    fn apply_schedule(&mut self, epoch: usize, number: usize) -> Result<usize, TrainError> {
         let settings = self.schedule.at(number, epoch);
-        let optimizer = self.learner.optimizer_mut();
-        optimizer.set_lr(0, settings.lr_bias)?;
-        optimizer.set_lr(1, settings.lr_other)?;
-        optimizer.set_lr(2, settings.lr_other)?;
-        optimizer.set_momentum(settings.momentum)?;
-        Ok(settings.accumulate)
+        let input = images_tensor(batch, self.context.device)?;
+        let last = &mut self.progress.last_optimizer_step;
+        self.learner.step(&input, &batch.targets, &settings, number as i64, last)
     }
 
     /// Reports a step if it is time to, and draws the first batches of the run.

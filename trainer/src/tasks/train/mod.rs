@@ -6,7 +6,6 @@ mod early_stopping;
 mod end_epoch;
 mod epoch;
 mod finish;
-mod meter;
 mod prepare;
 mod training;
 

@@ -2,32 +2,22 @@
 //! weights, frozen layers, anchors, optimizer, moving average, rounding of the weights, and the
 //! exchange with the other ranks.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use torch_checkpoint::WeightsFile;
-use yolo_base::format::count;
-use yolo_data::loader::{self, LoaderSettings, TrainLoader, ValLoader};
-use yolo_data::scan::{Sample, Scan, ScanOptions, scan};
+use yolo_data::scan::Sample;
 use yolo_plan::RunPlan;
 use yolo_plan::run::TrainTask;
-use yolo_plan::schedule::{Schedule, scaled_weight_decay};
+use yolo_plan::schedule::Schedule;
 
 use super::early_stopping::EarlyStopping;
-use super::meter::Rate;
 use super::training::Training;
 use crate::autoanchor;
-use crate::checkpoint::{Progress, Resume, read_resume};
+use crate::checkpoint::{Progress, read_resume};
 use crate::error::TrainError;
-use crate::learner::{Ema, Learner, Optimizer};
-use crate::loss::LossSettings;
-use crate::model::{Model, Transfer};
+use crate::model::Model;
 use crate::rank::context::Context;
 use crate::report::{ResultsFile, plot_labels, write_hyp_and_opt};
-use crate::tasks::val::Split;
-
-/// Padding of rectangular validation batches, in strides (spec §7).
-const VAL_PAD: f64 = 0.5;
+use crate::training::{Rate, build_learner, build_model, open_val, read_split, train_loader};
 
 /// Prepares the training of the plan.
 pub(super) fn prepare<'a>(
@@ -79,157 +69,6 @@ pub(super) fn prepare<'a>(
     };
     let (loader, rate) = (Some(loader), Rate::default());
     Ok(Training { context, plan, task, learner, schedule, loader, val, results, stopping, progress, rate })
-}
-
-/// The loader of this rank's share of the training split.
-fn train_loader(
-    context: &Context,
-    plan: &RunPlan,
-    task: &TrainTask,
-    samples: Arc<[Sample]>,
-    stride: usize,
-) -> Result<TrainLoader, TrainError> {
-    let settings = LoaderSettings {
-        image_size: task.image_size,
-        stride,
-        batch_per_rank: plan.ranks.share(task.batch),
-        rank: context.rank,
-        world: context.world,
-        seed: task.seed,
-        workers: task.workers,
-        rect: task.rect,
-        cache: task.cache,
-        augment: (&task.hyp).into(),
-    };
-    Ok(TrainLoader::new(samples, settings)?)
-}
-
-/// Model, loss, optimizer and moving average, new or as the checkpoint has them.
-fn build_learner(
-    context: &Context,
-    task: &TrainTask,
-    model: Model,
-    resume: Option<&Resume>,
-) -> Result<Learner, TrainError> {
-    let decay = scaled_weight_decay(task.hyp.weight_decay, task.nominal_batch, task.batch);
-    let (lr, momentum) = (task.hyp.lr0, task.hyp.momentum);
-    let mut optimizer = Optimizer::new(task.optimizer, model.state(), lr, momentum, decay)?;
-    // The average starts from the weights before they are rounded (spec §6).
-    let mut ema = if context.is_main() { Some(Ema::new(&model)?) } else { None };
-    if let Some(resume) = resume {
-        optimizer.load_state_dict(&resume.optimizer)?;
-        if let Some(ema) = &mut ema {
-            ema.restore(&resume.averaged, resume.updates)?;
-        }
-    } else {
-        model.round_to_half()?;
-    }
-    let settings = LossSettings::of_task(task, model.strides().len());
-    let group = context.group.as_ref();
-    if group.is_some() {
-        context.reporter.phase("sharing the first weights");
-    }
-    let mut learner = Learner::new(model, optimizer, ema, settings, group, task.sync_bn)?;
-    if let Some(gradients) = resume.and_then(|resume| resume.gradients.as_ref()) {
-        learner.restore_gradients(gradients)?;
-    }
-    Ok(learner)
-}
-
-/// Reads and verifies the labels of a split. For the training split, rank 0 goes first and leaves
-/// a cache for the others.
-fn read_split(
-    context: &Context,
-    task: &TrainTask,
-    split: &str,
-    roots: &[PathBuf],
-) -> Result<Scan, TrainError> {
-    let options =
-        ScanOptions { single_cls: task.single_cls, ..ScanOptions::new(split, task.data.names.len()) };
-    let barrier =
-        || context.group.as_ref().map_or(Ok(()), |group| group.barrier(None).map_err(TrainError::from));
-    if !context.is_main() {
-        barrier()?;
-        return Ok(scan(roots, &options)?);
-    }
-    // If this fails, the supervisor stops the ranks that wait.
-    let found = scan(roots, &options)?;
-    if split == "train" {
-        barrier()?;
-    }
-    found.messages.iter().for_each(|message| context.reporter.warning(message));
-    context.reporter.note(format!(
-        "{split}: {}, {} without labels, {} corrupt",
-        count(found.samples.len(), "image"),
-        found.missing + found.empty,
-        found.corrupt
-    ));
-    Ok(found)
-}
-
-fn open_val(context: &Context, plan: &RunPlan, task: &TrainTask, stride: usize) -> Result<Split, TrainError> {
-    let samples: Arc<[Sample]> = read_split(context, task, "val", &task.data.val)?.samples.into();
-    let settings = loader::ValSettings {
-        image_size: task.image_size,
-        stride,
-        batch: plan.ranks.share(task.batch) * 2,
-        workers: task.workers,
-        rect: true,
-        pad: VAL_PAD,
-        cache: task.cache,
-    };
-    let loader = ValLoader::new(Arc::clone(&samples), settings)?;
-    Ok(Split { samples, loader })
-}
-
-/// The model of the plan with the tensors of its weights, or of the checkpoint to resume.
-fn build_model(
-    context: &Context,
-    task: &TrainTask,
-    weights: Option<&WeightsFile>,
-    resume: Option<&Resume>,
-) -> Result<Model, TrainError> {
-    tch::manual_seed(task.seed as i64 + 1 + context.rank as i64);
-    let classes = Some(task.data.names.len());
-    if let Some(resume) = resume {
-        let model = Model::from_weights(&resume.model, classes, None, context.device)?;
-        expect_all(&model.transfer(&resume.model, false)?)?;
-        return Ok(model);
-    }
-    let model = match (&task.model, weights) {
-        (Some(spec), _) => Model::new(spec, context.device)?,
-        (None, Some(file)) => Model::from_weights(file, classes, task.hyp.anchors, context.device)?,
-        (None, None) => {
-            return Err(TrainError::new("the plan has neither a model nor weights")
-                .with_hint("give `--cfg yolov5n` or `--weights FILE`"));
-        }
-    };
-    if let Some(file) = weights {
-        // Anchors of a yaml or of the hyperparameters win over those of the file (spec §10).
-        let skip_anchors = task.model.is_some() || task.hyp.anchors.is_some();
-        let transfer = model.transfer(file, skip_anchors)?;
-        if context.is_main() {
-            if transfer.matched == 0 {
-                context.reporter.warning(format!(
-                    "the weights do not fit the model, which starts untrained: {}",
-                    transfer.summary()
-                ));
-            } else {
-                context.reporter.note(transfer.summary());
-            }
-        }
-    }
-    if context.is_main() {
-        context.reporter.note(model.summary()?.to_string());
-    }
-    Ok(model)
-}
-
-fn expect_all(transfer: &Transfer) -> Result<(), TrainError> {
-    if transfer.matched == transfer.total {
-        return Ok(());
-    }
-    Err(TrainError::new(format!("the checkpoint does not fit its own model: {}", transfer.summary())))
 }
 
 /// Checks how well the anchors fit the labels, and replaces them if others fit better (spec §7).

@@ -11,7 +11,6 @@ use yolo_plan::run::TrainTask;
 use yolo_plan::schedule::Schedule;
 
 use super::early_stopping::EarlyStopping;
-use super::meter::Rate;
 use crate::checkpoint::{Checkpoint, Progress, TrainingState};
 use crate::detection::ImageResult;
 use crate::error::TrainError;
@@ -20,6 +19,7 @@ use crate::model::Model;
 use crate::rank::context::{Context, Ending};
 use crate::report::ResultsFile;
 use crate::tasks::val::{Observer, Split, ValidateOptions, Validation, validate};
+use crate::training::Rate;
 
 /// A run in progress on one rank.
 pub(super) struct Training<'a> {

@@ -9,4 +9,4 @@ mod validate;
 
 pub use run::run;
 pub use tally::Validation;
-pub use validate::{Observer, Split, ValidateOptions, validate};
+pub use validate::{Observer, Split, Stage, ValidateOptions, validate};

@@ -62,6 +62,19 @@ impl ValidateOptions {
     }
 }
 
+/// What happens to each batch, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// The loader returns it.
+    Load,
+    /// Its images are copied to the device and scaled to 0..1.
+    Preprocess,
+    /// The model runs, and its outputs are copied back.
+    Inference,
+    /// Suppression, and the comparison with the labels.
+    Nms,
+}
+
 /// Follows a validation.
 pub trait Observer {
     /// Sees the detections of each image.
@@ -71,6 +84,9 @@ pub trait Observer {
     fn image(&mut self, _image: &ImageResult<'_>) -> Result<(), TrainError> {
         Ok(())
     }
+
+    /// Is called at the end of each stage of each batch. The device may still be working.
+    fn stage_done(&mut self, _stage: Stage) {}
 
     /// Is called after each batch with the number of batches done and of all batches. Returns
     /// whether to continue.
@@ -94,8 +110,10 @@ pub fn validate(
     let recycler = split.loader.recycler();
     for (number, batch) in split.loader.iter().enumerate() {
         let batch = batch?;
+        observer.stage_done(Stage::Load);
         let began = Instant::now();
         let input = input_tensor(model, &batch, options.half)?;
+        observer.stage_done(Stage::Preprocess);
         let prepared = Instant::now();
         let outputs = forward(model, &input, options.augment)?;
         if let (Some(loss), Some(heads)) = (loss, &outputs.heads) {
@@ -103,6 +121,7 @@ pub fn validate(
             tally.add_losses(&items)?;
         }
         let rows = outputs.rows()?;
+        observer.stage_done(Stage::Inference);
         let inferred = Instant::now();
         let numbers_per_image = rows.len() / batch.items.len().max(1);
         for (index, rows) in rows.chunks_exact(numbers_per_image.max(1)).enumerate() {
@@ -118,6 +137,7 @@ pub fn validate(
                 index,
             })?;
         }
+        observer.stage_done(Stage::Nms);
         tally.add_times([prepared - began, inferred - prepared, inferred.elapsed()]);
         recycler.give(batch.pixels);
         if !observer.batch_done(number + 1, batches) {

@@ -14,7 +14,7 @@ const RATE_WINDOW: Duration = Duration::from_secs(10);
 
 /// The running numbers of one epoch.
 #[derive(Debug)]
-pub(super) struct Meter {
+pub(crate) struct Meter {
     /// The sums before this process trained on the epoch, if it was resumed.
     earlier: [f32; 3],
     sums: Option<Tensor>,
@@ -26,12 +26,12 @@ pub(super) struct Meter {
 impl Meter {
     /// A meter that continues the rate of the epoch before, and the loss sums of the `steps` that an
     /// interrupted run has done.
-    pub(super) fn new(rate: Rate, loss_sums: [f32; 3], steps: usize) -> Self {
+    pub(crate) fn new(rate: Rate, loss_sums: [f32; 3], steps: usize) -> Self {
         Self { earlier: loss_sums, sums: None, steps, last_report: None, rate }
     }
 
     /// Adds a step: its three loss items, which stay on their device, and the images of all ranks.
-    pub(super) fn add(&mut self, items: &Tensor, images: usize) -> Result<(), TrainError> {
+    pub(crate) fn add(&mut self, items: &Tensor, images: usize) -> Result<(), TrainError> {
         let sums = match self.sums.take() {
             Some(sums) => sums,
             None => Tensor::f_from_slice(&self.earlier)?.f_to_device(items.device())?,
@@ -43,7 +43,7 @@ impl Meter {
     }
 
     /// The sums of box, objectness and class loss since the start of the epoch. Waits for the device.
-    pub(super) fn sums(&self) -> Result<[f32; 3], TrainError> {
+    pub(crate) fn sums(&self) -> Result<[f32; 3], TrainError> {
         let Some(sums) = &self.sums else { return Ok(self.earlier) };
         let sums = Vec::<f32>::try_from(sums.f_to_device(tch::Device::Cpu)?)?;
         Ok(std::array::from_fn(|index| sums.get(index).copied().unwrap_or_default()))
@@ -51,12 +51,12 @@ impl Meter {
 
     /// The means of box, objectness and class loss since the start of the epoch. Waits for the
     /// device.
-    pub(super) fn losses(&self) -> Result<[f64; 3], TrainError> {
+    pub(crate) fn losses(&self) -> Result<[f64; 3], TrainError> {
         Ok(self.sums()?.map(|sum| f64::from(sum) / self.steps.max(1) as f64))
     }
 
     /// Whether it is time to report. If so, the next interval starts.
-    pub(super) fn due(&mut self) -> bool {
+    pub(crate) fn due(&mut self) -> bool {
         let due = self.last_report.is_none_or(|last| last.elapsed() >= REPORT_EVERY);
         if due {
             self.last_report = Some(Instant::now());
@@ -65,19 +65,19 @@ impl Meter {
     }
 
     /// Images per second over the last seconds.
-    pub(super) fn images_per_second(&self) -> f64 {
+    pub(crate) fn images_per_second(&self) -> f64 {
         self.rate.per_second()
     }
 
     /// The rate, for the next epoch's meter.
-    pub(super) fn into_rate(self) -> Rate {
+    pub(crate) fn into_rate(self) -> Rate {
         self.rate
     }
 }
 
 /// Images per second over a sliding window. [`Rate::pause`] keeps validation out of it.
 #[derive(Debug, Default)]
-pub(super) struct Rate {
+pub(crate) struct Rate {
     steps: VecDeque<(Instant, usize)>,
 }
 
@@ -90,7 +90,7 @@ impl Rate {
     }
 
     /// Starts a new window after a pause.
-    pub(super) fn pause(&mut self) {
+    pub(crate) fn pause(&mut self) {
         self.steps.clear();
     }
 

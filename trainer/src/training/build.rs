@@ -1,0 +1,94 @@
+//! The model and the learner of a training run.
+
+use torch_checkpoint::WeightsFile;
+use yolo_plan::run::TrainTask;
+use yolo_plan::schedule::scaled_weight_decay;
+
+use crate::checkpoint::Resume;
+use crate::error::TrainError;
+use crate::learner::{Ema, Learner, Optimizer};
+use crate::loss::LossSettings;
+use crate::model::{Model, Transfer};
+use crate::rank::context::Context;
+
+/// The model of the plan with the tensors of its weights, or of the checkpoint to resume.
+pub(crate) fn build_model(
+    context: &Context,
+    task: &TrainTask,
+    weights: Option<&WeightsFile>,
+    resume: Option<&Resume>,
+) -> Result<Model, TrainError> {
+    tch::manual_seed(task.seed as i64 + 1 + context.rank as i64);
+    let classes = Some(task.data.names.len());
+    if let Some(resume) = resume {
+        let model = Model::from_weights(&resume.model, classes, None, context.device)?;
+        expect_all(&model.transfer(&resume.model, false)?)?;
+        return Ok(model);
+    }
+    let model = match (&task.model, weights) {
+        (Some(spec), _) => Model::new(spec, context.device)?,
+        (None, Some(file)) => Model::from_weights(file, classes, task.hyp.anchors, context.device)?,
+        (None, None) => {
+            return Err(TrainError::new("the plan has neither a model nor weights")
+                .with_hint("give `--cfg yolov5n` or `--weights FILE`"));
+        }
+    };
+    if let Some(file) = weights {
+        // Anchors of a yaml or of the hyperparameters win over those of the file (spec §10).
+        let skip_anchors = task.model.is_some() || task.hyp.anchors.is_some();
+        let transfer = model.transfer(file, skip_anchors)?;
+        if context.is_main() {
+            if transfer.matched == 0 {
+                context.reporter.warning(format!(
+                    "the weights do not fit the model, which starts untrained: {}",
+                    transfer.summary()
+                ));
+            } else {
+                context.reporter.note(transfer.summary());
+            }
+        }
+    }
+    if context.is_main() {
+        context.reporter.note(model.summary()?.to_string());
+    }
+    Ok(model)
+}
+
+fn expect_all(transfer: &Transfer) -> Result<(), TrainError> {
+    if transfer.matched == transfer.total {
+        return Ok(());
+    }
+    Err(TrainError::new(format!("the checkpoint does not fit its own model: {}", transfer.summary())))
+}
+
+/// Model, loss, optimizer and moving average, new or as the checkpoint has them.
+pub(crate) fn build_learner(
+    context: &Context,
+    task: &TrainTask,
+    model: Model,
+    resume: Option<&Resume>,
+) -> Result<Learner, TrainError> {
+    let decay = scaled_weight_decay(task.hyp.weight_decay, task.nominal_batch, task.batch);
+    let (lr, momentum) = (task.hyp.lr0, task.hyp.momentum);
+    let mut optimizer = Optimizer::new(task.optimizer, model.state(), lr, momentum, decay)?;
+    // The average starts from the weights before they are rounded (spec §6).
+    let mut ema = if context.is_main() { Some(Ema::new(&model)?) } else { None };
+    if let Some(resume) = resume {
+        optimizer.load_state_dict(&resume.optimizer)?;
+        if let Some(ema) = &mut ema {
+            ema.restore(&resume.averaged, resume.updates)?;
+        }
+    } else {
+        model.round_to_half()?;
+    }
+    let settings = LossSettings::of_task(task, model.strides().len());
+    let group = context.group.as_ref();
+    if group.is_some() {
+        context.reporter.phase("sharing the first weights");
+    }
+    let mut learner = Learner::new(model, optimizer, ema, settings, group, task.sync_bn)?;
+    if let Some(gradients) = resume.and_then(|resume| resume.gradients.as_ref()) {
+        learner.restore_gradients(gradients)?;
+    }
+    Ok(learner)
+}

@@ -1,0 +1,11 @@
+//! What a training run consists of, built from its task: the images with their loaders, model and
+//! learner, and the running numbers of its steps. `yolo train` trains with it, and `yolo bench`
+//! measures it.
+
+mod build;
+mod data;
+mod meter;
+
+pub(crate) use build::{build_learner, build_model};
+pub(crate) use data::{open_val, read_split, train_loader};
+pub(crate) use meter::{Meter, Rate};
