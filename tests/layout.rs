@@ -63,6 +63,7 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
     ("trainer/src/model", "trainer/src/loss", "a batch flows forward only"),
     ("trainer/src/loss", "trainer/src/learner", "a batch flows forward only"),
     ("trainer/src/training", "trainer/src/tasks/train", "a run and its benchmark share it"),
+    ("trainer/src/training", "trainer/src/tasks/bench", "a run and its benchmark share it"),
     ("trainer/src/detection", "trainer/src/tasks/val", "boxes and NMS serve prediction too"),
     ("trainer/src/checkpoint", "trainer/src/tasks/train", "a checkpoint is data"),
     ("trainer/src/report", "trainer/src/tasks/val", "reports get numbers, not the code that made them"),

@@ -6,48 +6,17 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/observed_trainer.rs"]
+mod observed_trainer;
 #[path = "support/user.rs"]
 mod user;
 
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt as _;
 use std::time::{Duration, Instant};
 
+use observed_trainer::ObservedTrainer;
 use torch_checkpoint::{Value, read};
-use user::{Running, SIGINT, SIGKILL, TRAIN, User, wait_for};
-
-/// A trainer that also writes its events to a file, so that a test can wait for one of them.
-struct ObservedTrainer {
-    program: PathBuf,
-    events: PathBuf,
-}
-
-impl ObservedTrainer {
-    fn new(user: &User) -> Self {
-        let trainer = Path::new(env!("CARGO_BIN_EXE_yolo")).with_file_name("yolo-trainer");
-        let (program, events) = (user.path().join("observed-trainer"), user.path().join("events"));
-        // The events go through `tee`; `exec` lets the signals of the supervisor reach the trainer.
-        let script = format!(
-            "#!/usr/bin/env bash\nfd=$YOLO_EVENTS_FD\neval \"exec $fd> >(exec tee -a '{}' >&$fd)\"\nexec '{}' \"$@\"\n",
-            events.display(),
-            trainer.display()
-        );
-        std::fs::write(&program, script).unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        Self { program, events }
-    }
-
-    fn start(&self, user: &User, arguments: &str) -> Running {
-        user.start_with(arguments, &[("YOLO_TRAINER", self.program.to_str().unwrap())])
-    }
-
-    /// Waits until the trainer reports that it is doing this.
-    #[track_caller]
-    fn wait_for(&self, doing: &str) {
-        let phase = format!("\"doing\":\"{doing}\"");
-        wait_for(doing, || std::fs::read_to_string(&self.events).ok().filter(|text| text.contains(&phase)));
-    }
-}
+use user::{SIGINT, SIGKILL, TRAIN, User, wait_for};
 
 /// Adds validation images, so that a validation takes seconds.
 fn with_a_long_validation(user: &User) {

@@ -1,6 +1,7 @@
 //! The command line, one file per command. The options of a command that starts ranks are in
 //! [`yolo_plan::options`], from which its file takes them. Nothing is decided here.
 
+mod bench;
 mod completions;
 mod doctor;
 mod planned_run;
@@ -9,6 +10,7 @@ mod styles;
 mod train;
 mod val;
 
+pub(crate) use bench::BenchArgs;
 pub(crate) use completions::{CompletionsArgs, ManArgs};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use planned_run::PlannedTrain;
@@ -50,6 +52,9 @@ pub(crate) enum Command {
     /// Evaluate a detector on a data set
     #[command(args_override_self = true)]
     Val(Box<ValArgs>),
+    /// Measure how fast this machine trains, and what limits it
+    #[command(args_override_self = true)]
+    Bench(Box<BenchArgs>),
     /// Check this machine for problems that would stop or slow down training
     Doctor(DoctorArgs),
     /// Install what training needs: libtorch, the trainer, weights and data sets

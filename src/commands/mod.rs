@@ -2,6 +2,7 @@
 //! A command calls the modules that do the work and prints; no command calls another.
 //! [`run`](mod@run) is the shared path of everything that starts ranks.
 
+mod bench;
 mod completions;
 mod interrupt;
 mod missing;
@@ -45,6 +46,7 @@ fn dispatch(cli: &Cli, printer: &Printer) -> Result<u8, CommandError> {
     match &cli.command {
         Command::Train(args) => train::train(args, cli.offline, printer),
         Command::Val(args) => val::val(args, cli.offline, printer),
+        Command::Bench(args) => bench::bench(args, cli.offline, printer),
         Command::Doctor(args) => doctor::doctor(args, printer),
         Command::Setup(args) => setup::setup(args, cli.offline, printer),
         Command::Completions(args) => Ok(completions::completions(args, printer)),

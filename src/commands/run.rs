@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use yolo_base::exit;
 use yolo_checks::Host;
+use yolo_plan::bench_report::Measurement;
 use yolo_plan::run::{PlanContext, Planned, Planning, Task};
 use yolo_plan::{PlanError, RunPlan};
 
@@ -14,7 +15,7 @@ use crate::dirs::YoloDirs;
 use crate::error::CommandError;
 use crate::launch::{self, RunEnd, run_folder};
 use crate::machine;
-use crate::printer::{Printer, RunView};
+use crate::printer::{Printer, RunResults, RunView};
 
 /// What one command decides by itself.
 pub(super) struct Run<'a> {
@@ -24,6 +25,8 @@ pub(super) struct Run<'a> {
     pub(super) plan: &'a dyn Fn(&PlanContext) -> Result<Planning, PlanError>,
     /// Checks before anything is started; an error stops the run.
     pub(super) preflight: &'a dyn Fn(&Host, &RunPlan) -> Result<(), CommandError>,
+    /// Prints what a finished benchmark measured.
+    pub(super) measured: &'a dyn Fn(&RunPlan, Vec<Measurement>),
 }
 
 impl Run<'_> {
@@ -57,42 +60,44 @@ impl Run<'_> {
         let plan_file =
             if plan.resumes() { plan.write()? } else { run_folder::create(&mut plan, self.exist_ok)? };
         printer.say(format_args!("run folder {}", plan.run_dir.display()));
-        launch_and_show(&plan, &plan_file, &programs, printer)
+        self.launch_and_show(&plan, &plan_file, &programs, printer)
     }
-}
 
-/// Starts the ranks, shows what they report, and says how the run ended.
-fn launch_and_show(
-    plan: &RunPlan,
-    plan_file: &std::path::Path,
-    programs: &launch::Programs,
-    printer: &Printer,
-) -> Result<u8, CommandError> {
-    let mut view = RunView::new(printer, &plan.task);
-    let end = launch::run(plan, plan_file, programs, &mut |rank, event| view.show(rank, event));
-    let files = view.finish();
-    match end? {
-        RunEnd::Finished => {
-            for file in files {
-                printer.result(format_args!("{}: {}", file.what, file.path.display()));
+    /// Starts the ranks, shows what they report, and says how the run ended.
+    fn launch_and_show(
+        &self,
+        plan: &RunPlan,
+        plan_file: &std::path::Path,
+        programs: &launch::Programs,
+        printer: &Printer,
+    ) -> Result<u8, CommandError> {
+        let mut view = RunView::new(printer, &plan.task);
+        let end = launch::run(plan, plan_file, programs, &mut |rank, event| view.show(rank, event));
+        let RunResults { files, measurements } = view.finish();
+        match end? {
+            RunEnd::Finished => {
+                for file in files {
+                    printer.result(format_args!("{}: {}", file.what, file.path.display()));
+                }
+                (self.measured)(plan, measurements);
+                Ok(exit::SUCCESS)
             }
-            Ok(exit::SUCCESS)
-        }
-        RunEnd::Interrupted { resume_from, killed } => {
-            let how = match (&resume_from, killed, &plan.task) {
-                (Some(_), false, _) => "interrupted; the run's state is saved",
-                (Some(_), true, _) => "interrupted; the ranks were killed before they could save",
-                (None, _, Task::Train(_)) => "interrupted before the first checkpoint",
-                (None, ..) => "interrupted",
-            };
-            printer.say(how);
-            if let Some(path) = resume_from {
-                printer.say(format_args!(
-                    "to resume from the last checkpoint, run\n  yolo train --resume {}",
-                    path.display()
-                ));
+            RunEnd::Interrupted { resume_from, killed } => {
+                let how = match (&resume_from, killed, &plan.task) {
+                    (Some(_), false, _) => "interrupted; the run's state is saved",
+                    (Some(_), true, _) => "interrupted; the ranks were killed before they could save",
+                    (None, _, Task::Train(_)) => "interrupted before the first checkpoint",
+                    (None, ..) => "interrupted",
+                };
+                printer.say(how);
+                if let Some(path) = resume_from {
+                    printer.say(format_args!(
+                        "to resume from the last checkpoint, run\n  yolo train --resume {}",
+                        path.display()
+                    ));
+                }
+                Ok(exit::INTERRUPTED)
             }
-            Ok(exit::INTERRUPTED)
         }
     }
 }

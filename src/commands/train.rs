@@ -18,6 +18,7 @@ pub(super) fn train(args: &TrainArgs, offline: bool, printer: &Printer) -> Resul
             true => Ok(()),
             false => doctor::preflight(host, options, plan, printer),
         },
+        measured: &|_, _| (),
     }
     .execute(offline, printer)
 }

@@ -10,6 +10,11 @@ use crate::printer::Printer;
 /// Evaluates weights on a data set and returns the exit status.
 pub(super) fn val(args: &ValArgs, offline: bool, printer: &Printer) -> Result<u8, CommandError> {
     let options = &args.options;
-    Run { exist_ok: options.exist_ok, plan: &|context| plan_val(options, context), preflight: &|_, _| Ok(()) }
-        .execute(offline, printer)
+    Run {
+        exist_ok: options.exist_ok,
+        plan: &|context| plan_val(options, context),
+        preflight: &|_, _| Ok(()),
+        measured: &|_, _| (),
+    }
+    .execute(offline, printer)
 }

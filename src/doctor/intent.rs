@@ -44,7 +44,7 @@ pub(super) fn of_plan(options: &TrainOptions, plan: &RunPlan) -> Intent {
         Device::Cpu => None,
     };
     let devices: Vec<usize> = plan.ranks.devices.iter().filter_map(cuda).collect();
-    let task = plan.task.train();
+    let task = plan.task.training();
     Intent {
         device_words: None,
         cpu: devices.is_empty(),

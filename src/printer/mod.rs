@@ -5,6 +5,7 @@
 //! A result is what the command was asked for: findings, tables, the files of a run. A message is
 //! everything else; `--quiet` silences it.
 
+mod bench_table;
 mod run_view;
 pub(crate) mod setup_text;
 mod setup_view;
@@ -20,7 +21,8 @@ use std::sync::{Arc, OnceLock};
 use anstyle::{AnsiColor, Style};
 use yolo_base::Hint;
 
-pub(crate) use run_view::RunView;
+pub(crate) use bench_table::bench_table;
+pub(crate) use run_view::{RunResults, RunView};
 pub(crate) use setup_view::SetupView;
 pub(crate) use val_table::val_table;
 pub(crate) use wrap::{COLUMNS, cut, wrap};

@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use yolo_base::format::{count, duration, memory};
+use yolo_plan::bench_report::Measurement;
 use yolo_plan::event::{EpochSummary, Event, OutputFile, Step};
 use yolo_plan::run::Task;
 
@@ -12,6 +13,15 @@ use super::{Printer, val_table};
 
 /// Time between plain lines about a running epoch.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
+
+/// What a run leaves for its command to print.
+#[derive(Debug, Default)]
+pub(crate) struct RunResults {
+    /// The files that it wrote.
+    pub(crate) files: Vec<OutputFile>,
+    /// What it measured.
+    pub(crate) measurements: Vec<Measurement>,
+}
 
 /// Draws the events of a run.
 #[derive(Debug)]
@@ -25,7 +35,7 @@ pub(crate) struct RunView<'a> {
     first_step: Option<(Instant, f64)>,
     header_shown: bool,
     rate: f64,
-    files: Vec<OutputFile>,
+    results: RunResults,
 }
 
 impl<'a> RunView<'a> {
@@ -39,7 +49,7 @@ impl<'a> RunView<'a> {
             first_step: None,
             header_shown: false,
             rate: 0.0,
-            files: Vec::new(),
+            results: RunResults::default(),
         }
     }
 
@@ -68,8 +78,9 @@ impl<'a> RunView<'a> {
                     self.printer.result(val_table(table));
                 });
             }
+            Event::BenchMeasured { measurement } => self.results.measurements.push(measurement.clone()),
             Event::Finished { files, epochs, seconds, stopped_early } => {
-                self.files.clone_from(files);
+                self.results.files.clone_from(files);
                 if *epochs > 0 {
                     let early = if *stopped_early { "; stopped early: no more improvement" } else { "" };
                     self.line.bar().suspend(|| {
@@ -86,10 +97,10 @@ impl<'a> RunView<'a> {
         }
     }
 
-    /// Clears the status line and returns the files that the run wrote.
-    pub(crate) fn finish(self) -> Vec<OutputFile> {
+    /// Clears the status line and returns the results of the run.
+    pub(crate) fn finish(self) -> RunResults {
         self.line.bar().finish_and_clear();
-        self.files
+        self.results
     }
 
     fn step(&mut self, step: &Step) {

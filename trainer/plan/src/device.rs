@@ -100,6 +100,23 @@ pub fn choose(
     Ok(Choice { devices: vec![Device::Cpu; ranks], note: choice.note })
 }
 
+/// As [`choose`], for a command that runs on one device. `command` is its name in messages.
+///
+/// # Errors
+/// As [`choose`], and when `device` names several devices.
+pub fn choose_one(device: Option<&str>, command: &str, inventory: &Inventory) -> Result<Choice, PlanError> {
+    let choice = choose(device, None, inventory)?;
+    if let [first, _, ..] = choice.devices.as_slice() {
+        return Err(PlanError::new(format!(
+            "--device {} names {} devices, but `{command}` runs on one",
+            argument(&choice.devices),
+            choice.devices.len()
+        ))
+        .with_hint(format!("use one of them: --device {}", argument(&[*first]))));
+    }
+    Ok(choice)
+}
+
 /// The best available device. Several ranks imply the CPU.
 fn automatic(inventory: &Inventory, several: bool) -> Choice {
     let (devices, note) = match inventory.gpus.first() {

@@ -9,6 +9,8 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize};
 use yolo_base::env::YOLO_SILENCE_SECONDS;
 
+use crate::bench_report::Measurement;
+
 /// Version of the events, incremented when an old reader would misunderstand new events.
 pub const PROTOCOL: u32 = 2;
 
@@ -52,6 +54,9 @@ pub enum Event {
     Validated { title: String, table: ValTable },
     /// `yolo doctor --deep` has measured something on this rank.
     Measured { measure: Measure, value: f64 },
+    /// `yolo bench` has measured something. Only a `yolo` that knows this event starts such a run, so
+    /// it needed no new [`PROTOCOL`].
+    BenchMeasured { measurement: Measurement },
     /// The run finished.
     Finished { files: Vec<OutputFile>, epochs: usize, seconds: f64, stopped_early: bool },
     /// The run was interrupted and has saved its state.

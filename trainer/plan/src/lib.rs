@@ -6,6 +6,7 @@
 
 pub mod backend;
 pub mod batch;
+pub mod bench_report;
 pub mod dataset;
 pub mod device;
 pub mod error;

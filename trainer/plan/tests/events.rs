@@ -1,6 +1,7 @@
 //! Every event is one line of JSON that reads back as the same event.
 
 use proptest::prelude::*;
+use yolo_plan::bench_report::{Measurement, Rate, Source, StepPhases, ValPhases};
 use yolo_plan::event::{EpochSummary, Event, Metrics, OutputFile, Step, ValRow, ValTable};
 
 fn metrics() -> impl Strategy<Value = Metrics> {
@@ -10,6 +11,25 @@ fn metrics() -> impl Strategy<Value = Metrics> {
         map50,
         map50_95,
     })
+}
+
+fn measurement() -> impl Strategy<Value = Measurement> {
+    let rate = || (any::<u32>(), 0.0..1e6).prop_map(|(images, seconds)| Rate::new(images as usize, seconds));
+    prop_oneof![
+        (rate(), any::<bool>(), prop::option::of(any::<usize>()), 0.0..1.0).prop_map(
+            |(rate, synthetic, workers, wait)| Measurement::Training {
+                source: if synthetic { Source::Synthetic } else { Source::Files },
+                workers,
+                rate,
+                phases: StepPhases { wait, forward: 1.0 - wait, ..StepPhases::default() },
+            }
+        ),
+        (rate(), any::<usize>()).prop_map(|(rate, workers)| Measurement::Loader { workers, rate }),
+        (rate(), 0.0..1.0).prop_map(|(rate, nms)| Measurement::Validation {
+            rate,
+            phases: ValPhases { preprocess: 0.0, inference: 1.0 - nms, nms },
+        }),
+    ]
 }
 
 fn event() -> impl Strategy<Value = Event> {
@@ -67,6 +87,7 @@ fn event() -> impl Strategy<Value = Event> {
                 },
             }
         }),
+        measurement().prop_map(|measurement| Event::BenchMeasured { measurement }),
         (text(), any::<usize>(), any::<bool>()).prop_map(|(what, epochs, stopped_early)| Event::Finished {
             files: vec![OutputFile { path: what.clone().into(), what }],
             epochs,

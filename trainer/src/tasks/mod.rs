@@ -1,6 +1,7 @@
 //! What a rank can be asked to do, one folder per task of a plan. A new task gets a folder here
 //! and an arm in [`perform`] and [`timeouts`].
 
+mod bench;
 mod deep_check;
 pub mod train;
 pub mod val;
@@ -20,6 +21,7 @@ pub fn perform(context: &Context, plan: &RunPlan) -> Result<Ending, TrainError> 
     match &plan.task {
         Task::Train(task) => train::train(context, plan, task),
         Task::Val(task) => val::run(context, plan, task),
+        Task::Bench(task) => bench::run(context, plan, task),
         Task::DeepCheck(task) => deep_check::run(context, task),
     }
 }
@@ -27,7 +29,7 @@ pub fn perform(context: &Context, plan: &RunPlan) -> Result<Ending, TrainError> 
 /// How long the ranks of a task wait for each other.
 pub fn timeouts(task: &Task) -> Timeouts {
     match task {
-        Task::Train(_) | Task::Val(_) => Timeouts::RUN,
+        Task::Train(_) | Task::Val(_) | Task::Bench(_) => Timeouts::RUN,
         Task::DeepCheck(_) => Timeouts::DEEP_CHECK,
     }
 }

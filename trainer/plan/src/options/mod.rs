@@ -5,9 +5,11 @@
 //! Numbers are parsed by [`crate::number`], whose messages are written for users. clap lets negative
 //! ones through, so that the parser can reject them.
 
+mod bench;
 mod train;
 mod val;
 
+pub use bench::BenchOptions;
 pub use train::{Cache, Optimizer, TrainOptions};
 pub use val::ValOptions;
 
@@ -21,6 +23,7 @@ mod tests {
     #[test]
     fn invalid_numbers_have_messages_of_ours() {
         let commands = [
+            BenchOptions::augment_args(Command::new("bench")),
             TrainOptions::augment_args(Command::new("train")),
             ValOptions::augment_args(Command::new("val")),
         ];

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::PlanError;
 
+mod bench;
 mod deep_check;
 mod defaults;
 mod folder;
@@ -22,6 +23,7 @@ mod train;
 mod val;
 mod weights;
 
+pub use bench::{BenchPart, BenchTask, plan_bench};
 pub use deep_check::{DeepCheckTask, plan_deep_check};
 pub use defaults::EffectiveOptions;
 pub use folder::{increment, newest_checkpoint};
@@ -62,6 +64,8 @@ pub enum Task {
     Train(Box<TrainTask>),
     /// Validate a detector.
     Val(Box<ValTask>),
+    /// Measure the speed of training: `yolo bench`.
+    Bench(Box<BenchTask>),
     /// Test the devices, the links between them and the disk: `yolo doctor --deep`.
     #[serde(rename = "probe")]
     DeepCheck(DeepCheckTask),
@@ -76,11 +80,20 @@ impl Task {
         }
     }
 
+    /// The settings of the training run that the task is, or whose speed it measures.
+    pub fn training(&self) -> Option<&TrainTask> {
+        match self {
+            Self::Bench(task) => Some(&task.training),
+            _ => self.train(),
+        }
+    }
+
     /// What the ranks are doing, for a progress line.
     pub fn doing(&self) -> &'static str {
         match self {
             Self::Train(_) => "training",
             Self::Val(_) => "validating",
+            Self::Bench(_) => "measuring",
             Self::DeepCheck(_) => "testing",
         }
     }

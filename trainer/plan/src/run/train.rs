@@ -251,7 +251,8 @@ fn file_or_name(argument: &str, places: &Places) -> String {
     if path.is_file() { path.to_string_lossy().into_owned() } else { argument.to_owned() }
 }
 
-fn positive(option: &str, value: usize, max: usize) -> Result<usize, PlanError> {
+/// `value`, if it is from 1 to `max`.
+pub(super) fn positive(option: &str, value: usize, max: usize) -> Result<usize, PlanError> {
     if value == 0 || value > max {
         return Err(PlanError::new(format!("{option} {value} is not a number from 1 to {max}")));
     }

@@ -82,15 +82,7 @@ pub fn plan_val(options: &ValOptions, context: &PlanContext) -> Result<Planning,
     let data_argument = options.data.as_deref().unwrap_or(defaults::DATA);
 
     // Mistakes that the options alone show are reported before anything is fetched.
-    let choice = device::choose(options.device.as_deref(), None, inventory)?;
-    if let [first, _, ..] = choice.devices.as_slice() {
-        return Err(PlanError::new(format!(
-            "--device {} names {} devices, but `yolo val` runs on one",
-            device::argument(&choice.devices),
-            choice.devices.len()
-        ))
-        .with_hint(format!("use one of them: --device {}", device::argument(&[*first]))));
-    }
+    let choice = device::choose_one(options.device.as_deref(), "yolo val", inventory)?;
     let batch = batch::check(i64::try_from(options.batch_size.unwrap_or(BATCH)).unwrap_or(i64::MAX), 1)?;
     let image_size = image_size::check(options.imgsz.unwrap_or(defaults::of(data_argument).image_size))?;
     let (split, mode) = split_and_mode(options.task.as_deref())?;

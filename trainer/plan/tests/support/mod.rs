@@ -9,8 +9,10 @@ use tempfile::TempDir;
 use yolo_plan::PlanError;
 use yolo_plan::dataset::Places;
 use yolo_plan::device::Inventory;
-use yolo_plan::options::{TrainOptions, ValOptions};
-use yolo_plan::run::{PlanContext, Planned, Planning, Task, TrainTask, ValTask, plan_train, plan_val};
+use yolo_plan::options::{BenchOptions, TrainOptions, ValOptions};
+use yolo_plan::run::{
+    BenchTask, PlanContext, Planned, Planning, Task, TrainTask, ValTask, plan_bench, plan_train, plan_val,
+};
 
 const YAML: &str = "train: images\nval: images\nnames: [cat, dog, owl]\n";
 
@@ -66,6 +68,15 @@ impl Fixture {
         };
         plan_val(&options, &self.context).map(ready)
     }
+
+    pub fn plan_bench(&self, options: BenchOptions) -> Result<Planning, PlanError> {
+        let data = Some("data.yaml".to_owned());
+        plan_bench(&BenchOptions { data: options.data.clone().or(data), ..options }, &self.context)
+    }
+
+    pub fn bench(&self, options: BenchOptions) -> Result<Planned, PlanError> {
+        self.plan_bench(options).map(ready)
+    }
 }
 
 pub fn ready(planning: Planning) -> Planned {
@@ -88,5 +99,12 @@ pub fn val_task(planned: &Planned) -> &ValTask {
     match &planned.plan.task {
         Task::Val(task) => task,
         other => panic!("not a validation: {other:?}"),
+    }
+}
+
+pub fn bench_task(planned: &Planned) -> &BenchTask {
+    match &planned.plan.task {
+        Task::Bench(task) => task,
+        other => panic!("not a benchmark: {other:?}"),
     }
 }

@@ -1,0 +1,29 @@
+//! `yolo bench`.
+
+use yolo_plan::bench_report::Report;
+use yolo_plan::run::plan_bench;
+
+use super::run::Run;
+use crate::cli::BenchArgs;
+use crate::doctor;
+use crate::error::CommandError;
+use crate::printer::{Printer, bench_table};
+
+/// Measures the speed of training and returns the exit status.
+pub(super) fn bench(args: &BenchArgs, offline: bool, printer: &Printer) -> Result<u8, CommandError> {
+    let options = &args.options;
+    Run {
+        exist_ok: options.exist_ok,
+        plan: &|context| plan_bench(options, context),
+        preflight: &|host, plan| match args.no_preflight {
+            true => Ok(()),
+            false => doctor::preflight(host, &options.as_train(), plan, printer),
+        },
+        measured: &|plan, measurements| {
+            if let Some(report) = Report::new(plan, measurements) {
+                printer.result(if args.json { report.to_json() } else { bench_table(&report) });
+            }
+        },
+    }
+    .execute(offline, printer)
+}

@@ -1,0 +1,184 @@
+//! The results of `yolo bench` as text: the speeds, the shares of the phases, and what limits
+//! training.
+
+use yolo_base::format::count;
+use yolo_plan::bench_report::{Limit, Measurement, Rate, Report, Source};
+
+/// Columns of the names of measurements.
+const NAME: usize = 21;
+
+/// The report as text.
+pub(crate) fn bench_table(report: &Report) -> String {
+    let mut text = format!(
+        "{} at {} px, batch {}, {}, device {}, {}\n",
+        report.model,
+        report.image_size,
+        report.batch,
+        report.precision,
+        report.device,
+        count(report.threads, "CPU thread")
+    );
+    text.push_str(&format!("\n{:NAME$} {:>10} {:>8} {:>8}", "", "images/s", "images", "seconds"));
+    for measurement in &report.measurements {
+        let (name, rate) = name_and_rate(measurement);
+        text.push_str(&format!(
+            "\n{name:NAME$} {:>10.1} {:>8} {:>8.1}",
+            rate.images_per_second, rate.images, rate.seconds
+        ));
+    }
+    text.push_str(&step_phases(report));
+    text.push_str(&validation_phases(report));
+    text.push_str(&limit(report));
+    text
+}
+
+fn name_and_rate(measurement: &Measurement) -> (String, &Rate) {
+    match measurement {
+        Measurement::Training { source, rate, .. } => (training_name(*source).to_owned(), rate),
+        Measurement::Loader { workers, rate } => (format!("loader, {}", count(*workers, "thread")), rate),
+        Measurement::Validation { rate, .. } => ("validation".to_owned(), rate),
+    }
+}
+
+fn training_name(source: Source) -> &'static str {
+    match source {
+        Source::Files => "training",
+        Source::Synthetic => "training, synthetic",
+    }
+}
+
+/// Where the time of training steps goes.
+fn step_phases(report: &Report) -> String {
+    let mut text = String::new();
+    for measurement in &report.measurements {
+        let Measurement::Training { source, phases, .. } = measurement else { continue };
+        if text.is_empty() {
+            let names = ["wait", "copy", "forward", "loss", "backward", "optimizer"];
+            text.push_str(&row("\n\nshare of a step", &names));
+        }
+        let shares =
+            [phases.wait, phases.copy, phases.forward, phases.loss, phases.backward, phases.optimizer];
+        text.push_str(&row(&format!("\n{}", training_name(*source)), &shares.map(percent)));
+    }
+    text
+}
+
+/// Where the time of validation goes.
+fn validation_phases(report: &Report) -> String {
+    let phases = report.measurements.iter().find_map(|measurement| match measurement {
+        Measurement::Validation { phases, .. } => Some(phases),
+        _ => None,
+    });
+    let Some(phases) = phases else { return String::new() };
+    row("\n\nshare of validation", &["preprocess", "inference", "NMS"])
+        + &row("\nvalidation", &[phases.preprocess, phases.inference, phases.nms].map(percent))
+}
+
+/// A line that begins with line breaks and a name.
+fn row(name: &str, cells: &[impl AsRef<str>]) -> String {
+    let breaks = name.len() - name.trim_start().len();
+    let mut text = format!("{name:width$}", width = NAME + breaks);
+    cells.iter().for_each(|cell| text.push_str(&format!(" {:>10}", cell.as_ref())));
+    text
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// What limits training, if that was measured.
+fn limit(report: &Report) -> String {
+    let (Some(limit), Some(alone)) = (report.limit, report.alone()) else { return String::new() };
+    let network = format!("{:.1} images/s", alone.network);
+    let loader = format!("{:.1} images/s with {}", alone.loader, count(alone.workers, "thread"));
+    match limit {
+        Limit::Network => {
+            format!("\n\nthe network limits training: alone it reaches {network}, and the loader {loader}")
+        }
+        Limit::Loader => {
+            format!("\n\nthe loader limits training: alone it reaches {loader}, and the network {network}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use yolo_plan::bench_report::{StepPhases, VERSION, ValPhases};
+
+    /// A report of all measurements, in which the loader makes this many images in ten seconds.
+    fn report(loaded: usize) -> Report {
+        let step =
+            StepPhases { wait: 0.02, copy: 0.01, forward: 0.31, loss: 0.05, backward: 0.55, optimizer: 0.06 };
+        let training = |source, workers, images| Measurement::Training {
+            source,
+            workers,
+            rate: Rate::new(images, 8.0),
+            phases: step,
+        };
+        let loader = |workers, images| Measurement::Loader { workers, rate: Rate::new(images, 10.0) };
+        let phases = ValPhases { preprocess: 0.01, inference: 0.9, nms: 0.09 };
+        Report {
+            version: VERSION,
+            program: "0.1.0".to_owned(),
+            device: "cpu".to_owned(),
+            model: "yolov5n".to_owned(),
+            image_size: 640,
+            batch: 16,
+            precision: "fp32",
+            threads: 2,
+            measurements: vec![
+                training(Source::Files, Some(2), 128),
+                training(Source::Synthetic, None, 144),
+                loader(1, loaded / 2),
+                loader(2, loaded),
+                Measurement::Validation { rate: Rate::new(87, 8.0), phases },
+            ],
+            limit: Some(Limit::Network),
+        }
+    }
+
+    #[test]
+    fn all_measurements_have_their_lines() {
+        insta::assert_snapshot!(bench_table(&report(375)), @r"
+        yolov5n at 640 px, batch 16, fp32, device cpu, 2 CPU threads
+
+                                images/s   images  seconds
+        training                    16.0      128      8.0
+        training, synthetic         18.0      144      8.0
+        loader, 1 thread            18.7      187     10.0
+        loader, 2 threads           37.5      375     10.0
+        validation                  10.9       87      8.0
+
+        share of a step             wait       copy    forward       loss   backward  optimizer
+        training                   2.0 %      1.0 %     31.0 %      5.0 %     55.0 %      6.0 %
+        training, synthetic        2.0 %      1.0 %     31.0 %      5.0 %     55.0 %      6.0 %
+
+        share of validation   preprocess  inference        NMS
+        validation                 1.0 %     90.0 %      9.0 %
+
+        the network limits training: alone it reaches 18.0 images/s, and the loader 37.5 images/s with 2 threads
+        ");
+    }
+
+    #[test]
+    fn the_limit_compares_what_each_reaches_alone() {
+        let report = Report { limit: Some(Limit::Loader), ..report(100) };
+        insta::assert_snapshot!(limit(&report).trim_start(), @"the loader limits training: alone it reaches 10.0 images/s with 2 threads, and the network 18.0 images/s");
+    }
+
+    #[test]
+    fn what_was_not_measured_has_no_line() {
+        let mut report = Report { limit: None, ..report(375) };
+        report.measurements.truncate(1);
+        insta::assert_snapshot!(bench_table(&report), @r"
+        yolov5n at 640 px, batch 16, fp32, device cpu, 2 CPU threads
+
+                                images/s   images  seconds
+        training                    16.0      128      8.0
+
+        share of a step             wait       copy    forward       loss   backward  optimizer
+        training                   2.0 %      1.0 %     31.0 %      5.0 %     55.0 %      6.0 %
+        ");
+    }
+}

@@ -1,0 +1,260 @@
+//! The results of `yolo bench`: what a rank measures and sends as events, and the report that
+//! `yolo bench --json` prints. The report is part of the program's interface: a field is never
+//! removed and never changes its meaning without a new [`VERSION`].
+
+use serde::{Deserialize, Serialize};
+
+use crate::device::Device;
+use crate::run::{BenchTask, RunPlan, Task};
+
+/// Version of the report.
+pub const VERSION: u32 = 1;
+
+/// Everything that a benchmark measured, and on what.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// [`VERSION`] of the writer.
+    pub version: u32,
+    /// The version of `yolo`.
+    pub program: String,
+    /// `cpu`, or `cuda:` and the number that nvidia-smi shows.
+    pub device: String,
+    /// The name of the model, or of the weights file that describes it.
+    pub model: String,
+    /// Side of the square network input in pixels.
+    pub image_size: usize,
+    /// Images per training step.
+    pub batch: usize,
+    /// The number format of the network: `fp32`.
+    pub precision: &'static str,
+    /// CPU threads of the network.
+    pub threads: usize,
+    /// The measurements, in the order in which they were made.
+    pub measurements: Vec<Measurement>,
+    /// What limits training; `None` if the loader or the network alone was not measured.
+    pub limit: Option<Limit>,
+}
+
+/// One measurement of a rank.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "lowercase")]
+pub enum Measurement {
+    /// Training steps.
+    Training {
+        /// Where the batches come from.
+        source: Source,
+        /// Loader threads; `None` if no loader takes part.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        workers: Option<usize>,
+        /// How fast.
+        #[serde(flatten)]
+        rate: Rate,
+        /// Where the time of a step goes.
+        phases: StepPhases,
+    },
+    /// The training loader alone.
+    Loader {
+        /// Its threads.
+        workers: usize,
+        /// How fast.
+        #[serde(flatten)]
+        rate: Rate,
+    },
+    /// Validation, as `yolo val` does it.
+    Validation {
+        /// How fast.
+        #[serde(flatten)]
+        rate: Rate,
+        /// Where the time goes.
+        phases: ValPhases,
+    },
+}
+
+/// Where the batches of training steps come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// From the images of the data set.
+    Files,
+    /// One batch of them, loaded once and kept on the device.
+    Synthetic,
+}
+
+/// A number of images in a time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Rate {
+    /// Images.
+    pub images: usize,
+    /// Seconds.
+    pub seconds: f64,
+    /// Images per second.
+    pub images_per_second: f64,
+}
+
+impl Rate {
+    /// The rate of this many images in this many seconds.
+    pub fn new(images: usize, seconds: f64) -> Self {
+        let images_per_second = if seconds > 0.0 { images as f64 / seconds } else { 0.0 };
+        Self { images, seconds, images_per_second }
+    }
+}
+
+/// The phases of a training step: seconds while they are measured, shares of their sum in a report.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct StepPhases {
+    /// Waiting for the loader.
+    pub wait: f64,
+    /// Copying the images to the device and scaling them to 0..1.
+    pub copy: f64,
+    /// The forward pass.
+    pub forward: f64,
+    /// Target assignment and loss.
+    pub loss: f64,
+    /// The backward pass.
+    pub backward: f64,
+    /// Clipping, the optimizer's step and the moving average, divided by the number of batches for
+    /// which a run makes them once.
+    pub optimizer: f64,
+}
+
+impl StepPhases {
+    /// The phases as shares of their sum.
+    #[must_use]
+    pub fn shares(self) -> Self {
+        let Self { wait, copy, forward, loss, backward, optimizer } = self;
+        let [wait, copy, forward, loss, backward, optimizer] =
+            shares([wait, copy, forward, loss, backward, optimizer]);
+        Self { wait, copy, forward, loss, backward, optimizer }
+    }
+}
+
+/// The phases of a validation, without waiting for its loader: seconds while they are measured,
+/// shares of their sum in a report.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct ValPhases {
+    /// Copying the images to the device and scaling them to 0..1.
+    pub preprocess: f64,
+    /// The model.
+    pub inference: f64,
+    /// Non-maximum suppression, and the comparison with the labels.
+    pub nms: f64,
+}
+
+impl ValPhases {
+    /// The phases as shares of their sum.
+    #[must_use]
+    pub fn shares(self) -> Self {
+        let [preprocess, inference, nms] = shares([self.preprocess, self.inference, self.nms]);
+        Self { preprocess, inference, nms }
+    }
+}
+
+/// Parts of a sum as shares of it.
+fn shares<const N: usize>(parts: [f64; N]) -> [f64; N] {
+    let sum: f64 = parts.iter().sum();
+    parts.map(|part| if sum > 0.0 { part / sum } else { 0.0 })
+}
+
+/// What limits training: the slower of the two when each works alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Limit {
+    /// The network on its device.
+    Network,
+    /// The data loader.
+    Loader,
+}
+
+impl Report {
+    /// The report of a plan's measurements; `None` if the plan is not that of a benchmark.
+    pub fn new(plan: &RunPlan, measurements: Vec<Measurement>) -> Option<Self> {
+        let Task::Bench(task) = &plan.task else { return None };
+        let mut report = Self {
+            version: VERSION,
+            program: plan.program.clone(),
+            device: plan.ranks.devices.first().map(device_name).unwrap_or_default(),
+            model: model_name(task),
+            image_size: task.training.image_size,
+            batch: task.training.batch,
+            precision: "fp32",
+            threads: plan.ranks.threads,
+            measurements,
+            limit: None,
+        };
+        report.limit = report.alone().map(|alone| match alone.loader < alone.network {
+            true => Limit::Loader,
+            false => Limit::Network,
+        });
+        Some(report)
+    }
+
+    /// The speeds of the network and of the loader, each alone; `None` if one was not measured.
+    pub fn alone(&self) -> Option<Alone> {
+        let network = self.measurements.iter().find_map(|measured| match measured {
+            Measurement::Training { source: Source::Synthetic, rate, .. } => Some(rate.images_per_second),
+            _ => None,
+        })?;
+        let loaders = self.measurements.iter().filter_map(|measured| match measured {
+            Measurement::Loader { workers, rate } => Some((*workers, rate.images_per_second)),
+            _ => None,
+        });
+        // Training has as many threads as the largest measured loader.
+        let (workers, loader) = loaders.max_by_key(|(workers, _)| *workers)?;
+        Some(Alone { network, loader, workers })
+    }
+
+    /// The report as JSON.
+    pub fn to_json(&self) -> String {
+        // The types have string keys only, so this cannot fail.
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+}
+
+/// The speeds of network and loader when each works alone, in images per second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Alone {
+    /// Training on a batch that stays on the device.
+    pub network: f64,
+    /// The loader with the threads that training has.
+    pub loader: f64,
+    /// The number of these threads.
+    pub workers: usize,
+}
+
+fn device_name(device: &Device) -> String {
+    match device {
+        Device::Cpu => "cpu".to_owned(),
+        Device::Cuda(index) => format!("cuda:{index}"),
+    }
+}
+
+fn model_name(task: &BenchTask) -> String {
+    let of_weights = || {
+        let stem = task.training.weights.as_deref()?.file_stem()?;
+        Some(stem.to_string_lossy().into_owned())
+    };
+    let of_yaml = task.training.model.as_ref().map(|model| model.name.clone());
+    of_yaml.or_else(of_weights).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_add_up_to_one() {
+        let seconds =
+            StepPhases { wait: 0.5, copy: 0.25, forward: 1.0, loss: 0.25, backward: 1.5, optimizer: 0.5 };
+        let shares = seconds.shares();
+        assert_eq!((shares.wait, shares.forward, shares.backward), (0.125, 0.25, 0.375));
+        let shares = ValPhases { preprocess: 1.0, inference: 2.0, nms: 1.0 }.shares();
+        assert_eq!((shares.preprocess, shares.inference, shares.nms), (0.25, 0.5, 0.25));
+        assert_eq!(ValPhases::default().shares(), ValPhases::default(), "nothing was measured");
+    }
+
+    #[test]
+    fn a_rate_without_time_is_zero() {
+        assert_eq!(Rate::new(8, 2.0).images_per_second, 4.0);
+        assert_eq!(Rate::new(8, 0.0).images_per_second, 0.0);
+    }
+}

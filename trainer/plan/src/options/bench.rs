@@ -1,0 +1,91 @@
+//! The options of `yolo bench`: those of `yolo train` that change its speed, and what to measure. A
+//! new one is a field here, and a field of [`BenchTask`](crate::run::BenchTask) or of
+//! [`TrainOptions`], from which the measured run is planned.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::train::{Cache, TrainOptions};
+use crate::number::whole;
+
+/// The options of `yolo bench`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Args)]
+pub struct BenchOptions {
+    /// Initial weights: a file, a URL, or a pretrained model (yolov5n, s, m, l, x, n6 … x6), downloaded if missing; '' for random weights [default: yolov5s.pt]
+    #[arg(long, value_name = "FILE", help_heading = "Model and data")]
+    pub weights: Option<String>,
+    /// Model: yolov5n, s, m, l, x, n6 … x6, or a YAML file [default: the model stored in the weights]
+    #[arg(long, value_name = "MODEL", help_heading = "Model and data")]
+    pub cfg: Option<String>,
+    /// Data set: a YOLOv5 YAML file, or shapes, coco128, coco8, VOC or coco; downloaded if missing [default: coco128]
+    #[arg(long, value_name = "YAML", help_heading = "Model and data")]
+    pub data: Option<String>,
+    /// Hyperparameters, which include augmentation: low, med, high, no-augmentation, objects365, voc, or a YAML file [default: low]
+    #[arg(long, value_name = "YAML", help_heading = "Model and data")]
+    pub hyp: Option<String>,
+    /// Image size in pixels, rounded up to a multiple of the stride [default: 640]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, visible_aliases = ["img", "img-size"], value_name = "PIXELS", help_heading = "Model and data")]
+    pub imgsz: Option<usize>,
+    /// Images per training step [default: 16]
+    #[arg(long, value_parser = whole::<i64>, allow_negative_numbers = true, visible_alias = "batch", value_name = "N", help_heading = "Model and data")]
+    pub batch_size: Option<i64>,
+    /// Cache decoded images, before anything is measured: in RAM (also if no value is given) or on disk
+    #[arg(long, value_name = "WHERE", num_args = 0..=1, default_missing_value = "ram", help_heading = "Model and data")]
+    pub cache: Option<Cache>,
+
+    /// Measure training on the images of the data set
+    #[arg(long, help_heading = "Measurements [default: all]")]
+    pub training: bool,
+    /// Measure training on a single batch that stays on the device, so that nothing waits for the loader
+    #[arg(long, help_heading = "Measurements [default: all]")]
+    pub synthetic: bool,
+    /// Measure the data loader alone, with 1, 2, 4, … threads up to --workers
+    #[arg(long, help_heading = "Measurements [default: all]")]
+    pub loader: bool,
+    /// Measure validation
+    #[arg(long, help_heading = "Measurements [default: all]")]
+    pub validation: bool,
+    /// Seconds per measurement [default: 8]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", help_heading = "Measurements [default: all]")]
+    pub seconds: Option<usize>,
+
+    /// cpu, or a GPU index as listed by nvidia-smi [default: a usable GPU, else cpu]
+    #[arg(long, allow_negative_numbers = true, value_name = "DEVICE", help_heading = "Devices")]
+    pub device: Option<String>,
+    /// Data loader threads [default: 8, limited by the number of CPU cores]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", help_heading = "Devices")]
+    pub workers: Option<usize>,
+
+    /// Folder that contains the folders of benchmarks, with their plans and logs [default: runs/bench]
+    #[arg(long, value_name = "FOLDER", help_heading = "Output")]
+    pub project: Option<PathBuf>,
+    /// Name of the folder [default: exp, exp2, …]
+    #[arg(long, value_name = "NAME", help_heading = "Output")]
+    pub name: Option<String>,
+    /// Reuse the folder if it exists
+    #[arg(long, help_heading = "Output")]
+    pub exist_ok: bool,
+}
+
+impl BenchOptions {
+    /// The options of the training run whose speed is measured.
+    pub fn as_train(&self) -> TrainOptions {
+        TrainOptions {
+            weights: self.weights.clone(),
+            cfg: self.cfg.clone(),
+            data: self.data.clone(),
+            hyp: self.hyp.clone(),
+            imgsz: self.imgsz,
+            batch_size: self.batch_size,
+            cache: self.cache,
+            device: self.device.clone(),
+            workers: self.workers,
+            project: Some(self.project.clone().unwrap_or_else(|| PathBuf::from("runs/bench"))),
+            name: self.name.clone(),
+            exist_ok: self.exist_ok,
+            ..TrainOptions::default()
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The task and the plan of `yolo bench`: a training run, planned as `yolo train` plans it, and what
+//! to measure of it. One rank, one device.
+
+use serde::{Deserialize, Serialize};
+
+use super::train::{TrainTask, plan_train, positive};
+use super::{PlanContext, Planning, Task};
+use crate::device;
+use crate::error::PlanError;
+use crate::options::BenchOptions;
+
+/// Seconds per measurement: enough for several steps of a large model on a CPU.
+const SECONDS: usize = 8;
+/// A longer measurement is a typo.
+const MAX_SECONDS: usize = 3600;
+
+/// A benchmark.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BenchTask {
+    /// The training run whose speed is measured.
+    pub training: TrainTask,
+    /// What is measured, in this order.
+    pub parts: Vec<BenchPart>,
+    /// Seconds per measurement.
+    pub seconds: usize,
+}
+
+/// What a benchmark can measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BenchPart {
+    /// Training on the images of the data set.
+    Training,
+    /// Training on one batch that stays on the device.
+    Synthetic,
+    /// The training loader alone, with several numbers of threads.
+    Loader,
+    /// Validation.
+    Validation,
+}
+
+impl BenchTask {
+    /// Whether this is measured.
+    pub fn measures(&self, part: BenchPart) -> bool {
+        self.parts.contains(&part)
+    }
+}
+
+/// Plans a benchmark.
+///
+/// # Errors
+/// The first mistake in the options, or in a file that they name.
+pub fn plan_bench(options: &BenchOptions, context: &PlanContext) -> Result<Planning, PlanError> {
+    let seconds = positive("--seconds", options.seconds.unwrap_or(SECONDS), MAX_SECONDS)?;
+    device::choose_one(options.device.as_deref(), "yolo bench", &context.inventory)?;
+    let mut planning = plan_train(&options.as_train(), context)?;
+    if let Planning::Ready(planned) = &mut planning
+        && let Task::Train(training) = &planned.plan.task
+    {
+        let training = TrainTask::clone(training);
+        planned.plan.task = Task::Bench(Box::new(BenchTask { training, parts: parts(options), seconds }));
+    }
+    Ok(planning)
+}
+
+/// The measurements that the options name, or all.
+fn parts(options: &BenchOptions) -> Vec<BenchPart> {
+    let all = [
+        (options.training, BenchPart::Training),
+        (options.synthetic, BenchPart::Synthetic),
+        (options.loader, BenchPart::Loader),
+        (options.validation, BenchPart::Validation),
+    ];
+    let none_named = all.iter().all(|(named, _)| !named);
+    all.into_iter().filter(|(named, _)| *named || none_named).map(|(_, part)| part).collect()
+}

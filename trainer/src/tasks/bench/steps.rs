@@ -1,0 +1,161 @@
+//! The speed of training steps, and the shares of their phases. A step is that of training, with the
+//! learning rate 0: the weights stay the same, so that a long measurement neither trains nor diverges.
+
+use std::time::{Duration, Instant};
+
+use tch::{Device, Tensor};
+use yolo_plan::bench_report::{Measurement, Rate, Source, StepPhases};
+use yolo_plan::run::TrainTask;
+use yolo_plan::schedule::{StepSettings, accumulate};
+
+use super::stopwatch::Stopwatch;
+use super::stream::Stream;
+use crate::error::TrainError;
+use crate::learner::Learner;
+use crate::model::images_tensor;
+use crate::rank::context::Context;
+use crate::synchronize::synchronize;
+use crate::training;
+
+/// Steps before a measurement, in which libraries initialize and memory is allocated.
+const WARM_UP: usize = 3;
+/// The fewest steps whose phases are measured.
+const PHASE_STEPS: usize = 3;
+/// The phases are measured for this part of the time of the measurement.
+const PHASE_PART: u32 = 4;
+
+/// Training steps on one device.
+pub(super) struct Steps {
+    device: Device,
+    learner: Learner,
+    settings: StepSettings,
+    /// The number of the next step, and that of the last one that updated the weights.
+    number: i64,
+    last_update: i64,
+    time: Duration,
+}
+
+/// Where the batches of steps come from.
+enum Feed<'a> {
+    Files(&'a mut Stream),
+    OneBatch(Input),
+}
+
+/// A batch on the device.
+struct Input {
+    images: Tensor,
+    targets: Vec<[f32; 6]>,
+}
+
+impl Steps {
+    /// Steps of `learner`, to be measured for `time`.
+    pub(super) fn new(context: &Context, task: &TrainTask, learner: Learner, time: Duration) -> Self {
+        let settings = StepSettings {
+            accumulate: accumulate(task.nominal_batch, task.batch),
+            lr_bias: 0.0,
+            lr_other: 0.0,
+            momentum: task.hyp.momentum,
+        };
+        Self { device: context.device, learner, settings, number: 0, last_update: 0, time }
+    }
+
+    /// Measures steps on batches of the loader, which has this many threads.
+    pub(super) fn on_files(
+        &mut self,
+        stream: &mut Stream,
+        workers: usize,
+    ) -> Result<Measurement, TrainError> {
+        let (rate, phases) = self.measure(&mut Feed::Files(stream))?;
+        Ok(Measurement::Training { source: Source::Files, workers: Some(workers), rate, phases })
+    }
+
+    /// Measures steps on a single batch of the loader, which rests meanwhile.
+    pub(super) fn on_one_batch(&mut self, stream: &mut Stream) -> Result<Measurement, TrainError> {
+        let batch = stream.whole_batch()?;
+        stream.pause();
+        let images = images_tensor(&batch, self.device)?;
+        let mut feed = Feed::OneBatch(Input { images, targets: batch.targets });
+        let (rate, phases) = self.measure(&mut feed)?;
+        Ok(Measurement::Training { source: Source::Synthetic, workers: None, rate, phases })
+    }
+
+    fn measure(&mut self, feed: &mut Feed<'_>) -> Result<(Rate, StepPhases), TrainError> {
+        let steady = self.settings;
+        // Each step of the warm-up updates the weights, so that the optimizer allocates its memory.
+        self.settings.accumulate = 1;
+        let mut meter = training::Meter::new(training::Rate::default(), [0.0; 3], 0);
+        for _ in 0..WARM_UP {
+            self.step(feed, &mut meter)?;
+        }
+        self.settings = steady;
+        synchronize(self.device);
+        let began = Instant::now();
+        let mut images = 0;
+        while began.elapsed() < self.time {
+            images += self.step(feed, &mut meter)?;
+        }
+        synchronize(self.device);
+        let rate = Rate::new(images, began.elapsed().as_secs_f64());
+        Ok((rate, self.phases(feed)?))
+    }
+
+    /// One step as training makes it, with its running mean of the losses. Returns the images.
+    fn step(&mut self, feed: &mut Feed<'_>, meter: &mut training::Meter) -> Result<usize, TrainError> {
+        let Input { images, targets } = feed.next(self.device, &mut || ())?;
+        self.number += 1;
+        let items =
+            self.learner.step(&images, &targets, &self.settings, self.number, &mut self.last_update)?;
+        let count = images.size()[0] as usize;
+        meter.add(&items, count)?;
+        if meter.due() {
+            // Training reports the losses this often, and waits for the device to read them.
+            let _losses = meter.losses()?;
+        }
+        Ok(count)
+    }
+
+    /// The shares of the phases of a step. Every phase ends with a wait for the device, so the steps
+    /// are slower than those of [`Self::measure`].
+    fn phases(&mut self, feed: &mut Feed<'_>) -> Result<StepPhases, TrainError> {
+        let mut sums = StepPhases::default();
+        let mut watch = Stopwatch::start(self.device);
+        let began = Instant::now();
+        let mut steps = 0;
+        while steps < PHASE_STEPS || began.elapsed() < self.time / PHASE_PART {
+            let Input { images, targets } = feed.next(self.device, &mut || sums.wait += watch.lap())?;
+            sums.copy += watch.lap();
+            let heads = self.learner.forward(&images)?;
+            sums.forward += watch.lap();
+            let loss = self.learner.loss().compute(&heads, &targets)?;
+            drop(heads);
+            sums.loss += watch.lap();
+            self.learner.add_gradients(&loss)?;
+            drop(loss);
+            sums.backward += watch.lap();
+            // Here every step updates the weights, in a run only one of several.
+            let _norm = self.learner.update()?;
+            sums.optimizer += watch.lap() / self.settings.accumulate as f64;
+            steps += 1;
+        }
+        Ok(sums.shares())
+    }
+}
+
+impl Feed<'_> {
+    /// The next batch on the device. `loaded` is called when the loader has returned it, before it is
+    /// copied.
+    fn next(&mut self, device: Device, loaded: &mut dyn FnMut()) -> Result<Input, TrainError> {
+        match self {
+            Self::Files(stream) => {
+                let batch = stream.batch()?;
+                loaded();
+                let images = images_tensor(&batch, device)?;
+                stream.recycle(batch.pixels);
+                Ok(Input { images, targets: batch.targets })
+            }
+            Self::OneBatch(Input { images, targets }) => {
+                Ok(Input { images: images.shallow_clone(), targets: targets.clone() })
+            }
+        }
+    }
+}
