@@ -53,7 +53,7 @@ fn pages() -> Vec<Page> {
 
 /// Pages that name what YOLOv5 or other programs have, and not only `yolo`.
 fn is_about_others(page: &Page) -> bool {
-    ["docs/yolov5-spec.md", "docs/findings.md", "docs/recording.md", "docs/design.md"]
+    ["docs/yolov5-spec.md", "docs/findings.md", "docs/gpu.md", "docs/recording.md", "docs/design.md"]
         .iter()
         .any(|other| page.path == Path::new(other))
 }

@@ -14,9 +14,10 @@ use std::path::Path;
 use support::imports::{Import, circles, of_crate};
 
 /// The crates, and the crates of this workspace that each may depend on.
-const CRATES: [(&str, &str, &[&str]); 10] = [
+const CRATES: [(&str, &str, &[&str]); 11] = [
     ("base", "yolo-base", &[]),
     ("checks", "yolo-checks", &["yolo-base"]),
+    ("tests/gpu", "gpu-kit", &["yolo-base", "yolo-checks"]),
     ("trainer/plan", "yolo-plan", &["yolo-base"]),
     ("trainer/weights", "torch-checkpoint", &[]),
     ("trainer/data", "yolo-data", &["yolo-base", "yolo-plan"]),

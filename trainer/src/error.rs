@@ -69,8 +69,27 @@ impl From<TchError> for TrainError {
             TchError::Torch(text) => text.lines().next().unwrap_or_default().to_owned(),
             other => other.to_string(),
         };
-        Self::new(format!("libtorch: {text}")).with_source(error)
+        match out_of_memory(&text) {
+            Some(message) => Self::new(message).with_hint(LESS_MEMORY).with_source(error),
+            None => Self::new(format!("libtorch: {text}")).with_source(error),
+        }
     }
+}
+
+/// What to do when memory runs out.
+const LESS_MEMORY: &str = "lower --batch-size or --imgsz, or use a smaller model";
+
+/// libtorch's report that memory ran out, without its advice for PyTorch users. libtorch gives no error
+/// code for this, so its text decides.
+fn out_of_memory(text: &str) -> Option<String> {
+    if let Some((_, about)) = text.split_once("CUDA out of memory. ") {
+        let ends = [" Including non-PyTorch", " Of the allocated", " If reserved"];
+        let end = ends.iter().filter_map(|end| about.find(end)).min().unwrap_or(about.len());
+        return Some(format!("CUDA out of memory: {}", about[..end].trim().trim_end_matches('.')));
+    }
+    let (_, about) = text.split_once("can't allocate memory: you tried to allocate ")?;
+    let wanted: u64 = about.split(' ').next()?.parse().ok()?;
+    Some(format!("out of memory: {} could not be allocated", yolo_base::format::memory(wanted)))
 }
 
 impl From<PlanError> for TrainError {
@@ -136,6 +155,29 @@ mod tests {
         let error = TrainError::from(TchError::Torch("sizes differ\nframe #0: …".to_owned()));
         assert_eq!(error.to_string(), "libtorch: sizes differ");
         assert!(error.source().is_some());
+    }
+
+    #[test]
+    fn memory_that_runs_out_is_named_with_what_to_lower() {
+        let of = |text: &str| TrainError::from(TchError::Torch(text.to_owned()));
+        let gpu = of(
+            "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.18 GiB of \
+                      which 1.19 GiB is free. Including non-PyTorch memory, this process has 77.98 GiB memory in \
+                      use. Of the allocated memory 77.10 GiB is allocated by PyTorch\nframe #0: …",
+        );
+        assert_eq!(
+            gpu.to_string(),
+            "CUDA out of memory: Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.18 GiB of which \
+             1.19 GiB is free"
+        );
+        assert_eq!(gpu.hint().as_deref(), Some(LESS_MEMORY));
+        let cpu = of(
+            "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you \
+                      tried to allocate 6553600000 bytes. Error code 12 (Cannot allocate memory)",
+        );
+        assert!(cpu.to_string().starts_with("out of memory: 6."), "{cpu}");
+        assert_eq!(cpu.hint().as_deref(), Some(LESS_MEMORY));
+        assert!(of("mat1 and mat2 shapes cannot be multiplied").hint().is_none());
     }
 
     #[test]

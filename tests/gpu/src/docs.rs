@@ -1,0 +1,21 @@
+//! `docs/gpu.md`: what was proven on which GPU, generated from the last good report, which is committed
+//! as `docs/gpu/report.json`.
+
+use crate::report::{Report, about};
+
+/// The page, from the committed report if there is one.
+pub fn page(report: Option<&Report>) -> String {
+    let state = match report {
+        None => "Not yet run on a GPU.\n".to_owned(),
+        Some(report) => about(report).trim_end().to_owned() + "\n",
+    };
+    format!("{HEAD}{state}")
+}
+
+const HEAD: &str = "\
+# GPU acceptance
+
+What was proven on a GPU, when, and how fast it was. This page is generated from the last good report of the
+[GPU acceptance kit](../tests/gpu/README.md); `YOLO_UPDATE_REFERENCE=1 cargo test -p gpu-kit` writes it.
+
+";

@@ -1,0 +1,12 @@
+//! The report of a run: what `report.json` contains. Its schema is `report.schema.json`, and its page
+//! is `report.md`.
+
+mod files;
+mod markdown;
+mod merge;
+mod types;
+
+pub use files::{read, write};
+pub use markdown::{about, page};
+pub use merge::merge;
+pub use types::{Check, Figure, Outcome, Report, StageReport, VERSION};

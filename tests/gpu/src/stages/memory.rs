@@ -1,0 +1,89 @@
+//! Memory: a batch that does not fit ends in one message and leaves nothing behind, and how much memory
+//! each batch size takes.
+
+use yolo_base::format::memory;
+
+use crate::gpus::{Sampler, peak_memory};
+use crate::invocation::{Ended, Invocation};
+use crate::stage_run::{StageRun, Stop};
+
+/// What a GPU may hold after the run besides what it held before: another program's change.
+const SLACK: u64 = 256 << 20;
+/// The batch sizes whose memory is measured on a GPU.
+const BATCHES: [u32; 4] = [16, 32, 64, 128];
+/// Address space of the trainer in a rehearsal, in KiB: enough to start, too little for the batch.
+const ADDRESS_SPACE: u64 = 12 << 20;
+
+pub(super) fn run(stage: &mut StageRun<'_>) -> Result<(), Stop> {
+    too_large(stage)?;
+    by_batch(stage)
+}
+
+fn too_large(stage: &mut StageRun<'_>) -> Result<(), Stop> {
+    let session = stage.session;
+    let before = session.monitor.as_ref().and_then(|monitor| monitor.memory_in_use().ok());
+    let invocation = match session.scale.rehearsal {
+        false => session.data_and_weights(session.train("too-large", "--imgsz 1536 --batch 192 --epochs 1")),
+        true => limited(stage),
+    };
+    let ended = stage.run(invocation)?;
+    says_what_to_lower(stage, &ended);
+    stage.check_nothing_left("a batch that does not fit");
+    if let (Some(monitor), Some(before)) = (&session.monitor, before) {
+        let after = monitor.memory_in_use().unwrap_or(u64::MAX);
+        stage.check(
+            "the GPU's memory is free again",
+            after <= before + SLACK,
+            format!("{} before, {} after", memory(before), memory(after)),
+        );
+    }
+    Ok(())
+}
+
+/// The rehearsal: the same on the CPU, with a limit on the address space.
+fn limited(stage: &StageRun<'_>) -> Invocation {
+    let session = stage.session;
+    let yolo = session.kit.program("yolo");
+    let script = format!(
+        "ulimit -v {ADDRESS_SPACE} && exec \"$0\" train --device cpu --project runs --name too-large --exist-ok \
+         --noplots --no-preflight --data shapes --cfg yolov5x --weights= --imgsz 640 --batch 64 --epochs 1"
+    );
+    session.shell(&script, &yolo)
+}
+
+fn says_what_to_lower(stage: &mut StageRun<'_>, ended: &Ended) {
+    let message = ended.message();
+    let is_right = ended.code() == Some(1)
+        && message.contains("out of memory")
+        && message.contains("--batch-size")
+        && message.matches("error: ").count() == 1;
+    if !is_right {
+        stage.lines.extend(ended.last_lines(12));
+    }
+    let found = if message.is_empty() { ended.how() } else { message };
+    stage.check("a batch that does not fit ends in one message that says what to lower", is_right, found);
+}
+
+fn by_batch(stage: &mut StageRun<'_>) -> Result<(), Stop> {
+    let session = stage.session;
+    let Some(monitor) = session.monitor.clone() else {
+        stage.skip("memory by batch size", "there is no GPU in a rehearsal");
+        return Ok(());
+    };
+    for batch in BATCHES {
+        let options = format!(
+            "bench --device {} --cfg yolov5n --weights= --imgsz 640 --batch {batch} --synthetic --seconds 2 --json",
+            session.scale.device
+        );
+        let sampler = Sampler::start(std::sync::Arc::clone(&monitor));
+        let ended = stage.run(session.bench_data(session.yolo().args(&options)))?;
+        let samples = sampler.finish();
+        if !stage.check_success(format!("a step of batch {batch} fits"), &ended) {
+            break;
+        }
+        if let Some(peak) = peak_memory(&samples) {
+            stage.figure(format!("yolov5n, 640 px, batch {batch}, fp32"), peak as f64 / 1e9, "GB");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! Several ranks: two that share one GPU over gloo and over NCCL, one over NCCL, each compared with the
+//! same ranks on the CPU, and a rank that is killed in the middle of each. A combination that `yolo`
+//! refuses is reported as not built yet, with its reason.
+
+use super::interrupted::{Cause, interrupt, resume};
+use crate::invocation::{Ended, Invocation};
+use crate::results::{self, Row};
+use crate::session::Session;
+use crate::stage_run::{StageRun, Stop};
+
+/// How far the losses of ranks on a GPU may differ from those of the same ranks on the CPU.
+const TOLERANCE: f64 = 0.05;
+
+/// Ranks, and what connects them.
+struct Case {
+    name: &'static str,
+    what: &'static str,
+    /// The options that choose devices and backend.
+    options: String,
+    ranks: usize,
+}
+
+pub(super) fn run(stage: &mut StageRun<'_>) -> Result<(), Stop> {
+    let session = stage.session;
+    let one = reference(stage, 1)?;
+    let two = reference(stage, 2)?;
+    for case in cases(session) {
+        let ended = stage.run(train(session, case.name, &case.options, 1))?;
+        if let Some(why) = refusal(&ended) {
+            stage.not_built(case.what, why);
+            continue;
+        }
+        if !stage.check_success(case.what, &ended) {
+            continue;
+        }
+        let rows = results::of_run(&session.run_folder(case.name));
+        let expected = if case.ranks == 1 { &one } else { &two };
+        let difference = results::difference(expected, &rows);
+        let allowed = session.scale.of(TOLERANCE, 0.0);
+        stage.check(
+            format!("{}: the result is that of the same ranks over gloo on the CPU", case.what),
+            difference <= allowed,
+            format!("losses differ by {difference:.2e}, allowed {allowed:.2e}"),
+        );
+        killed(stage, &case)?;
+    }
+    Ok(())
+}
+
+fn cases(session: &Session) -> Vec<Case> {
+    if session.scale.rehearsal {
+        let options = "--device cpu --nproc-per-node 2".to_owned();
+        return vec![Case { name: "two-gloo", what: "two ranks over gloo", options, ranks: 2 }];
+    }
+    let device = &session.scale.device;
+    let case = |name, what, ranks: usize, backend: &str| {
+        let devices = vec![device.as_str(); ranks].join(",");
+        Case { name, what, options: format!("--device {devices} --backend {backend}"), ranks }
+    };
+    vec![
+        case("two-gloo", "two ranks over gloo on one GPU", 2, "gloo"),
+        case("one-nccl", "one rank over NCCL", 1, "nccl"),
+        case("two-nccl", "two ranks over NCCL on one GPU", 2, "nccl"),
+    ]
+}
+
+/// A short training with these devices.
+fn train(session: &Session, name: &str, devices: &str, epochs: usize) -> Invocation {
+    let size = session.scale.of("--imgsz 320 --batch 16", "--imgsz 64 --batch 16");
+    let invocation = session.yolo().args(&format!(
+        "train --project runs --name {name} --exist-ok --noplots --epochs {epochs} {size} {devices}"
+    ));
+    session.data_and_weights(invocation)
+}
+
+/// The same ranks over gloo on the CPU.
+fn reference(stage: &mut StageRun<'_>, ranks: usize) -> Result<Vec<Row>, Stop> {
+    let name = format!("{ranks}-on-the-cpu");
+    let devices = format!("--device cpu --nproc-per-node {ranks}");
+    let ended = stage.run(train(stage.session, &name, &devices, 1))?;
+    stage.require_success(&format!("the reference: gloo on the CPU with {ranks} rank(s)"), &ended)?;
+    Ok(results::of_run(&stage.session.run_folder(&name)))
+}
+
+/// Why `yolo` refuses these options: exit status 2 is an invalid command line.
+fn refusal(ended: &Ended) -> Option<String> {
+    (ended.code() == Some(2)).then(|| ended.message())
+}
+
+/// A rank is killed in the middle, named, and the run continues.
+fn killed(stage: &mut StageRun<'_>, case: &Case) -> Result<(), Stop> {
+    let name = format!("{}-killed", case.name);
+    let invocation = train(stage.session, &name, &case.options, 3);
+    if interrupt(stage, invocation, &name, 1, Cause::KilledRank)? {
+        let ended = resume(stage, &name)?;
+        stage.check_success(format!("{}: the run continues after a rank was killed", case.what), &ended);
+    }
+    Ok(())
+}

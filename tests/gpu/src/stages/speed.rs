@@ -1,0 +1,132 @@
+//! How many images per second training and validation reach, and what limits them, measured by
+//! `yolo bench`.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::gpus::{Sampler, busy_share, peak_memory};
+use crate::stage_run::{StageRun, Stop};
+
+/// One measurement: a model, a batch size, and which parts of `yolo bench`.
+struct Cell {
+    model: &'static str,
+    batch: u32,
+    parts: &'static str,
+}
+
+/// On a GPU: the loader and the validation once, training for each model and batch.
+const CELLS: [Cell; 5] = [
+    Cell { model: "yolov5n", batch: 16, parts: "--training --synthetic --loader --validation" },
+    Cell { model: "yolov5n", batch: 64, parts: "--training --synthetic" },
+    Cell { model: "yolov5n", batch: 256, parts: "--training --synthetic" },
+    Cell { model: "yolov5s", batch: 64, parts: "--training --synthetic" },
+    Cell { model: "yolov5m", batch: 64, parts: "--training --synthetic" },
+];
+
+/// What `--full` adds.
+const FULL: [Cell; 6] = [
+    Cell { model: "yolov5n", batch: 128, parts: "--training --synthetic --validation" },
+    Cell { model: "yolov5s", batch: 16, parts: "--training --synthetic --validation" },
+    Cell { model: "yolov5s", batch: 128, parts: "--training --synthetic" },
+    Cell { model: "yolov5m", batch: 16, parts: "--training --synthetic --validation" },
+    Cell { model: "yolov5m", batch: 128, parts: "--training --synthetic" },
+    Cell { model: "yolov5l", batch: 64, parts: "--training --synthetic" },
+];
+
+/// In a rehearsal: every part once.
+const REHEARSAL: [Cell; 1] =
+    [Cell { model: "yolov5n", batch: 4, parts: "--training --synthetic --loader --validation" }];
+
+pub(super) fn run(stage: &mut StageRun<'_>) -> Result<(), Stop> {
+    let scale = &stage.session.scale;
+    let cells: Vec<&Cell> = match (scale.rehearsal, scale.full) {
+        (true, _) => REHEARSAL.iter().collect(),
+        (false, false) => CELLS.iter().collect(),
+        (false, true) => CELLS.iter().chain(&FULL).collect(),
+    };
+    for cell in cells {
+        measure(stage, cell)?;
+    }
+    mixed_precision(stage)?;
+    stage.skip("the Python original side by side", "the kit was packed without --original");
+    Ok(())
+}
+
+/// Tries the option, so that this stage notices when it exists.
+fn mixed_precision(stage: &mut StageRun<'_>) -> Result<(), Stop> {
+    let session = stage.session;
+    let options = format!(
+        "bench --json --device {} --cfg yolov5n --weights= --synthetic --seconds 1 --amp",
+        session.scale.device
+    );
+    let ended = stage.run(session.bench_data(session.yolo().args(&options)))?;
+    match ended.code() {
+        Some(2) => stage.not_built("mixed precision", ended.message()),
+        _ => {
+            stage.check_success("mixed precision is measured", &ended);
+        }
+    }
+    Ok(())
+}
+
+fn measure(stage: &mut StageRun<'_>, cell: &Cell) -> Result<(), Stop> {
+    let session = stage.session;
+    let Cell { model, batch, parts } = cell;
+    let (size, seconds) = (session.scale.of(640, 64), session.scale.of(8, 1));
+    let options = format!(
+        "bench --json --device {} --cfg {model} --weights= --imgsz {size} --batch {batch} --seconds {seconds} {parts}",
+        session.scale.device
+    );
+    let sampler = session.monitor.as_ref().map(|monitor| Sampler::start(Arc::clone(monitor)));
+    let ended = stage.run(session.bench_data(session.yolo().args(&options)))?;
+    let samples = sampler.map(Sampler::finish).unwrap_or_default();
+    let name = format!("{model}, {size} px, batch {batch}, fp32");
+    if !stage.check_success(format!("{name} is measured"), &ended) {
+        return Ok(());
+    }
+    let report: Value = serde_json::from_str(&ended.stdout)
+        .map_err(|error| Stop::Failed(format!("`yolo bench --json` printed no JSON: {error}")))?;
+    let measurements = report["measurements"].as_array().cloned().unwrap_or_default();
+    let wanted = parts.split_whitespace().count();
+    let kinds: std::collections::BTreeSet<String> = measurements.iter().map(kind).collect();
+    stage.check(format!("{name}: every part is measured"), kinds.len() == wanted, format!("{kinds:?}"));
+    for measurement in &measurements {
+        note(stage, &name, measurement, &samples);
+    }
+    if let Some(peak) = peak_memory(&samples) {
+        stage.figure(format!("{name}: GPU memory"), peak as f64 / 1e9, "GB");
+    }
+    Ok(())
+}
+
+/// `training from files`, `loader`, `validation`.
+fn kind(measurement: &Value) -> String {
+    let text = |field: &str| measurement[field].as_str().unwrap_or_default().to_owned();
+    match text("source").as_str() {
+        "" => text("what"),
+        source => format!("{} from {source} data", text("what")).replace("files data", "files"),
+    }
+}
+
+/// Notes the rate, the busy share of the GPU, and the phases of one measurement.
+fn note(stage: &mut StageRun<'_>, name: &str, measurement: &Value, samples: &[crate::gpus::Sample]) {
+    let what = match (kind(measurement).as_str(), measurement["workers"].as_u64()) {
+        ("loader", Some(workers)) => format!("{name}: loader alone, {workers} threads"),
+        (kind, _) => format!("{name}: {kind}"),
+    };
+    let number = |field: &str| measurement[field].as_f64();
+    if let Some(rate) = number("images_per_second") {
+        stage.figure(what.clone(), rate, "images/s");
+    }
+    if let (Some(began), Some(seconds)) = (number("began"), number("seconds"))
+        && let Some(busy) = busy_share(samples, began, began + seconds)
+    {
+        stage.figure(format!("{what}: GPU busy"), busy * 100.0, "%");
+    }
+    for (phase, share) in measurement["phases"].as_object().into_iter().flatten() {
+        if let Some(share) = share.as_f64() {
+            stage.figure(format!("{what}: {phase}"), share * 100.0, "% of the step");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The crates' own tests of a device, packed as programs.
+
+use crate::stage_run::{StageRun, Stop};
+
+/// The variable that names the device under test.
+const DEVICE: &str = "YOLO_TEST_DEVICE";
+/// The variable that names weights for a test of a whole model.
+const WEIGHTS: &str = "YOLO_TEST_WEIGHTS";
+/// How a test program reports a feature that does not exist yet.
+const NOT_BUILT: &str = "not built yet: ";
+
+pub(super) fn run(stage: &mut StageRun<'_>) -> Result<(), Stop> {
+    let session = stage.session;
+    for name in &session.kit.manifest.tests {
+        let mut invocation = session
+            .test_program(name)
+            .args("--test-threads 1 --nocapture")
+            .env(DEVICE, session.scale.test_device.as_str());
+        if let Some(weights) = session.kit.weights() {
+            invocation = invocation.env(WEIGHTS, weights);
+        }
+        let ended = stage.run(invocation)?;
+        for why in ended.stdout.lines().filter_map(|line| line.trim().strip_prefix(NOT_BUILT)) {
+            stage.not_built(format!("{name}: {}", why.split(':').next().unwrap_or(why)), why);
+        }
+        let summary = ended.stdout.lines().rev().find(|line| line.starts_with("test result: "));
+        let detail = match summary {
+            Some(line) => line.trim_start_matches("test result: ").to_owned(),
+            None => format!("it ended with {} before its summary", ended.how()),
+        };
+        let passed = number_before(&detail, " passed");
+        if !stage.check(format!("the tests of {name} on the device"), ended.succeeded() && passed > 0, detail)
+        {
+            stage.lines.extend(failed_tests(&ended.stdout));
+            stage.lines.extend(ended.last_lines(12));
+        }
+    }
+    Ok(())
+}
+
+/// The number before this word in a summary of tests; 0 if there is none.
+fn number_before(summary: &str, word: &str) -> u64 {
+    let before = summary.split_once(word).map(|(before, _)| before);
+    before.and_then(|before| before.rsplit(' ').next()?.parse().ok()).unwrap_or(0)
+}
+
+/// The names of tests that failed, and what their assertions say.
+fn failed_tests(output: &str) -> Vec<String> {
+    let is_telling = |line: &&str| line.contains("panicked at") || line.ends_with("FAILED");
+    output.lines().filter(is_telling).take(12).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    #[test]
+    fn the_number_of_passed_tests_is_read() {
+        assert_eq!(number_before("ok. 12 passed; 0 failed; 0 ignored", " passed"), 12);
+        assert_eq!(number_before("it ended with signal 6", " passed"), 0);
+    }
+}

@@ -1,0 +1,43 @@
+//! A training from the start to its last validation, to the accuracy that the README states.
+
+use crate::results;
+use crate::stage_run::{StageRun, Stop};
+
+/// The run folder.
+const NAME: &str = "train";
+
+pub(super) fn run(stage: &mut StageRun<'_>) -> Result<(), Stop> {
+    let session = stage.session;
+    let accuracy = session.scale.accuracy.clone();
+    let mut invocation = session.train(NAME, &accuracy.options);
+    if !accuracy.options.contains("--data") {
+        invocation = session.data_and_weights(invocation);
+    }
+    let ended = stage.run(invocation)?;
+    stage.require_success("the training ends by itself", &ended)?;
+    let rows = results::of_run(&session.run_folder(NAME));
+    let (Some(first), Some(last)) = (rows.first(), rows.last()) else {
+        return Err(Stop::Failed("results.csv has no rows".to_owned()));
+    };
+    let (before, after) = (first.losses.iter().sum::<f64>(), last.losses.iter().sum::<f64>());
+    stage.check("the loss falls", after < before, format!("{before:.4} to {after:.4}"));
+    let (map50, map50_95) = results::best(&rows);
+    if accuracy.map50 > 0.0 {
+        let wanted = format!("mAP50 {map50:.3} of at least {}", accuracy.map50);
+        stage.check("mAP50 reaches its bar", map50 >= accuracy.map50, wanted);
+        let wanted = format!("mAP50-95 {map50_95:.3} of at least {}", accuracy.map50_95);
+        stage.check("mAP50-95 reaches its bar", map50_95 >= accuracy.map50_95, wanted);
+    }
+    for file in ["best.pt", "last.pt"] {
+        let path = session.run_folder(NAME).join("weights").join(file);
+        stage.check(
+            format!("{file} is written"),
+            path.is_file(),
+            path.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned()),
+        );
+    }
+    stage.figure("mAP50", map50, "");
+    stage.figure("mAP50-95", map50_95, "");
+    stage.figure(format!("{} epochs", rows.len()), ended.seconds, "s");
+    Ok(())
+}

@@ -1,0 +1,137 @@
+//! From the command line to the exit status: opens the kit, runs the stages within the time limit, and
+//! writes the report after each, so that an interrupted run leaves what it has found.
+
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use clap::Parser as _;
+use yolo_base::exit;
+
+use crate::cli::{Cli, Command, RunArgs};
+use crate::error::KitError;
+use crate::gpus::GpuMonitor;
+use crate::kit::Kit;
+use crate::machine::Machine;
+use crate::report::{self, Report, StageReport, VERSION};
+use crate::scale::Scale;
+use crate::session::Session;
+use crate::stage::Stage;
+use crate::{libtorch, print, processes, room, stages};
+
+/// The exit status when no stage could run.
+const NOTHING_RAN: u8 = 3;
+
+/// Runs the kit and returns its exit status.
+pub fn main() -> u8 {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Fails only if stdout or stderr is closed.
+            let _ = error.print();
+            return u8::try_from(error.exit_code()).unwrap_or(exit::USAGE);
+        }
+    };
+    let done = match cli.command {
+        Some(Command::Merge { reports, out }) => merge(&reports, &out),
+        None => run(&cli.run),
+    };
+    done.unwrap_or_else(|error| {
+        print::error(&error);
+        match error {
+            KitError::Unable(_) | KitError::Incomplete { .. } => NOTHING_RAN,
+            _ => exit::FAILURE,
+        }
+    })
+}
+
+fn merge(reports: &[PathBuf], out: &std::path::Path) -> Result<u8, KitError> {
+    let joined = report::merge(reports)?;
+    report::write(&joined, out)?;
+    print::written(&joined, out);
+    Ok(status(&joined))
+}
+
+fn run(args: &RunArgs) -> Result<u8, KitError> {
+    let began = Instant::now();
+    let kit = Kit::open(&root()?)?;
+    let scale = Scale::new(&kit, args.device, args.rehearse, args.full);
+    let monitor = match args.rehearse {
+        true => None,
+        false => Some(Arc::new(GpuMonitor::open(args.device).map_err(|error| {
+            KitError::Unable(format!(
+                "NVML cannot open GPU {}: {error}; `--rehearse` needs no GPU",
+                args.device
+            ))
+        })?)),
+    };
+    let libtorch = libtorch::find(!args.rehearse).map_err(KitError::Unable)?;
+    let work = tempfile::Builder::new().prefix("yolo-gpu-kit-").tempdir()?;
+    room::check(work.path())?;
+    fs_err::create_dir_all(work.path().join("logs"))?;
+    let mut report = Report {
+        version: VERSION,
+        kit: kit.manifest.clone(),
+        date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        rehearsal: args.rehearse,
+        machine: Machine::this(monitor.as_deref(), libtorch.version.clone()),
+        stages: Vec::new(),
+    };
+    let mark = format!("{}-{}", std::process::id(), report.date);
+    let session =
+        Session { kit, scale, libtorch, monitor, work: work.path().to_owned(), mark, log: Cell::new(0) };
+    let deadline = began + Duration::from_secs(args.limit);
+    for stage in Stage::ALL {
+        report.stages.push(one(stage, args, &session, deadline));
+        report::write(&report, &args.out)?;
+    }
+    processes::kill_all(&session.mark);
+    copy_recording(&session, args)?;
+    if args.keep {
+        print::kept(&work.keep());
+    }
+    print::written(&report, &args.out);
+    Ok(status(&report))
+}
+
+/// The kit's folder: this program is in its `bin`.
+fn root() -> Result<PathBuf, KitError> {
+    let program = std::env::current_exe()?;
+    let root = program.parent().and_then(|bin| bin.parent());
+    root.map(ToOwned::to_owned)
+        .ok_or(KitError::Incomplete { what: "folder above its programs", path: program.clone() })
+}
+
+fn one(stage: Stage, args: &RunArgs, session: &Session, deadline: Instant) -> StageReport {
+    let is_named = args.only.is_empty() || args.only.contains(&stage);
+    if !is_named || args.skip.contains(&stage) {
+        return StageReport::skipped(stage, "left out by --only or --skip");
+    }
+    let now = Instant::now();
+    if now >= deadline {
+        return StageReport::skipped(stage, format!("the {} s of --limit were over", args.limit));
+    }
+    let limit = stage.limit(args.full).min(deadline - now);
+    print::begin(stage, limit);
+    let report = stages::perform(stage, session, now + limit);
+    print::end(&report);
+    report
+}
+
+/// The doctor's recording of this machine, next to the report.
+fn copy_recording(session: &Session, args: &RunArgs) -> Result<(), KitError> {
+    let recording = session.work.join(stages::RECORDING);
+    if recording.is_file() {
+        fs_err::copy(recording, args.out.join(stages::RECORDING))?;
+    }
+    Ok(())
+}
+
+fn status(report: &Report) -> u8 {
+    match (report.has_failed(), report.has_run()) {
+        (true, _) => exit::FAILURE,
+        (false, true) => exit::SUCCESS,
+        (false, false) => NOTHING_RAN,
+    }
+}

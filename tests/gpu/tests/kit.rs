@@ -1,0 +1,175 @@
+//! The kit on a machine without a GPU: programs that hang, fail or lie, reports that are joined, and the
+//! documentation that is generated from a report.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use gpu_kit::report::{self, Outcome, Report};
+use gpu_kit::stage::Stage;
+use gpu_kit::{docs, processes, stages};
+use support::{FakeKit, a_report};
+
+fn run(kit: &FakeKit, arguments: &str) -> Output {
+    Command::new(kit.path().join("bin/gpu-kit"))
+        .args(arguments.split_whitespace())
+        .env("LIBTORCH", kit.libtorch())
+        .current_dir(kit.path())
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The report of a run in this folder.
+fn report_in(folder: &Path) -> Report {
+    report::read(&folder.join("gpu-report/report.json")).unwrap()
+}
+
+#[test]
+fn a_program_that_hangs_is_killed_and_named() {
+    let kit = FakeKit::new("trap '' TERM INT; sleep 600");
+    let session = kit.session();
+    let began = Instant::now();
+    let report = stages::perform(Stage::Doctor, &session, began + Duration::from_secs(1));
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    assert_eq!(report.outcome, Outcome::TimedOut);
+    let why = report.why.unwrap();
+    assert!(why.contains("the time of the stage was over during: yolo doctor --json"), "{why}");
+    assert!(processes::alive(&session.mark).is_empty(), "a process is left");
+}
+
+#[test]
+fn a_program_that_fails_is_quoted() {
+    let kit = FakeKit::new("echo 'error: the GPU is on fire' >&2; echo 'hint: put it out' >&2; exit 1");
+    let output = run(&kit, "--rehearse --only train");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let report = report_in(kit.path());
+    let train = report.stages.iter().find(|stage| stage.stage == Stage::Train).unwrap();
+    assert_eq!(train.outcome, Outcome::Failed);
+    let detail = &train.checks[0].detail;
+    assert_eq!(detail, "exit status 1: error: the GPU is on fire; hint: put it out");
+    assert!(report.stages.iter().filter(|stage| stage.stage != Stage::Train).all(|stage| {
+        stage.outcome == Outcome::Skipped && stage.why.as_deref() == Some("left out by --only or --skip")
+    }));
+}
+
+#[test]
+fn a_program_that_succeeds_without_results_does_not_pass() {
+    let kit = FakeKit::new("exit 0");
+    for stage in [Stage::Doctor, Stage::Train, Stage::Resume, Stage::Memory, Stage::Speed, Stage::Ranks] {
+        let session = kit.session();
+        let report = stages::perform(stage, &session, Instant::now() + Duration::from_secs(30));
+        assert_eq!(report.outcome, Outcome::Failed, "{stage:?} passed: {report:#?}");
+    }
+}
+
+#[test]
+fn a_test_program_without_tests_does_not_pass() {
+    let kit = FakeKit::new("exit 0");
+    kit.write_program("tests/tch-train", "echo 'test result: ok. 0 passed; 0 failed; 0 ignored'");
+    let report = stages::perform(Stage::Tests, &kit.session(), Instant::now() + Duration::from_secs(30));
+    assert_eq!(report.outcome, Outcome::Failed);
+    kit.write_program(
+        "tests/tch-train",
+        "echo 'not built yet: CUDA tensors over gloo'; echo 'test result: ok. 3 passed; 0 failed; 0 ignored'",
+    );
+    let report = stages::perform(Stage::Tests, &kit.session(), Instant::now() + Duration::from_secs(30));
+    assert_eq!(report.outcome, Outcome::Passed);
+    assert!(report.checks.iter().any(|check| check.outcome == Outcome::NotBuilt), "{report:#?}");
+}
+
+#[test]
+fn nothing_runs_after_the_time_limit() {
+    let kit = FakeKit::new("exit 0");
+    let output = run(&kit, "--rehearse --limit 0");
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert!(report_in(kit.path()).stages.iter().all(|stage| stage.outcome == Outcome::Skipped));
+}
+
+#[test]
+fn a_machine_that_cannot_run_any_stage_is_told_why() {
+    let kit = FakeKit::new("exit 0");
+    std::fs::write(kit.libtorch().join("build-version"), "2.7.1+cpu").unwrap();
+    let output = run(&kit, "--rehearse");
+    assert_eq!(output.status.code(), Some(3));
+    let message = text(&output.stderr);
+    assert!(message.contains("is 2.7.1+cpu, not 2.11.0"), "{message}");
+    std::fs::remove_file(kit.path().join("manifest.json")).unwrap();
+    let message = text(&run(&kit, "--rehearse").stderr);
+    assert!(message.contains("the kit has no manifest"), "{message}");
+}
+
+#[test]
+fn reports_of_short_runs_are_joined() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (folder.path().join("1.json"), folder.path().join("2.json"));
+    let mut report = a_report();
+    support::write(&report, &first);
+    report.stages[0].outcome = Outcome::Skipped;
+    report.stages[1].outcome = Outcome::Passed;
+    support::write(&report, &second);
+    let joined = report::merge(&[first.clone(), second.clone()]).unwrap();
+    let outcomes: Vec<Outcome> = joined.stages.iter().map(|stage| stage.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Passed, Outcome::Passed]);
+
+    report.kit.commit = "0000000".to_owned();
+    support::write(&report, &second);
+    let message = report::merge(&[first.clone(), second]).unwrap_err().to_string();
+    assert!(message.contains("cannot be joined: the kit differs: abc1234 and 0000000"), "{message}");
+
+    let broken = folder.path().join("3.json");
+    std::fs::write(&broken, "{}").unwrap();
+    let message = report::merge(&[first, broken]).unwrap_err().to_string();
+    assert!(message.contains("3.json is not a report of the GPU kit"), "{message}");
+}
+
+#[test]
+fn a_report_follows_its_schema_and_its_page_is_readable() {
+    let schema = serde_json::from_str(include_str!("../report.schema.json")).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let report = a_report();
+    let value = serde_json::to_value(&report).unwrap();
+    let errors: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    insta::assert_snapshot!(report::page(&report));
+}
+
+#[test]
+fn a_written_report_follows_the_schema_too() {
+    let kit = FakeKit::new("exit 0");
+    run(&kit, "--rehearse --only tests");
+    let schema = serde_json::from_str(include_str!("../report.schema.json")).unwrap();
+    let text = std::fs::read_to_string(kit.path().join("gpu-report/report.json")).unwrap();
+    let value = serde_json::from_str(&text).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    let left: Vec<_> = std::fs::read_dir(kit.path().join("gpu-report")).unwrap().flatten().collect();
+    assert!(left.len() <= 8, "more files than a borrowed machine gives back: {left:?}");
+}
+
+/// `docs/gpu.md` is generated; `YOLO_UPDATE_REFERENCE=1` writes it.
+#[test]
+fn the_documentation_shows_the_committed_report() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let committed = root.join("docs/gpu/report.json");
+    let report = committed.exists().then(|| report::read(&committed).unwrap());
+    if let Some(report) = &report {
+        assert!(
+            !report.rehearsal && !report.has_failed(),
+            "docs/gpu/report.json is not a good report of a GPU"
+        );
+    }
+    let (page, path) = (docs::page(report.as_ref()), root.join("docs/gpu.md"));
+    if std::env::var_os("YOLO_UPDATE_REFERENCE").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), page, "docs/gpu.md is out of date");
+}

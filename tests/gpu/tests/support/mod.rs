@@ -1,0 +1,145 @@
+//! A kit whose `yolo` is a shell script, and a report with every kind of result.
+
+#![allow(unreachable_pub, reason = "a module of a test program")]
+
+use std::cell::Cell;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use gpu_kit::gpus::Gpu;
+use gpu_kit::kit::{Kit, Manifest};
+use gpu_kit::libtorch::Libtorch;
+use gpu_kit::machine::Machine;
+use gpu_kit::report::{Check, Figure, Outcome, Report, StageReport, VERSION};
+use gpu_kit::scale::Scale;
+use gpu_kit::session::Session;
+use gpu_kit::stage::Stage;
+
+/// An unpacked kit with programs that are shell scripts.
+pub struct FakeKit {
+    folder: tempfile::TempDir,
+}
+
+impl FakeKit {
+    /// A kit whose `yolo` is this script.
+    pub fn new(yolo: &str) -> Self {
+        let kit = Self { folder: tempfile::tempdir().unwrap() };
+        let root = kit.path();
+        for folder in ["bin", "tests", "libtorch/lib"] {
+            std::fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        kit.write_program("bin/yolo", yolo);
+        kit.write_program("bin/yolo-trainer", "exit 1");
+        kit.write_program("tests/tch-train", "exit 1");
+        std::fs::copy(env!("CARGO_BIN_EXE_gpu-kit"), root.join("bin/gpu-kit")).unwrap();
+        std::fs::write(root.join("manifest.json"), serde_json::to_string(&manifest()).unwrap()).unwrap();
+        std::fs::write(root.join("libtorch/build-version"), "2.11.0+cpu").unwrap();
+        std::fs::write(root.join("libtorch/lib/libtorch_cpu.so"), "").unwrap();
+        kit
+    }
+
+    /// Its folder.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A folder that looks like libtorch.
+    pub fn libtorch(&self) -> PathBuf {
+        self.path().join("libtorch")
+    }
+
+    /// Writes a shell script as one of its programs.
+    pub fn write_program(&self, name: &str, script: &str) {
+        let path = self.path().join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// A rehearsal with this kit, in a working folder of its own.
+    pub fn session(&self) -> Session {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let kit = Kit::open(self.path()).unwrap();
+        let work = self.path().join(format!("work-{number}"));
+        std::fs::create_dir_all(work.join("logs")).unwrap();
+        Session {
+            scale: Scale::new(&kit, 0, true, false),
+            kit,
+            libtorch: Libtorch { root: self.libtorch(), version: "2.11.0+cpu".to_owned() },
+            monitor: None,
+            work,
+            mark: format!("test-{}-{number}", std::process::id()),
+            log: Cell::new(0),
+        }
+    }
+}
+
+fn manifest() -> Manifest {
+    Manifest {
+        version: 1,
+        program: "0.1.0".to_owned(),
+        commit: "abc1234".to_owned(),
+        built: "2026-11-22".to_owned(),
+        tests: vec!["tch-train".to_owned()],
+    }
+}
+
+/// A report of a GPU with a stage that passed and one that failed.
+pub fn a_report() -> Report {
+    let check = |what: &str, outcome, detail: &str| Check {
+        what: what.to_owned(),
+        outcome,
+        detail: detail.to_owned(),
+    };
+    let figure =
+        |what: &str, value, unit: &str| Figure { what: what.to_owned(), value, unit: unit.to_owned() };
+    let passed = StageReport {
+        stage: Stage::Train,
+        outcome: Outcome::Passed,
+        why: None,
+        seconds: 61.5,
+        checks: vec![
+            check("mAP50 reaches its bar", Outcome::Passed, "mAP50 0.904 of at least 0.88"),
+            check("mixed precision", Outcome::NotBuilt, "`yolo train` has no mixed precision yet"),
+        ],
+        figures: vec![figure("mAP50", 0.904, ""), figure("training from files", 812.4, "images/s")],
+        lines: Vec::new(),
+    };
+    let failed = StageReport {
+        stage: Stage::Memory,
+        outcome: Outcome::TimedOut,
+        why: Some("the time of the stage was over during: yolo train --batch 192".to_owned()),
+        seconds: 75.0,
+        checks: vec![check("no process is left after the stage", Outcome::Failed, "1 still ran | and more")],
+        figures: Vec::new(),
+        lines: vec!["error: rank 0 hung".to_owned(), "hint: look at its log".to_owned()],
+    };
+    Report {
+        version: VERSION,
+        kit: manifest(),
+        date: "2026-11-22T16:05:00Z".to_owned(),
+        rehearsal: false,
+        machine: Machine {
+            system: "Linux (Ubuntu 24.04)".to_owned(),
+            kernel: "6.8.0".to_owned(),
+            cpu: "AMD EPYC 9554".to_owned(),
+            cores: 16,
+            memory: 128 << 30,
+            gpus: vec![Gpu {
+                index: 0,
+                name: "NVIDIA H100 80GB HBM3".to_owned(),
+                memory: 80 << 30,
+                capability: "9.0".to_owned(),
+            }],
+            driver: Some("580.95.05".to_owned()),
+            libtorch: "2.11.0+cu130".to_owned(),
+        },
+        stages: vec![passed, failed],
+    }
+}
+
+/// Writes a report without redaction.
+pub fn write(report: &Report, path: &Path) {
+    std::fs::write(path, serde_json::to_string(report).unwrap()).unwrap();
+}
