@@ -111,9 +111,10 @@ fn figures(stage: &StageReport) -> String {
     text
 }
 
-/// Three significant digits, or all digits before the point.
+/// Three significant digits, or all digits before the point. A whole number stays one.
 fn number(value: f64) -> String {
     match value.abs() {
+        _ if value.fract() == 0.0 => format!("{value:.0}"),
         size if size >= 100.0 => format!("{value:.0}"),
         size if size >= 10.0 => format!("{value:.1}"),
         size if size >= 1.0 => format!("{value:.2}"),
@@ -149,6 +150,13 @@ fn failures(report: &Report) -> String {
         let _ = write!(text, "## Why {} failed\n\n", stage.stage.name());
         if let Some(why) = &stage.why {
             let _ = writeln!(text, "{why}\n");
+        }
+        let failed: Vec<_> = stage.checks.iter().filter(|check| check.outcome.is_failure()).collect();
+        for check in &failed {
+            let _ = writeln!(text, "- {}: {}", check.what, check.detail);
+        }
+        if !failed.is_empty() {
+            text.push('\n');
         }
         if !stage.lines.is_empty() {
             let _ = writeln!(text, "```text\n{}\n```\n", stage.lines.join("\n").replace("```", "'''"));

@@ -11,6 +11,9 @@ const NOT_BUILT: &str = "not built yet: ";
 
 pub(super) fn run(stage: &mut StageRun<'_>) -> Result<(), Stop> {
     let session = stage.session;
+    if session.kit.manifest.tests.is_empty() {
+        return Err(Stop::Failed("the kit contains no test programs".to_owned()));
+    }
     for name in &session.kit.manifest.tests {
         let mut invocation = session
             .test_program(name)
