@@ -2,6 +2,8 @@
 //! `yolo bench --json` prints. The report is part of the program's interface: a field is never
 //! removed and never changes its meaning without a new [`VERSION`].
 
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
 use serde::{Deserialize, Serialize};
 
 use crate::device::Device;
@@ -89,13 +91,24 @@ pub struct Rate {
     pub seconds: f64,
     /// Images per second.
     pub images_per_second: f64,
+    /// When the measurement began, in seconds since 1970, so that a program that watches the device can
+    /// tell what it saw meanwhile.
+    #[serde(default)]
+    pub began: f64,
 }
 
 impl Rate {
+    /// The rate of this many images since `began`.
+    pub fn since(began: Instant, images: usize) -> Self {
+        let elapsed = began.elapsed();
+        let at = (SystemTime::now() - elapsed).duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { began: at.as_secs_f64(), ..Self::new(images, elapsed.as_secs_f64()) }
+    }
+
     /// The rate of this many images in this many seconds.
     pub fn new(images: usize, seconds: f64) -> Self {
         let images_per_second = if seconds > 0.0 { images as f64 / seconds } else { 0.0 };
-        Self { images, seconds, images_per_second }
+        Self { images, seconds, images_per_second, began: 0.0 }
     }
 }
 

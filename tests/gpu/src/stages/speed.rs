@@ -73,7 +73,8 @@ fn mixed_precision(stage: &mut StageRun<'_>) -> Result<(), Stop> {
 fn measure(stage: &mut StageRun<'_>, cell: &Cell) -> Result<(), Stop> {
     let session = stage.session;
     let Cell { model, batch, parts } = cell;
-    let (size, seconds) = (session.scale.of(640, 64), session.scale.of(8, 1));
+    let size = session.scale.of(640, 64);
+    let seconds = session.scale.of(if session.scale.full { 8 } else { 4 }, 1);
     let options = format!(
         "bench --json --device {} --cfg {model} --weights= --imgsz {size} --batch {batch} --seconds {seconds} {parts}",
         session.scale.device

@@ -36,7 +36,7 @@ pub(super) fn measure(
         images += batch.items.len();
         stream.recycle(batch.pixels);
     }
-    Ok(Measurement::Loader { workers, rate: Rate::new(images, began.elapsed().as_secs_f64()) })
+    Ok(Measurement::Loader { workers, rate: Rate::since(began, images) })
 }
 
 #[cfg(test)]

@@ -95,7 +95,7 @@ impl Steps {
             images += self.step(feed, &mut meter)?;
         }
         synchronize(self.device);
-        let rate = Rate::new(images, began.elapsed().as_secs_f64());
+        let rate = Rate::since(began, images);
         Ok((rate, self.phases(feed)?))
     }
 

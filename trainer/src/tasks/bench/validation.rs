@@ -38,7 +38,7 @@ pub(super) fn measure(
     while began.elapsed() < time {
         images += pass(&mut Follower::until(began + time))?;
     }
-    let rate = Rate::new(images, began.elapsed().as_secs_f64());
+    let rate = Rate::since(began, images);
 
     let timed = Some((Stopwatch::start(context.device), ValPhases::default()));
     let mut follower = Follower { timed, ..Follower::until(Instant::now() + time / PHASE_PART) };
