@@ -61,7 +61,8 @@ fn on_two_ranks(test: &str, what: &str, body: impl FnOnce(&ProcessGroup, Device)
     let (_store, group) = join(Duration::from_secs(60));
     let refusal = refusal(&group, device);
     if let Some(reason) = &refusal {
-        println!("\n{NOT_BUILT}{what} on {device:?}: {reason}");
+        let name = std::env::var(DEVICE).unwrap();
+        println!("\n{NOT_BUILT}{what} on {name}: {reason}");
     }
     body(&group, if refusal.is_some() { Device::Cpu } else { device });
     group.barrier(None).unwrap();
