@@ -24,7 +24,7 @@ const CHANGE: f64 = 1e-3;
 const GIVEN_CHANGE: f64 = 1e-4;
 
 /// Rounding of a stored value, relative to the largest of its tensor.
-const ROUNDING: f64 = 5e-7;
+const ROUNDING: f64 = 1e-6;
 
 /// Largest difference of loss items, relative to them, with weights that have been stepped.
 const LOSS: f64 = 1e-4;
