@@ -2,6 +2,7 @@
 //! continued.
 
 use rustix::process::Signal;
+use yolo_base::format::count;
 
 use crate::invocation::{Ended, Invocation, signal};
 use crate::processes;
@@ -56,7 +57,7 @@ pub(super) fn interrupt(
     if !stage.check(
         format!("a run is in the middle when {} comes", cause.text()),
         is_in_the_middle,
-        format!("{} epochs", results::of_run(&folder).len()),
+        count(results::of_run(&folder).len(), "epoch"),
     ) {
         stage.lines.extend(ended.last_lines(12));
         return Ok(false);

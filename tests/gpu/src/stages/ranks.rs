@@ -2,6 +2,8 @@
 //! same ranks on the CPU, and a rank that is killed in the middle of each. A combination that `yolo`
 //! refuses is reported as not built yet, with its reason.
 
+use yolo_base::format::count;
+
 use super::interrupted::{Cause, interrupt, resume};
 use crate::invocation::{Ended, Invocation};
 use crate::results::{self, Row};
@@ -78,7 +80,8 @@ fn reference(stage: &mut StageRun<'_>, ranks: usize) -> Result<Vec<Row>, Stop> {
     let name = format!("{ranks}-on-the-cpu");
     let devices = format!("--device cpu --nproc-per-node {ranks}");
     let ended = stage.run(train(stage.session, &name, &devices, 1))?;
-    stage.require_success(&format!("the reference: gloo on the CPU with {ranks} rank(s)"), &ended)?;
+    stage
+        .require_success(&format!("the reference: {} over gloo on the CPU", count(ranks, "rank")), &ended)?;
     Ok(results::of_run(&stage.session.run_folder(&name)))
 }
 

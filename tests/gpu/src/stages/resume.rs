@@ -1,6 +1,8 @@
 //! A run that is killed or interrupted in the middle, continued to the result of a run that nothing
 //! disturbed.
 
+use yolo_base::format::count;
+
 use super::interrupted::{Cause, interrupt, resume};
 use crate::results;
 use crate::stage_run::{StageRun, Stop};
@@ -32,7 +34,10 @@ pub(super) fn run(stage: &mut StageRun<'_>) -> Result<(), Stop> {
         stage.check(
             format!("after {}, the result is that of the undisturbed run", cause.text()),
             difference <= allowed,
-            format!("{} epochs, losses differ by {difference:.2e}, allowed {allowed:.2e}", rows.len()),
+            format!(
+                "{}, losses differ by {difference:.2e}, allowed {allowed:.2e}",
+                count(rows.len(), "epoch")
+            ),
         );
     }
     Ok(())

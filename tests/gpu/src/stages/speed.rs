@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use yolo_base::format::count;
 
 use crate::gpus::{Sampler, busy_share, peak_memory};
 use crate::stage_run::{StageRun, Stop};
@@ -92,6 +93,9 @@ fn measure(stage: &mut StageRun<'_>, cell: &Cell) -> Result<(), Stop> {
     let wanted = parts.split_whitespace().count();
     let kinds: std::collections::BTreeSet<String> = measurements.iter().map(kind).collect();
     stage.check(format!("{name}: every part is measured"), kinds.len() == wanted, format!("{kinds:?}"));
+    if let Some(limit) = report["limit"].as_str() {
+        stage.check(format!("{name}: what limits training is known"), true, format!("the {limit}"));
+    }
     for measurement in &measurements {
         note(stage, &name, measurement, &samples);
     }
@@ -113,7 +117,7 @@ fn kind(measurement: &Value) -> String {
 /// Notes the rate, the busy share of the GPU, and the phases of one measurement.
 fn note(stage: &mut StageRun<'_>, name: &str, measurement: &Value, samples: &[crate::gpus::Sample]) {
     let what = match (kind(measurement).as_str(), measurement["workers"].as_u64()) {
-        ("loader", Some(workers)) => format!("{name}: loader alone, {workers} threads"),
+        ("loader", Some(workers)) => format!("{name}: loader alone, {}", count(workers as usize, "thread")),
         (kind, _) => format!("{name}: {kind}"),
     };
     let number = |field: &str| measurement[field].as_f64();

@@ -1,5 +1,7 @@
 //! A training from the start to its last validation, to the accuracy that the README states.
 
+use yolo_base::format::{bytes, count};
+
 use crate::results;
 use crate::stage_run::{StageRun, Stop};
 
@@ -30,15 +32,13 @@ pub(super) fn run(stage: &mut StageRun<'_>) -> Result<(), Stop> {
         stage.check("mAP50-95 reaches its bar", map50_95 >= accuracy.map50_95, wanted);
     }
     for file in ["best.pt", "last.pt"] {
-        let path = session.run_folder(NAME).join("weights").join(file);
-        stage.check(
-            format!("{file} is written"),
-            path.is_file(),
-            path.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned()),
-        );
+        let size =
+            std::fs::metadata(session.run_folder(NAME).join("weights").join(file)).map(|data| data.len());
+        let found = size.as_ref().map_or_else(ToString::to_string, |&size| bytes(size));
+        stage.check(format!("{file} is written"), size.is_ok(), found);
     }
     stage.figure("mAP50", map50, "");
     stage.figure("mAP50-95", map50_95, "");
-    stage.figure(format!("{} epochs", rows.len()), ended.seconds, "s");
+    stage.figure(count(rows.len(), "epoch"), ended.seconds, "s");
     Ok(())
 }
