@@ -72,6 +72,11 @@ impl Kit {
         Some(self.root.join("data/bccd/bccd.yaml")).filter(|path| path.is_file())
     }
 
+    /// The newer libnccl of the second archive, if it was unpacked too.
+    pub fn nccl(&self) -> Option<PathBuf> {
+        Some(self.root.join("nccl/libnccl.so.2")).filter(|path| path.is_file())
+    }
+
     /// The pretrained weights of yolov5n, if they were packed.
     pub fn weights(&self) -> Option<PathBuf> {
         Some(self.root.join("weights/yolov5n.pt")).filter(|path| path.is_file())

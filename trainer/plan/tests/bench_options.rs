@@ -177,15 +177,15 @@ fn the_report_has_the_documented_form() {
         "measurements": [
             {
                 "what": "training", "source": "files", "workers": 2, "images": 20, "seconds": 2.0,
-                "images_per_second": 10.0, "phases": step
+                "images_per_second": 10.0, "began": 0.0, "phases": step
             },
             {
                 "what": "training", "source": "synthetic", "images": 40, "seconds": 2.0,
-                "images_per_second": 20.0, "phases": step
+                "images_per_second": 20.0, "began": 0.0, "phases": step
             },
-            { "what": "loader", "workers": 2, "images": 80, "seconds": 2.0, "images_per_second": 40.0 },
+            { "what": "loader", "workers": 2, "images": 80, "seconds": 2.0, "images_per_second": 40.0, "began": 0.0 },
             {
-                "what": "validation", "images": 87, "seconds": 2.0, "images_per_second": 43.5,
+                "what": "validation", "images": 87, "seconds": 2.0, "images_per_second": 43.5, "began": 0.0,
                 "phases": { "preprocess": 0.25, "inference": 0.5, "nms": 0.25 }
             }
         ],

@@ -2,6 +2,8 @@
 //! same ranks on the CPU, and a rank that is killed in the middle of each. A combination that `yolo`
 //! refuses is reported as not built yet, with its reason.
 
+use std::path::PathBuf;
+
 use yolo_base::format::count;
 
 use super::interrupted::{Cause, interrupt, resume};
@@ -20,6 +22,18 @@ struct Case {
     /// The options that choose devices and backend.
     options: String,
     ranks: usize,
+    /// The libnccl to use instead of the one of libtorch.
+    nccl: Option<PathBuf>,
+}
+
+impl Case {
+    fn train(&self, session: &Session, name: &str, epochs: usize) -> Invocation {
+        let invocation = train(session, name, &self.options, epochs);
+        match &self.nccl {
+            Some(nccl) => invocation.arg("--nccl").arg(nccl),
+            None => invocation,
+        }
+    }
 }
 
 pub(super) fn run(stage: &mut StageRun<'_>) -> Result<(), Stop> {
@@ -27,7 +41,7 @@ pub(super) fn run(stage: &mut StageRun<'_>) -> Result<(), Stop> {
     let one = reference(stage, 1)?;
     let two = reference(stage, 2)?;
     for case in cases(session) {
-        let ended = stage.run(train(session, case.name, &case.options, 1))?;
+        let ended = stage.run(case.train(session, case.name, 1))?;
         if let Some(why) = refusal(&ended) {
             stage.not_built(case.what, why);
             continue;
@@ -52,18 +66,23 @@ pub(super) fn run(stage: &mut StageRun<'_>) -> Result<(), Stop> {
 fn cases(session: &Session) -> Vec<Case> {
     if session.scale.rehearsal {
         let options = "--device cpu --nproc-per-node 2".to_owned();
-        return vec![Case { name: "two-gloo", what: "two ranks over gloo", options, ranks: 2 }];
+        return vec![Case { name: "two-gloo", what: "two ranks over gloo", options, ranks: 2, nccl: None }];
     }
     let device = &session.scale.device;
     let case = |name, what, ranks: usize, backend: &str| {
         let devices = vec![device.as_str(); ranks].join(",");
-        Case { name, what, options: format!("--device {devices} --backend {backend}"), ranks }
+        Case { name, what, options: format!("--device {devices} --backend {backend}"), ranks, nccl: None }
     };
-    vec![
+    let mut cases = vec![
         case("two-gloo", "two ranks over gloo on one GPU", 2, "gloo"),
         case("one-nccl", "one rank over NCCL", 1, "nccl"),
         case("two-nccl", "two ranks over NCCL on one GPU", 2, "nccl"),
-    ]
+    ];
+    // Two ranks can share a GPU with NCCL 2.30 and later only, which is in the second archive.
+    if let (Some(nccl), Some(last)) = (session.kit.nccl(), cases.last_mut()) {
+        last.nccl = Some(nccl);
+    }
+    cases
 }
 
 /// A short training with these devices.
@@ -93,7 +112,7 @@ fn refusal(ended: &Ended) -> Option<String> {
 /// A rank is killed in the middle, named, and the run continues.
 fn killed(stage: &mut StageRun<'_>, case: &Case) -> Result<(), Stop> {
     let name = format!("{}-killed", case.name);
-    let invocation = train(stage.session, &name, &case.options, 3);
+    let invocation = case.train(stage.session, &name, 3);
     if interrupt(stage, invocation, &name, 1, Cause::KilledRank)? {
         let ended = resume(stage, &name)?;
         stage.check_success(format!("{}: the run continues after a rank was killed", case.what), &ended);
