@@ -13,7 +13,7 @@ const VERSION: u32 = 1;
 /// What `pack` packed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// [`VERSION`] of the writer.
+    /// The version of this format: 1.
     pub version: u32,
     /// The version of `yolo`.
     pub program: String,
