@@ -12,6 +12,7 @@ use crate::stage::Stage;
 #[derive(Debug, Parser)]
 #[command(
     name = "run",
+    bin_name = "run",
     version,
     args_conflicts_with_subcommands = true,
     after_help = "Exit status: 0 if every stage that ran passed, 1 if one failed, 2 if the command line is invalid, \
@@ -47,7 +48,7 @@ pub struct RunArgs {
     #[arg(long, value_enum, value_name = "STAGE", num_args = 1.., value_delimiter = ',')]
     pub only: Vec<Stage>,
     /// Skip these stages
-    #[arg(long, value_enum, value_name = "STAGE", num_args = 1.., value_delimiter = ',')]
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "STAGE", num_args = 1.., value_delimiter = ',')]
     pub skip: Vec<Stage>,
     /// GPU to use, as numbered by nvidia-smi
     #[arg(long, value_name = "INDEX", default_value_t = 0)]
@@ -58,7 +59,7 @@ pub struct RunArgs {
     /// Seconds after which no stage starts, and the running one is stopped
     #[arg(long, value_name = "SECONDS", default_value_t = 570)]
     pub limit: u64,
-    /// Measure every model and batch size; takes about half an hour, so raise --limit too
+    /// Measure every model and batch size; takes longer, so raise --limit too
     #[arg(long)]
     pub full: bool,
     /// Do every stage on the CPU with tiny sizes, to test the kit itself

@@ -8,7 +8,7 @@ use yolo_base::format::bytes;
 
 use crate::error::KitError;
 
-/// Runs, checkpoints and logs of all stages; a full run was measured at 150 MB.
+/// Runs, checkpoints and logs of all stages, with room to spare.
 const DISK: u64 = 1 << 30;
 /// The trainer with libtorch, its loader, and the data set.
 const MEMORY: u64 = 4 << 30;

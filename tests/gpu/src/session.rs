@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use yolo_base::env::{
-    CUDA_VISIBLE_DEVICES, LD_LIBRARY_PATH, LIBTORCH, YOLO_HOME, YOLO_MIRROR, YOLO_OFFLINE, YOLO_TRAINER,
+    CUDA_DEVICE_ORDER, CUDA_VISIBLE_DEVICES, LD_LIBRARY_PATH, LIBTORCH, YOLO_HOME, YOLO_MIRROR, YOLO_OFFLINE,
+    YOLO_TRAINER,
 };
 
 use crate::gpus::GpuMonitor;
@@ -97,6 +98,8 @@ impl Session {
             .env(YOLO_TRAINER, self.kit.program("yolo-trainer"))
             .env(LIBTORCH, &self.libtorch.root)
             .env(LD_LIBRARY_PATH, libraries)
+            // `--device` is the number that nvidia-smi shows, for the crates' tests too.
+            .env(CUDA_DEVICE_ORDER, "PCI_BUS_ID")
             .env(MARK, &self.mark);
         if self.scale.rehearsal {
             // A rehearsal is the same on a machine with a GPU.

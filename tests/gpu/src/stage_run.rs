@@ -22,6 +22,9 @@ pub enum Stop {
     /// Its time is over.
     #[error("the time of the stage was over during: {0}")]
     TimedOut(String),
+    /// Nothing that the stage is for exists yet. It does not count as passed.
+    #[error("{0}")]
+    NotBuilt(String),
     /// A check failed on which all later ones depend.
     #[error("{0}")]
     Failed(String),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use clap::Parser as _;
+use nvml_wrapper::error::NvmlError;
 use yolo_base::exit;
 
 use crate::cli::{Cli, Command, RunArgs};
@@ -59,12 +60,7 @@ fn run(args: &RunArgs) -> Result<u8, KitError> {
     let scale = Scale::new(&kit, args.device, args.rehearse, args.full);
     let monitor = match args.rehearse {
         true => None,
-        false => Some(Arc::new(GpuMonitor::open(args.device).map_err(|error| {
-            KitError::Unable(format!(
-                "NVML cannot open GPU {}: {error}; `--rehearse` needs no GPU",
-                args.device
-            ))
-        })?)),
+        false => Some(Arc::new(GpuMonitor::open(args.device).map_err(|error| no_gpu(args.device, &error))?)),
     };
     let libtorch = libtorch::find(!args.rehearse).map_err(KitError::Unable)?;
     let work = tempfile::Builder::new().prefix("yolo-gpu-kit-").tempdir()?;
@@ -93,6 +89,21 @@ fn run(args: &RunArgs) -> Result<u8, KitError> {
     }
     print::written(&report, &args.out);
     Ok(status(&report))
+}
+
+/// Why the GPU cannot be used, and what to do.
+fn no_gpu(index: u32, error: &NvmlError) -> KitError {
+    KitError::Unable(match error {
+        NvmlError::LibloadingError(_) | NvmlError::FailedToLoadSymbol(_) => {
+            "the NVIDIA driver is not installed, or this container was started without GPUs \
+             (libnvidia-ml.so.1 cannot be loaded); `--rehearse` tests the kit without a GPU"
+                .to_owned()
+        }
+        NvmlError::InvalidArg | NvmlError::NotFound => {
+            format!("there is no GPU {index}; `nvidia-smi -L` lists the GPUs, and --device selects one")
+        }
+        other => format!("the NVIDIA driver cannot open GPU {index}: {other}; run `yolo doctor`"),
+    })
 }
 
 /// The kit's folder: this program is in its `bin`.

@@ -86,6 +86,30 @@ fn a_test_program_without_tests_does_not_pass() {
 }
 
 #[test]
+fn a_stage_whose_feature_does_not_exist_does_not_pass() {
+    let kit = FakeKit::new(
+        "case \"$*\" in *two-gloo*) echo 'error: --device is invalid' >&2; exit 2;; esac
+         name=$(echo \"$*\" | sed 's/.*--name \\([^ ]*\\).*/\\1/')
+         mkdir -p runs/$name && echo 0,1,1,1,0,0,0,0,0 >runs/$name/results.csv",
+    );
+    let output = run(&kit, "--rehearse --only ranks");
+    let report = report_in(kit.path());
+    let ranks = report.stages.iter().find(|stage| stage.stage == Stage::Ranks).unwrap();
+    assert_eq!(ranks.outcome, Outcome::NotBuilt, "{ranks:#?}");
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("0 of 7 stages passed"));
+}
+
+#[test]
+fn a_machine_without_the_gpu_is_told_what_is_missing() {
+    let output = run(&FakeKit::new("exit 0"), "--device 4096");
+    assert_eq!(output.status.code(), Some(3));
+    let message = text(&output.stderr);
+    let is_named = message.contains("driver is not installed") || message.contains("there is no GPU 4096");
+    assert!(is_named, "{message}");
+}
+
+#[test]
 fn nothing_runs_after_the_time_limit() {
     let kit = FakeKit::new("exit 0");
     let output = run(&kit, "--rehearse --limit 0");

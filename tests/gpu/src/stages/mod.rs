@@ -35,6 +35,9 @@ pub fn perform(stage: Stage, session: &Session, deadline: Instant) -> StageRepor
     let (outcome, why) = match done {
         Ok(()) => (StageReport::outcome_of(&checks), None),
         Err(stop @ Stop::TimedOut(_)) => (Outcome::TimedOut, Some(stop.to_string())),
+        Err(stop @ Stop::NotBuilt(_)) if StageReport::outcome_of(&checks) != Outcome::Failed => {
+            (Outcome::NotBuilt, Some(stop.to_string()))
+        }
         Err(stop) => (Outcome::Failed, Some(stop.to_string())),
     };
     StageReport { stage, outcome, why, seconds: began.elapsed().as_secs_f64(), checks, figures, lines }
