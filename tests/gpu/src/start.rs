@@ -21,6 +21,9 @@ use crate::session::Session;
 use crate::stage::Stage;
 use crate::{libtorch, print, processes, room, stages};
 
+/// How much longer a rehearsed stage may take: it proves nothing about speed, and a busy machine must not
+/// fail it.
+const PATIENCE: u32 = 4;
 /// The exit status when no stage could run.
 const NOTHING_RAN: u8 = 3;
 
@@ -123,7 +126,8 @@ fn one(stage: Stage, args: &RunArgs, session: &Session, deadline: Instant) -> St
     if now >= deadline {
         return StageReport::skipped(stage, format!("the {} s of --limit were over", args.limit));
     }
-    let limit = stage.limit(args.full).min(deadline - now);
+    let patience = if args.rehearse { PATIENCE } else { 1 };
+    let limit = (stage.limit(args.full) * patience).min(deadline - now);
     print::begin(stage, limit);
     let report = stages::perform(stage, session, now + limit);
     print::end(&report);
