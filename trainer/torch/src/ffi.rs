@@ -103,6 +103,11 @@ unsafe extern "C" {
     pub(crate) fn tcht_autocast_exit(autocast: *mut Autocast);
 }
 
+// host_waits.h
+unsafe extern "C" {
+    pub(crate) fn tcht_host_waits(waits: *mut u64) -> c_int;
+}
+
 // memory_format.h
 unsafe extern "C" {
     pub(crate) fn tcht_to_channels_last(tensor: TensorPtr, out: *mut TensorPtr) -> c_int;

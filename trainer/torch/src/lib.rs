@@ -9,6 +9,7 @@ mod copies;
 pub mod cuda;
 mod error;
 mod ffi;
+mod host_waits;
 mod memory_format;
 mod optimizer;
 
@@ -16,6 +17,7 @@ pub use autocast::{Autocast, autocast};
 pub use context::{Determinism, allows_tf32, determinism, set_allow_tf32, set_determinism, set_num_threads};
 pub use copies::copy_to_device;
 pub use error::{Error, Result};
+pub use host_waits::host_waits;
 pub use memory_format::{is_channels_last, set_channels_last, to_channels_last};
 pub use optimizer::{
     Adam, AdamState, Sgd, amp_unscale, clip_grad_norm, foreach_ema, foreach_mul, foreach_zero, fused_adam,

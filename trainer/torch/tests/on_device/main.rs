@@ -7,6 +7,7 @@
 mod autocast;
 mod compare;
 mod copies;
+mod host_waits;
 mod layout;
 mod lists;
 mod optimizers;
