@@ -79,6 +79,7 @@ fn the_json_has_all_four_measurements_with_plausible_numbers() {
     check_phases(validation, &["preprocess", "inference", "nms"]);
     assert_eq!((&files["source"], &synthetic["source"]), (&"files".into(), &"synthetic".into()));
     assert!(synthetic.get("workers").is_none(), "no loader takes part: {synthetic}");
+    assert!(files.get("host_waits").is_none(), "a CPU does not wait for a GPU: {files}");
     assert_eq!(number(&synthetic["phases"], "wait"), 0.0);
     for phase in ["forward", "loss", "backward", "optimizer"] {
         assert!(number(&files["phases"], phase) > 0.0, "{phase} takes no time: {files}");
@@ -150,6 +151,18 @@ fn only_the_named_measurements_are_made() {
     assert_eq!(whats("--validation"), ["validation"]);
     assert_eq!(whats("--loader"), ["loader"]);
     assert_eq!(whats("--training"), ["training"]);
+}
+
+#[test]
+fn a_synthetic_batch_may_be_larger_than_the_data_set() {
+    let user = User::new();
+    user.write_data_set();
+    let finished = user.run(&format!("{BENCH} --json --training --synthetic --batch 20")).succeeded();
+    let warning = "the training split has 16 images, less than a batch of 20, so training on files is measured with smaller batches";
+    assert!(finished.stderr.contains(warning), "{}", finished.stderr);
+    let report: Value = serde_json::from_str(&finished.stdout).unwrap();
+    let [files, synthetic] = [0, 1].map(|index| number(&report["measurements"][index], "images"));
+    assert_eq!((files % 16.0, synthetic % 20.0), (0.0, 0.0), "{report:#}");
 }
 
 #[test]

@@ -27,6 +27,7 @@ pub(crate) fn bench_table(report: &Report) -> String {
         ));
     }
     text.push_str(&step_phases(report));
+    text.push_str(&host_waits(report));
     text.push_str(&validation_phases(report));
     text.push_str(&limit(report));
     text
@@ -59,6 +60,19 @@ fn step_phases(report: &Report) -> String {
         let shares =
             [phases.wait, phases.copy, phases.forward, phases.loss, phases.backward, phases.optimizer];
         text.push_str(&row(&format!("\n{}", training_name(*source)), &shares.map(percent)));
+    }
+    text
+}
+
+/// How often the CPU waits for the GPU, if there is one.
+fn host_waits(report: &Report) -> String {
+    let mut text = String::new();
+    for measurement in &report.measurements {
+        let Measurement::Training { source, host_waits: Some(waits), .. } = measurement else { continue };
+        if text.is_empty() {
+            text.push_str(&row("\n\nwaits for the GPU", &["per step"]));
+        }
+        text.push_str(&row(&format!("\n{}", training_name(*source)), &[format!("{waits:.1}")]));
     }
     text
 }
@@ -115,6 +129,7 @@ mod tests {
             workers,
             rate: Rate::new(images, 8.0),
             phases: step,
+            host_waits: None,
         };
         let loader = |workers, images| Measurement::Loader { workers, rate: Rate::new(images, 10.0) };
         let phases = ValPhases { preprocess: 0.01, inference: 0.9, nms: 0.09 };
@@ -165,6 +180,20 @@ mod tests {
     fn the_limit_compares_what_each_reaches_alone() {
         let report = Report { limit: Some(Limit::Loader), ..report(100) };
         insta::assert_snapshot!(limit(&report).trim_start(), @"the loader limits training: alone it reaches 10.0 images/s with 2 threads, and the network 18.0 images/s");
+    }
+
+    #[test]
+    fn waits_for_a_gpu_are_shown_for_each_kind_of_training() {
+        let mut report = report(375);
+        for (measurement, waits) in report.measurements.iter_mut().zip([3.06, 2.0]) {
+            let Measurement::Training { host_waits, .. } = measurement else { unreachable!() };
+            *host_waits = Some(waits);
+        }
+        insta::assert_snapshot!(host_waits(&report).trim_start(), @r"
+        waits for the GPU       per step
+        training                     3.1
+        training, synthetic          2.0
+        ");
     }
 
     #[test]

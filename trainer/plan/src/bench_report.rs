@@ -53,6 +53,10 @@ pub enum Measurement {
         rate: Rate,
         /// Where the time of a step goes.
         phases: StepPhases,
+        /// How often the CPU waits for the GPU in a step, in the mean. A GPU idles from the end of its
+        /// work until the CPU has given it more. `None` on the CPU.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        host_waits: Option<f64>,
     },
     /// The training loader alone.
     Loader {

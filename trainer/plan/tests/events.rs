@@ -16,14 +16,14 @@ fn metrics() -> impl Strategy<Value = Metrics> {
 fn measurement() -> impl Strategy<Value = Measurement> {
     let rate = || (any::<u32>(), 0.0..1e6).prop_map(|(images, seconds)| Rate::new(images as usize, seconds));
     prop_oneof![
-        (rate(), any::<bool>(), prop::option::of(any::<usize>()), 0.0..1.0).prop_map(
-            |(rate, synthetic, workers, wait)| Measurement::Training {
+        (rate(), any::<bool>(), prop::option::of(any::<usize>()), 0.0..1.0, prop::option::of(0.0..1e3))
+            .prop_map(|(rate, synthetic, workers, wait, host_waits)| Measurement::Training {
                 source: if synthetic { Source::Synthetic } else { Source::Files },
                 workers,
                 rate,
                 phases: StepPhases { wait, forward: 1.0 - wait, ..StepPhases::default() },
-            }
-        ),
+                host_waits,
+            }),
         (rate(), any::<usize>()).prop_map(|(rate, workers)| Measurement::Loader { workers, rate }),
         (rate(), 0.0..1.0).prop_map(|(rate, nms)| Measurement::Validation {
             rate,

@@ -69,6 +69,9 @@ fn measure_training(
     let training = &task.training;
     context.reporter.phase("reading labels");
     let samples: Arc<[Sample]> = read_split(context, training, "train", &training.data.train)?.samples.into();
+    if task.measures(BenchPart::Training) && samples.len() < training.batch {
+        context.reporter.warning(smaller_steps(samples.len(), training.batch));
+    }
     let loader = train_loader(context, plan, training, samples, model.largest_stride())?;
     loader.take_warnings().into_iter().for_each(|message| context.reporter.warning(message));
     let mut stream = Stream::new(loader);
@@ -85,7 +88,7 @@ fn measure_training(
         }
         if task.measures(BenchPart::Synthetic) {
             context.reporter.phase("measuring training on a synthetic batch");
-            report(context, steps.on_one_batch(&mut stream)?);
+            report(context, steps.on_one_batch(&mut stream, training.batch)?);
         }
     }
     if task.measures(BenchPart::Loader) {
@@ -96,6 +99,14 @@ fn measure_training(
         }
     }
     Ok(())
+}
+
+/// Why training on files is not measured with the batch that was asked for.
+fn smaller_steps(images: usize, batch: usize) -> String {
+    format!(
+        "the training split has {}, less than a batch of {batch}, so training on files is measured with smaller batches",
+        count(images, "image")
+    )
 }
 
 fn report(context: &Context, measurement: Measurement) {

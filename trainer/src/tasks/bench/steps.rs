@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use tch::{Device, Tensor};
+use tch_train::host_waits;
 use yolo_plan::bench_report::{Measurement, Rate, Source, StepPhases};
 use yolo_plan::run::TrainTask;
 use yolo_plan::schedule::{StepSettings, accumulate};
@@ -33,6 +34,13 @@ pub(super) struct Steps {
     number: i64,
     last_update: i64,
     time: Duration,
+}
+
+/// What is measured of steps: their speed, and [`Measurement::Training`]'s other numbers.
+struct Measured {
+    rate: Rate,
+    phases: StepPhases,
+    host_waits: Option<f64>,
 }
 
 /// Where the batches of steps come from.
@@ -65,21 +73,25 @@ impl Steps {
         stream: &mut Stream,
         workers: usize,
     ) -> Result<Measurement, TrainError> {
-        let (rate, phases) = self.measure(&mut Feed::Files(stream))?;
-        Ok(Measurement::Training { source: Source::Files, workers: Some(workers), rate, phases })
+        let Measured { rate, phases, host_waits } = self.measure(&mut Feed::Files(stream))?;
+        Ok(Measurement::Training { source: Source::Files, workers: Some(workers), rate, phases, host_waits })
     }
 
-    /// Measures steps on a single batch of the loader, which rests meanwhile.
-    pub(super) fn on_one_batch(&mut self, stream: &mut Stream) -> Result<Measurement, TrainError> {
-        let batch = stream.whole_batch()?;
+    /// Measures steps on one batch of this many images, which stays on the device while the loader rests.
+    pub(super) fn on_one_batch(
+        &mut self,
+        stream: &mut Stream,
+        images: usize,
+    ) -> Result<Measurement, TrainError> {
+        let batch = stream.batch_of(images)?;
         stream.pause();
         let images = images_tensor(&batch, self.device)?;
         let mut feed = Feed::OneBatch(Input { images, targets: batch.targets });
-        let (rate, phases) = self.measure(&mut feed)?;
-        Ok(Measurement::Training { source: Source::Synthetic, workers: None, rate, phases })
+        let Measured { rate, phases, host_waits } = self.measure(&mut feed)?;
+        Ok(Measurement::Training { source: Source::Synthetic, workers: None, rate, phases, host_waits })
     }
 
-    fn measure(&mut self, feed: &mut Feed<'_>) -> Result<(Rate, StepPhases), TrainError> {
+    fn measure(&mut self, feed: &mut Feed<'_>) -> Result<Measured, TrainError> {
         let steady = self.settings;
         // Each step of the warm-up updates the weights, so that the optimizer allocates its memory.
         self.settings.accumulate = 1;
@@ -89,14 +101,17 @@ impl Steps {
         }
         self.settings = steady;
         synchronize(self.device);
+        let (first, waits_before) = (self.number, host_waits()?);
         let began = Instant::now();
         let mut images = 0;
         while began.elapsed() < self.time {
             images += self.step(feed, &mut meter)?;
         }
+        let (steps, waits) = (self.number - first, host_waits()? - waits_before);
         synchronize(self.device);
         let rate = Rate::since(began, images);
-        Ok((rate, self.phases(feed)?))
+        let host_waits = self.device.is_cuda().then(|| waits as f64 / steps.max(1) as f64);
+        Ok(Measured { rate, phases: self.phases(feed)?, host_waits })
     }
 
     /// One step as training makes it, with its running mean of the losses. Returns the images.

@@ -32,14 +32,17 @@ impl Stream {
         Ok(batch.ok_or_else(|| TrainError::new("the loader ended before the epoch"))??)
     }
 
-    /// The next batch that is not the last of an epoch, which may be smaller.
-    pub(super) fn whole_batch(&mut self) -> Result<Batch, TrainError> {
-        let batch = self.batch()?;
-        if self.next < self.loader.batches_per_epoch() {
-            return Ok(batch);
+    /// A batch of this many images. The last batch of an epoch may be smaller, and so are all if the
+    /// split is, so the next batches are joined until they suffice.
+    pub(super) fn batch_of(&mut self, images: usize) -> Result<Batch, TrainError> {
+        let mut whole = self.batch()?;
+        while whole.items.len() < images {
+            let next = self.batch()?;
+            join(&mut whole, &next);
+            self.recycle(next.pixels);
         }
-        self.recycle(batch.pixels);
-        self.batch()
+        keep(&mut whole, images);
+        Ok(whole)
     }
 
     /// Takes the buffer of a used batch.
@@ -70,5 +73,61 @@ impl Stream {
     pub(super) fn with_workers(self, workers: usize) -> Result<Self, TrainError> {
         let loader = self.loader.with_workers(workers)?;
         Ok(Self { recycler: loader.recycler(), loader, epoch: self.epoch, next: self.next })
+    }
+}
+
+/// Appends the images of `next`, which have the same size.
+fn join(batch: &mut Batch, next: &Batch) {
+    let before = batch.items.len() as f32;
+    batch.pixels.extend_from_slice(&next.pixels);
+    batch.items.extend_from_slice(&next.items);
+    let moved = |&[image, rest @ ..]: &[f32; 6]| {
+        let [class, x, y, width, height] = rest;
+        [before + image, class, x, y, width, height]
+    };
+    batch.targets.extend(next.targets.iter().map(moved));
+}
+
+/// Drops all but the first images.
+fn keep(batch: &mut Batch, images: usize) {
+    batch.items.truncate(images);
+    batch.pixels.truncate(batch.items.len() * 3 * batch.height * batch.width);
+    batch.targets.retain(|&[image, ..]| (image as usize) < images);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use yolo_data::loader::Item;
+
+    /// A batch of 1×2 images, of which number `i` has `i` targets of class `i`.
+    fn batch(images: usize) -> Batch {
+        let item = Item { sample: 0, native: [1, 2], ratio: [1.0; 2], pad: [0.0; 2] };
+        let targets = (0..images)
+            .flat_map(|image| std::iter::repeat_n([image as f32, image as f32, 0.5, 0.5, 1.0, 1.0], image));
+        Batch {
+            height: 1,
+            width: 2,
+            pixels: (0..images * 6).map(|byte| byte as u8).collect(),
+            targets: targets.collect(),
+            items: vec![item; images],
+        }
+    }
+
+    #[test]
+    fn joined_batches_keep_the_targets_of_each_image() {
+        let mut whole = batch(2);
+        join(&mut whole, &batch(3));
+        assert_eq!((whole.items.len(), whole.pixels.len()), (5, 30));
+        assert_eq!(&whole.pixels[12..], &batch(3).pixels[..]);
+        let of: Vec<[f32; 2]> = whole.targets.iter().map(|&[image, class, ..]| [image, class]).collect();
+        assert_eq!(of, [[1.0, 1.0], [3.0, 1.0], [4.0, 2.0], [4.0, 2.0]]);
+    }
+
+    #[test]
+    fn images_beyond_those_wanted_are_dropped_with_their_targets() {
+        let mut whole = batch(4);
+        keep(&mut whole, 3);
+        assert_eq!(whole, Batch { pixels: (0..18).collect(), ..batch(3) });
     }
 }
