@@ -103,6 +103,8 @@ variables! {
     PIP_USER: Tool = "`0`, because the setting is for installations only";
     PIP_REQUIRE_VIRTUALENV: Tool = "`0`, likewise";
     UV_PYTHON_DOWNLOADS: Tool = "`never`, because looking up wheels needs no Python";
+    CUDA_MPS_PIPE_DIRECTORY: Test = "the folder by which ranks find the MPS daemon that the GPU acceptance kit starts";
+    CUDA_MPS_LOG_DIRECTORY: Test = "the folder of that daemon's logs";
     YOLO_SILENCE_SECONDS: Test = "seconds without a sign of life after which a rank is reported as hung";
     YOLO_GOLDEN: Test = "the folder with numbers from the Python original";
     YOLO_TEST_PYTHON: Test = "a Python that can import torch, for tests that open our checkpoints in it";

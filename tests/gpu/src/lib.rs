@@ -8,6 +8,7 @@ pub mod cli;
 pub mod docs;
 pub mod error;
 pub mod gpus;
+pub mod interrupt;
 pub mod invocation;
 pub mod kit;
 pub mod libtorch;

@@ -39,6 +39,11 @@ pub fn error(error: &KitError) {
     eprintln!("error: {error}");
 }
 
+/// A signal ended the run.
+pub fn interrupted() {
+    eprintln!("interrupted: every program that the kit started was stopped");
+}
+
 /// The working folder was kept.
 pub fn kept(folder: &Path) {
     eprintln!("runs and logs: {}", folder.display());

@@ -108,6 +108,11 @@ impl Session {
         invocation
     }
 
+    /// Marks the daemons of this run, which no stage stops as left over.
+    pub fn mark_of_daemons(&self) -> String {
+        format!("{}-daemon", self.mark)
+    }
+
     /// The path of the next log, without its extension.
     pub fn next_log(&self, stage: &str) -> PathBuf {
         let number = self.log.get() + 1;

@@ -19,7 +19,7 @@ use crate::report::{self, Report, StageReport, VERSION};
 use crate::scale::Scale;
 use crate::session::Session;
 use crate::stage::Stage;
-use crate::{libtorch, print, processes, room, stages};
+use crate::{interrupt, libtorch, print, processes, room, stages};
 
 /// How much longer a rehearsed stage may take: it proves nothing about speed, and a busy machine must not
 /// fail it.
@@ -80,6 +80,8 @@ fn run(args: &RunArgs) -> Result<u8, KitError> {
     let mark = format!("{}-{}", std::process::id(), report.date);
     let session =
         Session { kit, scale, libtorch, monitor, work: work.path().to_owned(), mark, log: Cell::new(0) };
+    let marks = vec![session.mark.clone(), session.mark_of_daemons()];
+    interrupt::stop_everything_on_signals(marks, session.work.clone())?;
     let deadline = began + Duration::from_secs(args.limit);
     for stage in Stage::ALL {
         report.stages.push(one(stage, args, &session, deadline));

@@ -6,21 +6,24 @@
 mod support;
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use gpu_kit::invocation::signal;
 use gpu_kit::report::{self, Outcome, Report};
 use gpu_kit::stage::Stage;
 use gpu_kit::{docs, processes, stages};
+use rustix::process::Signal;
 use support::{FakeKit, a_report};
 
 fn run(kit: &FakeKit, arguments: &str) -> Output {
-    Command::new(kit.path().join("bin/gpu-kit"))
-        .args(arguments.split_whitespace())
-        .env("LIBTORCH", kit.libtorch())
-        .current_dir(kit.path())
-        .output()
-        .unwrap()
+    command(kit, arguments).output().unwrap()
+}
+
+fn command(kit: &FakeKit, arguments: &str) -> Command {
+    let mut command = Command::new(kit.path().join("bin/gpu-kit"));
+    command.args(arguments.split_whitespace()).env("LIBTORCH", kit.libtorch()).current_dir(kit.path());
+    command
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -46,6 +49,35 @@ fn a_program_that_hangs_is_killed_and_named() {
 }
 
 #[test]
+fn ctrl_c_stops_the_kit_and_what_it_started() {
+    let kit = FakeKit::new(
+        "pwd >\"$(dirname \"$0\")/working\"; echo $$ >\"$(dirname \"$0\")/pid\"; exec sleep 600",
+    );
+    let running = command(&kit, "--rehearse --only train").stderr(Stdio::piped()).spawn().unwrap();
+    let pid = kit.path().join("bin/pid");
+    let began = Instant::now();
+    while std::fs::read_to_string(&pid).unwrap_or_default().is_empty() {
+        assert!(began.elapsed() < Duration::from_secs(30), "the stage does not begin");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    signal(running.id(), Signal::INT);
+    let ended = running.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130));
+    let message = text(&ended.stderr);
+    assert!(message.ends_with("interrupted: every program that the kit started was stopped\n"), "{message}");
+    let pid = std::fs::read_to_string(pid).unwrap();
+    let is_alive = || {
+        std::fs::read_to_string(format!("/proc/{}/comm", pid.trim())).is_ok_and(|name| name.trim() == "sleep")
+    };
+    while is_alive() {
+        assert!(began.elapsed() < Duration::from_secs(30), "the program still runs");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let working = std::fs::read_to_string(kit.path().join("bin/working")).unwrap();
+    assert!(!Path::new(working.trim()).exists(), "the working folder is left");
+}
+
+#[test]
 fn a_program_that_fails_is_quoted() {
     let kit = FakeKit::new("echo 'error: the GPU is on fire' >&2; echo 'hint: put it out' >&2; exit 1");
     let output = run(&kit, "--rehearse --only train");
@@ -53,7 +85,7 @@ fn a_program_that_fails_is_quoted() {
     let report = report_in(kit.path());
     let train = report.stages.iter().find(|stage| stage.stage == Stage::Train).unwrap();
     assert_eq!(train.outcome, Outcome::Failed);
-    let detail = &train.checks[0].detail;
+    let detail = &train.checks[1].detail;
     assert_eq!(detail, "exit status 1: error: the GPU is on fire; hint: put it out");
     assert!(report.stages.iter().filter(|stage| stage.stage != Stage::Train).all(|stage| {
         stage.outcome == Outcome::Skipped && stage.why.as_deref() == Some("left out by --only or --skip")
@@ -68,6 +100,24 @@ fn a_program_that_succeeds_without_results_does_not_pass() {
         let report = stages::perform(stage, &session, Instant::now() + Duration::from_secs(30));
         assert_eq!(report.outcome, Outcome::Failed, "{stage:?} passed: {report:#?}");
     }
+}
+
+#[test]
+fn a_device_that_computes_something_else_does_not_pass() {
+    let kit = FakeKit::new(
+        "mkdir -p runs/train/weights && touch runs/train/weights/best.pt runs/train/weights/last.pt
+         printf '0,2,1,1,0,0,0,0,0\n1,1,1,1,0,0,0,0,0\n' >runs/train/results.csv",
+    );
+    let train = || stages::perform(Stage::Train, &kit.session(), Instant::now() + Duration::from_secs(30));
+    assert_eq!(train().outcome, Outcome::Passed, "{:#?}", train());
+    kit.write_program(
+        "tests/yolo-trainer",
+        "echo 'test loss_and_gradients_agree ... FAILED'; echo 'test result: FAILED. 0 passed; 1 failed'; exit 101",
+    );
+    let train = train();
+    assert_eq!(train.outcome, Outcome::Failed);
+    assert_eq!(train.checks[0].what, "loss and gradients of one batch are those of the CPU");
+    assert_eq!(train.lines[0], "test loss_and_gradients_agree ... FAILED");
 }
 
 #[test]
@@ -98,6 +148,75 @@ fn a_stage_whose_feature_does_not_exist_does_not_pass() {
     assert_eq!(ranks.outcome, Outcome::NotBuilt, "{ranks:#?}");
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("0 of 7 stages passed"));
+}
+
+/// A `yolo bench` in which batches of more than 600 images, and the model yolov5m, do not fit.
+const BENCH: &str = r#"
+batch=$(echo "$*" | sed 's/.*--batch \([0-9]*\).*/\1/')
+case "$*" in *--amp*) echo "error: unexpected argument '--amp' found" >&2; exit 2;; esac
+if [ $batch -gt 600 ] || [ -z "${*##*yolov5m*}" ]; then
+    echo 'error: rank 0: CUDA out of memory: 2 GB could not be allocated' >&2; exit 1
+fi
+list=
+add() { list="$list${list:+,}{\"what\":$1,\"images_per_second\":$batch,\"host_waits\":3.5}"; }
+case "$*" in *--training*) add '"training","source":"files"';; esac
+case "$*" in *--synthetic*) add '"training","source":"synthetic"';; esac
+case "$*" in *--loader*) add '"loader","workers":1';; esac
+case "$*" in *--validation*) add '"validation"';; esac
+echo "{\"measurements\":[$list],\"limit\":\"loader\"}"
+"#;
+
+#[test]
+fn the_largest_batch_is_found_by_trial_and_measured() {
+    let kit = FakeKit::new(BENCH);
+    let session = kit.session_on_a_gpu();
+    let report = stages::perform(Stage::Speed, &session, Instant::now() + Duration::from_secs(60));
+    assert_eq!(report.outcome, Outcome::Passed, "{report:#?}");
+    let found = report.checks.iter().find(|check| check.what == "a batch that fits is found").unwrap();
+    assert_eq!(found.detail, "576; 640 does not fit");
+    let figure = |what: &str| {
+        let found = report.figures.iter().find(|figure| figure.what == what);
+        found.map(|figure| (figure.value, figure.unit.as_str()))
+    };
+    let step = "yolov5n, 640 px, batch 576, fp32: training from synthetic data";
+    assert_eq!(figure(step), Some((576.0, "images/s")));
+    assert_eq!(figure(&format!("{step}: waits of the CPU for the GPU")), Some((3.5, "per step")));
+    let large = report.checks.iter().find(|check| check.what.starts_with("yolov5m")).unwrap();
+    assert_eq!(large.outcome, Outcome::Skipped);
+    assert_eq!(large.detail, "it does not fit into the memory of this GPU");
+}
+
+#[test]
+fn a_batch_that_every_gpu_can_hold_must_fit() {
+    let kit = FakeKit::new("echo 'error: CUDA out of memory' >&2; exit 1");
+    for stage in [Stage::Speed, Stage::Memory] {
+        let session = kit.session_on_a_gpu();
+        let report = stages::perform(stage, &session, Instant::now() + Duration::from_secs(60));
+        assert_eq!(report.outcome, Outcome::Failed, "{report:#?}");
+    }
+}
+
+#[test]
+fn every_combination_of_ranks_on_one_gpu_is_tried() {
+    let kit = FakeKit::new(
+        "case \"$*\" in
+           *'--device cpu'*) name=$(echo \"$*\" | sed 's/.*--name \\([^ ]*\\).*/\\1/')
+             mkdir -p runs/$name && echo 0,1,1,1,0,0,0,0,0 >runs/$name/results.csv;;
+           *) echo \"${*##*--imgsz 320 --batch 16 }\" >>ranks; echo 'error: refused' >&2; exit 2;;
+         esac",
+    );
+    std::fs::create_dir(kit.path().join("nccl")).unwrap();
+    std::fs::write(kit.path().join("nccl/libnccl.so.2"), "").unwrap();
+    let session = kit.session_on_a_gpu();
+    let report = stages::perform(Stage::Ranks, &session, Instant::now() + Duration::from_secs(60));
+    assert_eq!(report.outcome, Outcome::NotBuilt, "{report:#?}");
+    let tried = std::fs::read_to_string(session.work.join("ranks")).unwrap();
+    let tried = tried.replace(&*kit.path().to_string_lossy(), "KIT");
+    insta::assert_snapshot!(tried, @r"
+    --device 0,0 --backend gloo --data shapes --cfg yolov5n --weights=
+    --device 0 --backend nccl --data shapes --cfg yolov5n --weights=
+    --device 0,0 --backend nccl --data shapes --cfg yolov5n --weights= --nccl KIT/nccl/libnccl.so.2
+    ");
 }
 
 #[test]

@@ -88,8 +88,17 @@ fn says_what_happened(stage: &mut StageRun<'_>, ended: &Ended, cause: Cause) {
     );
 }
 
-/// Continues the run to its end.
+/// Continues a run of [`Session::run_folder`](crate::session::Session::run_folder) to its end.
 pub(super) fn resume(stage: &mut StageRun<'_>, name: &str) -> Result<Ended, Stop> {
+    resume_with(stage, name, |invocation| invocation)
+}
+
+/// As [`resume`], where the ranks need something else in their environment.
+pub(super) fn resume_with(
+    stage: &mut StageRun<'_>,
+    name: &str,
+    prepare: impl FnOnce(Invocation) -> Invocation,
+) -> Result<Ended, Stop> {
     let last = stage.session.run_folder(name).join("weights/last.pt");
-    stage.run(stage.session.yolo().args("train --resume").arg(last))
+    stage.run(prepare(stage.session.yolo().args("train --resume").arg(last)))
 }

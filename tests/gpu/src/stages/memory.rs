@@ -3,6 +3,7 @@
 
 use yolo_base::format::memory;
 
+use super::bench;
 use crate::gpus::{Sampler, peak_memory};
 use crate::invocation::{Ended, Invocation};
 use crate::stage_run::{StageRun, Stop};
@@ -71,13 +72,13 @@ fn by_batch(stage: &mut StageRun<'_>) -> Result<(), Stop> {
         return Ok(());
     };
     for batch in BATCHES {
-        let options = format!(
-            "bench --device {} --cfg yolov5n --weights= --imgsz 640 --batch {batch} --synthetic --seconds 2 --json",
-            session.scale.device
-        );
         let sampler = Sampler::start(std::sync::Arc::clone(&monitor));
-        let ended = stage.run(session.bench_data(session.yolo().args(&options)))?;
+        let ended = stage.run(bench::invocation(session, "yolov5n", 640, batch, 2, "--synthetic"))?;
         let samples = sampler.finish();
+        if batch > BATCHES[0] && bench::ran_out_of_memory(&ended) {
+            stage.skip(format!("memory of batch {batch} and larger"), "it does not fit into this GPU");
+            break;
+        }
         if !stage.check_success(format!("a step of batch {batch} fits"), &ended) {
             break;
         }

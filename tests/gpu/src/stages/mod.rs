@@ -1,8 +1,11 @@
 //! What each stage does, one file per stage.
 
+mod bench;
 mod doctor;
 mod interrupted;
+mod largest_batch;
 mod memory;
+mod mps;
 mod ranks;
 mod resume;
 mod speed;

@@ -1,12 +1,13 @@
-//! Several ranks: two that share one GPU over gloo and over NCCL, one over NCCL, each compared with the
-//! same ranks on the CPU, and a rank that is killed in the middle of each. A combination that `yolo`
-//! refuses is reported as not built yet, with its reason.
+//! Several ranks: two that share one GPU over gloo and over NCCL, without and with MPS, and one over NCCL.
+//! Each is compared with the same ranks on the CPU, and a rank is killed in the middle of each. A
+//! combination that `yolo` refuses is reported as not built yet, with its reason.
 
 use std::path::PathBuf;
 
 use yolo_base::format::count;
 
-use super::interrupted::{Cause, interrupt, resume};
+use super::interrupted::{Cause, interrupt, resume_with};
+use super::mps::{self, PrivateDaemon};
 use crate::invocation::{Ended, Invocation};
 use crate::results::{self, Row};
 use crate::session::Session;
@@ -14,6 +15,9 @@ use crate::stage_run::{StageRun, Stop};
 
 /// How far the losses of ranks on a GPU may differ from those of the same ranks on the CPU.
 const TOLERANCE: f64 = 0.05;
+
+/// The run folder of two ranks that share a GPU over NCCL.
+const TWO_OVER_NCCL: &str = "two-nccl";
 
 /// Ranks, and what connects them.
 struct Case {
@@ -24,15 +28,21 @@ struct Case {
     ranks: usize,
     /// The libnccl to use instead of the one of libtorch.
     nccl: Option<PathBuf>,
+    /// Variables for the ranks.
+    environment: Vec<(&'static str, PathBuf)>,
 }
 
 impl Case {
     fn train(&self, session: &Session, name: &str, epochs: usize) -> Invocation {
-        let invocation = train(session, name, &self.options, epochs);
+        let invocation = self.in_environment(train(session, name, &self.options, epochs));
         match &self.nccl {
             Some(nccl) => invocation.arg("--nccl").arg(nccl),
             None => invocation,
         }
+    }
+
+    fn in_environment(&self, invocation: Invocation) -> Invocation {
+        self.environment.iter().fold(invocation, |invocation, (name, value)| invocation.env(name, value))
     }
 }
 
@@ -40,27 +50,14 @@ pub(super) fn run(stage: &mut StageRun<'_>) -> Result<(), Stop> {
     let session = stage.session;
     let one = reference(stage, 1)?;
     let two = reference(stage, 2)?;
+    let expected = |case: &Case| if case.ranks == 1 { one.as_slice() } else { two.as_slice() };
     let mut are_built = false;
     for case in cases(session) {
-        let ended = stage.run(case.train(session, case.name, 1))?;
-        if let Some(why) = refusal(&ended) {
-            stage.not_built(case.what, why);
-            continue;
+        let is_built = train_and_kill(stage, &case, expected(&case))?;
+        are_built |= is_built;
+        if is_built && case.name == TWO_OVER_NCCL {
+            with_mps(stage, case, &two)?;
         }
-        are_built = true;
-        if !stage.check_success(case.what, &ended) {
-            continue;
-        }
-        let rows = results::of_run(&session.run_folder(case.name));
-        let expected = if case.ranks == 1 { &one } else { &two };
-        let difference = results::difference(expected, &rows);
-        let allowed = session.scale.of(TOLERANCE, 0.0);
-        stage.check(
-            format!("{}: the result is that of the same ranks over gloo on the CPU", case.what),
-            difference <= allowed,
-            format!("losses differ by {difference:.2e}, allowed {allowed:.2e}"),
-        );
-        killed(stage, &case)?;
     }
     // The references on the CPU prove nothing about the device.
     match are_built {
@@ -69,20 +66,77 @@ pub(super) fn run(stage: &mut StageRun<'_>) -> Result<(), Stop> {
     }
 }
 
+/// Trains, compares the result, and kills a rank. `false`: `yolo` refuses these options.
+fn train_and_kill(stage: &mut StageRun<'_>, case: &Case, expected: &[Row]) -> Result<bool, Stop> {
+    let session = stage.session;
+    let ended = stage.run(case.train(session, case.name, 1))?;
+    if let Some(why) = refusal(&ended) {
+        stage.not_built(case.what, why);
+        return Ok(false);
+    }
+    if !stage.check_success(case.what, &ended) {
+        return Ok(true);
+    }
+    let rows = results::of_run(&session.run_folder(case.name));
+    let difference = results::difference(expected, &rows);
+    let allowed = session.scale.of(TOLERANCE, 0.0);
+    stage.check(
+        format!("{}: the result is that of the same ranks over gloo on the CPU", case.what),
+        difference <= allowed,
+        format!("losses differ by {difference:.2e}, allowed {allowed:.2e}"),
+    );
+    killed(stage, case)?;
+    Ok(true)
+}
+
+/// The same case once more, with a private MPS daemon.
+fn with_mps(stage: &mut StageRun<'_>, case: Case, expected: &[Row]) -> Result<(), Stop> {
+    let what = "two ranks over NCCL on one GPU with MPS";
+    let Ok(program) = which::which(mps::PROGRAM) else {
+        stage.skip(what, format!("{} is not installed", mps::PROGRAM));
+        return Ok(());
+    };
+    let (folder, mark) = (stage.session.work.join("mps"), stage.session.mark_of_daemons());
+    let daemon = match PrivateDaemon::start(&program, &folder, &mark) {
+        Ok(daemon) => daemon,
+        Err(error) => {
+            stage.skip(what, format!("the MPS daemon cannot be started: {error}"));
+            return Ok(());
+        }
+    };
+    let environment = daemon.environment().map(|(name, folder)| (name, folder.to_owned())).to_vec();
+    let case = Case { name: "two-nccl-mps", what, environment, ..case };
+    train_and_kill(stage, &case, expected).map(|_is_built| ())
+}
+
 fn cases(session: &Session) -> Vec<Case> {
     if session.scale.rehearsal {
         let options = "--device cpu --nproc-per-node 2".to_owned();
-        return vec![Case { name: "two-gloo", what: "two ranks over gloo", options, ranks: 2, nccl: None }];
+        return vec![Case {
+            name: "two-gloo",
+            what: "two ranks over gloo",
+            options,
+            ranks: 2,
+            nccl: None,
+            environment: Vec::new(),
+        }];
     }
     let device = &session.scale.device;
     let case = |name, what, ranks: usize, backend: &str| {
         let devices = vec![device.as_str(); ranks].join(",");
-        Case { name, what, options: format!("--device {devices} --backend {backend}"), ranks, nccl: None }
+        Case {
+            name,
+            what,
+            options: format!("--device {devices} --backend {backend}"),
+            ranks,
+            nccl: None,
+            environment: Vec::new(),
+        }
     };
     let mut cases = vec![
         case("two-gloo", "two ranks over gloo on one GPU", 2, "gloo"),
         case("one-nccl", "one rank over NCCL", 1, "nccl"),
-        case("two-nccl", "two ranks over NCCL on one GPU", 2, "nccl"),
+        case(TWO_OVER_NCCL, "two ranks over NCCL on one GPU", 2, "nccl"),
     ];
     // Two ranks can share a GPU with NCCL 2.30 and later only, which is in the second archive.
     if let (Some(nccl), Some(last)) = (session.kit.nccl(), cases.last_mut()) {
@@ -120,7 +174,7 @@ fn killed(stage: &mut StageRun<'_>, case: &Case) -> Result<(), Stop> {
     let name = format!("{}-killed", case.name);
     let invocation = case.train(stage.session, &name, 3);
     if interrupt(stage, invocation, &name, 1, Cause::KilledRank)? {
-        let ended = resume(stage, &name)?;
+        let ended = resume_with(stage, &name, |invocation| case.in_environment(invocation))?;
         stage.check_success(format!("{}: the run continues after a rank was killed", case.what), &ended);
     }
     Ok(())

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use yolo_base::format::count;
 
+use super::bench;
+use super::largest_batch::{self, Found};
 use crate::gpus::{Sampler, busy_share, peak_memory};
 use crate::stage_run::{StageRun, Stop};
 
@@ -17,13 +19,15 @@ struct Cell {
 }
 
 /// On a GPU: the loader and the validation once, training for each model and batch.
-const CELLS: [Cell; 5] = [
+const CELLS: [Cell; 4] = [
     Cell { model: "yolov5n", batch: 16, parts: "--training --synthetic --loader --validation" },
     Cell { model: "yolov5n", batch: 64, parts: "--training --synthetic" },
-    Cell { model: "yolov5n", batch: 256, parts: "--training --synthetic" },
     Cell { model: "yolov5s", batch: 64, parts: "--training --synthetic" },
     Cell { model: "yolov5m", batch: 64, parts: "--training --synthetic" },
 ];
+
+/// A batch that must fit into the memory of every GPU.
+const SMALLEST: u32 = 16;
 
 /// What `--full` adds.
 const FULL: [Cell; 6] = [
@@ -49,19 +53,32 @@ pub(super) fn run(stage: &mut StageRun<'_>) -> Result<(), Stop> {
     for cell in cells {
         measure(stage, cell)?;
     }
+    largest_batch(stage)?;
     mixed_precision(stage)?;
     stage.skip("the Python original side by side", "the kit was packed without --original");
     Ok(())
 }
 
+/// The speed with the largest batch that fits. Data sets may have fewer images, so it is measured on a
+/// batch that stays on the device.
+fn largest_batch(stage: &mut StageRun<'_>) -> Result<(), Stop> {
+    let Some(Found { batch, too_large }) = largest_batch::find(stage)? else {
+        stage.check("a batch that fits is found", false, "no batch fits");
+        return Ok(());
+    };
+    let detail = match too_large {
+        Some(too_large) => format!("{batch}; {too_large} does not fit"),
+        None => format!("at least {batch}, the last one that was tried"),
+    };
+    stage.check("a batch that fits is found", true, detail);
+    measure(stage, &Cell { model: "yolov5n", batch, parts: "--synthetic" })
+}
+
 /// Tries the option, so that this stage notices when it exists.
 fn mixed_precision(stage: &mut StageRun<'_>) -> Result<(), Stop> {
     let session = stage.session;
-    let options = format!(
-        "bench --json --device {} --cfg yolov5n --weights= --synthetic --seconds 1 --amp",
-        session.scale.device
-    );
-    let ended = stage.run(session.bench_data(session.yolo().args(&options)))?;
+    let size = session.scale.of(640, 64);
+    let ended = stage.run(bench::invocation(session, "yolov5n", size, 16, 1, "--synthetic --amp"))?;
     match ended.code() {
         Some(2) => stage.not_built("mixed precision", ended.message()),
         _ => {
@@ -76,14 +93,14 @@ fn measure(stage: &mut StageRun<'_>, cell: &Cell) -> Result<(), Stop> {
     let Cell { model, batch, parts } = cell;
     let size = session.scale.of(640, 64);
     let seconds = session.scale.of(if session.scale.full { 8 } else { 4 }, 1);
-    let options = format!(
-        "bench --json --device {} --cfg {model} --weights= --imgsz {size} --batch {batch} --seconds {seconds} {parts}",
-        session.scale.device
-    );
     let sampler = session.monitor.as_ref().map(|monitor| Sampler::start(Arc::clone(monitor)));
-    let ended = stage.run(session.bench_data(session.yolo().args(&options)))?;
+    let ended = stage.run(bench::invocation(session, model, size, *batch, seconds, parts))?;
     let samples = sampler.map(Sampler::finish).unwrap_or_default();
     let name = format!("{model}, {size} px, batch {batch}, fp32");
+    if *batch > SMALLEST && bench::ran_out_of_memory(&ended) {
+        stage.skip(name, "it does not fit into the memory of this GPU");
+        return Ok(());
+    }
     if !stage.check_success(format!("{name} is measured"), &ended) {
         return Ok(());
     }
@@ -128,6 +145,9 @@ fn note(stage: &mut StageRun<'_>, name: &str, measurement: &Value, samples: &[cr
         && let Some(busy) = busy_share(samples, began, began + seconds)
     {
         stage.figure(format!("{what}: GPU busy"), busy * 100.0, "%");
+    }
+    if let Some(waits) = number("host_waits") {
+        stage.figure(format!("{what}: waits of the CPU for the GPU"), waits, "per step");
     }
     for (phase, share) in measurement["phases"].as_object().into_iter().flatten() {
         if let Some(share) = share.as_f64() {

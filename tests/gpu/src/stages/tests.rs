@@ -1,11 +1,9 @@
 //! The crates' own tests of a device, packed as programs.
 
+use yolo_base::env::{YOLO_TEST_DEVICE, YOLO_TEST_WEIGHTS};
+
 use crate::stage_run::{StageRun, Stop};
 
-/// The variable that names the device under test.
-const DEVICE: &str = "YOLO_TEST_DEVICE";
-/// The variable that names weights for a test of a whole model.
-const WEIGHTS: &str = "YOLO_TEST_WEIGHTS";
 /// How a test program reports a feature that does not exist yet.
 const NOT_BUILT: &str = "not built yet: ";
 
@@ -15,28 +13,40 @@ pub(super) fn run(stage: &mut StageRun<'_>) -> Result<(), Stop> {
         return Err(Stop::Failed("the kit contains no test programs".to_owned()));
     }
     for name in &session.kit.manifest.tests {
-        let mut invocation = session
-            .test_program(name)
-            .args("--test-threads 1 --nocapture")
-            .env(DEVICE, session.scale.test_device.as_str());
-        if let Some(weights) = session.kit.weights() {
-            invocation = invocation.env(WEIGHTS, weights);
-        }
-        let ended = stage.run(invocation)?;
-        for why in ended.stdout.lines().filter_map(|line| line.trim().strip_prefix(NOT_BUILT)) {
-            stage.not_built(format!("{name}: {}", why.split(':').next().unwrap_or(why)), why);
-        }
-        let summary = ended.stdout.lines().rev().find(|line| line.starts_with("test result: "));
-        let detail = match summary {
-            Some(line) => line.trim_start_matches("test result: ").to_owned(),
-            None => format!("it ended with {} before its summary", ended.how()),
-        };
-        let passed = number_before(&detail, " passed");
-        if !stage.check(format!("the tests of {name} on the device"), ended.succeeded() && passed > 0, detail)
-        {
-            stage.lines.extend(failed_tests(&ended.stdout));
-            stage.lines.extend(ended.last_lines(12));
-        }
+        check_tests(stage, name, "", &format!("the tests of {name} on the device"))?;
+    }
+    Ok(())
+}
+
+/// Runs those tests of a crate whose names contain `filter`, and checks that there are some and that all
+/// pass.
+pub(super) fn check_tests(
+    stage: &mut StageRun<'_>,
+    name: &str,
+    filter: &str,
+    what: &str,
+) -> Result<(), Stop> {
+    let session = stage.session;
+    let mut invocation = session
+        .test_program(name)
+        .args(&format!("--test-threads 1 --nocapture {filter}"))
+        .env(YOLO_TEST_DEVICE, session.scale.test_device.as_str());
+    if let Some(weights) = session.kit.weights() {
+        invocation = invocation.env(YOLO_TEST_WEIGHTS, weights);
+    }
+    let ended = stage.run(invocation)?;
+    for why in ended.stdout.lines().filter_map(|line| line.trim().strip_prefix(NOT_BUILT)) {
+        stage.not_built(format!("{name}: {}", why.split(':').next().unwrap_or(why)), why);
+    }
+    let summary = ended.stdout.lines().rev().find(|line| line.starts_with("test result: "));
+    let detail = match summary {
+        Some(line) => line.trim_start_matches("test result: ").to_owned(),
+        None => format!("it ended with {} before its summary", ended.how()),
+    };
+    let passed = number_before(&detail, " passed");
+    if !stage.check(what, ended.succeeded() && passed > 0, detail) {
+        stage.lines.extend(failed_tests(&ended.stdout));
+        stage.lines.extend(ended.last_lines(12));
     }
     Ok(())
 }

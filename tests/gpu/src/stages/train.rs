@@ -1,15 +1,20 @@
-//! A training from the start to its last validation, to the accuracy that the README states.
+//! One batch on the device and on the CPU, and then a training from the start to its last validation, to
+//! the accuracy that the README states.
 
 use yolo_base::format::{bytes, count};
 
+use super::tests::check_tests;
 use crate::results;
 use crate::stage_run::{StageRun, Stop};
 
 /// The run folder.
 const NAME: &str = "train";
+/// The crate and the name of the test that compares one batch.
+const ONE_BATCH: (&str, &str) = ("yolo-trainer", "loss_and_gradients_agree");
 
 pub(super) fn run(stage: &mut StageRun<'_>) -> Result<(), Stop> {
     let session = stage.session;
+    check_tests(stage, ONE_BATCH.0, ONE_BATCH.1, "loss and gradients of one batch are those of the CPU")?;
     let accuracy = session.scale.accuracy.clone();
     let mut invocation = session.train(NAME, &accuracy.options);
     if !accuracy.options.contains("--data") {

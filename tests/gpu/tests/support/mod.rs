@@ -3,8 +3,8 @@
 #![allow(unreachable_pub, reason = "a module of a test program")]
 
 use std::cell::Cell;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gpu_kit::gpus::Gpu;
@@ -32,7 +32,10 @@ impl FakeKit {
         kit.write_program("bin/yolo", yolo);
         kit.write_program("bin/yolo-trainer", "exit 1");
         kit.write_program("tests/tch-train", "exit 1");
-        std::fs::copy(env!("CARGO_BIN_EXE_gpu-kit"), root.join("bin/gpu-kit")).unwrap();
+        kit.write_program("tests/yolo-trainer", "echo 'test result: ok. 1 passed; 0 failed; 0 ignored'");
+        let copied =
+            Command::new("cp").arg(env!("CARGO_BIN_EXE_gpu-kit")).arg(root.join("bin/gpu-kit")).status();
+        assert!(copied.unwrap().success());
         std::fs::write(root.join("manifest.json"), serde_json::to_string(&manifest()).unwrap()).unwrap();
         std::fs::write(root.join("libtorch/build-version"), "2.11.0+cpu").unwrap();
         std::fs::write(root.join("libtorch/lib/libtorch_cpu.so"), "").unwrap();
@@ -50,21 +53,36 @@ impl FakeKit {
     }
 
     /// Writes a shell script as one of its programs.
+    ///
+    /// Another process writes it. If this one did, a process that another test starts at that moment could
+    /// inherit the open file, and nothing can execute a file that is open for writing.
     pub fn write_program(&self, name: &str, script: &str) {
         let path = self.path().join(name);
-        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let written = Command::new("sh")
+            .args(["-c", "printf '#!/bin/sh\\n%s\\n' \"$0\" >\"$1\" && chmod 755 \"$1\"", script])
+            .arg(&path)
+            .status();
+        assert!(written.unwrap().success());
     }
 
     /// A rehearsal with this kit, in a working folder of its own.
     pub fn session(&self) -> Session {
+        self.session_of(true)
+    }
+
+    /// What the kit does on a machine with a GPU, but nothing watches the GPU.
+    pub fn session_on_a_gpu(&self) -> Session {
+        self.session_of(false)
+    }
+
+    fn session_of(&self, is_rehearsal: bool) -> Session {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let kit = Kit::open(self.path()).unwrap();
         let work = self.path().join(format!("work-{number}"));
         std::fs::create_dir_all(work.join("logs")).unwrap();
         Session {
-            scale: Scale::new(&kit, 0, true, false),
+            scale: Scale::new(&kit, 0, is_rehearsal, false),
             kit,
             libtorch: Libtorch { root: self.libtorch(), version: "2.11.0+cpu".to_owned() },
             monitor: None,
