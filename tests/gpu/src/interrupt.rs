@@ -24,7 +24,7 @@ pub fn stop_everything_on_signals(marks: Vec<String>, work: PathBuf) -> io::Resu
             // The next start of the system removes what is left of a temporary folder.
             let _ = fs_err::remove_dir_all(work);
             print::interrupted();
-            std::process::exit(exit::INTERRUPTED.into());
+            signal_hook::low_level::exit(exit::INTERRUPTED.into());
         }
     };
     std::thread::Builder::new().name("signals".to_owned()).spawn(wait)?;
