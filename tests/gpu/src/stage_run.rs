@@ -154,7 +154,13 @@ impl<'a> StageRun<'a> {
 
     /// Notes something that was measured.
     pub fn figure(&mut self, what: impl Into<String>, value: f64, unit: &str) {
-        self.figures.push(Figure { what: what.into(), value, unit: unit.to_owned() });
+        self.figures.push(Figure { of: None, what: what.into(), value, unit: unit.to_owned() });
+    }
+
+    /// Notes one of several things that were measured of a subject.
+    pub fn figure_of(&mut self, subject: &str, what: &str, value: f64, unit: &str) {
+        let of = Some(subject.to_owned());
+        self.figures.push(Figure { of, what: what.to_owned(), value, unit: unit.to_owned() });
     }
 
     /// Checks that no process is left, and kills those that are.

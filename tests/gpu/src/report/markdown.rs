@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use yolo_base::format::{duration, memory};
 
-use super::types::{Outcome, Report, StageReport};
+use super::figures::tables;
+use super::text::cell;
+use super::types::{Outcome, Report};
 
 /// The page: date, machine, stages, figures, and what failed.
 pub fn page(report: &Report) -> String {
@@ -19,7 +21,7 @@ pub fn about(report: &Report) -> String {
     text.push_str(&stages(report));
     text.push_str(&failures(report));
     for stage in &report.stages {
-        text.push_str(&figures(stage));
+        text.push_str(&tables(stage));
     }
     text.push_str(&checks(report));
     text
@@ -94,34 +96,6 @@ fn stages(report: &Report) -> String {
     text
 }
 
-fn figures(stage: &StageReport) -> String {
-    if stage.figures.is_empty() {
-        return String::new();
-    }
-    let mut text = format!("## Figures of {}\n\n| what | value |\n|---|---|\n", stage.stage.name());
-    for figure in &stage.figures {
-        let _ = writeln!(
-            text,
-            "| {} | {} |",
-            cell(&figure.what),
-            format!("{} {}", number(figure.value), figure.unit).trim()
-        );
-    }
-    text.push('\n');
-    text
-}
-
-/// Three significant digits, or all digits before the point. A whole number stays one.
-fn number(value: f64) -> String {
-    match value.abs() {
-        _ if value.fract() == 0.0 => format!("{value:.0}"),
-        size if size >= 100.0 => format!("{value:.0}"),
-        size if size >= 10.0 => format!("{value:.1}"),
-        size if size >= 1.0 => format!("{value:.2}"),
-        _ => format!("{value:.3}"),
-    }
-}
-
 fn checks(report: &Report) -> String {
     let mut text = String::new();
     for stage in report.stages.iter().filter(|stage| !stage.checks.is_empty()) {
@@ -163,9 +137,4 @@ fn failures(report: &Report) -> String {
         }
     }
     text
-}
-
-/// Text in a table: without line breaks and column marks.
-fn cell(text: &str) -> String {
-    text.replace('|', "\\|").replace(['\n', '\r'], " ")
 }

@@ -39,7 +39,11 @@ pub struct Check {
 /// One thing that was measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// What, under which conditions.
+    /// What was measured in several ways: `yolov5n, 640 px, batch 16, fp32: training from files`. Figures
+    /// of the same subject are a row of a table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
+    /// What, under which conditions. With a subject, the name of a column: `GPU busy`.
     pub what: String,
     /// The value.
     pub value: f64,

@@ -11,7 +11,7 @@ const MODEL: &str = "yolov5n";
 /// The first batch that is tried on a GPU, and the largest.
 const GPU: (u32, u32) = (128, 4096);
 /// The same in a rehearsal.
-const REHEARSAL: (u32, u32) = (2, 4);
+const REHEARSAL: (u32, u32) = (4, 8);
 /// A batch is a multiple of this on a GPU.
 const MULTIPLE: u32 = 16;
 /// The search ends when the next batch would be larger by less than this part.

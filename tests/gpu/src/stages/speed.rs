@@ -26,6 +26,9 @@ const CELLS: [Cell; 4] = [
     Cell { model: "yolov5m", batch: 64, parts: "--training --synthetic" },
 ];
 
+/// The unit of a phase.
+const SHARE: &str = "% of the time";
+
 /// A batch that must fit into the memory of every GPU.
 const SMALLEST: u32 = 16;
 
@@ -109,7 +112,8 @@ fn measure(stage: &mut StageRun<'_>, cell: &Cell) -> Result<(), Stop> {
     let measurements = report["measurements"].as_array().cloned().unwrap_or_default();
     let wanted = parts.split_whitespace().count();
     let kinds: std::collections::BTreeSet<String> = measurements.iter().map(kind).collect();
-    stage.check(format!("{name}: every part is measured"), kinds.len() == wanted, format!("{kinds:?}"));
+    let found = kinds.into_iter().collect::<Vec<_>>();
+    stage.check(format!("{name}: every part is measured"), found.len() == wanted, found.join(", "));
     if let Some(limit) = report["limit"].as_str() {
         stage.check(format!("{name}: what limits training is known"), true, format!("the {limit}"));
     }
@@ -139,19 +143,19 @@ fn note(stage: &mut StageRun<'_>, name: &str, measurement: &Value, samples: &[cr
     };
     let number = |field: &str| measurement[field].as_f64();
     if let Some(rate) = number("images_per_second") {
-        stage.figure(what.clone(), rate, "images/s");
+        stage.figure_of(&what, "speed", rate, "images/s");
     }
     if let (Some(began), Some(seconds)) = (number("began"), number("seconds"))
         && let Some(busy) = busy_share(samples, began, began + seconds)
     {
-        stage.figure(format!("{what}: GPU busy"), busy * 100.0, "%");
+        stage.figure_of(&what, "GPU busy", busy * 100.0, "%");
     }
     if let Some(waits) = number("host_waits") {
-        stage.figure(format!("{what}: waits of the CPU for the GPU"), waits, "per step");
+        stage.figure_of(&what, "waits for the GPU", waits, "per step");
     }
     for (phase, share) in measurement["phases"].as_object().into_iter().flatten() {
         if let Some(share) = share.as_f64() {
-            stage.figure(format!("{what}: {phase}"), share * 100.0, "% of the step");
+            stage.figure_of(&what, phase, share * 100.0, SHARE);
         }
     }
 }
