@@ -56,7 +56,7 @@ pub struct RunArgs {
     /// Folder for the report
     #[arg(long, value_name = "FOLDER", default_value = "gpu-report")]
     pub out: PathBuf,
-    /// Seconds after which no stage starts, and the running one is stopped
+    /// Seconds for everything; a stage for which too few are left does not start
     #[arg(long, value_name = "SECONDS", default_value_t = 570)]
     pub limit: u64,
     /// Measure every model and batch size; takes longer, so raise --limit too

@@ -125,11 +125,19 @@ fn one(stage: Stage, args: &RunArgs, session: &Session, deadline: Instant) -> St
         return StageReport::skipped(stage, "left out by --only or --skip");
     }
     let now = Instant::now();
-    if now >= deadline {
-        return StageReport::skipped(stage, format!("the {} s of --limit were over", args.limit));
+    let (limit, left) = (stage.limit(args.full), deadline.saturating_duration_since(now));
+    // A stage that has less than half of its time would be stopped in the middle, and look broken.
+    if left < limit / 2 {
+        let needed = (limit / 2).as_secs();
+        let why = format!(
+            "only {} s of the {} s of --limit were left, and it needs {needed} s",
+            left.as_secs(),
+            args.limit
+        );
+        return StageReport::skipped(stage, why);
     }
     let patience = if args.rehearse { PATIENCE } else { 1 };
-    let limit = (stage.limit(args.full) * patience).min(deadline - now);
+    let limit = (limit * patience).min(left);
     print::begin(stage, limit);
     let report = stages::perform(stage, session, now + limit);
     print::end(&report);

@@ -230,11 +230,14 @@ fn a_machine_without_the_gpu_is_told_what_is_missing() {
 }
 
 #[test]
-fn nothing_runs_after_the_time_limit() {
+fn no_stage_starts_without_enough_time() {
     let kit = FakeKit::new("exit 0");
     let output = run(&kit, "--rehearse --limit 0");
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
-    assert!(report_in(kit.path()).stages.iter().all(|stage| stage.outcome == Outcome::Skipped));
+    let stages = report_in(kit.path()).stages;
+    assert!(stages.iter().all(|stage| stage.outcome == Outcome::Skipped));
+    let why = "only 0 s of the 0 s of --limit were left, and it needs 30 s";
+    assert_eq!(stages[0].why.as_deref(), Some(why));
 }
 
 #[test]
