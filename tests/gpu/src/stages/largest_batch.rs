@@ -17,7 +17,7 @@ const MULTIPLE: u32 = 16;
 /// The search ends when the next batch would be larger by less than this part.
 const PART: u32 = 8;
 /// No trial begins with less time.
-const TIME_OF_A_TRIAL: Duration = Duration::from_secs(20);
+pub(super) const TIME_OF_A_TRIAL: Duration = Duration::from_secs(20);
 
 /// How a search ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -65,6 +65,10 @@ pub(super) fn run(stage: &mut StageRun<'_>) -> Result<(), Stop> {
 /// The speed with the largest batch that fits. Data sets may have fewer images, so it is measured on a
 /// batch that stays on the device.
 fn largest_batch(stage: &mut StageRun<'_>) -> Result<(), Stop> {
+    if stage.time_left() < largest_batch::TIME_OF_A_TRIAL {
+        stage.skip("a batch that fits is found", "the time of the stage is almost over");
+        return Ok(());
+    }
     let Some(Found { batch, too_large }) = largest_batch::find(stage)? else {
         stage.check("a batch that fits is found", false, "no batch fits");
         return Ok(());
