@@ -77,6 +77,11 @@ impl Kit {
         Some(self.root.join("nccl/libnccl.so.2")).filter(|path| path.is_file())
     }
 
+    /// The folder of the third archive, with the Python original, if it was unpacked too.
+    pub fn original(&self) -> Option<PathBuf> {
+        Some(self.root.join("original")).filter(|folder| folder.join("measure.py").is_file())
+    }
+
     /// The pretrained weights of yolov5n, if they were packed.
     pub fn weights(&self) -> Option<PathBuf> {
         Some(self.root.join("weights/yolov5n.pt")).filter(|path| path.is_file())

@@ -17,6 +17,11 @@ use crate::libtorch::Libtorch;
 use crate::processes::MARK;
 use crate::scale::Scale;
 
+/// Folders in which Python looks for packages first.
+const PYTHONPATH: &str = "PYTHONPATH";
+/// The folder in which Python keeps compiled code, instead of one next to each package.
+const PYTHONPYCACHEPREFIX: &str = "PYTHONPYCACHEPREFIX";
+
 /// What all stages share.
 #[derive(Debug)]
 pub struct Session {
@@ -26,6 +31,8 @@ pub struct Session {
     pub scale: Scale,
     /// The libtorch of all programs.
     pub libtorch: Libtorch,
+    /// The Python whose PyTorch runs the original: a name that is looked up in `PATH`, or a file.
+    pub python: PathBuf,
     /// The GPU under test; `None` in a rehearsal.
     pub monitor: Option<Arc<GpuMonitor>>,
     /// The folder for runs and logs.
@@ -74,6 +81,28 @@ impl Session {
         }
     }
 
+    /// The file of the data set of [`Self::bench_data`]. The built-in one exists once `yolo` has used it.
+    pub fn data_file(&self) -> PathBuf {
+        match self.kit.bccd() {
+            Some(data) if !self.scale.rehearsal => data,
+            _ => self.home().join("data/datasets/shapes/shapes.yaml"),
+        }
+    }
+
+    /// Python with the packages of this folder before its own. It finds the libraries of its PyTorch by
+    /// itself.
+    pub fn python(&self, packages: &Path) -> Invocation {
+        let mut path = packages.as_os_str().to_owned();
+        if let Some(before) = std::env::var_os(PYTHONPATH).filter(|before| !before.is_empty()) {
+            path.push(":");
+            path.push(before);
+        }
+        let python = Invocation::new(&self.python, &self.work)
+            .env(PYTHONPATH, path)
+            .env(PYTHONPYCACHEPREFIX, self.work.join("pycache"));
+        self.on_the_device(python)
+    }
+
     /// A script for the shell, whose `$0` is the program.
     pub fn shell(&self, script: &str, program: &Path) -> Invocation {
         let shell = Invocation::new(Path::new("/bin/sh"), &self.work).arg("-c").arg(script).arg(program);
@@ -92,20 +121,29 @@ impl Session {
             libraries.push(before);
         }
         let invocation = invocation
-            .env(YOLO_HOME, self.work.join("home"))
+            .env(YOLO_HOME, self.home())
             .env(YOLO_OFFLINE, "1")
             .env(YOLO_MIRROR, "")
             .env(YOLO_TRAINER, self.kit.program("yolo-trainer"))
             .env(LIBTORCH, &self.libtorch.root)
-            .env(LD_LIBRARY_PATH, libraries)
-            // `--device` is the number that nvidia-smi shows, for the crates' tests too.
-            .env(CUDA_DEVICE_ORDER, "PCI_BUS_ID")
-            .env(MARK, &self.mark);
+            .env(LD_LIBRARY_PATH, libraries);
+        self.on_the_device(invocation)
+    }
+
+    /// Marked as a program of this run, and with the GPUs in the order of nvidia-smi, whose numbers
+    /// `--device` has, for the crates' tests too.
+    fn on_the_device(&self, invocation: Invocation) -> Invocation {
+        let invocation = invocation.env(CUDA_DEVICE_ORDER, "PCI_BUS_ID").env(MARK, &self.mark);
         if self.scale.rehearsal {
             // A rehearsal is the same on a machine with a GPU.
             return invocation.env(CUDA_VISIBLE_DEVICES, "");
         }
         invocation
+    }
+
+    /// Where `yolo` installs something.
+    fn home(&self) -> PathBuf {
+        self.work.join("home")
     }
 
     /// Marks the daemons of this run, which no stage stops as left over.

@@ -68,6 +68,19 @@ impl<'a> StageRun<'a> {
         self.wait(running)
     }
 
+    /// Runs a program for at most this long. If it is killed before its end, it has no status.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn run_for(&mut self, invocation: Invocation, limit: Duration) -> Result<Ended, Stop> {
+        let deadline = self.deadline.min(Instant::now() + limit);
+        let ended = self.start(invocation)?.wait(deadline)?;
+        if ended.status.is_none() {
+            processes::kill_all(&self.session.mark);
+        }
+        Ok(ended)
+    }
+
     /// Starts a program.
     ///
     /// # Errors

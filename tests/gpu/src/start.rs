@@ -78,8 +78,16 @@ fn run(args: &RunArgs) -> Result<u8, KitError> {
         stages: Vec::new(),
     };
     let mark = format!("{}-{}", std::process::id(), report.date);
-    let session =
-        Session { kit, scale, libtorch, monitor, work: work.path().to_owned(), mark, log: Cell::new(0) };
+    let session = Session {
+        kit,
+        scale,
+        libtorch,
+        python: PathBuf::from("python3"),
+        monitor,
+        work: work.path().to_owned(),
+        mark,
+        log: Cell::new(0),
+    };
     let marks = vec![session.mark.clone(), session.mark_of_daemons()];
     interrupt::stop_everything_on_signals(marks, session.work.clone())?;
     let deadline = began + Duration::from_secs(args.limit);

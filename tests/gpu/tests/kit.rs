@@ -10,7 +10,8 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use gpu_kit::invocation::signal;
-use gpu_kit::report::{self, Outcome, Report};
+use gpu_kit::report::{self, Outcome, Report, StageReport};
+use gpu_kit::session::Session;
 use gpu_kit::stage::Stage;
 use gpu_kit::{docs, processes, stages};
 use rustix::process::Signal;
@@ -159,11 +160,11 @@ if [ $batch -gt 600 ] || [ -z "${*##*yolov5m*}" ]; then
 fi
 list=
 add() { list="$list${list:+,}{\"what\":$1,\"images_per_second\":$batch,\"host_waits\":3.5}"; }
-case "$*" in *--training*) add '"training","source":"files"';; esac
+case "$*" in *--training*) add '"training","workers":2,"source":"files"';; esac
 case "$*" in *--synthetic*) add '"training","source":"synthetic"';; esac
 case "$*" in *--loader*) add '"loader","workers":1';; esac
 case "$*" in *--validation*) add '"validation"';; esac
-echo "{\"measurements\":[$list],\"limit\":\"loader\"}"
+echo "{\"program\":\"0.1.0\",\"measurements\":[$list],\"limit\":\"loader\"}"
 "#;
 
 #[test]
@@ -185,6 +186,75 @@ fn the_largest_batch_is_found_by_trial_and_measured() {
     let large = report.checks.iter().find(|check| check.what.starts_with("yolov5m")).unwrap();
     assert_eq!(large.outcome, Outcome::Skipped);
     assert_eq!(large.detail, "it does not fit into the memory of this GPU");
+}
+
+/// A Python with an original that trains twice as fast with AMP.
+const PYTHON: &str = r#"
+echo "$*" | sed 's/ --data .*//' >>python
+case "$*" in *'precision amp'*) rate=4;; *) rate=2;; esac
+echo 'a line of a library'
+echo "{\"images_per_second\":$rate,\"version\":\"7.0.14\",\"torch\":\"2.11.0\",\"numpy\":\"2.4.6\",\"opencv\":\"4.11.0\",\"workers\":1,\"deterministic\":true,\"tf32\":true}"
+"#;
+
+/// The checks and figures of the side-by-side part of a stage `speed` that ran for these seconds.
+fn side_by_side(session: &Session, seconds: u64) -> (StageReport, String) {
+    let report = stages::perform(Stage::Speed, session, Instant::now() + Duration::from_secs(seconds));
+    let checks = report.checks.iter().filter(|check| check.what.contains("original"));
+    let checks = checks.map(|check| format!("{:?}: {}: {}\n", check.outcome, check.what, check.detail));
+    let figures = report.figures.iter().filter(|figure| figure.what.contains("images in memory"));
+    let figures = figures.map(|figure| format!("{}: {} {}\n", figure.what, figure.value, figure.unit));
+    let text = checks.chain(figures).collect();
+    (report, text)
+}
+
+#[test]
+fn the_original_is_measured_side_by_side() {
+    let kit = FakeKit::new(BENCH);
+    kit.add_original(PYTHON);
+    let session = kit.session_on_a_gpu();
+    let (report, text) = side_by_side(&session, 60);
+    assert_eq!(report.outcome, Outcome::Passed, "{report:#?}");
+    insta::assert_snapshot!(text);
+    let calls = std::fs::read_to_string(session.work.join("python")).unwrap();
+    let calls: Vec<&str> = calls.lines().collect();
+    assert_eq!(calls.len(), 3 * 2 * 2, "three rounds of two batch sizes and two precisions: {calls:#?}");
+    let workers = std::thread::available_parallelism().unwrap().get().min(8);
+    let options = "--device 0 --imgsz 640 --batch-size 16";
+    let expected = format!("measure.py {options} --workers {workers} --precision amp --seconds 4");
+    assert!(calls[1].ends_with(&expected), "{calls:#?}");
+}
+
+#[test]
+fn an_original_that_fails_is_quoted() {
+    let kit = FakeKit::new(BENCH);
+    kit.add_original("echo 'error: RuntimeError: it broke' >&2; exit 1");
+    let (report, text) = side_by_side(&kit.session(), 60);
+    assert_eq!(report.outcome, Outcome::Failed);
+    let expected = "the original in fp32: exit status 1: error: RuntimeError: it broke";
+    assert!(text.contains(expected), "{text}");
+    kit.add_original("echo done");
+    let (report, text) = side_by_side(&kit.session(), 60);
+    assert_eq!(report.outcome, Outcome::Failed);
+    assert!(text.contains("printed no result: expected value"), "{text}");
+}
+
+#[test]
+fn a_machine_that_cannot_run_the_original_is_told_why() {
+    let kit = FakeKit::new(BENCH);
+    let skipped = |session: &Session, seconds: u64, why: &str| {
+        let (report, text) = side_by_side(session, seconds);
+        assert_eq!(report.outcome, Outcome::Passed, "{report:#?}");
+        assert!(text.starts_with("Skipped: the Python original side by side: "), "{text}");
+        assert!(text.contains(why), "{text}");
+    };
+    skipped(&kit.session(), 60, "the kit was packed without --original");
+    kit.add_original("echo 'error: python3 is another one' >&2; exit 3");
+    skipped(&kit.session(), 60, "side by side: python3 is another one");
+    kit.add_original("sleep 600");
+    skipped(&kit.session(), 10, "of the time of this stage is left, and a round takes about 9 s");
+    skipped(&kit.session(), 14, "the original in fp32 had not ended after 1");
+    std::fs::remove_file(kit.path().join("python3")).unwrap();
+    skipped(&kit.session(), 60, "there is no `python3`");
 }
 
 #[test]

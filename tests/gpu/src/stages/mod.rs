@@ -1,11 +1,13 @@
 //! What each stage does, one file per stage.
 
 mod bench;
+mod contest;
 mod doctor;
 mod interrupted;
 mod largest_batch;
 mod memory;
 mod mps;
+mod original;
 mod ranks;
 mod resume;
 mod speed;

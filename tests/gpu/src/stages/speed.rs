@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use yolo_base::format::count;
 
-use super::bench;
 use super::largest_batch::{self, Found};
+use super::{bench, original};
 use crate::gpus::{Sampler, busy_share, peak_memory};
 use crate::stage_run::{StageRun, Stop};
 
@@ -57,9 +57,8 @@ pub(super) fn run(stage: &mut StageRun<'_>) -> Result<(), Stop> {
         measure(stage, cell)?;
     }
     largest_batch(stage)?;
-    mixed_precision(stage)?;
-    stage.skip("the Python original side by side", "the kit was packed without --original");
-    Ok(())
+    let has_amp = mixed_precision(stage)?;
+    original::run(stage, has_amp)
 }
 
 /// The speed with the largest batch that fits. Data sets may have fewer images, so it is measured on a
@@ -81,18 +80,18 @@ fn largest_batch(stage: &mut StageRun<'_>) -> Result<(), Stop> {
     measure(stage, &Cell { model: "yolov5n", batch, parts: "--synthetic" })
 }
 
-/// Tries the option, so that this stage notices when it exists.
-fn mixed_precision(stage: &mut StageRun<'_>) -> Result<(), Stop> {
+/// Tries the option, so that this stage notices when it exists. Returns whether it does.
+fn mixed_precision(stage: &mut StageRun<'_>) -> Result<bool, Stop> {
     let session = stage.session;
     let size = session.scale.of(640, 64);
     let ended = stage.run(bench::invocation(session, "yolov5n", size, 16, 1, "--synthetic --amp"))?;
     match ended.code() {
-        Some(2) => stage.not_built("mixed precision", ended.message()),
-        _ => {
-            stage.check_success("mixed precision is measured", &ended);
+        Some(2) => {
+            stage.not_built("mixed precision", ended.message());
+            Ok(false)
         }
+        _ => Ok(stage.check_success("mixed precision is measured", &ended)),
     }
-    Ok(())
 }
 
 fn measure(stage: &mut StageRun<'_>, cell: &Cell) -> Result<(), Stop> {

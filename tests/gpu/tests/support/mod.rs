@@ -65,6 +65,13 @@ impl FakeKit {
         assert!(written.unwrap().success());
     }
 
+    /// Adds the third archive, for a Python that is this shell script.
+    pub fn add_original(&self, python: &str) {
+        std::fs::create_dir_all(self.path().join("original/site")).unwrap();
+        std::fs::write(self.path().join("original/measure.py"), "").unwrap();
+        self.write_program("python3", python);
+    }
+
     /// A rehearsal with this kit, in a working folder of its own.
     pub fn session(&self) -> Session {
         self.session_of(true)
@@ -85,6 +92,7 @@ impl FakeKit {
             scale: Scale::new(&kit, 0, is_rehearsal, false),
             kit,
             libtorch: Libtorch { root: self.libtorch(), version: "2.11.0+cpu".to_owned() },
+            python: self.path().join("python3"),
             monitor: None,
             work,
             mark: format!("test-{}-{number}", std::process::id()),
