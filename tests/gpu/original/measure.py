@@ -3,10 +3,10 @@
     PYTHONPATH=site python3 measure.py --data bccd.yaml --device 0 --imgsz 640 --batch-size 16 --workers 8 \
         --precision fp32 --seconds 4 --work FOLDER
 
-It trains yolov5n from random weights with images in memory, and ends after the given seconds of steps. Steps before
-that are a warm-up: ten, and the first epoch unless that takes longer than the measurement. The time between epochs
-does not count. The result is one line of JSON. An error is one line too; exit status 3 means that this Python cannot
-run it.
+It trains yolov5n from random weights with images in memory, and ends after the given seconds of steps. A hundred steps
+before that are a warm-up, because with small batches the original updates the weights more often in them; fewer, but at
+least ten, if they take longer than the measurement. The time between epochs does not count. The result is one line of
+JSON, an error a last line that begins with `error: `. Exit status 3 means that this Python cannot run the original.
 
 The original has no option for its precision: on CUDA it trains with AMP if a check succeeds, for which it downloads
 weights and an image. --precision answers that check instead, `amp` with yes and `fp32` with no.
@@ -22,7 +22,7 @@ import time
 import warnings
 
 CANNOT_RUN = 3
-WARM_UP = 10
+FEWEST_WARM_UP, WARM_UP = 10, 100
 ENDLESS = 1_000_000
 
 
@@ -40,7 +40,7 @@ class Meter:
     def __init__(self, seconds, synchronize, begins):
         self.wanted, self.synchronize, self.begins = seconds, synchronize, begins
         self.images, self.steps, self.seconds = 0, 0, 0.0
-        self.first, self.since, self.warm_up, self.epochs = None, None, 0, 0
+        self.first, self.since, self.warm_up = None, None, 0
         self.is_warm = False
 
     def now(self):
@@ -53,16 +53,14 @@ class Meter:
             self.first = self.first or self.since
         elif hook == "on_train_batch_end":
             self.step(values)
-        elif hook == "on_train_epoch_end":
-            self.epochs += 1
-            if self.is_warm:
-                self.seconds += self.now() - self.since
+        elif hook == "on_train_epoch_end" and self.is_warm:
+            self.seconds += self.now() - self.since
 
     def step(self, values):
         if not self.is_warm:
             self.warm_up += 1
-            is_long = self.epochs > 0 or time.perf_counter() - self.first >= self.wanted
-            if self.warm_up >= WARM_UP and is_long:
+            is_long = time.perf_counter() - self.first >= self.wanted
+            if self.warm_up >= WARM_UP or (self.warm_up >= FEWEST_WARM_UP and is_long):
                 self.is_warm = True
                 self.begins()
                 self.since = self.now()
@@ -122,7 +120,8 @@ def measure(options):
     work = options.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     # Neither settings in the home folder nor downloads.
-    os.environ.update(YOLO_CONFIG_DIR=str(work), YOLOV5_CONFIG_DIR=str(work), YOLO_OFFLINE="true", YOLO_AUTOINSTALL="false")
+    os.environ.update(YOLO_CONFIG_DIR=str(work), YOLOV5_CONFIG_DIR=str(work))
+    os.environ.update(YOLO_OFFLINE="true", YOLO_AUTOINSTALL="false")
     check_python()
     import absent
 

@@ -201,8 +201,10 @@ fn side_by_side(session: &Session, seconds: u64) -> (StageReport, String) {
     let report = stages::perform(Stage::Speed, session, Instant::now() + Duration::from_secs(seconds));
     let checks = report.checks.iter().filter(|check| check.what.contains("original"));
     let checks = checks.map(|check| format!("{:?}: {}: {}\n", check.outcome, check.what, check.detail));
-    let figures = report.figures.iter().filter(|figure| figure.what.contains("images in memory"));
-    let figures = figures.map(|figure| format!("{}: {} {}\n", figure.what, figure.value, figure.unit));
+    let figures = report.figures.iter().filter_map(|figure| {
+        let what = format!("{}: {}", figure.of.as_deref().unwrap_or_default(), figure.what);
+        what.contains("images in memory").then(|| format!("{what}: {} {}\n", figure.value, figure.unit))
+    });
     let text = checks.chain(figures).collect();
     (report, text)
 }

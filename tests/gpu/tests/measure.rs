@@ -59,34 +59,39 @@ fn a_python_without_pytorch_is_refused() {
     assert_eq!(message, "error: the Python that `python3` starts has no PyTorch\n");
 }
 
-/// A clock that advances by a second whenever it is read, and batches of four images.
+/// A clock that advances by a second whenever it is read, batches of four images, epochs of six steps, and
+/// measurements of 5 s and 1000 s.
 const EPOCHS: &str = "
 import itertools, measure
-clock = itertools.count()
+clock = itertools.count(1)
 measure.time.perf_counter = lambda: next(clock)
 class Images:
     ndim = 4
     def __len__(self):
         return 4
-begun = []
-meter = measure.Meter(5, lambda: None, lambda: begun.append(meter.warm_up))
-try:
-    while True:
-        meter.saw('on_train_epoch_start', [])
-        for step in range(6):
-            meter.saw('on_train_batch_end', [0, Images(), None])
-        meter.saw('on_train_epoch_end', [])
-        for between in range(100):
-            next(clock)
-except measure.Finished:
-    print(begun, meter.images, meter.steps, meter.seconds)
+def epochs(wanted, between):
+    begun = []
+    meter = measure.Meter(wanted, lambda: None, lambda: begun.append(meter.warm_up))
+    try:
+        while True:
+            meter.saw('on_train_epoch_start', [])
+            for step in range(6):
+                meter.saw('on_train_batch_end', [0, Images(), None])
+            meter.saw('on_train_epoch_end', [])
+            for second in range(between):
+                next(clock)
+    except measure.Finished:
+        print(begun, meter.images, meter.steps, meter.seconds)
+epochs(5, 100)
+epochs(1000, 0)
 ";
 
 #[test]
 fn steps_after_the_warm_up_count_and_the_time_between_epochs_does_not() {
     let Some(output) = python(&["-c", EPOCHS]) else { return };
     // Ten steps of warm-up end in the second epoch. Its last two steps take 2 s and its end 1 s, then two
-    // steps of the next epoch take 2 s; reading the clock at the end is another second.
+    // steps of the next epoch take 2 s; reading the clock at the end is another second. The long measurement
+    // has a hundred steps of warm-up.
     let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(text, "[10] 16 4 6.0\n", "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(text, "[10] 16 4 6.0\n[100] 3428 857 1001.0\n", "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -193,12 +193,13 @@ impl Contest {
         );
         for (index, &side) in self.sides.iter().enumerate() {
             let rates = self.laps.iter().map(|round| round[index].rate).collect();
-            note(stage, &self.name_of(side), rates, "images/s");
+            note(stage, &self.name_of(side), "speed", rates, "images/s");
         }
         for (one, other) in self.pairs() {
             let ratios = self.laps.iter().map(|round| round[one].rate / round[other].rate).collect();
             let [one, other] = [one, other].map(|index| self.sides[index].name());
-            note(stage, &format!("{}: {one}, compared with {other}", self.name()), ratios, "times as fast");
+            let pair = format!("{}: {one}, compared with {other}", self.name());
+            note(stage, &pair, "ratio", ratios, "times as fast");
         }
         stage.figure(format!("{}: rounds", self.name()), self.rounds() as f64, "");
     }
@@ -220,12 +221,11 @@ impl Contest {
 }
 
 /// The median of all rounds, and if there are several, how far they are apart.
-fn note(stage: &mut StageRun<'_>, what: &str, mut values: Vec<f64>, unit: &str) {
+fn note(stage: &mut StageRun<'_>, of: &str, what: &str, mut values: Vec<f64>, unit: &str) {
     values.sort_by(f64::total_cmp);
-    stage.figure(what, median(&values), unit);
+    stage.figure_of(of, what, median(&values), unit);
     if let [lowest, .., highest] = values[..] {
-        let spread = (highest - lowest) / median(&values);
-        stage.figure(format!("{what}, highest minus lowest"), spread * 100.0, "% of the median");
+        stage.figure_of(of, "spread of the rounds", (highest - lowest) / median(&values) * 100.0, "%");
     }
 }
 
