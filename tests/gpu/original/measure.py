@@ -98,6 +98,15 @@ def check_python():
             raise CannotRun(f"the Python that `python3` starts has no {name}")
 
 
+def check_shared_memory(options):
+    """Whether the loader processes can pass on their batches: each prepares two. Containers often have 64 MB."""
+    needed = 2 * options.workers * options.batch_size * 3 * options.imgsz**2
+    free = shutil.disk_usage("/dev/shm").free
+    if free < needed:
+        needed, free = (f"{size / 1e6:.0f} MB" for size in (needed, free))
+        raise CannotRun(f"the loader of the original needs {needed} in /dev/shm, which has {free} free")
+
+
 def copied(data, work):
     """A copy of the data set, because the original writes into it. Returns its YAML file."""
     import yaml
@@ -122,6 +131,7 @@ def measure(options):
     # Neither settings in the home folder nor downloads.
     os.environ.update(YOLO_CONFIG_DIR=str(work), YOLOV5_CONFIG_DIR=str(work))
     os.environ.update(YOLO_OFFLINE="true", YOLO_AUTOINSTALL="false")
+    check_shared_memory(options)
     check_python()
     import absent
 

@@ -24,19 +24,18 @@ fn python(arguments: &[&str]) -> Option<Output> {
     output.ok()
 }
 
-/// The message of the script in a pack for this version of Python.
-fn refusal(version: &str) -> Option<String> {
+/// The message of the script in a pack for this version of Python, with this number of workers.
+fn refusal(version: &str, workers: &str) -> Option<String> {
     let pack = tempfile::tempdir().unwrap();
     for file in ["measure.py", "absent.py"] {
         std::fs::copy(source().join(file), pack.path().join(file)).unwrap();
     }
     std::fs::write(pack.path().join("original.json"), format!("{{\"python\": \"{version}\"}}")).unwrap();
     let (script, work) = (pack.path().join("measure.py"), pack.path().join("work"));
-    let options =
-        "--data no.yaml --device cpu --imgsz 64 --batch-size 4 --workers 1 --precision fp32 --seconds 1";
+    let options = "--data no.yaml --device cpu --imgsz 64 --batch-size 4 --precision fp32 --seconds 1";
     let mut arguments = vec![script.to_str().unwrap()];
     arguments.extend(options.split(' '));
-    arguments.extend(["--work", work.to_str().unwrap()]);
+    arguments.extend(["--workers", workers, "--work", work.to_str().unwrap()]);
     let output = python(&arguments)?;
     assert_eq!(output.status.code(), Some(3));
     assert!(output.stdout.is_empty());
@@ -45,17 +44,24 @@ fn refusal(version: &str) -> Option<String> {
 
 #[test]
 fn another_python_than_that_of_the_pack_is_refused() {
-    let Some(message) = refusal("2.7") else { return };
+    let Some(message) = refusal("2.7", "1") else { return };
     assert!(message.starts_with("error: `python3` is Python 3."), "{message}");
     assert!(message.contains(", and the pack is for 2.7; pack again with --original 3."), "{message}");
     assert_eq!(message.lines().count(), 1, "{message}");
 }
 
 #[test]
+fn too_little_shared_memory_is_named() {
+    let Some(message) = refusal("2.7", "1000000000") else { return };
+    let expected = "error: the loader of the original needs 98304000 MB in /dev/shm, which has ";
+    assert!(message.starts_with(expected) && message.ends_with(" MB free\n"), "{message}");
+}
+
+#[test]
 fn a_python_without_pytorch_is_refused() {
     let version = "import sys; print('{}.{}'.format(*sys.version_info))";
     let Some(version) = python(&["-c", version]) else { return };
-    let message = refusal(String::from_utf8(version.stdout).unwrap().trim()).unwrap();
+    let message = refusal(String::from_utf8(version.stdout).unwrap().trim(), "1").unwrap();
     assert_eq!(message, "error: the Python that `python3` starts has no PyTorch\n");
 }
 
