@@ -57,8 +57,8 @@ impl Stage {
         }
     }
 
-    /// How long it may take.
-    pub fn limit(self, full: bool) -> Duration {
+    /// How long it may take: with every model and batch size or not, and with the Python original or not.
+    pub fn limit(self, full: bool, with_original: bool) -> Duration {
         let seconds = match self {
             Self::Doctor => 60,
             Self::Train => 150,
@@ -66,6 +66,7 @@ impl Stage {
             Self::Resume => 100,
             Self::Memory => 75,
             Self::Speed if full => 1500,
+            Self::Speed if with_original => 350,
             Self::Speed => 200,
             Self::Ranks => 100,
         };

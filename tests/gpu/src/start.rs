@@ -133,7 +133,8 @@ fn one(stage: Stage, args: &RunArgs, session: &Session, deadline: Instant) -> St
         return StageReport::skipped(stage, "left out by --only or --skip");
     }
     let now = Instant::now();
-    let (limit, left) = (stage.limit(args.full), deadline.saturating_duration_since(now));
+    let (limit, left) =
+        (stage.limit(args.full, session.kit.original().is_some()), deadline.saturating_duration_since(now));
     // A stage that has less than half of its time would be stopped in the middle, and look broken.
     if left < limit / 2 {
         let needed = (limit / 2).as_secs();

@@ -76,7 +76,7 @@ fn one_round(stage: &mut StageRun<'_>, contest: &mut Contest) -> Result<End, Sto
         let [left, expected] = [left, expected].map(|time| duration(time.as_secs_f64()));
         return Ok(End::Because(format!(
             "{left} of the time of this stage is left, and a round takes about {expected}; \
-             `--only speed --full` with a higher --limit has more time"
+             `--only speed` has more, with --full and a higher --limit even more"
         )));
     }
     let mut round = Vec::new();
