@@ -115,7 +115,8 @@ def copied(data, work):
     if not copy.exists():
         content = yaml.safe_load(data.read_text())
         root = data.parent / content.get("path", ".")
-        shutil.copytree(root, copy.parent, ignore=shutil.ignore_patterns("*.cache", "*.npy", "*.yaml"))
+        ours = shutil.ignore_patterns("*.cache", "*.npy", "*.yaml")
+        shutil.copytree(root, copy.parent, ignore=ours, dirs_exist_ok=True)
         content["path"] = str(copy.parent)
         copy.write_text(yaml.safe_dump(content))
     return copy
