@@ -11,12 +11,12 @@ use crate::stage::Stage;
 /// Without a command, all stages run. Nothing leaves this machine, and no setting of a GPU is changed.
 #[derive(Debug, Parser)]
 #[command(
-    name = "run",
+    name = "yolo-gpu-kit",
     bin_name = "run",
     version,
     args_conflicts_with_subcommands = true,
     after_help = "Exit status: 0 if every stage that ran passed, 1 if one failed, 2 if the command line is invalid, \
-                  3 if no stage could run"
+                  3 if no stage could run, 130 if interrupted"
 )]
 pub struct Cli {
     /// Another command
@@ -51,14 +51,14 @@ pub struct RunArgs {
     #[arg(long, value_enum, hide_possible_values = true, value_name = "STAGE", num_args = 1.., value_delimiter = ',')]
     pub skip: Vec<Stage>,
     /// GPU to use, as numbered by nvidia-smi
-    #[arg(long, value_name = "INDEX", default_value_t = 0)]
+    #[arg(long, value_name = "INDEX", default_value_t = 0, value_parser = whole_number::<u32>)]
     pub device: u32,
     /// Folder for the report
     #[arg(long, value_name = "FOLDER", default_value = "gpu-report")]
     pub out: PathBuf,
     /// Seconds for everything; a stage for which too few are left does not start
-    #[arg(long, value_name = "SECONDS", default_value_t = 570)]
-    pub limit: u64,
+    #[arg(long, value_name = "SECONDS", default_value_t = 570, value_parser = whole_number::<u32>)]
+    pub limit: u32,
     /// Measure every model and batch size; takes longer, so raise --limit too
     #[arg(long)]
     pub full: bool,
@@ -68,4 +68,9 @@ pub struct RunArgs {
     /// Keep the working folder with all runs and logs
     #[arg(long)]
     pub keep: bool,
+}
+
+/// A number that an option takes.
+fn whole_number<T: std::str::FromStr>(text: &str) -> Result<T, &'static str> {
+    text.parse().map_err(|_| "it must be a whole number, such as 1")
 }

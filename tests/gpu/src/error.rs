@@ -25,6 +25,9 @@ pub enum KitError {
         /// Why it is not.
         why: String,
     },
+    /// The options exclude all stages.
+    #[error("--only and --skip together select no stage; `--help` lists the stages")]
+    NothingSelected,
     /// The machine lacks something that all stages need.
     #[error("no stage can run on this machine: {0}")]
     Unable(String),

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 
 use crate::error::KitError;
@@ -23,6 +24,12 @@ pub struct Manifest {
     pub built: String,
     /// The crates whose test programs are in `tests/`.
     pub tests: Vec<String>,
+    /// Whether BCCD was packed.
+    #[serde(default)]
+    pub data: bool,
+    /// Whether pretrained weights were packed.
+    #[serde(default)]
+    pub weights: bool,
 }
 
 /// An unpacked kit.
@@ -49,12 +56,21 @@ impl Kit {
             return Err(invalid(format!("its version is {}, not {VERSION}", manifest.version)));
         }
         let kit = Self { root: root.to_owned(), manifest };
-        for program in [kit.program("yolo"), kit.program("yolo-trainer")] {
-            if !program.is_file() {
-                return Err(KitError::Incomplete { what: "program", path: program });
+        let tests = kit.manifest.tests.iter().map(|name| kit.test_program(name));
+        for program in [kit.program("yolo"), kit.program("yolo-trainer")].into_iter().chain(tests) {
+            // Permissions are lost when an archive is unpacked on some file systems.
+            if rustix::fs::access(&program, Access::EXEC_OK).is_err() {
+                return Err(KitError::Incomplete { what: "executable program", path: program });
             }
         }
-        Ok(kit)
+        let packed = [
+            (kit.manifest.data, kit.bccd(), "data/bccd/bccd.yaml"),
+            (kit.manifest.weights, kit.weights(), "weights/yolov5n.pt"),
+        ];
+        match packed.into_iter().find(|(was_packed, found, _)| *was_packed && found.is_none()) {
+            None => Ok(kit),
+            Some((_, _, name)) => Err(KitError::Incomplete { what: "file", path: kit.root.join(name) }),
+        }
     }
 
     /// A program of the kit.
@@ -105,7 +121,7 @@ mod tests {
         let manifest = r#"{"version":1,"program":"0.1.0","commit":"abc","built":"2026-11-22","tests":[]}"#;
         let without_programs = folder_with(manifest);
         let message = Kit::open(without_programs.path()).unwrap_err().to_string();
-        assert!(message.contains("has no program") && message.contains("bin/yolo"), "{message}");
+        assert!(message.contains("has no executable program") && message.contains("bin/yolo"), "{message}");
     }
 
     #[test]

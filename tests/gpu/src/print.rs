@@ -8,19 +8,22 @@ use std::time::Duration;
 use yolo_base::format::duration;
 
 use crate::error::KitError;
-use crate::report::{Outcome, Report, StageReport};
+use crate::report::{Check, Outcome, Report, StageReport};
 use crate::stage::Stage;
 
 /// A stage begins.
-pub fn begin(stage: Stage, limit: Duration) {
-    eprintln!("{:<8} {} … (at most {})", stage.name(), stage.proves(), duration(limit.as_secs_f64()));
+pub fn begin(stage: Stage, limit: Duration, is_rehearsal: bool) {
+    let what = if is_rehearsal { "rehearsal of: " } else { "" };
+    eprintln!("{:<8} {what}{} (at most {})", stage.name(), stage.proves(), duration(limit.as_secs_f64()));
+}
+
+/// Something was checked.
+pub fn check(check: &Check) {
+    eprintln!("         {}: {}: {}", check.outcome.text(), check.what, check.detail);
 }
 
 /// A stage has ended.
 pub fn end(report: &StageReport) {
-    for check in report.checks.iter().filter(|check| check.outcome != Outcome::Passed) {
-        eprintln!("         {}: {}: {}", check.outcome.text(), check.what, check.detail);
-    }
     let why = report.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
     let time = duration(report.seconds);
     eprintln!("{:<8} {} after {time}{why}", report.stage.name(), report.outcome.text());
@@ -28,10 +31,13 @@ pub fn end(report: &StageReport) {
 
 /// The report is written.
 pub fn written(report: &Report, folder: &Path) {
-    let passed = report.stages.iter().filter(|stage| stage.outcome == Outcome::Passed).count();
-    println!("{passed} of {} stages passed", report.stages.len());
+    let count = |wanted: Outcome| report.stages.iter().filter(|stage| stage.outcome == wanted).count();
+    let not_run = count(Outcome::Skipped);
+    let also = if not_run > 0 { format!(", {not_run} did not run") } else { String::new() };
+    println!("{} of {} stages passed{also}", count(Outcome::Passed), report.stages.len() - not_run);
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     println!("report: {}", folder.join("report.md").display());
-    eprintln!("nothing was sent; for a bug report, attach {}", folder.join("report.json").display());
+    eprintln!("nothing was sent; to send the result, send {}", folder.join("report.json").display());
 }
 
 /// The kit stops.

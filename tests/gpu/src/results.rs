@@ -50,6 +50,14 @@ pub fn difference(one: &[Row], other: &[Row]) -> f64 {
     a.losses.iter().zip(&b.losses).map(relative).fold(0.0, f64::max)
 }
 
+/// A difference of losses as text, with the largest that is allowed.
+pub fn compared(difference: f64, allowed: f64) -> String {
+    match difference {
+        0.0 => "the losses are identical".to_owned(),
+        _ => format!("the losses differ by {difference:.2e}, allowed {allowed:.2e}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

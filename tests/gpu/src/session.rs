@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use yolo_base::env::{
-    CUDA_DEVICE_ORDER, CUDA_VISIBLE_DEVICES, LD_LIBRARY_PATH, LIBTORCH, YOLO_HOME, YOLO_MIRROR, YOLO_OFFLINE,
-    YOLO_TRAINER,
+    CUDA_DEVICE_ORDER, CUDA_VISIBLE_DEVICES, LD_LIBRARY_PATH, LIBTORCH, TMPDIR, YOLO_HOME, YOLO_MIRROR,
+    YOLO_OFFLINE, YOLO_TRAINER,
 };
 
 use crate::gpus::GpuMonitor;
@@ -21,6 +21,9 @@ use crate::scale::Scale;
 const PYTHONPATH: &str = "PYTHONPATH";
 /// The folder in which Python keeps compiled code, instead of one next to each package.
 const PYTHONPYCACHEPREFIX: &str = "PYTHONPYCACHEPREFIX";
+
+/// The folder for temporary files of the programs, in the working folder.
+pub const TEMPORARY: &str = "tmp";
 
 /// What all stages share.
 #[derive(Debug)]
@@ -122,6 +125,7 @@ impl Session {
         }
         let invocation = invocation
             .env(YOLO_HOME, self.home())
+            .env(TMPDIR, self.work.join(TEMPORARY))
             .env(YOLO_OFFLINE, "1")
             .env(YOLO_MIRROR, "")
             .env(YOLO_TRAINER, self.kit.program("yolo-trainer"))

@@ -4,10 +4,11 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::interrupt::do_not_go_on_while_stopping;
 use crate::invocation::{Ended, Invocation, Running};
-use crate::processes;
 use crate::report::{Check, Figure, Outcome};
 use crate::session::Session;
+use crate::{print, processes};
 
 /// How often a condition is looked at.
 const POLL: Duration = Duration::from_millis(20);
@@ -20,7 +21,7 @@ const LINES: usize = 12;
 #[derive(Debug, thiserror::Error)]
 pub enum Stop {
     /// Its time is over.
-    #[error("the time of the stage was over during: {0}")]
+    #[error("the stage ran out of time during `{0}`")]
     TimedOut(String),
     /// Nothing that the stage is for exists yet. It does not count as passed.
     #[error("{0}")]
@@ -86,6 +87,7 @@ impl<'a> StageRun<'a> {
     /// # Errors
     /// When it cannot be started.
     pub fn start(&mut self, invocation: Invocation) -> Result<Running, Stop> {
+        do_not_go_on_while_stopping();
         Ok(invocation.start(&self.session.next_log(self.name))?)
     }
 
@@ -128,9 +130,15 @@ impl<'a> StageRun<'a> {
 
     /// Notes whether something is as it should be. `detail` says what was found.
     pub fn check(&mut self, what: impl Into<String>, is_so: bool, detail: impl Into<String>) -> bool {
-        let outcome = if is_so { Outcome::Passed } else { Outcome::Failed };
-        self.checks.push(Check { what: what.into(), outcome, detail: detail.into() });
+        self.note(what.into(), if is_so { Outcome::Passed } else { Outcome::Failed }, detail.into());
         is_so
+    }
+
+    fn note(&mut self, what: String, outcome: Outcome, detail: String) {
+        do_not_go_on_while_stopping();
+        let check = Check { what, outcome, detail };
+        print::check(&check);
+        self.checks.push(check);
     }
 
     /// Notes whether a program succeeded, with its message if not.
@@ -157,12 +165,12 @@ impl<'a> StageRun<'a> {
 
     /// Notes that a feature does not exist yet. It counts neither as passed nor as failed.
     pub fn not_built(&mut self, what: impl Into<String>, why: impl Into<String>) {
-        self.checks.push(Check { what: what.into(), outcome: Outcome::NotBuilt, detail: why.into() });
+        self.note(what.into(), Outcome::NotBuilt, why.into());
     }
 
     /// Notes that something was not checked, and why.
     pub fn skip(&mut self, what: impl Into<String>, why: impl Into<String>) {
-        self.checks.push(Check { what: what.into(), outcome: Outcome::Skipped, detail: why.into() });
+        self.note(what.into(), Outcome::Skipped, why.into());
     }
 
     /// Notes something that was measured.

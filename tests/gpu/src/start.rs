@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use clap::Parser as _;
 use nvml_wrapper::error::NvmlError;
+use tempfile::TempDir;
 use yolo_base::exit;
 
 use crate::cli::{Cli, Command, RunArgs};
@@ -17,9 +18,9 @@ use crate::kit::Kit;
 use crate::machine::Machine;
 use crate::report::{self, Report, StageReport, VERSION};
 use crate::scale::Scale;
-use crate::session::Session;
+use crate::session::{Session, TEMPORARY};
 use crate::stage::Stage;
-use crate::{interrupt, libtorch, print, processes, room, stages};
+use crate::{interrupt, libtorch, print, processes, redact, room, stages};
 
 /// How much longer a rehearsed stage may take: it proves nothing about speed, and a busy machine must not
 /// fail it.
@@ -45,6 +46,7 @@ pub fn main() -> u8 {
         print::error(&error);
         match error {
             KitError::Unable(_) | KitError::Incomplete { .. } => NOTHING_RAN,
+            KitError::NothingSelected => exit::USAGE,
             _ => exit::FAILURE,
         }
     })
@@ -52,13 +54,16 @@ pub fn main() -> u8 {
 
 fn merge(reports: &[PathBuf], out: &std::path::Path) -> Result<u8, KitError> {
     let joined = report::merge(reports)?;
-    report::write(&joined, out)?;
+    report::write(&joined, out, &[])?;
     print::written(&joined, out);
     Ok(status(&joined))
 }
 
 fn run(args: &RunArgs) -> Result<u8, KitError> {
     let began = Instant::now();
+    if Stage::ALL.iter().all(|&stage| !is_selected(stage, args)) {
+        return Err(KitError::NothingSelected);
+    }
     let kit = Kit::open(&root()?)?;
     let scale = Scale::new(&kit, args.device, args.rehearse, args.full);
     let monitor = match args.rehearse {
@@ -66,9 +71,8 @@ fn run(args: &RunArgs) -> Result<u8, KitError> {
         false => Some(Arc::new(GpuMonitor::open(args.device).map_err(|error| no_gpu(args.device, &error))?)),
     };
     let libtorch = libtorch::find(!args.rehearse).map_err(KitError::Unable)?;
-    let work = tempfile::Builder::new().prefix("yolo-gpu-kit-").tempdir()?;
+    let work = working_folder()?;
     room::check(work.path())?;
-    fs_err::create_dir_all(work.path().join("logs"))?;
     let mut report = Report {
         version: VERSION,
         kit: kit.manifest.clone(),
@@ -88,20 +92,48 @@ fn run(args: &RunArgs) -> Result<u8, KitError> {
         mark,
         log: Cell::new(0),
     };
+    // Ten minutes later would be too late to notice that the folder cannot be written.
+    let hidden = redact::places(&session.work);
+    let write = |report: &Report| report::write(report, &args.out, &hidden);
+    write(&report).map_err(|error| {
+        KitError::Unable(format!("the report cannot be written: {error}; --out selects another folder"))
+    })?;
     let marks = vec![session.mark.clone(), session.mark_of_daemons()];
     interrupt::stop_everything_on_signals(marks, session.work.clone())?;
-    let deadline = began + Duration::from_secs(args.limit);
+    let deadline = began + Duration::from_secs(args.limit.into());
     for stage in Stage::ALL {
-        report.stages.push(one(stage, args, &session, deadline));
-        report::write(&report, &args.out)?;
+        let done = one(stage, args, &session, deadline);
+        interrupt::do_not_go_on_while_stopping();
+        report.stages.push(done);
+        write(&report)?;
     }
     processes::kill_all(&session.mark);
     copy_recording(&session, args)?;
+    interrupt::do_not_go_on_while_stopping();
     if args.keep {
         print::kept(&work.keep());
     }
     print::written(&report, &args.out);
     Ok(status(&report))
+}
+
+/// A folder for runs, logs and the temporary files of all programs. It is deleted with this value.
+fn working_folder() -> Result<TempDir, KitError> {
+    let place = std::path::absolute(std::env::temp_dir())?;
+    let made = tempfile::Builder::new().prefix("yolo-gpu-kit-").tempdir_in(&place).map_err(|error| {
+        KitError::Unable(format!(
+            "a working folder cannot be made in {}: {error}; set TMPDIR to an existing folder",
+            place.display()
+        ))
+    })?;
+    for folder in ["logs", TEMPORARY] {
+        fs_err::create_dir(made.path().join(folder))?;
+    }
+    Ok(made)
+}
+
+fn is_selected(stage: Stage, args: &RunArgs) -> bool {
+    (args.only.is_empty() || args.only.contains(&stage)) && !args.skip.contains(&stage)
 }
 
 /// Why the GPU cannot be used, and what to do.
@@ -128,8 +160,7 @@ fn root() -> Result<PathBuf, KitError> {
 }
 
 fn one(stage: Stage, args: &RunArgs, session: &Session, deadline: Instant) -> StageReport {
-    let is_named = args.only.is_empty() || args.only.contains(&stage);
-    if !is_named || args.skip.contains(&stage) {
+    if !is_selected(stage, args) {
         return StageReport::skipped(stage, "left out by --only or --skip");
     }
     let now = Instant::now();
@@ -146,9 +177,10 @@ fn one(stage: Stage, args: &RunArgs, session: &Session, deadline: Instant) -> St
         return StageReport::skipped(stage, why);
     }
     let patience = if args.rehearse { PATIENCE } else { 1 };
-    let limit = (limit * patience).min(left);
-    print::begin(stage, limit);
+    let (limit, is_cut) = ((limit * patience).min(left), left < limit * patience);
+    print::begin(stage, limit, args.rehearse);
     let report = stages::perform(stage, session, now + limit);
+    let report = if is_cut { report.cut_short(args.limit) } else { report };
     print::end(&report);
     report
 }

@@ -6,21 +6,27 @@ use std::fmt::Write as _;
 use super::text::{cell, number};
 use super::types::{Figure, StageReport};
 
-/// The tables of a stage's figures; empty without figures.
+/// The tables of a stage's figures, except [`speeds`]; empty without figures.
 pub(super) fn tables(stage: &StageReport) -> String {
-    if stage.figures.is_empty() {
-        return String::new();
+    let select = |wanted: fn(&Figure) -> bool| -> Vec<&Figure> {
+        stage.figures.iter().filter(|figure| wanted(figure)).collect()
+    };
+    let mut text = list(&select(|figure| figure.of.is_none()));
+    text.push_str(&matrix(&select(is_share)));
+    match text.is_empty() {
+        true => text,
+        false => format!("## Figures of {}\n\n{text}", stage.stage.name()),
     }
-    let name = stage.stage.name();
-    let (with_subject, single): (Vec<&Figure>, Vec<&Figure>) =
-        stage.figures.iter().partition(|figure| figure.of.is_some());
-    let (shares, values): (Vec<&Figure>, Vec<&Figure>) =
-        with_subject.into_iter().partition(|figure| figure.unit.starts_with("% of"));
-    let mut text = format!("## Figures of {name}\n\n");
-    text.push_str(&list(&single));
-    text.push_str(&matrix(&values));
-    text.push_str(&matrix(&shares));
-    text
+}
+
+/// The table of everything that was measured of a subject, except shares; empty if nothing was.
+pub(super) fn speeds(stage: &StageReport) -> String {
+    let values = stage.figures.iter().filter(|figure| figure.of.is_some() && !is_share(figure));
+    matrix(&values.collect::<Vec<_>>())
+}
+
+fn is_share(figure: &Figure) -> bool {
+    figure.of.is_some() && figure.unit.starts_with("% of")
 }
 
 /// One row per figure.

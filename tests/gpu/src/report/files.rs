@@ -7,14 +7,15 @@ use super::types::{Report, VERSION};
 use crate::error::KitError;
 use crate::redact::redacted;
 
-/// Writes `report.json` and `report.md`, without anything that identifies the machine.
+/// Writes `report.json` and `report.md`, without anything that identifies the machine. Texts of `hidden` are
+/// replaced by the names next to them.
 ///
 /// # Errors
 /// When the folder cannot be written.
-pub fn write(report: &Report, folder: &Path) -> Result<(), KitError> {
+pub fn write(report: &Report, folder: &Path, hidden: &[(String, &str)]) -> Result<(), KitError> {
     fs_err::create_dir_all(folder)?;
     let value = serde_json::to_value(report).map_err(std::io::Error::from)?;
-    let value = redacted(&value);
+    let value = redacted(&value, hidden);
     let report: Report = serde_json::from_value(value.clone()).map_err(std::io::Error::from)?;
     let text = serde_json::to_string_pretty(&value).map_err(std::io::Error::from)?;
     replace(&folder.join("report.json"), &(text + "\n"))?;

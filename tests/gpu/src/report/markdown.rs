@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 
 use yolo_base::format::{duration, memory};
 
-use super::figures::tables;
+use super::figures::{speeds, tables};
 use super::text::cell;
-use super::types::{Outcome, Report};
+use super::types::{LIMIT, Outcome, Report};
+use crate::stage::Stage;
 
 /// The page: date, machine, stages, figures, and what failed.
 pub fn page(report: &Report) -> String {
@@ -19,6 +20,7 @@ pub fn about(report: &Report) -> String {
     let mut text = summary(report);
     text.push_str(&machine(report));
     text.push_str(&stages(report));
+    text.push_str(&how_fast(report));
     text.push_str(&failures(report));
     for stage in &report.stages {
         text.push_str(&tables(stage));
@@ -35,7 +37,7 @@ fn summary(report: &Report) -> String {
     };
     let failed = named(Outcome::is_failure);
     let passed = named(|outcome| outcome == Outcome::Passed);
-    let missing = named(|outcome| matches!(outcome, Outcome::NotBuilt | Outcome::Skipped));
+    let missing = [Outcome::Unfinished, Outcome::NotBuilt, Outcome::Skipped];
     let mut sentences = Vec::new();
     if !failed.is_empty() {
         sentences.push(format!("**Failed: {}.**", failed.join(", ")));
@@ -43,14 +45,23 @@ fn summary(report: &Report) -> String {
     if !passed.is_empty() {
         sentences.push(format!("Passed: {}.", passed.join(", ")));
     }
-    if !missing.is_empty() {
-        sentences.push(format!("Not run or not built yet: {}.", missing.join(", ")));
+    for outcome in missing {
+        let found = report.stages.iter().filter(|stage| stage.outcome == outcome);
+        let names: Vec<&str> = found.map(|stage| stage.stage.name()).collect();
+        if !names.is_empty() {
+            sentences.push(format!("{}: {}.", capitalized(outcome.text()), names.join(", ")));
+        }
     }
     if report.rehearsal {
         sentences
             .push("A rehearsal runs on the CPU with tiny sizes and proves nothing about a GPU.".to_owned());
     }
     format!("{}\n\n", sentences.join(" "))
+}
+
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 fn machine(report: &Report) -> String {
@@ -77,10 +88,13 @@ fn machine(report: &Report) -> String {
 }
 
 fn stages(report: &Report) -> String {
-    let mut text = String::from("| stage | result | time | proves |\n|---|---|---|---|\n");
+    let proves = if report.rehearsal { "would prove on a GPU" } else { "proves" };
+    let mut text = format!("| stage | result | time | {proves} |\n|---|---|---|---|\n");
     for stage in &report.stages {
         let result = match (&stage.why, stage.outcome) {
-            (Some(why), Outcome::Skipped | Outcome::NotBuilt) => format!("{}: {why}", stage.outcome.text()),
+            (Some(why), Outcome::Skipped | Outcome::NotBuilt | Outcome::Unfinished) => {
+                format!("{}: {why}", stage.outcome.text())
+            }
             _ => stage.outcome.text().to_owned(),
         };
         let time = duration(stage.seconds);
@@ -91,6 +105,25 @@ fn stages(report: &Report) -> String {
             cell(&result),
             stage.stage.proves()
         );
+    }
+    text.push('\n');
+    text
+}
+
+/// The speeds, and what limits them: what most readers look for.
+fn how_fast(report: &Report) -> String {
+    let Some(speed) = report.stages.iter().find(|stage| stage.stage == Stage::Speed) else {
+        return String::new();
+    };
+    let table = speeds(speed);
+    if table.is_empty() {
+        return table;
+    }
+    let mut text = format!("## How fast\n\n{table}");
+    for check in &speed.checks {
+        if let Some(of) = check.what.strip_suffix(LIMIT) {
+            let _ = writeln!(text, "- {}: {} limits training", cell(of), cell(&check.detail));
+        }
     }
     text.push('\n');
     text

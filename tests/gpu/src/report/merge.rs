@@ -31,9 +31,12 @@ pub fn merge(paths: &[PathBuf]) -> Result<Report, KitError> {
 fn expect_alike(first: &Path, one: &Report, second: &Path, other: &Report) -> Result<(), KitError> {
     let gpus =
         |report: &Report| -> Vec<String> { report.machine.gpus.iter().map(|gpu| gpu.name.clone()).collect() };
+    let driver = |report: &Report| report.machine.driver.clone().unwrap_or_else(|| "none".to_owned());
     let differences = [
         ("the kit", one.kit.commit.clone(), other.kit.commit.clone()),
         ("the GPUs", gpus(one).join(", "), gpus(other).join(", ")),
+        ("the CPU", one.machine.cpu.clone(), other.machine.cpu.clone()),
+        ("the driver", driver(one), driver(other)),
         ("libtorch", one.machine.libtorch.clone(), other.machine.libtorch.clone()),
         ("rehearsal", one.rehearsal.to_string(), other.rehearsal.to_string()),
     ];

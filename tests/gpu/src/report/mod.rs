@@ -11,4 +11,4 @@ mod types;
 pub use files::{read, write};
 pub use markdown::{about, page};
 pub use merge::merge;
-pub use types::{Check, Figure, Outcome, Report, StageReport, VERSION};
+pub use types::{Check, Figure, LIMIT, Outcome, Report, StageReport, VERSION};

@@ -9,6 +9,9 @@ use crate::stage::Stage;
 /// Version of the report, raised when a field is removed or changes its meaning.
 pub const VERSION: u32 = 1;
 
+/// The end of the name of a check whose detail says what limits training.
+pub const LIMIT: &str = ": what limits training is known";
+
 /// How a check or a stage ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -19,6 +22,8 @@ pub enum Outcome {
     Failed,
     /// Stopped because its time was over.
     TimedOut,
+    /// Stopped because the time of the whole run was over, which says nothing about the stage.
+    Unfinished,
     /// The feature does not exist yet. This does not count as passed.
     NotBuilt,
     /// Not run.
@@ -95,6 +100,7 @@ impl Outcome {
             Self::Passed => "passed",
             Self::Failed => "FAILED",
             Self::TimedOut => "FAILED (out of time)",
+            Self::Unfinished => "not finished",
             Self::NotBuilt => "not built yet",
             Self::Skipped => "not run",
         }
@@ -111,6 +117,20 @@ impl StageReport {
     pub fn skipped(stage: Stage, why: impl Into<String>) -> Self {
         let (checks, figures, lines) = (Vec::new(), Vec::new(), Vec::new());
         Self { stage, outcome: Outcome::Skipped, why: Some(why.into()), seconds: 0.0, checks, figures, lines }
+    }
+
+    /// The same of a stage whose time was cut by `--limit`: if it ran out of time, that says nothing about
+    /// the stage.
+    #[must_use]
+    pub fn cut_short(self, limit: u32) -> Self {
+        if self.outcome != Outcome::TimedOut {
+            return self;
+        }
+        let why = format!(
+            "the {limit} s of --limit were over; repeat it with `--only {}`, and join the reports with `merge`",
+            self.stage.name()
+        );
+        Self { outcome: Outcome::Unfinished, why: Some(why), ..self }
     }
 
     /// The outcome of a stage with these checks: failed if one failed, passed if one passed.
@@ -131,7 +151,9 @@ impl Report {
 
     /// Whether a stage ran that proves something.
     pub fn has_run(&self) -> bool {
-        self.stages.iter().any(|stage| !matches!(stage.outcome, Outcome::Skipped | Outcome::NotBuilt))
+        self.stages
+            .iter()
+            .any(|stage| matches!(stage.outcome, Outcome::Passed | Outcome::Failed | Outcome::TimedOut))
     }
 }
 

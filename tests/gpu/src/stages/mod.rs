@@ -1,7 +1,7 @@
 //! What each stage does, one file per stage.
 
 mod bench;
-mod contest;
+mod comparison;
 mod doctor;
 mod interrupted;
 mod largest_batch;
@@ -17,6 +17,7 @@ mod train;
 use std::time::Instant;
 
 pub use self::doctor::RECORDING;
+use crate::interrupt::do_not_go_on_while_stopping;
 use crate::report::{Outcome, StageReport};
 use crate::session::Session;
 use crate::stage::Stage;
@@ -35,6 +36,7 @@ pub fn perform(stage: Stage, session: &Session, deadline: Instant) -> StageRepor
         Stage::Speed => speed::run(&mut run),
         Stage::Ranks => ranks::run(&mut run),
     };
+    do_not_go_on_while_stopping();
     run.check_nothing_left("the stage");
     let StageRun { checks, figures, lines, .. } = run;
     let (outcome, why) = match done {

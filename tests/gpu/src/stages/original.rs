@@ -8,7 +8,7 @@ use std::time::Duration;
 use yolo_base::format::duration;
 
 use super::bench;
-use super::contest::{Contest, Precision, Program, Side};
+use super::comparison::{Comparison, Precision, Program, Side};
 use crate::invocation::{Ended, Invocation};
 use crate::session::Session;
 use crate::stage_run::{StageRun, Stop};
@@ -42,25 +42,25 @@ pub(super) fn run(stage: &mut StageRun<'_>, amp: bool) -> Result<(), Stop> {
     let size = scale.of(640, 64);
     let sides = Side::all(scale.of(true, false), amp && !scale.rehearsal);
     let batches: &[u32] = scale.of(&[16, 64], &[4]);
-    let mut contests: Vec<Contest> =
-        batches.iter().map(|&batch| Contest::new(size, batch, sides.clone())).collect();
+    let mut comparisons: Vec<Comparison> =
+        batches.iter().map(|&batch| Comparison::new(size, batch, sides.clone())).collect();
     let rounds = if scale.full { 5 } else { scale.of(3, 2) };
-    let end = all_rounds(stage, &mut contests, rounds)?;
-    for contest in contests.iter().filter(|contest| contest.rounds() > 0) {
-        contest.note(stage);
+    let end = all_rounds(stage, &mut comparisons, rounds)?;
+    for comparison in comparisons.iter().filter(|comparison| comparison.rounds() > 0) {
+        comparison.note(stage);
     }
     if let End::Because(why) = end
-        && contests.iter().any(|contest| contest.rounds() == 0)
+        && comparisons.iter().any(|comparison| comparison.rounds() == 0)
     {
         stage.skip(WHAT, why);
     }
     Ok(())
 }
 
-fn all_rounds(stage: &mut StageRun<'_>, contests: &mut [Contest], rounds: usize) -> Result<End, Stop> {
+fn all_rounds(stage: &mut StageRun<'_>, comparisons: &mut [Comparison], rounds: usize) -> Result<End, Stop> {
     for _ in 0..rounds {
-        for contest in &mut *contests {
-            match one_round(stage, contest)? {
+        for comparison in &mut *comparisons {
+            match one_round(stage, comparison)? {
                 End::Complete => {}
                 end => return Ok(end),
             }
@@ -70,8 +70,8 @@ fn all_rounds(stage: &mut StageRun<'_>, contests: &mut [Contest], rounds: usize)
 }
 
 /// Each side once. The round counts only if all sides have ended.
-fn one_round(stage: &mut StageRun<'_>, contest: &mut Contest) -> Result<End, Stop> {
-    let (left, expected) = (stage.time_left(), contest.expected_time());
+fn one_round(stage: &mut StageRun<'_>, comparison: &mut Comparison) -> Result<End, Stop> {
+    let (left, expected) = (stage.time_left(), comparison.expected_time());
     if left < expected + RESERVE {
         let [left, expected] = [left, expected].map(|time| duration(time.as_secs_f64()));
         return Ok(End::Because(format!(
@@ -80,11 +80,11 @@ fn one_round(stage: &mut StageRun<'_>, contest: &mut Contest) -> Result<End, Sto
         )));
     }
     let mut round = Vec::new();
-    for &side in &contest.sides {
+    for &side in &comparison.sides {
         let limit = stage.time_left().saturating_sub(RESERVE);
         let invocation = match side.program {
-            Program::Original => of_original(stage.session, contest, side.precision),
-            Program::Yolo => of_yolo(stage.session, contest, side.precision),
+            Program::Original => of_original(stage.session, comparison, side.precision),
+            Program::Yolo => of_yolo(stage.session, comparison, side.precision),
         };
         let ended = match stage.run_for(invocation, limit) {
             Err(Stop::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
@@ -92,22 +92,27 @@ fn one_round(stage: &mut StageRun<'_>, contest: &mut Contest) -> Result<End, Sto
             }
             ended => ended?,
         };
-        if let Some(end) = why_no_result(stage, contest, side, &ended) {
+        if let Some(end) = why_no_result(stage, comparison, side, &ended) {
             return Ok(end);
         }
-        match side.lap(&ended) {
-            Ok(lap) => round.push(lap),
+        match side.turn(&ended) {
+            Ok(turn) => round.push(turn),
             Err(why) => {
-                stage.check(contest.name_of(side), false, why);
+                stage.check(comparison.name_of(side), false, why);
                 return Ok(End::Failed);
             }
         }
     }
-    contest.add(round);
+    comparison.add(round);
     Ok(End::Complete)
 }
 
-fn why_no_result(stage: &mut StageRun<'_>, contest: &Contest, side: Side, ended: &Ended) -> Option<End> {
+fn why_no_result(
+    stage: &mut StageRun<'_>,
+    comparison: &Comparison,
+    side: Side,
+    ended: &Ended,
+) -> Option<End> {
     if ended.succeeded() {
         return None;
     }
@@ -121,18 +126,18 @@ fn why_no_result(stage: &mut StageRun<'_>, contest: &Contest, side: Side, ended:
     if bench::ran_out_of_memory(ended) {
         return Some(End::Because(format!(
             "batch {} does not fit into the memory of this GPU",
-            contest.batch
+            comparison.batch
         )));
     }
     if side.program == Program::Original && ended.code() == Some(CANNOT_RUN) {
         return Some(End::Because(ended.message().trim_start_matches("error: ").to_owned()));
     }
-    stage.check_success(contest.name_of(side), ended);
+    stage.check_success(comparison.name_of(side), ended);
     Some(End::Failed)
 }
 
-fn of_original(session: &Session, contest: &Contest, precision: Precision) -> Invocation {
-    let Contest { size, batch, .. } = contest;
+fn of_original(session: &Session, comparison: &Comparison, precision: Precision) -> Invocation {
+    let Comparison { size, batch, .. } = comparison;
     let (device, seconds) = (&session.scale.device, seconds(session));
     let folder = session.kit.original().unwrap_or_default();
     session
@@ -146,8 +151,8 @@ fn of_original(session: &Session, contest: &Contest, precision: Precision) -> In
         .arg(session.work.join("original"))
 }
 
-fn of_yolo(session: &Session, contest: &Contest, precision: Precision) -> Invocation {
-    let Contest { size, batch, .. } = contest;
+fn of_yolo(session: &Session, comparison: &Comparison, precision: Precision) -> Invocation {
+    let Comparison { size, batch, .. } = comparison;
     let (device, seconds) = (&session.scale.device, seconds(session));
     let amp = if precision == Precision::Amp { "--amp" } else { "" };
     session

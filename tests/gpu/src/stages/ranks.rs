@@ -83,7 +83,7 @@ fn train_and_kill(stage: &mut StageRun<'_>, case: &Case, expected: &[Row]) -> Re
     stage.check(
         format!("{}: the result is that of the same ranks over gloo on the CPU", case.what),
         difference <= allowed,
-        format!("losses differ by {difference:.2e}, allowed {allowed:.2e}"),
+        results::compared(difference, allowed),
     );
     killed(stage, case)?;
     Ok(true)

@@ -34,10 +34,7 @@ pub(super) fn run(stage: &mut StageRun<'_>) -> Result<(), Stop> {
         stage.check(
             format!("after {}, the result is that of the undisturbed run", cause.text()),
             difference <= allowed,
-            format!(
-                "{}, losses differ by {difference:.2e}, allowed {allowed:.2e}",
-                count(rows.len(), "epoch")
-            ),
+            format!("{}, {}", count(rows.len(), "epoch"), results::compared(difference, allowed)),
         );
     }
     Ok(())

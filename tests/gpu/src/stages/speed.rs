@@ -9,6 +9,7 @@ use yolo_base::format::count;
 use super::largest_batch::{self, Found};
 use super::{bench, original};
 use crate::gpus::{Sampler, busy_share, peak_memory};
+use crate::report::LIMIT;
 use crate::stage_run::{StageRun, Stop};
 
 /// One measurement: a model, a batch size, and which parts of `yolo bench`.
@@ -86,8 +87,9 @@ fn mixed_precision(stage: &mut StageRun<'_>) -> Result<bool, Stop> {
     let size = session.scale.of(640, 64);
     let ended = stage.run(bench::invocation(session, "yolov5n", size, 16, 1, "--synthetic --amp"))?;
     match ended.code() {
+        // An invalid command line: the option does not exist.
         Some(2) => {
-            stage.not_built("mixed precision", ended.message());
+            stage.not_built("mixed precision", "this `yolo` has no mixed precision");
             Ok(false)
         }
         _ => Ok(stage.check_success("mixed precision is measured", &ended)),
@@ -118,7 +120,7 @@ fn measure(stage: &mut StageRun<'_>, cell: &Cell) -> Result<(), Stop> {
     let found = kinds.into_iter().collect::<Vec<_>>();
     stage.check(format!("{name}: every part is measured"), found.len() == wanted, found.join(", "));
     if let Some(limit) = report["limit"].as_str() {
-        stage.check(format!("{name}: what limits training is known"), true, format!("the {limit}"));
+        stage.check(format!("{name}{LIMIT}"), true, format!("the {limit}"));
     }
     for measurement in &measurements {
         note(stage, &name, measurement, &samples);

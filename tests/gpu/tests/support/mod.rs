@@ -87,7 +87,9 @@ impl FakeKit {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let kit = Kit::open(self.path()).unwrap();
         let work = self.path().join(format!("work-{number}"));
-        std::fs::create_dir_all(work.join("logs")).unwrap();
+        for folder in ["logs", "tmp"] {
+            std::fs::create_dir_all(work.join(folder)).unwrap();
+        }
         Session {
             scale: Scale::new(&kit, 0, is_rehearsal, false),
             kit,
@@ -108,6 +110,8 @@ fn manifest() -> Manifest {
         commit: "abc1234".to_owned(),
         built: "2026-11-22".to_owned(),
         tests: vec!["tch-train".to_owned()],
+        data: false,
+        weights: false,
     }
 }
 
@@ -130,25 +134,37 @@ pub fn a_report() -> Report {
         outcome: Outcome::Passed,
         why: None,
         seconds: 61.5,
+        checks: vec![check("mAP50 reaches its bar", Outcome::Passed, "mAP50 0.904 of at least 0.88")],
+        figures: vec![figure(None, "mAP50", 0.904, ""), figure(None, "50 epochs", 61.04, "s")],
+        lines: Vec::new(),
+    };
+    let speed = StageReport {
+        stage: Stage::Speed,
         checks: vec![
-            check("mAP50 reaches its bar", Outcome::Passed, "mAP50 0.904 of at least 0.88"),
-            check("mixed precision", Outcome::NotBuilt, "`yolo train` has no mixed precision yet"),
+            check("yolov5n, batch 16: what limits training is known", Outcome::Passed, "the network"),
+            check("mixed precision", Outcome::NotBuilt, "this `yolo` has no mixed precision"),
         ],
         figures: vec![
-            figure(None, "mAP50", 0.904, ""),
-            figure(None, "50 epochs", 61.04, "s"),
             figure(files, "speed", 812.4, "images/s"),
             figure(files, "GPU busy", 71.25, "%"),
             figure(files, "forward", 31.0, "% of the time"),
             figure(files, "backward", 52.5, "% of the time"),
             figure(loader, "speed", 1024.0, "images/s"),
         ],
-        lines: Vec::new(),
+        ..passed.clone()
+    };
+    let ranks = StageReport {
+        stage: Stage::Ranks,
+        outcome: Outcome::Unfinished,
+        why: Some("the 570 s of --limit were over".to_owned()),
+        checks: Vec::new(),
+        figures: Vec::new(),
+        ..passed.clone()
     };
     let failed = StageReport {
         stage: Stage::Memory,
         outcome: Outcome::TimedOut,
-        why: Some("the time of the stage was over during: yolo train --batch 192".to_owned()),
+        why: Some("the stage ran out of time during `yolo train --batch 192`".to_owned()),
         seconds: 75.0,
         checks: vec![check("no process is left after the stage", Outcome::Failed, "1 still ran | and more")],
         figures: Vec::new(),
@@ -174,7 +190,7 @@ pub fn a_report() -> Report {
             driver: Some("580.95.05".to_owned()),
             libtorch: "2.11.0+cu130".to_owned(),
         },
-        stages: vec![passed, failed],
+        stages: vec![passed, failed, speed, ranks],
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) struct Side {
 
 /// What one side measured in a round.
 #[derive(Debug, Clone)]
-pub(super) struct Lap {
+pub(super) struct Turn {
     rate: f64,
     took: Duration,
     conditions: String,
@@ -45,15 +45,15 @@ pub(super) struct Lap {
 
 /// The rounds of one image size and batch size.
 #[derive(Debug)]
-pub(super) struct Contest {
+pub(super) struct Comparison {
     /// Pixels.
     pub(super) size: u32,
     /// Images per step.
     pub(super) batch: u32,
     /// In their order.
     pub(super) sides: Vec<Side>,
-    /// A lap per side.
-    laps: Vec<Vec<Lap>>,
+    /// One per side.
+    turns: Vec<Vec<Turn>>,
 }
 
 impl Precision {
@@ -98,7 +98,7 @@ impl Side {
     }
 
     /// What a run that succeeded has measured, or why its output is no result.
-    pub(super) fn lap(self, ended: &Ended) -> Result<Lap, String> {
+    pub(super) fn turn(self, ended: &Ended) -> Result<Turn, String> {
         let no_result = |why: String| format!("`{}` printed no result: {why}", ended.shown);
         // Libraries of the original print lines of their own before it.
         let at = ended.stdout.rfind("\n{").map_or(0, |at| at + 1);
@@ -110,7 +110,7 @@ impl Side {
         };
         let rate = training["images_per_second"].as_f64().filter(|rate| rate.is_normal() && *rate > 0.0);
         let rate = rate.ok_or_else(|| no_result("images_per_second is missing".to_owned()))?;
-        Ok(Lap { rate, took: Duration::from_secs_f64(ended.seconds), conditions: self.conditions(&report) })
+        Ok(Turn { rate, took: Duration::from_secs_f64(ended.seconds), conditions: self.conditions(&report) })
     }
 
     /// What a reader must know to compare, as this run reported it.
@@ -143,20 +143,20 @@ fn workers(number: &Value, one: &str, many: &str) -> String {
     }
 }
 
-impl Contest {
-    /// A contest without rounds.
+impl Comparison {
+    /// A comparison without rounds.
     pub(super) fn new(size: u32, batch: u32, sides: Vec<Side>) -> Self {
-        Self { size, batch, sides, laps: Vec::new() }
+        Self { size, batch, sides, turns: Vec::new() }
     }
 
     /// The number of complete rounds.
     pub(super) fn rounds(&self) -> usize {
-        self.laps.len()
+        self.turns.len()
     }
 
-    /// Adds a complete round: a lap per side.
-    pub(super) fn add(&mut self, round: Vec<Lap>) {
-        self.laps.push(round);
+    /// Adds a complete round: a turn per side.
+    pub(super) fn add(&mut self, round: Vec<Turn>) {
+        self.turns.push(round);
     }
 
     /// How long the next round may take: as long as the longest runs so far.
@@ -166,7 +166,7 @@ impl Contest {
                 Program::Original => SHORTEST_ORIGINAL,
                 Program::Yolo => SHORTEST_YOLO,
             };
-            self.laps.iter().map(|round| round[index].took).max().unwrap_or(shortest)
+            self.turns.iter().map(|round| round[index].took).max().unwrap_or(shortest)
         };
         self.sides.iter().enumerate().map(of_side).sum()
     }
@@ -183,7 +183,7 @@ impl Contest {
     /// Notes the speed of each side and how they compare, with the conditions.
     pub(super) fn note(&self, stage: &mut StageRun<'_>) {
         let conditions: BTreeSet<&str> =
-            self.laps.iter().flatten().map(|lap| lap.conditions.as_str()).collect();
+            self.turns.iter().flatten().map(|turn| turn.conditions.as_str()).collect();
         let conditions = conditions.into_iter().collect::<Vec<_>>().join("; ");
         let rounds = count(self.rounds(), "round");
         stage.check(
@@ -192,11 +192,11 @@ impl Contest {
             format!("{rounds}; {conditions}"),
         );
         for (index, &side) in self.sides.iter().enumerate() {
-            let rates = self.laps.iter().map(|round| round[index].rate).collect();
+            let rates = self.turns.iter().map(|round| round[index].rate).collect();
             note(stage, &self.name_of(side), "speed", rates, "images/s");
         }
         for (one, other) in self.pairs() {
-            let ratios = self.laps.iter().map(|round| round[one].rate / round[other].rate).collect();
+            let ratios = self.turns.iter().map(|round| round[one].rate / round[other].rate).collect();
             let [one, other] = [one, other].map(|index| self.sides[index].name());
             let pair = format!("{}: {one}, compared with {other}", self.name());
             note(stage, &pair, "ratio", ratios, "times as fast");
@@ -243,9 +243,9 @@ mod tests {
     use super::*;
 
     fn names(original_has_amp: bool, yolo_has_amp: bool) -> Vec<(String, String)> {
-        let contest = Contest::new(640, 16, Side::all(original_has_amp, yolo_has_amp));
-        let name = |index: usize| contest.sides[index].name();
-        contest.pairs().into_iter().map(|(yolo, original)| (name(yolo), name(original))).collect()
+        let comparison = Comparison::new(640, 16, Side::all(original_has_amp, yolo_has_amp));
+        let name = |index: usize| comparison.sides[index].name();
+        comparison.pairs().into_iter().map(|(yolo, original)| (name(yolo), name(original))).collect()
     }
 
     #[test]
@@ -260,12 +260,13 @@ mod tests {
 
     #[test]
     fn the_next_round_is_expected_to_take_as_long_as_the_longest() {
-        let mut contest = Contest::new(640, 16, Side::all(false, false));
-        assert_eq!(contest.expected_time(), SHORTEST_ORIGINAL + SHORTEST_YOLO);
-        let lap = |seconds| Lap { rate: 1.0, took: Duration::from_secs(seconds), conditions: String::new() };
-        contest.add(vec![lap(5), lap(40)]);
-        contest.add(vec![lap(7), lap(2)]);
-        assert_eq!((contest.rounds(), contest.expected_time()), (2, Duration::from_secs(47)));
+        let mut comparison = Comparison::new(640, 16, Side::all(false, false));
+        assert_eq!(comparison.expected_time(), SHORTEST_ORIGINAL + SHORTEST_YOLO);
+        let turn =
+            |seconds| Turn { rate: 1.0, took: Duration::from_secs(seconds), conditions: String::new() };
+        comparison.add(vec![turn(5), turn(40)]);
+        comparison.add(vec![turn(7), turn(2)]);
+        assert_eq!((comparison.rounds(), comparison.expected_time()), (2, Duration::from_secs(47)));
     }
 
     #[test]
