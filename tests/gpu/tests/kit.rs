@@ -261,6 +261,19 @@ fn a_machine_that_cannot_run_the_original_is_told_why() {
 }
 
 #[test]
+fn what_the_time_does_not_suffice_for_is_left_out() {
+    let kit = FakeKit::new(BENCH);
+    let report =
+        stages::perform(Stage::Speed, &kit.session_on_a_gpu(), Instant::now() + Duration::from_secs(28));
+    assert_eq!(report.outcome, Outcome::Passed, "{report:#?}");
+    let outcome = |start: &str| {
+        report.checks.iter().find(|check| check.what.starts_with(start)).map(|check| check.outcome)
+    };
+    assert_eq!(outcome("yolov5n, 640 px, batch 16"), Some(Outcome::Skipped));
+    assert_eq!(outcome("yolov5n, 640 px, batch 64"), Some(Outcome::Passed));
+}
+
+#[test]
 fn a_batch_that_every_gpu_can_hold_must_fit() {
     let kit = FakeKit::new("echo 'error: CUDA out of memory' >&2; exit 1");
     for stage in [Stage::Speed, Stage::Memory] {

@@ -2,6 +2,7 @@
 //! `yolo bench`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use yolo_base::format::count;
@@ -96,15 +97,30 @@ fn mixed_precision(stage: &mut StageRun<'_>) -> Result<bool, Stop> {
     }
 }
 
+/// How long a measurement takes at most: the start of the program, and for each part a warm-up and a pass for
+/// the phases besides what is measured. The loader is measured with several numbers of threads.
+fn expected_time(cell: &Cell, seconds: u32) -> Duration {
+    let of = |part: &str| match part {
+        "--loader" => 6,
+        _ => 2,
+    };
+    let parts: u32 = cell.parts.split_whitespace().map(of).sum();
+    Duration::from_secs((10 + parts * seconds).into())
+}
+
 fn measure(stage: &mut StageRun<'_>, cell: &Cell) -> Result<(), Stop> {
     let session = stage.session;
     let Cell { model, batch, parts } = cell;
     let size = session.scale.of(640, 64);
     let seconds = session.scale.of(if session.scale.full { 8 } else { 4 }, 1);
+    let name = format!("{model}, {size} px, batch {batch}, fp32");
+    if stage.time_left() < expected_time(cell, seconds) {
+        stage.skip(name, "the time of the stage is almost over; `--only speed` has more");
+        return Ok(());
+    }
     let sampler = session.monitor.as_ref().map(|monitor| Sampler::start(Arc::clone(monitor)));
     let ended = stage.run(bench::invocation(session, model, size, *batch, seconds, parts))?;
     let samples = sampler.map(Sampler::finish).unwrap_or_default();
-    let name = format!("{model}, {size} px, batch {batch}, fp32");
     if *batch > SMALLEST && bench::ran_out_of_memory(&ended) {
         stage.skip(name, "it does not fit into the memory of this GPU");
         return Ok(());
