@@ -1,4 +1,4 @@
-// Joins a group of ranks over gloo, which works on CPU tensors.
+// Joins a group of ranks over gloo, which takes CPU and CUDA tensors.
 #pragma once
 
 #include <cstdint>

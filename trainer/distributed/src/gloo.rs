@@ -1,4 +1,4 @@
-//! Joins a group of ranks over gloo, the backend for CPU tensors.
+//! Joins a group of ranks over gloo. It takes CPU and CUDA tensors.
 
 #![expect(unsafe_code, reason = "calls the shim's gloo function")]
 
@@ -48,6 +48,7 @@ impl Default for GlooOptions {
 
 impl ProcessGroup {
     /// Joins a group of `world` ranks over gloo as number `rank`. Blocks until all ranks have joined.
+    /// CUDA tensors are copied through the memory of the host.
     ///
     /// # Errors
     /// [`ErrorKind::Timeout`] if a rank does not join in time.

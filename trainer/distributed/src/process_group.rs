@@ -53,7 +53,7 @@ impl ProcessGroup {
     /// kind on all ranks.
     ///
     /// # Errors
-    /// If a peer is lost or too slow, or the tensor is not a dense CPU tensor.
+    /// If a peer is lost or too slow, or the tensor is not a dense tensor on a CPU or a GPU.
     pub fn all_reduce(&self, tensor: &Tensor) -> Result<()> {
         // SAFETY: group and tensor are alive during the call.
         let status = unsafe { ffi::tchd_group_all_reduce(self.as_ptr(), ffi::pointer(tensor)) };
