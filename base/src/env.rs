@@ -109,6 +109,8 @@ variables! {
     YOLO_GOLDEN: Test = "the folder with numbers from the Python original";
     YOLO_TEST_PYTHON: Test = "a Python that can import torch, for tests that open our checkpoints in it";
     YOLO_TEST_DEVICE: Test = "the device of the tests named `on_device`: `cpu`, the default, or `cuda:0`";
+    YOLO_TEST_NCCL_PLUGIN: Test = "the NCCL plugin to load in a test, into the libtorch with CUDA in `LD_LIBRARY_PATH`";
+    YOLO_TEST_NCCL: Test = "a newer libnccl for the same test";
     YOLO_TEST_WEIGHTS: Test = "a weights file for the trainer's tests named `on_device`, instead of random weights";
     YOLO_TEST_DATA: Test = "a folder of labeled images for the same tests, instead of painted ones";
 }

@@ -35,7 +35,7 @@ int tchd_group_gloo(
     auto group = c10::make_intrusive<c10d::ProcessGroup>(group_store, rank, world);
     group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, backend);
     // Gloo copies CUDA tensors through the memory of the host. Without this, c10d
-    // refuses them.
+    // refuses them. The NCCL plugin replaces it.
     group->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::GLOO, backend);
     group->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
     group->setGroupName(name);

@@ -70,6 +70,8 @@ fn classify(text: &str) -> ErrorKind {
         "socket closed",
         "failed to recv, got 0 bytes",
         "failed to send",
+        // NCCL's words for ncclRemoteError.
+        "remote process exiting",
     ];
     let text = text.to_lowercase();
     let contains = |phrases: &[&str]| phrases.iter().any(|phrase| text.contains(phrase));

@@ -25,7 +25,7 @@ macro_rules! opaque {
         }
     )*};
 }
-opaque!(Store, Group, Reducer);
+opaque!(Store, Group, C10dGroup, NcclAbort, Reducer);
 
 /// `tchd::ReducerOptions`.
 #[repr(C)]
@@ -119,6 +119,16 @@ unsafe extern "C" {
         threads: c_int,
         out: *mut *mut Group,
     ) -> c_int;
+}
+
+// nccl.h
+unsafe extern "C" {
+    pub(crate) fn tchd_torch_version() -> *const c_char;
+    pub(crate) fn tchd_group_c10d(group: *mut Group) -> *mut C10dGroup;
+    pub(crate) fn tchd_nccl_error(group: *mut Group, out: *mut c_int) -> c_int;
+    pub(crate) fn tchd_nccl_abort_new(group: *mut Group, out: *mut *mut NcclAbort) -> c_int;
+    pub(crate) fn tchd_nccl_abort(abort: *mut NcclAbort) -> c_int;
+    pub(crate) fn tchd_nccl_abort_free(abort: *mut NcclAbort);
 }
 
 // process_group.h

@@ -1,4 +1,5 @@
-//! Joins a group of ranks over gloo. It takes CPU and CUDA tensors.
+//! Joins a group of ranks over gloo. It takes CPU tensors, and CUDA tensors unless the group uses NCCL,
+//! see `nccl.rs`.
 
 #![expect(unsafe_code, reason = "calls the shim's gloo function")]
 
@@ -48,7 +49,7 @@ impl Default for GlooOptions {
 
 impl ProcessGroup {
     /// Joins a group of `world` ranks over gloo as number `rank`. Blocks until all ranks have joined.
-    /// CUDA tensors are copied through the memory of the host.
+    /// CUDA tensors are copied through the memory of the host; [`Self::use_nccl`] avoids that.
     ///
     /// # Errors
     /// [`ErrorKind::Timeout`] if a rank does not join in time.

@@ -7,6 +7,9 @@
 mod error;
 mod ffi;
 mod gloo;
+mod library;
+mod nccl;
+mod nccl_abort;
 mod process_group;
 mod reducer;
 mod store;
@@ -14,6 +17,8 @@ mod sync_batch_norm;
 
 pub use error::{Error, ErrorKind, Result};
 pub use gloo::{Bind, GlooOptions};
+pub use nccl::{NcclPlugin, NcclState, NcclVersion, preload_nccl};
+pub use nccl_abort::NcclAbort;
 pub use process_group::ProcessGroup;
 pub use reducer::{BucketLaunch, CommHook, Reducer, ReducerOptions, ReducerStats};
 pub use store::TcpStore;
