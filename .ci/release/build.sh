@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Builds the release archives in dist/: for Linux (yolo, yolo-trainer, man pages, completions), for
-# Windows (yolo.exe, completions, and the Linux archive, which `yolo setup --wsl` installs in WSL), the
-# two install scripts, and SHA256SUMS of all of them.
+# Builds the release archives in dist/: for Linux (yolo, yolo-trainer, the NCCL plugin, man pages,
+# completions), for Windows (yolo.exe, completions, and the Linux archive, which `yolo setup --wsl`
+# installs in WSL), the two install scripts, and SHA256SUMS of all of them.
 #
 #   .ci/release/build.sh            both archives
 #   .ci/release/build.sh linux      the Linux archive alone
 #
-# It needs Rust, a C++ compiler, binutils, patchelf and, for Windows, what `.ci/windows --install`
+# It needs Rust, a C++ compiler, pip, binutils, patchelf and, for Windows, what `.ci/windows --install`
 # installs; and libtorch with headers, which `cargo run --release -- setup` installs in .libtorch.
 # A release runs on Ubuntu 22.04 and newer: no symbol may need a newer glibc or libstdc++.
 set -euo pipefail
@@ -50,6 +50,8 @@ pack() { # folder, in $work, into dist/
 
 cargo build --release --locked --bin yolo
 cargo build --release --locked -p yolo-trainer --bin yolo-trainer
+"$target/release/yolo" setup --nccl --quiet
+cp "$target/release/libtch_nccl.so" "$work/$linux/"
 for program in yolo yolo-trainer; do
   cp "$target/release/$program" "$work/$linux/"
   # `yolo` names libtorch's folder when it starts the trainer; the path on the build machine must not be published.
@@ -65,7 +67,7 @@ highest() { # program, library
 at_most() { # found, limit
   [ -z "$1" ] || [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | tail -1)" = "$2" ]
 }
-for program in yolo yolo-trainer; do
+for program in yolo yolo-trainer libtch_nccl.so; do
   glibc=$(highest "$work/$linux/$program" GLIBC)
   glibcxx=$(highest "$work/$linux/$program" GLIBCXX)
   echo "$program needs glibc $glibc${glibcxx:+ and GLIBCXX $glibcxx}"

@@ -9,6 +9,9 @@ pub(crate) struct SetupArgs {
     /// libtorch build; auto selects one for this machine's driver and GPUs [default: the installed one, else auto]
     #[arg(long, value_name = "VARIANT")]
     pub(crate) libtorch: Option<VariantName>,
+    /// Build the NCCL plugin, even if libtorch has no CUDA; CUDA variants build it anyway
+    #[arg(long)]
+    pub(crate) nccl: bool,
     /// Weights to install: yolov5n, s, m, l, x, n6 … x6, a URL or a file; repeatable
     #[arg(long, value_name = "NAME", num_args = 1.., action = ArgAction::Append)]
     pub(crate) weights: Vec<String>,
@@ -22,13 +25,13 @@ pub(crate) struct SetupArgs {
     #[arg(long)]
     pub(crate) json: bool,
     /// List what is installed, with sizes
-    #[arg(long, conflicts_with_all = ["libtorch", "weights", "data", "remove", "dry_run"])]
+    #[arg(long, conflicts_with_all = ["libtorch", "nccl", "weights", "data", "remove", "dry_run"])]
     pub(crate) list: bool,
     /// Remove installed items by their names in --list, such as cu130, yolov5n.pt or coco128; `unfinished` removes incomplete downloads
-    #[arg(long, value_name = "NAME", num_args = 1.., conflicts_with_all = ["libtorch", "weights", "data", "dry_run"])]
+    #[arg(long, value_name = "NAME", num_args = 1.., conflicts_with_all = ["libtorch", "nccl", "weights", "data", "dry_run"])]
     pub(crate) remove: Vec<String>,
     /// Set up WSL: on Windows, install a Linux distribution for training; inside WSL, adjust its settings
-    #[arg(long, conflicts_with_all = ["libtorch", "weights", "data", "list", "remove"])]
+    #[arg(long, conflicts_with_all = ["libtorch", "nccl", "weights", "data", "list", "remove"])]
     pub(crate) wsl: bool,
     /// With --wsl: WSL distribution [default: the default distribution, else Ubuntu]
     #[arg(long, value_name = "NAME", requires = "wsl")]

@@ -61,7 +61,8 @@ pub(super) fn setup(args: &SetupArgs, offline: bool, printer: &Printer) -> Resul
     });
     let request = SetupRequest {
         // Without weights or a data set, setup installs what a run needs.
-        programs: variant.is_some() || (args.weights.is_empty() && args.data.is_empty()),
+        programs: variant.is_some() || args.nccl || (args.weights.is_empty() && args.data.is_empty()),
+        nccl: args.nccl,
         variant,
         weights: args.weights.clone(),
         data: args.data.clone(),

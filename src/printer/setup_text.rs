@@ -68,6 +68,7 @@ pub(crate) fn outcome(step: &SetupStep, outcome: &StepOutcome) -> String {
             format!("libtorch ({variant}) is in {}{reasons}", root.display())
         }
         StepOutcome::Trainer { path } => format!("the trainer is in {}", path.display()),
+        StepOutcome::NcclPlugin { path } => format!("the NCCL plugin is in {}", path.display()),
         StepOutcome::Weights(weights) => format!(
             "weights {}: {} parameters, {}{} (SHA-256 {}…)",
             weights.path.display(),

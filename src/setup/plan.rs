@@ -9,16 +9,18 @@ use yolo_plan::dataset;
 
 use super::context::Context;
 use super::data::{DataStatus, PendingData, Summary, data_statuses, verify_data_set};
-use super::error::{DataSetError, SetupError};
+use super::error::{DataSetError, NcclError, SetupError};
 use super::libtorch::installation::{LIBTORCH_VERSION, Libtorch};
 use super::libtorch::installed::select;
 use super::libtorch::status::{LibtorchStatus, PendingLibtorch, libtorch_status};
 use super::libtorch::variant::{Chosen, Variant};
+use super::nccl_plugin::{NcclPluginStatus, ensure_nccl_plugin, nccl_plugin_status};
 use super::trainer::checkout_needs_headers;
 use super::trainer::{TrainerStatus, ensure_trainer, trainer_status};
 use super::weights::{PendingWeights, Weights, WeightsStatus, weights_status};
 use crate::fetch::{
-    FetchError, FolderLock, MARGIN, Redacted, Staging, folder_size, free_bytes, mount_of, staging_dir,
+    FetchError, FolderLock, MARGIN, ProgressEvent, Redacted, Staging, folder_size, free_bytes, mount_of,
+    staging_dir,
 };
 
 /// What the user asked for.
@@ -26,6 +28,8 @@ use crate::fetch::{
 pub struct SetupRequest {
     /// libtorch and the trainer.
     pub programs: bool,
+    /// The NCCL plugin, also for a libtorch without CUDA.
+    pub nccl: bool,
     /// The variant, if the user named one or `auto`.
     pub variant: Option<Chosen>,
     /// The values of `--weights`.
@@ -52,7 +56,7 @@ pub enum StepState {
 /// One step, as messages and `--json` show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SetupStep {
-    /// "libtorch", "trainer", "weights", "data".
+    /// "libtorch", "trainer", "nccl", "weights", "data".
     pub kind: &'static str,
     /// What it installs.
     pub what: String,
@@ -105,6 +109,9 @@ enum Action {
     Libtorch(Box<PendingLibtorch>),
     UseLibtorch(Libtorch),
     Trainer,
+    /// Whether a failure ends the setup.
+    NcclPlugin(bool),
+    HaveNcclPlugin,
     Weights(PendingWeights),
     HaveWeights(Weights),
     MakeData(PathBuf, String),
@@ -126,6 +133,11 @@ pub enum StepOutcome {
     /// The trainer.
     Trainer {
         /// The program.
+        path: PathBuf,
+    },
+    /// The NCCL plugin.
+    NcclPlugin {
+        /// The library.
         path: PathBuf,
     },
     /// Weights.
@@ -157,8 +169,15 @@ impl SetupPlan {
                 LibtorchStatus::Installed(libtorch) => Some(libtorch.clone()),
                 LibtorchStatus::Missing(_) => None,
             };
+            let has_cuda = match &found {
+                LibtorchStatus::Installed(libtorch) => libtorch.has_cuda,
+                LibtorchStatus::Missing(pending) => pending.chosen().variant != Variant::Cpu,
+            };
             steps.push(libtorch_step(found, request.variant.as_ref()));
             steps.push(trainer_step(trainer_status(context.dirs, libtorch.as_ref())?));
+            if request.nccl || has_cuda {
+                steps.extend(nccl_step(nccl_plugin_status(libtorch.as_ref())?, request.nccl)?);
+            }
         }
         for argument in &request.weights {
             steps.push(weights_step(argument, weights_status(context, argument)?));
@@ -252,6 +271,21 @@ impl SetupPlan {
                         StepOutcome::Trainer { path }
                     }
                     // In a plan, libtorch always precedes the trainer.
+                    None => continue,
+                },
+                Action::HaveNcclPlugin => StepOutcome::NcclPlugin { path: step.place.clone() },
+                Action::NcclPlugin(required) => match &libtorch {
+                    Some(libtorch) => match ensure_nccl_plugin(context, libtorch) {
+                        Ok(path) => StepOutcome::NcclPlugin { path },
+                        Err(error) if required => return Err(error),
+                        // One GPU needs no plugin, and several can use gloo.
+                        Err(error) => {
+                            let text = format!("warning: {error}; several GPUs will use gloo");
+                            context.progress.event(ProgressEvent::Note { text: &text });
+                            continue;
+                        }
+                    },
+                    // In a plan, libtorch always precedes the plugin.
                     None => continue,
                 },
                 Action::HaveWeights(weights) => StepOutcome::Weights(weights),
@@ -364,6 +398,23 @@ fn trainer_step(status: TrainerStatus) -> (SetupStep, Action) {
             )
         }
     }
+}
+
+/// The step of the NCCL plugin; `None` if it is missing and not required.
+fn nccl_step(status: NcclPluginStatus, required: bool) -> Result<Option<(SetupStep, Action)>, SetupError> {
+    let what = "NCCL plugin".to_owned();
+    Ok(match status {
+        NcclPluginStatus::Installed(path) => {
+            Some((installed_step("nccl", what, &path), Action::HaveNcclPlugin))
+        }
+        NcclPluginStatus::Build(path) => {
+            let from = vec!["the checkout, built with headers from the package index".to_owned()];
+            let step = SetupStep { state: StepState::Build, from, ..installed_step("nccl", what, &path) };
+            Some((step, Action::NcclPlugin(required)))
+        }
+        NcclPluginStatus::Missing(plugin) if required => return Err(NcclError::Missing { plugin }.into()),
+        NcclPluginStatus::Missing(_) => None,
+    })
 }
 
 fn weights_step(argument: &str, status: WeightsStatus) -> (SetupStep, Action) {

@@ -63,6 +63,24 @@ pub(super) fn trainer_status(
     })
 }
 
+/// Where the trainer is or will be.
+pub(super) struct TrainerPlace {
+    pub(super) program: PathBuf,
+    /// Whether it is built from the checkout.
+    pub(super) is_built_here: bool,
+}
+
+/// Finds the place of the trainer, which need not exist yet if it is built here.
+///
+/// # Errors
+/// When there is none and it cannot be built.
+pub(super) fn trainer_place(libtorch: Option<&Libtorch>) -> Result<TrainerPlace, SetupError> {
+    Ok(match source(libtorch)? {
+        TrainerSource::Program(program) => TrainerPlace { program, is_built_here: false },
+        TrainerSource::Checkout(build) => TrainerPlace { program: build.product(), is_built_here: true },
+    })
+}
+
 /// An existing trainer, or how to build one.
 enum TrainerSource {
     Program(PathBuf),

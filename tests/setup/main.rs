@@ -1,5 +1,5 @@
 //! `yolo setup` as a user runs it, against a local server: plans, listing and removal, mirrors and proxies,
-//! and error messages. Data sets, weights and libtorch are in separate files.
+//! and error messages. Data sets, weights, libtorch and the NCCL plugin are in separate files.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking")]
 
@@ -11,6 +11,8 @@ mod data;
 #[cfg(target_os = "linux")]
 mod libtorch;
 mod machine;
+#[cfg(target_os = "linux")]
+mod nccl;
 #[cfg(target_os = "linux")]
 mod real_index;
 #[allow(dead_code, reason = "each test program uses its own part of the server")]

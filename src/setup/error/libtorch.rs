@@ -96,6 +96,7 @@ fn no_source(failed: &[FailedSource]) -> &'static str {
     }
 }
 
-fn lines(failed: &[FailedSource]) -> String {
+/// One line for each source.
+pub(super) fn lines(failed: &[FailedSource]) -> String {
     failed.iter().map(|source| format!("\n  - {}: {}", source.name, source.refusal.why)).collect()
 }

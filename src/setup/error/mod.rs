@@ -3,11 +3,13 @@
 
 mod data_set;
 mod libtorch;
+mod nccl;
 mod trainer;
 mod weights;
 
 pub use data_set::DataSetError;
 pub use libtorch::{FailedSource, LibtorchError};
+pub use nccl::NcclError;
 pub use trainer::TrainerError;
 pub use weights::WeightsError;
 
@@ -37,6 +39,9 @@ pub enum SetupError {
     /// The trainer.
     #[error(transparent)]
     Trainer(#[from] TrainerError),
+    /// The NCCL plugin.
+    #[error(transparent)]
+    Nccl(#[from] NcclError),
     /// Weights.
     #[error(transparent)]
     Weights(#[from] WeightsError),
@@ -77,6 +82,7 @@ impl Hint for SetupError {
             Self::Data(error) => error.hint(),
             Self::Libtorch(error) => error.hint(),
             Self::Trainer(error) => error.hint(),
+            Self::Nccl(error) => error.hint(),
             Self::Weights(error) => error.hint(),
             Self::DataSet(error) => error.hint(),
             Self::Mirror { .. } => Some("set it to a URL or folder that has the files, or unset it".into()),

@@ -1,20 +1,16 @@
-//! Installs a set of wheels into a staging directory: checks the free space, downloads, verifies every
-//! file against its wheel's RECORD, and writes the stamp. The caller runs the smoke test and publishes.
+//! Installs a variant into a staging directory: downloads its wheels and writes the stamp. The caller
+//! runs the smoke test and publishes.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use yolo_base::format;
-
+use super::fetch_wheels::fetch_wheels;
 use super::installation::{A_HEADER, LIBTORCH_VERSION};
 use super::stamp::{Stamp, StampedFile, Trust};
 use super::variant::Variant;
 use super::wheel::RECORDS;
-use super::wheel_set::{OpenedWheel, WheelSet};
-use crate::fetch::{
-    FetchError, MARGIN, MemberFetch, Meter, Progress, ResumeState, Staging, UnpackedMember, WheelRecord,
-    fetch_members, free_bytes, sync,
-};
+use super::wheel_set::WheelSet;
+use crate::fetch::{FetchError, Progress, Staging, UnpackedMember, sync};
 use crate::setup::error::SetupError;
 
 /// The installation of one set of wheels.
@@ -49,42 +45,8 @@ impl Job<'_> {
     }
 
     fn fill(&self, staging: &Staging) -> Result<(), SetupError> {
-        let into = staging.path();
-        self.check_room(staging)?;
-        let meter = Meter::new(self.progress);
-        self.wheels
-            .opened
-            .iter()
-            .filter_map(|one| one.selection.as_ref())
-            .for_each(|selection| meter.expect(selection.transfer()));
-        let parts = ResumeState::open(staging.parts());
-        let (by_range, streamed): (Vec<&OpenedWheel>, Vec<&OpenedWheel>) =
-            self.wheels.opened.iter().partition(|one| one.selection.is_some());
-        let takes: Vec<MemberFetch<'_>> = by_range.iter().filter_map(|one| one.member_fetch()).collect();
-        let unpacked = fetch_members(&takes, into, Some(&parts), &meter)?;
-        let (mut files, mut trust) = (Vec::new(), Trust::Pinned);
-        for (one, unpacked) in by_range.into_iter().zip(unpacked) {
-            trust = trust.weaker(check_record(one, &unpacked, into, false)?);
-            files.extend(unpacked);
-        }
-        for one in streamed {
-            let (unpacked, _) = one.stream(into, &meter)?;
-            trust = trust.weaker(check_record(one, &unpacked, into, true)?);
-            files.extend(unpacked);
-        }
-        self.finish(into, &files, trust)
-    }
-
-    fn check_room(&self, staging: &Staging) -> Result<(), FetchError> {
-        let there = staging.size();
-        let need = self.wheels.unpacked() + self.wheels.kept_meanwhile() + MARGIN;
-        let need = need.saturating_sub(there);
-        let free = free_bytes(staging.path())?;
-        if free < need {
-            let path = staging.path().parent().unwrap_or(staging.path()).to_owned();
-            return Err(FetchError::Space { path, free: format::bytes(free), need: format::bytes(need) });
-        }
-        Ok(())
+        let (files, trust) = fetch_wheels(self.wheels, staging, self.progress)?;
+        self.finish(staging.path(), &files, trust)
     }
 
     /// Writes the files that are not in a wheel, and the stamp.
@@ -134,29 +96,6 @@ impl Job<'_> {
     }
 }
 
-/// Verifies every member against RECORD, and RECORD against its pinned hash if this is the pinned wheel.
-fn check_record(
-    one: &OpenedWheel,
-    unpacked: &[UnpackedMember],
-    into: &Path,
-    streamed: bool,
-) -> Result<Trust, FetchError> {
-    let place = PathBuf::from(one.found.wheel.record_place());
-    let missing = || FetchError::Missing { archive: one.archive.shown(), member: "RECORD".into() };
-    let record = unpacked.iter().find(|file| file.path == place).ok_or_else(missing)?;
-    let trust = one.trust(record, streamed)?;
-    let path = into.join(&place);
-    let text =
-        fs::read_to_string(&path).map_err(|source| FetchError::Disk { action: "read", path, source })?;
-    let lines = WheelRecord::parse(&text);
-    for file in unpacked.iter().filter(|file| file.path != place) {
-        lines
-            .check(file)
-            .map_err(|mismatch| one.wrong(&mismatch.member, mismatch.expected, mismatch.actual))?;
-    }
-    Ok(trust)
-}
-
 #[cfg(test)]
 #[allow(dead_code, clippy::unwrap_used, reason = "shared with the tests of fetch, which use all of it")]
 #[path = "../../../tests/support/rude_server.rs"]
@@ -175,7 +114,7 @@ mod tests {
     use super::super::sources::FoundWheel;
     use super::super::wheel::Wheel;
     use super::*;
-    use crate::fetch::{Client, FolderLock, Policy, Silent};
+    use crate::fetch::{Client, FolderLock, Meter, Policy, Silent, WheelRecord};
 
     use super::rude_server::{Manner, RudeServer};
 

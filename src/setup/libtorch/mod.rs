@@ -2,12 +2,15 @@
 //! the first source that has it. Several variants can be installed next to each other; a small file
 //! says which of them runs use.
 
+mod fetch_wheels;
 mod index;
 mod install;
 pub(super) mod installation;
 pub(super) mod installed;
 mod libtorch_variable;
+pub(super) mod nccl_headers;
 mod package_tool;
+mod pinned_headers;
 mod pinned_wheels;
 mod pip;
 pub mod smoke_test;

@@ -82,7 +82,7 @@ const TORCH_CUDA: PinnedWheel = PinnedWheel {
     ..TORCH_CPU
 };
 
-const CUBLAS: PinnedWheel = PinnedWheel {
+pub(super) const CUBLAS: PinnedWheel = PinnedWheel {
     package: "nvidia-cublas",
     version: "13.1.0.3",
     file: "nvidia_cublas-13.1.0.3-py3-none-manylinux_2_27_x86_64.whl",
@@ -133,7 +133,7 @@ const NVRTC: PinnedWheel = PinnedWheel {
     unpacked: 113_718_680,
 };
 
-const CUDART: PinnedWheel = PinnedWheel {
+pub(super) const CUDART: PinnedWheel = PinnedWheel {
     package: "nvidia-cuda-runtime",
     version: "13.0.96",
     file: "nvidia_cuda_runtime-13.0.96-py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64.whl",
@@ -220,7 +220,7 @@ const CURAND: PinnedWheel = PinnedWheel {
     unpacked: 132_698_328,
 };
 
-const CUSOLVER: PinnedWheel = PinnedWheel {
+pub(super) const CUSOLVER: PinnedWheel = PinnedWheel {
     package: "nvidia-cusolver",
     version: "12.0.4.66",
     file: "nvidia_cusolver-12.0.4.66-py3-none-manylinux_2_27_x86_64.whl",
@@ -235,7 +235,7 @@ const CUSOLVER: PinnedWheel = PinnedWheel {
     unpacked: 141_152_872,
 };
 
-const CUSPARSE: PinnedWheel = PinnedWheel {
+pub(super) const CUSPARSE: PinnedWheel = PinnedWheel {
     package: "nvidia-cusparse",
     version: "12.6.3.3",
     file: "nvidia_cusparse-12.6.3.3-py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64.whl",
@@ -262,7 +262,7 @@ const CUSPARSELT: PinnedWheel = PinnedWheel {
     unpacked: 233_613_145,
 };
 
-const NCCL: PinnedWheel = PinnedWheel {
+pub(super) const NCCL: PinnedWheel = PinnedWheel {
     package: "nvidia-nccl-cu13",
     version: "2.28.9",
     file: "nvidia_nccl_cu13-2.28.9-py3-none-manylinux_2_18_x86_64.whl",

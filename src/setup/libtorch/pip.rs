@@ -241,6 +241,7 @@ fn parse_report(bytes: &[u8], wheel: &Wheel) -> Result<WheelLocation, String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::pinned_headers::NCCL_HEADERS;
     use super::super::pinned_wheels;
     use super::*;
 
@@ -255,7 +256,8 @@ mod tests {
     #[test]
     fn every_pinned_wheel_has_a_platform_tag_that_pip_is_given() {
         let given: Vec<String> = platforms().collect();
-        for wheel in pinned_wheels::CPU.into_iter().chain(pinned_wheels::CU130).map(Wheel::from) {
+        let pinned = pinned_wheels::CPU.into_iter().chain(pinned_wheels::CU130).chain(NCCL_HEADERS);
+        for wheel in pinned.map(Wheel::from) {
             let file = file(&wheel);
             let tags = file.trim_end_matches(".whl").rsplit('-').next().unwrap();
             assert!(tags.split('.').any(|tag| given.iter().any(|given| given == tag)), "{file}");

@@ -62,30 +62,50 @@ impl Source {
         variant: Variant,
         progress: &dyn Progress,
     ) -> Result<Vec<FoundWheel>, Refusal> {
-        if client.is_offline() && !matches!(self, Self::Mirror(mirror) if is_folder(mirror)) {
-            return Err(Refusal { why: "yolo is offline".to_owned(), kind: RefusalKind::Offline });
-        }
         let pinned = match variant {
             Variant::Cpu => Some(pinned_wheels::CPU.map(Wheel::from).to_vec()),
             Variant::Cu130 => Some(pinned_wheels::CU130.map(Wheel::from).to_vec()),
             Variant::Cu126 | Variant::Cu128 => None,
         };
-        let ask = Ask { client, variant, progress };
-        let join = |wheels: Vec<Wheel>, located: Vec<WheelLocation>| {
-            let pairs = wheels.into_iter().zip(located);
-            pairs.map(|(wheel, located)| FoundWheel { wheel, located, named_by_user: false }).collect()
-        };
-        match (self, pinned) {
-            (Self::Mirror(mirror), Some(wheels)) => {
-                let found = wheels.into_iter().map(|wheel| ask.mirror(mirror, wheel));
-                Ok(found.collect::<Result<_, FetchError>>()?)
-            }
-            (Self::Pip, Some(wheels)) => pip::ask_pip(&wheels).map(|located| join(wheels, located)),
-            (Self::Uv, Some(wheels)) => uv::ask_uv(&wheels).map(|located| join(wheels, located)),
-            (Self::Pip | Self::Uv, None) => Err("package indexes do not have this variant".to_owned().into()),
-            (Self::Mirror(mirror), None) => ask.with_others(|wheel| Ok(ask.mirror(mirror, wheel)?)),
-            (Self::PyTorch, _) => ask.with_others(|wheel| ask.pytorch(wheel)),
+        if let (Self::Mirror(_) | Self::Pip | Self::Uv, Some(wheels)) = (self, &pinned) {
+            return self.ask_pinned(client, wheels.clone(), progress);
         }
+        self.check_online(client)?;
+        let ask = Ask { client, variant, progress };
+        match self {
+            Self::Mirror(mirror) => ask.with_others(|wheel| Ok(ask.mirror(mirror, wheel)?)),
+            Self::PyTorch => ask.with_others(|wheel| ask.pytorch(wheel)),
+            Self::Pip | Self::Uv => Err("package indexes do not have this variant".to_owned().into()),
+        }
+    }
+
+    /// Asks for wheels whose file names are known.
+    pub(super) fn ask_pinned(
+        &self,
+        client: &Client,
+        wheels: Vec<Wheel>,
+        progress: &dyn Progress,
+    ) -> Result<Vec<FoundWheel>, Refusal> {
+        self.check_online(client)?;
+        let located = match self {
+            Self::Mirror(mirror) => wheels
+                .iter()
+                .map(|wheel| index::on_mirror(client, mirror, wheel, progress))
+                .collect::<Result<_, FetchError>>()?,
+            Self::Pip => pip::ask_pip(&wheels)?,
+            Self::Uv => uv::ask_uv(&wheels)?,
+            Self::PyTorch => return Err("PyTorch's site is asked for whole variants".to_owned().into()),
+        };
+        let named_by_user = matches!(self, Self::Mirror(_));
+        let pairs = wheels.into_iter().zip(located);
+        Ok(pairs.map(|(wheel, located)| FoundWheel { wheel, located, named_by_user }).collect())
+    }
+
+    fn check_online(&self, client: &Client) -> Result<(), Refusal> {
+        if client.is_offline() && !matches!(self, Self::Mirror(mirror) if is_folder(mirror)) {
+            return Err(Refusal { why: "yolo is offline".to_owned(), kind: RefusalKind::Offline });
+        }
+        Ok(())
     }
 }
 

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::device::{self, Device};
 use crate::error::PlanError;
 
+/// The file name of the NCCL plugin, which is next to the trainer.
+pub const NCCL_PLUGIN: &str = "libtch_nccl.so";
+
 /// A library for collectives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
