@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use yolo_base::env::OMP_NUM_THREADS;
 use yolo_checks::Host;
 use yolo_checks::libtorch_choice::{Card, Machine};
+use yolo_plan::backend::Backend;
 use yolo_plan::dataset;
 use yolo_plan::device::{Gpu, Inventory};
 
@@ -13,12 +14,13 @@ use crate::dirs::YoloDirs;
 use crate::error::CommandError;
 use crate::launch::Programs;
 use crate::printer::{Printer, SetupView};
-use crate::setup::{self, Chosen, Context, Libtorch, Variant};
+use crate::setup::{self, Chosen, Context, Libtorch, NcclPluginStatus, Variant};
 
-/// Finds libtorch and the trainer, and installs or builds what is missing. `printed` are the plan's
-/// notes, which the user has already read.
+/// Finds libtorch, the trainer and what the backend needs, and installs or builds what is missing.
+/// `printed` are the plan's notes, which the user has already read.
 pub(crate) fn programs(
     dirs: &YoloDirs,
+    backend: Option<Backend>,
     offline: bool,
     printed: &[String],
     printer: &Printer,
@@ -32,6 +34,9 @@ pub(crate) fn programs(
     };
     let libtorch = setup::ensure_libtorch(&context, choose, setup::checkout_needs_headers())?;
     let trainer = setup::ensure_trainer(dirs, &libtorch, &view)?;
+    if backend == Some(Backend::Nccl) {
+        setup::ensure_nccl_plugin(&context, &libtorch)?;
+    }
     Ok(started_with(trainer, &libtorch))
 }
 
@@ -131,7 +136,19 @@ pub(crate) fn inventory(host: &Host, dirs: &YoloDirs) -> Inventory {
         None => chosen_from(host).variant != Variant::Cpu,
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    Inventory { cores, gpus, no_gpu_reason, cuda_libtorch }
+    Inventory { cores, gpus, no_gpu_reason, cuda_libtorch, no_nccl: no_nccl(dirs) }
+}
+
+/// Why there is no NCCL plugin and none can be built.
+fn no_nccl(dirs: &YoloDirs) -> Option<String> {
+    let libtorch = setup::find_libtorch(dirs).ok().flatten();
+    match setup::nccl_plugin_status(libtorch.as_ref()) {
+        Ok(NcclPluginStatus::Missing(plugin)) => {
+            Some(format!("the NCCL plugin is missing: there is no {}", plugin.display()))
+        }
+        // Without a trainer there will be another error.
+        Ok(NcclPluginStatus::Installed(_) | NcclPluginStatus::Build(_)) | Err(_) => None,
+    }
 }
 
 #[cfg(test)]

@@ -54,6 +54,13 @@ fn invalid_options() {
     user.run("train --weights= --cfg yolov5n").failed_with(1, &["coco128"]);
     user.run(&format!("{train} --device banana")).failed_with(1, &["banana"]);
     user.run(&format!("{train} --device -1")).failed_with(1, &["--device -1 is not a device"]);
+    user.run(&format!("{train} --device cpu --nproc-per-node 2 --backend nccl"))
+        .failed_with(1, &["--backend nccl cannot be used", "NCCL works on GPUs only", "--backend gloo"]);
+    user.run(&format!("{train} --device cpu --nccl no.so"))
+        .failed_with(1, &["--nccl no.so does not exist or is not a file"]);
+    user.run(&format!("{train} --device cpu --nccl squares/squares.yaml"))
+        .failed_with(1, &["squares.yaml has no effect, because this run does not use NCCL"]);
+    user.run(&format!("{train} --backend mpi")).failed_with(2, &["'mpi'", "auto, nccl, gloo"]);
     user.run(&format!("{train} --no-such-option")).failed_with(2, &["'--no-such-option'"]);
     if !std::path::Path::new("/proc/driver/nvidia").exists() {
         user.run(&format!("{train} --device 0")).failed_with(1, &["--device 0", "NVIDIA"]);

@@ -72,7 +72,11 @@ fn options_that_change_the_weights() {
     train(&user, "unfitted", "--hyp strict.yaml --noautoanchor");
     assert!(weights(&user, "fitted") != weights(&user, "unfitted"), "--noautoanchor had no effect");
 
-    train(&user, "two", "--nproc-per-node 2");
+    let two = train(&user, "two", "--nproc-per-node 2");
+    assert_eq!(two.stderr.matches("communicating over gloo: the ranks are on the CPU").count(), 1);
+    let gloo = train(&user, "gloo", "--nproc-per-node 2 --backend gloo");
+    assert!(!gloo.stderr.contains("communicating over"), "{}", gloo.stderr);
+    assert!(weights(&user, "gloo") == weights(&user, "two"), "--backend gloo is not what auto chooses");
     train(&user, "sync", "--nproc-per-node 2 --sync-bn");
     assert!(weights(&user, "sync") != weights(&user, "two"), "--sync-bn had no effect");
 }

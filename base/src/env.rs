@@ -98,6 +98,11 @@ variables! {
     YOLO_EVENTS_FD: Rank = "the file descriptor to which a rank writes its events";
     YOLO_RENDEZVOUS_FD: Rank = "the open socket on which rank 0 serves the store";
     YOLO_LIBTORCH_LIB: Rank = "the folder of the libtorch variant that a rank uses";
+    NCCL_SOCKET_IFNAME: Rank = "the interface on which NCCL listens: loopback, because all ranks are on this machine";
+    NCCL_MULTI_RANK_GPU_ENABLE: Rank = "`1` if ranks share a GPU: NCCL 2.30 and newer then allow it";
+    NCCL_NVLS_ENABLE: Rank = "`0` if ranks share a GPU: NVLink SHARP does not support it";
+    NCCL_MAX_CTAS: Rank = "thread blocks of NCCL, fewer if ranks share a GPU, because they need theirs at the same time";
+    TORCH_NCCL_LOG_CPP_STACK_ON_UNCLEAN_SHUTDOWN: Rank = "`0`, so that no C++ stack buries the message of a failure";
     LC_ALL: Tool = "`C`, so that programs write English messages";
     WSL_UTF8: Tool = "`1`, so that `wsl.exe` writes UTF-8";
     PIP_USER: Tool = "`0`, because the setting is for installations only";

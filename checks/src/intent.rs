@@ -10,8 +10,8 @@ const DEFAULT_IMAGE_SIZE: usize = 640;
 
 /// Options of a future release: the doctor accepts them after `--`, but `yolo train` does not yet.
 /// Suggest these only if the user already passed them.
-pub const NOT_YET_OF_TRAIN: [&str; 6] =
-    ["--nnodes", "--node-rank", "--master-addr", "--master-port", "--backend", "--amp"];
+pub const NOT_YET_OF_TRAIN: [&str; 5] =
+    ["--nnodes", "--node-rank", "--master-addr", "--master-port", "--amp"];
 
 /// A planned run. `None` means that the option was not given; the plan chooses the default.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -69,7 +69,6 @@ impl Intent {
             "--node-rank" => self.node_rank.is_some(),
             "--master-addr" => self.master_addr.is_some(),
             "--master-port" => self.master_port.is_some(),
-            "--backend" => self.backend.is_some(),
             "--amp" => self.amp.is_some(),
             _ => true,
         }

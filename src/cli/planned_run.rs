@@ -32,9 +32,6 @@ pub(crate) struct MultiNodeArgs {
     /// Port on machine 0 [default: 29500]
     #[arg(long, value_parser = positive::<u16>, allow_negative_numbers = true, value_name = "PORT")]
     pub(crate) master_port: Option<u16>,
-    /// Communication backend: nccl or gloo [default: nccl between GPUs, else gloo]
-    #[arg(long, value_name = "BACKEND")]
-    pub(crate) backend: Option<String>,
     /// Use mixed precision (true or false)
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub(crate) amp: Option<bool>,

@@ -56,7 +56,7 @@ impl Run<'_> {
         plan.ranks.threads = machine::threads_of_user().unwrap_or(plan.ranks.threads);
         (self.preflight)(&host, &plan)?;
         // Invariant: the run folder is created last, so that a failed download leaves no empty run.
-        let programs = machine::programs(&dirs, offline, &notes, printer)?;
+        let programs = machine::programs(&dirs, plan.ranks.backend, offline, &notes, printer)?;
         let plan_file =
             if plan.resumes() { plan.write()? } else { run_folder::create(&mut plan, self.exist_ok)? };
         printer.say(format_args!("run folder {}", plan.run_dir.display()));

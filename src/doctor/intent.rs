@@ -3,8 +3,9 @@
 use clap::Parser as _;
 use yolo_checks::Intent;
 use yolo_plan::RunPlan;
+use yolo_plan::backend::Backend;
 use yolo_plan::device::Device;
-use yolo_plan::options::{Cache, TrainOptions};
+use yolo_plan::options::{BackendOption, Cache, TrainOptions};
 use yolo_plan::run::EffectiveOptions;
 
 use crate::cli::PlannedTrain;
@@ -20,7 +21,6 @@ pub(crate) fn of_arguments(arguments: &[String]) -> Intent {
         node_rank: multi_node.node_rank,
         master_addr: multi_node.master_addr,
         master_port: multi_node.master_port,
-        backend: multi_node.backend.map(|backend| backend.to_ascii_lowercase()),
         amp: multi_node.amp,
         ..intent
     }
@@ -103,6 +103,11 @@ fn of_options(options: &TrainOptions) -> Intent {
         }),
         project: options.project.as_deref().map(text),
         sync_bn: options.sync_bn,
+        backend: options.backend.and_then(|backend| match backend {
+            BackendOption::Auto => None,
+            BackendOption::Nccl => Some(Backend::Nccl.to_string()),
+            BackendOption::Gloo => Some(Backend::Gloo.to_string()),
+        }),
         resume: options.resume.clone(),
         ..Intent::default()
     }

@@ -71,7 +71,7 @@ mod tests {
             ..TrainOptions::default()
         };
         let gpus = vec![Gpu { index: 0, name: "NVIDIA A10".to_owned(), memory: 24 << 30 }];
-        let inventory = Inventory { cores: 8, gpus, no_gpu_reason: None, cuda_libtorch: true };
+        let inventory = Inventory { cores: 8, gpus, cuda_libtorch: true, ..Inventory::default() };
         let context = PlanContext { inventory, places, fetched: BTreeMap::new(), generated: false };
         let Planning::Ready(planned) = plan_train(&options, &context).unwrap() else { panic!("not ready") };
         let (host, _) = Host::from_value(recording).unwrap();

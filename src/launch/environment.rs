@@ -43,6 +43,11 @@ pub(super) fn of_rank(
     if std::env::var_os(GLIBC_TUNABLES).is_none() {
         put(GLIBC_TUNABLES, MALLOC_TUNABLES.into());
     }
+    for (name, value) in &plan.ranks.variables {
+        if std::env::var_os(name).is_none() {
+            put(name, value.into());
+        }
+    }
     put(YOLO_LIBTORCH_LIB, programs.libtorch_lib.clone().into_os_string());
     // The numbers of --device are nvidia-smi's, which orders GPUs by PCI bus and not by speed.
     put(CUDA_DEVICE_ORDER, "PCI_BUS_ID".into());

@@ -30,7 +30,7 @@ pub(super) fn start(
 ) -> Result<Vec<RankProcess>, LaunchError> {
     let logs = plan.run_dir.join("logs");
     fs::create_dir_all(&logs).map_err(|source| LaunchError::Folder { source })?;
-    let socket = if plan.ranks.world_size > 1 {
+    let socket = if plan.ranks.world_size > 1 || plan.ranks.backend.is_some() {
         // Invariant: on one machine the ranks listen on loopback only, since c10d has no authentication.
         Some(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|source| LaunchError::Socket { source })?)
     } else {

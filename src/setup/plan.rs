@@ -280,7 +280,7 @@ impl SetupPlan {
                         Err(error) if required => return Err(error),
                         // One GPU needs no plugin, and several can use gloo.
                         Err(error) => {
-                            let text = format!("warning: {error}; several GPUs will use gloo");
+                            let text = format!("warning: {error}; several GPUs need it, or --backend gloo");
                             context.progress.event(ProgressEvent::Note { text: &text });
                             continue;
                         }

@@ -38,10 +38,11 @@ pub(super) const ROWS: &[Entry] = &[
     Entry {
         id: "run.device-twice",
         area: Area::Run,
-        status: Status::Error,
+        status: Status::Warning,
         title: "Two ranks share a GPU",
-        cause: "each rank needs its own GPU; NCCL fails with \"Duplicate GPU detected\"",
-        remedy: Some("name each GPU once"),
+        cause: "they take turns, which is slower than one rank, and use gloo: NCCL before 2.30 fails with \
+                \"Duplicate GPU detected\"",
+        remedy: Some("name each GPU once, unless this is a test"),
         fix: None,
         detects: &["nccl-duplicate-gpu"],
     },

@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 use yolo_base::exit;
 use yolo_base::format::count;
 use yolo_data::scan::list_images;
-use yolo_plan::backend::Backend;
+use yolo_plan::backend::{Backend, Connection};
 use yolo_plan::dataset::DataSet;
 use yolo_plan::device::{self, Device};
+use yolo_plan::options::TrainOptions;
 
 use self::trial::Trials;
 use super::intent;
@@ -23,7 +24,7 @@ use crate::dirs::YoloDirs;
 use crate::error::CommandError;
 use crate::machine;
 use crate::printer::Printer;
-use crate::setup::{self, data::make_builtin};
+use crate::setup::{self, NcclPluginStatus, data::make_builtin};
 
 /// The time for everything: the help promises a minute, and the program itself needs a moment.
 const LIMIT: Duration = Duration::from_secs(55);
@@ -37,8 +38,8 @@ pub(super) fn deep(args: &DoctorArgs, printer: &Printer) -> Result<u8, CommandEr
     let started = Instant::now();
     let dirs = YoloDirs::from_env()?;
     let this_host = machine::this_host(&dirs);
-    let (devices, note) = devices(args, &machine::inventory(&this_host, &dirs))?;
-    note.iter().for_each(|note| printer.say(note));
+    let (devices, connection, note) = devices(args, &machine::inventory(&this_host, &dirs))?;
+    note.iter().chain(&connection.notes).for_each(|note| printer.say(note));
     let images = images(args, &dirs, printer)?;
     let missing = |what: &str| CommandError::Usage {
         what: format!("--deep starts real ranks, and {what} is not installed"),
@@ -46,7 +47,12 @@ pub(super) fn deep(args: &DoctorArgs, printer: &Printer) -> Result<u8, CommandEr
     };
     let libtorch = setup::find_libtorch(&dirs)?.ok_or_else(|| missing("libtorch"))?;
     let trainer = setup::installed_trainer().ok_or_else(|| missing("the trainer"))?;
-    let trials = Trials { programs: machine::started_with(trainer, &libtorch) };
+    if connection.backend == Some(Backend::Nccl)
+        && !matches!(setup::nccl_plugin_status(Some(&libtorch))?, NcclPluginStatus::Installed(_))
+    {
+        return Err(missing("the NCCL plugin"));
+    }
+    let trials = Trials { programs: machine::started_with(trainer, &libtorch), connection };
     let all: Vec<usize> = (0..devices.len()).collect();
     printer.say(format_args!("starting {} …", count(devices.len(), "rank")));
     let together = trials.run(&devices, &all, Some(images), TOGETHER, &|rank, doing| {
@@ -67,20 +73,24 @@ pub(super) fn deep(args: &DoctorArgs, printer: &Printer) -> Result<u8, CommandEr
     Ok(if result.is_ok() { exit::SUCCESS } else { exit::FAILURE })
 }
 
-/// One device per rank, as `yolo train` would choose them.
+/// One device per rank and what connects them, as `yolo train` would choose them, and why.
 fn devices(
     args: &DoctorArgs,
     inventory: &device::Inventory,
-) -> Result<(Vec<Device>, Option<String>), CommandError> {
-    let (device, ranks) = if args.run.is_empty() {
-        (args.device.clone(), args.nproc_per_node)
+) -> Result<(Vec<Device>, Connection, Option<String>), CommandError> {
+    let options = if args.run.is_empty() {
+        TrainOptions {
+            device: args.device.clone(),
+            nproc_per_node: args.nproc_per_node,
+            ..TrainOptions::default()
+        }
     } else {
-        let options = intent::options_of(&args.run);
-        (options.device, options.nproc_per_node)
+        intent::options_of(&args.run)
     };
-    let choice = device::choose(device.as_deref(), ranks, inventory)?;
-    Backend::check(&choice.devices)?;
-    Ok((choice.devices, choice.note))
+    let choice = device::choose(options.device.as_deref(), options.nproc_per_node, inventory)?;
+    let wanted = options.backend.unwrap_or_default();
+    let connection = Connection::choose(wanted, options.nccl, &choice.devices, inventory)?;
+    Ok((choice.devices, connection, choice.note))
 }
 
 /// Images of the training split of `--data`, if it is given.

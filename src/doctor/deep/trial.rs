@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use yolo_base::Hint as _;
 use yolo_plan::RunPlan;
-use yolo_plan::backend::Backend;
+use yolo_plan::backend::{Backend, Connection};
 use yolo_plan::device::Device;
 use yolo_plan::event::{Event, Measure};
 use yolo_plan::run::{DeepCheckTask, plan_deep_check};
@@ -24,6 +24,8 @@ pub(super) fn name_of(rank: usize, devices: &[Device]) -> String {
 #[derive(Debug)]
 pub(super) struct Trials {
     pub(super) programs: Programs,
+    /// What connects the ranks.
+    pub(super) connection: Connection,
 }
 
 /// The result of one start.
@@ -56,7 +58,7 @@ impl Trials {
         doing: &dyn Fn(usize, &str),
     ) -> Trial {
         let chosen: Vec<Device> = ranks.iter().filter_map(|&rank| devices.get(rank).copied()).collect();
-        let mut trial = Trial { backend: Backend::between(&chosen), ..Trial::default() };
+        let mut trial = Trial { backend: self.connection.backend, ..Trial::default() };
         let mut listen = |rank: usize, event: &Event| {
             let rank = ranks.get(rank).copied().unwrap_or(rank);
             match event {
@@ -84,16 +86,21 @@ impl Trials {
             .prefix("yolo-deep-")
             .tempdir()
             .map_err(|source| LaunchError::Folder { source })?;
-        let plan = plan(devices, images, folder.path());
+        let plan = plan(devices, self.connection.clone(), images, folder.path());
         let file = plan.write()?;
         launch::run_within(limit, &plan, &file, &self.programs, listen).map(|_| ())
     }
 }
 
-fn plan(devices: Vec<Device>, images: Option<Vec<PathBuf>>, folder: &Path) -> RunPlan {
+fn plan(
+    devices: Vec<Device>,
+    connection: Connection,
+    images: Option<Vec<PathBuf>>,
+    folder: &Path,
+) -> RunPlan {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let task = DeepCheckTask { links_only: images.is_none(), images: images.unwrap_or_default() };
-    plan_deep_check(task, devices, cores, folder.to_owned())
+    plan_deep_check(task, devices, connection, cores, folder.to_owned())
 }
 
 /// The failure with the ranks' numbers among all devices.

@@ -31,6 +31,8 @@ pub struct Inventory {
     pub no_gpu_reason: Option<String>,
     /// Whether a libtorch with CUDA is installed or named by LIBTORCH.
     pub cuda_libtorch: bool,
+    /// Why NCCL is not available, as a phrase for messages; `None` if it is or can be built.
+    pub no_nccl: Option<String>,
 }
 
 /// One GPU of the machine.
@@ -156,10 +158,6 @@ fn cuda(argument: &str, inventory: &Inventory) -> Result<Vec<Device>, PlanError>
             return Err(invalid());
         }
         let index: usize = part.parse().map_err(|_| invalid())?;
-        if indices.contains(&index) {
-            return Err(PlanError::new(format!("--device {argument} names GPU {index} twice"))
-                .with_hint("each rank needs a separate GPU"));
-        }
         indices.push(index);
     }
     for &index in &indices {
@@ -187,6 +185,16 @@ fn cuda(argument: &str, inventory: &Inventory) -> Result<Vec<Device>, PlanError>
     Ok(indices.into_iter().map(Device::Cuda).collect())
 }
 
+/// The GPU that most ranks share, by its number, and how many; `None` if each rank has its own.
+pub fn shared(devices: &[Device]) -> Option<(usize, usize)> {
+    let ranks = |index: usize| devices.iter().filter(|device| **device == Device::Cuda(index)).count();
+    let gpus = devices.iter().filter_map(|device| match device {
+        Device::Cuda(index) => Some((*index, ranks(*index))),
+        Device::Cpu => None,
+    });
+    gpus.filter(|(_, ranks)| *ranks > 1).max_by_key(|(index, ranks)| (*ranks, std::cmp::Reverse(*index)))
+}
+
 /// The devices as the argument of `--device`: `cpu`, or `0,1`.
 pub fn argument(devices: &[Device]) -> String {
     let argument = |device: &Device| match device {
@@ -210,6 +218,7 @@ mod tests {
             gpus: (0..gpus).map(|index| Gpu { index, name: "NVIDIA H200".into(), memory: 1 << 37 }).collect(),
             no_gpu_reason: (gpus == 0).then(|| "the NVIDIA driver is not installed".into()),
             cuda_libtorch,
+            no_nccl: None,
         }
     }
 
@@ -244,6 +253,15 @@ mod tests {
     }
 
     #[test]
+    fn a_gpu_named_twice_gets_two_ranks() {
+        let devices = choose(Some("0,1,0"), None, &machine(2, true)).unwrap().devices;
+        assert_eq!(devices, [Device::Cuda(0), Device::Cuda(1), Device::Cuda(0)]);
+        assert_eq!(shared(&devices), Some((0, 2)));
+        assert_eq!(shared(&[Device::Cuda(1), Device::Cuda(0)]), None);
+        assert_eq!(shared(&[Device::Cpu; 2]), None);
+    }
+
+    #[test]
     fn errors_name_the_missing_device() {
         assert_eq!(
             error("0", None, 0),
@@ -253,7 +271,7 @@ mod tests {
             error("7", None, 2),
             "--device 7 needs GPU 7, but this machine has only 2: 0 (NVIDIA H200), 1 (NVIDIA H200)"
         );
-        assert_eq!(error("0,0", None, 2), "--device 0,0 names GPU 0 twice");
+        assert!(error("0,0,2", None, 2).contains("needs GPU 2"));
         assert!(error("0", Some(2), 2).contains("one rank per device"));
         assert!(error("cpu", Some(0), 2).contains("--nproc-per-node 0"));
         for junk in ["gpu", "0,", "-1", "0 1", "cuda0", "mps", "99999999999999999999", "٣"] {

@@ -1,5 +1,5 @@
-//! The device of a rank. For a GPU, libtorch's CUDA libraries are opened here, before any other
-//! call into libtorch.
+//! The device of a rank. For a GPU, libtorch's CUDA libraries, and the libnccl that the plan names, are
+//! opened here, before any other call into libtorch.
 
 use std::path::Path;
 
@@ -22,7 +22,13 @@ pub(super) fn open(plan: &RunPlan, local_rank: usize) -> Result<tch::Device, Tra
     })?;
     match planned {
         Device::Cpu => Ok(tch::Device::Cpu),
-        Device::Cuda(index) => open_cuda(index),
+        Device::Cuda(index) => {
+            // libtorch_cuda takes the libnccl that is there before it loads its own.
+            if let Some(nccl) = &plan.ranks.nccl {
+                tch_distributed::preload_nccl(nccl)?;
+            }
+            open_cuda(index)
+        }
     }
 }
 

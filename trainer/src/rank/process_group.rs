@@ -1,16 +1,21 @@
-//! How the ranks of a run become one process group: they meet at a store, then join over the backend
-//! that the plan names. A new backend gets an arm in [`join`].
+//! How the ranks of a run become one process group: they meet at a store, join over gloo, and add the
+//! backend that the plan names for CUDA tensors. A new backend gets an arm in [`join`].
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use tch_distributed::{Bind, GlooOptions, ProcessGroup};
+use tch_distributed::{Bind, GlooOptions, NcclPlugin, NcclVersion, ProcessGroup};
 use yolo_base::env::LOCAL_WORLD_SIZE;
-use yolo_plan::backend::Backend;
+use yolo_plan::backend::{Backend, NCCL_PLUGIN};
+use yolo_plan::device::shared;
 use yolo_plan::run::Ranks;
 
 use super::environment::number;
 use super::rendezvous::Rendezvous;
 use crate::error::TrainError;
+
+/// The first NCCL that lets ranks share a GPU.
+const SHARES_GPUS: NcclVersion = NcclVersion { major: 2, minor: 30, patch: 0 };
 
 /// How long a rank waits for others.
 #[derive(Debug, Clone, Copy)]
@@ -30,17 +35,35 @@ impl Timeouts {
         Self { rendezvous: Duration::from_secs(20), collective: Duration::from_secs(10) };
 }
 
-/// Joins the other ranks of the plan as number `rank`.
+/// A group, and the NCCL that it uses, if it does.
+#[derive(Debug)]
+pub struct Joined {
+    /// The ranks of the run.
+    pub group: ProcessGroup,
+    /// The version of NCCL.
+    pub nccl: Option<NcclVersion>,
+}
+
+/// Joins the other ranks of the plan as number `rank`, with tensors on `device`. CPU tensors go over gloo
+/// whatever the backend: flags, barriers and messages do not depend on a GPU.
 ///
 /// # Errors
 /// When the plan's backend is not available, the environment does not say where to meet, or a rank
 /// does not join in time.
-pub fn join(rank: usize, ranks: &Ranks, timeouts: Timeouts) -> Result<ProcessGroup, TrainError> {
+pub fn join(
+    rank: usize,
+    ranks: &Ranks,
+    device: tch::Device,
+    timeouts: Timeouts,
+) -> Result<Joined, TrainError> {
     match ranks.backend {
-        Some(Backend::Gloo) => gloo(rank, ranks.world_size, timeouts),
+        Some(Backend::Gloo) => Ok(Joined { group: gloo(rank, ranks.world_size, timeouts)?, nccl: None }),
         Some(Backend::Nccl) => {
-            Err(TrainError::new("the plan's backend is nccl, and this trainer has no NCCL plugin yet")
-                .with_hint("train on one GPU, for example `--device 0`"))
+            // What this rank lacks is an error before it waits for the others.
+            let (plugin, device) = nccl_plugin(ranks, device)?;
+            let group = gloo(rank, ranks.world_size, timeouts)?;
+            group.use_nccl(&plugin, device, timeouts.collective)?;
+            Ok(Joined { group, nccl: Some(plugin.loaded()) })
         }
         None => Err(TrainError::new(format!("the plan has {} ranks and names no backend", ranks.world_size))),
     }
@@ -60,20 +83,58 @@ fn gloo(rank: usize, world: usize, timeouts: Timeouts) -> Result<ProcessGroup, T
     Ok(ProcessGroup::gloo(&store, rank, world, &options)?)
 }
 
+/// The NCCL plugin and the number of this rank's device, if NCCL can connect these ranks.
+fn nccl_plugin(ranks: &Ranks, device: tch::Device) -> Result<(NcclPlugin, usize), TrainError> {
+    let tch::Device::Cuda(device) = device else {
+        return Err(TrainError::new("the plan's backend is nccl, but this rank is on the CPU"));
+    };
+    let path = plugin_path()?;
+    let plugin = NcclPlugin::open(&path).map_err(|error| {
+        TrainError::new(format!("the NCCL plugin cannot be used: {error}"))
+            .with_hint("run `yolo setup --nccl` again, or train with --backend gloo")
+    })?;
+    let loaded = plugin.loaded();
+    match shared(&ranks.devices) {
+        Some((index, count)) if loaded < SHARES_GPUS => Err(TrainError::new(format!(
+            "{count} ranks share GPU {index}, which needs NCCL {SHARES_GPUS} or newer, but NCCL {loaded} is loaded"
+        ))
+        .with_hint("name a newer libnccl.so.2 with --nccl, or train with --backend gloo")),
+        _ => Ok((plugin, device)),
+    }
+}
+
+/// The plugin next to this program.
+fn plugin_path() -> Result<PathBuf, TrainError> {
+    let program = std::env::current_exe()
+        .map_err(|error| TrainError::new(format!("cannot find the folder of this program: {error}")))?;
+    let path = program.with_file_name(NCCL_PLUGIN);
+    if path.is_file() {
+        return Ok(path);
+    }
+    Err(TrainError::new(format!("the NCCL plugin is missing: there is no {}", path.display()))
+        .with_hint("run `yolo setup --nccl`, or train with --backend gloo"))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use yolo_plan::device::Device;
 
     use super::*;
 
     #[test]
-    fn backends_that_the_trainer_lacks_are_refused() {
-        let refusal = |backend| {
+    fn a_backend_that_is_not_there_is_refused_before_the_others_are_awaited() {
+        let refusal = |backend, device| {
             let devices = vec![Device::Cuda(0), Device::Cuda(1)];
-            let ranks = Ranks { devices, world_size: 2, backend, threads: 1 };
-            join(0, &ranks, Timeouts::DEEP_CHECK).err().map(|error| error.to_string()).unwrap_or_default()
+            let variables = BTreeMap::new();
+            let ranks = Ranks { devices, world_size: 2, backend, nccl: None, variables, threads: 1 };
+            let joined = join(0, &ranks, device, Timeouts::DEEP_CHECK);
+            joined.err().map(|error| error.to_string()).unwrap_or_default()
         };
-        assert!(refusal(Some(Backend::Nccl)).contains("no NCCL plugin yet"));
-        assert!(refusal(None).contains("names no backend"));
+        let missing = refusal(Some(Backend::Nccl), tch::Device::Cuda(0));
+        assert!(missing.starts_with("the NCCL plugin is missing: there is no "), "{missing}");
+        assert!(refusal(Some(Backend::Nccl), tch::Device::Cpu).contains("this rank is on the CPU"));
+        assert!(refusal(None, tch::Device::Cpu).contains("names no backend"));
     }
 }

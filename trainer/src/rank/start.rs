@@ -40,9 +40,13 @@ pub(super) fn start(plan: &RunPlan, rank: usize, reporter: Rc<Reporter>) -> Resu
         .start_heartbeat()
         .map_err(|error| TrainError::new(format!("cannot start the heartbeat thread: {error}")))?;
     let mut context = Context { rank, world: plan.ranks.world_size, device, group: None, reporter, stop };
-    if context.world > 1 {
+    if context.world > 1 || plan.ranks.backend.is_some() {
         context.reporter.phase("waiting for the other ranks");
-        context.group = Some(Rc::new(process_group::join(rank, &plan.ranks, timeouts(&plan.task))?));
+        let joined = process_group::join(rank, &plan.ranks, device, timeouts(&plan.task))?;
+        if let Some(version) = joined.nccl.filter(|_| rank == 0) {
+            context.reporter.note(format!("the ranks are connected over NCCL {version}"));
+        }
+        context.group = Some(Rc::new(joined.group));
     }
     Ok(context)
 }

@@ -3,6 +3,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
 
+use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::os::fd::AsRawFd as _;
 use std::process::{Command, Output, Stdio};
@@ -24,10 +25,16 @@ pub fn on_two_ranks(test: &str, body: impl FnOnce(usize, &Rc<ProcessGroup>)) {
     if let Ok(rank) = std::env::var(CHILD) {
         tch_train::set_num_threads(1).unwrap();
         let rank = rank.parse().unwrap();
-        let ranks =
-            Ranks { devices: vec![Device::Cpu; 2], world_size: 2, backend: Some(Backend::Gloo), threads: 1 };
-        let group = process_group::join(rank, &ranks, Timeouts::RUN).unwrap();
-        let group = Rc::new(group);
+        let ranks = Ranks {
+            devices: vec![Device::Cpu; 2],
+            world_size: 2,
+            backend: Some(Backend::Gloo),
+            nccl: None,
+            variables: BTreeMap::new(),
+            threads: 1,
+        };
+        let joined = process_group::join(rank, &ranks, tch::Device::Cpu, Timeouts::RUN).unwrap();
+        let group = Rc::new(joined.group);
         body(rank, &group);
         group.barrier(None).unwrap();
         return;

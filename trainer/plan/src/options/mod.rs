@@ -10,7 +10,7 @@ mod train;
 mod val;
 
 pub use bench::BenchOptions;
-pub use train::{Cache, Optimizer, TrainOptions};
+pub use train::{BackendOption, Cache, Optimizer, TrainOptions};
 pub use val::ValOptions;
 
 #[cfg(test)]

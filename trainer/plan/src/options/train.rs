@@ -23,6 +23,17 @@ pub enum Optimizer {
     AdamW,
 }
 
+/// How ranks exchange tensors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "standard terms")]
+pub enum BackendOption {
+    #[default]
+    Auto,
+    Nccl,
+    Gloo,
+}
+
 /// Where decoded images are kept between epochs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
@@ -91,12 +102,18 @@ pub struct TrainOptions {
     #[arg(long, help_heading = "Training")]
     pub noautoanchor: bool,
 
-    /// cpu, or GPU indices as listed by nvidia-smi: 0 or 0,1,3 [default: a usable GPU, else cpu]
+    /// cpu, or GPU indices as listed by nvidia-smi: 0 or 0,1,3; one named twice gets two ranks [default: a usable GPU, else cpu]
     #[arg(long, allow_negative_numbers = true, value_name = "DEVICE", help_heading = "Devices")]
     pub device: Option<String>,
     /// Number of ranks when training on the CPU [default: 1]
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", help_heading = "Devices")]
     pub nproc_per_node: Option<usize>,
+    /// How ranks communicate [default: auto, which is nccl between GPUs if possible, else gloo]
+    #[arg(long, value_name = "BACKEND", ignore_case = true, help_heading = "Devices")]
+    pub backend: Option<BackendOption>,
+    /// A libnccl.so.2 to use instead of libtorch's; 2.30 or newer lets ranks share a GPU, as in --device 0,0
+    #[arg(long, value_name = "FILE", help_heading = "Devices")]
+    pub nccl: Option<PathBuf>,
     /// Data loader threads per rank [default: 8, limited by the number of CPU cores]
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", help_heading = "Devices")]
     pub workers: Option<usize>,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::{Ranks, RunPlan, Task};
+use crate::backend::Connection;
 use crate::device::Device;
 
 /// The test of `yolo doctor --deep`. Each measurement takes about a second.
@@ -17,6 +18,12 @@ pub struct DeepCheckTask {
 }
 
 /// Plans a test of devices, which share `cores` as those of any run do.
-pub fn plan_deep_check(task: DeepCheckTask, devices: Vec<Device>, cores: usize, run_dir: PathBuf) -> RunPlan {
-    RunPlan::new(Ranks::new(devices, cores), run_dir, Task::DeepCheck(task))
+pub fn plan_deep_check(
+    task: DeepCheckTask,
+    devices: Vec<Device>,
+    connection: Connection,
+    cores: usize,
+    run_dir: PathBuf,
+) -> RunPlan {
+    RunPlan::new(Ranks::new(devices, connection, cores), run_dir, Task::DeepCheck(task))
 }

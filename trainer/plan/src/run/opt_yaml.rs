@@ -20,6 +20,8 @@ pub fn opt_yaml(plan: &RunPlan, task: &TrainTask) -> Result<Map<String, Value>, 
     let devices = &plan.ranks.devices;
     settings.insert("device".to_owned(), json!(device::argument(devices)));
     settings.insert("nproc_per_node".to_owned(), json!(devices.len()));
+    settings.insert("backend".to_owned(), json!(plan.ranks.backend));
+    settings.insert("nccl".to_owned(), json!(plan.ranks.nccl));
     settings.insert("save_dir".to_owned(), json!(plan.run_dir));
     Ok(settings)
 }

@@ -32,16 +32,16 @@ pub enum Planning {
 }
 
 impl Planning {
-    /// A decided run. `note` is about the choice of devices.
+    /// A decided run. `notes` are about the choice of devices and backend.
     pub(super) fn ready(
         ranks: Ranks,
         run_dir: PathBuf,
         task: Task,
         warnings: Vec<String>,
-        note: Option<String>,
+        notes: Vec<String>,
     ) -> Self {
         let plan = RunPlan::new(ranks, run_dir, task);
-        Self::Ready(Box::new(Planned { plan, warnings, notes: note.into_iter().collect() }))
+        Self::Ready(Box::new(Planned { plan, warnings, notes }))
     }
 }
 

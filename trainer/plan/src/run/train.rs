@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::defaults::{self, Defaults};
 use super::planning::need_data_set;
 use super::{EffectiveOptions, PlanContext, Planning, Ranks, Task, folder, image_size, weights};
-use crate::backend::Backend;
+use crate::backend::Connection;
 use crate::batch;
 use crate::dataset::{DataSet, Places};
 use crate::device::{self, Choice};
@@ -95,7 +95,8 @@ pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Plann
     let image_size =
         image_size::rounded(checked.image_size, stride, MIN_SIDE_IN_STRIDES * stride, &mut warnings);
     warnings.extend(checked.warning);
-    let ranks = Ranks::new(checked.choice.devices, inventory.cores);
+    let notes = checked.choice.note.into_iter().chain(checked.connection.notes.clone()).collect();
+    let ranks = Ranks::new(checked.choice.devices, checked.connection, inventory.cores);
     if options.sync_bn && ranks.world_size == 1 {
         warnings.push("--sync-bn has no effect on a single rank".to_owned());
     }
@@ -130,7 +131,7 @@ pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Plann
         cache: options.cache,
         resume: None,
     };
-    Ok(Planning::ready(ranks, checked.run_dir, Task::Train(Box::new(task)), warnings, checked.choice.note))
+    Ok(Planning::ready(ranks, checked.run_dir, Task::Train(Box::new(task)), warnings, notes))
 }
 
 /// What the options decide without the data set and the weights.
@@ -138,6 +139,7 @@ struct Checked<'a> {
     data: &'a str,
     effective: EffectiveOptions<'a>,
     choice: Choice,
+    connection: Connection,
     batch: usize,
     epochs: usize,
     nominal_batch: usize,
@@ -156,7 +158,9 @@ impl<'a> Checked<'a> {
         let defaults = defaults::of(data);
         let effective = EffectiveOptions::of(options);
         let choice = device::choose(options.device.as_deref(), options.nproc_per_node, inventory)?;
-        Backend::check(&choice.devices)?;
+        let nccl = options.nccl.as_deref().map(|file| nccl_library(file, places)).transpose()?;
+        let wanted = options.backend.unwrap_or_default();
+        let connection = Connection::choose(wanted, nccl, &choice.devices, inventory)?;
         let batch = batch::check(effective.batch, choice.devices.len())?;
         let epochs = positive("--epochs", effective.epochs, MAX_EPOCHS)?;
         let nominal_batch = positive("--nbs", options.nbs.unwrap_or(defaults.nbs), MAX_NOMINAL_BATCH)?;
@@ -177,6 +181,7 @@ impl<'a> Checked<'a> {
             data,
             effective,
             choice,
+            connection,
             batch,
             epochs,
             nominal_batch,
@@ -188,6 +193,16 @@ impl<'a> Checked<'a> {
             warning,
         })
     }
+}
+
+/// The absolute path of `--nccl`.
+fn nccl_library(file: &Path, places: &Places) -> Result<PathBuf, PlanError> {
+    let path = places.working_dir.join(file);
+    if path.is_file() {
+        return Ok(path);
+    }
+    Err(PlanError::new(format!("--nccl {} does not exist or is not a file", file.display()))
+        .with_hint("name a libnccl.so.2, for example the one in Python's package nvidia-nccl-cu13"))
 }
 
 fn label_smoothing(options: &TrainOptions) -> Result<f64, PlanError> {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::planning::need_data_set;
 use super::{Need, PlanContext, Planning, Ranks, Task, defaults, folder, image_size, weights};
+use crate::backend::Connection;
 use crate::batch;
 use crate::dataset::DataSet;
 use crate::device::{self, Device};
@@ -107,7 +108,7 @@ pub fn plan_val(options: &ValOptions, context: &PlanContext) -> Result<Planning,
     let image_size = image_size::rounded(image_size, stride, 0, &mut warnings);
     let on_cpu = choice.devices == [Device::Cpu];
     warnings.extend(without_effect(options, on_cpu));
-    let ranks = Ranks::new(choice.devices, inventory.cores);
+    let ranks = Ranks::new(choice.devices, Connection::default(), inventory.cores);
     let workers = ranks.workers(options.workers, batch, inventory.cores);
 
     let task = ValTask {
@@ -131,7 +132,13 @@ pub fn plan_val(options: &ValOptions, context: &PlanContext) -> Result<Planning,
         save_json: options.save_json,
         half: options.half && !on_cpu,
     };
-    Ok(Planning::ready(ranks, run_dir, Task::Val(Box::new(task)), warnings, choice.note))
+    Ok(Planning::ready(
+        ranks,
+        run_dir,
+        Task::Val(Box::new(task)),
+        warnings,
+        choice.note.into_iter().collect(),
+    ))
 }
 
 /// What `--task` measures, and on which images.

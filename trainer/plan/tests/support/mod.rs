@@ -34,6 +34,7 @@ impl Fixture {
         }
         fs::write(places.working_dir.join("best.pt"), "tensors").unwrap();
         let inventory = Inventory {
+            no_nccl: None,
             cores: 8,
             gpus: Vec::new(),
             no_gpu_reason: Some("the NVIDIA driver is not installed".into()),

@@ -3,12 +3,13 @@
 
 use std::time::Instant;
 
-use tch::{Device, Kind, Tensor};
+use tch::{Kind, Tensor};
 use yolo_plan::event::Measure;
 
 use super::measure::report;
 use crate::error::TrainError;
 use crate::rank::context::Context;
+use crate::synchronize::synchronize;
 
 /// Numbers in the checked sum, 4 MB.
 const CHECKED: i64 = 1 << 20;
@@ -22,10 +23,12 @@ pub(super) fn measure(context: &Context) -> Result<(), TrainError> {
     context.reporter.phase("summing over all ranks");
     let (rank, world) = (context.rank as i64, context.world as i64);
     // Every rank adds its number and a pattern. Both are whole numbers, so the sum is exact.
-    let pattern = Tensor::f_arange(CHECKED, (Kind::Float, Device::Cpu))?.f_remainder(13)?;
+    let pattern = Tensor::f_arange(CHECKED, (Kind::Float, context.device))?.f_remainder(13)?;
     let sum = pattern.f_add_scalar(rank + 1)?;
+    synchronize(context.device);
     let began = Instant::now();
     group.all_reduce(&sum)?;
+    synchronize(context.device);
     let milliseconds = began.elapsed().as_secs_f64() * 1000.0;
     let expected = pattern.f_mul_scalar(world)?.f_add_scalar(world * (world + 1) / 2)?;
     let wrong = sum.f_ne_tensor(&expected)?.f_sum(Kind::Int64)?.f_int64_value(&[])?;
@@ -37,12 +40,14 @@ pub(super) fn measure(context: &Context) -> Result<(), TrainError> {
     }
     report(context, Measure::AllReduce, milliseconds);
     context.reporter.phase("measuring the rate of sums over all ranks");
-    let large = Tensor::f_zeros([TIMED], (Kind::Float, Device::Cpu))?;
+    let large = Tensor::f_zeros([TIMED], (Kind::Float, context.device))?;
     group.all_reduce(&large)?;
+    synchronize(context.device);
     let began = Instant::now();
     for _ in 0..TIMES {
         group.all_reduce(&large)?;
     }
+    synchronize(context.device);
     let seconds = began.elapsed().as_secs_f64() / f64::from(TIMES);
     // In a ring, each rank sends 2 (n - 1) / n of the tensor.
     let sent = 2.0 * (world - 1) as f64 / world as f64 * 4.0 * TIMED as f64;
