@@ -6,6 +6,7 @@
 pub mod catalogue;
 mod change;
 pub mod checks;
+pub mod compare;
 pub mod facts;
 mod finding;
 mod foreign_library;

@@ -27,7 +27,8 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 
 pub use check::{Answer, Check};
-use cores::cores;
+pub(crate) use cores::cores;
+pub(crate) use network::leads_out;
 
 /// Enough threads for checks that wait for different commands to wait at the same time.
 const THREADS: usize = 8;

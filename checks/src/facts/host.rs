@@ -31,13 +31,16 @@ pub struct Host {
     live: Option<Live>,
     /// Whether there is an environment: then a variable that it omits is unset.
     pub(super) has_environment: bool,
+    /// The version of the program that made the recording.
+    pub(super) recorded_by: Option<String>,
 }
 
 impl Host {
     /// This machine, of which nothing has been asked yet.
     pub fn of_this_machine(places: &KnownPaths) -> Self {
         let live = Live::of_programs(places.trainer.as_deref(), places.libtorch.as_deref());
-        let host = Self { asked: Mutex::default(), live: Some(live), has_environment: true };
+        let host =
+            Self { asked: Mutex::default(), live: Some(live), has_environment: true, recorded_by: None };
         let places = serde_json::to_value(places).unwrap_or(Value::Null);
         host.remember(Question::one(Section::Places), places);
         host
@@ -60,7 +63,7 @@ impl Host {
 
     /// A machine with these answers.
     pub(super) fn recorded(answers: Vec<(Question, Value)>, has_environment: bool) -> Self {
-        let host = Self { asked: Mutex::default(), live: None, has_environment };
+        let host = Self { asked: Mutex::default(), live: None, has_environment, recorded_by: None };
         answers.into_iter().for_each(|(question, answer)| host.remember(question, answer));
         host
     }
@@ -68,6 +71,12 @@ impl Host {
     /// Whether these are the facts of a recording.
     pub fn is_recorded(&self) -> bool {
         self.live.is_none()
+    }
+
+    /// The version of the `yolo` that made the recording; `None` on a live host, and if the recording
+    /// does not name it.
+    pub fn recorded_by(&self) -> Option<&str> {
+        self.recorded_by.as_deref()
     }
 
     /// Everything asked so far with its answer.

@@ -29,6 +29,9 @@ pub enum RecordingError {
         "it is a host of the tests, which is merged into a recording: it has \"base\" and no \"version\""
     )]
     Difference,
+    /// The report of `yolo doctor --json`, which has findings but no facts.
+    #[error("it is a report of `yolo doctor --json`, which does not contain the facts")]
+    Report,
     /// No version, or one that is newer than this program.
     #[error("its \"version\" is {0}, but this yolo reads version {VERSION}")]
     Version(String),
@@ -71,6 +74,9 @@ impl Host {
             if sections.contains_key("base") {
                 return Err(RecordingError::Difference);
             }
+            if sections.contains_key("schema") && sections.contains_key("findings") {
+                return Err(RecordingError::Report);
+            }
             let version = sections.get("version").map_or("missing".to_owned(), ToString::to_string);
             return Err(RecordingError::Version(version));
         }
@@ -78,6 +84,7 @@ impl Host {
             None | Some(Value::Null) => None,
             Some(intent) => Some(serde_json::from_value(intent).map_err(RecordingError::Intent)?),
         };
+        let recorded_by = sections.get("yolo").and_then(Value::as_str).map(ToOwned::to_owned);
         let mut answers = Vec::new();
         let has_environment = sections.contains_key(Section::Env.name());
         for (name, content) in sections {
@@ -94,7 +101,9 @@ impl Host {
                 answers.push((Question::one(section), content));
             }
         }
-        Ok((Self::recorded(answers, has_environment), intent))
+        let mut host = Self::recorded(answers, has_environment);
+        host.recorded_by = recorded_by;
+        Ok((host, intent))
     }
 
     /// All answers so far, as a recording without names, addresses and secrets.
@@ -152,6 +161,10 @@ mod tests {
         assert_eq!(
             error(r#"{"about": "", "base": "linux-gpu"}"#),
             "it is a host of the tests, which is merged into a recording: it has \"base\" and no \"version\""
+        );
+        assert_eq!(
+            error(r#"{"schema": 1, "findings": []}"#),
+            "it is a report of `yolo doctor --json`, which does not contain the facts"
         );
         assert_eq!(error(r#"{"version": 9}"#), "its \"version\" is 9, but this yolo reads version 1");
         assert_eq!(

@@ -23,6 +23,6 @@ const VIRTUAL: [&str; 18] = [
 ];
 
 /// Whether an interface can lead to other machines, by its name.
-pub(super) fn leads_out(interface: &str) -> bool {
+pub(crate) fn leads_out(interface: &str) -> bool {
     interface != "lo" && !VIRTUAL.iter().any(|begin| interface.starts_with(begin))
 }

@@ -7,6 +7,6 @@ mod interfaces;
 pub(in crate::checks) mod port;
 
 use super::Check;
-use interface_name::leads_out;
+pub(crate) use interface_name::leads_out;
 
 pub(super) const CHECKS: &[&Check] = &[&port::CHECK, &hostname::CHECK, &interfaces::CHECK, &firewall::CHECK];
