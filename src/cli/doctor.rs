@@ -8,7 +8,8 @@ use yolo_plan::number::whole;
 /// The options of `yolo doctor`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit status: 0 if there are no errors, 1 if there are errors, 2 if the command line is invalid"
+    after_help = "Exit status: 0 if there are no errors, 1 if there are errors, 2 if the command line is invalid or a file \
+                  is not a recording"
 )]
 pub(crate) struct DoctorArgs {
     /// Print the findings as JSON
@@ -65,6 +66,16 @@ pub(crate) struct DoctorArgs {
     /// Check the machine that was recorded in FILE instead of this one
     #[arg(long, value_name = "FILE")]
     pub(crate) replay: Option<PathBuf>,
+    /// Compare recorded machines: what differs, and which differences matter for training on all of them
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 2..,
+        conflicts_with_all = [
+            "replay", "record", "list", "explain", "reference", "deep", "fix", "only", "skip"
+        ]
+    )]
+    pub(crate) compare: Vec<PathBuf>,
     /// Check whether this machine can do a specific run: its `yolo train` options, after `--`
     #[arg(last = true, value_name = "TRAIN OPTIONS")]
     pub(crate) run: Vec<String>,

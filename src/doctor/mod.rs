@@ -2,6 +2,7 @@
 //! as JSON. The exit status is 0 without errors among the findings, 1 with errors, and 2 if the
 //! checks could not run: an invalid command line, or a file that is not a recording.
 
+mod compare;
 mod deep;
 mod explain;
 mod fix;
@@ -9,6 +10,7 @@ pub(crate) mod intent;
 mod json;
 mod preflight;
 mod reference;
+mod replay;
 mod report;
 mod select;
 mod text;
@@ -16,12 +18,13 @@ mod verbose;
 
 pub(crate) use preflight::preflight;
 
-use std::io::{IsTerminal as _, Read as _};
+use std::io::IsTerminal as _;
 use std::path::Path;
 
 use yolo_base::exit;
 use yolo_checks::{Host, Intent, Status};
 
+use self::replay::replay;
 use self::report::Report;
 use self::select::Selection;
 use crate::cli::DoctorArgs;
@@ -29,10 +32,6 @@ use crate::dirs::YoloDirs;
 use crate::error::CommandError;
 use crate::machine;
 use crate::printer::Printer;
-
-/// A recording has tens of kilobytes, and files of up to a mebibyte each in the worst case.
-const MAX_BYTES: u64 = 64 << 20;
-const RECORDING_HINT: &str = "name a file that `yolo doctor --record FILE` wrote";
 
 /// Runs the doctor and returns the exit status.
 pub(crate) fn doctor(args: &DoctorArgs, printer: &Printer) -> Result<u8, CommandError> {
@@ -51,6 +50,9 @@ fn examine(args: &DoctorArgs, printer: &Printer) -> Result<u8, CommandError> {
     if args.reference {
         printer.result(reference::page().trim_end());
         return Ok(exit::SUCCESS);
+    }
+    if !args.compare.is_empty() {
+        return compare::compare(args, printer);
     }
     if args.deep {
         return deep::deep(args, printer);
@@ -108,30 +110,9 @@ fn subject(args: &DoctorArgs) -> Result<(Host, Intent), CommandError> {
     Ok((host, intent))
 }
 
-fn replay(file: &Path) -> Result<(Host, Option<Intent>), CommandError> {
-    let unreadable = |source| CommandError::File {
-        what: format!("cannot read the recording {}", file.display()),
-        source,
-        hint: Some(RECORDING_HINT.to_owned()),
-    };
-    let misuse = |what: String| CommandError::Usage { what, hint: RECORDING_HINT.to_owned() };
-    // A pipe may never end, and opening one may never return.
-    if !std::fs::metadata(file).map_err(unreadable)?.is_file() {
-        return Err(misuse(format!("{} is not a recording: it is not a regular file", file.display())));
-    }
-    let mut bytes = Vec::new();
-    let opened = std::fs::File::open(file).map_err(unreadable)?;
-    opened.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        let most = MAX_BYTES >> 20;
-        return Err(misuse(format!("{} is not a recording: it is larger than {most} MB", file.display())));
-    }
-    // Editors on Windows may save it as UTF-16.
-    Host::replay(&yolo_checks::facts::decode(&bytes))
-        .map_err(|source| CommandError::Recording { file: file.to_owned(), source })
-}
-
 fn record(host: &Host, intent: &Intent, file: &Path) -> Result<(), CommandError> {
+    // So that any recording can be compared with others.
+    yolo_checks::compare::read_facts(host, intent);
     let recording = host.record(intent, env!("CARGO_PKG_VERSION"));
     std::fs::write(file, format!("{recording:#}\n")).map_err(|source| CommandError::File {
         what: format!("cannot write the recording {}", file.display()),

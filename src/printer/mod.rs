@@ -6,6 +6,7 @@
 //! everything else; `--quiet` silences it.
 
 mod bench_table;
+mod comparison_text;
 mod run_view;
 pub(crate) mod setup_text;
 mod setup_view;
@@ -22,6 +23,7 @@ use anstyle::{AnsiColor, Style};
 use yolo_base::Hint;
 
 pub(crate) use bench_table::bench_table;
+pub(crate) use comparison_text::comparison_text;
 pub(crate) use run_view::{RunResults, RunView};
 pub(crate) use setup_view::SetupView;
 pub(crate) use val_table::val_table;
