@@ -201,8 +201,8 @@ struct Build {
 impl Build {
     fn of(exe: &Path) -> Self {
         let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
-        let is_target =
-            |path: &Path| path.join("CACHEDIR.TAG").is_file() && path.join(".rustc_info.json").is_file();
+        // Cargo always writes this file. CACHEDIR.TAG is missing if the folder existed before.
+        let is_target = |path: &Path| path.join(".rustc_info.json").is_file();
         // Test programs are in `deps`, one level deeper.
         let folder = exe
             .parent()
@@ -407,7 +407,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("target");
         fs::create_dir_all(&target).unwrap();
-        fs::write(target.join("CACHEDIR.TAG"), "").unwrap();
         fs::write(target.join(".rustc_info.json"), "").unwrap();
         for (path, profile, triple) in [
             ("release/yolo", "release", None),
