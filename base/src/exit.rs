@@ -16,10 +16,7 @@ pub const INTERRUPTED: u8 = 130;
 pub fn describe(status: ExitStatus) -> String {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
-        return match signal_name(signal) {
-            Some(name) => format!("signal {signal} ({name})"),
-            None => format!("signal {signal}"),
-        };
+        return describe_signal(signal);
     }
     match status.code() {
         Some(code) => format!("exit status {code}"),
@@ -27,8 +24,15 @@ pub fn describe(status: ExitStatus) -> String {
     }
 }
 
+/// A signal on Linux: `signal 9 (SIGKILL)`.
+pub fn describe_signal(signal: i32) -> String {
+    match signal_name(signal) {
+        Some(name) => format!("signal {signal} ({name})"),
+        None => format!("signal {signal}"),
+    }
+}
+
 /// The name of a signal on Linux, for those that end processes in practice.
-#[cfg(unix)]
 fn signal_name(signal: i32) -> Option<&'static str> {
     Some(match signal {
         1 => "SIGHUP",

@@ -1,12 +1,17 @@
 //! What all crates of `yolo` share, and nothing else: the names of environment variables
-//! ([`mod@env`]), the exit statuses ([`exit`]), how a size, a duration or a count is written
-//! ([`mod@format`]), and the next step that an error suggests ([`Hint`]).
+//! ([`mod@env`]), lists of CPUs ([`cpu_list`]), public addresses ([`address`]), the exit statuses ([`exit`]), how a size, a duration or a count is written
+//! ([`mod@format`]), the next step that an error suggests ([`Hint`]), the grammar of
+//! CUDA_VISIBLE_DEVICES ([`visible_devices`]), and the colors of plots ([`palette`]).
 //!
 //! This crate has no dependencies and must stay that way: every other crate builds after it.
 
+pub mod address;
+pub mod cpu_list;
 pub mod env;
 pub mod exit;
 pub mod format;
 mod hint;
+pub mod palette;
+pub mod visible_devices;
 
 pub use hint::Hint;
