@@ -19,33 +19,10 @@ constexpr size_t kBroadcastBufferBytes = 250 * 1024 * 1024;
 
 extern "C" {
 
-int tchd_group_all_reduce(tchd::ProcessGroup* group, at::Tensor* tensor) {
-  return tchd::guarded([&] {
-    at::NoGradGuard no_grad;
-    std::vector<at::Tensor> tensors{*tensor};
-    c10d::AllreduceOptions options;
-    options.reduceOp = c10d::ReduceOp::SUM;
-    group->group->allreduce(tensors, options)->wait();
-  });
-}
-
 int tchd_group_broadcast(tchd::ProcessGroup* group, at::Tensor* const* tensors, size_t count, int root) {
   return tchd::guarded([&] {
     at::NoGradGuard no_grad;
     c10d::broadcast_coalesced(group->group, tchd::to_vector(tensors, count), kBroadcastBufferBytes, root);
-  });
-}
-
-int tchd_group_all_gather(
-    tchd::ProcessGroup* group,
-    at::Tensor* input,
-    at::Tensor* const* outputs,
-    size_t world) {
-  return tchd::guarded([&] {
-    at::NoGradGuard no_grad;
-    std::vector<std::vector<at::Tensor>> gathered{tchd::to_vector(outputs, world)};
-    std::vector<at::Tensor> inputs{*input};
-    group->group->allgather(gathered, inputs)->wait();
   });
 }
 
@@ -55,6 +32,18 @@ int tchd_group_barrier(tchd::ProcessGroup* group, int64_t timeout_ms) {
     options.timeout = std::chrono::milliseconds(timeout_ms);
     group->group->barrier(options)->wait();
   });
+}
+
+int tchd_group_monitored_barrier(tchd::ProcessGroup* group, int64_t timeout_ms) {
+  return tchd::guarded([&] {
+    c10d::BarrierOptions options;
+    options.timeout = std::chrono::milliseconds(timeout_ms);
+    group->group->monitoredBarrier(options, /*wait_all_ranks=*/true);
+  });
+}
+
+int tchd_group_set_timeout(tchd::ProcessGroup* group, int64_t timeout_ms) {
+  return tchd::guarded([&] { group->group->setTimeout(std::chrono::milliseconds(timeout_ms)); });
 }
 
 int tchd_group_verify_shapes(tchd::ProcessGroup* group, at::Tensor* const* tensors, size_t count) {

@@ -1,5 +1,5 @@
-// A group of ranks, and its collectives. Each backend joins a group in a file of
-// its own, such as gloo.h.
+// A group of ranks, and what it does with several tensors or none. Each backend
+// joins a group in a file of its own, such as gloo.h.
 #pragma once
 
 #include <cstddef>
@@ -15,17 +15,13 @@ struct ProcessGroup {
 } // namespace tchd
 
 extern "C" {
-// Sums `tensor` over all ranks, in place.
-int tchd_group_all_reduce(tchd::ProcessGroup* group, at::Tensor* tensor);
 // Overwrites the tensors with those of rank `root`, several per message.
 int tchd_group_broadcast(tchd::ProcessGroup* group, at::Tensor* const* tensors, size_t count, int root);
-// `outputs` has one tensor per rank, each with the shape of `input`.
-int tchd_group_all_gather(
-    tchd::ProcessGroup* group,
-    at::Tensor* input,
-    at::Tensor* const* outputs,
-    size_t world);
 int tchd_group_barrier(tchd::ProcessGroup* group, int64_t timeout_ms);
+// A barrier whose error on rank 0 names all ranks that did not arrive.
+int tchd_group_monitored_barrier(tchd::ProcessGroup* group, int64_t timeout_ms);
+// Limits each later wait for another rank that has no limit of its own.
+int tchd_group_set_timeout(tchd::ProcessGroup* group, int64_t timeout_ms);
 // Fails unless the tensors have the same shapes on all ranks.
 int tchd_group_verify_shapes(tchd::ProcessGroup* group, at::Tensor* const* tensors, size_t count);
 void tchd_group_free(tchd::ProcessGroup* group);

@@ -1,7 +1,6 @@
 #include "reducer.h"
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -13,41 +12,12 @@
 #include <torch/csrc/distributed/c10d/logger.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
+#include "comm_hooks.h"
 #include "shim/error.h"
 #include "shim/tensors.h"
 
 namespace tchd {
 namespace {
-
-// Shared by the communication hook and the hooks of the gradients.
-struct Record {
-  std::atomic<int64_t> gradients_ready{0};
-  std::mutex mutex;
-  std::vector<BucketLaunch> launches;
-};
-
-// All-reduces as the Reducer does without a hook, and records each launch.
-class RecordingHook : public c10d::CppCommHookInterface<c10::intrusive_ptr<c10d::ProcessGroup>> {
- public:
-  RecordingHook(c10::intrusive_ptr<c10d::ProcessGroup> group, std::shared_ptr<Record> record)
-      : CppCommHookInterface(std::move(group)), record_(std::move(record)) {}
-
-  c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
-    {
-      std::lock_guard<std::mutex> lock(record_->mutex);
-      record_->launches.push_back(
-          {static_cast<int64_t>(bucket.getIndex()),
-           bucket.getBuffer().numel(),
-           record_->gradients_ready.load()});
-    }
-    std::vector<at::Tensor> buffers{bucket.getBufferRef()};
-    buffers[0].div_(state_->getSize());
-    return state_->allreduce(buffers)->getFuture();
-  }
-
- private:
-  std::shared_ptr<Record> record_;
-};
 
 // Assigns parameters to buckets as DistributedDataParallel does.
 std::vector<std::vector<size_t>> assign_buckets(
@@ -70,7 +40,8 @@ class Reducer {
       const c10::intrusive_ptr<c10d::ProcessGroup>& group,
       std::vector<at::Tensor> parameters,
       const ReducerOptions& options)
-      : parameters_(std::move(parameters)), record_(std::make_shared<Record>()) {
+      : parameters_(std::move(parameters)), record_(std::make_shared<Record>()),
+        static_graph_(options.static_graph != 0) {
     const std::vector<bool> sparse(parameters_.size(), false);
     std::unordered_map<size_t, std::string> names;
     for (size_t i = 0; i < parameters_.size(); ++i) {
@@ -97,8 +68,13 @@ class Reducer {
         /*output_device=*/-1,
         /*broadcast_buffers=*/false,
         /*has_sync_bn=*/false,
-        /*static_graph=*/false);
-    if (options.hook == 1) {
+        static_graph_);
+    if (static_graph_) {
+      reducer_->set_static_graph();
+    }
+    if (options.hook == 3) {
+      reducer_->register_comm_hook(std::make_unique<Bf16CompressHook>(group));
+    } else if (options.hook == 1) {
       reducer_->register_builtin_comm_hook(c10d::BuiltinCommHookType::FP16_COMPRESS);
     } else if (options.hook == 2) {
       reducer_->register_comm_hook(std::make_unique<RecordingHook>(group, record_));
@@ -121,7 +97,10 @@ class Reducer {
   }
 
   void prepare_forward() {
-    logger_->set_runtime_stats_and_log();
+    // finish_backward() has logged the first step of a static graph.
+    if (!std::exchange(first_logged_, false)) {
+      logger_->set_runtime_stats_and_log();
+    }
     reducer_->prepare_for_forward();
     // After the first step the order in which gradients are computed is known.
     reducer_->rebuild_buckets();
@@ -130,6 +109,21 @@ class Reducer {
   void prepare_backward(const std::vector<at::Tensor>& outputs) {
     record_->gradients_ready.store(0);
     reducer_->prepare_for_backward(outputs);
+  }
+
+  // The first backward pass of a static graph only counts how often each gradient
+  // is computed. Its gradients are exchanged here, where PyTorch does it in a
+  // callback of the autograd engine.
+  void finish_backward() {
+    if (static_graph_ && !std::exchange(first_finished_, true)) {
+      reducer_->delay_all_reduce();
+      logger_->set_runtime_stats_and_log();
+      first_logged_ = true;
+      // Ends the first iteration. Until it ends, c10d also counts the gradients of
+      // a backward pass that is not synchronized, and the second synchronized one
+      // would wait for as many and send nothing.
+      reducer_->prepare_for_forward();
+    }
   }
 
   ReducerStats stats() {
@@ -153,6 +147,9 @@ class Reducer {
  private:
   std::vector<at::Tensor> parameters_;
   std::shared_ptr<Record> record_;
+  bool static_graph_;
+  bool first_finished_ = false;
+  bool first_logged_ = false;
   std::vector<unsigned> gradient_hooks_;
   std::shared_ptr<c10d::Reducer> reducer_;
   std::shared_ptr<c10d::Logger> logger_;
@@ -178,6 +175,10 @@ int tchd_reducer_prepare_forward(tchd::Reducer* reducer) {
 
 int tchd_reducer_prepare_backward(tchd::Reducer* reducer, at::Tensor* const* outputs, size_t count) {
   return tchd::guarded([&] { reducer->prepare_backward(tchd::to_vector(outputs, count)); });
+}
+
+int tchd_reducer_finish_backward(tchd::Reducer* reducer) {
+  return tchd::guarded([&] { reducer->finish_backward(); });
 }
 
 int tchd_reducer_stats(tchd::Reducer* reducer, tchd::ReducerStats* out) {

@@ -15,8 +15,10 @@ struct ReducerOptions {
   int64_t first_bucket_bytes;
   int32_t find_unused_parameters;
   int32_t gradient_as_bucket_view;
-  // 0: send as is, 1: send as float16, 2: send as is and record each launch.
+  // 0: send as is, 1: send as float16, 2: send as is and record each launch,
+  // 3: send as bfloat16.
   int32_t hook;
+  int32_t static_graph;
 };
 
 struct ReducerStats {
@@ -38,7 +40,7 @@ struct BucketLaunch {
 };
 
 // ffi.rs asserts the same numbers.
-static_assert(sizeof(ReducerOptions) == 32 && offsetof(ReducerOptions, hook) == 24);
+static_assert(sizeof(ReducerOptions) == 32 && offsetof(ReducerOptions, static_graph) == 28);
 static_assert(sizeof(ReducerStats) == 48 && offsetof(ReducerStats, overlap_ns) == 40);
 static_assert(sizeof(BucketLaunch) == 24 && offsetof(BucketLaunch, gradients_ready) == 16);
 } // namespace tchd
@@ -52,6 +54,8 @@ int tchd_reducer_new(
     tchd::Reducer** out);
 int tchd_reducer_prepare_forward(tchd::Reducer* reducer);
 int tchd_reducer_prepare_backward(tchd::Reducer* reducer, at::Tensor* const* outputs, size_t count);
+// Ends a backward pass that tchd_reducer_prepare_backward prepared.
+int tchd_reducer_finish_backward(tchd::Reducer* reducer);
 int tchd_reducer_stats(tchd::Reducer* reducer, tchd::ReducerStats* out);
 // Writes at most `capacity` launches since the last call, and their number to
 // `*count`. Launches that do not fit are dropped.

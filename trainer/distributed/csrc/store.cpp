@@ -6,140 +6,60 @@
 #include <string>
 #include <vector>
 
-#ifdef _WIN32
-#include <winsock2.h>
-#else
-#include <sys/stat.h>
-#include <unistd.h>
-#endif
-
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "shim/error.h"
 
 namespace {
 
-// Distinguishes an open socket from a later one with the same descriptor.
-#ifdef _WIN32
-// Only one socket can listen at a local address.
-struct SocketIdentity {
-  sockaddr_storage address{};
-  int length = sizeof(sockaddr_storage);
-};
-
-bool identify(int fd, SocketIdentity& identity) {
-  BOOL listens = FALSE;
-  int size = sizeof(listens);
-  const auto socket = static_cast<SOCKET>(fd);
-  return ::getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, reinterpret_cast<char*>(&listens), &size) == 0 &&
-      listens && ::getsockname(socket, reinterpret_cast<sockaddr*>(&identity.address), &identity.length) == 0;
+tchd::Store* with_timeout(c10::intrusive_ptr<c10d::Store> store, int64_t timeout_ms) {
+  store->setTimeout(std::chrono::milliseconds(timeout_ms));
+  return new tchd::Store{std::move(store)};
 }
 
-bool operator==(const SocketIdentity& a, const SocketIdentity& b) {
-  return a.length == b.length && std::memcmp(&a.address, &b.address, a.length) == 0;
+std::vector<uint8_t> to_bytes(const uint8_t* bytes, size_t length) {
+  return length == 0 ? std::vector<uint8_t>() : std::vector<uint8_t>(bytes, bytes + length);
 }
 
-void close_socket(int fd) {
-  ::closesocket(static_cast<SOCKET>(fd));
-}
-#else
-using SocketIdentity = struct stat;
-
-bool identify(int fd, SocketIdentity& identity) {
-  return ::fstat(fd, &identity) == 0;
-}
-
-bool operator==(const SocketIdentity& a, const SocketIdentity& b) {
-  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
-void close_socket(int fd) {
-  ::close(fd);
-}
-#endif
-
-// Closes the listening socket if TCPStore's constructor throws before it owns
-// the socket. Nothing reports when it takes ownership, but once the constructor
-// has thrown, a socket that it owned is closed. So a descriptor that still
-// refers to the same socket has no other owner.
-class ListeningSocket {
- public:
-  explicit ListeningSocket(int fd) : fd_(fd), valid_(identify(fd, before_)) {}
-
-  ListeningSocket(const ListeningSocket&) = delete;
-  ListeningSocket& operator=(const ListeningSocket&) = delete;
-
-  ~ListeningSocket() {
-    SocketIdentity now{};
-    if (owned_ && valid_ && identify(fd_, now) && now == before_) {
-      close_socket(fd_);
-    }
+void give(const std::vector<uint8_t>& bytes, uint8_t** value, size_t* length) {
+  // malloc(0) may return null, which is not an error.
+  auto* copy = static_cast<uint8_t*>(std::malloc(bytes.empty() ? 1 : bytes.size()));
+  TORCH_CHECK(copy != nullptr, "out of memory for a store value of ", bytes.size(), " bytes");
+  if (!bytes.empty()) {
+    std::memcpy(copy, bytes.data(), bytes.size());
   }
-
-  int fd() const {
-    return fd_;
-  }
-
-  void release() {
-    owned_ = false;
-  }
-
- private:
-  int fd_;
-  bool owned_ = true;
-  SocketIdentity before_{}; // before valid_, which fills it
-  bool valid_;
-};
-
-tchd::Store* open_store(const char* host, const c10d::TCPStoreOptions& options) {
-  return new tchd::Store{c10::make_intrusive<c10d::TCPStore>(std::string(host), options)};
+  *value = copy;
+  *length = bytes.size();
 }
 
 } // namespace
 
 extern "C" {
 
-int tchd_store_serve(int listen_fd, const char* host, uint16_t port, int64_t timeout_ms, tchd::Store** out) {
+int tchd_store_hash(int64_t timeout_ms, tchd::Store** out) {
+  return tchd::guarded([&] { *out = with_timeout(c10::make_intrusive<c10d::HashStore>(), timeout_ms); });
+}
+
+int tchd_store_file(const char* path, int users, int64_t timeout_ms, tchd::Store** out) {
   return tchd::guarded([&] {
-    ListeningSocket socket(listen_fd);
-    c10d::TCPStoreOptions options;
-    options.port = port;
-    options.isServer = true;
-    options.masterListenFd = socket.fd();
-    options.waitWorkers = false;
-    options.timeout = std::chrono::milliseconds(timeout_ms);
-    *out = open_store(host, options);
-    socket.release();
+    *out = with_timeout(c10::make_intrusive<c10d::FileStore>(std::string(path), users), timeout_ms);
   });
 }
 
-int tchd_store_connect(const char* host, uint16_t port, int64_t timeout_ms, tchd::Store** out) {
+int tchd_store_prefix(const char* prefix, tchd::Store* store, tchd::Store** out) {
   return tchd::guarded([&] {
-    c10d::TCPStoreOptions options;
-    options.port = port;
-    options.isServer = false;
-    options.waitWorkers = false;
-    options.timeout = std::chrono::milliseconds(timeout_ms);
-    *out = open_store(host, options);
+    *out = new tchd::Store{c10::make_intrusive<c10d::PrefixStore>(std::string(prefix), store->store)};
   });
 }
 
 int tchd_store_set(tchd::Store* store, const char* key, const uint8_t* value, size_t length) {
-  return tchd::guarded([&] { store->store->set(key, std::vector<uint8_t>(value, value + length)); });
+  return tchd::guarded([&] { store->store->set(key, to_bytes(value, length)); });
 }
 
 int tchd_store_get(tchd::Store* store, const char* key, uint8_t** value, size_t* length) {
-  return tchd::guarded([&] {
-    std::vector<uint8_t> bytes = store->store->get(std::string(key));
-    // malloc(0) may return null, which is not an error.
-    auto* copy = static_cast<uint8_t*>(std::malloc(bytes.empty() ? 1 : bytes.size()));
-    TORCH_CHECK(copy != nullptr, "out of memory for a store value of ", bytes.size(), " bytes");
-    if (!bytes.empty()) {
-      std::memcpy(copy, bytes.data(), bytes.size());
-    }
-    *value = copy;
-    *length = bytes.size();
-  });
+  return tchd::guarded([&] { give(store->store->get(std::string(key)), value, length); });
 }
 
 int tchd_store_add(tchd::Store* store, const char* key, int64_t amount, int64_t* sum) {
@@ -150,6 +70,36 @@ int tchd_store_wait(tchd::Store* store, const char* const* keys, size_t count, i
   return tchd::guarded([&] {
     store->store->wait(std::vector<std::string>(keys, keys + count), std::chrono::milliseconds(timeout_ms));
   });
+}
+
+int tchd_store_check(tchd::Store* store, const char* const* keys, size_t count, int* all) {
+  return tchd::guarded(
+      [&] { *all = store->store->check(std::vector<std::string>(keys, keys + count)) ? 1 : 0; });
+}
+
+int tchd_store_delete(tchd::Store* store, const char* key, int* existed) {
+  return tchd::guarded([&] { *existed = store->store->deleteKey(key) ? 1 : 0; });
+}
+
+int tchd_store_compare_set(
+    tchd::Store* store,
+    const char* key,
+    const uint8_t* expected,
+    size_t expected_length,
+    const uint8_t* desired,
+    size_t desired_length,
+    uint8_t** value,
+    size_t* length) {
+  return tchd::guarded([&] {
+    give(
+        store->store->compareSet(key, to_bytes(expected, expected_length), to_bytes(desired, desired_length)),
+        value,
+        length);
+  });
+}
+
+int tchd_store_num_keys(tchd::Store* store, int64_t* count) {
+  return tchd::guarded([&] { *count = store->store->getNumKeys(); });
 }
 
 void tchd_bytes_free(uint8_t* bytes) {

@@ -1,4 +1,5 @@
-// The key-value store through which the ranks of a group find each other.
+// The key-value store through which the ranks of a group find each other: what
+// all kinds of stores do, and those kinds that need no socket.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +14,33 @@ struct Store {
 } // namespace tchd
 
 extern "C" {
-// Serves a store on a socket that is bound to `port` and listens, and connects
-// to it as a client. Takes ownership of the descriptor, also if it fails.
-int tchd_store_serve(int listen_fd, const char* host, uint16_t port, int64_t timeout_ms, tchd::Store** out);
-// Connects to a store that another process serves.
-int tchd_store_connect(const char* host, uint16_t port, int64_t timeout_ms, tchd::Store** out);
+// A store in the memory of this process.
+int tchd_store_hash(int64_t timeout_ms, tchd::Store** out);
+// A store in a file. The last of `users` stores of the file removes it; 0 keeps it.
+int tchd_store_file(const char* path, int users, int64_t timeout_ms, tchd::Store** out);
+// A part of `store`: its keys begin with `prefix` and a slash there.
+int tchd_store_prefix(const char* prefix, tchd::Store* store, tchd::Store** out);
+
 int tchd_store_set(tchd::Store* store, const char* key, const uint8_t* value, size_t length);
 // Waits for the key. Free `*value` with tchd_bytes_free.
 int tchd_store_get(tchd::Store* store, const char* key, uint8_t** value, size_t* length);
 int tchd_store_add(tchd::Store* store, const char* key, int64_t amount, int64_t* sum);
 int tchd_store_wait(tchd::Store* store, const char* const* keys, size_t count, int64_t timeout_ms);
+// `*all` is 1 if all keys are set, else 0.
+int tchd_store_check(tchd::Store* store, const char* const* keys, size_t count, int* all);
+// `*existed` is 1 if the key was set, else 0.
+int tchd_store_delete(tchd::Store* store, const char* key, int* existed);
+// Free `*value` with tchd_bytes_free.
+int tchd_store_compare_set(
+    tchd::Store* store,
+    const char* key,
+    const uint8_t* expected,
+    size_t expected_length,
+    const uint8_t* desired,
+    size_t desired_length,
+    uint8_t** value,
+    size_t* length);
+int tchd_store_num_keys(tchd::Store* store, int64_t* count);
 void tchd_bytes_free(uint8_t* bytes);
 void tchd_store_free(tchd::Store* store);
 }

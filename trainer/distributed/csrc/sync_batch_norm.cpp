@@ -1,50 +1,57 @@
 #include "sync_batch_norm.h"
 
+#include <cmath>
 #include <optional>
+#include <tuple>
 #include <vector>
 
+#include <ATen/ops/argsort.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/var_mean.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "batch_norm.h"
 #include "shim/error.h"
 
 namespace {
 
 using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
 
+// One vector per rank, as rows.
+at::Tensor all_gather(const Group& group, at::Tensor own) {
+  auto gathered = at::empty({group->getSize() * own.numel()}, own.options());
+  group->_allgather_base(gathered, own)->wait();
+  return gathered.view({group->getSize(), own.numel()});
+}
+
 void all_reduce_sum(const Group& group, at::Tensor& tensor) {
   std::vector<at::Tensor> tensors{tensor};
   group->allreduce(tensors)->wait();
 }
 
-// All dimensions except that of the channels.
-std::vector<int64_t> reduced_dims(const at::Tensor& input) {
-  std::vector<int64_t> dims;
-  for (int64_t d = 0; d < input.dim(); ++d) {
-    if (d != 1) {
-      dims.push_back(d);
-    }
+// Mean, inverse standard deviation and number of values of this rank. A rank
+// without values contributes what does not change the others' statistics.
+at::Tensor own_statistics(const tchd::BatchNorm& norm, const at::Tensor& input, int64_t count, double eps) {
+  const auto options = input.options().dtype(norm.statistics_kind());
+  const auto count_tensor = at::full({1}, static_cast<double>(count), options);
+  if (count == 0) {
+    const int64_t channels = input.size(1);
+    return at::cat(
+        {at::zeros({channels}, options), at::full({channels}, 1 / std::sqrt(eps), options), count_tensor});
   }
-  return dims;
+  auto [mean, invstd] = norm.statistics(input, eps);
+  return at::cat({mean, invstd, count_tensor});
 }
 
-// The shape in which a vector over the channels broadcasts against the input.
-std::vector<int64_t> channel_shape(const at::Tensor& input) {
-  std::vector<int64_t> shape(input.dim(), 1);
-  shape[1] = input.size(1);
-  return shape;
-}
-
-// One all-reduce in the forward pass and one in the backward pass. Everything
-// else is ATen operations, so it runs on any device. A half-precision input is
-// normalized in float32.
+// An all-gather in the forward pass and an all-reduce in the backward pass.
 struct SyncBatchNorm : torch::autograd::Function<SyncBatchNorm> {
   static at::Tensor forward(
       torch::autograd::AutogradContext* context,
-      const at::Tensor& input,
+      const at::Tensor& original,
       const at::Tensor& weight,
       const at::Tensor& bias,
       const std::optional<at::Tensor>& running_mean,
@@ -52,31 +59,20 @@ struct SyncBatchNorm : torch::autograd::Function<SyncBatchNorm> {
       double momentum,
       double eps,
       const Group& group) {
-    const auto dims = reduced_dims(input);
-    const auto shape = channel_shape(input);
+    const auto norm = tchd::BatchNorm::choose(original, weight, running_mean ? running_mean : running_var);
+    const auto input = norm.dense(original);
     const int64_t channels = input.size(1);
     const int64_t count = channels == 0 ? 0 : input.numel() / channels;
-    const auto values = input.to(at::kFloat);
 
-    // Each rank contributes its count, count * mean and count * (var + mean^2).
-    // The sums are in float64, because the variance is a difference of two.
-    const auto in_double = input.options().dtype(at::kDouble);
-    at::Tensor sums;
-    if (count > 0) {
-      auto [var, mean] = at::var_mean(values, dims, /*unbiased=*/false);
-      mean = mean.to(at::kDouble);
-      const auto second = var.to(at::kDouble) + mean * mean;
-      sums = at::cat({mean * count, second * count, at::full({1}, static_cast<double>(count), in_double)});
-    } else {
-      sums = at::zeros({2 * channels + 1}, in_double);
-    }
-    all_reduce_sum(group, sums);
-
-    const auto total = sums.narrow(0, 2 * channels, 1);
+    auto gathered = all_gather(group, own_statistics(norm, input, count, eps));
+    // A rank with values comes first. This does not wait for the device.
+    const auto order = at::argsort(gathered.select(1, 2 * channels), /*stable=*/true, 0, /*descending=*/true);
+    gathered = gathered.index_select(0, order);
+    const auto counts = gathered.select(1, 2 * channels).contiguous();
     // The unbiased variance of one value is 0/0. With two values here there are
     // at least two in total, so the usual case does not wait for the device.
     if (count < 2) {
-      const double values_per_channel = total.item<double>();
+      const double values_per_channel = counts.sum().item<double>();
       TORCH_CHECK(
           values_per_channel >= 2,
           "sync_batch_norm needs more than 1 value per channel over all ranks, got ",
@@ -85,24 +81,21 @@ struct SyncBatchNorm : torch::autograd::Function<SyncBatchNorm> {
           input.sizes(),
           " on this rank");
     }
-    const auto mean = sums.narrow(0, 0, channels) / total;
-    const auto var = (sums.narrow(0, channels, channels) / total - mean * mean).clamp_min(0);
-    const auto invstd = (var + eps).rsqrt().to(at::kFloat);
-    if (running_mean) {
-      running_mean->mul_(1 - momentum).add_(mean.to(running_mean->scalar_type()), momentum);
-    }
-    if (running_var) {
-      const auto unbiased = var * (total / (total - 1));
-      running_var->mul_(1 - momentum).add_(unbiased.to(running_var->scalar_type()), momentum);
-    }
+    auto [mean, invstd] = norm.merge(
+        gathered.narrow(1, 0, channels).contiguous(),
+        gathered.narrow(1, channels, channels).contiguous(),
+        counts,
+        running_mean,
+        running_var,
+        momentum,
+        eps);
 
-    const auto mean_float = mean.to(at::kFloat);
-    context->save_for_backward({input, weight, mean_float, invstd, total.to(at::kFloat)});
+    context->save_for_backward({input, weight, mean, invstd, counts});
+    context->saved_data["fused"] = norm.fused();
     // The graph keeps the group alive for its backward pass.
     context->saved_data["group"] =
         c10::IValue::make_capsule(c10::static_intrusive_pointer_cast<torch::CustomClassHolder>(group));
-    const auto scale = (invstd * weight).view(shape);
-    return ((values - mean_float.view(shape)) * scale + bias.view(shape)).to(input.scalar_type());
+    return count == 0 ? at::empty_like(input) : norm.normalize(input, weight, bias, mean, invstd, eps);
   }
 
   static torch::autograd::variable_list backward(
@@ -113,37 +106,38 @@ struct SyncBatchNorm : torch::autograd::Function<SyncBatchNorm> {
     const auto& weight = saved[1];
     const auto& mean = saved[2];
     const auto& invstd = saved[3];
-    const auto& total = saved[4];
+    const auto& counts = saved[4];
     const auto group =
         c10::static_intrusive_pointer_cast<c10d::ProcessGroup>(context->saved_data["group"].toCapsule());
-    const auto dims = reduced_dims(input);
-    const auto shape = channel_shape(input);
+    const tchd::BatchNorm norm(context->saved_data["fused"].toBool());
     const int64_t channels = input.size(1);
+    // The kernels take both tensors in the same layout.
+    const auto gradient = gradients[0].contiguous(input.suggest_memory_format());
 
-    const auto dy = gradients[0].to(at::kFloat);
-    const auto centered = input.to(at::kFloat) - mean.view(shape);
-    const auto sum_dy = dy.sum(dims);
-    const auto sum_dy_centered = (dy * centered).sum(dims);
-
+    at::Tensor sum_dy = at::zeros_like(mean);
+    at::Tensor sum_dy_centered = at::zeros_like(mean);
+    at::Tensor weight_gradient = at::zeros_like(weight);
+    at::Tensor bias_gradient = at::zeros_like(weight);
+    if (input.numel() > 0) {
+      std::tie(sum_dy, sum_dy_centered, weight_gradient, bias_gradient) =
+          norm.reduce_gradient(gradient, input, mean, invstd, weight);
+    }
     auto sums = at::cat({sum_dy, sum_dy_centered});
     all_reduce_sum(group, sums);
-    const auto mean_dy = sums.narrow(0, 0, channels) / total;
-    const auto mean_dy_centered = sums.narrow(0, channels, channels) / total;
-    const auto grad_input =
-        (dy - mean_dy.view(shape) - centered * (invstd * invstd * mean_dy_centered).view(shape)) *
-        (invstd * weight).view(shape);
+    const auto input_gradient = input.numel() == 0 ? at::empty_like(input)
+                                                   : norm.input_gradient(
+                                                         gradient,
+                                                         input,
+                                                         mean,
+                                                         invstd,
+                                                         weight,
+                                                         sums.narrow(0, 0, channels),
+                                                         sums.narrow(0, channels, channels),
+                                                         counts);
 
     // Gradients of weight and bias are those of this rank. The Reducer averages them.
     const at::Tensor none;
-    return {
-        grad_input.to(input.scalar_type()),
-        (sum_dy_centered * invstd).to(weight.scalar_type()),
-        sum_dy.to(weight.scalar_type()),
-        none,
-        none,
-        none,
-        none,
-        none};
+    return {input_gradient, weight_gradient, bias_gradient, none, none, none, none, none};
   }
 };
 

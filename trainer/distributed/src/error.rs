@@ -1,5 +1,5 @@
-//! The error of this crate: what it was doing, libtorch's message without C++ details, and whether a
-//! lost or slow peer was the cause.
+//! The error of this crate: what it was doing, libtorch's message without C++ details, and which lost or
+//! slow ranks were the cause.
 
 /// A result with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
@@ -22,17 +22,18 @@ pub struct Error {
     kind: ErrorKind,
     action: String,
     message: String,
+    ranks: Vec<usize>,
 }
 
 impl Error {
     /// An error with libtorch's message.
     pub(crate) fn from_libtorch(action: impl Into<String>, text: &str) -> Self {
-        Self { kind: classify(text), action: action.into(), message: clean(text) }
+        Self { kind: classify(text), action: action.into(), message: clean(text), ranks: Vec::new() }
     }
 
     /// An error with a message of this crate.
     pub(crate) fn new(kind: ErrorKind, action: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { kind, action: action.into(), message: message.into() }
+        Self { kind, action: action.into(), message: message.into(), ranks: Vec::new() }
     }
 
     /// An error that tch returned during `action`. A collective inside `f_backward` fails this way.
@@ -44,13 +45,49 @@ impl Error {
         }
     }
 
+    /// Names the ranks that are the cause; the message tells why already.
+    pub(crate) fn with_ranks(mut self, ranks: Vec<usize>) -> Self {
+        self.ranks = ranks;
+        self
+    }
+
+    /// Names the ranks that are the cause, and puts the reason before libtorch's message.
+    pub(crate) fn due_to(mut self, ranks: Vec<usize>, reason: &str, lost: bool) -> Self {
+        self.message = format!("{reason} ({})", self.message);
+        self.ranks = ranks;
+        self.kind = if lost { ErrorKind::PeerLost } else { self.kind };
+        self
+    }
+
+    /// An error that a peer caused whatever its text says: a time-out, unless it says more.
+    pub(crate) fn into_failure_of_peer(mut self) -> Self {
+        if self.kind == ErrorKind::Other {
+            self.kind = ErrorKind::Timeout;
+        }
+        self
+    }
+
+    /// Puts a larger action before that of the error.
+    pub(crate) fn within(mut self, action: &str) -> Self {
+        self.action = format!("{action}: {}", self.action);
+        self
+    }
+
     /// Whether a lost or slow peer was the cause.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// libtorch's message: one line, without source locations and backtrace.
+    /// The ranks that are the cause, where they are known: those that are lost, late, stopped or in another
+    /// call. Empty otherwise.
+    #[must_use]
+    pub fn ranks(&self) -> &[usize] {
+        &self.ranks
+    }
+
+    /// The reason: which ranks are the cause, if they are known, and libtorch's message without source
+    /// locations and backtrace. One line.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message

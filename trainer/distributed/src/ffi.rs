@@ -25,7 +25,7 @@ macro_rules! opaque {
         }
     )*};
 }
-opaque!(Store, Group, C10dGroup, NcclAbort, Reducer);
+opaque!(Store, Group, C10dGroup, GlooDevice, NcclAbort, Reducer, Work);
 
 /// `tchd::ReducerOptions`.
 #[repr(C)]
@@ -35,6 +35,7 @@ pub(crate) struct ReducerOptions {
     pub(crate) find_unused_parameters: i32,
     pub(crate) gradient_as_bucket_view: i32,
     pub(crate) hook: i32,
+    pub(crate) static_graph: i32,
 }
 
 /// `tchd::ReducerStats`.
@@ -59,7 +60,7 @@ pub(crate) struct BucketLaunch {
 }
 
 // reducer.h asserts the same numbers.
-const _: () = assert!(size_of::<ReducerOptions>() == 32 && offset_of!(ReducerOptions, hook) == 24);
+const _: () = assert!(size_of::<ReducerOptions>() == 32 && offset_of!(ReducerOptions, static_graph) == 28);
 const _: () = assert!(size_of::<ReducerStats>() == 48 && offset_of!(ReducerStats, overlap_ns) == 40);
 const _: () = assert!(size_of::<BucketLaunch>() == 24 && offset_of!(BucketLaunch, gradients_ready) == 16);
 
@@ -68,7 +69,7 @@ unsafe extern "C" {
     fn tchd_last_error() -> *const c_char;
 }
 
-// store.h
+// tcp_store.h
 unsafe extern "C" {
     pub(crate) fn tchd_store_serve(
         listen_fd: c_int,
@@ -80,9 +81,22 @@ unsafe extern "C" {
     pub(crate) fn tchd_store_connect(
         host: *const c_char,
         port: u16,
+        connect_ms: i64,
         timeout_ms: i64,
         out: *mut *mut Store,
     ) -> c_int;
+}
+
+// store.h
+unsafe extern "C" {
+    pub(crate) fn tchd_store_hash(timeout_ms: i64, out: *mut *mut Store) -> c_int;
+    pub(crate) fn tchd_store_file(
+        path: *const c_char,
+        users: c_int,
+        timeout_ms: i64,
+        out: *mut *mut Store,
+    ) -> c_int;
+    pub(crate) fn tchd_store_prefix(prefix: *const c_char, store: *mut Store, out: *mut *mut Store) -> c_int;
     pub(crate) fn tchd_store_set(
         store: *mut Store,
         key: *const c_char,
@@ -102,19 +116,42 @@ unsafe extern "C" {
         count: usize,
         timeout_ms: i64,
     ) -> c_int;
+    pub(crate) fn tchd_store_check(
+        store: *mut Store,
+        keys: *const *const c_char,
+        count: usize,
+        all: *mut c_int,
+    ) -> c_int;
+    pub(crate) fn tchd_store_delete(store: *mut Store, key: *const c_char, existed: *mut c_int) -> c_int;
+    pub(crate) fn tchd_store_compare_set(
+        store: *mut Store,
+        key: *const c_char,
+        expected: *const u8,
+        expected_length: usize,
+        desired: *const u8,
+        desired_length: usize,
+        value: *mut *mut u8,
+        length: *mut usize,
+    ) -> c_int;
+    pub(crate) fn tchd_store_num_keys(store: *mut Store, count: *mut i64) -> c_int;
     pub(crate) fn tchd_bytes_free(bytes: *mut u8);
     pub(crate) fn tchd_store_free(store: *mut Store);
 }
 
 // gloo.h
 unsafe extern "C" {
+    pub(crate) fn tchd_gloo_device(
+        address: *const c_char,
+        interface_name: *const c_char,
+        out: *mut *mut GlooDevice,
+    ) -> c_int;
+    pub(crate) fn tchd_gloo_device_free(device: *mut GlooDevice);
     pub(crate) fn tchd_group_gloo(
         store: *mut Store,
         name: *const c_char,
         rank: c_int,
         world: c_int,
-        address: *const c_char,
-        interface_name: *const c_char,
+        device: *mut GlooDevice,
         timeout_ms: i64,
         threads: c_int,
         out: *mut *mut Group,
@@ -133,26 +170,109 @@ unsafe extern "C" {
 
 // process_group.h
 unsafe extern "C" {
-    pub(crate) fn tchd_group_all_reduce(group: *mut Group, tensor: TensorPtr) -> c_int;
     pub(crate) fn tchd_group_broadcast(
         group: *mut Group,
         tensors: *const TensorPtr,
         count: usize,
         root: c_int,
     ) -> c_int;
-    pub(crate) fn tchd_group_all_gather(
-        group: *mut Group,
-        input: TensorPtr,
-        outputs: *const TensorPtr,
-        world: usize,
-    ) -> c_int;
     pub(crate) fn tchd_group_barrier(group: *mut Group, timeout_ms: i64) -> c_int;
+    pub(crate) fn tchd_group_monitored_barrier(group: *mut Group, timeout_ms: i64) -> c_int;
+    pub(crate) fn tchd_group_set_timeout(group: *mut Group, timeout_ms: i64) -> c_int;
     pub(crate) fn tchd_group_verify_shapes(
         group: *mut Group,
         tensors: *const TensorPtr,
         count: usize,
     ) -> c_int;
     pub(crate) fn tchd_group_free(group: *mut Group);
+}
+
+// work.h
+unsafe extern "C" {
+    pub(crate) fn tchd_work_wait(work: *mut Work, timeout_ms: i64) -> c_int;
+    pub(crate) fn tchd_work_is_completed(work: *mut Work, done: *mut c_int) -> c_int;
+    pub(crate) fn tchd_work_source(work: *mut Work, rank: *mut c_int) -> c_int;
+    pub(crate) fn tchd_work_free(work: *mut Work);
+}
+
+// collectives.h
+unsafe extern "C" {
+    pub(crate) fn tchd_all_reduce(
+        group: *mut Group,
+        tensor: TensorPtr,
+        operation: c_int,
+        factor: f64,
+        timeout_ms: i64,
+        out: *mut *mut Work,
+    ) -> c_int;
+    pub(crate) fn tchd_reduce(
+        group: *mut Group,
+        tensor: TensorPtr,
+        root: c_int,
+        operation: c_int,
+        factor: f64,
+        timeout_ms: i64,
+        out: *mut *mut Work,
+    ) -> c_int;
+    pub(crate) fn tchd_reduce_scatter(
+        group: *mut Group,
+        output: TensorPtr,
+        input: TensorPtr,
+        operation: c_int,
+        factor: f64,
+        timeout_ms: i64,
+        out: *mut *mut Work,
+    ) -> c_int;
+    pub(crate) fn tchd_all_gather(
+        group: *mut Group,
+        input: TensorPtr,
+        outputs: *const TensorPtr,
+        world: usize,
+        timeout_ms: i64,
+        out: *mut *mut Work,
+    ) -> c_int;
+    pub(crate) fn tchd_gather(
+        group: *mut Group,
+        input: TensorPtr,
+        outputs: *const TensorPtr,
+        count: usize,
+        root: c_int,
+        timeout_ms: i64,
+        out: *mut *mut Work,
+    ) -> c_int;
+    pub(crate) fn tchd_scatter(
+        group: *mut Group,
+        output: TensorPtr,
+        inputs: *const TensorPtr,
+        count: usize,
+        root: c_int,
+        timeout_ms: i64,
+        out: *mut *mut Work,
+    ) -> c_int;
+    pub(crate) fn tchd_all_to_all(
+        group: *mut Group,
+        output: TensorPtr,
+        input: TensorPtr,
+        output_sizes: *const i64,
+        input_sizes: *const i64,
+        world: usize,
+        timeout_ms: i64,
+        out: *mut *mut Work,
+    ) -> c_int;
+    pub(crate) fn tchd_send(
+        group: *mut Group,
+        tensor: TensorPtr,
+        rank: c_int,
+        tag: c_int,
+        out: *mut *mut Work,
+    ) -> c_int;
+    pub(crate) fn tchd_receive(
+        group: *mut Group,
+        tensor: TensorPtr,
+        rank: c_int,
+        tag: c_int,
+        out: *mut *mut Work,
+    ) -> c_int;
 }
 
 // reducer.h
@@ -170,6 +290,7 @@ unsafe extern "C" {
         outputs: *const TensorPtr,
         count: usize,
     ) -> c_int;
+    pub(crate) fn tchd_reducer_finish_backward(reducer: *mut Reducer) -> c_int;
     pub(crate) fn tchd_reducer_stats(reducer: *mut Reducer, out: *mut ReducerStats) -> c_int;
     pub(crate) fn tchd_reducer_take_launches(
         reducer: *mut Reducer,

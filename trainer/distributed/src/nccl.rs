@@ -162,6 +162,12 @@ impl ProcessGroup {
         check(status, plugin.last_error, action)
     }
 
+    /// Whether CUDA tensors of this group go over NCCL.
+    #[must_use]
+    pub fn uses_nccl(&self) -> bool {
+        self.nccl_state().is_ok()
+    }
+
     /// What NCCL's watchdog has found since [`Self::use_nccl`].
     ///
     /// # Errors

@@ -19,8 +19,8 @@ pub struct NcclAbort {
 unsafe impl Send for NcclAbort {}
 
 impl ProcessGroup {
-    /// A handle with which another thread can abort the collectives of this group over NCCL. Those over
-    /// gloo cannot be aborted; they end when a peer is lost or after the group's timeout.
+    /// A handle with which another thread can abort the collectives of this group over NCCL.
+    /// [`Self::abort_handle`] aborts those over gloo too.
     ///
     /// # Errors
     /// If CUDA tensors of this group do not go over NCCL.

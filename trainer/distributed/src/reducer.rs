@@ -5,6 +5,7 @@
 
 use std::borrow::Borrow;
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tch::Tensor;
@@ -12,6 +13,7 @@ use tch::Tensor;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ffi;
 use crate::process_group::ProcessGroup;
+use crate::roll_call::RollCall;
 
 /// The most launches that one call returns. With buckets of 25 MiB they are 100 GB of gradients.
 const MAX_LAUNCHES: usize = 4096;
@@ -26,6 +28,9 @@ pub enum CommHook {
     Fp16Compress,
     /// As it was computed, and [`Reducer::take_launches`] returns when.
     Record,
+    /// As bfloat16, with half the bytes and less precision than float16, but the range of float32: gradients
+    /// neither overflow nor vanish.
+    Bf16Compress,
 }
 
 /// How gradients are grouped into buckets.
@@ -37,10 +42,16 @@ pub struct ReducerOptions {
     /// DistributedDataParallel, so that communication starts early.
     pub first_bucket_bytes: usize,
     /// Search the graph of the loss for parameters that get no gradient in a step. Without this
-    /// option every parameter must get one in every step.
+    /// option every parameter must get one in every step, unless the graph is static.
     pub find_unused_parameters: bool,
+    /// The same parameters get a gradient in every step, equally often, on all ranks. Then parameters may be
+    /// unused or used several times at no cost, also with checkpointing of activations. The first step
+    /// exchanges its gradients after the backward pass, and the later ones during it. Takes precedence over
+    /// `find_unused_parameters`.
+    pub static_graph: bool,
     /// Make the gradients views of the buckets, which saves a copy. Then zero them in place, and do
-    /// not keep them between steps, because the buckets are rebuilt after the first step.
+    /// not keep them between steps, because the buckets are rebuilt after the first step. The `zero_grad` of
+    /// tch's optimizers panics on views.
     pub gradient_as_bucket_view: bool,
     /// How buckets are sent.
     pub hook: CommHook,
@@ -52,6 +63,7 @@ impl Default for ReducerOptions {
             bucket_bytes: 25 << 20,
             first_bucket_bytes: 1 << 20,
             find_unused_parameters: false,
+            static_graph: false,
             gradient_as_bucket_view: true,
             hook: CommHook::None,
         }
@@ -96,9 +108,11 @@ pub struct BucketLaunch {
 #[derive(Debug)]
 pub struct Reducer {
     raw: NonNull<ffi::Reducer>,
-    find_unused_parameters: bool,
+    /// Whether each backward pass searches its graph for unused parameters.
+    searches: bool,
     rank: usize,
     world: usize,
+    roll: Arc<RollCall>,
 }
 
 impl Reducer {
@@ -128,13 +142,16 @@ impl Reducer {
         let raw_options = ffi::ReducerOptions {
             bucket_bytes: bytes(options.bucket_bytes),
             first_bucket_bytes: bytes(options.first_bucket_bytes),
-            find_unused_parameters: options.find_unused_parameters.into(),
+            // c10d refuses both.
+            find_unused_parameters: (options.find_unused_parameters && !options.static_graph).into(),
             gradient_as_bucket_view: options.gradient_as_bucket_view.into(),
             hook: match options.hook {
                 CommHook::None => 0,
                 CommHook::Fp16Compress => 1,
                 CommHook::Record => 2,
+                CommHook::Bf16Compress => 3,
             },
+            static_graph: options.static_graph.into(),
         };
         let pointers = ffi::pointers(parameters);
         let mut raw = ptr::null_mut();
@@ -154,9 +171,10 @@ impl Reducer {
             .ok_or_else(|| Error::new(ErrorKind::Other, action, "libtorch returned no Reducer"))?;
         Ok(Self {
             raw,
-            find_unused_parameters: options.find_unused_parameters,
+            searches: options.find_unused_parameters && !options.static_graph,
             rank: group.rank(),
             world: group.world(),
+            roll: Arc::clone(group.roll()),
         })
     }
 
@@ -166,13 +184,16 @@ impl Reducer {
     /// # Errors
     /// If a peer is lost or too slow, or the last backward pass is incomplete.
     pub fn prepare_forward(&mut self) -> Result<()> {
+        self.roll.begin("preparing the forward pass".to_owned());
         // SAFETY: the Reducer is alive and mutably borrowed.
         let status = unsafe { ffi::tchd_reducer_prepare_forward(self.raw.as_ptr()) };
-        ffi::check(status, || self.action("preparing the forward pass"))
+        let result = ffi::check(status, || self.action("preparing the forward pass"));
+        self.roll.end();
+        result.map_err(|error| self.roll.explain(error))
     }
 
-    /// Prepares a backward pass that averages the gradients. Call it right before the backward pass;
-    /// [`Self::backward`] does both.
+    /// Prepares a backward pass that averages the gradients. Call it right before the backward pass, and
+    /// [`Self::finish_backward`] right after it; [`Self::backward`] does all three.
     ///
     /// With `find_unused_parameters`, `outputs` are the tensors that the backward pass starts from:
     /// a parameter outside their graph counts as unused. Without the option `outputs` may be empty.
@@ -181,7 +202,7 @@ impl Reducer {
     /// If the last backward pass is incomplete.
     pub fn prepare_backward<T: Borrow<Tensor>>(&mut self, outputs: &[T]) -> Result<()> {
         // Invariant: c10d never searches a graph without outputs, where all parameters are unused.
-        if self.find_unused_parameters && outputs.is_empty() {
+        if self.searches && outputs.is_empty() {
             let message = "find_unused_parameters is set, so it needs the outputs of the backward pass";
             return Err(Error::new(ErrorKind::Other, self.action("preparing the backward pass"), message));
         }
@@ -200,9 +221,28 @@ impl Reducer {
     /// [`ErrorKind::Timeout`] after the group's timeout if a rank hangs.
     pub fn backward(&mut self, loss: &Tensor) -> Result<()> {
         // Without the option c10d does not look at outputs.
-        let outputs = if self.find_unused_parameters { &[loss][..] } else { &[] };
+        let outputs = if self.searches { &[loss][..] } else { &[] };
         self.prepare_backward(outputs)?;
-        loss.f_backward().map_err(|error| Error::from_tch(self.action("backward pass"), &error))
+        self.roll.begin("backward pass".to_owned());
+        let result = loss.f_backward().map_err(|error| Error::from_tch(self.action("backward pass"), &error));
+        let result = result.and_then(|()| self.finish());
+        self.roll.end();
+        result.map_err(|error| self.roll.explain(error))
+    }
+
+    /// Ends a backward pass after [`Self::prepare_backward`]. With a static graph, the first one exchanges its
+    /// gradients here.
+    ///
+    /// # Errors
+    /// As [`Self::backward`].
+    pub fn finish_backward(&mut self) -> Result<()> {
+        self.finish().map_err(|error| self.roll.explain(error))
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        // SAFETY: the Reducer is alive and mutably borrowed.
+        let status = unsafe { ffi::tchd_reducer_finish_backward(self.raw.as_ptr()) };
+        ffi::check(status, || self.action("ending the backward pass"))
     }
 
     /// The average duration of each part of a step.

@@ -44,6 +44,7 @@ pub fn sync_batch_norm(
     let (running_mean, running_var) = running.map_or((ptr::null_mut(), ptr::null_mut()), |running| {
         (ffi::pointer(running.mean), ffi::pointer(running.var))
     });
+    group.roll().begin("sync_batch_norm".to_owned());
     let mut output = ptr::null_mut();
     // SAFETY: group and tensors are alive during the call, and the graph keeps references of its
     // own. Null running statistics mean that there are none.
@@ -60,7 +61,9 @@ pub fn sync_batch_norm(
             &raw mut output,
         )
     };
-    ffi::check(status, || format!("sync_batch_norm on rank {} of {}", group.rank(), group.world()))?;
+    let result = ffi::check(status, || group.action("sync_batch_norm"));
+    group.roll().end();
+    result.map_err(|error| group.explain(error))?;
     // SAFETY: on success the shim allocated a tensor handle, and we are its only owner.
     Ok(unsafe { Tensor::from_ptr(output.cast()) })
 }

@@ -1,34 +1,21 @@
 //! Collectives, SyncBatchNorm and the Reducer on two ranks with tensors on a device, compared with the
 //! joint batch in one process on the CPU, in double precision. `YOLO_TEST_DEVICE` names the device:
-//! `cpu`, the default, or `cuda:0`, which both ranks share. If it cannot be used, every test fails.
-//!
-//! If a group does not take tensors on the device, a test prints one line that begins with
-//! `not built yet: ` and goes on with CPU tensors.
+//! `cpu`, the default, or `cuda:0`, which both ranks share. If it cannot be used, or a group does not take
+//! tensors on it, the tests fail.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a test fails by panicking and says what is not built yet"
-)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[allow(dead_code, reason = "each test binary uses a part of it")]
 mod common;
 
 use std::sync::OnceLock;
-use std::time::Duration;
 
-use common::{FLOAT, join, outputs, rank};
+use common::FLOAT;
 use tch::{Device, Kind, Tensor};
 use tch_distributed::{CommHook, ProcessGroup, Reducer, ReducerOptions, RunningStats, sync_batch_norm};
 
 /// The variable that names the device under test.
 const DEVICE: &str = "YOLO_TEST_DEVICE";
-
-/// How a line starts that says what a group refuses.
-const NOT_BUILT: &str = "not built yet: ";
-
-/// What c10d says about tensors on a device for which the group has no backend.
-const NO_BACKEND: &str = "No backend type associated with device type";
 
 /// Rounding of float32 over a few layers.
 const BOUND: f64 = 2e-5;
@@ -46,41 +33,10 @@ fn device() -> Device {
     })
 }
 
-/// Runs `body` on two ranks with the device under test, or with the CPU if the group refuses tensors on
-/// that device; `what` is then reported as not built.
-fn on_two_ranks(test: &str, what: &str, body: impl FnOnce(&ProcessGroup, Device)) {
+/// Runs `body` on two ranks with the device under test.
+fn on_two_ranks(test: &str, body: impl FnOnce(&ProcessGroup, Device)) {
     let device = device();
-    if rank().is_none() {
-        let said = outputs(test, 2);
-        if let Some(line) = said[0].lines().find(|line| line.starts_with(NOT_BUILT)) {
-            // The test harness may have begun a line.
-            println!("\n{line}");
-        }
-        return;
-    }
-    let (_store, group) = join(Duration::from_secs(60));
-    let refusal = refusal(&group, device);
-    if let Some(reason) = &refusal {
-        let name = std::env::var(DEVICE).unwrap();
-        println!("\n{NOT_BUILT}{what} on {name}: {reason}");
-    }
-    body(&group, if refusal.is_some() { Device::Cpu } else { device });
-    group.barrier(None).unwrap();
-}
-
-/// Why the group does not take tensors on `device`; `None` if it does. Any other failure fails the test.
-fn refusal(group: &ProcessGroup, device: Device) -> Option<String> {
-    let ones = Tensor::ones([1], (Kind::Float, device));
-    match group.all_reduce(&ones) {
-        Ok(()) => {
-            assert_eq!(ones.double_value(&[0]), 2.0, "all-reduce of ones on {device:?}");
-            None
-        }
-        Err(error) if device != Device::Cpu && error.message().starts_with(NO_BACKEND) => {
-            Some(error.to_string())
-        }
-        Err(error) => panic!("all-reduce on {device:?}: {error}"),
-    }
+    common::on_two_ranks(test, |group| body(group, device));
 }
 
 /// Fails unless a tensor differs from the one in double precision by at most `bound` times the largest
@@ -106,7 +62,7 @@ fn a_device_that_cannot_be_used_fails_a_test() {
 
 #[test]
 fn collectives_move_every_kind_of_number() {
-    on_two_ranks("collectives_move_every_kind_of_number", "collectives", |group, device| {
+    on_two_ranks("collectives_move_every_kind_of_number", |group, device| {
         let own = group.rank() as f64 + 1.0;
         // Sums of small whole numbers are exact in every kind.
         let counted = |kind| Tensor::arange(1027, (Kind::Int64, device)).remainder(100).to_kind(kind);
@@ -132,8 +88,50 @@ fn collectives_move_every_kind_of_number() {
     });
 }
 
+#[test]
+fn messages_cross_from_device_to_device() {
+    on_two_ranks("messages_cross_from_device_to_device", |group, device| {
+        let (rank, other) = (group.rank(), 1 - group.rank());
+        for kind in [Kind::Float, Kind::Int64, Kind::Half, Kind::BFloat16] {
+            // Whole numbers up to 256 are exact in every kind.
+            let values = |rank: usize| {
+                let count = Tensor::arange(1027, (Kind::Int64, Device::Cpu)).remainder(100);
+                (count * (rank as i64 + 1)).view([13, 79])
+            };
+            // Sent from memory that is not contiguous.
+            let own = values(rank).to_kind(kind).to_device(device).transpose(0, 1);
+            let empty = || Tensor::zeros([79, 13], (kind, device));
+            let arrived = |tensor: &Tensor, from: usize, what: &str| {
+                assert_eq!((tensor.device(), tensor.kind()), (device, kind), "{what}");
+                let want = values(from).transpose(0, 1).to_kind(Kind::Double);
+                agree(&format!("{what} of {kind:?}"), tensor, &want, 0.0);
+            };
+            let both = empty();
+            group.send_recv(&own, other, &both, other, 0).unwrap();
+            arrived(&both, other, "both at once");
+            if rank == 0 {
+                group.send(&own, 1, 1).unwrap();
+                group.send(&own, 1, 2).unwrap();
+                group.send(&own, 1, 3).unwrap();
+                group.send(&own, 1, 3).unwrap();
+            } else {
+                let (from_rank, from_any, wrong) = (empty(), empty(), Tensor::zeros([5], (kind, device)));
+                group.recv(&from_rank, 0, 1).unwrap();
+                arrived(&from_rank, 0, "message");
+                assert_eq!(group.recv_any(&from_any, 2).unwrap(), 0);
+                arrived(&from_any, 0, "message from any");
+                assert!(group.recv(&wrong, 0, 3).unwrap_err().message().starts_with("rank 0 sent a tensor"));
+                // Into a leaf that requires a gradient.
+                let leaf = if kind == Kind::Int64 { empty() } else { empty().set_requires_grad(true) };
+                group.recv(&leaf, 0, 3).unwrap();
+                arrived(&leaf, 0, "message after another shape");
+            }
+        }
+    });
+}
+
 /// SyncBatchNorm of shares of 3 and 6 images, against batch normalization of all 9.
-fn compare_batch_norm(group: &ProcessGroup, device: Device, kind: Kind, bound: f64) {
+fn compare_batch_norm(group: &ProcessGroup, device: Device, kind: Kind, channels_last: bool, bound: f64) {
     tch::manual_seed(9);
     // The mean is far from 0, where a naive variance loses its digits.
     let input = (Tensor::randn([9, 5, 7, 3], FLOAT) * 3 + 100).to_kind(kind);
@@ -153,7 +151,15 @@ fn compare_batch_norm(group: &ProcessGroup, device: Device, kind: Kind, bound: f
     let want_gradients = Tensor::run_backward(&[sum], &[&x, &w, &b], false, false);
 
     let (start, length) = [(0, 3), (3, 6)][group.rank()];
-    let own = |tensor: &Tensor| tensor.to_device(device).copy();
+    // The layout of the input survives, that of the gradient differs on purpose.
+    let own = |tensor: &Tensor| {
+        let own = tensor.to_device(device).copy();
+        if channels_last && own.dim() == 4 {
+            own.permute([0, 2, 3, 1]).contiguous().permute([0, 3, 1, 2])
+        } else {
+            own
+        }
+    };
     let share = |tensor: &Tensor| tensor.narrow(0, start, length);
     let x = own(&share(&input)).set_requires_grad(true);
     let (w, b) = (own(&weight).set_requires_grad(true), own(&bias).set_requires_grad(true));
@@ -161,7 +167,7 @@ fn compare_batch_norm(group: &ProcessGroup, device: Device, kind: Kind, bound: f
     let running = RunningStats { mean: &mean, var: &var };
     let got = sync_batch_norm(group, &x, &w, &b, Some(running), 0.1, 1e-5).unwrap();
     assert_eq!((got.kind(), got.device()), (kind, device));
-    let sum = (&got * own(&share(&outer))).sum(Kind::Float);
+    let sum = (&got * share(&outer).to_device(device)).sum(Kind::Float);
     let gradients = Tensor::run_backward(&[sum], &[&x, &w, &b], false, false);
     let (of_weight, of_bias) = (gradients[1].contiguous(), gradients[2].contiguous());
     group.all_reduce(&of_weight).unwrap();
@@ -172,17 +178,47 @@ fn compare_batch_norm(group: &ProcessGroup, device: Device, kind: Kind, bound: f
     agree(&what("gradient of the input"), &gradients[0], &share(&want_gradients[0]), bound);
     agree(&what("gradient of the weight"), &of_weight, &want_gradients[1], bound);
     agree(&what("gradient of the bias"), &of_bias, &want_gradients[2], bound);
-    // The statistics are sums in double precision of inputs that both have.
+    // The running statistics are float32 for every kind of input.
     agree(&what("running mean"), &mean, &want_mean, BOUND);
     agree(&what("running variance"), &var, &want_var, BOUND);
 }
 
 #[test]
 fn sync_batch_norm_normalizes_the_joint_batch() {
-    on_two_ranks("sync_batch_norm_normalizes_the_joint_batch", "SyncBatchNorm", |group, device| {
-        compare_batch_norm(group, device, Kind::Float, BOUND);
-        // bfloat16 rounds to 1/512, and the gradient of the output is rounded too.
-        compare_batch_norm(group, device, Kind::BFloat16, 2e-2);
+    on_two_ranks("sync_batch_norm_normalizes_the_joint_batch", |group, device| {
+        for channels_last in [false, true] {
+            compare_batch_norm(group, device, Kind::Float, channels_last, BOUND);
+            // Half precision rounds to 1/2048 and bfloat16 to 1/512, and the gradient of the output is
+            // rounded too.
+            compare_batch_norm(group, device, Kind::Half, channels_last, 5e-3);
+            compare_batch_norm(group, device, Kind::BFloat16, channels_last, 2e-2);
+        }
+    });
+}
+
+#[test]
+fn sync_batch_norm_takes_ranks_without_samples() {
+    on_two_ranks("sync_batch_norm_takes_ranks_without_samples", |group, device| {
+        tch::manual_seed(4);
+        let whole = Tensor::randn([6, 5, 3, 2], FLOAT) + 10;
+        let outer = Tensor::randn([6, 5, 3, 2], FLOAT);
+        let none = None::<&Tensor>;
+        let joint = whole.to_kind(Kind::Double).set_requires_grad(true);
+        let want = joint.batch_norm(none, none, none, none, true, 0.1, 1e-5, false);
+        (&want * outer.to_kind(Kind::Double)).sum(Kind::Double).backward();
+        let (weight, bias) =
+            (Tensor::ones([5], (Kind::Float, device)), Tensor::zeros([5], (Kind::Float, device)));
+        for empty in 0..2 {
+            let length = if group.rank() == empty { 0 } else { 6 };
+            let x = whole.narrow(0, 0, length).to_device(device).copy().set_requires_grad(true);
+            let y = sync_batch_norm(group, &x, &weight, &bias, None, 0.1, 1e-5).unwrap();
+            (&y * outer.narrow(0, 0, length).to_device(device)).sum(Kind::Float).backward();
+            assert_eq!(x.grad().size(), x.size());
+            if length > 0 {
+                agree("output", &y, &want, BOUND);
+                agree("gradient", &x.grad(), &joint.grad(), BOUND);
+            }
+        }
     });
 }
 
@@ -254,7 +290,7 @@ fn compare_training(group: &ProcessGroup, device: Device, options: ReducerOption
 
 #[test]
 fn the_reducer_gives_the_gradients_of_the_joint_batch() {
-    on_two_ranks("the_reducer_gives_the_gradients_of_the_joint_batch", "Reducer", |group, device| {
+    on_two_ranks("the_reducer_gives_the_gradients_of_the_joint_batch", |group, device| {
         // Several buckets.
         let small = ReducerOptions { bucket_bytes: 1 << 10, first_bucket_bytes: 256, ..Default::default() };
         for options in [
@@ -266,7 +302,10 @@ fn the_reducer_gives_the_gradients_of_the_joint_batch() {
         ] {
             compare_training(group, device, options, BOUND);
         }
+        compare_training(group, device, ReducerOptions { static_graph: true, ..small }, BOUND);
         let compressed = ReducerOptions { hook: CommHook::Fp16Compress, ..small };
         compare_training(group, device, compressed, 5e-3);
+        let compressed = ReducerOptions { hook: CommHook::Bf16Compress, ..small };
+        compare_training(group, device, compressed, 3e-2);
     });
 }

@@ -14,6 +14,7 @@ const SMALL: ReducerOptions = ReducerOptions {
     bucket_bytes: 16 << 10,
     first_bucket_bytes: 8 << 10,
     find_unused_parameters: false,
+    static_graph: false,
     gradient_as_bucket_view: true,
     hook: CommHook::None,
 };
@@ -128,6 +129,72 @@ fn gradients_are_the_mean_over_the_ranks() {
 fn float16_compression_only_loses_precision() {
     on_two_ranks("float16_compression_only_loses_precision", |group| {
         gradients_are_the_mean(group, ReducerOptions { hook: CommHook::Fp16Compress, ..SMALL }, 1e-3);
+    });
+}
+
+#[test]
+fn bfloat16_compression_only_loses_precision() {
+    on_two_ranks("bfloat16_compression_only_loses_precision", |group| {
+        gradients_are_the_mean(group, ReducerOptions { hook: CommHook::Bf16Compress, ..SMALL }, 8e-3);
+    });
+}
+
+/// One step with a gradient of 1e-6 times `scale` on both ranks.
+fn compressed(group: &ProcessGroup, hook: CommHook, scale: f64) -> f64 {
+    let parameter = Tensor::zeros([2], FLOAT).set_requires_grad(true);
+    let mut reducer = Reducer::new(group, &[&parameter], ReducerOptions { hook, ..SMALL }).unwrap();
+    reducer.prepare_forward().unwrap();
+    reducer.backward(&(parameter.sum(Kind::Float) * (1e-6 * scale))).unwrap();
+    parameter.grad().double_value(&[0])
+}
+
+#[test]
+fn bfloat16_has_the_range_of_float32_and_float16_has_not() {
+    on_two_ranks("bfloat16_has_the_range_of_float32_and_float16_has_not", |group| {
+        for scale in [1e-4, 1e12] {
+            let got = compressed(group, CommHook::Bf16Compress, scale);
+            assert!((got / (1e-6 * scale) - 1.0).abs() < 1e-2, "{got}");
+        }
+        assert_eq!(compressed(group, CommHook::Fp16Compress, 1e-4), 0.0);
+        assert!(compressed(group, CommHook::Fp16Compress, 1e12).is_infinite());
+    });
+}
+
+#[test]
+fn a_static_graph_may_leave_parameters_unused_and_use_others_twice() {
+    on_two_ranks("a_static_graph_may_leave_parameters_unused_and_use_others_twice", |group| {
+        let parameter = || Tensor::ones([3], FLOAT).set_requires_grad(true);
+        let (twice, unused) = (parameter(), parameter());
+        let options = ReducerOptions { static_graph: true, find_unused_parameters: true, ..SMALL };
+        let mut reducer = Reducer::new(group, &[&twice, &unused], options).unwrap();
+        for step in 0..3 {
+            if twice.grad().defined() {
+                let _ = twice.grad().zero_();
+            }
+            reducer.prepare_forward().unwrap();
+            let factor = group.rank() as f64 + 1.0;
+            let loss = twice.sum(Kind::Float) * factor + (&twice * &twice).sum(Kind::Float) * factor;
+            if step == 1 {
+                reducer.prepare_backward::<Tensor>(&[]).unwrap();
+                loss.backward();
+                reducer.finish_backward().unwrap();
+            } else {
+                reducer.backward(&loss).unwrap();
+            }
+            // 1 + 2 x, times the mean of 1 and 2.
+            assert_eq!(Vec::<f32>::try_from(twice.grad()).unwrap(), [4.5; 3]);
+            assert!(!unused.grad().defined() || unused.grad().abs().max().double_value(&[]) == 0.0);
+        }
+        assert!(reducer.stats().unwrap().rebuilt);
+    });
+}
+
+#[test]
+fn a_static_graph_gives_the_mean() {
+    on_two_ranks("a_static_graph_gives_the_mean", |group| {
+        let options = ReducerOptions { static_graph: true, ..SMALL };
+        gradients_are_the_mean(group, options, 1e-6);
+        gradients_are_the_mean(group, ReducerOptions { hook: CommHook::Bf16Compress, ..options }, 8e-3);
     });
 }
 

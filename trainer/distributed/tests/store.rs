@@ -5,7 +5,7 @@
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use tch_distributed::{ErrorKind, GlooOptions, ProcessGroup, TcpStore};
+use tch_distributed::{ErrorKind, GlooOptions, ProcessGroup, Store as _, TcpStore};
 
 const LOOPBACK: Ipv4Addr = Ipv4Addr::LOCALHOST;
 const SHORT: Duration = Duration::from_secs(2);

@@ -69,6 +69,37 @@ fn a_rank_without_samples_takes_part() {
     });
 }
 
+/// The ranks come in any order, and those without samples may be the first.
+#[test]
+fn four_ranks_of_which_two_are_empty_share_a_batch() {
+    on_ranks("four_ranks_of_which_two_are_empty_share_a_batch", 4, |_, group| {
+        tch::manual_seed(3);
+        let whole = Tensor::randn([8, 3, 4, 2], FLOAT) * 2 + 50;
+        let outer = Tensor::randn([8, 3, 4, 2], FLOAT);
+        let (weight, bias) = (Tensor::randn([3], FLOAT), Tensor::randn([3], FLOAT));
+        let x = whole.copy().set_requires_grad(true);
+        let (whole_mean, whole_var) = (Tensor::zeros([3], FLOAT), Tensor::ones([3], FLOAT));
+        let stats = (Some(&whole_mean), Some(&whole_var));
+        let want = x.batch_norm(Some(&weight), Some(&bias), stats.0, stats.1, true, 0.1, 1e-5, false);
+        let want_gradient = Tensor::run_backward(&[(&want * &outer).sum(Kind::Float)], &[&x], false, false);
+
+        let (start, length) = [(0, 0), (0, 3), (3, 0), (3, 5)][group.rank()];
+        let share = |tensor: &Tensor| tensor.narrow(0, start, length);
+        let x = share(&whole).copy().set_requires_grad(true);
+        let (mean, var) = (Tensor::zeros([3], FLOAT), Tensor::ones([3], FLOAT));
+        let running = RunningStats { mean: &mean, var: &var };
+        let y = sync_batch_norm(group, &x, &weight, &bias, Some(running), 0.1, 1e-5).unwrap();
+        let loss = (&y * share(&outer)).sum(Kind::Float);
+        let gradient = Tensor::run_backward(&[loss], &[&x], false, false);
+        assert!(difference(&mean, &whole_mean) < 1e-5);
+        assert!(difference(&var, &whole_var) < 1e-4);
+        if length > 0 {
+            assert!(difference(&y, &share(&want)) < 1e-4);
+            assert!(difference(&gradient[0], &share(&want_gradient[0])) < 1e-4);
+        }
+    });
+}
+
 #[test]
 fn the_graph_keeps_the_group_alive() {
     on_ranks("the_graph_keeps_the_group_alive", 2, |store, first| {
