@@ -1,7 +1,8 @@
 //! Compiles the C++ shim in `csrc/` against libtorch and links it.
 
 /// The shim's sources, one per header.
-const SOURCES: &[&str] = &["autocast", "context", "error", "host_waits", "memory_format", "optimizer"];
+const SOURCES: &[&str] =
+    &["autocast", "context", "error", "host_waits", "memory", "memory_format", "optimizer"];
 
 fn main() {
     libtorch_installed::build_shim("tcht", SOURCES, |_| ());

@@ -18,6 +18,9 @@ int tcht_set_deterministic(int32_t enabled, int32_t warn_only) {
     context.setDeterministicCuDNN(enabled != 0);
     if (enabled != 0) {
       context.setBenchmarkCuDNN(false);
+      // libtorch would also fill every new tensor, which finds reads of memory
+      // that nothing has written, and costs time in each operation.
+      context.setDeterministicFillUninitializedMemory(false);
     }
   });
 }

@@ -108,6 +108,11 @@ unsafe extern "C" {
     pub(crate) fn tcht_host_waits(waits: *mut u64) -> c_int;
 }
 
+// memory.h
+unsafe extern "C" {
+    pub(crate) fn tcht_peak_reserved_memory(device: i32, bytes: *mut u64) -> c_int;
+}
+
 // memory_format.h
 unsafe extern "C" {
     pub(crate) fn tcht_to_channels_last(tensor: TensorPtr, out: *mut TensorPtr) -> c_int;

@@ -10,6 +10,7 @@ pub mod cuda;
 mod error;
 mod ffi;
 mod host_waits;
+mod memory;
 mod memory_format;
 mod optimizer;
 
@@ -18,6 +19,7 @@ pub use context::{Determinism, allows_tf32, determinism, set_allow_tf32, set_det
 pub use copies::copy_to_device;
 pub use error::{Error, Result};
 pub use host_waits::host_waits;
+pub use memory::peak_reserved_memory;
 pub use memory_format::{is_channels_last, set_channels_last, to_channels_last};
 pub use optimizer::{
     Adam, AdamState, Sgd, amp_unscale, clip_grad_norm, foreach_ema, foreach_mul, foreach_zero, fused_adam,

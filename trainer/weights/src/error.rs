@@ -110,13 +110,20 @@ pub enum Problem {
     Safetensors(#[from] safetensors::SafeTensorError),
     /// The disk is full. The previous file is unchanged.
     #[error(
-        "cannot be written: the disk is full, and {needed} bytes are needed (a previous file is unchanged)"
+        "cannot be written: the disk is full, and {} are needed (a previous file is unchanged)",
+        megabytes(*.needed)
     )]
     #[expect(missing_docs, reason = "the message says it")]
     DiskFull { needed: u64 },
     /// A value that a checkpoint cannot contain.
     #[error("cannot be written: {0}")]
     Unwritable(String),
+}
+
+/// Rounded up, since this much is needed.
+fn megabytes(bytes: u64) -> String {
+    let tenths = bytes.div_ceil(100_000);
+    format!("{}.{} MB", tenths / 10, tenths % 10)
 }
 
 impl Problem {
@@ -156,7 +163,7 @@ impl Problem {
             Self::NoModel(_) => "use a checkpoint with a `model`, or a state dict of tensors",
             Self::Content { .. } => "use the checkpoint as it was originally saved",
             Self::DiskFull { needed } => {
-                return Some(format!("free at least {needed} bytes there, or use another folder"));
+                return Some(format!("free at least {} there, or use another folder", megabytes(*needed)));
             }
             Self::Unwritable(_) => return None,
         };

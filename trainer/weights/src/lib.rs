@@ -17,13 +17,13 @@ mod write;
 mod zip;
 
 use std::fs::{self, File};
-use std::io::{Read, Seek};
+use std::io::{Cursor, Read, Seek};
 use std::path::Path;
 
 pub use error::{Problem, WeightsError};
 pub use value::{DType, TensorData, Value};
 pub use weights_file::WeightsFile;
-pub use write::write_pt;
+pub use write::{encode, write_pt};
 
 use sniff::Kind;
 
@@ -35,6 +35,16 @@ use sniff::Kind;
 /// on the allow-list, or holds no model.
 pub fn read(path: &Path) -> Result<WeightsFile, WeightsError> {
     read_inner(path).map_err(|problem| WeightsError::new(path, problem))
+}
+
+/// Reads the bytes of a `.pt` file, such as [`encode`] returns. `name` is the file in an error.
+///
+/// # Errors
+/// As [`read`].
+pub fn decode(bytes: &[u8], name: &Path) -> Result<WeightsFile, WeightsError> {
+    zip::read(Cursor::new(bytes), bytes.len() as u64)
+        .and_then(checkpoint::weights)
+        .map_err(|problem| WeightsError::new(name, problem))
 }
 
 fn read_inner(path: &Path) -> Result<WeightsFile, Problem> {

@@ -20,20 +20,39 @@ use crate::value::Value;
 /// If the value contains an object or a malformed tensor, the folder is not writable, or the disk is
 /// full. An existing file is then unchanged.
 pub fn write_pt(path: &Path, root: &Value) -> Result<(), WeightsError> {
-    let write = || {
-        let pickled = pickle(root)?;
-        let mut records: Vec<(String, &[u8])> =
-            vec![("data.pkl".to_owned(), &pickled.stream), ("byteorder".to_owned(), b"little")];
-        let storages = pickled.storages.iter().enumerate();
-        records.extend(storages.map(|(key, tensor)| (format!("data/{key}"), tensor.bytes.as_slice())));
-        // 3: the version of the layout, as torch.save writes it.
-        records.push(("version".to_owned(), b"3\n"));
-        let mut length = Counter(0);
-        // Counting bytes cannot fail.
-        archive(&mut length, &records).map_err(|source| Problem::Io { doing: "written", source })?;
-        atomic::replace(path, length.0, |file| archive(file, &records))
-    };
-    write().map_err(|problem| WeightsError::new(path, problem))
+    with_records(root, |length, records| atomic::replace(path, length, |file| archive(file, records)))
+        .map_err(|problem| WeightsError::new(path, problem))
+}
+
+/// The bytes of the file that [`write_pt`] would write. `name` is the file in an error.
+///
+/// # Errors
+/// If the value contains an object or a malformed tensor.
+pub fn encode(root: &Value, name: &Path) -> Result<Vec<u8>, WeightsError> {
+    with_records(root, |length, records| {
+        let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
+        archive(&mut bytes, records).map_err(|source| Problem::Io { doing: "written", source })?;
+        Ok(bytes)
+    })
+    .map_err(|problem| WeightsError::new(name, problem))
+}
+
+/// Calls `write` with the records of a file for this value and the length of the file.
+fn with_records<T>(
+    root: &Value,
+    write: impl FnOnce(u64, &[(String, &[u8])]) -> Result<T, Problem>,
+) -> Result<T, Problem> {
+    let pickled = pickle(root)?;
+    let mut records: Vec<(String, &[u8])> =
+        vec![("data.pkl".to_owned(), &pickled.stream), ("byteorder".to_owned(), b"little")];
+    let storages = pickled.storages.iter().enumerate();
+    records.extend(storages.map(|(key, tensor)| (format!("data/{key}"), tensor.bytes.as_slice())));
+    // 3: the version of the layout, as torch.save writes it.
+    records.push(("version".to_owned(), b"3\n"));
+    let mut length = Counter(0);
+    // Counting bytes cannot fail.
+    archive(&mut length, &records).map_err(|source| Problem::Io { doing: "written", source })?;
+    write(length.0, &records)
 }
 
 /// Records start at multiples of this.

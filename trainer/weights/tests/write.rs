@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use torch_checkpoint::{DType, TensorData, Value};
+use torch_checkpoint::{DType, TensorData, Value, decode, encode, read, write_pt};
 
 const EVERY: [(DType, &str); 10] = [
     (DType::F64, "float64"),
@@ -182,8 +182,8 @@ fn a_full_disk_leaves_the_old_checkpoint() {
     torch_checkpoint::write_pt(&path, &state(1)).unwrap();
     let large = Value::Tensor(TensorData { dtype: DType::U8, shape: vec![1 << 20], bytes: vec![0; 1 << 20] });
     let error = torch_checkpoint::write_pt(&path, &large).unwrap_err();
-    assert!(error.to_string().contains("the disk is full, and 104"), "{error}");
-    assert!(error.hint().unwrap().contains("free at least 104"), "{:?}", error.hint());
+    assert!(error.to_string().contains("the disk is full, and 1.1 MB are needed"), "{error}");
+    assert!(error.hint().unwrap().contains("free at least 1.1 MB"), "{:?}", error.hint());
     assert_eq!(torch_checkpoint::read(&path).unwrap().root, state(1));
     assert_eq!(std::fs::read_dir(&disk.0).unwrap().count(), 1, "the unfinished file must be gone");
 }
@@ -275,4 +275,19 @@ proptest! {
         torch_checkpoint::write_pt(&path, &root).unwrap();
         prop_assert_eq!(torch_checkpoint::read(&path).unwrap().root, root);
     }
+}
+
+#[test]
+fn a_value_can_be_sent_as_the_bytes_of_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("last.pt");
+    let tensor = Value::Tensor(TensorData::from_f32(vec![2, 2], &[1.0, -2.5, 0.0, 4.0]));
+    let root = Value::dict([("model", Value::dict([("w", tensor)])), ("epoch", Value::Int(3))]);
+    write_pt(&path, &root).unwrap();
+    let bytes = encode(&root, &path).unwrap();
+    assert_eq!(bytes, std::fs::read(&path).unwrap());
+    let sent = decode(&bytes, &path).unwrap();
+    assert_eq!((sent.root, sent.tensors), (read(&path).unwrap().root, read(&path).unwrap().tensors));
+    let error = decode(&bytes[..bytes.len() / 2], &path).unwrap_err().to_string();
+    assert!(error.contains("last.pt"), "{error}");
 }

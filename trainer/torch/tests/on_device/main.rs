@@ -10,6 +10,7 @@ mod copies;
 mod host_waits;
 mod layout;
 mod lists;
+mod memory;
 mod optimizers;
 
 use std::process::Command;
