@@ -2,6 +2,7 @@
 //! not need libtorch, so the command can verify a data set on a machine without it.
 
 pub mod augment;
+pub mod balance;
 pub mod error;
 pub mod image;
 pub mod loader;

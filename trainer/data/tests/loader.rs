@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use yolo_data::augment::Augment;
 use yolo_data::loader::{Batch, LoaderSettings, TrainLoader, ValLoader, ValSettings};
 use yolo_data::scan::Sample;
-use yolo_plan::options::Cache;
+use yolo_plan::options::{Balance, Cache};
 
 /// Writes `count` BMP images of several sizes, each with one red rectangle on black and its label.
 fn painted(folder: &Path, count: usize) -> Arc<[Sample]> {
@@ -74,9 +74,9 @@ fn settings(workers: usize) -> LoaderSettings {
     LoaderSettings {
         image_size: 64,
         stride: 32,
-        batch_per_rank: 4,
+        shares: vec![4],
+        balance: None,
         rank: 0,
-        world: 1,
         seed: 11,
         workers,
         rect: false,
@@ -131,9 +131,8 @@ fn two_ranks_load_the_batches_of_one() {
     let samples = painted(folder.path(), 22);
     for rect in [false, true] {
         let one = epochs(&samples, LoaderSettings { rect, ..settings(2) });
-        let ranks = [0, 1].map(|rank| {
-            epochs(&samples, LoaderSettings { rank, world: 2, batch_per_rank: 2, rect, ..settings(2) })
-        });
+        let ranks = [0, 1]
+            .map(|rank| epochs(&samples, LoaderSettings { rank, shares: vec![2, 2], rect, ..settings(2) }));
         assert_eq!(one.len(), ranks[0].len());
         for (whole, (first, second)) in one.iter().zip(ranks[0].iter().zip(&ranks[1])) {
             assert_eq!(whole.pixels, [&first.pixels[..], &second.pixels].concat());
@@ -141,6 +140,38 @@ fn two_ranks_load_the_batches_of_one() {
             assert_eq!([whole.height, whole.width], [second.height, second.width]);
         }
     }
+}
+
+#[test]
+fn ranks_with_unequal_shares_and_balance_load_the_images_of_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut samples = painted(folder.path(), 11).to_vec();
+    // A third of the images has many boxes.
+    for sample in samples.iter_mut().step_by(3) {
+        sample.boxes = vec![sample.boxes[0]; 40];
+    }
+    let samples: Arc<[Sample]> = samples.into();
+    let images = |shares: &[usize], rank, balance, rect| -> Vec<Vec<usize>> {
+        let settings = LoaderSettings { shares: shares.to_vec(), rank, balance, rect, ..settings(2) };
+        let batches = epochs(&samples, settings);
+        batches.iter().map(|batch| batch.items.iter().map(|item| item.sample).collect()).collect()
+    };
+    for (rect, balance) in [(false, None), (false, Some(Balance::Boxes)), (true, Some(Balance::Bytes))] {
+        let one = images(&[4], 0, None, rect);
+        let [many, few] = [0, 1].map(|rank| images(&[3, 1], rank, balance, rect));
+        assert_eq!((many.len(), few.len()), (one.len(), one.len()));
+        for ((one, many), few) in one.iter().zip(&many).zip(&few) {
+            let sorted = |mut images: Vec<usize>| {
+                images.sort_unstable();
+                images
+            };
+            assert_eq!(few.len(), 1, "rect {rect}");
+            assert_eq!(sorted([many.clone(), few.clone()].concat()), sorted(one.clone()), "rect {rect}");
+        }
+    }
+    let plain = images(&[2, 2], 0, None, false);
+    let balanced = images(&[2, 2], 0, Some(Balance::Boxes), false);
+    assert_ne!(plain, balanced, "--balance had no effect");
 }
 
 #[test]
@@ -255,8 +286,17 @@ fn validation_returns_every_image_once_and_boxes_map_back() {
     let folder = tempfile::tempdir().unwrap();
     let samples = painted(folder.path(), 10);
     for (rect, workers) in [(true, 0), (true, 2), (false, 2)] {
-        let settings =
-            ValSettings { image_size: 128, stride: 32, batch: 4, workers, rect, pad: 0.5, cache: None };
+        let settings = ValSettings {
+            image_size: 128,
+            stride: 32,
+            batch: 4,
+            workers,
+            rect,
+            pad: 0.5,
+            cache: None,
+            rank: 0,
+            world: 1,
+        };
         let mut loader = ValLoader::new(Arc::clone(&samples), settings).unwrap();
         for _ in 0..2 {
             let mut seen = Vec::new();
@@ -275,6 +315,40 @@ fn validation_returns_every_image_once_and_boxes_map_back() {
             }
             seen.sort_unstable();
             assert_eq!(seen, (0..10).collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn ranks_share_the_batches_of_a_validation() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = painted(folder.path(), 7);
+    let load = |rect, rank, world| {
+        let settings = ValSettings {
+            image_size: 128,
+            stride: 32,
+            batch: 2,
+            workers: rank % 2,
+            rect,
+            pad: 0.5,
+            cache: None,
+            rank,
+            world,
+        };
+        let mut loader = ValLoader::new(Arc::clone(&samples), settings).unwrap();
+        let numbers: Vec<usize> = (0..loader.batches()).map(|index| loader.number(index)).collect();
+        // A second pass returns the same.
+        let _first: Vec<Batch> = loader.iter().map(Result::unwrap).collect();
+        numbers.into_iter().zip(loader.iter().map(Result::unwrap)).collect::<Vec<(usize, Batch)>>()
+    };
+    for rect in [false, true] {
+        let all = load(rect, 0, 1);
+        assert_eq!(all.len(), 4);
+        for world in [2, 3, 6] {
+            let mut shared: Vec<(usize, Batch)> =
+                (0..world).flat_map(|rank| load(rect, rank, world)).collect();
+            shared.sort_by_key(|(number, _)| *number);
+            assert!(shared == all, "{world} ranks, rect {rect}");
         }
     }
 }

@@ -11,17 +11,25 @@ use crate::error::DataError;
 /// The JPEG quality: small files without visible blocks.
 const QUALITY: u8 = 85;
 
-/// Writes an image as JPEG; an existing file is overwritten.
+/// An image as JPEG. `path` is the file that it is for, which errors name.
 ///
 /// # Errors
-/// If the file cannot be written, or a side is 0 or above the 65535 pixels of the format.
-pub fn write_jpeg(path: &Path, image: &Image) -> Result<(), DataError> {
+/// If a side is 0 or above the 65535 pixels of the format.
+pub fn jpeg(path: &Path, image: &Image) -> Result<Vec<u8>, DataError> {
     let side = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
     let mut bytes = Vec::new();
     JpegEncoder::new_with_quality(&mut bytes, QUALITY)
         .encode(&image.data, side(image.width), side(image.height), ExtendedColorType::Rgb8)
         .map_err(|error| DataError::io("write", path)(std::io::Error::other(error)))?;
-    std::fs::write(path, bytes).map_err(DataError::io("write", path))
+    Ok(bytes)
+}
+
+/// Writes an image as JPEG; an existing file is overwritten.
+///
+/// # Errors
+/// If the file cannot be written, or a side is 0 or above the 65535 pixels of the format.
+pub fn write_jpeg(path: &Path, image: &Image) -> Result<(), DataError> {
+    std::fs::write(path, jpeg(path, image)?).map_err(DataError::io("write", path))
 }
 
 #[cfg(test)]

@@ -38,10 +38,11 @@ pub(super) struct ImageStore {
 }
 
 impl ImageStore {
-    /// A store that keeps about `keep` bytes of images, or all images with [`Cache::Ram`] if there is
-    /// enough memory.
+    /// A store that keeps about `keep` bytes of images, or with [`Cache::Ram`] those of the samples `used`
+    /// if there is enough memory.
     pub(super) fn new(
         samples: Arc<[Sample]>,
+        used: &[usize],
         size: usize,
         shrink: Shrink,
         cache: Option<Cache>,
@@ -50,9 +51,10 @@ impl ImageStore {
         let mut warnings = Vec::new();
         let mut budget = keep;
         if cache == Some(Cache::Ram) {
-            let needed: u64 = samples
+            let needed: u64 = used
                 .iter()
-                .map(|sample| {
+                .map(|&index| {
+                    let sample = &samples[index];
                     let [width, height] = scaled(sample.width as usize, sample.height as usize, size);
                     (width * height * 3) as u64
                 })

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use yolo_plan::options::Cache;
+use rayon::prelude::*;
+use yolo_plan::options::{Balance, Cache};
 
 use super::batches::Batches;
 use super::pipeline::{BatchPlan, Made, Pipeline, Recycler, Scratch, Source};
@@ -14,6 +15,7 @@ use crate::augment::mosaic::{draw_center, mosaic};
 use crate::augment::perspective::perspective;
 use crate::augment::transform::Draws;
 use crate::augment::{Augment, copy_paste, mixup};
+use crate::balance::balanced;
 use crate::image::letterbox::{Letterbox, LetterboxOptions};
 use crate::random::{Purpose, Random};
 use crate::rect_batches::{RectBatches, batch_shapes};
@@ -31,12 +33,12 @@ pub struct LoaderSettings {
     pub image_size: usize,
     /// Largest stride of the model; rectangular batches are multiples of it.
     pub stride: usize,
-    /// Images per step on this rank.
-    pub batch_per_rank: usize,
+    /// Images per step of each rank.
+    pub shares: Vec<usize>,
     /// This rank.
     pub rank: usize,
-    /// Ranks of the run.
-    pub world: usize,
+    /// The cost that the ranks of a step share alike; `None` for no balance.
+    pub balance: Option<Balance>,
     /// Seed of order and augmentation.
     pub seed: u64,
     /// Threads that load images; 0 loads in the caller's thread.
@@ -65,30 +67,38 @@ impl TrainLoader {
         let positive = [
             ("the image size", settings.image_size),
             ("the stride", settings.stride),
-            ("the batch of a rank", settings.batch_per_rank),
-            ("the number of ranks", settings.world),
+            ("the batch of a rank", settings.shares.iter().copied().min().unwrap_or(1)),
+            ("the number of ranks", settings.shares.len()),
         ];
         if let Some((name, value)) = positive.into_iter().find(|&(_, value)| value == 0) {
             return Err(LoaderError::Setting { name, requirement: "at least 1", value });
         }
-        if settings.rank >= settings.world {
+        if settings.rank >= settings.shares.len() {
             let requirement = "below the number of ranks";
             return Err(LoaderError::Setting { name: "the rank", requirement, value: settings.rank });
         }
-        let LoaderSettings { batch_per_rank, rank, world, seed, workers, .. } = settings;
+        let LoaderSettings { rank, seed, workers, .. } = settings;
         let seed = (!settings.rect).then_some(seed);
-        let sampler = Sampler::new(samples.len(), batch_per_rank, rank, world, seed);
+        let sampler = Sampler::new(samples.len(), &settings.shares, rank, seed);
         let rect = settings.rect.then(|| {
             // The images of all ranks determine the shape, so that it is the same on every rank.
-            batch_shapes(&sizes(&samples), batch_per_rank * world, settings.image_size, settings.stride, 0.0)
+            let batch = settings.shares.iter().sum();
+            batch_shapes(&sizes(&samples), batch, settings.image_size, settings.stride, 0.0)
         });
-        let store = ImageStore::new(samples, settings.image_size, Shrink::Linear, settings.cache, KEEP);
-        Ok(Self(Pipeline::new(TrainSource { store, sampler, rect, settings }, workers)?))
+        let costs = settings.balance.map(|balance| costs(&samples, balance));
+        let all: Vec<usize> = (0..samples.len()).collect();
+        let store = ImageStore::new(samples, &all, settings.image_size, Shrink::Linear, settings.cache, KEEP);
+        Ok(Self(Pipeline::new(TrainSource { store, sampler, rect, costs, settings }, workers)?))
     }
 
     /// The number of batches in an epoch, the same on every rank. The last may be smaller.
     pub fn batches_per_epoch(&self) -> usize {
         self.0.source().batches()
+    }
+
+    /// Which images each rank has in each batch.
+    pub fn sampler(&self) -> &Sampler {
+        &self.0.source().sampler
     }
 
     /// Starts making the batches of an epoch in the background, beginning with `first_batch`.
@@ -139,11 +149,22 @@ pub(super) fn sizes(samples: &[Sample]) -> Vec<[u32; 2]> {
     samples.iter().map(|sample| [sample.width, sample.height]).collect()
 }
 
+/// The cost of each sample. A file that cannot be read costs nothing; loading it will fail.
+fn costs(samples: &[Sample], balance: Balance) -> Vec<u64> {
+    let bytes = |sample: &Sample| sample.image.metadata().map_or(0, |metadata| metadata.len());
+    match balance {
+        Balance::Boxes => samples.iter().map(|sample| sample.boxes.len() as u64).collect(),
+        Balance::Bytes => samples.par_iter().map(bytes).collect(),
+    }
+}
+
 struct TrainSource {
     store: ImageStore,
     sampler: Sampler,
     /// The order and shapes of rectangular batches.
     rect: Option<RectBatches>,
+    /// The cost of each image, if ranks are balanced.
+    costs: Option<Vec<u64>>,
     settings: LoaderSettings,
 }
 
@@ -155,7 +176,11 @@ impl Source for TrainSource {
     }
 
     fn order(&self, epoch: u64) -> Vec<usize> {
-        self.rect.as_ref().map_or_else(|| self.sampler.order(epoch), |rect| rect.order.clone())
+        let order = self.rect.as_ref().map_or_else(|| self.sampler.order(epoch), |rect| rect.order.clone());
+        match &self.costs {
+            Some(costs) => balanced(&order, &self.sampler, |image| self.cost(costs, epoch, image)),
+            None => order,
+        }
     }
 
     fn plan(&self, order: &[usize], batch: usize) -> BatchPlan {
@@ -173,8 +198,8 @@ impl Source for TrainSource {
         planes: &mut [u8],
     ) -> Result<Made, LoaderError> {
         let augment = &self.settings.augment;
-        let mut random = Random::keyed(self.settings.seed, epoch, Purpose::Augment, index as u64);
-        if !self.settings.rect && random.chance(augment.mosaic) {
+        let (mut random, is_mosaic) = self.random(epoch, index);
+        if is_mosaic {
             self.mosaic(index, &mut random, scratch)?;
             if random.chance(augment.mixup) {
                 let mut other = Scratch::default();
@@ -195,15 +220,37 @@ impl Source for TrainSource {
 }
 
 impl TrainSource {
+    /// The random numbers of an image, and whether it becomes a mosaic.
+    fn random(&self, epoch: u64, index: usize) -> (Random, bool) {
+        let mut random = Random::keyed(self.settings.seed, epoch, Purpose::Augment, index as u64);
+        let is_mosaic = !self.settings.rect && random.chance(self.settings.augment.mosaic);
+        (random, is_mosaic)
+    }
+
+    /// Draws the center of a mosaic, and the images around `index`.
+    fn draw_mosaic(&self, index: usize, random: &mut Random) -> ([usize; 2], [usize; 4]) {
+        let center = draw_center(self.settings.image_size, random);
+        let mut indices = [index, 0, 0, 0];
+        for other in &mut indices[1..] {
+            *other = random.below(self.store.samples().len());
+        }
+        (center, indices)
+    }
+
+    /// The cost of making an image: that of a mosaic is the sum of its four images.
+    fn cost(&self, costs: &[u64], epoch: u64, index: usize) -> u64 {
+        let (mut random, is_mosaic) = self.random(epoch, index);
+        if !is_mosaic {
+            return costs[index];
+        }
+        self.draw_mosaic(index, &mut random).1.into_iter().map(|image| costs[image]).sum()
+    }
+
     /// Makes a mosaic of image `index` and three random images in `scratch` and applies a random perspective.
     fn mosaic(&self, index: usize, random: &mut Random, scratch: &mut Scratch) -> Result<(), LoaderError> {
         let size = self.settings.image_size;
         let samples = self.store.samples();
-        let center = draw_center(size, random);
-        let mut indices = [index, 0, 0, 0];
-        for other in &mut indices[1..] {
-            *other = random.below(samples.len());
-        }
+        let (center, mut indices) = self.draw_mosaic(index, random);
         random.shuffle(&mut indices);
         let [a, b, c, d] = indices.map(|i| self.store.get(i).map(|image| (image, &samples[i])));
         let [a, b, c, d] = [a?, b?, c?, d?];

@@ -38,6 +38,11 @@ pub struct ValSettings {
     pub pad: f64,
     /// Where scaled images are kept between validations.
     pub cache: Option<Cache>,
+    /// This rank, and the ranks that share the batches: the loader has every `world`th batch, beginning
+    /// with number `rank`. The batches and their shapes do not depend on the ranks.
+    pub rank: usize,
+    /// Ranks that share the batches; 1 for all batches.
+    pub world: usize,
 }
 
 /// Loads validation batches.
@@ -57,26 +62,42 @@ impl ValLoader {
             ("the image size", settings.image_size),
             ("the stride", settings.stride),
             ("the batch size", settings.batch),
+            ("the number of ranks", settings.world),
         ];
         if let Some((name, value)) = positive.into_iter().find(|&(_, value)| value == 0) {
             return Err(LoaderError::Setting { name, requirement: "at least 1", value });
         }
-        let sampler = Sampler::new(samples.len(), settings.batch, 0, 1, None);
-        let ValSettings { image_size, stride, batch, pad, .. } = settings;
+        let sampler = Sampler::new(samples.len(), &[settings.batch], 0, None);
+        if settings.rank >= settings.world {
+            let requirement = "below the number of ranks";
+            return Err(LoaderError::Setting { name: "the rank", requirement, value: settings.rank });
+        }
+        let ValSettings { image_size, stride, batch, pad, rank, world, .. } = settings;
         let rect = settings.rect.then(|| batch_shapes(&sizes(&samples), batch, image_size, stride, pad));
         let workers = settings.workers;
-        let store = ImageStore::new(samples, settings.image_size, Shrink::Area, settings.cache, KEEP);
-        Ok(Self(Pipeline::new(ValSource { store, sampler, rect, image_size }, workers)?))
+        let order = rect.as_ref().map_or_else(|| sampler.order(0), |rect| rect.order.clone());
+        let all = sampler.batches_per_epoch();
+        let own: Vec<usize> =
+            (rank..all).step_by(world).flat_map(|number| sampler.batch(&order, number)).collect();
+        let store = ImageStore::new(samples, &own, settings.image_size, Shrink::Area, settings.cache, KEEP);
+        Ok(Self(Pipeline::new(ValSource { store, sampler, rect, image_size, rank, world }, workers)?))
     }
 
-    /// The number of batches.
+    /// The number of this rank's batches, which can be none.
     pub fn batches(&self) -> usize {
         self.0.source().batches()
     }
 
-    /// All batches, from the first.
+    /// The number among the batches of all ranks of this rank's batch `index`.
+    pub fn number(&self, index: usize) -> usize {
+        self.0.source().number(index)
+    }
+
+    /// All batches of this rank, from the first.
     pub fn iter(&mut self) -> impl Iterator<Item = Result<Batch, LoaderError>> + '_ {
-        self.0.seek(0, 0);
+        if self.batches() > 0 {
+            self.0.seek(0, 0);
+        }
         Batches::new(&mut self.0, 0, 0)
     }
 
@@ -97,13 +118,22 @@ struct ValSource {
     /// The order and shapes of rectangular batches.
     rect: Option<RectBatches>,
     image_size: usize,
+    rank: usize,
+    world: usize,
+}
+
+impl ValSource {
+    fn number(&self, index: usize) -> usize {
+        index * self.world + self.rank
+    }
 }
 
 impl Source for ValSource {
     const REPEATS: bool = false;
 
     fn batches(&self) -> usize {
-        self.sampler.batches_per_epoch()
+        let all = self.sampler.batches_per_epoch();
+        all.saturating_sub(self.rank).div_ceil(self.world)
     }
 
     fn order(&self, epoch: u64) -> Vec<usize> {
@@ -111,6 +141,7 @@ impl Source for ValSource {
     }
 
     fn plan(&self, order: &[usize], batch: usize) -> BatchPlan {
+        let batch = self.number(batch);
         let [height, width] = self.rect.as_ref().map_or([self.image_size; 2], |rect| rect.shapes[batch]);
         BatchPlan { height, width, images: self.sampler.batch(order, batch) }
     }
