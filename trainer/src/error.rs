@@ -19,6 +19,7 @@ pub struct TrainError {
     message: String,
     hint: Option<String>,
     peer_lost: bool,
+    out_of_memory: bool,
     #[source]
     source: Option<Box<dyn Error + Send + Sync + 'static>>,
 }
@@ -26,7 +27,7 @@ pub struct TrainError {
 impl TrainError {
     /// An error with a complete message.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, peer_lost: false, source: None }
+        Self { message: message.into(), hint: None, peer_lost: false, out_of_memory: false, source: None }
     }
 
     /// Adds what the user can do next, as a sentence without a period.
@@ -50,6 +51,11 @@ impl TrainError {
         self
     }
 
+    /// Whether the memory of the device or of the host did not suffice.
+    pub fn is_out_of_memory(&self) -> bool {
+        self.out_of_memory
+    }
+
     /// Whether this rank only noticed that another one is gone or hangs, so the cause is there.
     pub fn peer_lost(&self) -> bool {
         self.peer_lost
@@ -70,13 +76,16 @@ impl From<TchError> for TrainError {
             other => other.to_string(),
         };
         match out_of_memory(&text) {
-            Some(message) => Self::new(message).with_hint(LESS_MEMORY).with_source(error),
+            Some(message) => {
+                let error = Self::new(message).with_hint(LESS_MEMORY).with_source(error);
+                Self { out_of_memory: true, ..error }
+            }
             None => Self::new(format!("libtorch: {text}")).with_source(error),
         }
     }
 }
 
-/// What to do when memory runs out.
+/// What to do when memory runs out, where the plan does not say what to lower.
 const LESS_MEMORY: &str = "lower --batch-size or --imgsz, or use a smaller model";
 
 /// libtorch's report that memory ran out, without its advice for PyTorch users. libtorch gives no error
@@ -95,7 +104,7 @@ fn out_of_memory(text: &str) -> Option<String> {
 impl From<PlanError> for TrainError {
     fn from(error: PlanError) -> Self {
         let hint = error.hint().map(Into::into);
-        Self { message: error.to_string(), hint, peer_lost: false, source: None }
+        Self { hint, ..Self::new(error.to_string()) }
     }
 }
 
@@ -177,6 +186,7 @@ mod tests {
         );
         assert!(cpu.to_string().starts_with("out of memory: 6."), "{cpu}");
         assert_eq!(cpu.hint().as_deref(), Some(LESS_MEMORY));
+        assert!(gpu.is_out_of_memory() && cpu.is_out_of_memory());
         assert!(of("mat1 and mat2 shapes cannot be multiplied").hint().is_none());
     }
 

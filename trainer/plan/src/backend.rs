@@ -32,6 +32,17 @@ pub enum Backend {
     Nccl,
 }
 
+/// How far apart the ranks of a run are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// One plan holds all of them, on one machine.
+    Plan,
+    /// Several plans hold them, on one machine.
+    Machine,
+    /// They are on several machines.
+    Machines,
+}
+
 /// How the ranks of a run exchange tensors.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Connection {
@@ -46,11 +57,26 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Chooses how ranks on these devices exchange tensors. `nccl` is `--nccl`: a file that exists.
+    /// Chooses how ranks on these devices exchange tensors, which are all ranks of the run. `nccl` is
+    /// `--nccl`: a file that exists.
     ///
     /// # Errors
     /// When `--backend nccl` or `--nccl` cannot be honored.
     pub fn choose(
+        wanted: BackendOption,
+        nccl: Option<PathBuf>,
+        devices: &[Device],
+        inventory: &Inventory,
+    ) -> Result<Self, PlanError> {
+        Self::choose_for(Reach::Plan, wanted, nccl, devices, inventory)
+    }
+
+    /// Like [`Self::choose`], for ranks of which `devices` may be only those of this plan.
+    ///
+    /// # Errors
+    /// As [`Self::choose`].
+    pub fn choose_for(
+        reach: Reach,
         wanted: BackendOption,
         nccl: Option<PathBuf>,
         devices: &[Device],
@@ -64,7 +90,7 @@ impl Connection {
             }
             (BackendOption::Nccl, None) => Some(Backend::Nccl),
             (BackendOption::Gloo, _) => Some(Backend::Gloo),
-            (BackendOption::Auto, _) if devices.len() < 2 => None,
+            (BackendOption::Auto, _) if devices.len() < 2 && reach == Reach::Plan => None,
             (BackendOption::Auto, Some((why, _))) => {
                 notes.push(format!("communicating over gloo: {why}"));
                 Some(Backend::Gloo)
@@ -84,7 +110,7 @@ impl Connection {
             notes.push(format!("{} share GPU {index}, which is slower than one rank", count(ranks, "rank")));
         }
         let variables = match backend {
-            Some(Backend::Nccl) => nccl_variables(shared.map_or(1, |(_, ranks)| ranks)),
+            Some(Backend::Nccl) => nccl_variables(shared.map_or(1, |(_, ranks)| ranks), reach),
             _ => BTreeMap::new(),
         };
         if !variables.is_empty() {
@@ -103,6 +129,9 @@ fn why_not_nccl(devices: &[Device], newer: bool, inventory: &Inventory) -> Optio
         let why = "the ranks are on the CPU, and NCCL works on GPUs only";
         return Some((why.to_owned(), GLOO));
     }
+    if devices.len() > 1 && devices.iter().any(|device| matches!(device, Device::Mig { .. })) {
+        return Some(("NCCL does not connect ranks on MIG instances".to_owned(), GLOO));
+    }
     if let Some(why) = &inventory.no_nccl {
         const INSTALL: &str = "run `yolo setup --nccl` in a checkout, or copy the plugin from the release archive next \
                                to yolo-trainer; --backend gloo needs none";
@@ -117,13 +146,13 @@ fn why_not_nccl(devices: &[Device], newer: bool, inventory: &Inventory) -> Optio
 }
 
 /// Settings of NCCL and of its watchdog. `ranks` is the largest number of ranks on one GPU.
-fn nccl_variables(ranks: usize) -> BTreeMap<String, String> {
-    let mut variables = vec![
+fn nccl_variables(ranks: usize, reach: Reach) -> BTreeMap<String, String> {
+    // Without it, a failure prints C++ stacks that bury the message.
+    let mut variables = vec![(TORCH_NCCL_LOG_CPP_STACK_ON_UNCLEAN_SHUTDOWN, "0".to_owned())];
+    if reach != Reach::Machines {
         // Invariant: ranks of one machine listen on loopback only. NCCL would take another interface.
-        (NCCL_SOCKET_IFNAME, "=lo".to_owned()),
-        // Without it, a failure prints C++ stacks that bury the message.
-        (TORCH_NCCL_LOG_CPP_STACK_ON_UNCLEAN_SHUTDOWN, "0".to_owned()),
-    ];
+        variables.push((NCCL_SOCKET_IFNAME, "=lo".to_owned()));
+    }
     if ranks > 1 {
         variables.push((NCCL_MULTI_RANK_GPU_ENABLE, "1".to_owned()));
         variables.push((NCCL_NVLS_ENABLE, "0".to_owned()));
@@ -180,6 +209,21 @@ mod tests {
     }
 
     #[test]
+    fn a_single_rank_of_a_plan_has_a_backend_if_there_are_others() {
+        let choose = |reach, devices: &[Device]| {
+            Connection::choose_for(reach, BackendOption::Auto, None, devices, &Inventory::default()).unwrap()
+        };
+        assert_eq!(choose(Reach::Plan, &GPUS[..1]).backend, None);
+        assert_eq!(choose(Reach::Machine, &[Device::Cpu]).backend, Some(Backend::Gloo));
+        let machine = choose(Reach::Machine, &GPUS[..1]);
+        assert_eq!(machine.backend, Some(Backend::Nccl));
+        assert_eq!(machine.variables[NCCL_SOCKET_IFNAME], "=lo");
+        let machines = choose(Reach::Machines, &GPUS[..1]);
+        assert_eq!(machines.backend, Some(Backend::Nccl));
+        assert!(!machines.variables.contains_key(NCCL_SOCKET_IFNAME), "other machines do not reach loopback");
+    }
+
+    #[test]
     fn ranks_that_share_a_gpu_use_gloo_or_a_newer_nccl() {
         let (backend, notes) = automatic(&SHARED);
         assert_eq!(backend, Some(Backend::Gloo));
@@ -219,6 +263,17 @@ mod tests {
         let error = Connection::choose(BackendOption::Nccl, None, &GPUS, &inventory).unwrap_err();
         assert_eq!(error.to_string(), "--backend nccl cannot be used: the plugin is missing");
         assert!(error.hint().unwrap().contains("yolo setup --nccl"));
+    }
+
+    #[test]
+    fn ranks_on_mig_instances_use_gloo() {
+        let instance = |number| Device::Mig {
+            gpu: 0,
+            uuid: format!("MIG-00000000-0000-0000-0000-00000000000{number}").parse().unwrap(),
+        };
+        let (backend, notes) = automatic(&[instance(1), instance(2)]);
+        assert_eq!(backend, Some(Backend::Gloo));
+        assert_eq!(notes, ["communicating over gloo: NCCL does not connect ranks on MIG instances"]);
     }
 
     #[test]

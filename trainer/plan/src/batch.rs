@@ -1,6 +1,136 @@
-//! Checks `--batch`: it is the total over all ranks, and a multiple of their number.
+//! `--batch` and `--batch-split`: the batch is the total over all ranks, and a multiple of their number
+//! unless it is split into unequal shares.
 
+use crate::device::{Device, Inventory};
 use crate::error::PlanError;
+use yolo_base::format::count;
+
+/// A batch and its parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Batch {
+    /// Images per step over all ranks.
+    pub total: usize,
+    /// Images per step of each rank; empty if the shares are equal.
+    pub split: Vec<usize>,
+    /// How it was split, if `--batch-split auto` did.
+    pub note: Option<String>,
+}
+
+/// Divides a batch among `ranks` ranks, of which this plan has those on `devices`. `split` is `--batch-split`; `given` is whether the user
+/// gave `--batch`, which explicit shares otherwise add up to.
+///
+/// # Errors
+/// When the batch cannot be divided in this way.
+pub fn divide(
+    batch: i64,
+    given: bool,
+    split: Option<&str>,
+    (ranks, devices): (usize, &[Device]),
+    inventory: &Inventory,
+) -> Result<Batch, PlanError> {
+    match split.map(str::trim) {
+        None => Ok(Batch { total: check(batch, ranks)?, split: Vec::new(), note: None }),
+        Some(auto) if auto.eq_ignore_ascii_case("auto") && devices.len() < ranks => {
+            Err(PlanError::new(format!(
+                "--batch-split auto cannot be used here: {} of {ranks} ranks are planned elsewhere, so the memory \
+                 of their devices is not known",
+                ranks - devices.len()
+            ))
+            .with_hint("give the images of each rank, for example --batch-split 16,8"))
+        }
+        Some(auto) if auto.eq_ignore_ascii_case("auto") => by_memory(check(batch, 1)?, devices, inventory),
+        Some(list) => explicit(check(batch, 1)?, given, list, ranks),
+    }
+}
+
+/// Shares that the user has written down.
+fn explicit(batch: usize, given: bool, list: &str, ranks: usize) -> Result<Batch, PlanError> {
+    let number = |text: &str| {
+        text.trim().parse::<usize>().ok().filter(|images| (1..=MAX_SHARE).contains(images)).ok_or_else(|| {
+            PlanError::new(format!(
+                "--batch-split {list}: \"{}\" is not a number of images, which is at least 1",
+                text.trim()
+            ))
+            .with_hint("use auto, or the images of each rank, for example --batch-split 16,8")
+        })
+    };
+    let shares = list.split(',').map(number).collect::<Result<Vec<_>, _>>()?;
+    if shares.len() != ranks {
+        let message = format!(
+            "--batch-split {list} has {}, but there {}",
+            count(shares.len(), "share"),
+            if ranks == 1 { "is one rank".to_owned() } else { format!("are {ranks} ranks") }
+        );
+        return Err(
+            PlanError::new(message).with_hint("give one number of images for each device of --device")
+        );
+    }
+    let total: usize = shares.iter().sum();
+    if given && total != batch {
+        let message = format!("--batch-split {list} adds up to {total}, but --batch is {batch}");
+        return Err(PlanError::new(message).with_hint(format!("use --batch {total}, or omit it")));
+    }
+    Ok(Batch { total, split: unless_equal(shares), note: None })
+}
+
+/// Shares in proportion to the memory of the devices, of which ranks on one device have equal parts.
+fn by_memory(batch: usize, devices: &[Device], inventory: &Inventory) -> Result<Batch, PlanError> {
+    if batch < devices.len() {
+        let message = format!("--batch {batch} is less than one image for each of {} ranks", devices.len());
+        return Err(PlanError::new(message).with_hint(format!("use --batch {}", devices.len())));
+    }
+    let mut parts = Vec::with_capacity(devices.len());
+    for device in devices {
+        let memory = match device {
+            Device::Cpu => Some(1 << 30),
+            _ => inventory.memory(*device),
+        };
+        let Some(memory) = memory else {
+            let message = format!("--batch-split auto: the driver does not report the memory of {device}");
+            return Err(PlanError::new(message).with_hint("give the images of each rank, for example 16,8"));
+        };
+        let ranks = devices.iter().filter(|other| *other == device).count();
+        parts.push(memory / ranks as u64);
+    }
+    let split = unless_equal(in_proportion(batch, &parts));
+    let note = (!split.is_empty()).then(|| {
+        let share = |(device, images): (&Device, &usize)| format!("{} on {device}", count(*images, "image"));
+        let shares: Vec<String> = devices.iter().zip(&split).map(share).collect();
+        format!("the batch is split by memory: {}", shares.join(", "))
+    });
+    Ok(Batch { total: batch, split, note })
+}
+
+/// Equal shares are not written down.
+fn unless_equal(shares: Vec<usize>) -> Vec<usize> {
+    if shares.iter().all(|share| *share == shares[0]) { Vec::new() } else { shares }
+}
+
+/// Whole numbers with the sum `total` in proportion to `parts`, at least 1 each: each part is rounded
+/// down, and what is left goes to those that lose most.
+fn in_proportion(total: usize, parts: &[u64]) -> Vec<usize> {
+    let sum: u128 = parts.iter().map(|part| u128::from(*part)).sum::<u128>().max(1);
+    let exact = |part: &u64| total as u128 * u128::from(*part);
+    let mut shares: Vec<usize> = parts.iter().map(|part| ((exact(part) / sum) as usize).max(1)).collect();
+    let mut by_loss: Vec<usize> = (0..parts.len()).collect();
+    by_loss.sort_by_key(|&rank| (std::cmp::Reverse(exact(&parts[rank]) % sum), rank));
+    let mut next = by_loss.iter().cycle();
+    while shares.iter().sum::<usize>() < total {
+        if let Some(&rank) = next.next() {
+            shares[rank] += 1;
+        }
+    }
+    while shares.iter().sum::<usize>() > total {
+        // The largest pays for those that were raised to 1.
+        if let Some(largest) = shares.iter_mut().max() {
+            *largest -= 1;
+        }
+    }
+    shares
+}
+
+/// A larger share is a typo.
+const MAX_SHARE: usize = 1 << 20;
 
 /// Checks a total batch against the number of ranks.
 ///
@@ -34,7 +164,63 @@ pub fn check(batch: i64, ranks: usize) -> Result<usize, PlanError> {
 mod tests {
     use yolo_base::Hint as _;
 
-    use super::check;
+    use super::*;
+    use crate::device::Gpu;
+
+    const GPUS: [Device; 2] = [Device::Cuda(0), Device::Cuda(1)];
+
+    /// Two GPUs with this much memory in GiB.
+    fn inventory(memory: [u64; 2]) -> Inventory {
+        let gpu = |index: usize| Gpu { index, memory: memory[index] << 30, ..Gpu::default() };
+        Inventory { gpus: vec![gpu(0), gpu(1)], ..Inventory::default() }
+    }
+
+    fn split(batch: i64, given: bool, list: &str) -> Result<Batch, (String, String)> {
+        divide(batch, given, Some(list), (2, &GPUS), &inventory([24, 8]))
+            .map_err(|error| (error.to_string(), error.hint().unwrap_or_default().into_owned()))
+    }
+
+    #[test]
+    fn shares_are_explicit_or_in_proportion_to_memory() {
+        assert_eq!(split(24, true, "16, 8").unwrap(), Batch { total: 24, split: vec![16, 8], note: None });
+        assert_eq!(split(16, false, "30,3").unwrap().total, 33, "the default batch does not count");
+        assert_eq!(split(8, true, "4,4").unwrap().split, [0; 0], "equal shares");
+        let auto = split(33, true, "AUTO").unwrap();
+        assert_eq!(auto.split, [25, 8]);
+        assert_eq!(
+            auto.note.unwrap(),
+            "the batch is split by memory: 25 images on CUDA device 0, 8 images on CUDA device 1"
+        );
+        let on = |devices: &[Device], memory| {
+            divide(12, true, Some("auto"), (devices.len(), devices), &inventory(memory)).unwrap()
+        };
+        // Two ranks share the large GPU.
+        assert_eq!(on(&[Device::Cuda(0), Device::Cuda(1), Device::Cuda(0)], [32, 8]).split, [5, 2, 5]);
+        assert_eq!(on(&GPUS, [24, 24]), Batch { total: 12, split: vec![], note: None });
+        assert_eq!(on(&[Device::Cpu; 3], [24, 8]).split, [0; 0]);
+        assert_eq!(on(&GPUS, [1000, 1]).split, [11, 1], "each rank has an image");
+    }
+
+    #[test]
+    fn a_wrong_split_is_explained() {
+        for (batch, list, message) in [
+            (24, "16,9", "--batch-split 16,9 adds up to 25, but --batch is 24"),
+            (24, "8,8,8", "--batch-split 8,8,8 has 3 shares, but there are 2 ranks"),
+            (24, "24", "--batch-split 24 has 1 share, but there are 2 ranks"),
+            (24, "24,0", "--batch-split 24,0: \"0\" is not a number of images, which is at least 1"),
+            (24, "16,", "--batch-split 16,: \"\" is not a number of images, which is at least 1"),
+            (24, "half", "--batch-split half: \"half\" is not a number of images, which is at least 1"),
+            (1, "auto", "--batch 1 is less than one image for each of 2 ranks"),
+            (0, "16,8", "--batch 0 is not a number of images: it must be at least 1"),
+        ] {
+            assert_eq!(split(batch, true, list).unwrap_err().0, message);
+        }
+        assert_eq!(split(24, true, "16,9").unwrap_err().1, "use --batch 25, or omit it");
+        let unknown = divide(8, true, Some("auto"), (2, &GPUS), &inventory([24, 0])).unwrap_err().to_string();
+        assert_eq!(unknown, "--batch-split auto: the driver does not report the memory of CUDA device 1");
+        let equal = divide(9, true, Some("auto"), (2, &GPUS), &inventory([0, 0])).unwrap_err();
+        assert!(equal.to_string().contains("does not report"), "{equal}");
+    }
 
     fn hint(batch: i64, ranks: usize) -> String {
         check(batch, ranks).unwrap_err().hint().unwrap_or_default().into_owned()

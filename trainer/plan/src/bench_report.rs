@@ -6,6 +6,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
+use crate::bench_workers::{self as workers, Advice};
 use crate::device::Device;
 use crate::run::{BenchTask, RunPlan, Task};
 
@@ -35,6 +36,9 @@ pub struct Report {
     pub measurements: Vec<Measurement>,
     /// What limits training; `None` if the loader or the network alone was not measured.
     pub limit: Option<Limit>,
+    /// The answer of `--workers auto`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workers: Option<Advice>,
 }
 
 /// One measurement of a rank.
@@ -74,6 +78,34 @@ pub enum Measurement {
         /// Where the time goes.
         phases: ValPhases,
     },
+    /// What all ranks of a run reached together, for a row of a table.
+    Together(Together),
+}
+
+/// What all ranks of a run reached together, in several rounds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Together {
+    /// Training, each round.
+    pub training: Vec<Rate>,
+    /// Images of the training split.
+    pub training_images: usize,
+    /// Validation, each round; empty if it was not measured.
+    pub validation: Vec<Rate>,
+    /// Images of the validation split; 0 if it was not measured.
+    pub validation_images: usize,
+    /// The most memory that each rank had in training, in bytes: on a GPU what libtorch had reserved
+    /// there, on the CPU the resident memory of the process.
+    pub memory: Vec<u64>,
+}
+
+impl Measurement {
+    /// Images per second of the network alone, if this is their measurement.
+    pub fn network(&self) -> Option<f64> {
+        match self {
+            Self::Training { source: Source::Synthetic, rate, .. } => Some(rate.images_per_second),
+            _ => None,
+        }
+    }
 }
 
 /// Where the batches of training steps come from.
@@ -197,27 +229,38 @@ impl Report {
             threads: plan.ranks.threads,
             measurements,
             limit: None,
+            workers: None,
         };
         report.limit = report.alone().map(|alone| match alone.loader < alone.network {
             true => Limit::Loader,
             false => Limit::Network,
         });
+        if task.choose_workers {
+            report.workers = workers::advice(&report.loaders(), report.network(), task.training.workers);
+        }
         Some(report)
     }
 
     /// The speeds of the network and of the loader, each alone; `None` if one was not measured.
     pub fn alone(&self) -> Option<Alone> {
-        let network = self.measurements.iter().find_map(|measured| match measured {
-            Measurement::Training { source: Source::Synthetic, rate, .. } => Some(rate.images_per_second),
-            _ => None,
-        })?;
-        let loaders = self.measurements.iter().filter_map(|measured| match measured {
+        let network = self.network()?;
+        // Training has as many threads as the largest measured loader.
+        let (workers, loader) = self.loaders().into_iter().max_by_key(|(workers, _)| *workers)?;
+        Some(Alone { network, loader, workers })
+    }
+
+    /// Images per second of the network alone, if that was measured.
+    fn network(&self) -> Option<f64> {
+        self.measurements.iter().find_map(Measurement::network)
+    }
+
+    /// The numbers of loader threads with their images per second, as they were measured.
+    fn loaders(&self) -> Vec<(usize, f64)> {
+        let loader = |measured: &Measurement| match measured {
             Measurement::Loader { workers, rate } => Some((*workers, rate.images_per_second)),
             _ => None,
-        });
-        // Training has as many threads as the largest measured loader.
-        let (workers, loader) = loaders.max_by_key(|(workers, _)| *workers)?;
-        Some(Alone { network, loader, workers })
+        };
+        self.measurements.iter().filter_map(loader).collect()
     }
 
     /// The report as JSON.
@@ -238,14 +281,15 @@ pub struct Alone {
     pub workers: usize,
 }
 
-fn device_name(device: &Device) -> String {
+pub(crate) fn device_name(device: &Device) -> String {
     match device {
         Device::Cpu => "cpu".to_owned(),
         Device::Cuda(index) => format!("cuda:{index}"),
+        Device::Mig { uuid, .. } => uuid.to_string(),
     }
 }
 
-fn model_name(task: &BenchTask) -> String {
+pub(crate) fn model_name(task: &BenchTask) -> String {
     let of_weights = || {
         let stem = task.training.weights.as_deref()?.file_stem()?;
         Some(stem.to_string_lossy().into_owned())

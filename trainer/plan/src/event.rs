@@ -17,7 +17,7 @@ pub const PROTOCOL: u32 = 2;
 /// The default of [`silence_limit`].
 const SILENCE: Duration = Duration::from_secs(60);
 /// Heartbeats within that time.
-const HEARTBEATS: u32 = 12;
+const HEARTBEATS: u32 = 60;
 
 /// How long a stopped rank may send no heartbeat before its run is ended: a minute, while its peers
 /// would wait hours for it in a collective.
@@ -38,10 +38,19 @@ pub fn sign_interval() -> Duration {
 pub enum Event {
     /// The rank has started: its number, process and device.
     Hello { protocol: u32, version: String, rank: usize, pid: u32, device: String, threads: usize },
-    /// A heartbeat, sent from a separate thread however long a step takes.
-    Alive,
+    /// A heartbeat, sent from a separate thread however long a step takes. `progress` is that of the main
+    /// thread, once it trains.
+    Alive {
+        #[serde(default)]
+        progress: Option<Progress>,
+    },
     /// What the rank is doing now, as a phrase that completes "rank 1 was …": `reading labels`, `training`.
-    Phase { doing: String },
+    /// `steps` is set in a phase whose progress is counted in steps.
+    Phase {
+        doing: String,
+        #[serde(default)]
+        steps: bool,
+    },
     /// Something that the user should know.
     Warning { message: String },
     /// One line of information: the model's summary, the transferred tensors, the fit of the anchors.
@@ -69,7 +78,45 @@ pub enum Event {
         doing: String,
         #[serde(default)]
         peer_lost: bool,
+        #[serde(default)]
+        progress: Option<Progress>,
     },
+}
+
+/// How far the main thread of a rank is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// The epoch it trains, from 0.
+    pub epoch: usize,
+    /// The batch of that epoch in work, from 0.
+    pub batch: usize,
+    /// Batches of an epoch.
+    pub batches: usize,
+    /// Batches done since the process started. Invariant: never decreases.
+    pub steps: u64,
+    /// Images of those batches, of this rank alone.
+    pub images: u64,
+    /// What it is doing with the batch.
+    pub stage: Stage,
+    /// Seconds spent in each stage, in the order of [`Stage::ALL`].
+    pub seconds: [f64; 3],
+}
+
+/// What a rank is doing with a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// Waiting for images.
+    Loading,
+    /// Forward pass, backward pass with its exchange of gradients, and optimizer step.
+    Computing,
+    /// Waiting for the other ranks after the step.
+    Exchanging,
+}
+
+impl Stage {
+    /// All stages, in the order of a step.
+    pub const ALL: [Self; 3] = [Self::Loading, Self::Computing, Self::Exchanging];
 }
 
 /// What `yolo doctor --deep` measures, with the unit of its value.

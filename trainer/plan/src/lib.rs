@@ -7,11 +7,14 @@
 pub mod backend;
 pub mod batch;
 pub mod bench_report;
+pub mod bench_tables;
+pub mod bench_workers;
 pub mod dataset;
 pub mod device;
 pub mod error;
 pub mod event;
 pub mod hyp;
+pub mod launcher;
 pub mod model;
 pub mod number;
 pub mod options;

@@ -8,8 +8,9 @@ mod support;
 use serde_json::json;
 use yolo_base::Hint as _;
 use yolo_plan::bench_report::{Limit, Measurement, Rate, Report, Source, StepPhases, ValPhases};
+use yolo_plan::bench_workers::Why;
 use yolo_plan::device::{Device, Gpu};
-use yolo_plan::options::{BenchOptions, TrainOptions};
+use yolo_plan::options::{BenchOptions, TrainOptions, Workers};
 use yolo_plan::run::{BenchPart, Need, Planned, Planning, RunPlan};
 
 use support::{Fixture, bench_task, scratch, task};
@@ -36,7 +37,7 @@ fn a_benchmark_measures_the_run_that_train_would_plan() {
         hyp: Some("high".into()),
         imgsz: Some(320),
         batch_size: Some(4),
-        workers: Some(2),
+        workers: Some(Workers::Count(2)),
         cache: Some(yolo_plan::options::Cache::Ram),
         ..random_weights()
     };
@@ -44,7 +45,7 @@ fn a_benchmark_measures_the_run_that_train_would_plan() {
         hyp: options.hyp.clone(),
         imgsz: options.imgsz,
         batch_size: options.batch_size,
-        workers: options.workers,
+        workers: Some(2),
         cache: options.cache,
         ..scratch()
     };
@@ -100,14 +101,40 @@ fn each_mistake_has_one_message() {
 #[test]
 fn several_devices_are_refused_and_one_is_proposed() {
     let mut fixture = Fixture::new();
-    let gpu = |index| Gpu { index, name: "NVIDIA A10".into(), memory: 24 << 30 };
+    let gpu = |index| Gpu { index, name: "NVIDIA A10".into(), memory: 24 << 30, ..Gpu::default() };
     fixture.context.inventory.gpus = vec![gpu(0), gpu(1)];
     fixture.context.inventory.cuda_libtorch = true;
     let on = |device: &str| fixture.bench(BenchOptions { device: Some(device.into()), ..random_weights() });
     let error = on("1,0").unwrap_err();
     assert_eq!(error.to_string(), "--device 1,0 names 2 devices, but `yolo bench` runs on one");
-    assert_eq!(error.hint().as_deref(), Some("use one of them: --device 1"));
+    assert_eq!(
+        error.hint().as_deref(),
+        Some("use one of them (--device 1), or compare numbers of devices with --scaling")
+    );
     assert_eq!(on("1").unwrap().plan.ranks.devices, [Device::Cuda(1)]);
+}
+
+#[test]
+fn the_choice_of_workers_measures_network_and_loader() {
+    let fixture = Fixture::new();
+    let auto = || BenchOptions { workers: Some(Workers::Auto), ..random_weights() };
+    let planned = fixture.bench(auto()).unwrap();
+    let task = bench_task(&planned);
+    assert_eq!(task.parts, [BenchPart::Synthetic, BenchPart::Loader]);
+    assert!(task.choose_workers);
+    // As many as there are cores, and no more than there are images in a batch.
+    assert_eq!(task.training.workers, 8);
+    let small = fixture.bench(BenchOptions { batch_size: Some(3), ..auto() }).unwrap();
+    assert_eq!(bench_task(&small).training.workers, 3);
+    let also = fixture.bench(BenchOptions { validation: true, ..auto() }).unwrap();
+    let parts = [BenchPart::Synthetic, BenchPart::Loader, BenchPart::Validation];
+    assert_eq!(bench_task(&also).parts, parts);
+
+    let measurements = [training(Source::Synthetic, 100.0), loader(1, 80.0), loader(2, 150.0)];
+    let advice = report(&planned, &measurements).workers.unwrap();
+    assert_eq!((advice.count, advice.needed, advice.why), (2, Some(100.0), Why::FastEnough));
+    let plain = fixture.bench(random_weights()).unwrap();
+    assert_eq!(report(&plain, &measurements).workers, None);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Every event is one line of JSON that reads back as the same event.
 
 use proptest::prelude::*;
-use yolo_plan::bench_report::{Measurement, Rate, Source, StepPhases, ValPhases};
-use yolo_plan::event::{EpochSummary, Event, Metrics, OutputFile, Step, ValRow, ValTable};
+use yolo_plan::bench_report::{Measurement, Rate, Source, StepPhases, Together, ValPhases};
+use yolo_plan::event::{EpochSummary, Event, Metrics, OutputFile, Progress, Stage, Step, ValRow, ValTable};
 
 fn metrics() -> impl Strategy<Value = Metrics> {
     (0.0..1.0, 0.0..1.0, 0.0..1.0, 0.0..1.0).prop_map(|(precision, recall, map50, map50_95)| Metrics {
@@ -29,7 +29,33 @@ fn measurement() -> impl Strategy<Value = Measurement> {
             rate,
             phases: ValPhases { preprocess: 0.0, inference: 1.0 - nms, nms },
         }),
+        (prop::collection::vec(rate(), 0..4), any::<[usize; 2]>(), any::<[u64; 2]>()).prop_map(
+            |(rates, [training_images, validation_images], memory)| {
+                Measurement::Together(Together {
+                    training: rates.clone(),
+                    training_images,
+                    validation: rates,
+                    validation_images,
+                    memory: memory.to_vec(),
+                })
+            }
+        ),
     ]
+}
+
+fn progress() -> impl Strategy<Value = Progress> {
+    let stage = prop::sample::select(Stage::ALL.to_vec());
+    (any::<[u64; 2]>(), any::<[u16; 3]>(), stage, prop::array::uniform3(0.0..1e6)).prop_map(
+        |([steps, images], [epoch, batch, batches], stage, seconds)| Progress {
+            epoch: epoch.into(),
+            batch: batch.into(),
+            batches: batches.into(),
+            steps,
+            images,
+            stage,
+            seconds,
+        },
+    )
 }
 
 fn event() -> impl Strategy<Value = Event> {
@@ -45,8 +71,8 @@ fn event() -> impl Strategy<Value = Event> {
                 threads
             }
         ),
-        Just(Event::Alive),
-        text().prop_map(|doing| Event::Phase { doing }),
+        prop::option::of(progress()).prop_map(|progress| Event::Alive { progress }),
+        (text(), any::<bool>()).prop_map(|(doing, steps)| Event::Phase { doing, steps }),
         text().prop_map(|message| Event::Warning { message }),
         text().prop_map(|message| Event::Note { message }),
         (any::<[usize; 4]>(), prop::array::uniform3(-1e6f32..1e6), 0.0..1e9, any::<u64>()).prop_map(
@@ -95,8 +121,15 @@ fn event() -> impl Strategy<Value = Event> {
             stopped_early,
         }),
         prop::option::of(text()).prop_map(|path| Event::Interrupted { resume_from: path.map(Into::into) }),
-        (text(), prop::option::of(text()), text(), any::<bool>())
-            .prop_map(|(message, hint, doing, peer_lost)| Event::Failed { message, hint, doing, peer_lost }),
+        (text(), prop::option::of(text()), text(), any::<bool>()).prop_map(
+            |(message, hint, doing, peer_lost)| Event::Failed {
+                message,
+                hint,
+                doing,
+                peer_lost,
+                progress: None
+            }
+        ),
     ]
 }
 
@@ -114,7 +147,10 @@ proptest! {
 #[test]
 fn unknown_fields_are_ignored_and_unknown_events_are_not() {
     let line = r#"{"event":"phase","doing":"training","since":"later versions"}"#;
-    assert_eq!(serde_json::from_str::<Event>(line).unwrap(), Event::Phase { doing: "training".into() });
+    assert_eq!(
+        serde_json::from_str::<Event>(line).unwrap(),
+        Event::Phase { doing: "training".into(), steps: false }
+    );
     assert!(serde_json::from_str::<Event>(r#"{"event":"song"}"#).is_err());
 }
 

@@ -9,7 +9,7 @@ use yolo_base::Hint as _;
 use yolo_plan::backend::Backend;
 use yolo_plan::device::Device;
 use yolo_plan::hyp::HyperParameters;
-use yolo_plan::options::TrainOptions;
+use yolo_plan::options::{Balance, TrainOptions};
 use yolo_plan::run::{PLAN_VERSION, opt_yaml};
 
 use support::{Fixture, scratch, task};
@@ -35,6 +35,45 @@ fn yolov5s_defaults() {
         (100, 64, Some(100), None, 0)
     );
     assert!(task.autoanchor && task.plots && task.freeze.is_empty());
+}
+
+#[test]
+fn sync_bn_is_advised_where_ranks_have_few_images() {
+    let fixture = Fixture::new();
+    let advised = |batch, ranks, sync_bn| {
+        let options =
+            TrainOptions { batch_size: Some(batch), nproc_per_node: Some(ranks), sync_bn, ..scratch() };
+        let notes = fixture.train(options).unwrap().notes;
+        notes.into_iter().find(|note| note.contains("consider --sync-bn"))
+    };
+    assert_eq!(
+        advised(16, 2, false).unwrap(),
+        "each rank normalizes over 8 images a step, which is few: consider --sync-bn, which normalizes over the \
+         images of all ranks"
+    );
+    assert!(advised(2, 2, false).unwrap().contains("over 1 image a step"));
+    assert_eq!((advised(18, 2, false), advised(16, 2, true), advised(8, 1, false)), (None, None, None));
+}
+
+#[test]
+fn ranks_can_have_unequal_shares_of_the_batch() {
+    let fixture = Fixture::new();
+    let two = || TrainOptions { device: Some("cpu,cpu".into()), ..scratch() };
+    let planned = fixture.train(TrainOptions { batch_split: Some("12,5".into()), ..two() }).unwrap();
+    let unequal = task(&planned);
+    assert_eq!((unequal.batch, unequal.shares(2), unequal.workers), (17, vec![12, 5], 4));
+    // A run that is resumed on another number of ranks has equal shares.
+    assert_eq!(unequal.shares(1), [17]);
+    // An odd batch needs unequal shares.
+    let odd = TrainOptions { batch_size: Some(15), ..two() };
+    assert!(fixture.train_error(odd).contains("must be a multiple of 2"));
+    let balance = Some(Balance::Boxes);
+    assert_eq!(task(&fixture.train(TrainOptions { balance, ..two() }).unwrap()).balance, balance);
+    let alone = fixture.train(TrainOptions { balance, ..scratch() }).unwrap();
+    assert_eq!(
+        (task(&alone).balance, alone.warnings.as_slice()),
+        (None, &["--balance has no effect on a single rank".to_owned()][..])
+    );
 }
 
 #[test]
@@ -143,6 +182,19 @@ fn each_mistake_has_one_message() {
             "--label-smoothing NaN is not a number",
         ),
         (TrainOptions { device: value("0"), ..scratch() }, "--device 0 needs a GPU, but there is none"),
+        (
+            TrainOptions {
+                device: value("cpu,cpu"),
+                batch_split: value("12,5"),
+                batch_size: Some(16),
+                ..scratch()
+            },
+            "--batch-split 12,5 adds up to 17, but --batch is 16",
+        ),
+        (
+            TrainOptions { batch_split: value("8,8"), ..scratch() },
+            "--batch-split 8,8 has 2 shares, but there is one rank",
+        ),
         (TrainOptions { name: value(""), ..scratch() }, "--name \"\" is not a valid name for a run folder"),
     ];
     for (options, expected) in cases {

@@ -5,8 +5,10 @@
 
 mod progress;
 mod read;
+mod share;
 mod write;
 
 pub use progress::Progress;
-pub use read::{Resume, read_resume};
+pub use read::Resume;
+pub use share::read_resume;
 pub use write::{Checkpoint, TrainingState};

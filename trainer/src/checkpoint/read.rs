@@ -14,8 +14,8 @@ use crate::error::TrainError;
 pub struct Resume {
     /// Weights of the last step.
     pub model: WeightsFile,
-    /// Averaged weights.
-    pub averaged: WeightsFile,
+    /// Averaged weights, on rank 0.
+    pub averaged: Option<WeightsFile>,
     /// Updates of the averaged weights.
     pub updates: u64,
     /// State of the optimizer.
@@ -26,12 +26,11 @@ pub struct Resume {
     pub progress: Progress,
 }
 
-/// Reads the checkpoint at `path`.
+/// Finds the state of its run in a checkpoint, which was read from `path`.
 ///
 /// # Errors
 /// When its run is finished, or it holds only weights.
-pub fn read_resume(path: &Path) -> Result<Resume, TrainError> {
-    let file = torch_checkpoint::read(path)?;
+pub(super) fn parse_resume(file: &WeightsFile, path: &Path) -> Result<Resume, TrainError> {
     let shown = path.display();
     if field(&file.root, "finished") == Some(&Value::Bool(true)) {
         return Err(TrainError::new(format!(
@@ -66,7 +65,7 @@ pub fn read_resume(path: &Path) -> Result<Resume, TrainError> {
     };
     Ok(Resume {
         model: with(tensors("model")?),
-        averaged: with(tensors("ema")?),
+        averaged: tensors("ema").ok().map(with),
         updates: integer("updates")?.unsigned_abs(),
         gradients: field(&file.root, "gradients").and_then(self::tensors),
         optimizer: field(&file.root, "optimizer").cloned().ok_or_else(|| incomplete("optimizer"))?,

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
+use yolo_data::scan::Sample;
+
 use super::boxes::Detection;
-use super::image_result::ImageResult;
 use crate::error::TrainError;
 use crate::percent_g::percent_g;
 
@@ -35,9 +36,10 @@ impl LabelFiles {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn write(&self, image: &ImageResult<'_>) -> Result<(), TrainError> {
-        let stem = image.sample.image.file_stem().unwrap_or_default().to_string_lossy();
-        let lines = image.detections.iter().map(|found| line(found, image.native, self.confidence));
+    pub fn write(&self, sample: &Sample, detections: &[Detection]) -> Result<(), TrainError> {
+        let stem = sample.image.file_stem().unwrap_or_default().to_string_lossy();
+        let size = [sample.height, sample.width];
+        let lines = detections.iter().map(|found| line(found, size, self.confidence));
         fs::write(self.folder.join(format!("{stem}.txt")), lines.collect::<String>()).map_err(unwritable)
     }
 }

@@ -1,6 +1,7 @@
 //! What learns on one rank: [`Learner`] joins the model, its loss, the optimizer, the moving average
 //! and the exchange with other ranks. A training step is [`Learner::step`]: [`Learner::backward`] for
-//! every batch of the nominal batch, then [`Learner::update`] (spec §6, §11).
+//! the last batch of a nominal batch, [`Learner::accumulate`] for those before it, then
+//! [`Learner::update`] (spec §6, §11).
 
 mod data_parallel;
 mod ema;
@@ -31,8 +32,10 @@ pub struct Learner {
     model: Model,
     optimizer: Optimizer,
     loss: DetectionLoss,
-    /// On rank 0, which validates and saves it.
+    /// On rank 0, which saves it.
     ema: Option<Ema>,
+    /// A copy of rank 0's moving average, on other ranks after [`Learner::share_average`].
+    average: Option<Model>,
     parallel: Option<DataParallel>,
 }
 
@@ -56,12 +59,15 @@ impl Learner {
             model.set_sync_bn(group.cloned());
         }
         let loss = DetectionLoss::new(model.anchors()?, model.spec().nc, loss, model.device())?;
-        Ok(Self { model, optimizer, loss, ema, parallel })
+        Ok(Self { model, optimizer, loss, ema, average: None, parallel })
     }
 
     /// Trains on one batch: sets the rates of the schedule, adds the gradients, and updates the weights
     /// when the nominal batch is full. `number` is that of the batch in the run; `last_update` that of
     /// the last batch after which the weights were updated. Returns what [`Self::backward`] returns.
+    ///
+    /// Ranks exchange gradients only when the nominal batch is full. The sums are the same as with an
+    /// exchange after each batch.
     ///
     /// # Errors
     /// When the momentum is out of range, memory runs out, or a peer is lost.
@@ -74,12 +80,13 @@ impl Learner {
         last_update: &mut i64,
     ) -> Result<Tensor, TrainError> {
         self.set_rates(settings)?;
-        let items = self.backward(images, targets)?;
-        if number - *last_update >= settings.accumulate as i64 {
-            // Reading the norm would wait for the device, and nothing here needs it.
-            let _norm = self.update()?;
-            *last_update = number;
+        if number - *last_update < settings.accumulate as i64 {
+            return self.accumulate(images, targets);
         }
+        let items = self.backward(images, targets)?;
+        // Reading the norm would wait for the device, and nothing here needs it.
+        let _norm = self.update()?;
+        *last_update = number;
         Ok(items)
     }
 
@@ -91,8 +98,25 @@ impl Learner {
         self.optimizer.set_momentum(settings.momentum)
     }
 
-    /// Runs one batch forward and backward. Its gradients, summed over all ranks, are added to the
-    /// existing ones. Returns the loss items (box, objectness, class) of this rank, on its device.
+    /// Runs one batch forward and backward and adds its gradients to the existing ones, on this rank
+    /// only: nothing is exchanged. Returns what [`Self::backward`] returns.
+    ///
+    /// # Errors
+    /// When memory runs out, or a peer is lost while SyncBatchNorm exchanges statistics.
+    pub fn accumulate(&mut self, images: &Tensor, targets: &[[f32; 6]]) -> Result<Tensor, TrainError> {
+        let heads = self.model.forward_train(images)?;
+        let loss = self.loss.compute(&heads, targets)?;
+        drop(heads);
+        match &mut self.parallel {
+            Some(parallel) => parallel.accumulate(&loss.total)?,
+            None => loss.total.f_backward()?,
+        }
+        Ok(loss.items)
+    }
+
+    /// Runs one batch forward and backward. Its gradients and those that ranks have accumulated are
+    /// summed over all ranks and added to the existing ones. Returns the loss items (box, objectness,
+    /// class) of this rank, on its device.
     ///
     /// # Errors
     /// When memory runs out, or a peer is lost.
@@ -131,8 +155,9 @@ impl Learner {
     /// Returns the norm of the gradients before clipping, without waiting for the device.
     ///
     /// # Errors
-    /// When libtorch fails.
+    /// When libtorch fails, or a peer is lost.
     pub fn update(&mut self) -> Result<Tensor, TrainError> {
+        self.share_gradients()?;
         let norm = self.optimizer.clip_gradients(MAX_GRADIENT_NORM)?;
         self.optimizer.step()?;
         self.optimizer.zero_grad()?;
@@ -142,8 +167,35 @@ impl Learner {
         Ok(norm)
     }
 
+    /// Sums over all ranks the gradients that each has accumulated on its own, if it has. Every rank
+    /// calls this; then all have the same gradients.
+    ///
+    /// # Errors
+    /// When a peer is lost.
+    pub fn share_gradients(&mut self) -> Result<(), TrainError> {
+        let Some(parallel) = &mut self.parallel else { return Ok(()) };
+        parallel.share(&self.optimizer.gradients()?)
+    }
+
+    /// Sends the moving average of rank 0 to all ranks, which call this together.
+    ///
+    /// # Errors
+    /// When memory runs out, or a peer is lost.
+    pub fn share_average(&mut self) -> Result<(), TrainError> {
+        let Some(parallel) = &self.parallel else { return Ok(()) };
+        if self.ema.is_none() && self.average.is_none() {
+            self.average = Some(self.model.copy()?);
+        }
+        self.averaged_model().map_or(Ok(()), |model| parallel.share_model(model))
+    }
+
+    /// The model with averaged weights: rank 0's, or what [`Self::share_average`] has sent last.
+    pub fn averaged_model(&self) -> Option<&Model> {
+        self.ema.as_ref().map(Ema::model).or(self.average.as_ref())
+    }
+
     /// The gradients that were added up since the last step, as a dictionary for a checkpoint, or
-    /// `None` if there are none. They are the same on all ranks.
+    /// `None` if there are none. They are those of this rank until [`Self::share_gradients`].
     pub(crate) fn gradients(&self) -> Result<Value, TrainError> {
         let mut entries = Vec::new();
         for entry in self.model.state().parameters().filter(|entry| entry.tensor.requires_grad()) {

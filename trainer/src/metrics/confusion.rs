@@ -31,6 +31,16 @@ impl ConfusionMatrix {
         self.counts[predicted * (self.nc + 1) + truth]
     }
 
+    /// All counts, in the order that [`Self::merge`] takes.
+    pub fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+
+    /// Adds the [counts](Self::counts) of another matrix for the same classes.
+    pub fn merge(&mut self, counts: &[u64]) {
+        self.counts.iter_mut().zip(counts).for_each(|(own, other)| *own += other);
+    }
+
     fn add(&mut self, predicted: usize, truth: usize) {
         self.counts[predicted * (self.nc + 1) + truth] += 1;
     }

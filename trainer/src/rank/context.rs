@@ -2,11 +2,12 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use tch_distributed::ProcessGroup;
 
+use super::life::Life;
 use super::reporter::Reporter;
+use super::stop::Stop;
 use crate::error::TrainError;
 
 /// How a task ended when nothing went wrong.
@@ -31,19 +32,27 @@ pub struct Context {
     pub group: Option<Rc<ProcessGroup>>,
     /// Where events go.
     pub reporter: Rc<Reporter>,
-    /// Set by SIGINT and SIGTERM.
-    pub(super) stop: Arc<AtomicBool>,
+    /// Knows whether this rank should stop.
+    pub(super) life: Arc<Life>,
+    /// What SIGINT and SIGTERM do.
+    pub(super) stop: Stop,
 }
 
 impl Context {
-    /// Whether this is rank 0, which validates, writes files and reports.
+    /// Whether this is rank 0, which writes files and reports.
     pub fn is_main(&self) -> bool {
         self.rank == 0
     }
 
+    /// Until a task calls this, a request to stop ends the process at once. From then on, the task asks
+    /// whether to stop, and stops where all ranks can and nothing is lost.
+    pub fn hold_stop_requests(&self) {
+        self.stop.hold();
+    }
+
     /// Whether this process was asked to stop, or its supervisor is gone.
     pub fn asked_to_stop(&self) -> bool {
-        self.stop.load(Ordering::Relaxed) || self.reporter.orphaned()
+        self.life.should_stop()
     }
 
     /// Whether any rank was asked to stop. Every rank gets the same answer.
@@ -57,7 +66,26 @@ impl Context {
         Ok(flag.f_double_value(&[0])? > 0.0)
     }
 
-    /// Rank 0's `value` on every rank. `value` must be small enough to be exact as an f32.
+    /// Waits until all ranks have called this.
+    ///
+    /// # Errors
+    /// When a peer is lost.
+    pub fn barrier(&self) -> Result<(), TrainError> {
+        self.group.as_ref().map_or(Ok(()), |group| Ok(group.barrier(None)?))
+    }
+
+    /// The byte strings of all ranks, in rank order.
+    ///
+    /// # Errors
+    /// When a peer is lost.
+    pub fn gather(&self, bytes: Vec<u8>) -> Result<Vec<Vec<u8>>, TrainError> {
+        match &self.group {
+            Some(group) => Ok(group.all_gather_bytes(&bytes)?),
+            None => Ok(vec![bytes]),
+        }
+    }
+
+    /// Rank 0's `value` on every rank.
     ///
     /// # Errors
     /// When a peer is lost.

@@ -4,13 +4,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tch_distributed::{Bind, GlooOptions, NcclPlugin, NcclVersion, ProcessGroup};
-use yolo_base::env::LOCAL_WORLD_SIZE;
+use tch_distributed::{Bind, GlooOptions, NcclPlugin, NcclVersion, ProcessGroup, Store};
 use yolo_plan::backend::{Backend, NCCL_PLUGIN};
 use yolo_plan::device::shared;
 use yolo_plan::run::Ranks;
 
-use super::environment::number;
+use super::meeting::Meeting;
 use super::rendezvous::Rendezvous;
 use crate::error::TrainError;
 
@@ -27,7 +26,7 @@ pub struct Timeouts {
 }
 
 impl Timeouts {
-    /// For a run: the others wait in a collective while rank 0 validates (spec §11).
+    /// For a run: the others wait in a collective while rank 0 scans, saves and draws.
     pub const RUN: Self =
         Self { rendezvous: Duration::from_secs(120), collective: Duration::from_secs(10_800) };
     /// For `yolo doctor --deep`, which must find a rank that does not answer.
@@ -56,12 +55,40 @@ pub fn join(
     device: tch::Device,
     timeouts: Timeouts,
 ) -> Result<Joined, TrainError> {
+    connect(ranks, device, timeouts, || {
+        let rendezvous = Rendezvous::from_environment()?;
+        let store = rendezvous.store(rank, timeouts.rendezvous)?;
+        gloo(&store, rank, ranks, None, timeouts)
+    })
+}
+
+/// As [`join`], for ranks that have met already.
+///
+/// # Errors
+/// As [`join`].
+pub(super) fn join_at(
+    meeting: &Meeting,
+    rank: usize,
+    ranks: &Ranks,
+    device: tch::Device,
+    timeouts: Timeouts,
+) -> Result<Joined, TrainError> {
+    connect(ranks, device, timeouts, || gloo(&*meeting.store, rank, ranks, Some(&meeting.address), timeouts))
+}
+
+/// Adds the backend of the plan to the group that `gloo` makes.
+fn connect(
+    ranks: &Ranks,
+    device: tch::Device,
+    timeouts: Timeouts,
+    gloo: impl FnOnce() -> Result<ProcessGroup, TrainError>,
+) -> Result<Joined, TrainError> {
     match ranks.backend {
-        Some(Backend::Gloo) => Ok(Joined { group: gloo(rank, ranks.world_size, timeouts)?, nccl: None }),
+        Some(Backend::Gloo) => Ok(Joined { group: gloo()?, nccl: None }),
         Some(Backend::Nccl) => {
             // What this rank lacks is an error before it waits for the others.
             let (plugin, device) = nccl_plugin(ranks, device)?;
-            let group = gloo(rank, ranks.world_size, timeouts)?;
+            let group = gloo()?;
             group.use_nccl(&plugin, device, timeouts.collective)?;
             Ok(Joined { group, nccl: Some(plugin.loaded()) })
         }
@@ -69,18 +96,26 @@ pub fn join(
     }
 }
 
+/// `address` is where ranks on other machines reach this one.
+///
 /// Invariant: ranks of one machine listen on loopback only, because c10d has no authentication.
-fn gloo(rank: usize, world: usize, timeouts: Timeouts) -> Result<ProcessGroup, TrainError> {
-    let rendezvous = Rendezvous::from_environment()?;
-    let store = rendezvous.store(rank, timeouts.rendezvous)?;
-    let local = number(LOCAL_WORLD_SIZE).is_none_or(|here| here == world);
+fn gloo(
+    store: &(impl Store + ?Sized),
+    rank: usize,
+    ranks: &Ranks,
+    address: Option<&String>,
+    timeouts: Timeouts,
+) -> Result<ProcessGroup, TrainError> {
+    let elsewhere = address.filter(|_| ranks.on_this_machine() < ranks.world_size);
     let options = GlooOptions {
-        bind: if local { Bind::Loopback } else { Bind::Address(rendezvous.own_address()?) },
+        bind: elsewhere.map_or(Bind::Loopback, |address| Bind::Address(address.clone())),
         timeout: timeouts.collective,
+        // All ranks run the same program on the same plan, and a check costs a message per step.
+        check_calls: false,
         ..GlooOptions::default()
     };
     // The group holds the store by reference count, so the store may be dropped here.
-    Ok(ProcessGroup::gloo(&store, rank, world, &options)?)
+    Ok(ProcessGroup::gloo(store, rank, ranks.world_size, &options)?)
 }
 
 /// The NCCL plugin and the number of this rank's device, if NCCL can connect these ranks.
@@ -128,7 +163,18 @@ mod tests {
         let refusal = |backend, device| {
             let devices = vec![Device::Cuda(0), Device::Cuda(1)];
             let variables = BTreeMap::new();
-            let ranks = Ranks { devices, world_size: 2, backend, nccl: None, variables, threads: 1 };
+            let ranks = Ranks {
+                devices,
+                first: 0,
+                first_here: 0,
+                here: None,
+                world_size: 2,
+                backend,
+                nccl: None,
+                variables,
+                threads: 1,
+                cpus: Vec::new(),
+            };
             let joined = join(0, &ranks, device, Timeouts::DEEP_CHECK);
             joined.err().map(|error| error.to_string()).unwrap_or_default()
         };

@@ -1,15 +1,15 @@
-//! How a rank reports: events as JSON lines on the descriptor that the supervisor handed over, and
-//! a heartbeat every few seconds from a separate thread. Without a supervisor, rank 0 writes plain
-//! lines to stderr and the other ranks are silent.
+//! How a rank reports: events as JSON lines on the descriptor that the supervisor handed over. Without a
+//! supervisor, rank 0 writes plain lines to stderr and the other ranks are silent.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use yolo_base::env::YOLO_EVENTS_FD;
-use yolo_plan::event::{Event, sign_interval};
+use yolo_plan::event::{Event, Progress, Stage};
 
 use super::environment::descriptor;
 
@@ -21,6 +21,20 @@ enum Sink {
     Nowhere,
 }
 
+impl Sink {
+    /// Whether the supervisor has closed its end, which it does only by ending.
+    fn is_closed(&self) -> bool {
+        #[cfg(unix)]
+        if let Self::Supervisor(file) = self {
+            use rustix::event::{PollFd, PollFlags, Timespec, poll};
+            let mut pipe = [PollFd::new(file, PollFlags::empty())];
+            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+            return poll(&mut pipe, Some(&now)).is_ok() && pipe[0].revents().contains(PollFlags::ERR);
+        }
+        false
+    }
+}
+
 /// The sink, shared by the threads of this rank. Invariant: a line is written under one lock, so
 /// lines never mix.
 #[derive(Debug)]
@@ -28,6 +42,33 @@ struct SharedSink {
     sink: Mutex<Sink>,
     /// Set when nobody reads the events any more.
     broken: AtomicBool,
+    /// Whether the rank has said hello, which is always its first event.
+    greeted: AtomicBool,
+    progress: Mutex<Option<Progress>>,
+}
+
+/// The connection of this rank to its supervisor, for any thread.
+#[derive(Debug, Clone)]
+pub(super) struct Connection(Arc<SharedSink>);
+
+impl Connection {
+    /// Whether there is a supervisor.
+    pub(super) fn has_supervisor(&self) -> bool {
+        matches!(&*lock(&self.0.sink), Sink::Supervisor(_))
+    }
+
+    /// Whether the supervisor is gone.
+    pub(super) fn is_broken(&self) -> bool {
+        self.0.broken.load(Ordering::Relaxed) || lock(&self.0.sink).is_closed()
+    }
+
+    /// Sends a heartbeat with the progress of the main thread.
+    pub(super) fn send_heartbeat(&self) {
+        if self.0.greeted.load(Ordering::Relaxed) {
+            let progress = *lock(&self.0.progress);
+            self.0.send(&Event::Alive { progress });
+        }
+    }
 }
 
 /// Sends the events of one rank.
@@ -35,6 +76,8 @@ struct SharedSink {
 pub struct Reporter {
     shared: Arc<SharedSink>,
     doing: RefCell<String>,
+    /// When the present stage of a step began.
+    stage_began: Cell<Instant>,
 }
 
 impl Reporter {
@@ -45,31 +88,25 @@ impl Reporter {
             None if rank == 0 => Sink::Stderr,
             None => Sink::Nowhere,
         };
-        let shared = Arc::new(SharedSink { sink: Mutex::new(sink), broken: AtomicBool::new(false) });
-        Self { shared, doing: RefCell::new("starting".to_owned()) }
-    }
-
-    /// Sends [`Event::Alive`] at regular intervals until this process ends or nobody reads the
-    /// events. Does nothing without a supervisor.
-    ///
-    /// # Errors
-    /// When the thread cannot be started.
-    pub fn start_heartbeat(&self) -> std::io::Result<()> {
-        if !matches!(&*self.shared.sink.lock().unwrap_or_else(PoisonError::into_inner), Sink::Supervisor(_)) {
-            return Ok(());
+        let shared = SharedSink {
+            sink: Mutex::new(sink),
+            broken: AtomicBool::new(false),
+            greeted: AtomicBool::new(false),
+            progress: Mutex::new(None),
+        };
+        Self {
+            shared: Arc::new(shared),
+            doing: RefCell::new("starting".to_owned()),
+            stage_began: Cell::new(Instant::now()),
         }
-        let shared = Arc::clone(&self.shared);
-        let interval = sign_interval();
-        std::thread::Builder::new().name("heartbeat".to_owned()).spawn(move || {
-            while !shared.broken.load(Ordering::Relaxed) {
-                shared.send(&Event::Alive);
-                std::thread::sleep(interval);
-            }
-        })?;
-        Ok(())
     }
 
-    /// Sends one event. If nobody reads it, [`Self::orphaned`] is true from then on.
+    /// The connection to the supervisor.
+    pub(super) fn connection(&self) -> Connection {
+        Connection(Arc::clone(&self.shared))
+    }
+
+    /// Sends one event.
     pub fn send(&self, event: &Event) {
         self.shared.send(event);
     }
@@ -78,8 +115,46 @@ impl Reporter {
     pub fn phase(&self, doing: &str) {
         if *self.doing.borrow() != doing {
             doing.clone_into(&mut self.doing.borrow_mut());
-            self.send(&Event::Phase { doing: doing.to_owned() });
+            self.send(&Event::Phase { doing: doing.to_owned(), steps: false });
         }
+    }
+
+    /// Reports a phase whose progress is counted in steps: `epoch`, from 0, has this many batches, of
+    /// which `first` is the next.
+    pub fn begin_steps(&self, doing: &str, epoch: usize, first: usize, batches: usize) {
+        doing.clone_into(&mut self.doing.borrow_mut());
+        let mut progress = lock(&self.shared.progress);
+        let (steps, images, seconds) =
+            progress.map_or((0, 0, [0.0; 3]), |before| (before.steps, before.images, before.seconds));
+        let stage = Stage::Loading;
+        *progress = Some(Progress { epoch, batch: first, batches, steps, images, stage, seconds });
+        drop(progress);
+        self.stage_began.set(Instant::now());
+        self.send(&Event::Phase { doing: doing.to_owned(), steps: true });
+    }
+
+    /// The main thread begins another stage of the present step.
+    pub fn stage(&self, stage: Stage) {
+        let took = self.stage_began.replace(Instant::now()).elapsed().as_secs_f64();
+        if let Some(progress) = &mut *lock(&self.shared.progress) {
+            progress.seconds[progress.stage as usize] += took;
+            progress.stage = stage;
+        }
+    }
+
+    /// A step is done, with this many images of this rank; the next one begins.
+    pub fn step_done(&self, images: usize) {
+        self.stage(Stage::Loading);
+        if let Some(progress) = &mut *lock(&self.shared.progress) {
+            progress.steps += 1;
+            progress.batch += 1;
+            progress.images += images as u64;
+        }
+    }
+
+    /// How far the main thread is, once it has trained.
+    pub fn progress(&self) -> Option<Progress> {
+        *lock(&self.shared.progress)
     }
 
     /// Reports something that the user should read.
@@ -96,16 +171,16 @@ impl Reporter {
     pub fn doing(&self) -> String {
         self.doing.borrow().clone()
     }
+}
 
-    /// Whether the supervisor is gone. A run without its supervisor must end.
-    pub fn orphaned(&self) -> bool {
-        self.shared.broken.load(Ordering::Relaxed)
-    }
+/// A lock whose data is valid also after a panic in another thread.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SharedSink {
     fn send(&self, event: &Event) {
-        let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sink = lock(&self.sink);
         let written = match &mut *sink {
             Sink::Supervisor(file) => serde_json::to_string(event)
                 .map_err(std::io::Error::from)
@@ -116,6 +191,9 @@ impl SharedSink {
             },
             Sink::Nowhere => Ok(()),
         };
+        if matches!(event, Event::Hello { .. }) {
+            self.greeted.store(true, Ordering::Relaxed);
+        }
         if written.is_err() {
             self.broken.store(true, Ordering::Relaxed);
         }
@@ -127,7 +205,7 @@ fn plain(event: &Event) -> Option<String> {
     match event {
         Event::Warning { message } => Some(format!("warning: {message}")),
         Event::Note { message } => Some(message.clone()),
-        Event::Phase { doing } => Some(format!("{doing} …")),
+        Event::Phase { doing, .. } => Some(format!("{doing} …")),
         Event::Epoch(epoch) => Some(format!(
             "epoch {}/{} box {:.5} obj {:.5} cls {:.5} mAP50 {}",
             epoch.epoch + 1,

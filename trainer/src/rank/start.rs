@@ -2,16 +2,16 @@
 //! hello to the supervisor and meets the other ranks.
 
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use yolo_base::env::LOCAL_RANK;
 use yolo_plan::RunPlan;
 use yolo_plan::event::{Event, PROTOCOL};
 
+use super::affinity;
 use super::context::Context;
-use super::environment::number;
+use super::life::Life;
+use super::meeting::meet;
 use super::process_group;
+use super::stop::Stop;
 use super::{device, reporter::Reporter};
 use crate::error::TrainError;
 use crate::tasks::timeouts;
@@ -25,24 +25,38 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub(super) fn start(plan: &RunPlan, rank: usize, reporter: Rc<Reporter>) -> Result<Context, TrainError> {
     check_version(plan)?;
     end_with_supervisor()?;
-    let stop = watch_signals()?;
-    let device = device::open(plan, number(LOCAL_RANK).unwrap_or(rank))?;
+    // Before the first thread, since threads run where the one that starts them does.
+    affinity::bind()?;
+    let life = Life::watch_signals(reporter.connection())
+        .map_err(|error| TrainError::new(format!("cannot handle signals: {error}")))?;
+    let stop = Stop::watch()?;
+    // Before anything that can hang: opening a device, or waiting for the other ranks.
+    life.start().map_err(|error| TrainError::new(format!("cannot start the heartbeat thread: {error}")))?;
+    let device = device::open(&plan.ranks, rank)?;
     tch_train::set_num_threads(plan.ranks.threads)?;
+    if device == tch::Device::Cpu {
+        // A resumed run continues bit by bit only if equal steps have equal results.
+        tch_train::set_determinism(tch_train::Determinism::Warn)?;
+    }
     reporter.send(&Event::Hello {
         protocol: PROTOCOL,
         version: VERSION.to_owned(),
         rank,
         pid: std::process::id(),
-        device: device::name(device),
+        device: device::name(&plan.ranks, rank),
         threads: plan.ranks.threads,
     });
-    reporter
-        .start_heartbeat()
-        .map_err(|error| TrainError::new(format!("cannot start the heartbeat thread: {error}")))?;
-    let mut context = Context { rank, world: plan.ranks.world_size, device, group: None, reporter, stop };
+    let mut context =
+        Context { rank, world: plan.ranks.world_size, device, group: None, reporter, life, stop };
     if context.world > 1 || plan.ranks.backend.is_some() {
         context.reporter.phase("waiting for the other ranks");
-        let joined = process_group::join(rank, &plan.ranks, device, timeouts(&plan.task))?;
+        let timeouts = timeouts(&plan.task);
+        let joined = if plan.ranks.are_all() {
+            process_group::join(rank, &plan.ranks, device, timeouts)?
+        } else {
+            let meeting = meet(plan, rank, timeouts.rendezvous, &context.reporter)?;
+            process_group::join_at(&meeting, rank, &plan.ranks, device, timeouts)?
+        };
         if let Some(version) = joined.nccl.filter(|_| rank == 0) {
             context.reporter.note(format!("the ranks are connected over NCCL {version}"));
         }
@@ -60,16 +74,6 @@ fn check_version(plan: &RunPlan) -> Result<(), TrainError> {
         plan.program
     ))
     .with_hint("use both programs from one release; in a checkout, run `yolo` again to rebuild the trainer"))
-}
-
-/// A flag that SIGINT and SIGTERM set.
-fn watch_signals() -> Result<Arc<AtomicBool>, TrainError> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))
-            .map_err(|error| TrainError::new(format!("cannot handle signals: {error}")))?;
-    }
-    Ok(stop)
 }
 
 /// Asks the system for SIGTERM when the supervisor dies, however it dies, so that no rank is left

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use yolo_data::image::Image;
-use yolo_data::image::encode::write_jpeg;
+use yolo_data::image::encode::{jpeg, write_jpeg};
 use yolo_data::loader::Batch;
 
 use super::draw_boxes::{Area, LabeledBox, draw_box};
@@ -33,6 +33,9 @@ pub fn draw_targets(batch: &Batch, names: &[String], path: &Path) -> Result<(), 
     sheet.write(path)
 }
 
+/// A picture that is not written yet: its path, and the bytes of the file.
+pub type Picture = (PathBuf, Vec<u8>);
+
 /// Draws the first batches of a validation twice: with the labels, and with the detections.
 #[derive(Debug)]
 pub struct ValPictures<'a> {
@@ -40,24 +43,25 @@ pub struct ValPictures<'a> {
     names: &'a [String],
     /// The batch being drawn: its number, the picture with labels, the picture with detections.
     open: Option<(usize, Sheet, Sheet)>,
+    drawn: Vec<Picture>,
 }
 
 impl<'a> ValPictures<'a> {
-    /// Pictures in the run folder.
+    /// Pictures for the run folder.
     pub fn new(folder: &Path, names: &'a [String]) -> Self {
-        Self { folder: folder.to_owned(), names, open: None }
+        Self { folder: folder.to_owned(), names, open: None, drawn: Vec::new() }
     }
 
     /// Adds the detections of one image. Images come in the order of batches.
     ///
     /// # Errors
-    /// When a picture cannot be written.
+    /// When a picture cannot be encoded.
     pub fn add(&mut self, result: &ImageResult<'_>) -> Result<(), TrainError> {
         if result.batch_number >= PICTURED || result.index >= IMAGES {
             return Ok(());
         }
         if self.open.as_ref().is_none_or(|(number, ..)| *number != result.batch_number) {
-            self.write()?;
+            self.close()?;
             self.open = Some((result.batch_number, Sheet::new(result.batch), Sheet::new(result.batch)));
         }
         let Some((_, labels, found)) = &mut self.open else { return Ok(()) };
@@ -76,14 +80,24 @@ impl<'a> ValPictures<'a> {
         Ok(())
     }
 
-    /// Writes the pictures of the last batch.
+    /// All pictures.
     ///
     /// # Errors
-    /// When a picture cannot be written.
-    pub fn write(&mut self) -> Result<(), TrainError> {
+    /// When a picture cannot be encoded.
+    pub fn finish(mut self) -> Result<Vec<Picture>, TrainError> {
+        self.close()?;
+        Ok(self.drawn)
+    }
+
+    /// Ends the pictures of the last batch.
+    fn close(&mut self) -> Result<(), TrainError> {
         let Some((number, labels, found)) = self.open.take() else { return Ok(()) };
-        labels.write(&self.folder.join(format!("val_batch{number}_labels.jpg")))?;
-        found.write(&self.folder.join(format!("val_batch{number}_pred.jpg")))
+        for (sheet, kind) in [(labels, "labels"), (found, "pred")] {
+            let path = self.folder.join(format!("val_batch{number}_{kind}.jpg"));
+            let bytes = jpeg(&path, &sheet.picture)?;
+            self.drawn.push((path, bytes));
+        }
+        Ok(())
     }
 }
 

@@ -12,7 +12,7 @@ mod plot_style;
 mod results_csv;
 mod results_plot;
 
-pub use batch_pictures::{PICTURED, ValPictures, draw_targets};
+pub use batch_pictures::{PICTURED, Picture, ValPictures, draw_targets};
 pub use confusion_plot::plot_confusion;
 pub use curves_plot::plot_curves;
 pub use draw_boxes::{Area, LabeledBox, draw_box};

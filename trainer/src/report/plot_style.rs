@@ -5,24 +5,14 @@ use std::fmt::Display;
 use std::path::Path;
 
 use plotters::style::RGBColor;
+use yolo_base::palette::PALETTE;
 
 use crate::error::TrainError;
 
-/// Okabe and Ito's palette, distinguishable with any color vision.
-const PALETTE: [RGBColor; 8] = [
-    RGBColor(0, 114, 178),
-    RGBColor(230, 159, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(86, 180, 233),
-    RGBColor(213, 94, 0),
-    RGBColor(240, 228, 66),
-    RGBColor(0, 0, 0),
-];
-
 /// The color of the `index`-th line; repeats after eight.
 pub(super) fn color(index: usize) -> RGBColor {
-    PALETTE[index % PALETTE.len()]
+    let [red, green, blue] = PALETTE[index % PALETTE.len()];
+    RGBColor(red, green, blue)
 }
 
 /// The error for a plot that cannot be drawn or written.

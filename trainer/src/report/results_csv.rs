@@ -47,7 +47,9 @@ impl ResultsFile {
         let mut text = header();
         for line in old.lines().skip(1) {
             let epoch = line.split(',').next().and_then(|cell| cell.trim().parse::<usize>().ok());
-            if epoch.is_some_and(|epoch| epoch < first_epoch) {
+            // A row that a full disk has cut short may have lost digits of its epoch.
+            let whole = line.split(',').count() == COLUMNS.len();
+            if whole && epoch.is_some_and(|epoch| epoch < first_epoch) {
                 text.push_str(line);
                 text.push('\n');
             }
@@ -88,7 +90,7 @@ impl ResultsFile {
 
 fn unwritable(error: std::io::Error) -> TrainError {
     TrainError::new(format!("cannot write the results of this epoch: {error}"))
-        .with_hint("free some disk space, then continue with `yolo train --resume`")
+        .with_hint("free some disk space, then resume the run with --resume")
 }
 
 fn header() -> String {
@@ -131,6 +133,18 @@ mod tests {
             seconds: 1.0,
             best: false,
         }
+    }
+
+    #[test]
+    fn a_resumed_run_drops_rows_that_are_cut_short() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = ResultsFile::open(folder.path(), 0).unwrap();
+        file.append(&epoch(0)).unwrap();
+        let whole = std::fs::read_to_string(file.path()).unwrap();
+        // The row of epoch 12 without its last digit.
+        std::fs::write(file.path(), format!("{whole}                   1")).unwrap();
+        let resumed = ResultsFile::open(folder.path(), 12).unwrap();
+        assert_eq!(std::fs::read_to_string(resumed.path()).unwrap(), whole);
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub fn perform(context: &Context, plan: &RunPlan) -> Result<Ending, TrainError> 
     match &plan.task {
         Task::Train(task) => train::train(context, plan, task),
         Task::Val(task) => val::run(context, plan, task),
-        Task::Bench(task) => bench::run(context, plan, task),
+        Task::Bench(task) => bench::run(context, task),
         Task::DeepCheck(task) => deep_check::run(context, task),
     }
 }

@@ -76,7 +76,10 @@ pub(crate) fn build_learner(
     if let Some(resume) = resume {
         optimizer.load_state_dict(&resume.optimizer)?;
         if let Some(ema) = &mut ema {
-            ema.restore(&resume.averaged, resume.updates)?;
+            let averaged = resume.averaged.as_ref().ok_or_else(|| {
+                TrainError::new("the checkpoint cannot be resumed: it has no averaged weights (`ema`)")
+            })?;
+            ema.restore(averaged, resume.updates)?;
         }
     } else {
         model.round_to_half()?;

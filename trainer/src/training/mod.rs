@@ -5,6 +5,7 @@
 mod build;
 mod data;
 mod meter;
+mod same_data;
 
 pub(crate) use build::{build_learner, build_model};
 pub(crate) use data::{open_val, read_split, train_loader};

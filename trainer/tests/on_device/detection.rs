@@ -165,7 +165,7 @@ fn validation_gives_the_same_metrics() {
     let own = twin(&cpu, device()).fuse().unwrap();
     let loss = DetectionLoss::new(own.anchors().unwrap(), own.spec().nc, SETTINGS, device()).unwrap();
     let names: Vec<String> = (0..own.spec().nc).map(|class| format!("class {class}")).collect();
-    let mut split = Split { loader: loader(&samples, BATCH), samples: Arc::clone(&samples) };
+    let mut split = Split { loader: loader(&samples, BATCH), samples: Arc::clone(&samples), group: None };
     let got = validate(&own, &mut split, &names, &options, Some(&loss), &mut Patient).unwrap().unwrap();
 
     assert_eq!((got.table.images, got.table.rows[0].instances), (samples.len(), want.labels));

@@ -64,6 +64,8 @@ pub(crate) fn loader(samples: &Arc<[Sample]>, batch: usize) -> ValLoader {
         rect: false,
         pad: 0.0,
         cache: None,
+        rank: 0,
+        world: 1,
     };
     ValLoader::new(Arc::clone(samples), settings).unwrap()
 }

@@ -1,4 +1,4 @@
-//! Two ranks for a test: the test program starts itself once per rank, with the launcher's variables.
+//! Several ranks for a test: the test program starts itself once per rank, with the launcher's variables.
 //! Each child runs only the test that started it.
 
 #![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
@@ -8,6 +8,7 @@ use std::net::TcpListener;
 use std::os::fd::AsRawFd as _;
 use std::process::{Command, Output, Stdio};
 use std::rc::Rc;
+use std::time::Duration;
 
 use tch_distributed::ProcessGroup;
 use yolo_base::env::{LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, YOLO_RENDEZVOUS_FD};
@@ -19,21 +20,34 @@ use yolo_trainer::rank::process_group::{self, Timeouts};
 /// The rank of a child. The other variables are those of every run.
 const CHILD: &str = "YOLO_TEST_RANK";
 
-/// Runs `body` in two processes, with their rank and group. If one fails, the test fails with its
-/// output.
+/// A test whose ranks wait longer than this for each other fails.
+const TIMEOUTS: Timeouts =
+    Timeouts { rendezvous: Duration::from_secs(120), collective: Duration::from_secs(60) };
+
+/// Runs `body` in two processes; see [`on_ranks`].
 pub fn on_two_ranks(test: &str, body: impl FnOnce(usize, &Rc<ProcessGroup>)) {
+    on_ranks(test, 2, body);
+}
+
+/// Runs `body` in `world` processes, with their rank and group. If one fails, the test fails with its
+/// output.
+pub fn on_ranks(test: &str, world: usize, body: impl FnOnce(usize, &Rc<ProcessGroup>)) {
     if let Ok(rank) = std::env::var(CHILD) {
         tch_train::set_num_threads(1).unwrap();
         let rank = rank.parse().unwrap();
         let ranks = Ranks {
-            devices: vec![Device::Cpu; 2],
-            world_size: 2,
+            devices: vec![Device::Cpu; world],
+            first: 0,
+            first_here: 0,
+            here: None,
+            world_size: world,
             backend: Some(Backend::Gloo),
             nccl: None,
             variables: BTreeMap::new(),
             threads: 1,
+            cpus: Vec::new(),
         };
-        let joined = process_group::join(rank, &ranks, tch::Device::Cpu, Timeouts::RUN).unwrap();
+        let joined = process_group::join(rank, &ranks, tch::Device::Cpu, TIMEOUTS).unwrap();
         let group = Rc::new(joined.group);
         body(rank, &group);
         group.barrier(None).unwrap();
@@ -46,7 +60,8 @@ pub fn on_two_ranks(test: &str, body: impl FnOnce(usize, &Rc<ProcessGroup>)) {
         command
             .args([test, "--exact", "--nocapture", "--test-threads=1"])
             .env(CHILD, rank.to_string())
-            .envs([(MASTER_ADDR, "127.0.0.1"), (LOCAL_WORLD_SIZE, "2")])
+            .env(MASTER_ADDR, "127.0.0.1")
+            .env(LOCAL_WORLD_SIZE, world.to_string())
             .env(MASTER_PORT, port.to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -57,11 +72,12 @@ pub fn on_two_ranks(test: &str, body: impl FnOnce(usize, &Rc<ProcessGroup>)) {
         }
         command.spawn().unwrap()
     };
-    let children = [start(0), start(1)];
+    let children: Vec<_> = (0..world).map(start).collect();
     // Only rank 0 listens.
     drop(socket);
-    for (rank, output) in children.map(|child| child.wait_with_output().unwrap()).iter().enumerate() {
-        let said = text(output);
+    for (rank, child) in children.into_iter().enumerate() {
+        let output = child.wait_with_output().unwrap();
+        let said = text(&output);
         assert!(output.status.success(), "rank {rank} failed\n{said}");
         // A child that ran no test would succeed too.
         assert!(said.contains("1 passed"), "rank {rank} ran no test\n{said}");

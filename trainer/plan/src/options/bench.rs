@@ -8,6 +8,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::train::{Cache, TrainOptions};
+use super::workers::Workers;
 use crate::number::whole;
 
 /// The options of `yolo bench`.
@@ -28,7 +29,7 @@ pub struct BenchOptions {
     /// Image size in pixels, rounded up to a multiple of the stride [default: 640]
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, visible_aliases = ["img", "img-size"], value_name = "PIXELS", help_heading = "Model and data")]
     pub imgsz: Option<usize>,
-    /// Images per training step [default: 16]
+    /// Images per training step; with --scaling, of each device [default: 16]
     #[arg(long, value_parser = whole::<i64>, allow_negative_numbers = true, visible_alias = "batch", value_name = "N", help_heading = "Model and data")]
     pub batch_size: Option<i64>,
     /// Cache decoded images, before anything is measured: in RAM (also if no value is given) or on disk
@@ -47,16 +48,23 @@ pub struct BenchOptions {
     /// Measure validation
     #[arg(long, help_heading = "Measurements [default: all]")]
     pub validation: bool,
-    /// Seconds per measurement [default: 8]
+    /// Seconds per measurement, in a table per row [default: 8]
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", help_heading = "Measurements [default: all]")]
     pub seconds: Option<usize>,
 
-    /// cpu, or a GPU index as listed by nvidia-smi [default: a usable GPU, else cpu]
+    /// Compare 1, 2, 4, … of the devices: memory, minutes per epoch, speed-up and efficiency
+    #[arg(long, help_heading = "Tables", conflicts_with_all = ["training", "loader", "validation"])]
+    pub scaling: bool,
+    /// Compare batch sizes, on one and on two of the devices [default if no value is given: 4,8,16,32,64,128,256,512]
+    #[arg(long, value_name = "SIZES", num_args = 0..=1, default_missing_value = "4,8,16,32,64,128,256,512", help_heading = "Tables", conflicts_with_all = ["training", "loader", "validation"])]
+    pub batches: Option<String>,
+
+    /// cpu, or a GPU index as listed by nvidia-smi; for the tables several, for example 0,1 or cpu,cpu [default: a usable GPU, else cpu; for the tables all GPUs]
     #[arg(long, allow_negative_numbers = true, value_name = "DEVICE", help_heading = "Devices")]
     pub device: Option<String>,
-    /// Data loader threads [default: 8, limited by the number of CPU cores]
-    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", help_heading = "Devices")]
-    pub workers: Option<usize>,
+    /// Data loader threads; auto measures how many a run needs [default: 8, limited by the number of CPU cores]
+    #[arg(long, value_parser = Workers::parse, allow_negative_numbers = true, value_name = "N|auto", help_heading = "Devices")]
+    pub workers: Option<Workers>,
 
     /// Folder that contains the folders of benchmarks, with their plans and logs [default: runs/bench]
     #[arg(long, value_name = "FOLDER", help_heading = "Output")]
@@ -81,7 +89,7 @@ impl BenchOptions {
             batch_size: self.batch_size,
             cache: self.cache,
             device: self.device.clone(),
-            workers: self.workers,
+            workers: self.workers.map(Workers::most),
             project: Some(self.project.clone().unwrap_or_else(|| PathBuf::from("runs/bench"))),
             name: self.name.clone(),
             exist_ok: self.exist_ok,

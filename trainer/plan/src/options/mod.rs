@@ -8,10 +8,12 @@
 mod bench;
 mod train;
 mod val;
+mod workers;
 
 pub use bench::BenchOptions;
-pub use train::{BackendOption, Cache, Optimizer, TrainOptions};
+pub use train::{BackendOption, Balance, Cache, Optimizer, TrainOptions};
 pub use val::ValOptions;
+pub use workers::Workers;
 
 #[cfg(test)]
 mod tests {

@@ -43,6 +43,18 @@ pub enum Cache {
     Disk,
 }
 
+/// What the ranks have about equally much of in each step: boxes, or bytes of image files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+#[expect(
+    missing_docs,
+    reason = "the help of an option with documented values takes several lines per option"
+)]
+pub enum Balance {
+    Boxes,
+    Bytes,
+}
+
 /// The options of `yolo train`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Args)]
 pub struct TrainOptions {
@@ -68,7 +80,7 @@ pub struct TrainOptions {
     /// Number of epochs [default: 100]
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", help_heading = "Training")]
     pub epochs: Option<usize>,
-    /// Total batch size across all ranks; must be a multiple of the number of ranks [default: 16]
+    /// Total batch size across all ranks; a multiple of their number unless --batch-split is given [default: 16]
     #[arg(long, value_parser = whole::<i64>, allow_negative_numbers = true, visible_alias = "batch", value_name = "N", help_heading = "Training")]
     pub batch_size: Option<i64>,
     /// Nominal batch size: accumulate gradients over about this many images per optimizer step [default: 64]
@@ -102,7 +114,7 @@ pub struct TrainOptions {
     #[arg(long, help_heading = "Training")]
     pub noautoanchor: bool,
 
-    /// cpu, or GPU indices as listed by nvidia-smi: 0 or 0,1,3; one named twice gets two ranks [default: a usable GPU, else cpu]
+    /// GPU indices (0,1), UUIDs, all, cpu, or cpu,cpu; one rank per entry [default: a usable GPU, else cpu]
     #[arg(long, allow_negative_numbers = true, value_name = "DEVICE", help_heading = "Devices")]
     pub device: Option<String>,
     /// Number of ranks when training on the CPU [default: 1]
@@ -117,6 +129,12 @@ pub struct TrainOptions {
     /// Data loader threads per rank [default: 8, limited by the number of CPU cores]
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", help_heading = "Devices")]
     pub workers: Option<usize>,
+    /// Images of each rank per step, for GPUs of different sizes: auto, in proportion to their memory, or one number per rank (16,8) [default: equal shares]
+    #[arg(long, allow_negative_numbers = true, value_name = "SPLIT", help_heading = "Devices")]
+    pub batch_split: Option<String>,
+    /// Balance the ranks in each step by the boxes or the file sizes of their images
+    #[arg(long, value_name = "COST", ignore_case = true, help_heading = "Devices")]
+    pub balance: Option<Balance>,
     /// Synchronize batch normalization across ranks
     #[arg(long, help_heading = "Devices")]
     pub sync_bn: bool,
@@ -145,4 +163,7 @@ pub struct TrainOptions {
     /// Also keep a checkpoint every N epochs [default: -1, disabled]
     #[arg(long, value_parser = whole::<i64>, value_name = "N", allow_negative_numbers = true, help_heading = "Output")]
     pub save_period: Option<i64>,
+    /// Restart a failed run from its last checkpoint, up to N times; a run that fails before its first step is not restarted [default: 0]
+    #[arg(long, value_parser = whole::<u32>, allow_negative_numbers = true, value_name = "N", help_heading = "Devices")]
+    pub max_restarts: Option<u32>,
 }

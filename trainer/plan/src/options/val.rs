@@ -17,7 +17,7 @@ pub struct ValOptions {
     /// Weights to evaluate: one or more files, URLs or pretrained models [default: yolov5s.pt]
     #[arg(long, value_name = "FILE", num_args = 1.., action = ArgAction::Append)]
     pub weights: Vec<String>,
-    /// Images per batch [default: 32]
+    /// Images per batch; with several devices, each takes whole batches [default: 32]
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, visible_alias = "batch", value_name = "N")]
     pub batch_size: Option<usize>,
     /// Image size in pixels [default: 640]
@@ -35,7 +35,7 @@ pub struct ValOptions {
     /// Split to evaluate (train, val or test), speed to measure latency, or study to sweep image sizes [default: val]
     #[arg(long, value_name = "TASK")]
     pub task: Option<String>,
-    /// cpu, or a GPU index as listed by nvidia-smi [default: a usable GPU, else cpu]
+    /// The devices that share the images: GPU indices as listed by nvidia-smi (0 or 0,1,3), UUIDs (GPU-…, MIG-…) or their beginnings, all, cpu, or cpu,cpu for two ranks [default: a usable GPU, else cpu]
     #[arg(long, allow_negative_numbers = true, value_name = "DEVICE")]
     pub device: Option<String>,
     /// Data loader threads [default: 8, limited by the number of CPU cores]

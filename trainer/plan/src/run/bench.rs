@@ -7,7 +7,7 @@ use super::train::{TrainTask, plan_train, positive};
 use super::{PlanContext, Planning, Task};
 use crate::device;
 use crate::error::PlanError;
-use crate::options::BenchOptions;
+use crate::options::{BenchOptions, Workers};
 
 /// Seconds per measurement: enough for several steps of a large model on a CPU.
 const SECONDS: usize = 8;
@@ -23,6 +23,13 @@ pub struct BenchTask {
     pub parts: Vec<BenchPart>,
     /// Seconds per measurement.
     pub seconds: usize,
+    /// Parts of a measurement that all ranks make together and repeat, for a row of a table. 0 measures
+    /// one rank, with the phases of its steps.
+    #[serde(default)]
+    pub rounds: usize,
+    /// Whether loaders with more and more threads are measured only until one suffices.
+    #[serde(default)]
+    pub choose_workers: bool,
 }
 
 /// What a benchmark can measure.
@@ -51,24 +58,33 @@ impl BenchTask {
 /// # Errors
 /// The first mistake in the options, or in a file that they name.
 pub fn plan_bench(options: &BenchOptions, context: &PlanContext) -> Result<Planning, PlanError> {
-    let seconds = positive("--seconds", options.seconds.unwrap_or(SECONDS), MAX_SECONDS)?;
+    let seconds = seconds(options)?;
+    let choose_workers = options.workers == Some(Workers::Auto);
     device::choose_one(options.device.as_deref(), "yolo bench", &context.inventory)?;
     let mut planning = plan_train(&options.as_train(), context)?;
     if let Planning::Ready(planned) = &mut planning
         && let Task::Train(training) = &planned.plan.task
     {
         let training = TrainTask::clone(training);
-        planned.plan.task = Task::Bench(Box::new(BenchTask { training, parts: parts(options), seconds }));
+        let parts = parts(options, choose_workers);
+        planned.plan.task =
+            Task::Bench(Box::new(BenchTask { training, parts, seconds, rounds: 0, choose_workers }));
     }
     Ok(planning)
 }
 
-/// The measurements that the options name, or all.
-fn parts(options: &BenchOptions) -> Vec<BenchPart> {
+/// `--seconds` or its default.
+pub(super) fn seconds(options: &BenchOptions) -> Result<usize, PlanError> {
+    positive("--seconds", options.seconds.unwrap_or(SECONDS), MAX_SECONDS)
+}
+
+/// The measurements that the options name, or all. The choice of loader threads needs two of them, the
+/// speeds of the network and of the loader.
+fn parts(options: &BenchOptions, choose_workers: bool) -> Vec<BenchPart> {
     let all = [
         (options.training, BenchPart::Training),
-        (options.synthetic, BenchPart::Synthetic),
-        (options.loader, BenchPart::Loader),
+        (options.synthetic || choose_workers, BenchPart::Synthetic),
+        (options.loader || choose_workers, BenchPart::Loader),
         (options.validation, BenchPart::Validation),
     ];
     let none_named = all.iter().all(|(named, _)| !named);

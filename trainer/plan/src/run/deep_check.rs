@@ -25,5 +25,5 @@ pub fn plan_deep_check(
     cores: usize,
     run_dir: PathBuf,
 ) -> RunPlan {
-    RunPlan::new(Ranks::new(devices, connection, cores), run_dir, Task::DeepCheck(task))
+    RunPlan::new(Ranks::new(devices, connection, None, cores), run_dir, Task::DeepCheck(task))
 }

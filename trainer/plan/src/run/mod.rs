@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::dataset::DataSet;
 use crate::error::PlanError;
 
 mod bench;
+mod bench_tables;
 mod deep_check;
 mod defaults;
 mod folder;
@@ -19,18 +21,19 @@ mod opt_yaml;
 mod planning;
 mod ranks;
 mod resume;
+mod resume_ranks;
 mod train;
 mod val;
 mod weights;
 
 pub use bench::{BenchPart, BenchTask, plan_bench};
+pub use bench_tables::{PlannedRow, PlannedTables, Table, TablesPlanning, plan_bench_tables};
 pub use deep_check::{DeepCheckTask, plan_deep_check};
 pub use defaults::EffectiveOptions;
 pub use folder::{increment, newest_checkpoint};
 pub use opt_yaml::opt_yaml;
 pub use planning::{Need, PlanContext, Planning};
-pub use ranks::Ranks;
-pub use resume::plan_resume;
+pub use ranks::{Part, Ranks};
 pub use train::{TrainTask, plan_train};
 pub use val::{Split, ValMode, ValTask, plan_val};
 pub use weights::WeightsName;
@@ -108,6 +111,8 @@ pub struct Planned {
     pub warnings: Vec<String>,
     /// What was chosen automatically, one sentence each.
     pub notes: Vec<String>,
+    /// Whether the run continues in its folder, which exists.
+    pub in_its_folder: bool,
 }
 
 impl RunPlan {
@@ -119,6 +124,28 @@ impl RunPlan {
     /// Whether the plan continues an earlier run in its folder.
     pub fn resumes(&self) -> bool {
         self.task.train().is_some_and(|task| task.resume.is_some())
+    }
+
+    /// The plan that continues this training run from one of its checkpoints, or starts it again.
+    #[must_use]
+    pub fn resumed_from(mut self, checkpoint: Option<PathBuf>) -> Self {
+        if let Task::Train(task) = &mut self.task {
+            task.resume = checkpoint;
+        }
+        self
+    }
+
+    /// Takes over what the master of a run on several machines has planned. The devices, the files and the
+    /// run folder stay those of this machine.
+    pub fn take_task_of(&mut self, master: Self) {
+        self.ranks.backend = master.ranks.backend;
+        if let (Task::Train(own), Task::Train(mut task)) = (&self.task, master.task) {
+            let names = std::mem::take(&mut task.data.names);
+            task.data = DataSet { names, ..own.data.clone() };
+            task.weights.clone_from(&own.weights);
+            task.workers = own.workers;
+            self.task = Task::Train(task);
+        }
     }
 
     /// Writes the plan as `plan.json` into its run folder, which must exist, and returns the path.

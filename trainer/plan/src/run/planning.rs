@@ -2,9 +2,9 @@
 //! fetch or generate. The caller gets it and plans again. What cannot be had is an error instead.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::{Planned, Ranks, RunPlan, Task};
+use super::{Part, Planned, Ranks, RunPlan, Task};
 use crate::dataset::{self, Description, Download, Places};
 use crate::device::Inventory;
 use crate::error::PlanError;
@@ -20,6 +20,8 @@ pub struct PlanContext {
     pub fetched: BTreeMap<String, PathBuf>,
     /// Whether the built-in data set has been generated, if `--data` names one.
     pub generated: bool,
+    /// Which ranks of the run to plan; `None` for all of them, on this machine.
+    pub part: Option<Part>,
 }
 
 /// The result of planning.
@@ -41,7 +43,7 @@ impl Planning {
         notes: Vec<String>,
     ) -> Self {
         let plan = RunPlan::new(ranks, run_dir, task);
-        Self::Ready(Box::new(Planned { plan, warnings, notes }))
+        Self::Ready(Box::new(Planned { plan, warnings, notes, in_its_folder: false }))
     }
 }
 
@@ -88,4 +90,17 @@ pub(super) fn need_data_set(
         missing.push(Need::Data(data.to_owned()));
     }
     Ok(())
+}
+
+/// The absolute path of `--nccl`.
+///
+/// # Errors
+/// When there is no such file.
+pub(super) fn nccl_library(file: &Path, places: &Places) -> Result<PathBuf, PlanError> {
+    let path = places.working_dir.join(file);
+    if path.is_file() {
+        return Ok(path);
+    }
+    Err(PlanError::new(format!("--nccl {} does not exist or is not a file", file.display()))
+        .with_hint("name a libnccl.so.2, for example the one in Python's package nvidia-nccl-cu13"))
 }

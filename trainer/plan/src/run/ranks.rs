@@ -1,21 +1,60 @@
-//! The ranks of a run, one per device, and how they share cores and batch.
+//! The ranks of a run, one per device, and how they share cores and batch. A plan may hold only a part of
+//! them: the others are on other machines, or another launcher starts each rank by itself.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::backend::{Backend, Connection};
+use crate::backend::{Backend, Connection, Reach};
 use crate::device::Device;
 
 /// Loader threads per rank, if the cores and the batch allow.
 const WORKERS: usize = 8;
 
+/// Which ranks of a run a plan holds, if it does not hold all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// The number of the plan's first rank among all ranks.
+    pub first: usize,
+    /// The number of the plan's first rank among those of this machine.
+    pub first_here: usize,
+    /// Ranks on this machine, which share its cores. Other plans may hold some of them.
+    pub here: usize,
+    /// Ranks over all machines.
+    pub world_size: usize,
+}
+
+impl Part {
+    /// All ranks of a run on this machine.
+    fn whole(ranks: usize) -> Self {
+        Self { first: 0, first_here: 0, here: ranks, world_size: ranks }
+    }
+
+    /// How far apart the ranks are, if the plan holds `ranks` of them.
+    pub(super) fn reach(self, ranks: usize) -> Reach {
+        match self {
+            Self { here, world_size, .. } if here < world_size => Reach::Machines,
+            Self { world_size, .. } if ranks < world_size => Reach::Machine,
+            _ => Reach::Plan,
+        }
+    }
+}
+
 /// The ranks of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ranks {
-    /// The device of every local rank, in order of LOCAL_RANK.
+    /// The device of every rank that this plan holds, in the order of their numbers.
     pub devices: Vec<Device>,
+    /// The number of the first of them among all ranks.
+    #[serde(default)]
+    pub first: usize,
+    /// The number of the first of them among the ranks of this machine.
+    #[serde(default)]
+    pub first_here: usize,
+    /// Ranks on this machine; `None` if the plan holds all of them.
+    #[serde(default)]
+    pub here: Option<usize>,
     /// Ranks over all machines.
     pub world_size: usize,
     /// How ranks communicate; `None` for a single rank.
@@ -28,24 +67,101 @@ pub struct Ranks {
     pub variables: BTreeMap<String, String>,
     /// CPU threads per rank.
     pub threads: usize,
+    /// The CPUs of each local rank; empty if the system chooses.
+    #[serde(default)]
+    pub cpus: Vec<String>,
 }
 
 impl Ranks {
-    /// One rank per device, each with an equal share of the cores.
-    pub(super) fn new(devices: Vec<Device>, connection: Connection, cores: usize) -> Self {
-        let world_size = devices.len();
+    /// One rank per device, each with an equal share of the machine's cores. `part` is which ranks of the run
+    /// they are, if they are not all.
+    pub(super) fn new(
+        devices: Vec<Device>,
+        connection: Connection,
+        part: Option<Part>,
+        cores: usize,
+    ) -> Self {
+        let Part { first, first_here, here, world_size } = part.unwrap_or_else(|| Part::whole(devices.len()));
         let Connection { backend, nccl, variables, notes: _ } = connection;
-        Self { backend, nccl, variables, threads: (cores / world_size.max(1)).max(1), devices, world_size }
+        let threads = (cores / here.max(1)).max(1);
+        let here = (here != devices.len()).then_some(here);
+        Self {
+            devices,
+            first,
+            first_here,
+            here,
+            world_size,
+            backend,
+            nccl,
+            variables,
+            threads,
+            cpus: Vec::new(),
+        }
     }
 
-    /// One rank's share of a batch, which is always a multiple of the number of ranks.
+    /// Whether the plan holds all ranks of the run.
+    pub fn are_all(&self) -> bool {
+        self.devices.len() == self.world_size
+    }
+
+    /// Ranks on this machine.
+    pub fn on_this_machine(&self) -> usize {
+        self.here.unwrap_or(self.devices.len())
+    }
+
+    /// One rank's share of a batch that is divided equally. `TrainTask::shares` has the unequal shares of
+    /// `--batch-split`.
     pub fn share(&self, batch: usize) -> usize {
         batch / self.world_size
     }
 
-    /// Loader threads per rank: `--workers`, but no more than the rank's share of the cores and of the
-    /// batch.
-    pub(super) fn workers(&self, option: Option<usize>, batch: usize, cores: usize) -> usize {
-        option.unwrap_or(WORKERS).min(cores / self.world_size).min(self.share(batch)).max(1)
+    /// Loader threads per rank: `--workers`, but no more than the rank's share of the cores, and than the
+    /// images that it loads per step, which are `share` in the rank with the most.
+    pub(super) fn workers(&self, option: Option<usize>, share: usize, cores: usize) -> usize {
+        option.unwrap_or(WORKERS).min(cores / self.on_this_machine()).min(share).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(devices: usize, part: Option<Part>) -> Ranks {
+        Ranks::new(vec![Device::Cpu; devices], Connection::default(), part, 16)
+    }
+
+    #[test]
+    fn ranks_share_the_cores_of_their_machine_and_the_batch_of_all() {
+        let whole = part(2, None);
+        assert!(whole.are_all());
+        assert_eq!((whole.threads, whole.share(32), whole.workers(None, 16, 16)), (8, 16, 8));
+        // The second of two machines with four ranks each.
+        let machine = Part { first: 4, first_here: 0, here: 4, world_size: 8 };
+        let half = part(4, Some(machine));
+        assert!(!half.are_all());
+        assert_eq!((half.first, half.on_this_machine(), half.here), (4, 4, None));
+        assert_eq!((half.threads, half.share(32), half.workers(None, 16, 16)), (4, 4, 4));
+        // One of these ranks, in a plan of its own.
+        let single = part(1, Some(Part { first: 6, first_here: 2, ..machine }));
+        assert_eq!((single.threads, single.share(32), single.on_this_machine()), (4, 4, 4));
+    }
+
+    #[test]
+    fn how_far_apart_ranks_are_follows_from_their_numbers() {
+        let part = Part { first: 0, first_here: 0, here: 2, world_size: 2 };
+        assert_eq!(part.reach(2), Reach::Plan);
+        assert_eq!(part.reach(1), Reach::Machine);
+        assert_eq!(Part { world_size: 4, ..part }.reach(2), Reach::Machines);
+        assert_eq!(Part { world_size: 4, ..part }.reach(1), Reach::Machines);
+    }
+
+    #[test]
+    fn the_plan_of_an_older_version_holds_all_ranks() {
+        let older = serde_json::json!({
+            "devices": [Device::Cpu, Device::Cpu], "world_size": 2, "backend": "gloo", "threads": 3,
+        });
+        let ranks: Ranks = serde_json::from_value(older).unwrap();
+        assert!(ranks.are_all());
+        assert_eq!((ranks.first, ranks.on_this_machine()), (0, 2));
     }
 }

@@ -1,31 +1,134 @@
-//! The plan of `yolo train --resume`: the plan of the run that it continues, in the same folder. As in
-//! YOLOv5, all other options are those of the first start (spec §10).
+//! The plan of `yolo train --resume`: the plan of the run that it continues, in the same folder. Its
+//! options are those of the first start (spec §10); only where it runs may change. A run that was killed
+//! before its first checkpoint starts again from the beginning.
 
 use std::path::{Path, PathBuf};
 
-use super::{PLAN_FILE, Planned, RunPlan, Task, folder};
-use crate::dataset::Places;
+use super::resume_ranks::{self, Before};
+use super::{PLAN_FILE, PlanContext, Planned, RunPlan, Task, folder};
 use crate::error::PlanError;
+use crate::options::TrainOptions;
 
-/// The plan that continues the run of `checkpoint`, or of the newest one below `runs`. Only the trainer
-/// reads the checkpoint and can tell whether the run has already finished.
+/// The options that a resumed run takes, by their fields in [`TrainOptions`]. They do not change what
+/// the run computes.
+const MAY_CHANGE: [&str; 7] =
+    ["resume", "device", "nproc_per_node", "backend", "nccl", "workers", "max_restarts"];
+
+/// What `--resume` names.
+struct Interrupted {
+    run_dir: PathBuf,
+    /// `None` before the first checkpoint.
+    checkpoint: Option<PathBuf>,
+    /// The path as messages show it.
+    shown: String,
+}
+
+/// The plan that continues the run of `checkpoint`, which is a file, a run folder, or empty for the
+/// newest run below `runs`. Only the trainer reads the checkpoint and can tell whether the run has
+/// already finished.
 ///
 /// # Errors
-/// When there is no such checkpoint, or no training plan in its run folder.
-pub fn plan_resume(checkpoint: Option<&Path>, places: &Places) -> Result<Planned, PlanError> {
-    let (checkpoint, notes) = match checkpoint.filter(|path| !path.as_os_str().is_empty()) {
-        Some(path) => (checkpoint_at(&places.working_dir.join(path))?, Vec::new()),
-        None => {
-            let newest = folder::newest_checkpoint(&places.working_dir.join("runs"))?;
-            let note = format!("resuming the newest run: {}", newest.display());
-            (newest, vec![note])
-        }
+/// When there is no such checkpoint, or no training plan in its run folder, or the options cannot be
+/// used with it.
+pub(super) fn plan_resume(
+    checkpoint: &str,
+    options: &TrainOptions,
+    context: &PlanContext,
+) -> Result<Planned, PlanError> {
+    refuse_other_options(options)?;
+    let working_dir = &context.places.working_dir;
+    let mut notes = Vec::new();
+    let found = if checkpoint.is_empty() {
+        let newest = folder::newest_checkpoint(&working_dir.join("runs"))?;
+        notes.push(format!("resuming the newest run: {}", newest.display()));
+        of_checkpoint(&newest)?
+    } else {
+        find(&working_dir.join(checkpoint))?
     };
-    let shown = checkpoint.display();
-    // The argument may be a link to a file in a run folder.
-    let real = checkpoint
-        .canonicalize()
-        .map_err(|error| PlanError::new(format!("cannot read the checkpoint {shown}: {error}")))?;
+    let Interrupted { run_dir, checkpoint, shown } = found;
+    let mut plan = RunPlan::read(&run_dir.join(PLAN_FILE))?;
+    let Task::Train(task) = &mut plan.task else {
+        return Err(PlanError::new(format!(
+            "the run of {shown} was not a training run and cannot be resumed"
+        )));
+    };
+    if checkpoint.is_none() {
+        notes
+            .push(format!("the run of {shown} has no checkpoint yet, so it starts again from the beginning"));
+    }
+    task.resume = checkpoint;
+    task.max_restarts = options.max_restarts.unwrap_or(task.max_restarts);
+    let before = Before {
+        ranks: &mut plan.ranks,
+        workers: &mut task.workers,
+        batch: task.batch,
+        split: &mut task.batch_split,
+        sync_bn: task.sync_bn,
+    };
+    let warnings = resume_ranks::choose(options, context, before, &mut notes)?;
+    plan.run_dir = run_dir;
+    plan.program = super::program();
+    Ok(Planned { plan, warnings, notes, in_its_folder: true })
+}
+
+/// Refuses the options that a resumed run would ignore.
+fn refuse_other_options(options: &TrainOptions) -> Result<(), PlanError> {
+    let fields = serde_json::to_value(options)
+        .map_err(|error| PlanError::new(format!("cannot read the options of --resume: {error}")))?;
+    let is_given = |value: &serde_json::Value| match value {
+        serde_json::Value::Null | serde_json::Value::Bool(false) => false,
+        serde_json::Value::Array(list) => !list.is_empty(),
+        _ => true,
+    };
+    let fields = fields.as_object().into_iter().flatten();
+    let ignored: Vec<String> = fields
+        .filter(|(name, value)| is_given(value) && !MAY_CHANGE.contains(&name.as_str()))
+        .map(|(name, _)| option(name))
+        .collect();
+    if ignored.is_empty() {
+        return Ok(());
+    }
+    let allowed: Vec<String> = MAY_CHANGE[1..].iter().map(|name| option(name)).collect();
+    Err(PlanError::new(format!(
+        "{} cannot be changed with --resume: a resumed run keeps the options of its first start",
+        ignored.join(", ")
+    ))
+    .with_hint(format!(
+        "give only {} with --resume; for other options, start a new run from the weights with --weights",
+        allowed.join(", ")
+    )))
+}
+
+fn option(field: &str) -> String {
+    format!("--{}", field.replace('_', "-"))
+}
+
+/// The run of a path: a checkpoint in a run folder, or the folder itself.
+fn find(path: &Path) -> Result<Interrupted, PlanError> {
+    if path.is_file() {
+        return of_checkpoint(path);
+    }
+    if !path.is_dir() {
+        return Err(PlanError::new(format!("--resume {}: this checkpoint does not exist", path.display()))
+            .with_hint("--resume without a path continues the most recent run under runs/"));
+    }
+    for inside in ["weights/last.pt", "last.pt"] {
+        let file = path.join(inside);
+        if file.is_file() {
+            return of_checkpoint(&file);
+        }
+    }
+    if path.join(PLAN_FILE).is_file() {
+        let run_dir = real(path)?;
+        return Ok(Interrupted { run_dir, checkpoint: None, shown: path.display().to_string() });
+    }
+    Err(PlanError::new(format!("--resume {}: there is no weights/last.pt in this folder", path.display())))
+}
+
+/// The run of a checkpoint, which may be a link to a file in a run folder.
+fn of_checkpoint(checkpoint: &Path) -> Result<Interrupted, PlanError> {
+    let shown = checkpoint.display().to_string();
+    let real = real(checkpoint)?;
     let candidates = [real.parent().and_then(Path::parent), real.parent()];
     let Some(run_dir) = candidates.into_iter().flatten().find(|folder| folder.join(PLAN_FILE).is_file())
     else {
@@ -36,35 +139,10 @@ pub fn plan_resume(checkpoint: Option<&Path>, places: &Places) -> Result<Planned
             "only runs of `yolo train` can be resumed; start a new run from these weights with --weights",
         ));
     };
-    let mut plan = RunPlan::read(&run_dir.join(PLAN_FILE))?;
-    let Task::Train(task) = &mut plan.task else {
-        return Err(PlanError::new(format!(
-            "the run of {shown} was not a training run and cannot be resumed"
-        )));
-    };
-    task.resume = Some(real.clone());
-    plan.run_dir = run_dir.to_path_buf();
-    plan.program = super::program();
-    Ok(Planned { plan, warnings: Vec::new(), notes })
+    Ok(Interrupted { run_dir: run_dir.to_owned(), checkpoint: Some(real.clone()), shown })
 }
 
-/// The checkpoint at a path: a file, or `weights/last.pt` in a run folder.
-fn checkpoint_at(path: &Path) -> Result<PathBuf, PlanError> {
-    if path.is_dir() {
-        for inside in ["weights/last.pt", "last.pt"] {
-            let file = path.join(inside);
-            if file.is_file() {
-                return Ok(file);
-            }
-        }
-        return Err(PlanError::new(format!(
-            "--resume {}: there is no weights/last.pt in this folder",
-            path.display()
-        )));
-    }
-    if path.is_file() {
-        return Ok(path.to_path_buf());
-    }
-    Err(PlanError::new(format!("--resume {}: this checkpoint does not exist", path.display()))
-        .with_hint("--resume without a path continues the most recent run under runs/"))
+fn real(path: &Path) -> Result<PathBuf, PlanError> {
+    path.canonicalize()
+        .map_err(|error| PlanError::new(format!("cannot read --resume {}: {error}", path.display())))
 }

@@ -4,23 +4,27 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use yolo_base::format::count;
 
 use super::defaults::{self, Defaults};
-use super::planning::need_data_set;
+use super::planning::{self, need_data_set};
+use super::resume::plan_resume;
 use super::{EffectiveOptions, PlanContext, Planning, Ranks, Task, folder, image_size, weights};
-use crate::backend::Connection;
-use crate::batch;
+use crate::backend::{Connection, Reach};
+use crate::batch::{self, Batch};
 use crate::dataset::{DataSet, Places};
 use crate::device::{self, Choice};
 use crate::error::PlanError;
 use crate::hyp::HyperParameters;
 use crate::model::{MIN_STRIDE, ModelSpec};
-use crate::options::{Cache, Optimizer, TrainOptions};
+use crate::options::{Balance, Cache, Optimizer, TrainOptions};
 
 /// YOLOv5's default patience.
 const PATIENCE: usize = 100;
 /// More epochs than this are a typo.
 const MAX_EPOCHS: usize = 1_000_000;
+/// With at most this many images per rank and step, statistics of batch normalization are noisy.
+const FEW_IMAGES: usize = 8;
 /// A larger nominal batch is a typo.
 const MAX_NOMINAL_BATCH: usize = 1 << 20;
 /// The smallest image side, in strides (spec §6).
@@ -40,6 +44,11 @@ pub struct TrainTask {
     pub epochs: usize,
     /// Images per step over all ranks.
     pub batch: usize,
+    /// Images per step of each rank; empty if the shares are equal.
+    #[serde(default)]
+    pub batch_split: Vec<usize>,
+    #[serde(default)]
+    pub balance: Option<Balance>,
     pub nominal_batch: usize,
     /// Side of the square network input in pixels, a multiple of the largest stride.
     pub image_size: usize,
@@ -64,6 +73,20 @@ pub struct TrainTask {
     pub freeze: Vec<usize>,
     pub save_period: Option<usize>,
     pub seed: u64,
+    /// How many times a failed run is started again.
+    #[serde(default)]
+    pub max_restarts: u32,
+}
+
+impl TrainTask {
+    /// Images per step of each of `ranks` ranks.
+    pub fn shares(&self, ranks: usize) -> Vec<usize> {
+        if self.batch_split.len() == ranks {
+            self.batch_split.clone()
+        } else {
+            vec![self.batch / ranks; ranks]
+        }
+    }
 }
 
 /// Plans a training run.
@@ -72,7 +95,7 @@ pub struct TrainTask {
 /// The first mistake in the options, or in a file that they name.
 pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Planning, PlanError> {
     if let Some(checkpoint) = &options.resume {
-        let planned = super::plan_resume(Some(Path::new(checkpoint)), &context.places)?;
+        let planned = plan_resume(checkpoint, options, context)?;
         return Ok(Planning::Ready(Box::new(planned)));
     }
     // Mistakes that the options alone show are reported before anything is fetched.
@@ -95,19 +118,32 @@ pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Plann
     let image_size =
         image_size::rounded(checked.image_size, stride, MIN_SIDE_IN_STRIDES * stride, &mut warnings);
     warnings.extend(checked.warning);
-    let notes = checked.choice.note.into_iter().chain(checked.connection.notes.clone()).collect();
-    let ranks = Ranks::new(checked.choice.devices, checked.connection, inventory.cores);
+    let mut notes: Vec<String> = checked.choice.note.into_iter().collect();
+    notes.extend(checked.connection.notes.clone());
+    notes.extend(checked.batch.note.clone());
+    let ranks = Ranks::new(checked.choice.devices, checked.connection, context.part, inventory.cores);
     if options.sync_bn && ranks.world_size == 1 {
         warnings.push("--sync-bn has no effect on a single rank".to_owned());
     }
+    if options.balance.is_some() && ranks.world_size == 1 {
+        warnings.push("--balance has no effect on a single rank".to_owned());
+    }
+    let Batch { total: batch, split: batch_split, note: _ } = checked.batch;
+    let (smallest, largest) = match (batch_split.iter().min(), batch_split.iter().max()) {
+        (Some(smallest), Some(largest)) => (*smallest, *largest),
+        _ => (ranks.share(batch), ranks.share(batch)),
+    };
+    notes.extend(sync_bn_advice(options.sync_bn, ranks.world_size, smallest));
 
     let task = TrainTask {
         data,
         image_size,
         weights,
         model,
-        batch: checked.batch,
-        workers: ranks.workers(options.workers, checked.batch, inventory.cores),
+        batch,
+        batch_split,
+        balance: options.balance.filter(|_| ranks.world_size > 1),
+        workers: ranks.workers(options.workers, largest, inventory.cores),
         hyp: checked.hyp,
         epochs: checked.epochs,
         nominal_batch: checked.nominal_batch,
@@ -130,6 +166,7 @@ pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Plann
         rect: options.rect,
         cache: options.cache,
         resume: None,
+        max_restarts: options.max_restarts.unwrap_or(0),
     };
     Ok(Planning::ready(ranks, checked.run_dir, Task::Train(Box::new(task)), warnings, notes))
 }
@@ -140,7 +177,7 @@ struct Checked<'a> {
     effective: EffectiveOptions<'a>,
     choice: Choice,
     connection: Connection,
-    batch: usize,
+    batch: Batch,
     epochs: usize,
     nominal_batch: usize,
     image_size: usize,
@@ -158,10 +195,15 @@ impl<'a> Checked<'a> {
         let defaults = defaults::of(data);
         let effective = EffectiveOptions::of(options);
         let choice = device::choose(options.device.as_deref(), options.nproc_per_node, inventory)?;
-        let nccl = options.nccl.as_deref().map(|file| nccl_library(file, places)).transpose()?;
+        let nccl = options.nccl.as_deref().map(|file| planning::nccl_library(file, places)).transpose()?;
         let wanted = options.backend.unwrap_or_default();
-        let connection = Connection::choose(wanted, nccl, &choice.devices, inventory)?;
-        let batch = batch::check(effective.batch, choice.devices.len())?;
+        let devices = &choice.devices;
+        let reach = context.part.map_or(Reach::Plan, |part| part.reach(devices.len()));
+        let connection = Connection::choose_for(reach, wanted, nccl, devices, inventory)?;
+        let given = options.batch_size.is_some();
+        let split = options.batch_split.as_deref();
+        let ranks = context.part.map_or(devices.len(), |part| part.world_size);
+        let batch = batch::divide(effective.batch, given, split, (ranks, devices), inventory)?;
         let epochs = positive("--epochs", effective.epochs, MAX_EPOCHS)?;
         let nominal_batch = positive("--nbs", options.nbs.unwrap_or(defaults.nbs), MAX_NOMINAL_BATCH)?;
         let image_size = image_size::check(effective.image_size)?;
@@ -195,14 +237,16 @@ impl<'a> Checked<'a> {
     }
 }
 
-/// The absolute path of `--nccl`.
-fn nccl_library(file: &Path, places: &Places) -> Result<PathBuf, PlanError> {
-    let path = places.working_dir.join(file);
-    if path.is_file() {
-        return Ok(path);
-    }
-    Err(PlanError::new(format!("--nccl {} does not exist or is not a file", file.display()))
-        .with_hint("name a libnccl.so.2, for example the one in Python's package nvidia-nccl-cu13"))
+/// Advice for ranks whose share of the batch is too small for statistics of their own.
+/// `images` is the smallest share.
+pub(super) fn sync_bn_advice(sync_bn: bool, ranks: usize, images: usize) -> Option<String> {
+    (!sync_bn && ranks > 1 && images <= FEW_IMAGES).then(|| {
+        format!(
+            "each rank normalizes over {} a step, which is few: consider --sync-bn, which normalizes over the \
+             images of all ranks",
+            count(images, "image")
+        )
+    })
 }
 
 fn label_smoothing(options: &TrainOptions) -> Result<f64, PlanError> {

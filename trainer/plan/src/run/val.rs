@@ -1,5 +1,5 @@
-//! The task and the plan of `yolo val`: options over YOLOv5's defaults (spec §12), one rank, one
-//! device.
+//! The task and the plan of `yolo val`: options over YOLOv5's defaults (spec §12). Several ranks share
+//! the batches.
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +10,10 @@ use super::{Need, PlanContext, Planning, Ranks, Task, defaults, folder, image_si
 use crate::backend::Connection;
 use crate::batch;
 use crate::dataset::DataSet;
-use crate::device::{self, Device};
+use crate::device::{self, Device, Inventory};
 use crate::error::PlanError;
 use crate::model::MIN_STRIDE;
-use crate::options::ValOptions;
+use crate::options::{BackendOption, ValOptions};
 
 /// YOLOv5's default weights.
 const WEIGHTS: &str = "yolov5s.pt";
@@ -32,9 +32,9 @@ pub struct ValTask {
     pub data: DataSet,
     /// Side of the square network input in pixels, a multiple of the largest stride.
     pub image_size: usize,
-    /// Images per step.
+    /// Images per batch. Each batch is validated by one rank.
     pub batch: usize,
-    /// Loader threads.
+    /// Loader threads per rank.
     pub workers: usize,
     pub weights: Vec<PathBuf>,
     pub conf_thres: f64,
@@ -83,7 +83,7 @@ pub fn plan_val(options: &ValOptions, context: &PlanContext) -> Result<Planning,
     let data_argument = options.data.as_deref().unwrap_or(defaults::DATA);
 
     // Mistakes that the options alone show are reported before anything is fetched.
-    let choice = device::choose_one(options.device.as_deref(), "yolo val", inventory)?;
+    let choice = device::choose(options.device.as_deref(), None, inventory)?;
     let batch = batch::check(i64::try_from(options.batch_size.unwrap_or(BATCH)).unwrap_or(i64::MAX), 1)?;
     let image_size = image_size::check(options.imgsz.unwrap_or(defaults::of(data_argument).image_size))?;
     let (split, mode) = split_and_mode(options.task.as_deref())?;
@@ -106,9 +106,12 @@ pub fn plan_val(options: &ValOptions, context: &PlanContext) -> Result<Planning,
     has_images(&data, split)?;
     let stride = weights.iter().map(|path| weights::largest_stride(path)).max().unwrap_or(MIN_STRIDE);
     let image_size = image_size::rounded(image_size, stride, 0, &mut warnings);
-    let on_cpu = choice.devices == [Device::Cpu];
+    let on_cpu = choice.devices.contains(&Device::Cpu);
     warnings.extend(without_effect(options, on_cpu));
-    let ranks = Ranks::new(choice.devices, Connection::default(), inventory.cores);
+    let connection = connection(&choice.devices, inventory)?;
+    let notes = choice.note.into_iter().chain(connection.notes.clone()).collect();
+    let ranks = Ranks::new(choice.devices, connection, None, inventory.cores);
+    // Each rank loads whole batches.
     let workers = ranks.workers(options.workers, batch, inventory.cores);
 
     let task = ValTask {
@@ -132,13 +135,15 @@ pub fn plan_val(options: &ValOptions, context: &PlanContext) -> Result<Planning,
         save_json: options.save_json,
         half: options.half && !on_cpu,
     };
-    Ok(Planning::ready(
-        ranks,
-        run_dir,
-        Task::Val(Box::new(task)),
-        warnings,
-        choice.note.into_iter().collect(),
-    ))
+    Ok(Planning::ready(ranks, run_dir, Task::Val(Box::new(task)), warnings, notes))
+}
+
+/// Ranks that validate exchange only their results, which are in memory of the host.
+fn connection(devices: &[Device], inventory: &Inventory) -> Result<Connection, PlanError> {
+    if devices.len() < 2 {
+        return Ok(Connection::default());
+    }
+    Connection::choose(BackendOption::Gloo, None, devices, inventory)
 }
 
 /// What `--task` measures, and on which images.

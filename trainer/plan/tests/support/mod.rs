@@ -34,15 +34,13 @@ impl Fixture {
         }
         fs::write(places.working_dir.join("best.pt"), "tensors").unwrap();
         let inventory = Inventory {
-            no_nccl: None,
             cores: 8,
-            gpus: Vec::new(),
             no_gpu_reason: Some("the NVIDIA driver is not installed".into()),
-            cuda_libtorch: false,
+            ..Inventory::default()
         };
         Self {
             _root: root,
-            context: PlanContext { inventory, places, fetched: BTreeMap::new(), generated: true },
+            context: PlanContext { inventory, places, fetched: BTreeMap::new(), generated: true, part: None },
         }
     }
 

@@ -130,7 +130,7 @@ impl Optimizer {
         Ok(())
     }
 
-    fn gradients(&self) -> Result<Vec<Tensor>, TrainError> {
+    pub(super) fn gradients(&self) -> Result<Vec<Tensor>, TrainError> {
         self.parameters.iter().filter_map(|parameter| parameter.gradient().transpose()).collect()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use yolo_plan::bench_report::{Measurement, Rate};
+use yolo_plan::bench_report::Rate;
 
 use super::stream::Stream;
 use crate::error::TrainError;
@@ -19,12 +19,8 @@ pub(super) fn thread_counts(largest: usize) -> Vec<usize> {
     counts
 }
 
-/// Loads batches for this long with `workers` threads, which `stream` has.
-pub(super) fn measure(
-    stream: &mut Stream,
-    workers: usize,
-    time: Duration,
-) -> Result<Measurement, TrainError> {
+/// Loads batches for this long.
+pub(super) fn measure(stream: &mut Stream, time: Duration) -> Result<Rate, TrainError> {
     for _ in 0..WARM_UP {
         let batch = stream.batch()?;
         stream.recycle(batch.pixels);
@@ -36,7 +32,7 @@ pub(super) fn measure(
         images += batch.items.len();
         stream.recycle(batch.pixels);
     }
-    Ok(Measurement::Loader { workers, rate: Rate::since(began, images) })
+    Ok(Rate::since(began, images))
 }
 
 #[cfg(test)]

@@ -1,22 +1,23 @@
 //! `yolo bench`: how many images per second a training run reaches, and where the time goes. It
 //! measures training on the images of the data set, training on one batch that stays on the device,
-//! the loader alone, and validation, each for some seconds after a warm-up. Nothing is written.
+//! the loader alone, and validation, each for some seconds after a warm-up. For a row of a table, all ranks
+//! measure together. Nothing is written, so a request to stop ends it at once.
 
 mod loader;
+mod numbers;
 mod steps;
 mod stopwatch;
 mod stream;
+mod together;
 mod validation;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use yolo_base::exit;
 use yolo_base::format::count;
 use yolo_data::scan::Sample;
-use yolo_plan::RunPlan;
 use yolo_plan::bench_report::Measurement;
+use yolo_plan::bench_workers;
 use yolo_plan::event::Event;
 use yolo_plan::run::{BenchPart, BenchTask};
 
@@ -28,13 +29,8 @@ use crate::rank::context::{Context, Ending};
 use crate::training::{build_learner, build_model, open_val, read_split, train_loader};
 
 /// Measures what the task asks for.
-pub(crate) fn run(context: &Context, plan: &RunPlan, task: &BenchTask) -> Result<Ending, TrainError> {
+pub(crate) fn run(context: &Context, task: &BenchTask) -> Result<Ending, TrainError> {
     let began = Instant::now();
-    end_at_once_when_asked_to()?;
-    if context.asked_to_stop() {
-        context.reporter.send(&Event::Interrupted { resume_from: None });
-        return Ok(Ending::Interrupted);
-    }
     let (training, time) = (&task.training, Duration::from_secs(task.seconds as u64));
     let weights = training.weights.as_deref().map(torch_checkpoint::read).transpose()?;
     context.reporter.phase("building the model");
@@ -42,13 +38,25 @@ pub(crate) fn run(context: &Context, plan: &RunPlan, task: &BenchTask) -> Result
     let stride = model.largest_stride();
     // Steps change the statistics of the model, so validation has its own.
     let fused = task.measures(BenchPart::Validation).then(|| model.fuse()).transpose()?;
+    if task.rounds > 0 {
+        let measured = together::measure(context, task, time, model, fused)?;
+        // All ranks know it, and one reports it.
+        if context.is_main() {
+            report(context, Measurement::Together(measured));
+        }
+        return finished(context, began);
+    }
     if task.parts != [BenchPart::Validation] {
-        measure_training(context, plan, task, time, model)?;
+        measure_training(context, task, time, model)?;
     }
     if let Some(model) = fused {
-        let mut split = open_val(context, plan, training, stride)?;
+        let mut split = open_val(context, training, stride)?;
         report(context, validation::measure(context, training, time, &model, &mut split)?);
     }
+    finished(context, began)
+}
+
+fn finished(context: &Context, began: Instant) -> Result<Ending, TrainError> {
     context.reporter.send(&Event::Finished {
         files: Vec::new(),
         epochs: 0,
@@ -61,7 +69,6 @@ pub(crate) fn run(context: &Context, plan: &RunPlan, task: &BenchTask) -> Result
 /// Measures all that needs the training split.
 fn measure_training(
     context: &Context,
-    plan: &RunPlan,
     task: &BenchTask,
     time: Duration,
     model: Model,
@@ -72,13 +79,14 @@ fn measure_training(
     if task.measures(BenchPart::Training) && samples.len() < training.batch {
         context.reporter.warning(smaller_steps(samples.len(), training.batch));
     }
-    let loader = train_loader(context, plan, training, samples, model.largest_stride())?;
+    let loader = train_loader(context, training, samples, model.largest_stride())?;
     loader.take_warnings().into_iter().for_each(|message| context.reporter.warning(message));
     let mut stream = Stream::new(loader);
     context.reporter.phase("loading images for the first time");
     // A cache is filled before its effect is measured, however long it takes.
     stream.warm_up(if training.cache.is_some() { Duration::MAX } else { time })?;
 
+    let mut network = None;
     if task.measures(BenchPart::Training) || task.measures(BenchPart::Synthetic) {
         let learner = build_learner(context, training, model, None)?;
         let mut steps = Steps::new(context, training, learner, time);
@@ -88,15 +96,37 @@ fn measure_training(
         }
         if task.measures(BenchPart::Synthetic) {
             context.reporter.phase("measuring training on a synthetic batch");
-            report(context, steps.on_one_batch(&mut stream, training.batch)?);
+            let measured = steps.on_one_batch(&mut stream, training.batch)?;
+            network = measured.network();
+            report(context, measured);
         }
     }
     if task.measures(BenchPart::Loader) {
-        for workers in loader::thread_counts(training.workers) {
-            context.reporter.phase(&format!("measuring the loader with {}", count(workers, "thread")));
-            stream = stream.with_workers(workers)?;
-            report(context, loader::measure(&mut stream, workers, time)?);
+        measure_loaders(context, task, time, stream, network)?;
+    }
+    Ok(())
+}
+
+/// Measures the loader with more and more threads: up to those of training, or only until they suffice for
+/// a network that takes `network` images per second.
+fn measure_loaders(
+    context: &Context,
+    task: &BenchTask,
+    time: Duration,
+    mut stream: Stream,
+    network: Option<f64>,
+) -> Result<(), TrainError> {
+    let most = task.training.workers;
+    let mut measured = Vec::new();
+    for workers in loader::thread_counts(most) {
+        if task.choose_workers && bench_workers::next(&measured, network, most) != Some(workers) {
+            break;
         }
+        context.reporter.phase(&format!("measuring the loader with {}", count(workers, "thread")));
+        stream = stream.with_workers(workers)?;
+        let rate = loader::measure(&mut stream, time)?;
+        measured.push((workers, rate.images_per_second));
+        report(context, Measurement::Loader { workers, rate });
     }
     Ok(())
 }
@@ -111,15 +141,4 @@ fn smaller_steps(images: usize, batch: usize) -> String {
 
 fn report(context: &Context, measurement: Measurement) {
     context.reporter.send(&Event::BenchMeasured { measurement });
-}
-
-/// From now on, SIGINT and SIGTERM end this process at once: there is nothing to save.
-fn end_at_once_when_asked_to() -> Result<(), TrainError> {
-    let always = Arc::new(AtomicBool::new(true));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        let status = exit::INTERRUPTED.into();
-        signal_hook::flag::register_conditional_shutdown(signal, status, Arc::clone(&always))
-            .map_err(|error| TrainError::new(format!("cannot handle signals: {error}")))?;
-    }
-    Ok(())
 }

@@ -9,6 +9,7 @@ use yolo_plan::bench_report::{Measurement, Rate, Source, StepPhases};
 use yolo_plan::run::TrainTask;
 use yolo_plan::schedule::{StepSettings, accumulate};
 
+use super::numbers::{of_first, sum};
 use super::stopwatch::Stopwatch;
 use super::stream::Stream;
 use crate::error::TrainError;
@@ -91,6 +92,87 @@ impl Steps {
         Ok(Measurement::Training { source: Source::Synthetic, workers: None, rate, phases, host_waits })
     }
 
+    /// Measures steps of all ranks on batches of their loaders, in several rounds.
+    pub(super) fn on_files_together(
+        &mut self,
+        context: &Context,
+        stream: &mut Stream,
+        rounds: usize,
+    ) -> Result<Vec<Rate>, TrainError> {
+        self.rounds(context, &mut Feed::Files(stream), rounds)
+    }
+
+    /// As [`Self::on_files_together`], on one batch of this many images on each device.
+    pub(super) fn on_one_batch_together(
+        &mut self,
+        context: &Context,
+        stream: &mut Stream,
+        images: usize,
+        rounds: usize,
+    ) -> Result<Vec<Rate>, TrainError> {
+        let batch = stream.batch_of(images)?;
+        stream.pause();
+        let images = images_tensor(&batch, self.device)?;
+        let mut feed = Feed::OneBatch(Input { images, targets: batch.targets });
+        self.rounds(context, &mut feed, rounds)
+    }
+
+    /// All ranks make the same steps, because they exchange gradients. A round has whole nominal batches,
+    /// so that each has its share of the optimizer's steps and of the exchanges.
+    fn rounds(
+        &mut self,
+        context: &Context,
+        feed: &mut Feed<'_>,
+        rounds: usize,
+    ) -> Result<Vec<Rate>, TrainError> {
+        let mut meter = training::Meter::new(training::Rate::default(), [0.0; 3], 0);
+        let step = self.warm_up_together(context, feed, &mut meter)?;
+        let time = self.time.as_secs_f64() / rounds as f64;
+        let steps = steps_of_round(time, step, self.settings.accumulate);
+        let steps = of_first(context, steps)?;
+        let mut rates = Vec::with_capacity(rounds);
+        for _ in 0..rounds {
+            context.barrier()?;
+            let began = Instant::now();
+            let mut images = 0;
+            for _ in 0..steps {
+                images += self.step(feed, &mut meter)?;
+                // Training asks this after each step.
+                if context.any_asked_to_stop()? {
+                    return Err(TrainError::new("the benchmark was asked to stop"));
+                }
+            }
+            synchronize(self.device);
+            // Ends when the slowest rank does.
+            let images = sum(context, images)?;
+            rates.push(Rate::since(began, images));
+        }
+        Ok(rates)
+    }
+
+    /// Makes some steps, or one if it takes longer than the measurement. Returns the seconds of the last.
+    fn warm_up_together(
+        &mut self,
+        context: &Context,
+        feed: &mut Feed<'_>,
+        meter: &mut training::Meter,
+    ) -> Result<f64, TrainError> {
+        let steady = self.settings;
+        self.settings.accumulate = 1;
+        let mut seconds = 0.0;
+        for _ in 0..WARM_UP {
+            let began = Instant::now();
+            self.step(feed, meter)?;
+            synchronize(self.device);
+            seconds = began.elapsed().as_secs_f64();
+            if context.broadcast(u8::from(seconds > self.time.as_secs_f64()))? > 0 {
+                break;
+            }
+        }
+        self.settings = steady;
+        Ok(seconds)
+    }
+
     fn measure(&mut self, feed: &mut Feed<'_>) -> Result<Measured, TrainError> {
         let steady = self.settings;
         // Each step of the warm-up updates the weights, so that the optimizer allocates its memory.
@@ -156,6 +238,14 @@ impl Steps {
     }
 }
 
+/// How many steps of `step` seconds a round of `time` seconds has: whole nominal batches, at least one.
+fn steps_of_round(time: f64, step: f64, accumulate: usize) -> usize {
+    // A step that took no time would otherwise have no limit.
+    const MOST: f64 = 1e6;
+    let fit = (time / step).min(MOST) as usize;
+    fit.div_ceil(accumulate).max(1) * accumulate
+}
+
 impl Feed<'_> {
     /// The next batch on the device. `loaded` is called when the loader has returned it, before it is
     /// copied.
@@ -172,5 +262,19 @@ impl Feed<'_> {
                 Ok(Input { images: images.shallow_clone(), targets: targets.clone() })
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_has_whole_nominal_batches() {
+        assert_eq!(steps_of_round(1.6, 0.1, 1), 16);
+        assert_eq!(steps_of_round(1.6, 0.1, 5), 20);
+        assert_eq!(steps_of_round(1.6, 50.0, 1), 1);
+        assert_eq!(steps_of_round(1.6, 50.0, 16), 16);
+        assert_eq!(steps_of_round(1.6, 0.0, 1), 1_000_000);
     }
 }

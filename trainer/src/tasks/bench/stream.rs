@@ -64,6 +64,12 @@ impl Stream {
         Ok(())
     }
 
+    /// Continues with the first batch of an epoch, so that all ranks are at the same one.
+    pub(super) fn go_to_epoch(&mut self, epoch: u64) {
+        self.epoch = epoch;
+        self.next = 0;
+    }
+
     /// Lets the loader's threads rest until the next batch is needed.
     pub(super) fn pause(&mut self) {
         self.loader.pause();

@@ -4,8 +4,9 @@
 use std::time::{Duration, Instant};
 
 use yolo_plan::bench_report::{Measurement, Rate, ValPhases};
-use yolo_plan::run::TrainTask;
+use yolo_plan::run::{BenchTask, TrainTask};
 
+use super::numbers::sum;
 use super::stopwatch::Stopwatch;
 use crate::detection::ImageResult;
 use crate::error::TrainError;
@@ -45,6 +46,41 @@ pub(super) fn measure(
     pass(&mut follower)?;
     let phases = follower.timed.map(|(_, sums)| sums.shares()).unwrap_or_default();
     Ok(Measurement::Validation { rate, phases })
+}
+
+/// Validates `model`, which is fused, on all ranks: over the whole split as often as the time allows, but
+/// not more often than there are rounds. A pass that takes longer than the time is cut.
+pub(super) fn measure_together(
+    context: &Context,
+    task: &BenchTask,
+    time: Duration,
+    model: &Model,
+    split: &mut Split,
+) -> Result<Vec<Rate>, TrainError> {
+    let names = &task.training.data.names;
+    let options = ValidateOptions::standard(task.training.single_cls);
+    let mut pass = || {
+        context.barrier()?;
+        let began = Instant::now();
+        let mut follower = Follower::until(began + time);
+        validate(model, split, names, &options, None, &mut follower)?;
+        // Ends when the slowest rank does.
+        let images = sum(context, follower.images)?;
+        Ok::<_, TrainError>(Rate::since(began, images))
+    };
+    context.reporter.phase("loading validation images for the first time");
+    pass()?;
+    context.reporter.phase("measuring validation");
+    let began = Instant::now();
+    let mut rates = Vec::with_capacity(task.rounds);
+    loop {
+        rates.push(pass()?);
+        let enough = rates.len() >= task.rounds || began.elapsed() >= time;
+        // Rank 0 decides for all.
+        if context.broadcast(u8::from(enough))? > 0 {
+            return Ok(rates);
+        }
+    }
 }
 
 /// Counts the images of one pass, and ends it when its time is over.

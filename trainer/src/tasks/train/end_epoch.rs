@@ -1,5 +1,5 @@
-//! The end of an epoch: rank 0 validates the averaged weights, writes the results and the
-//! checkpoints, and decides for all ranks whether training continues.
+//! The end of an epoch: all ranks validate the averaged weights, rank 0 writes the results and the
+//! checkpoints, and decides for all whether training continues.
 
 use yolo_plan::event::{EpochSummary, Event};
 
@@ -30,16 +30,8 @@ impl Training<'_> {
         train_losses: [f64; 3],
         seconds: f64,
     ) -> Result<Decision, TrainError> {
-        let own = if self.context.is_main() {
-            self.validate_and_save(number, train_losses, seconds)?
-        } else {
-            Decision::Continue
-        };
-        let decision = Decision::ALL[usize::from(self.context.broadcast(own as u8)?)];
-        if decision != Decision::Interrupt {
-            self.start_epoch(number + 1);
-        }
-        Ok(decision)
+        let own = self.validate_and_save(number, train_losses, seconds)?;
+        Ok(Decision::ALL[usize::from(self.context.broadcast(own as u8)?)])
     }
 
     /// Whether the epochs of a resumed run had already been ended by early stopping.
@@ -48,12 +40,18 @@ impl Training<'_> {
         done > 0 && self.stopping.stops_after(done - 1)
     }
 
+    /// Whether the user has asked to stop and there is another epoch. Every rank gets the same answer.
+    pub(super) fn stops_before_next_epoch(&self) -> Result<bool, TrainError> {
+        Ok(self.progress.epochs_done < self.task.epochs && self.context.any_asked_to_stop()?)
+    }
+
     fn start_epoch(&mut self, number: usize) {
         self.progress.epochs_done = number;
         self.progress.batches_done = 0;
         self.progress.loss_sums = [0.0; 3];
     }
 
+    /// Invariant: every rank has the same metrics, so the progress and the decision are the same too.
     fn validate_and_save(
         &mut self,
         number: usize,
@@ -77,9 +75,11 @@ impl Training<'_> {
         self.stopping.add(number, fitness);
         self.progress.best_epoch = self.stopping.best_epoch();
         let stop = self.stopping.stops_after(number);
-        self.report_epoch(number, train_losses, seconds, validation.as_ref(), best)?;
+        if self.context.is_main() {
+            self.report_epoch(number, train_losses, seconds, validation.as_ref(), best)?;
+        }
         self.start_epoch(number + 1);
-        if !self.task.nosave || last || stop {
+        if self.context.is_main() && (!self.task.nosave || last || stop) {
             self.context.reporter.phase("writing the checkpoint");
             self.save(number, best)?;
         }

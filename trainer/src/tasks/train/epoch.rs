@@ -3,7 +3,7 @@
 
 use tch::Tensor;
 use yolo_data::loader::Batch;
-use yolo_plan::event::{Event, Step};
+use yolo_plan::event::{Event, Stage, Step};
 
 use super::training::Training;
 use crate::error::TrainError;
@@ -22,19 +22,25 @@ impl Training<'_> {
         let mut meter = Meter::new(std::mem::take(&mut self.rate), self.progress.loss_sums, first);
         let mut loader = self.loader.take().ok_or_else(|| TrainError::new("the loader is in use"))?;
         let recycler = loader.recycler();
-        let batches = loader.batches_per_epoch();
+        let (batches, sampler) = (loader.batches_per_epoch(), loader.sampler().clone());
         let mut interrupted = false;
+        let doing = format!("training epoch {} of {}", number + 1, self.task.epochs);
+        self.context.reporter.begin_steps(&doing, number, first, batches);
         for (index, batch) in (first..).zip(loader.epoch(number as u64, first)) {
             let batch = batch?;
+            self.context.reporter.stage(Stage::Computing);
             let items = self.step(number, index, batches, &batch)?;
-            meter.add(&items, batch.items.len() * self.context.world)?;
+            meter.add(&items, sampler.global(index).len())?;
             self.progress.batches_done = index + 1;
             if self.context.is_main() {
                 self.show(number, index, batches, &batch, &mut meter)?;
             }
+            let images = batch.items.len();
             recycler.give(batch.pixels);
-            if self.context.any_asked_to_stop()? {
-                interrupted = true;
+            self.context.reporter.stage(Stage::Exchanging);
+            interrupted = self.context.any_asked_to_stop()?;
+            self.context.reporter.step_done(images);
+            if interrupted {
                 break;
             }
         }

@@ -11,17 +11,25 @@ use crate::detection::{LoadedModel, load_model};
 use crate::error::TrainError;
 use crate::model::Model;
 use crate::report::{ValPictures, plot_confusion, plot_curves, plot_results};
+use crate::tasks::val::write_pictures;
 
 impl Training<'_> {
-    /// Leaves the files of a finished run, on rank 0.
+    /// Leaves the files of a finished run. All ranks validate, rank 0 writes.
     ///
     /// Invariant: `last.pt` is stripped at the very end, and everything before can be repeated. A run
     /// that is killed here resumes from `last.pt` and finishes.
     pub(super) fn finish(&mut self, seconds: f64, stopped_early: bool) -> Result<(), TrainError> {
         let (last, best) = (self.weights_file("last.pt"), self.weights_file("best.pt"));
-        if best.exists() {
+        let main = self.context.is_main();
+        let has_best = main && best.exists();
+        if has_best {
             self.strip(&best)?;
+        }
+        if self.context.broadcast(u8::from(has_best))? > 0 {
             self.validate_best(&best)?;
+        }
+        if !main {
+            return Ok(());
         }
         let results = self.plot_results()?;
         if last.exists() {
@@ -52,13 +60,16 @@ impl Training<'_> {
     /// Validates the file, so that the table is the one that `yolo val` prints for it.
     fn validate_best(&mut self, best: &Path) -> Result<(), TrainError> {
         self.context.reporter.phase("validating best.pt");
-        let LoadedModel { model, .. } = load_model(best, self.context.device, false)?;
+        let model = self.best_model(best)?;
         let (task, folder) = (self.task, &self.plan.run_dir);
         let mut pictures = ValPictures::new(folder, &task.data.names);
         let validation = self.validate_final(&model, &mut |image| {
             if task.plots { pictures.add(image) } else { Ok(()) }
         })?;
-        pictures.write()?;
+        write_pictures(self.context, pictures.finish()?)?;
+        if !self.context.is_main() {
+            return Ok(());
+        }
         let Some(validation) = validation else {
             self.context.reporter.note(format!(
                 "interrupted: best.pt was not validated; `yolo val --weights {}` does it",
@@ -73,6 +84,22 @@ impl Training<'_> {
             plot_confusion(&validation.confusion, &task.data.names, folder)?;
         }
         Ok(())
+    }
+
+    /// The model of the file, fused. Only rank 0 needs the file: it sends the tensors to the others.
+    fn best_model(&self, best: &Path) -> Result<Model, TrainError> {
+        let model = if self.context.is_main() {
+            let LoadedModel { model, .. } = load_model(best, self.context.device, false)?;
+            model
+        } else {
+            self.learner.model().fuse()?
+        };
+        if let Some(group) = &self.context.group {
+            let state: Vec<_> = model.state().iter().map(|entry| &entry.tensor).collect();
+            group.verify_shapes(&state)?;
+            group.broadcast(&state, 0)?;
+        }
+        Ok(model)
     }
 
     /// Draws `results.csv`. Returns both files.

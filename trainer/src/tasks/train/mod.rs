@@ -1,6 +1,6 @@
 //! Training as one rank does it (spec §6). [`train`] is the run: `prepare` builds everything,
 //! `epoch` trains one epoch, `end_epoch` validates and saves, and `finish` leaves the files of a
-//! finished run. Rank 0 validates, writes and decides; the others follow its decisions.
+//! finished run. All ranks train and validate; rank 0 writes and decides.
 
 mod early_stopping;
 mod end_epoch;
@@ -26,23 +26,24 @@ use crate::rank::context::{Context, Ending};
 pub fn train(context: &Context, plan: &RunPlan, task: &TrainTask) -> Result<Ending, TrainError> {
     let began = Instant::now();
     let mut training = prepare(context, plan, task)?;
+    // Invariant: until here nothing would be lost, so ranks need not agree to stop.
+    context.hold_stop_requests();
     // A run that was killed while it finished has no epoch left.
     let mut stopped_early = training.was_stopped_early();
     while !stopped_early && training.progress.epochs_done < task.epochs {
         let number = training.progress.epochs_done;
-        context.reporter.phase(&format!("training epoch {} of {}", number + 1, task.epochs));
         let epoch_began = Instant::now();
         let Some(losses) = training.run_epoch(number)? else {
             return training.interrupt();
         };
         match training.end_epoch(number, losses, epoch_began.elapsed().as_secs_f64())? {
+            // With --nosave, nothing was saved at the end of the epoch.
+            Decision::Continue if training.stops_before_next_epoch()? => return training.interrupt(),
             Decision::Continue => {}
             Decision::StopEarly => stopped_early = true,
             Decision::Interrupt => return training.interrupt(),
         }
     }
-    if context.is_main() {
-        training.finish(began.elapsed().as_secs_f64(), stopped_early)?;
-    }
+    training.finish(began.elapsed().as_secs_f64(), stopped_early)?;
     Ok(Ending::Finished)
 }

@@ -26,7 +26,9 @@ pub(super) fn prepare<'a>(
     task: &'a TrainTask,
 ) -> Result<Training<'a>, TrainError> {
     // Weights are read first: a broken file is reported before a large data set is scanned.
-    let resume = task.resume.as_deref().map(read_resume).transpose()?;
+    context.reporter.phase("reading the weights");
+    let group = context.group.as_deref();
+    let resume = task.resume.as_deref().map(|path| read_resume(path, group)).transpose()?;
     let weights = match &resume {
         None => task.weights.as_deref().map(torch_checkpoint::read).transpose()?,
         Some(_) => None,
@@ -43,7 +45,7 @@ pub(super) fn prepare<'a>(
             .with_hint(format!("the last layer of this model is {}", model.spec().layers.len() - 1)));
     }
     let stride = model.largest_stride();
-    let mut loader = train_loader(context, plan, task, Arc::clone(&samples), stride)?;
+    let mut loader = train_loader(context, task, Arc::clone(&samples), stride)?;
     // The loader's threads work on the first batches while this thread prepares the rest.
     loader.prefetch(progress.epochs_done as u64, progress.batches_done);
     if resume.is_none() && task.autoanchor {
@@ -54,9 +56,9 @@ pub(super) fn prepare<'a>(
 
     let (batches, batch, nominal) = (loader.batches_per_epoch(), task.batch, task.nominal_batch);
     let schedule = Schedule::new(&task.hyp, task.epochs, batches, batch, nominal, task.cos_lr);
-    let (mut val, mut results) = (None, None);
+    let val = open_val(context, task, stride)?;
+    let mut results = None;
     if context.is_main() {
-        val = Some(open_val(context, plan, task, stride)?);
         write_hyp_and_opt(plan, task)?;
         if task.plots {
             plot_labels(&samples, &task.data.names, &plan.run_dir.join("labels.svg"))?;

@@ -30,8 +30,8 @@ pub(super) struct Training<'a> {
     pub(super) schedule: Schedule,
     /// `None` while an epoch runs.
     pub(super) loader: Option<TrainLoader>,
-    /// The validation split, on rank 0.
-    pub(super) val: Option<Split>,
+    /// The validation split, with this rank's share of its batches.
+    pub(super) val: Split,
     /// `results.csv`, on rank 0.
     pub(super) results: Option<ResultsFile>,
     pub(super) stopping: EarlyStopping,
@@ -40,28 +40,30 @@ pub(super) struct Training<'a> {
 }
 
 impl Training<'_> {
-    /// Validates the averaged weights with the training's loss, on rank 0. Returns `None` if the
-    /// user interrupted it.
+    /// Validates the averaged weights with the training's loss; all ranks do it together. Returns the
+    /// same on every rank: `None` if the user interrupted it.
     pub(super) fn validate_average(&mut self) -> Result<Option<Validation>, TrainError> {
-        let (Some(ema), Some(val)) = (self.learner.ema(), &mut self.val) else {
-            return Err(TrainError::new("only rank 0 validates"));
+        self.learner.share_average()?;
+        let Some(model) = self.learner.averaged_model() else {
+            return Err(TrainError::new("this rank has no averaged weights to validate"));
         };
         let options = ValidateOptions::standard(self.task.single_cls);
         let mut observer = UntilInterrupted { context: self.context, on_image: &mut |_| Ok(()) };
-        validate(ema.model(), val, &self.task.data.names, &options, Some(self.learner.loss()), &mut observer)
+        let loss = Some(self.learner.loss());
+        validate(model, &mut self.val, &self.task.data.names, &options, loss, &mut observer)
     }
 
-    /// Validates `model` as `yolo val` does, on rank 0, and shows each image to `on_image`. Returns
-    /// `None` if the user interrupted it.
+    /// Validates `model` as `yolo val` does, together with the other ranks, and shows each image of
+    /// this rank's share to `on_image`. Returns the same on every rank: `None` if the user interrupted
+    /// it.
     pub(super) fn validate_final(
         &mut self,
         model: &Model,
         on_image: &mut dyn FnMut(&ImageResult<'_>) -> Result<(), TrainError>,
     ) -> Result<Option<Validation>, TrainError> {
-        let Some(val) = &mut self.val else { return Err(TrainError::new("only rank 0 validates")) };
         let options = ValidateOptions::standard(self.task.single_cls);
         let mut observer = UntilInterrupted { context: self.context, on_image };
-        validate(model, val, &self.task.data.names, &options, None, &mut observer)
+        validate(model, &mut self.val, &self.task.data.names, &options, None, &mut observer)
     }
 
     /// The path of a checkpoint of this run.
@@ -105,7 +107,9 @@ impl Training<'_> {
     }
 
     /// Saves the state in the middle of an epoch, so that the run can continue with the next batch.
-    pub(super) fn interrupt(&self) -> Result<Ending, TrainError> {
+    pub(super) fn interrupt(&mut self) -> Result<Ending, TrainError> {
+        // The checkpoint has one set of gradients for all ranks.
+        self.learner.share_gradients()?;
         if self.context.is_main() {
             self.context.reporter.phase("saving the interrupted run");
             let path = self.save_as("last.pt")?;

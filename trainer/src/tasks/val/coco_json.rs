@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use serde_json::json;
+use yolo_data::scan::Sample;
 use yolo_plan::run::ValTask;
 
-use crate::detection::ImageResult;
+use crate::detection::Detection;
 use crate::error::TrainError;
 
 /// The JSON file of a validation.
@@ -27,11 +28,11 @@ impl CocoJson {
     }
 
     /// Adds the detections of one image.
-    pub(super) fn add(&mut self, image: &ImageResult<'_>) {
-        let stem = image.sample.image.file_stem().unwrap_or_default().to_string_lossy();
+    pub(super) fn add(&mut self, sample: &Sample, detections: &[Detection]) {
+        let stem = sample.image.file_stem().unwrap_or_default().to_string_lossy();
         // In COCO, the name of an image file is its id.
         let id = stem.parse::<u64>().map_or_else(|_| json!(stem), |number| json!(number));
-        self.results.extend(image.detections.iter().map(|found| {
+        self.results.extend(detections.iter().map(|found| {
             let [left, top, right, bottom] = found.corners;
             let round = |value: f32, digits: f64| (f64::from(value) * digits).round() / digits;
             let bbox = [left, top, right - left, bottom - top].map(|value| round(value, 1e3));

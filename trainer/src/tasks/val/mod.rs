@@ -1,12 +1,16 @@
 //! Validation (spec §9): a model runs over a split, and its detections are compared with the
 //! labels. [`validate`](validate()) is one pass, which training uses after each epoch; [`run`](run()) is
-//! `yolo val`.
+//! `yolo val`. Several ranks share the batches of a split; all have the result of one rank that runs
+//! over all of them.
 
 mod coco_json;
+mod message;
+mod pictures;
 mod run;
 mod tally;
 mod validate;
 
+pub(crate) use pictures::write_pictures;
 pub use run::run;
-pub use tally::Validation;
+pub use tally::{ImageDetections, Validation};
 pub use validate::{Observer, Split, Stage, ValidateOptions, validate};

@@ -1,5 +1,6 @@
 //! `yolo val`: weights files over a split, with YOLOv5's options (spec §12). A task measures the
-//! accuracy, the speed, or both at many image sizes (study).
+//! accuracy, the speed, or both at many image sizes (study). Several ranks share the batches; rank 0
+//! writes and reports.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -14,6 +15,7 @@ use yolo_plan::event::{Event, OutputFile, Step};
 use yolo_plan::run::{Split as SplitName, ValMode, ValTask};
 
 use super::coco_json::CocoJson;
+use super::pictures::write_pictures;
 use super::tally::Validation;
 use super::validate::{Observer, Split, ValidateOptions, validate};
 use crate::detection::{ImageResult, LabelFiles, LoadedModel, load_model};
@@ -38,7 +40,8 @@ fn study_sizes() -> impl Iterator<Item = usize> {
 pub fn run(context: &Context, plan: &RunPlan, task: &ValTask) -> Result<Ending, TrainError> {
     let began = Instant::now();
     let samples = read_samples(context, task)?;
-    if task.half && !context.device.is_cuda() {
+    context.hold_stop_requests();
+    if context.is_main() && task.half && !context.device.is_cuda() {
         context.reporter.warning("--half has no effect on the CPU: half precision needs a CUDA device");
     }
     let mut files = Vec::new();
@@ -47,20 +50,25 @@ pub fn run(context: &Context, plan: &RunPlan, task: &ValTask) -> Result<Ending, 
         let pass = Pass { context, plan, task, samples: &samples, model };
         let written = if task.mode == ValMode::Study { pass.study(path)? } else { pass.once(path)? };
         let Some(written) = written else {
-            context.reporter.send(&Event::Interrupted { resume_from: None });
+            if context.is_main() {
+                context.reporter.send(&Event::Interrupted { resume_from: None });
+            }
             return Ok(Ending::Interrupted);
         };
         files.extend(written);
     }
-    context.reporter.send(&Event::Finished {
-        files,
-        epochs: 0,
-        seconds: began.elapsed().as_secs_f64(),
-        stopped_early: false,
-    });
+    if context.is_main() {
+        context.reporter.send(&Event::Finished {
+            files,
+            epochs: 0,
+            seconds: began.elapsed().as_secs_f64(),
+            stopped_early: false,
+        });
+    }
     Ok(Ending::Finished)
 }
 
+/// The images of the split. Rank 0 goes first and leaves a cache for the others.
 fn read_samples(context: &Context, task: &ValTask) -> Result<Arc<[Sample]>, TrainError> {
     context.reporter.phase("reading labels");
     let (name, roots) = match task.split {
@@ -70,8 +78,15 @@ fn read_samples(context: &Context, task: &ValTask) -> Result<Arc<[Sample]>, Trai
     };
     let options =
         ScanOptions { single_cls: task.single_cls, ..ScanOptions::new(name, task.data.names.len()) };
-    let found = scan(roots, &options)?;
-    found.messages.iter().for_each(|message| context.reporter.warning(message));
+    let found = if context.is_main() {
+        let found = scan(roots, &options)?;
+        context.barrier()?;
+        found.messages.iter().for_each(|message| context.reporter.warning(message));
+        found
+    } else {
+        context.barrier()?;
+        scan(roots, &options)?
+    };
     Ok(found.samples.into())
 }
 
@@ -80,7 +95,7 @@ fn load(context: &Context, task: &ValTask, path: &Path) -> Result<Model, TrainEr
     context.reporter.phase("reading the weights");
     let half = task.half && context.device.is_cuda();
     let LoadedModel { model, transfer, .. } = load_model(path, context.device, half)?;
-    if transfer.matched < transfer.total {
+    if context.is_main() && transfer.matched < transfer.total {
         context.reporter.warning(format!("{}: {}", path.display(), transfer.summary()));
     }
     let (trained, named) = (model.spec().nc, task.data.names.len());
@@ -100,7 +115,9 @@ fn load(context: &Context, task: &ValTask, path: &Path) -> Result<Model, TrainEr
             "validate weights on the data set that they were trained on"
         }));
     }
-    context.reporter.note(model.summary()?.to_string());
+    if context.is_main() {
+        context.reporter.note(model.summary()?.to_string());
+    }
     Ok(model)
 }
 
@@ -117,21 +134,16 @@ impl Pass<'_> {
     /// One validation at the planned image size. Returns the files that it wrote; `None` if it was
     /// interrupted.
     fn once(&self, weights: &Path) -> Result<Option<Vec<OutputFile>>, TrainError> {
-        let (names, folder) = (&self.task.data.names, &self.plan.run_dir);
-        let labels = (self.task.save_txt || self.task.save_hybrid)
-            .then(|| LabelFiles::create(folder.join("labels"), self.task.save_conf))
-            .transpose()?;
-        let mut json = self.task.save_json.then(|| CocoJson::new(self.task, folder, weights));
-        let mut pictures = ValPictures::new(folder, names);
-        let measured = self.measure(self.task.image_size, &mut |image| {
-            pictures.add(image)?;
-            if let Some(json) = &mut json {
-                json.add(image);
-            }
-            labels.as_ref().map_or(Ok(()), |labels| labels.write(image))
-        })?;
-        pictures.write()?;
+        let mut pictures = ValPictures::new(&self.plan.run_dir, &self.task.data.names);
+        let measured = self.measure(self.task.image_size, &mut |image| pictures.add(image))?;
+        write_pictures(self.context, pictures.finish()?)?;
         let Some(measured) = measured else { return Ok(None) };
+        if self.context.is_main() { self.write(weights, measured).map(Some) } else { Ok(Some(Vec::new())) }
+    }
+
+    /// Reports a validation, and writes its detections and plots. Returns the files.
+    fn write(&self, weights: &Path, measured: Validation) -> Result<Vec<OutputFile>, TrainError> {
+        let (names, folder) = (&self.task.data.names, &self.plan.run_dir);
         let mut table = measured.table;
         if !self.task.verbose && table.rows.len() > LISTED_CLASSES + 1 {
             table.rows.truncate(1);
@@ -139,16 +151,28 @@ impl Pass<'_> {
         let title = weights.display().to_string();
         self.context.reporter.send(&Event::Validated { title, table });
         let mut files = Vec::new();
-        if let Some(json) = json {
+        let detected =
+            measured.detections.iter().map(|image| (&self.samples[image.sample], &image.detections));
+        if self.task.save_json {
+            let mut json = CocoJson::new(self.task, folder, weights);
+            detected.clone().for_each(|(sample, found)| json.add(sample, found));
             files.push(OutputFile { what: "predictions".to_owned(), path: json.write()? });
         }
-        if let Some(labels) = labels {
+        if self.saves_labels() {
+            let labels = LabelFiles::create(folder.join("labels"), self.task.save_conf)?;
+            for (sample, found) in detected {
+                labels.write(sample, found)?;
+            }
             files.push(OutputFile { what: "labels".to_owned(), path: labels.folder().to_owned() });
         }
         let mut plots = plot_curves(&measured.scores, names, folder)?;
         plots.push(plot_confusion(&measured.confusion, names, folder)?);
         files.extend(plots.into_iter().map(|path| OutputFile { what: "plot".to_owned(), path }));
-        Ok(Some(files))
+        Ok(files)
+    }
+
+    fn saves_labels(&self) -> bool {
+        self.task.save_txt || self.task.save_hybrid
     }
 
     /// Accuracy and speed at many image sizes, one line each in `study_*.txt`. Returns the file;
@@ -158,9 +182,11 @@ impl Pass<'_> {
         let name = format!("study_{}_{}.txt", stem(&self.task.data.yaml), stem(weights));
         let path = self.plan.run_dir.join(name);
         let unwritable = |error: std::io::Error| TrainError::new(format!("cannot write the study: {error}"));
-        let mut file = fs_err::File::create(&path).map_err(unwritable)?;
+        let main = self.context.is_main();
+        let mut file = main.then(|| fs_err::File::create(&path)).transpose().map_err(unwritable)?;
         for size in study_sizes() {
             let Some(measured) = self.measure(size, &mut |_| Ok(()))? else { return Ok(None) };
+            let Some(file) = &mut file else { continue };
             let line = study_line(size, &measured);
             let title = format!("{} at {size} px", weights.display());
             let mut table = measured.table;
@@ -187,6 +213,8 @@ impl Pass<'_> {
                 rect: !speed,
                 pad: if speed { 0.0 } else { 0.5 },
                 cache: None,
+                rank: self.context.rank,
+                world: self.context.world,
             },
         )?;
         let mut options = ValidateOptions::standard(self.task.single_cls);
@@ -195,12 +223,15 @@ impl Pass<'_> {
         options.nms.max_det = self.task.max_det;
         options.augment = self.task.augment;
         options.hybrid = self.task.save_hybrid;
+        options.keep_detections = self.task.save_json || self.saves_labels();
         options.half = self.task.half && self.context.device.is_cuda();
         self.context.reporter.phase("validating");
-        let mut split = Split { samples: Arc::clone(self.samples), loader };
+        let group = self.context.group.clone();
+        let mut split = Split { samples: Arc::clone(self.samples), loader, group };
         let mut progress = Progress {
             context: self.context,
-            batch: self.task.batch,
+            batch: self.task.batch * self.context.world,
+            images: self.samples.len(),
             image_size,
             began: Instant::now(),
             on_image,
@@ -223,7 +254,10 @@ fn study_line(size: usize, measured: &Validation) -> String {
 /// Reports each batch, and stops when the user interrupts.
 struct Progress<'a> {
     context: &'a Context,
+    /// Images per batch over all ranks.
     batch: usize,
+    /// Images of the split.
+    images: usize,
     image_size: usize,
     began: Instant,
     on_image: &'a mut dyn FnMut(&ImageResult<'_>) -> Result<(), TrainError>,
@@ -241,7 +275,8 @@ impl Observer for Progress<'_> {
             batch: done,
             batches,
             losses: [0.0; 3],
-            images_per_second: (done * self.batch) as f64 / self.began.elapsed().as_secs_f64(),
+            images_per_second: (done * self.batch).min(self.images) as f64
+                / self.began.elapsed().as_secs_f64(),
             image_size: self.image_size,
             memory: 0,
             instances: 0,
@@ -272,6 +307,7 @@ mod tests {
             losses: None,
             scores: Vec::new(),
             confusion: ConfusionMatrix::new(1),
+            detections: Vec::new(),
         };
         assert_eq!(study_line(640, &measured), "640 0.5 0.25 0.1235 0.0625 0.5 12.25 1");
     }

@@ -1,10 +1,12 @@
-//! What a validation adds up over its images, and the result.
+//! What a validation adds up over its images, on one rank or several, and the result.
 
 use std::time::Duration;
 
 use tch::{Device, Tensor};
+use tch_distributed::ProcessGroup;
 use yolo_plan::event::{Metrics, ValRow, ValTable};
 
+use super::message::{Reader, Writer};
 use crate::detection::{Detection, Truth};
 use crate::error::TrainError;
 use crate::metrics::{ClassScore, ConfusionMatrix, Judged, match_image, score};
@@ -22,41 +24,70 @@ pub struct Validation {
     pub scores: Vec<ClassScore>,
     /// Which class was predicted for which.
     pub confusion: ConfusionMatrix,
+    /// The detections of each image, in the order of validation, if they were to be kept.
+    pub detections: Vec<ImageDetections>,
+}
+
+/// The detections of one image.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ImageDetections {
+    /// The index of its sample.
+    pub sample: usize,
+    /// What was found, in pixels of its file, most confident first.
+    pub detections: Vec<Detection>,
 }
 
 /// Sums over the images of a validation.
 pub(super) struct Tally {
-    judged: Vec<Judged>,
+    /// What depends on the order, batch by batch.
+    batches: Vec<BatchTally>,
     labels: Vec<usize>,
     images_with: Vec<usize>,
     images: usize,
     confusion: ConfusionMatrix,
-    losses: [f64; 3],
-    batches_with_loss: usize,
     seconds: [f64; 3],
+}
+
+/// What one batch adds.
+#[derive(Default)]
+struct BatchTally {
+    /// Its number among the batches of all ranks.
+    number: usize,
+    losses: Option<[f32; 3]>,
+    judged: Vec<Judged>,
+    kept: Vec<ImageDetections>,
 }
 
 impl Tally {
     pub(super) fn new(classes: usize) -> Self {
         Self {
-            judged: Vec::new(),
+            batches: Vec::new(),
             labels: vec![0; classes],
             images_with: vec![0; classes],
             images: 0,
             confusion: ConfusionMatrix::new(classes),
-            losses: [0.0; 3],
-            batches_with_loss: 0,
             seconds: [0.0; 3],
         }
+    }
+
+    /// Starts the batch with this number; what is added next belongs to it.
+    pub(super) fn start_batch(&mut self, number: usize) {
+        self.batches.push(BatchTally { number, ..BatchTally::default() });
+    }
+
+    fn batch(&mut self) -> &mut BatchTally {
+        if self.batches.is_empty() {
+            self.start_batch(0);
+        }
+        let last = self.batches.len() - 1;
+        &mut self.batches[last]
     }
 
     /// Adds the loss items of a batch. Waits for the device.
     pub(super) fn add_losses(&mut self, items: &Tensor) -> Result<(), TrainError> {
         let items = Vec::<f32>::try_from(items.f_to_device(Device::Cpu)?)?;
-        for (sum, item) in self.losses.iter_mut().zip(items) {
-            *sum += f64::from(item);
-        }
-        self.batches_with_loss += 1;
+        self.batch().losses =
+            Some(std::array::from_fn(|index| items.get(index).copied().unwrap_or_default()));
         Ok(())
     }
 
@@ -71,7 +102,7 @@ impl Tally {
             *count += 1;
         }
         let hits = match_image(found, truths);
-        self.judged.extend(found.iter().zip(hits).map(|(detection, hits)| Judged {
+        self.batch().judged.extend(found.iter().zip(hits).map(|(detection, hits)| Judged {
             hits,
             confidence: detection.confidence,
             class: detection.class,
@@ -82,6 +113,11 @@ impl Tally {
         }
     }
 
+    /// Keeps the detections of an image for the result.
+    pub(super) fn keep(&mut self, sample: usize, found: &[Detection]) {
+        self.batch().kept.push(ImageDetections { sample, detections: found.to_vec() });
+    }
+
     /// Adds the times of a batch: preparing the input, the model, suppression with matching.
     pub(super) fn add_times(&mut self, times: [Duration; 3]) {
         for (sum, time) in self.seconds.iter_mut().zip(times) {
@@ -89,8 +125,67 @@ impl Tally {
         }
     }
 
+    /// The sums over all ranks, on every rank; `None` if one of them has no result of its own.
+    pub(super) fn of_all_ranks(
+        group: &ProcessGroup,
+        own: Option<Self>,
+        classes: usize,
+    ) -> Result<Option<Self>, TrainError> {
+        let message = own.map_or_else(Vec::new, |own| own.write());
+        let messages = group.all_gather_bytes(&message)?;
+        if messages.iter().any(Vec::is_empty) {
+            return Ok(None);
+        }
+        let mut all = Self::new(classes);
+        for message in &messages {
+            all.add_message(&mut Reader::new(message))?;
+        }
+        // Equal confidences keep the order of the batches, as on one rank.
+        all.batches.sort_by_key(|batch| batch.number);
+        Ok(Some(all))
+    }
+
+    fn write(&self) -> Vec<u8> {
+        let mut to = Writer::default();
+        to.number(self.images as u64);
+        self.seconds.iter().for_each(|seconds| to.double(*seconds));
+        self.labels.iter().chain(&self.images_with).for_each(|count| to.number(*count as u64));
+        self.confusion.counts().iter().for_each(|count| to.number(*count));
+        to.number(self.batches.len() as u64);
+        self.batches.iter().for_each(|batch| batch.write(&mut to));
+        to.finish()
+    }
+
+    /// Adds what another tally wrote.
+    fn add_message(&mut self, from: &mut Reader<'_>) -> Result<(), TrainError> {
+        self.images += from.number()? as usize;
+        for sum in &mut self.seconds {
+            *sum += from.double()?;
+        }
+        for count in self.labels.iter_mut().chain(&mut self.images_with) {
+            *count += from.number()? as usize;
+        }
+        let counts = self.confusion.counts().iter().map(|_| from.number()).collect::<Result<Vec<_>, _>>()?;
+        self.confusion.merge(&counts);
+        for _ in 0..from.count()? {
+            self.batches.push(BatchTally::read(from)?);
+        }
+        Ok(())
+    }
+
     pub(super) fn finish(self, names: &[String]) -> Validation {
-        let scores = score(&self.judged, &self.labels);
+        let mut judged = Vec::with_capacity(self.batches.iter().map(|batch| batch.judged.len()).sum());
+        let (mut losses, mut batches_with_loss) = ([0.0; 3], 0_u32);
+        let mut detections = Vec::new();
+        for batch in self.batches {
+            for (sum, item) in losses.iter_mut().zip(batch.losses.into_iter().flatten()) {
+                *sum += f64::from(item);
+            }
+            batches_with_loss += u32::from(batch.losses.is_some());
+            judged.extend(batch.judged);
+            detections.extend(batch.kept);
+        }
+        let scores = score(&judged, &self.labels);
         let metrics = mean_metrics(&scores);
         let all = ValRow {
             class: "all".to_owned(),
@@ -109,10 +204,60 @@ impl Tally {
             speed_ms: self.seconds.map(|seconds| seconds * 1000.0 / self.images.max(1) as f64),
             images: self.images,
         };
-        let losses =
-            (self.batches_with_loss > 0).then(|| self.losses.map(|sum| sum / self.batches_with_loss as f64));
-        Validation { table, metrics, losses, scores, confusion: self.confusion }
+        let losses = (batches_with_loss > 0).then(|| losses.map(|sum| sum / f64::from(batches_with_loss)));
+        Validation { table, metrics, losses, scores, confusion: self.confusion, detections }
     }
+}
+
+impl BatchTally {
+    fn write(&self, to: &mut Writer) {
+        to.number(self.number as u64);
+        to.number(u64::from(self.losses.is_some()));
+        self.losses.iter().flatten().for_each(|item| to.float(*item));
+        to.number(self.judged.len() as u64);
+        for judged in &self.judged {
+            to.short(judged.hits.iter().rev().fold(0, |bits, &hit| bits << 1 | u16::from(hit)));
+            to.float(judged.confidence);
+            to.number(judged.class as u64);
+        }
+        to.number(self.kept.len() as u64);
+        for image in &self.kept {
+            to.number(image.sample as u64);
+            to.number(image.detections.len() as u64);
+            for found in &image.detections {
+                found.corners.iter().for_each(|corner| to.float(*corner));
+                to.float(found.confidence);
+                to.number(found.class as u64);
+            }
+        }
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, TrainError> {
+        let number = from.number()? as usize;
+        let losses = match from.number()? {
+            0 => None,
+            _ => Some([from.float()?, from.float()?, from.float()?]),
+        };
+        let count = from.count()?;
+        let mut judged = Vec::with_capacity(count);
+        for _ in 0..count {
+            let bits = from.short()?;
+            let hits = std::array::from_fn(|level| bits >> level & 1 == 1);
+            judged.push(Judged { hits, confidence: from.float()?, class: from.number()? as usize });
+        }
+        let mut kept = Vec::new();
+        for _ in 0..from.count()? {
+            let sample = from.number()? as usize;
+            let detections = (0..from.count()?).map(|_| read_detection(from)).collect::<Result<_, _>>()?;
+            kept.push(ImageDetections { sample, detections });
+        }
+        Ok(Self { number, losses, judged, kept })
+    }
+}
+
+fn read_detection(from: &mut Reader<'_>) -> Result<Detection, TrainError> {
+    let corners = [from.float()?, from.float()?, from.float()?, from.float()?];
+    Ok(Detection { corners, confidence: from.float()?, class: from.number()? as usize })
 }
 
 fn metrics_of(score: &ClassScore) -> Metrics {

@@ -2,10 +2,12 @@
 //! detections are matched with the labels. Training calls it after each epoch, with its loss;
 //! `yolo val` calls it with the user's options.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
 use tch::no_grad;
+use tch_distributed::ProcessGroup;
 use yolo_data::loader::{Batch, ValLoader};
 use yolo_data::scan::Sample;
 
@@ -22,8 +24,10 @@ use crate::model::Model;
 pub struct Split {
     /// Its images with their labels.
     pub samples: Arc<[Sample]>,
-    /// The loader of those samples.
+    /// The loader of those samples, or of this rank's batches of them.
     pub loader: ValLoader,
+    /// The ranks that share the batches; `None` if this one has them all.
+    pub group: Option<Rc<ProcessGroup>>,
 }
 
 /// How a split is validated.
@@ -39,6 +43,8 @@ pub struct ValidateOptions {
     pub augment: bool,
     /// Labels enter suppression as detections (`--save-hybrid`).
     pub hybrid: bool,
+    /// The result has the detections of each image.
+    pub keep_detections: bool,
 }
 
 impl ValidateOptions {
@@ -58,6 +64,7 @@ impl ValidateOptions {
             half: false,
             augment: false,
             hybrid: false,
+            keep_detections: false,
         }
     }
 }
@@ -77,7 +84,7 @@ pub enum Stage {
 
 /// Follows a validation.
 pub trait Observer {
-    /// Sees the detections of each image.
+    /// Sees the detections of each image of this rank.
     ///
     /// # Errors
     /// Ends the validation.
@@ -88,15 +95,16 @@ pub trait Observer {
     /// Is called at the end of each stage of each batch. The device may still be working.
     fn stage_done(&mut self, _stage: Stage) {}
 
-    /// Is called after each batch with the number of batches done and of all batches. Returns
-    /// whether to continue.
+    /// Is called after each batch with the number of batches done and of all batches of this rank.
+    /// Returns whether to continue.
     fn batch_done(&mut self, done: usize, batches: usize) -> bool;
 }
 
-/// Runs `model` over a split. Returns `None` if the observer stopped it.
+/// Runs `model` over a split. With several ranks, each runs over its batches, and all return the same:
+/// the result of one rank over all batches, or `None` if an observer stopped it.
 ///
 /// # Errors
-/// When an image cannot be loaded, memory runs out, or the observer fails.
+/// When an image cannot be loaded, memory runs out, the observer fails, or a peer is lost.
 pub fn validate(
     model: &Model,
     split: &mut Split,
@@ -106,10 +114,29 @@ pub fn validate(
     observer: &mut dyn Observer,
 ) -> Result<Option<Validation>, TrainError> {
     let mut tally = Tally::new(model.spec().nc);
+    let complete = run_over(&mut tally, model, split, options, loss, observer)?;
+    let tally = match &split.group {
+        Some(group) => Tally::of_all_ranks(group, complete.then_some(tally), model.spec().nc)?,
+        None => complete.then_some(tally),
+    };
+    Ok(tally.map(|tally| tally.finish(names)))
+}
+
+/// Runs over this rank's batches. Returns whether it has done all of them.
+fn run_over(
+    tally: &mut Tally,
+    model: &Model,
+    split: &mut Split,
+    options: &ValidateOptions,
+    loss: Option<&DetectionLoss>,
+    observer: &mut dyn Observer,
+) -> Result<bool, TrainError> {
     let batches = split.loader.batches();
     let recycler = split.loader.recycler();
-    for (number, batch) in split.loader.iter().enumerate() {
+    let numbers: Vec<usize> = (0..batches).map(|index| split.loader.number(index)).collect();
+    for (done, (number, batch)) in (1..).zip(numbers.into_iter().zip(split.loader.iter())) {
         let batch = batch?;
+        tally.start_batch(number);
         observer.stage_done(Stage::Load);
         let began = Instant::now();
         let input = input_tensor(model, &batch, options.half)?;
@@ -126,8 +153,11 @@ pub fn validate(
         let numbers_per_image = rows.len() / batch.items.len().max(1);
         for (index, rows) in rows.chunks_exact(numbers_per_image.max(1)).enumerate() {
             let (found, truths) = detect(rows, &batch, index, model.spec().nc, options);
-            tally.add_image(&found, &truths);
             let item = &batch.items[index];
+            tally.add_image(&found, &truths);
+            if options.keep_detections {
+                tally.keep(item.sample, &found);
+            }
             observer.image(&ImageResult {
                 sample: &split.samples[item.sample],
                 native: item.native,
@@ -140,11 +170,11 @@ pub fn validate(
         observer.stage_done(Stage::Nms);
         tally.add_times([prepared - began, inferred - prepared, inferred.elapsed()]);
         recycler.give(batch.pixels);
-        if !observer.batch_done(number + 1, batches) {
-            return Ok(None);
+        if !observer.batch_done(done, batches) {
+            return Ok(false);
         }
     }
-    Ok(Some(tally.finish(names)))
+    Ok(true)
 }
 
 /// The detections and the labels of one image, both in pixels of the image file.
