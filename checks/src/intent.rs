@@ -10,8 +10,7 @@ const DEFAULT_IMAGE_SIZE: usize = 640;
 
 /// Options of a future release: the doctor accepts them after `--`, but `yolo train` does not yet.
 /// Suggest these only if the user already passed them.
-pub const NOT_YET_OF_TRAIN: [&str; 5] =
-    ["--nnodes", "--node-rank", "--master-addr", "--master-port", "--amp"];
+pub const NOT_YET_OF_TRAIN: [&str; 1] = ["--amp"];
 
 /// A planned run. `None` means that the option was not given; the plan chooses the default.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -23,6 +22,8 @@ pub struct Intent {
     pub devices: Vec<usize>,
     /// `--device cpu`.
     pub cpu: bool,
+    /// Ranks are on MIG instances, which are named; `devices` are the GPUs that they are parts of.
+    pub mig: bool,
     /// The argument of `--device`, if it is invalid.
     pub device_words: Option<String>,
     /// Ranks on this machine.
@@ -37,6 +38,8 @@ pub struct Intent {
     pub master_port: Option<u16>,
     /// Batch size over all ranks.
     pub batch: Option<i64>,
+    /// Images of each rank, `16,8` or `auto`, if their shares of the batch are unequal.
+    pub batch_split: Option<String>,
     /// Image size in pixels.
     pub image_size: Option<usize>,
     /// The model's letter, `n`, `s`, `m`, `l` or `x`, or its file.
@@ -64,14 +67,7 @@ pub struct Intent {
 impl Intent {
     /// Whether a remedy may suggest an option: `yolo train` has it, or the user passed it.
     pub fn may_name(&self, option: &str) -> bool {
-        match option {
-            "--nnodes" => self.nnodes.is_some(),
-            "--node-rank" => self.node_rank.is_some(),
-            "--master-addr" => self.master_addr.is_some(),
-            "--master-port" => self.master_port.is_some(),
-            "--amp" => self.amp.is_some(),
-            _ => true,
-        }
+        option != "--amp" || self.amp.is_some()
     }
 
     /// Ranks on this machine: one per device, and at least one.

@@ -257,8 +257,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Gpu,
         status: Status::Info,
         title: "CUDA_VISIBLE_DEVICES hides GPUs",
-        cause: "yolo numbers GPUs as nvidia-smi does and assigns one to each rank, whatever the variable \
-                says; other programs in this shell see only the listed GPUs, numbered from 0",
+        cause: "yolo numbers GPUs as nvidia-smi does and uses only those that the variable lists; for other \
+                programs in this shell, the listed GPUs are numbered from 0",
         remedy: Some("unset the variable, or use GPUs that it lists"),
         fix: Some(Fix {
             does: "if the variable hides all GPUs, unset it in yolo's variables file, which you then source",
@@ -271,10 +271,10 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Gpu,
         status: Status::Warning,
         title: "CUDA_VISIBLE_DEVICES is invalid",
-        cause: "CUDA stops at the first invalid entry, without a message: programs in this shell see fewer \
-                GPUs, or none",
+        cause: "CUDA stops at the first invalid entry, and PyTorch sees no GPU if one is named twice, both without a \
+                message: programs in this shell see fewer GPUs, or none",
         remedy: Some(
-            "list GPU indices as in nvidia-smi, separated by commas without spaces, such as 0,1; or unset the variable",
+            "list GPU indices as in nvidia-smi, each once and separated by commas, such as 0,1; or unset the variable",
         ),
         fix: Some(Fix {
             does: "unset the variable in yolo's variables file, which you then source",
@@ -304,7 +304,7 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "every rank gets an equal share of the batch and waits for the others at each step, so the \
                 slowest card sets the pace and the smallest card limits the batch",
         remedy: Some(
-            "choose a batch that fits the smallest card; a short run shows whether the faster cards alone finish sooner",
+            "split the batch in proportion to the cards with --batch-split auto; a short run shows whether the faster cards alone finish sooner",
         ),
         fix: None,
         detects: &["multi-gpu-mixed-arch"],

@@ -51,7 +51,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Run,
         status: Status::Error,
         title: "--device is invalid",
-        cause: "a device is `cpu`, or GPU indices as listed by nvidia-smi, such as 0 or 0,1,3",
+        cause: "a device is cpu, all, a GPU index as listed by nvidia-smi, or the beginning of a UUID (GPU-…, MIG-…); \
+                commas separate several",
         remedy: Some("correct --device"),
         fix: None,
         detects: &[],
@@ -147,7 +148,7 @@ pub(super) const ROWS: &[Entry] = &[
         status: Status::Error,
         title: "There is nothing to resume",
         cause: "a run resumes from its last.pt, which is written after each epoch and on Ctrl-C, and the \
-                plan.json of its run folder",
+                plan.json of its run folder; without a last.pt, it can only start again",
         remedy: Some("start a new run, or pass the path of a last.pt"),
         fix: None,
         detects: &["resume-no-checkpoint"],
@@ -167,10 +168,10 @@ pub(super) const ROWS: &[Entry] = &[
     Entry {
         id: "run.resume-other-ranks",
         area: Area::Run,
-        status: Status::Warning,
-        title: "The run was started with another number of ranks",
-        cause: "a resumed run keeps the number of ranks and the batch size that it was started with, whatever the new options",
-        remedy: Some("resume without --device and --nproc-per-node, or start a new run from its weights"),
+        status: Status::Error,
+        title: "The batch of the run cannot be divided among the ranks",
+        cause: "a resumed run keeps its batch over all ranks; on other devices, each rank gets an equal part",
+        remedy: Some("name another number of devices, or none to resume on those of the first start"),
         fix: None,
         detects: &["resume-different-world"],
     },

@@ -17,6 +17,7 @@ pub use answer::{
 };
 pub use host::Host;
 pub use live::command::line as command_line;
+pub(crate) use live::nvml::open as nvml_library;
 pub use question::Section;
 pub use recording::{RecordingError, VERSION};
 pub use redact::YOLO_COMMANDS;
@@ -24,7 +25,7 @@ pub use view::cgroup::MemoryLimit;
 pub use view::container::Container;
 pub use view::distribution::{Distribution, Packages};
 pub(crate) use view::gpu::error_text as nvml_error_text;
-pub use view::gpu::{Gpu, GpuMemory, GpuProcess, NvmlState};
+pub use view::gpu::{Gpu, GpuMemory, GpuProcess, MigDevice, NvmlState};
 pub use view::kernel_log::Xid;
 pub(crate) use view::kernel_log::pci_address;
 pub(crate) use view::library_version;

@@ -1,5 +1,5 @@
 //! Whether a GPU is partitioned into MIG instances. A process can use one instance, and NCCL does
-//! not connect ranks on several, so a run on several GPUs needs whole ones.
+//! not connect ranks on several, so a run on several GPUs needs whole ones, or names instances.
 
 use yolo_base::format;
 
@@ -39,14 +39,18 @@ fn divided(host: &Host, intent: &Intent, gpu: &Gpu, cards: usize) -> Finding {
     let title = format!("{who} is partitioned into {parts} (MIG); a rank uses only one of them");
     let finding = Finding::new("gpu.mig", title);
     // One rank on one instance is a normal use.
-    let several = intent.devices.len() > 1 || intent.ranks_here() > 1;
+    let several = !intent.mig && (intent.devices.len() > 1 || intent.ranks_here() > 1);
     let finding = match (several, intent.run || !intent.devices.is_empty()) {
         (true, _) => finding.status(Status::Error),
         (false, false) if cards > 1 => finding.status(Status::Warning),
         (false, _) => finding.status(Status::Info),
     };
     if finding.status == Status::Info && intent.run {
-        return finding.remedy("nothing: this run has only one rank");
+        return finding.remedy(if intent.mig {
+            "nothing: this run names its instances"
+        } else {
+            "nothing: this run has only one rank"
+        });
     }
     finding.command(whole)
 }

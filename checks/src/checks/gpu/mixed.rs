@@ -1,5 +1,6 @@
 //! Whether the run's GPUs are alike. All ranks wait for each other at every step and get equal
-//! shares of the batch, so the slowest GPU sets the pace and the smallest limits the batch.
+//! shares of the batch unless it is split, so the slowest GPU sets the pace and the smallest limits the
+//! batch.
 
 use yolo_base::format;
 
@@ -24,7 +25,7 @@ struct Card {
 }
 
 fn run(host: &Host, intent: &Intent) -> Answer {
-    if intent.devices.len() < 2 {
+    if intent.devices.len() < 2 || intent.batch_split.is_some() {
         return Ok(Vec::new());
     }
     let gpus = super::of_run(host, intent)?;

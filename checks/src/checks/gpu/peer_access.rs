@@ -1,6 +1,8 @@
 //! Whether GPUs can access each other's memory over PCIe without hanging. If the IOMMU redirects
 //! that traffic, or a driver or card has a known fault, the first exchange hangs.
 
+use yolo_base::env::NCCL_P2P_DISABLE;
+
 use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host, NvmlState};
 use crate::finding::Finding;
@@ -23,8 +25,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let used = |gpu: &Gpu| intent.devices.is_empty() || intent.devices.contains(&gpu.index);
     let gpus: Vec<Gpu> = host.gpus()?.into_iter().filter(|gpu| gpu.lost().is_none() && used(gpu)).collect();
-    let is_off =
-        host.env("NCCL_P2P_DISABLE").is_ok_and(|value| value.is_some_and(|value| value.trim() == "1"));
+    let is_off = host.env(NCCL_P2P_DISABLE).is_ok_and(|value| value.is_some_and(|value| value.trim() == "1"));
     if gpus.len() < 2 || is_off || intent.cpu || intent.run && intent.ranks_on_gpus() < 2 {
         return Ok(Vec::new());
     }
@@ -65,7 +66,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 }
 
 fn finding(id: &'static str, title: String, status: Status) -> Finding {
-    Finding::new(id, title).status(status).command("export NCCL_P2P_DISABLE=1")
+    Finding::new(id, title).status(status).command(format!("export {NCCL_P2P_DISABLE}=1"))
 }
 
 /// Signs that an IOMMU translates addresses and that the cards communicate over PCIe.

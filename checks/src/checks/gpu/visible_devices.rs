@@ -1,9 +1,10 @@
 //! How CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER change GPU numbers. `yolo` numbers GPUs as
-//! nvidia-smi does and assigns one to each rank; but a GPU that the variable hides may be reserved
-//! for somebody else, and other programs in this shell number GPUs differently.
+//! nvidia-smi does and refuses one that the variable hides, which may be reserved for somebody else;
+//! other programs in this shell number GPUs differently.
 
 use yolo_base::env::{CUDA_DEVICE_ORDER, CUDA_VISIBLE_DEVICES};
 use yolo_base::format;
+use yolo_base::visible_devices::{Flaw, Named, Visible, VisibleEntry, visible_devices, visible_entry};
 
 use crate::change::Change;
 use crate::checks::{Answer, Check};
@@ -44,8 +45,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     match seen(&value, &gpus) {
-        Err(token) => Ok(vec![stopped_at(&value, &token)]),
-        Ok(seen) => Ok(subset(&value, &seen, &gpus, intent).into_iter().collect()),
+        Visible { flaw: Some(flaw), .. } => Ok(vec![flawed(&value, flaw)]),
+        Visible { devices, flaw: None } => Ok(subset(&value, &devices, &gpus, intent).into_iter().collect()),
     }
 }
 
@@ -59,50 +60,39 @@ fn unreadable(value: &str) -> Option<Finding> {
         let title = format!("CUDA_VISIBLE_DEVICES=\"{value}\" hides every GPU");
         return Some(hidden(value, title).status(Status::Warning));
     }
-    let is_valid = |token: &str| {
-        token.starts_with("GPU-") || token.starts_with("MIG-") || token.parse::<usize>().is_ok()
-    };
-    let token = value.split(',').find(|token| !is_valid(token))?;
-    Some(stopped_at(value, token))
+    let token = value.split(',').map(str::trim).find(|token| visible_entry(token).is_none())?;
+    Some(flawed(value, Flaw::Invalid(token)))
 }
 
-fn stopped_at(value: &str, token: &str) -> Finding {
-    if token.starts_with("MIG-") {
-        let title = format!("CUDA_VISIBLE_DEVICES=\"{value}\" names a MIG instance, but no GPU has any");
-        return unset(Finding::new("gpu.visible-unreadable", title));
-    }
-    let title = format!("CUDA_VISIBLE_DEVICES=\"{value}\" is invalid at \"{token}\"");
+fn flawed(value: &str, flaw: Flaw<'_>) -> Finding {
+    let title = match flaw {
+        Flaw::Invalid(token) if token.starts_with("MIG-") => {
+            format!("CUDA_VISIBLE_DEVICES=\"{value}\" names a MIG instance, but no GPU has any")
+        }
+        Flaw::Invalid(token) => format!("CUDA_VISIBLE_DEVICES=\"{value}\" is invalid at \"{token}\""),
+        Flaw::Twice(token) => format!("CUDA_VISIBLE_DEVICES=\"{value}\" names a GPU twice, at \"{token}\""),
+    };
     unset(Finding::new("gpu.visible-unreadable", title))
 }
 
-/// The numbers of the visible cards, in the variable's order; CUDA stops reading at a duplicate, missing
-/// or invalid number.
-fn seen(value: &str, gpus: &[Gpu]) -> Result<Vec<usize>, String> {
-    let mut seen = Vec::new();
-    for token in value.split(',') {
-        let index = if token.starts_with("GPU-") {
-            let known = gpus.iter().find(|gpu| gpu.uuid().is_ok_and(|uuid| uuid.starts_with(token)));
-            match known {
-                Some(gpu) => gpu.index,
+/// The numbers of the visible cards, in the variable's order.
+fn seen<'a>(value: &'a str, gpus: &[Gpu]) -> Visible<'a, usize> {
+    visible_devices(value, |entry| match entry {
+        VisibleEntry::Number(index) if index < gpus.len() => Named::One(index),
+        VisibleEntry::Number(_) => Named::Invalid,
+        VisibleEntry::Gpu(prefix) => {
+            let has_prefix = |gpu: &&Gpu| gpu.uuid().is_ok_and(|uuid| uuid.starts_with(prefix));
+            let named: Vec<&Gpu> = gpus.iter().filter(has_prefix).collect();
+            match named.as_slice() {
+                [gpu] => Named::One(gpu.index),
                 // A recording redacts UUIDs, so a shortened one cannot be matched.
-                None if token.len() < UUID_LENGTH => continue,
-                None => return Err(token.to_owned()),
+                [] if prefix.len() < UUID_LENGTH => Named::Unknown,
+                _ => Named::Invalid,
             }
-        } else if token.starts_with("MIG-") {
-            if gpus.iter().all(is_whole) {
-                return Err(token.to_owned());
-            }
-            continue;
-        } else {
-            let index = token.parse::<usize>().ok().filter(|index| *index < gpus.len());
-            index.ok_or_else(|| token.to_owned())?
-        };
-        if seen.contains(&index) {
-            return Err(token.to_owned());
         }
-        seen.push(index);
-    }
-    Ok(seen)
+        VisibleEntry::Mig(_) if gpus.iter().all(is_whole) => Named::Invalid,
+        VisibleEntry::Mig(_) => Named::Unknown,
+    })
 }
 
 /// Whether a card is known not to be partitioned: it is not, or cannot be (3 is NVML's "not supported").
@@ -123,7 +113,7 @@ fn subset(value: &str, seen: &[usize], gpus: &[Gpu], intent: &Intent) -> Option<
             if taken.len() == 1 { "" } else { "s" },
             taken.join(" and ")
         );
-        let finding = hidden(value, title).status(Status::Warning);
+        let finding = hidden(value, title).status(Status::Error);
         return Some(finding.command(format!("yolo train --device {} …", numbers.join(","))));
     }
     let title = format!(
@@ -182,15 +172,19 @@ mod tests {
         Host::from_value(json!({ "version": 1, "nvml": { "devices": devices } })).unwrap().0.gpus().unwrap()
     }
 
+    fn read<'a>(value: &'a str, gpus: &[Gpu]) -> (Vec<usize>, Option<Flaw<'a>>) {
+        let visible = seen(value, gpus);
+        (visible.devices, visible.flaw)
+    }
+
     #[test]
-    fn cuda_stops_at_what_it_cannot_read() {
-        assert_eq!(seen("2,0", &gpus()), Ok(vec![2, 0]));
-        assert_eq!(seen("GPU-bb,0", &gpus()), Ok(vec![1, 0]));
-        for (value, token) in
-            [("0,0", "0"), ("cuda:0", "cuda:0"), ("0,3", "3"), ("0, 1", " 1"), ("1,-1", "-1")]
-        {
-            assert_eq!(seen(value, &gpus()), Err(token.to_owned()), "{value}");
-        }
+    fn entries_are_looked_up_by_number_and_uuid() {
+        assert_eq!(read("2, 0", &gpus()), (vec![2, 0], None));
+        assert_eq!(read("GPU-bb,0", &gpus()), (vec![1, 0], None));
+        assert_eq!(read("0,3", &gpus()), (vec![0], Some(Flaw::Invalid("3"))));
+        assert_eq!(read("2,GPU-", &gpus()), (vec![2], Some(Flaw::Invalid("GPU-"))), "one of two");
+        assert_eq!(read("GPU-c,1", &gpus()), (vec![1], None), "the third has no UUID here");
+        assert_eq!(read("0,GPU-a", &gpus()), (vec![], Some(Flaw::Twice("GPU-a"))));
     }
 
     #[test]
@@ -203,9 +197,9 @@ mod tests {
                 .gpus()
                 .unwrap()
         };
-        assert_eq!(seen("MIG-1", &gpus(json!(true))), Ok(Vec::new()));
-        assert_eq!(seen("MIG-1", &gpus(json!({ "error": 999 }))), Ok(Vec::new()));
-        assert_eq!(seen("MIG-1", &gpus(json!(false))), Err("MIG-1".to_owned()));
+        assert_eq!(read("MIG-1", &gpus(json!(true))), (Vec::new(), None));
+        assert_eq!(read("MIG-1", &gpus(json!({ "error": 999 }))), (Vec::new(), None));
+        assert_eq!(read("MIG-1", &gpus(json!(false))), (Vec::new(), Some(Flaw::Invalid("MIG-1"))));
     }
 
     proptest! {

@@ -6,6 +6,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Host, Listener};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::port_owner::{is_ours, name_of};
 use crate::status::Status;
 
 /// The default port for runs on several machines.
@@ -69,17 +70,7 @@ fn taken(host: &Host, intent: &Intent, port: u16) -> Result<Option<Finding>, cra
     {
         return Ok(None);
     }
-    let who = owner.map_or("an unknown process".to_owned(), |owner| {
-        match (&owner.process, owner.pid, &owner.user) {
-            (Some(name), Some(pid), Some(user)) if !is_ours(host, owner) => {
-                format!("{name} (process {pid}) of user {user}")
-            }
-            (Some(name), Some(pid), _) => format!("{name} (process {pid})"),
-            (_, Some(pid), _) => format!("process {pid}"),
-            (_, None, Some(user)) => format!("a process of user {user}"),
-            _ => "another user's process".to_owned(),
-        }
-    });
+    let who = owner.map_or("an unknown process".to_owned(), |owner| name_of(host, owner));
     let finding = Finding::new("network.port-taken", format!("the run's port {port} is in use by {who}"));
     let finding = match owner {
         Some(owner) => finding.seen(format!("it listens on {}:{port}", owner.address)),
@@ -110,12 +101,6 @@ pub(in crate::checks) fn elsewhere(intent: &Intent, port: u16) -> String {
     } else {
         format!(", with MASTER_PORT={port} on all machines")
     }
-}
-
-/// Whether this user may stop the process behind a socket; an unknown owner is assumed to be this user.
-fn is_ours(host: &Host, owner: &Listener) -> bool {
-    let user = host.user().ok().and_then(|user| user.uid);
-    user == Some(0) || owner.uid.is_none() || owner.uid == user
 }
 
 /// Ports that only root may listen on.

@@ -1,4 +1,4 @@
-//! Whether the batch is divisible by the number of ranks.
+//! Whether the batch is divisible by the number of ranks, if they have equal shares.
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
@@ -35,7 +35,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         );
         return Ok(if is_shared && !intent.cpu { vec![finding] } else { Vec::new() });
     };
-    if batch % ranks == 0 {
+    if batch % ranks == 0 || intent.batch_split.is_some() {
         return Ok(Vec::new());
     }
     let (below, above) = (batch / ranks * ranks, batch.div_ceil(ranks) * ranks);

@@ -18,6 +18,20 @@ pub(super) static CHECK: Check = Check {
 };
 
 fn run(host: &Host, intent: &Intent) -> Answer {
+    let Some(split) = &intent.batch_split else { return of_share(host, intent, false) };
+    let mut findings = Vec::new();
+    // What `auto` gives a GPU follows from its memory.
+    for (&device, share) in intent.devices.iter().zip(split.split(',').map(str::parse)) {
+        let Ok(share) = share else { continue };
+        let (devices, ranks, batch) = (vec![device], Some(1), Some(share));
+        let one = Intent { devices, ranks, nnodes: None, batch, batch_split: None, ..intent.clone() };
+        findings.extend(of_share(host, &one, true)?);
+    }
+    Ok(findings)
+}
+
+/// Whether equal shares fit. `is_split` is whether this is one of unequal ones.
+fn of_share(host: &Host, intent: &Intent, is_split: bool) -> Answer {
     let Some(need) = memory_estimate::on_gpu(intent).filter(|_| intent.run && !intent.devices.is_empty())
     else {
         return Ok(Vec::new());
@@ -56,6 +70,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         finding
     };
     Ok(vec![match memory_estimate::fitting_batch(intent, memory.free) {
+        Some(batch) if is_split => {
+            let limit = format::count(batch, "image");
+            finding.remedy(format!("give GPU {} at most {limit} in --batch-split", gpu.index))
+        }
         Some(batch) => finding.command(format!("--batch {batch}")),
         None => finding.remedy("choose a smaller model or --imgsz: not even one image fits"),
     }])

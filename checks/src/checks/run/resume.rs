@@ -1,5 +1,5 @@
-//! Whether there is a run to resume: a checkpoint, of a run that is not complete, with the same
-//! number of ranks.
+//! Whether there is a run to resume: a checkpoint, of a run that is not complete, with a batch that can be
+//! divided among the ranks.
 
 use crate::checks::{Answer, Check};
 use crate::facts::view::data_set::{join, parent};
@@ -19,6 +19,9 @@ pub(super) static CHECK: Check = Check {
 fn run(host: &Host, intent: &Intent) -> Answer {
     let Some(named) = &intent.resume else { return Ok(Vec::new()) };
     let working = host.places()?.working.ok_or_else(|| Unknown::because("the working folder is unknown"))?;
+    if !named.is_empty() && starts_again(host, &join(&working, named)) {
+        return Ok(Vec::new());
+    }
     let checkpoint =
         if named.is_empty() { newest(host, &working)? } else { given(host, &join(&working, named))? };
     let Some(checkpoint) = checkpoint else {
@@ -52,13 +55,16 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         let command = format!("yolo train --weights {} --epochs {epochs} …", quote(&checkpoint));
         findings.push(Finding::new("run.resume-finished", title).command(command));
     }
-    let had = plan["ranks"]["world_size"].as_u64().and_then(|ranks| usize::try_from(ranks).ok());
+    let batch = plan["task"]["batch"].as_u64().and_then(|batch| usize::try_from(batch).ok());
     let names_ranks = intent.ranks.is_some() || !intent.devices.is_empty();
-    if let Some(had) = had.filter(|&had| findings.is_empty() && names_ranks && had != intent.ranks_in_all()) {
+    let ranks = intent.ranks_in_all();
+    // As many ranks as the run has shares may be the ranks of before; the planner compares the devices.
+    let keeps_shares = plan["task"]["batch_split"].as_array().is_some_and(|shares| shares.len() == ranks);
+    let may_change = findings.is_empty() && names_ranks && !keeps_shares;
+    if let Some(batch) = batch.filter(|batch| may_change && !batch.is_multiple_of(ranks.max(1))) {
         let title = format!(
-            "the run of {checkpoint} had {}, but this one would have {}",
-            format::count(had, "rank"),
-            intent.ranks_in_all()
+            "the run of {checkpoint} has a batch of {batch}, which cannot be divided among {}",
+            format::count(ranks, "rank")
         );
         findings.push(
             Finding::new("run.resume-other-ranks", title)
@@ -66,6 +72,12 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         );
     }
     Ok(findings)
+}
+
+/// Whether this is the folder of a run without a checkpoint, which starts again from the beginning.
+fn starts_again(host: &Host, path: &str) -> bool {
+    let has = |file: &str| host.exists(&join(path, file)).unwrap_or(false);
+    has("plan.json") && !has("weights/last.pt") && !has("last.pt")
 }
 
 /// A file, or a run folder with `weights/last.pt`.

@@ -1,6 +1,7 @@
 //! Several GPUs in WSL: an NCCL that is too old for WSL, missing direct connections between GPUs,
 //! and containers that get all GPUs.
 
+use yolo_base::env::{NCCL_CUMEM_ENABLE, NCCL_CUMEM_HOST_ENABLE, NCCL_P2P_DISABLE};
 use yolo_base::format;
 
 use crate::checks::{Answer, Check};
@@ -14,7 +15,7 @@ use crate::status::Status;
 const IPC_DRIVER: u32 = 510;
 /// Variables that make NCCL avoid what fails in WSL (microsoft/WSL#12467, NVIDIA/nccl#1113).
 const SAFE: [(&str, &str); 3] =
-    [("NCCL_P2P_DISABLE", "1"), ("NCCL_CUMEM_ENABLE", "0"), ("NCCL_CUMEM_HOST_ENABLE", "0")];
+    [(NCCL_P2P_DISABLE, "1"), (NCCL_CUMEM_ENABLE, "0"), (NCCL_CUMEM_HOST_ENABLE, "0")];
 
 pub(super) static CHECK: Check = Check {
     question: "Can several GPUs work together in WSL?",

@@ -58,6 +58,12 @@ pub(super) const RULES: &[Rule] = &[
         judge: must_agree,
     },
     Rule {
+        id: "batch-split",
+        what: "--batch-split",
+        read: |one| option(one, |run| run.batch_split.clone()),
+        judge: must_agree,
+    },
+    Rule {
         id: "sync-bn",
         what: "--sync-bn",
         read: |one| option(one, |run| on(run.sync_bn)),

@@ -9,7 +9,7 @@ mod files;
 mod libraries;
 mod loader_cache;
 mod network;
-mod nvml;
+pub(in crate::facts) mod nvml;
 mod processes;
 mod registry;
 mod system;

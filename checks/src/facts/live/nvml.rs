@@ -88,7 +88,7 @@ fn ask_all(notes: &Notes) {
 }
 
 /// WSL's own library takes precedence: a Linux driver inside WSL would shadow it and not work.
-fn open() -> Result<Nvml, NvmlError> {
+pub(crate) fn open() -> Result<Nvml, NvmlError> {
     if Path::new(WSL_LIBRARY).exists() {
         return Nvml::builder().lib_path(WSL_LIBRARY.as_ref()).init();
     }
@@ -113,6 +113,7 @@ fn ask_device(device: &Device<'_>, index: u32, notes: &Notes) {
     put("compute_mode", of(device.compute_mode().map(compute_mode)));
     put("mig_mode", of(device.mig_mode().map(|mode| mode.current == 1)));
     put("mig_instances", of(device.mig_device_count().map(|count| mig_instances(device, count))));
+    put("mig_devices", of(device.mig_device_count().map(|count| mig_devices(device, count))));
     put("processes", of(device.running_compute_processes().map(processes)));
     put("graphics_processes", of(device.running_graphics_processes().map(processes)));
     put("throttle_reasons", of(device.current_throttle_reasons().map(|reasons| reasons.bits())));
@@ -151,6 +152,16 @@ fn compute_mode(mode: ComputeMode) -> &'static str {
 /// The number of existing MIG instances, of the maximum number.
 fn mig_instances(device: &Device<'_>, most: u32) -> usize {
     (0..most).filter(|&index| device.mig_device_by_index(index).is_ok()).count()
+}
+
+/// The UUIDs of the existing MIG instances and their memory.
+fn mig_devices(device: &Device<'_>, most: u32) -> Value {
+    let instances = (0..most).filter_map(|index| device.mig_device_by_index(index).ok());
+    let answers = |instance: Device<'_>| {
+        let memory = instance.memory_info().ok().map(|memory| memory.total);
+        Some(json!({ "uuid": instance.uuid().ok()?, "memory": memory }))
+    };
+    instances.filter_map(answers).collect()
 }
 
 fn processes(found: Vec<nvml_wrapper::struct_wrappers::device::ProcessInfo>) -> Value {

@@ -45,8 +45,19 @@ const UNITS: [&str; 9] =
     ["service", "slice", "scope", "socket", "mount", "target", "timer", "device", "swap"];
 /// The commands of `yolo`, existing and planned, and `detect` of YOLOv5's successor. They are kept in
 /// the command line of a process. A test of `yolo` fails if one is missing.
-pub const YOLO_COMMANDS: [&str; 10] =
-    ["train", "val", "predict", "export", "bench", "evolve", "doctor", "setup", "completions", "detect"];
+pub const YOLO_COMMANDS: [&str; 11] = [
+    "train",
+    "rank",
+    "val",
+    "predict",
+    "export",
+    "bench",
+    "evolve",
+    "doctor",
+    "setup",
+    "completions",
+    "detect",
+];
 
 /// Whether the name of a variable or an option marks its value as secret.
 pub(super) fn is_secret_name(name: &str) -> bool {

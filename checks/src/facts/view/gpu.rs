@@ -42,6 +42,15 @@ impl GpuMemory {
     }
 }
 
+/// A MIG instance of a GPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MigDevice {
+    /// Such as `MIG-466be1f8-…`.
+    pub uuid: String,
+    /// Total bytes, if the driver reports them.
+    pub memory: Option<u64>,
+}
+
 /// A process that uses a GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GpuProcess {
@@ -198,6 +207,16 @@ impl Gpu {
     /// The number of MIG instances.
     pub fn mig_instances(&self) -> Fact<u64> {
         self.number("mig_instances")
+    }
+
+    /// The MIG instances, as far as the driver names them.
+    pub fn mig_devices(&self) -> Fact<Vec<MigDevice>> {
+        let found = self.answers.get("mig_devices").and_then(Value::as_array);
+        let found = found.ok_or_else(|| self.unknown("mig_devices"))?;
+        let device = |one: &Value| {
+            Some(MigDevice { uuid: one["uuid"].as_str()?.to_owned(), memory: one["memory"].as_u64() })
+        };
+        Ok(found.iter().filter_map(device).collect())
     }
 
     /// Processes that compute on it.

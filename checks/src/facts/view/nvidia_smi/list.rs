@@ -19,6 +19,12 @@ pub(super) fn read(text: &str, parsed: &mut Parsed) {
             let instances = answers.get("mig_instances").and_then(Value::as_u64).unwrap_or(0);
             answers.insert("mig_mode".to_owned(), true.into());
             answers.insert("mig_instances".to_owned(), (instances + 1).into());
+            let uuid = line.split("UUID: ").nth(1).unwrap_or_default().trim_end_matches(')');
+            let device = serde_json::json!({ "uuid": uuid });
+            match answers.get_mut("mig_devices") {
+                Some(Value::Array(known)) => known.push(device),
+                _ => drop(answers.insert("mig_devices".to_owned(), serde_json::json!([device]))),
+            }
         }
     }
 }
@@ -36,6 +42,10 @@ mod tests {
         let mut parsed = Parsed::default();
         read(text, &mut parsed);
         assert_eq!(parsed.devices[&0]["mig_instances"], 2);
+        assert_eq!(
+            parsed.devices[&0]["mig_devices"],
+            serde_json::json!([{ "uuid": "MIG-1" }, { "uuid": "MIG-2" }])
+        );
         assert_eq!(parsed.devices[&1]["name"], "Tesla T4");
         assert_eq!(parsed.devices[&1].get("mig_mode"), None);
     }
