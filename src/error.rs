@@ -11,6 +11,7 @@ use yolo_plan::run::Need;
 
 use crate::dirs::YoloDirsError;
 use crate::launch::LaunchError;
+use crate::launch::machines::MachinesError;
 use crate::setup::{SetupError, WslError};
 
 /// The error that a command ends with.
@@ -28,6 +29,8 @@ pub(crate) enum CommandError {
     Data(#[from] DataError),
     #[error(transparent)]
     Launch(#[from] LaunchError),
+    #[error(transparent)]
+    Machines(#[from] MachinesError),
     #[error("{what}: {source}")]
     File { what: String, source: std::io::Error, hint: Option<String> },
     #[error("{file} is not a recording: {source}", file = .file.display())]
@@ -40,6 +43,9 @@ pub(crate) enum CommandError {
     Output { why: String },
     #[error("{what}")]
     Usage { what: String, hint: String },
+    /// An error of a rank that another launcher has started.
+    #[error("{}", of_rank(*.rank, *.world, .error))]
+    OfRank { rank: usize, world: usize, error: Box<Self> },
     /// An error of `yolo doctor` itself, whose status 1 means that findings are errors.
     #[error("{0}")]
     Doctor(Box<Self>),
@@ -49,7 +55,7 @@ impl CommandError {
     /// The exit status of the command.
     pub(crate) fn exit_status(&self) -> u8 {
         match self {
-            Self::Doctor(_) => exit::USAGE,
+            Self::Doctor(_) | Self::Machines(MachinesError::Options { .. }) => exit::USAGE,
             _ => exit::FAILURE,
         }
     }
@@ -63,7 +69,8 @@ impl Hint for CommandError {
             Self::Wsl(error) => error.hint(),
             Self::Data(error) => error.hint(),
             Self::Launch(error) => error.hint(),
-            Self::Doctor(error) => error.hint(),
+            Self::Doctor(error) | Self::OfRank { error, .. } => error.hint(),
+            Self::Machines(error) => error.hint(),
             Self::File { hint, .. } => hint.as_deref().map(Into::into),
             Self::Usage { hint, .. } => Some(hint.into()),
             Self::Preflight { .. } => Some(
@@ -80,6 +87,14 @@ impl Hint for CommandError {
             Self::Dirs(error) => error.hint(),
             Self::Output { .. } => None,
         }
+    }
+}
+
+/// The launcher mixes the output of all ranks, so each says who it is.
+fn of_rank(rank: usize, world: usize, error: &CommandError) -> String {
+    match error {
+        CommandError::Launch(LaunchError::Rank(_)) => error.to_string(),
+        _ => format!("rank {rank} of {world}: {error}"),
     }
 }
 

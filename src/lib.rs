@@ -1,13 +1,16 @@
 //! The library of the command `yolo`, which links no libtorch. `main.rs` only calls [`run`].
 
+mod bench;
 mod cli;
 mod commands;
+mod cpu_affinity;
 pub mod dirs;
 mod doctor;
 mod error;
 pub mod fetch;
 mod launch;
 mod machine;
+mod output_file;
 mod printer;
 pub mod setup;
 

@@ -1,14 +1,15 @@
 //! What commands need from this machine before they plan: its devices, the folders where files are
 //! looked for, and the programs of a run, which are installed if they are missing.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use yolo_base::env::OMP_NUM_THREADS;
-use yolo_checks::Host;
+use yolo_base::env::{CUDA_VISIBLE_DEVICES, OMP_NUM_THREADS};
 use yolo_checks::libtorch_choice::{Card, Machine};
+use yolo_checks::{Host, NcclSetting, facts, nccl_settings};
 use yolo_plan::backend::Backend;
 use yolo_plan::dataset;
-use yolo_plan::device::{Gpu, Inventory};
+use yolo_plan::device::{Device, Gpu, Inventory, MigInstance};
 
 use crate::dirs::YoloDirs;
 use crate::error::CommandError;
@@ -51,6 +52,7 @@ fn new_reasons<'a>(chosen: &'a Chosen, printed: &'a [String]) -> impl Iterator<I
 pub(crate) fn started_with(trainer: PathBuf, libtorch: &Libtorch) -> Programs {
     Programs {
         trainer,
+        variant: libtorch.variant.clone(),
         libtorch_lib: libtorch.lib_dir.clone(),
         environment: setup::trainer_environment(libtorch),
     }
@@ -84,6 +86,43 @@ fn chosen_from(host: &Host) -> Chosen {
 /// cores.
 pub(crate) fn threads_of_user() -> Option<usize> {
     std::env::var(OMP_NUM_THREADS).ok()?.trim().parse().ok().filter(|&threads| threads > 0)
+}
+
+/// Adds the settings to the `variables` of ranks on these devices with which NCCL neither hangs nor fails on
+/// this machine, and returns a note for each reason. `here` is how many ranks the machine has: those of other
+/// plans may be on any of its GPUs. The trainer knows nothing of WSL or of PCIe.
+pub(crate) fn avoid_nccl_traps(
+    host: &Host,
+    backend: Option<Backend>,
+    devices: &[Device],
+    here: usize,
+    variables: &mut BTreeMap<String, String>,
+) -> Vec<String> {
+    let index = |device: &Device| match device {
+        Device::Cuda(index) => Some(*index),
+        _ => None,
+    };
+    if backend != Some(Backend::Nccl) || here < 2 {
+        return Vec::new();
+    }
+    let gpus: Vec<usize> = if here > devices.len() {
+        host.gpus().unwrap_or_default().iter().map(|gpu| gpu.index).collect()
+    } else {
+        devices.iter().filter_map(index).collect()
+    };
+    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+    for NcclSetting { name, value, why } in nccl_settings(host, &gpus, here) {
+        let setting = format!("{name}={value}");
+        match reasons.iter_mut().find(|(reason, _)| *reason == why) {
+            Some((_, settings)) => settings.push(setting),
+            None => reasons.push((why, vec![setting])),
+        }
+        variables.entry(name).or_insert(value);
+    }
+    let note = |(why, settings): (String, Vec<String>)| {
+        format!("more settings of NCCL, unless you set them: {} ({why})", settings.join(", "))
+    };
+    reasons.into_iter().map(note).collect()
 }
 
 /// Where planning looks for files.
@@ -125,6 +164,8 @@ pub(crate) fn inventory(host: &Host, dirs: &YoloDirs) -> Inventory {
                 index: gpu.index,
                 name: gpu.name().unwrap_or_else(|_| "GPU".to_owned()),
                 memory: gpu.memory().map_or(0, |memory| memory.total),
+                uuid: gpu.uuid().ok(),
+                instances: instances(gpu),
             });
             (gpus.collect(), reason)
         }
@@ -136,7 +177,16 @@ pub(crate) fn inventory(host: &Host, dirs: &YoloDirs) -> Inventory {
         None => chosen_from(host).variant != Variant::Cpu,
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    Inventory { cores, gpus, no_gpu_reason, cuda_libtorch, no_nccl: no_nccl(dirs) }
+    let visible = host.env(CUDA_VISIBLE_DEVICES).ok().flatten();
+    Inventory { cores, gpus, no_gpu_reason, visible, cuda_libtorch, no_nccl: no_nccl(dirs) }
+}
+
+/// The MIG instances of a GPU. Drivers before 470 name them in another way, which CUDA 12 does not take.
+fn instances(gpu: &facts::Gpu) -> Vec<MigInstance> {
+    let instance = |one: facts::MigDevice| {
+        Some(MigInstance { uuid: one.uuid.parse().ok()?, memory: one.memory.unwrap_or(0) })
+    };
+    gpu.mig_devices().unwrap_or_default().into_iter().filter_map(instance).collect()
 }
 
 /// Why there is no NCCL plugin and none can be built.
@@ -156,6 +206,67 @@ mod tests {
     use yolo_plan::device;
 
     use super::*;
+
+    #[test]
+    fn the_inventory_has_uuids_instances_and_the_variable() {
+        let home = tempfile::tempdir().unwrap();
+        let uuid = "MIG-0a0b0c0d-1111-2222-3333-444455556666";
+        let recording = serde_json::json!({
+            "version": 1, "os": "linux", "arch": "x86_64",
+            "env": { "CUDA_VISIBLE_DEVICES": "1" },
+            "nvml": { "driver_version": "580.95.05", "devices": [
+                { "name": "NVIDIA A10", "uuid": "GPU-aa", "memory": { "total": 24_u64 << 30, "free": 1 } },
+                {
+                    "name": "NVIDIA A100", "uuid": "GPU-bb", "memory": { "total": 40_u64 << 30, "free": 1 },
+                    "mig_devices": [{ "uuid": uuid, "memory": 5_u64 << 30 }, { "uuid": "MIG-GPU-bb/1/0" }],
+                },
+            ] },
+        });
+        let (host, _) = Host::from_value(recording).unwrap();
+        let found = inventory(&host, &YoloDirs::under(home.path()));
+        assert_eq!(found.visible.as_deref(), Some("1"));
+        assert_eq!(found.gpus[0].uuid.as_deref(), Some("GPU-aa"));
+        assert_eq!(found.gpus[1].instances, [MigInstance { uuid: uuid.parse().unwrap(), memory: 5 << 30 }]);
+        let named = |device: &str| device::choose(Some(device), None, &found).map(|choice| choice.devices);
+        let instance = device::Device::Mig { gpu: 1, uuid: uuid.parse().unwrap() };
+        assert_eq!(named("MIG-0a").unwrap(), [instance]);
+        let refused = named("GPU-aa").unwrap_err().to_string();
+        assert!(refused.contains("CUDA_VISIBLE_DEVICES=\"1\" hides"), "{refused}");
+    }
+
+    #[test]
+    fn ranks_get_the_settings_that_the_machine_needs() {
+        let recording = |name: &str| -> serde_json::Value {
+            let folder = "checks/tests/hosts/bases";
+            serde_json::from_str(&std::fs::read_to_string(format!("{folder}/{name}.json")).unwrap()).unwrap()
+        };
+        let on = |recording: serde_json::Value, backend, devices: &[Device], here| {
+            let (host, _) = Host::from_value(recording).unwrap();
+            let mut variables = BTreeMap::new();
+            let notes = avoid_nccl_traps(&host, Some(backend), devices, here, &mut variables);
+            (notes, variables)
+        };
+        let on_two = |recording, backend| on(recording, backend, &[Device::Cuda(0), Device::Cuda(1)], 2);
+        assert!(on_two(recording("linux-8-gpus"), Backend::Nccl).0.is_empty());
+        let mut blackwell = recording("two-a6000");
+        for device in blackwell["nvml"]["devices"].as_array_mut().unwrap() {
+            device["name"] = "NVIDIA RTX PRO 6000 Blackwell Workstation Edition".into();
+        }
+        let (notes, variables) = on_two(blackwell.clone(), Backend::Nccl);
+        assert_eq!(
+            notes,
+            [
+                "more settings of NCCL, unless you set them: NCCL_P2P_DISABLE=1 (2 RTX PRO 6000 Blackwell cards are \
+                 known to hang when they communicate directly)"
+            ]
+        );
+        assert_eq!(variables["NCCL_P2P_DISABLE"], "1");
+        assert!(on_two(blackwell.clone(), Backend::Gloo).0.is_empty());
+        // A launcher starts each rank with a plan of its own.
+        let (_, variables) = on(blackwell.clone(), Backend::Nccl, &[Device::Cuda(1)], 2);
+        assert_eq!(variables["NCCL_P2P_DISABLE"], "1");
+        assert!(on(blackwell, Backend::Nccl, &[Device::Cuda(1)], 1).0.is_empty());
+    }
 
     #[test]
     fn a_reason_in_the_plans_notes_is_not_printed_again() {

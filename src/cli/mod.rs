@@ -15,7 +15,7 @@ pub(crate) use completions::{CompletionsArgs, ManArgs};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use planned_run::PlannedTrain;
 pub(crate) use setup::{SetupArgs, VariantName};
-pub(crate) use train::TrainArgs;
+pub(crate) use train::{MachineArgs, TrainArgs};
 pub(crate) use val::ValArgs;
 
 use std::path::PathBuf;
@@ -49,6 +49,9 @@ pub(crate) enum Command {
     // The last of several equal options wins, as in YOLOv5, so that scripts can append options.
     #[command(args_override_self = true)]
     Train(Box<TrainArgs>),
+    /// Run one rank of a training run that torchrun, Slurm or Kubernetes starts
+    #[command(args_override_self = true, mut_args(train::hide_what_launchers_decide))]
+    Rank(Box<TrainArgs>),
     /// Evaluate a detector on a data set
     #[command(args_override_self = true)]
     Val(Box<ValArgs>),

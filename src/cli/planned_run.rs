@@ -2,7 +2,6 @@
 //! `yolo setup`.
 
 use clap::{Args, Parser};
-use yolo_plan::number::{positive, whole};
 
 use super::TrainArgs;
 
@@ -13,25 +12,12 @@ pub(crate) struct PlannedTrain {
     #[command(flatten)]
     pub(crate) train: TrainArgs,
     #[command(flatten)]
-    pub(crate) multi_node: MultiNodeArgs,
+    pub(crate) future: FutureArgs,
 }
 
-/// Options of a run on several machines, for checking a machine before it takes part in one.
+/// Options of a future `yolo train`, for checking a machine before it takes part in a run.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Several machines")]
-pub(crate) struct MultiNodeArgs {
-    /// Number of machines [default: 1]
-    #[arg(long, value_parser = positive::<usize>, allow_negative_numbers = true, value_name = "N")]
-    pub(crate) nnodes: Option<usize>,
-    /// Rank of this machine, starting at 0
-    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N")]
-    pub(crate) node_rank: Option<usize>,
-    /// Host name or address of machine 0, which hosts the rendezvous
-    #[arg(long, value_name = "HOST")]
-    pub(crate) master_addr: Option<String>,
-    /// Port on machine 0 [default: 29500]
-    #[arg(long, value_parser = positive::<u16>, allow_negative_numbers = true, value_name = "PORT")]
-    pub(crate) master_port: Option<u16>,
+pub(crate) struct FutureArgs {
     /// Use mixed precision (true or false)
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub(crate) amp: Option<bool>,

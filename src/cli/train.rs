@@ -1,6 +1,7 @@
-//! The command line of `yolo train`: the options of the plan, and those of the start.
+//! The command line of `yolo train`: the options of the plan, and those of the start and the output.
 
-use clap::Args;
+use clap::{Arg, Args};
+use yolo_plan::number::{positive, whole};
 use yolo_plan::options::TrainOptions;
 
 /// The options of `yolo train`.
@@ -8,7 +9,57 @@ use yolo_plan::options::TrainOptions;
 pub(crate) struct TrainArgs {
     #[command(flatten)]
     pub(crate) options: TrainOptions,
+    /// Print what happens as JSON, one event per line
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) machines: MachineArgs,
     /// Skip the preflight checks
     #[arg(long, help_heading = "Devices")]
     pub(crate) no_preflight: bool,
+}
+
+/// Options of `yolo train` that `yolo rank` refuses, because the launcher decides this.
+const LAUNCHERS: [&str; 6] =
+    ["nproc_per_node", "max_restarts", "nnodes", "node_rank", "master_addr", "master_port"];
+
+/// Leaves these options out of the help of `yolo rank`.
+pub(super) fn hide_what_launchers_decide(arg: Arg) -> Arg {
+    let hidden = LAUNCHERS.contains(&arg.get_id().as_str());
+    if hidden { arg.hide(true) } else { arg }
+}
+
+impl TrainArgs {
+    /// The options that are given although a launcher decides this, as the user writes them.
+    pub(crate) fn what_launchers_decide(&self) -> Vec<String> {
+        let MachineArgs { nnodes, node_rank, master_addr, master_port } = &self.machines;
+        let given = [
+            self.options.nproc_per_node.is_some(),
+            self.options.max_restarts.is_some(),
+            nnodes.is_some(),
+            node_rank.is_some(),
+            master_addr.is_some(),
+            master_port.is_some(),
+        ];
+        let names = LAUNCHERS.iter().zip(given).filter(|(_, given)| *given);
+        names.map(|(name, _)| format!("--{}", name.replace('_', "-"))).collect()
+    }
+}
+
+/// The place of this machine in a run on several.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Several machines")]
+pub(crate) struct MachineArgs {
+    /// Number of machines; start the same command on each, with a --node-rank of its own [default: 1]
+    #[arg(long, value_parser = positive::<usize>, allow_negative_numbers = true, value_name = "N")]
+    pub(crate) nnodes: Option<usize>,
+    /// Number of this machine, starting at 0; machine 0 shows the run and saves its results
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N")]
+    pub(crate) node_rank: Option<usize>,
+    /// Host name or address of machine 0, at which the others reach it
+    #[arg(long, value_name = "HOST")]
+    pub(crate) master_addr: Option<String>,
+    /// Port on machine 0 [default: 29500]
+    #[arg(long, value_parser = positive::<u16>, allow_negative_numbers = true, value_name = "PORT")]
+    pub(crate) master_port: Option<u16>,
 }

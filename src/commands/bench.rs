@@ -11,6 +11,17 @@ use crate::printer::{Printer, bench_table};
 
 /// Measures the speed of training and returns the exit status.
 pub(super) fn bench(args: &BenchArgs, offline: bool, printer: &Printer) -> Result<u8, CommandError> {
+    for (option, file) in [("--csv", &args.csv), ("--plot", &args.plot)] {
+        if let Some(file) = file {
+            return Err(CommandError::Usage {
+                what: format!(
+                    "{option} {} is for the tables of --scaling and --batches, and neither is given",
+                    file.display()
+                ),
+                hint: "add --scaling or --batches; --json prints the results of any benchmark".to_owned(),
+            });
+        }
+    }
     let options = &args.options;
     Run {
         exist_ok: options.exist_ok,
@@ -24,6 +35,8 @@ pub(super) fn bench(args: &BenchArgs, offline: bool, printer: &Printer) -> Resul
                 printer.result(if args.json { report.to_json() } else { bench_table(&report) });
             }
         },
+        events: None,
+        layout: None,
     }
     .execute(offline, printer)
 }

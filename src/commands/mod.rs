@@ -3,9 +3,12 @@
 //! [`run`](mod@run) is the shared path of everything that starts ranks.
 
 mod bench;
+mod bench_tables;
 mod completions;
 mod interrupt;
+mod machines;
 mod missing;
+mod rank;
 mod run;
 mod setup;
 mod train;
@@ -45,7 +48,9 @@ pub fn run() -> ExitCode {
 fn dispatch(cli: &Cli, printer: &Printer) -> Result<u8, CommandError> {
     match &cli.command {
         Command::Train(args) => train::train(args, cli.offline, printer),
+        Command::Rank(args) => rank::rank(args, cli.offline, printer),
         Command::Val(args) => val::val(args, cli.offline, printer),
+        Command::Bench(args) if args.has_tables() => bench_tables::bench_tables(args, cli.offline, printer),
         Command::Bench(args) => bench::bench(args, cli.offline, printer),
         Command::Doctor(args) => doctor::doctor(args, printer),
         Command::Setup(args) => setup::setup(args, cli.offline, printer),

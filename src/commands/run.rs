@@ -3,19 +3,26 @@
 //! what differs, see [`Run`].
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
+use yolo_base::env::{MASTER_ADDR, MASTER_PORT, YOLO_STORE_PREFIX};
 use yolo_base::exit;
-use yolo_checks::Host;
+use yolo_checks::{GpuMonitor, Host};
 use yolo_plan::bench_report::Measurement;
-use yolo_plan::run::{PlanContext, Planned, Planning, Task};
+use yolo_plan::device::Device;
+use yolo_plan::event::Event;
+use yolo_plan::launcher::Layout;
+use yolo_plan::run::{Need, PlanContext, Planned, Planning, Ranks, Task};
 use yolo_plan::{PlanError, RunPlan};
 
 use super::missing;
+use crate::cpu_affinity::cpus_of_ranks;
 use crate::dirs::YoloDirs;
 use crate::error::CommandError;
+use crate::launch::machines::Team;
 use crate::launch::{self, RunEnd, run_folder};
 use crate::machine;
-use crate::printer::{Printer, RunResults, RunView};
+use crate::printer::{Printer, RunEvents, RunResults, RunView};
 
 /// What one command decides by itself.
 pub(super) struct Run<'a> {
@@ -27,62 +34,162 @@ pub(super) struct Run<'a> {
     pub(super) preflight: &'a dyn Fn(&Host, &RunPlan) -> Result<(), CommandError>,
     /// Prints what a finished benchmark measured.
     pub(super) measured: &'a dyn Fn(&RunPlan, Vec<Measurement>),
+    /// Prints the run for programs, if that is wanted. The results for people are not printed then.
+    pub(super) events: Option<RunEvents<'a>>,
+    /// What another launcher says about this rank, if one has started it.
+    pub(super) layout: Option<&'a Layout>,
+}
+
+/// What planning looks at on this machine.
+pub(super) fn plan_context(host: &Host, dirs: &YoloDirs) -> Result<PlanContext, CommandError> {
+    Ok(PlanContext {
+        inventory: machine::inventory(host, dirs),
+        places: machine::plan_places(dirs)?,
+        fetched: BTreeMap::new(),
+        generated: false,
+        part: None,
+    })
+}
+
+/// The plan, or what is missing.
+pub(super) fn decided(planning: Planning) -> Result<Box<Planned>, Vec<Need>> {
+    match planning {
+        Planning::Ready(planned) => Ok(planned),
+        Planning::Missing(needs) => Err(needs),
+    }
+}
+
+/// Plans, gets what is missing, and plans again. `plan` returns what it decided, or what is missing.
+pub(super) fn planned<T>(
+    plan: impl Fn(&PlanContext) -> Result<Result<T, Vec<Need>>, PlanError>,
+    host: &Host,
+    dirs: &YoloDirs,
+    offline: bool,
+    printer: &Printer,
+) -> Result<T, CommandError> {
+    planned_in(&mut plan_context(host, dirs)?, plan, dirs, offline, printer)
+}
+
+/// Like [`planned`], in this context, into which it enters what it gets.
+pub(super) fn planned_in<T>(
+    context: &mut PlanContext,
+    plan: impl Fn(&PlanContext) -> Result<Result<T, Vec<Need>>, PlanError>,
+    dirs: &YoloDirs,
+    offline: bool,
+    printer: &Printer,
+) -> Result<T, CommandError> {
+    match plan(context)? {
+        Ok(planned) => Ok(planned),
+        Err(needs) => {
+            missing::get(&needs, context, dirs, offline, printer)?;
+            plan(context)?.map_err(|needs| CommandError::StillMissing { needs })
+        }
+    }
 }
 
 impl Run<'_> {
     /// Does all of it and returns the exit status.
-    pub(super) fn execute(&self, offline: bool, printer: &Printer) -> Result<u8, CommandError> {
-        let dirs = YoloDirs::from_env()?;
-        let host = machine::this_host(&dirs);
-        let mut context = PlanContext {
-            inventory: machine::inventory(&host, &dirs),
-            places: machine::plan_places(&dirs)?,
-            fetched: BTreeMap::new(),
-            generated: false,
-        };
-        let planned = match (self.plan)(&context)? {
-            Planning::Ready(planned) => planned,
-            Planning::Missing(needs) => {
-                missing::get(&needs, &mut context, &dirs, offline, printer)?;
-                match (self.plan)(&context)? {
-                    Planning::Ready(planned) => planned,
-                    Planning::Missing(needs) => return Err(CommandError::StillMissing { needs }),
-                }
-            }
-        };
-        let Planned { mut plan, warnings, notes } = *planned;
-        warnings.iter().for_each(|warning| printer.warning(warning));
-        notes.iter().for_each(|note| printer.say(note));
-        plan.ranks.threads = machine::threads_of_user().unwrap_or(plan.ranks.threads);
-        (self.preflight)(&host, &plan)?;
-        // Invariant: the run folder is created last, so that a failed download leaves no empty run.
-        let programs = machine::programs(&dirs, plan.ranks.backend, offline, &notes, printer)?;
-        let plan_file =
-            if plan.resumes() { plan.write()? } else { run_folder::create(&mut plan, self.exist_ok)? };
-        printer.say(format_args!("run folder {}", plan.run_dir.display()));
-        self.launch_and_show(&plan, &plan_file, &programs, printer)
+    pub(super) fn execute(mut self, offline: bool, printer: &Printer) -> Result<u8, CommandError> {
+        let result = self.plan_and_launch(offline, printer);
+        if let (Some(events), Err(error)) = (&self.events, &result) {
+            events.failed(error);
+        }
+        result
     }
 
-    /// Starts the ranks, shows what they report, and says how the run ended.
-    fn launch_and_show(
-        &self,
+    fn plan_and_launch(&mut self, offline: bool, printer: &Printer) -> Result<u8, CommandError> {
+        let dirs = YoloDirs::from_env()?;
+        let host = machine::this_host(&dirs);
+        let plan = |context: &PlanContext| (self.plan)(context).map(decided);
+        let planned = planned(plan, &host, &dirs, offline, printer)?;
+        let Planned { mut plan, warnings, notes, in_its_folder } = *planned;
+        warnings.iter().for_each(|warning| printer.warning(warning));
+        notes.iter().for_each(|note| printer.say(note));
+        fit_to_machine(&host, &mut plan.ranks).iter().for_each(|note| printer.say(note));
+        (self.preflight)(&host, &plan)?;
+        // Invariant: the run folder is created last, so that a failed download leaves no empty run.
+        let mut programs = machine::programs(&dirs, plan.ranks.backend, offline, &notes, printer)?;
+        let Some(layout) = self.layout else {
+            let plan_file = run_folder::create(&mut plan, self.exist_ok || in_its_folder)?;
+            printer.say(format_args!("run folder {}", plan.run_dir.display()));
+            return self.launch_and_show(None, &plan, &plan_file, &programs, printer);
+        };
+        programs.environment.extend(meeting_point(layout));
+        if layout.rank > 0 {
+            return self.launch_without_results(plan, &programs, printer);
+        }
+        let plan_file = run_folder::create(&mut plan, self.exist_ok || in_its_folder)?;
+        printer.say(format_args!("run folder {}", plan.run_dir.display()));
+        printer.say(started_by(layout));
+        self.launch_and_show(None, &plan, &plan_file, &programs, printer)
+    }
+
+    /// Starts a rank that writes no results. Its plan and its log are in a temporary folder, which stays if
+    /// the rank fails.
+    fn launch_without_results(
+        &mut self,
+        mut plan: RunPlan,
+        programs: &launch::Programs,
+        printer: &Printer,
+    ) -> Result<u8, CommandError> {
+        let cannot = |source| CommandError::File {
+            what: "cannot create a temporary folder for the log of this rank".to_owned(),
+            source,
+            hint: Some("set TMPDIR to a writable folder".to_owned()),
+        };
+        let prefix = format!("yolo-rank{}-", plan.ranks.first);
+        let folder = tempfile::Builder::new().prefix(&prefix).tempdir().map_err(cannot)?;
+        plan.run_dir = folder.path().to_owned();
+        let plan_file = plan.write()?;
+        let status = self.launch_and_show(None, &plan, &plan_file, programs, printer);
+        if status.is_err() {
+            let kept: PathBuf = folder.keep();
+            printer.warning(format_args!("its log is in {}", kept.join("logs").display()));
+        }
+        status
+    }
+
+    /// Starts the ranks, shows what they report, and says how the run ended. `team` is the machines of a run on
+    /// several.
+    pub(super) fn launch_and_show(
+        &mut self,
+        team: Option<&mut Team>,
         plan: &RunPlan,
         plan_file: &std::path::Path,
         programs: &launch::Programs,
         printer: &Printer,
     ) -> Result<u8, CommandError> {
-        let mut view = RunView::new(printer, &plan.task);
-        let end = launch::run(plan, plan_file, programs, &mut |rank, event| view.show(rank, event));
+        let gpus = GpuMonitor::start(gpus_of(&plan.ranks));
+        let mut view = RunView::new(printer, &plan.task, self.events.is_none()).with_gpus(&gpus);
+        if let Some(events) = &self.events {
+            events.planned(plan);
+        }
+        let mut listen = |rank: usize, event: &Event| {
+            view.show(rank, event);
+            if let Some(events) = &mut self.events {
+                if matches!(event, Event::Step(_)) {
+                    events.gpus(gpus.latest());
+                }
+                events.show(rank, event);
+            }
+        };
+        let end = match team {
+            Some(team) => launch::run_with(team, plan, plan_file, programs, &mut listen),
+            None => launch::run(plan, plan_file, programs, &mut listen),
+        };
         let RunResults { files, measurements } = view.finish();
         match end? {
             RunEnd::Finished => {
-                for file in files {
+                for file in files.iter().filter(|_| self.events.is_none()) {
                     printer.result(format_args!("{}: {}", file.what, file.path.display()));
                 }
                 (self.measured)(plan, measurements);
                 Ok(exit::SUCCESS)
             }
             RunEnd::Interrupted { resume_from, killed } => {
+                if let Some(events) = &self.events {
+                    events.interrupted(resume_from.as_deref(), killed);
+                }
                 let how = match (&resume_from, killed, &plan.task) {
                     (Some(_), false, _) => "interrupted; the run's state is saved",
                     (Some(_), true, _) => "interrupted; the ranks were killed before they could save",
@@ -91,8 +198,9 @@ impl Run<'_> {
                 };
                 printer.say(how);
                 if let Some(path) = resume_from {
+                    let command = programs.resume_command();
                     printer.say(format_args!(
-                        "to resume from the last checkpoint, run\n  yolo train --resume {}",
+                        "to resume from the last checkpoint, run\n  {command} {}",
                         path.display()
                     ));
                 }
@@ -100,4 +208,58 @@ impl Run<'_> {
             }
         }
     }
+}
+
+/// The variables by which the ranks of another launcher meet.
+fn meeting_point(layout: &Layout) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
+    let mut variables = vec![
+        (MASTER_ADDR.into(), layout.master_addr.clone().into()),
+        (MASTER_PORT.into(), layout.master_port.to_string().into()),
+    ];
+    if let Some(prefix) = &layout.agent_store {
+        variables.push((YOLO_STORE_PREFIX.into(), prefix.into()));
+    }
+    variables
+}
+
+/// What rank 0 says about the launcher.
+fn started_by(layout: &Layout) -> String {
+    let Layout { launcher, world_size, local_world_size, master_addr, master_port, .. } = layout;
+    let store = if layout.agent_store.is_some() { "its store" } else { "the store of rank 0" };
+    let ranks = yolo_base::format::count(*world_size, "rank");
+    format!(
+        "{launcher} started {ranks}, {local_world_size} on this machine; they meet at {store}, {master_addr}:{master_port}"
+    )
+}
+
+/// Adds what the ranks need on this machine: threads, settings of NCCL, and the cores near their GPUs. Returns
+/// what the user should know about it.
+pub(super) fn fit_to_machine(host: &Host, ranks: &mut Ranks) -> Vec<String> {
+    ranks.threads = machine::threads_of_user().unwrap_or(ranks.threads);
+    let here = ranks.on_this_machine();
+    let mut notes =
+        machine::avoid_nccl_traps(host, ranks.backend, &ranks.devices, here, &mut ranks.variables);
+    // The other ranks of the machine, if it has some, choose their CPUs themselves.
+    if here == ranks.devices.len() {
+        ranks.cpus = cpus_of_ranks(host, &ranks.devices).iter().map(ToString::to_string).collect();
+    }
+    if !ranks.cpus.is_empty() {
+        let name = |(index, cpus)| format!("rank {} to CPUs {cpus}", ranks.first + index);
+        let each: Vec<String> = ranks.cpus.iter().enumerate().map(name).collect();
+        notes.push(format!("each rank is bound to one NUMA node: {}", each.join(", ")));
+    }
+    notes
+}
+
+/// The GPUs that the ranks of this machine use. What runs on a MIG instance cannot be told from the rest of
+/// its GPU.
+fn gpus_of(ranks: &Ranks) -> Vec<usize> {
+    let index = |device: &Device| match device {
+        Device::Cuda(index) => Some(*index),
+        Device::Cpu | Device::Mig { .. } => None,
+    };
+    let mut gpus: Vec<usize> = ranks.devices.iter().filter_map(index).collect();
+    gpus.sort_unstable();
+    gpus.dedup();
+    gpus
 }

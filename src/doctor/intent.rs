@@ -4,7 +4,7 @@ use clap::Parser as _;
 use yolo_checks::Intent;
 use yolo_plan::RunPlan;
 use yolo_plan::backend::Backend;
-use yolo_plan::device::Device;
+use yolo_plan::device::{Device, Entry, entries};
 use yolo_plan::options::{BackendOption, Cache, TrainOptions};
 use yolo_plan::run::EffectiveOptions;
 
@@ -13,15 +13,16 @@ use crate::cli::PlannedTrain;
 /// The run that the arguments after `--` describe. Invalid arguments end the program with clap's
 /// message, as in `yolo train`.
 pub(crate) fn of_arguments(arguments: &[String]) -> Intent {
-    let PlannedTrain { train, multi_node } = parse(arguments);
+    let PlannedTrain { train, future } = parse(arguments);
+    let machines = &train.machines;
     let options = &train.options;
     let intent = if options.resume.is_some() { of_options(options) } else { with_defaults(options) };
     Intent {
-        nnodes: multi_node.nnodes,
-        node_rank: multi_node.node_rank,
-        master_addr: multi_node.master_addr,
-        master_port: multi_node.master_port,
-        amp: multi_node.amp,
+        nnodes: machines.nnodes,
+        node_rank: machines.node_rank,
+        master_addr: machines.master_addr.clone(),
+        master_port: machines.master_port,
+        amp: future.amp,
         ..intent
     }
 }
@@ -40,17 +41,28 @@ fn parse(arguments: &[String]) -> PlannedTrain {
 /// The planned run. Where options are absent, it has what the plan decided.
 pub(super) fn of_plan(options: &TrainOptions, plan: &RunPlan) -> Intent {
     let cuda = |device: &Device| match device {
-        Device::Cuda(index) => Some(*index),
+        Device::Cuda(index) | Device::Mig { gpu: index, .. } => Some(*index),
         Device::Cpu => None,
     };
-    let devices: Vec<usize> = plan.ranks.devices.iter().filter_map(cuda).collect();
+    let mut devices: Vec<usize> = plan.ranks.devices.iter().filter_map(cuda).collect();
+    let mig = plan.ranks.devices.iter().any(|device| matches!(device, Device::Mig { .. }));
+    if mig {
+        // Several instances of a GPU are one card.
+        devices.sort_unstable();
+        devices.dedup();
+    }
     let task = plan.task.training();
     Intent {
         device_words: None,
         cpu: devices.is_empty(),
         devices,
-        ranks: Some(plan.ranks.devices.len()),
+        mig,
+        ranks: Some(plan.ranks.on_this_machine()),
         batch: task.and_then(|task| i64::try_from(task.batch).ok()),
+        batch_split: task
+            .map(|task| &task.batch_split)
+            .filter(|split| !split.is_empty())
+            .map(|split| split.iter().map(usize::to_string).collect::<Vec<_>>().join(",")),
         image_size: task.map(|task| task.image_size),
         workers: task.map(|task| task.workers),
         project: plan.run_dir.parent().map(|folder| folder.to_string_lossy().into_owned()),
@@ -82,16 +94,24 @@ fn with_defaults(options: &TrainOptions) -> Intent {
 fn of_options(options: &TrainOptions) -> Intent {
     let text = |path: &std::path::Path| path.to_string_lossy().into_owned();
     let device = options.device.as_deref().map(str::trim).filter(|device| !device.is_empty());
-    let number = |part: &str| part.trim().trim_start_matches("cuda:").parse().ok();
-    let numbers: Option<Vec<usize>> = device.and_then(|device| device.split(',').map(number).collect());
-    let cpu = device.is_some_and(|device| device.eq_ignore_ascii_case("cpu"));
+    let named = device.map(entries).transpose();
+    let device_words = named.is_err().then(|| device.map(ToOwned::to_owned)).flatten();
+    let named = named.ok().flatten().unwrap_or_default();
+    let number = |entry: &Entry| match entry {
+        Entry::Number(index) => Some(*index),
+        _ => None,
+    };
+    let cpus = named.iter().filter(|entry| **entry == Entry::Cpu).count();
     Intent {
         run: true,
-        device_words: device.filter(|_| !cpu && numbers.is_none()).map(ToOwned::to_owned),
-        devices: numbers.unwrap_or_default(),
-        cpu,
-        ranks: options.nproc_per_node,
+        device_words,
+        // Which GPUs a UUID or `all` means is for the plan to say; until then all are looked at.
+        devices: named.iter().map(number).collect::<Option<_>>().unwrap_or_default(),
+        cpu: cpus > 0,
+        mig: named.iter().any(|entry| matches!(entry, Entry::Mig(_))),
+        ranks: options.nproc_per_node.or_else(|| (cpus > 1).then_some(cpus)),
         batch: options.batch_size,
+        batch_split: options.batch_split.clone(),
         image_size: options.imgsz,
         model: options.cfg.clone(),
         weights: options.weights.clone(),
@@ -154,6 +174,20 @@ mod tests {
         assert!(intent("train --device cpu --nproc-per-node 2").cpu);
         assert_eq!(intent("--device cuda:0").devices, [0]);
         assert_eq!(intent("--device gpu").device_words.as_deref(), Some("gpu"));
+        assert_eq!(intent("--device cpu,cpu").ranks_here(), 2);
+    }
+
+    #[test]
+    fn uuids_and_all_are_devices() {
+        for device in ["all", "GPU-4f00", "MIG-4f00,MIG-5a"] {
+            let planned = intent(&format!("--device {device}"));
+            assert_eq!(
+                (planned.device_words, planned.devices.len(), planned.cpu),
+                (None, 0, false),
+                "{device}"
+            );
+            assert_eq!(planned.mig, device.starts_with("MIG"));
+        }
     }
 
     #[test]
@@ -170,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn multi_node_options_are_accepted_although_train_lacks_them() {
+    fn options_of_several_machines_become_an_intent() {
         let planned =
             intent("--nnodes 2 --node-rank 1 --master-addr 10.0.0.7 --master-port 29400 --backend NCCL");
         assert_eq!((planned.nnodes, planned.node_rank, planned.master_port), (Some(2), Some(1), Some(29400)));

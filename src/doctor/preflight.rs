@@ -1,7 +1,8 @@
 //! The quick checks for problems that would break a run, before it starts. An error stops the run
 //! with the finding, its cause and its remedy; a warning is printed once.
 
-use yolo_checks::{Finding, Host, Status, run_checks};
+use yolo_base::env::NCCL_P2P_DISABLE;
+use yolo_checks::{ANSWERED_BY_SETTINGS, Finding, Host, Status, run_checks};
 use yolo_plan::RunPlan;
 use yolo_plan::options::TrainOptions;
 
@@ -21,9 +22,19 @@ pub(crate) fn preflight(
 ) -> Result<(), CommandError> {
     let intent = intent::of_plan(options, plan);
     let verdicts = run_checks(host, &intent, |check| check.preflight);
-    let findings: Vec<Finding> = verdicts.into_iter().flat_map(|verdict| verdict.findings).collect();
-    // Planning has already printed the warnings about the data YAML.
-    let is_new = |finding: &&Finding| finding.id != "disk.data-yaml";
+    // The variables of a launcher are not ignored by its ranks, and only the plan knows about ranks elsewhere.
+    let concerns = |finding: &Finding| {
+        plan.ranks.are_all() || !matches!(finding.id, "shell.variable-ignored" | "run.batch-uneven")
+    };
+    let findings: Vec<Finding> =
+        verdicts.into_iter().flat_map(|verdict| verdict.findings).filter(concerns).collect();
+    // Planning has already printed the warnings about the data YAML, and the trainer tells a finished run
+    // from one that was killed while it finished.
+    let is_said = |id: &str| matches!(id, "disk.data-yaml" | "run.resume-finished");
+    // What only concerns NCCL is answered by the settings that its ranks get, or does not concern the run.
+    let overridden = host.env(NCCL_P2P_DISABLE).is_ok_and(|value| value.is_some());
+    let is_answered = |id: &str| !overridden && ANSWERED_BY_SETTINGS.contains(&id);
+    let is_new = |finding: &&Finding| !is_said(finding.id) && !is_answered(finding.id);
     for finding in findings.iter().filter(|finding| finding.status == Status::Warning).filter(is_new) {
         printer.warning(&finding.title);
         if let Some(remedy) = &finding.remedy {
@@ -70,9 +81,10 @@ mod tests {
             device: Some(device.to_owned()),
             ..TrainOptions::default()
         };
-        let gpus = vec![Gpu { index: 0, name: "NVIDIA A10".to_owned(), memory: 24 << 30 }];
+        let gpus = vec![Gpu { name: "NVIDIA A10".to_owned(), memory: 24 << 30, ..Gpu::default() }];
         let inventory = Inventory { cores: 8, gpus, cuda_libtorch: true, ..Inventory::default() };
-        let context = PlanContext { inventory, places, fetched: BTreeMap::new(), generated: false };
+        let context =
+            PlanContext { inventory, places, fetched: BTreeMap::new(), generated: false, part: None };
         let Planning::Ready(planned) = plan_train(&options, &context).unwrap() else { panic!("not ready") };
         let (host, _) = Host::from_value(recording).unwrap();
         preflight(&host, &options, &planned.plan, &Printer::new(true))

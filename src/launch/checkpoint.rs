@@ -6,18 +6,23 @@ use std::time::SystemTime;
 
 use yolo_plan::RunPlan;
 
+use super::programs::Programs;
+
 /// The `last.pt` of a run, which may not have been written yet.
 #[derive(Debug)]
 pub(super) struct LastCheckpoint {
     path: PathBuf,
+    /// The command that resumes a run from it.
+    command: &'static str,
     /// When the `last.pt` of an earlier run was written.
     earlier: Option<SystemTime>,
 }
 
 impl LastCheckpoint {
-    /// The checkpoint of `plan`. Invariant: created before the ranks start, which may replace it.
-    pub(super) fn of(plan: &RunPlan) -> Self {
-        Self::new(&plan.run_dir, plan.resumes())
+    /// The checkpoint of `plan`, which these programs run. Invariant: created before the ranks start, which
+    /// may replace it.
+    pub(super) fn of(plan: &RunPlan, programs: &Programs) -> Self {
+        Self { command: programs.resume_command(), ..Self::new(&plan.run_dir, plan.resumes()) }
     }
 
     /// The checkpoint of a run in `run_dir`. A resumed run can be resumed again from the checkpoint
@@ -25,12 +30,17 @@ impl LastCheckpoint {
     pub(super) fn new(run_dir: &Path, resumes: bool) -> Self {
         let path = run_dir.join("weights").join("last.pt");
         let earlier = if resumes { None } else { written(&path) };
-        Self { path, earlier }
+        Self { path, command: "yolo train --resume", earlier }
     }
 
     /// Its path, if this run can be resumed from it.
     pub(super) fn path(&self) -> Option<PathBuf> {
         written(&self.path).filter(|&written| Some(written) != self.earlier).map(|_| self.path.clone())
+    }
+
+    /// The command that resumes the run from this checkpoint.
+    pub(super) fn resume_command(&self, checkpoint: &Path) -> String {
+        format!("{} {}", self.command, checkpoint.display())
     }
 }
 

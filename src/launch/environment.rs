@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use yolo_base::env::{
     CUDA_DEVICE_ORDER, CUDA_VISIBLE_DEVICES, GLIBC_TUNABLES, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,
-    MASTER_PORT, OMP_NUM_THREADS, RANK, WORLD_SIZE, YOLO_LIBTORCH_LIB,
+    MASTER_PORT, OMP_NUM_THREADS, RANK, WORLD_SIZE, YOLO_CPUS, YOLO_LIBTORCH_LIB,
 };
 use yolo_plan::RunPlan;
 use yolo_plan::device::Device;
@@ -21,20 +21,20 @@ use super::Programs;
 const MALLOC_TUNABLES: &str = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1073741824\
                                :glibc.malloc.trim_threshold=4294967296:glibc.malloc.top_pad=67108864";
 
-/// The variables of local rank `rank`, in addition to those of this process.
+/// The variables of the plan's rank with this index, in addition to those of this process.
 pub(super) fn of_rank(
     plan: &RunPlan,
-    rank: usize,
+    index: usize,
     rendezvous: Option<SocketAddr>,
     programs: &Programs,
 ) -> Vec<(OsString, OsString)> {
     let mut set = programs.environment.clone();
     let mut put = |name: &str, value: OsString| set.push((name.into(), value));
     let text = |number: usize| OsString::from(number.to_string());
-    put(RANK, text(rank));
-    put(LOCAL_RANK, text(rank));
+    put(RANK, text(plan.ranks.first + index));
+    put(LOCAL_RANK, text(plan.ranks.first_here + index));
     put(WORLD_SIZE, text(plan.ranks.world_size));
-    put(LOCAL_WORLD_SIZE, text(plan.ranks.devices.len()));
+    put(LOCAL_WORLD_SIZE, text(plan.ranks.on_this_machine()));
     if let Some(address) = rendezvous {
         put(MASTER_ADDR, address.ip().to_string().into());
         put(MASTER_PORT, address.port().to_string().into());
@@ -48,13 +48,14 @@ pub(super) fn of_rank(
             put(name, value.into());
         }
     }
+    if let Some(cpus) = plan.ranks.cpus.get(index) {
+        put(YOLO_CPUS, cpus.into());
+    }
     put(YOLO_LIBTORCH_LIB, programs.libtorch_lib.clone().into_os_string());
     // The numbers of --device are nvidia-smi's, which orders GPUs by PCI bus and not by speed.
     put(CUDA_DEVICE_ORDER, "PCI_BUS_ID".into());
     // Invariant: a rank sees no device but its own, so it cannot use another rank's memory.
-    match plan.ranks.devices.get(rank) {
-        Some(Device::Cuda(index)) => put(CUDA_VISIBLE_DEVICES, text(*index)),
-        _ => put(CUDA_VISIBLE_DEVICES, OsString::new()),
-    }
+    let device = plan.ranks.devices.get(index).copied().unwrap_or(Device::Cpu);
+    put(CUDA_VISIBLE_DEVICES, device.visible().into());
     set
 }

@@ -1,11 +1,13 @@
 //! Why a run failed: a message that names the rank, what it was doing, and what to do next.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::path::PathBuf;
-use std::process::ExitStatus;
 
 use yolo_base::Hint;
 use yolo_plan::PlanError;
+
+use super::machines::MachinesError;
 
 /// Lines of a rank's log that are shown if the rank itself could not report why it failed.
 const LOG_LINES: usize = 8;
@@ -29,8 +31,10 @@ pub(crate) enum LaunchError {
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// The rendezvous socket cannot be bound.
-    #[error("cannot open the rendezvous socket on 127.0.0.1: {source}")]
+    #[error("cannot open the rendezvous socket on {address}: {source}")]
     Socket {
+        /// Where.
+        address: IpAddr,
         /// Why.
         source: std::io::Error,
     },
@@ -49,6 +53,9 @@ pub(crate) enum LaunchError {
         /// Why.
         source: std::io::Error,
     },
+    /// A run on several machines did not begin, or this machine lost the others.
+    #[error(transparent)]
+    Machines(#[from] MachinesError),
     /// A rank failed.
     #[error(transparent)]
     Rank(Box<RankFailure>),
@@ -77,6 +84,7 @@ impl Hint for LaunchError {
         match self {
             Self::Rank(failure) => failure.hint.as_deref().map(Into::into),
             Self::Plan(error) => error.hint(),
+            Self::Machines(error) => error.hint(),
             Self::Unfinished { log } => Some(
                 format!(
                     "see {}; if YOLO_TRAINER is set, it must be the yolo-trainer of this release",
@@ -99,6 +107,10 @@ pub(crate) struct RankFailure {
     pub(crate) rank: usize,
     /// How many ranks there were.
     pub(crate) world: usize,
+    /// Its device: `cuda:1`; empty if it is not known.
+    pub(crate) device: String,
+    /// Its machine, if the name is known.
+    pub(crate) host: Option<String>,
     /// What it was doing: completes "it was …".
     pub(crate) doing: String,
     /// Why it ended: as it reported, or as seen from outside.
@@ -107,8 +119,8 @@ pub(crate) struct RankFailure {
     pub(crate) hint: Option<String>,
     /// The end of its log, if it could not report a reason.
     pub(crate) last_lines: Vec<String>,
-    /// Its log.
-    pub(crate) log: PathBuf,
+    /// Its log, if its process is on this machine.
+    pub(crate) log: Option<PathBuf>,
     /// Whether the rank itself reported the reason.
     pub(crate) reported: bool,
 }
@@ -119,38 +131,25 @@ impl std::fmt::Display for RankFailure {
             // A user who started one process need not know that it is a rank.
             return write!(f, "{}", self.why);
         }
-        write!(f, "rank {} of {} {}", self.rank, self.world, self.why)?;
+        write!(f, "rank {} of {} ", self.rank, self.world)?;
+        match &self.host {
+            _ if self.world == 1 => {}
+            Some(host) if self.device.is_empty() => write!(f, "(on {host}) ")?,
+            None if self.device.is_empty() => {}
+            Some(host) => write!(f, "({} on {host}) ", self.device)?,
+            None => write!(f, "({}) ", self.device)?,
+        }
+        write!(f, "{}", self.why)?;
         if !self.doing.is_empty() {
             write!(f, " (it was {})", self.doing)?;
         }
-        if !self.last_lines.is_empty() {
-            write!(f, "\nthe last lines of {}:", self.log.display())?;
+        if let Some(log) = self.log.as_ref().filter(|_| !self.last_lines.is_empty()) {
+            write!(f, "\nthe last lines of {}:", log.display())?;
             for line in &self.last_lines {
                 write!(f, "\n  {line}")?;
             }
         }
         Ok(())
-    }
-}
-
-/// How a process ended, as words that follow "rank 1", and what to do about it.
-pub(super) fn describe(status: ExitStatus) -> (String, Option<&'static str>) {
-    #[cfg(unix)]
-    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
-        let hint = match signal {
-            9 => Some(
-                "the system probably ran out of memory (see `dmesg`): reduce --batch-size or --imgsz, or omit \
-                 --cache; otherwise, someone ran `kill -9`",
-            ),
-            7 => Some("shared memory may be full: check `df /dev/shm`"),
-            _ => None,
-        };
-        return (format!("was killed by {}", yolo_base::exit::describe(status)), hint);
-    }
-    match status.code() {
-        Some(127) => ("could not load its libraries".to_owned(), Some("run `yolo setup` again")),
-        Some(code) => (format!("exited with code {code} without reporting an error"), None),
-        None => ("ended without reporting an error".to_owned(), None),
     }
 }
 

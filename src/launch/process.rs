@@ -3,7 +3,7 @@
 //! for its output, and its own process group, so that Ctrl-C reaches this process only.
 
 use std::io::PipeReader;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -22,30 +22,50 @@ pub(super) struct RankProcess {
     pub(super) log: PathBuf,
 }
 
-/// Starts all ranks. If one cannot be started, those before it are killed.
+/// Where the ranks meet.
+pub(super) struct Store {
+    /// Its address.
+    pub(super) address: SocketAddr,
+    /// The open socket, on the machine that serves it.
+    pub(super) socket: Option<TcpListener>,
+}
+
+impl Store {
+    /// Opens a socket at a free port of this address.
+    pub(super) fn open(address: IpAddr) -> std::io::Result<Self> {
+        let socket = TcpListener::bind((address, 0))?;
+        Ok(Self { address: socket.local_addr()?, socket: Some(socket) })
+    }
+}
+
+/// Starts the ranks of the plan, which meet at `store` if they are on several machines. If one cannot be started, those before it are killed.
 pub(super) fn start(
     plan: &RunPlan,
     plan_file: &Path,
     programs: &Programs,
+    store: Option<Store>,
 ) -> Result<Vec<RankProcess>, LaunchError> {
     let logs = plan.run_dir.join("logs");
     fs::create_dir_all(&logs).map_err(|source| LaunchError::Folder { source })?;
-    let socket = if plan.ranks.world_size > 1 || plan.ranks.backend.is_some() {
+    // Ranks of which this plan has only a part meet where their launcher says.
+    let meets_here = plan.ranks.are_all() && (plan.ranks.world_size > 1 || plan.ranks.backend.is_some());
+    let store = match store {
         // Invariant: on one machine the ranks listen on loopback only, since c10d has no authentication.
-        Some(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|source| LaunchError::Socket { source })?)
-    } else {
-        None
+        None if meets_here => Some(
+            Store::open(Ipv4Addr::LOCALHOST.into())
+                .map_err(|source| LaunchError::Socket { address: Ipv4Addr::LOCALHOST.into(), source })?,
+        ),
+        store => store,
     };
-    let address = socket.as_ref().map(TcpListener::local_addr).transpose();
-    let address: Option<SocketAddr> = address.map_err(|source| LaunchError::Socket { source })?;
-    let mut socket = socket;
+    let (address, mut socket) = store.map_or((None, None), |store| (Some(store.address), store.socket));
     let mut started = Vec::new();
-    for rank in 0..plan.ranks.devices.len() {
-        let variables = environment::of_rank(plan, rank, address, programs);
+    for index in 0..plan.ranks.devices.len() {
+        let variables = environment::of_rank(plan, index, address, programs);
         let mut command = Command::new(&programs.trainer);
         command.arg(plan_file).envs(variables).stdin(Stdio::null());
         // Rank 0 takes the socket.
-        let handed = if rank == 0 { socket.take() } else { None };
+        let handed = if index == 0 { socket.take() } else { None };
+        let rank = plan.ranks.first + index;
         match spawn(command, handed, logs.join(format!("rank{rank}.log"))) {
             Ok(process) => started.push(process),
             Err(source) => {
@@ -70,7 +90,7 @@ fn spawn(mut command: Command, socket: Option<TcpListener>, log: PathBuf) -> std
     use std::os::fd::AsRawFd as _;
     use std::os::unix::process::CommandExt as _;
 
-    let output = fs::File::create(&log)?.into_parts().0;
+    let output = fs::OpenOptions::new().create(true).append(true).open(&log)?.into_parts().0;
     let (events, writer) = std::io::pipe()?;
     keep_open(&writer)?;
     command.env(YOLO_EVENTS_FD, writer.as_raw_fd().to_string());

@@ -1,51 +1,27 @@
-//! One started rank: a thread that turns its events and its end into messages, and what the
-//! supervisor knows about it.
+//! The process of one rank: a thread that turns its events and its end into messages, and the signals that
+//! it gets.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 use std::sync::mpsc::Sender;
 
-use yolo_base::exit;
-use yolo_plan::event::Event;
+use yolo_protocol::{End, StopSignal};
 
+use super::message::Message;
 use super::process::RankProcess;
+use super::signals;
 
-/// What arrives at the supervisor, in order.
-pub(super) enum Message {
-    Event(usize, Event),
-    /// A line that is not an event: the trainer has another version.
-    Garbled(usize, String),
-    /// The process has ended and waits to be reaped.
-    Ended(usize),
-    /// This process received a signal.
-    Signal,
-}
-
-/// What is known about one rank.
-pub(super) struct RankState {
+/// A started rank.
+pub(super) struct RankIo {
     child: Child,
     pub(super) log: PathBuf,
-    pub(super) doing: String,
-    pub(super) failed: Option<Failed>,
-    /// Why it was given up although its process still exists.
-    pub(super) given_up: Option<String>,
-    /// Whether this process killed it because it did not end when asked to.
-    pub(super) killed: bool,
-    pub(super) ended: Option<ExitStatus>,
+    ended: bool,
 }
 
-/// A failure that the rank reported.
-pub(super) struct Failed {
-    pub(super) message: String,
-    pub(super) hint: Option<String>,
-    pub(super) doing: String,
-    pub(super) peer_lost: bool,
-}
-
-impl RankState {
+impl RankIo {
     /// Starts to read the events of rank `rank` and to wait for its end.
-    pub(super) fn attach(rank: usize, process: RankProcess, sender: &Sender<Message>) -> Self {
+    pub(super) fn attach(start: u32, rank: usize, process: RankProcess, sender: &Sender<Message>) -> Self {
         let RankProcess { child, events, log } = process;
         let pid = child.id();
         let sender = sender.clone();
@@ -53,8 +29,8 @@ impl RankState {
             for line in BufReader::new(events).lines() {
                 let Ok(line) = line else { break };
                 let message = match serde_json::from_str(&line) {
-                    Ok(event) => Message::Event(rank, event),
-                    Err(_) => Message::Garbled(rank, line),
+                    Ok(event) => Message::Event(start, rank, event),
+                    Err(_) => Message::Garbled(start, rank, line),
                 };
                 if sender.send(message).is_err() {
                     return;
@@ -62,42 +38,55 @@ impl RankState {
             }
             // The pipe closes when the process ends, so that its last event comes before its end.
             wait_without_reaping(pid);
-            let _ = sender.send(Message::Ended(rank));
+            let _ = sender.send(Message::Ended(start, rank));
         });
-        Self {
-            child,
-            log,
-            doing: "starting".to_owned(),
-            failed: None,
-            given_up: None,
-            killed: false,
-            ended: None,
-        }
+        Self { child, log, ended: false }
     }
 
     /// The process, unless it was reaped. Until then its number belongs to no other process.
     pub(super) fn pid(&self) -> Option<u32> {
-        self.ended.is_none().then(|| self.child.id())
+        (!self.ended).then(|| self.child.id())
+    }
+
+    /// The number that the process has or had.
+    pub(super) fn former_pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Reaps a process that has ended.
-    pub(super) fn reap(&mut self) -> Option<ExitStatus> {
-        self.ended = self.child.wait().ok();
-        self.ended
+    pub(super) fn reap(&mut self) -> End {
+        let status = self.child.wait();
+        self.ended = true;
+        status.map_or(End::Exited(-1), end)
     }
 
-    /// Whether it ended as a rank does that was asked to stop: with its state saved, or by SIGTERM.
-    pub(super) fn stopped_when_asked(&self) -> bool {
-        let Some(status) = self.ended else { return false };
-        #[cfg(unix)]
-        {
-            use std::os::unix::process::ExitStatusExt as _;
-            if status.signal() == Some(rustix::process::Signal::TERM.as_raw()) {
-                return true;
-            }
+    /// Sends a signal to the process, if it exists.
+    pub(super) fn signal(&self, signal: StopSignal) {
+        if let Some(pid) = self.pid() {
+            signals::send(pid, signal);
         }
-        status.code() == Some(exit::INTERRUPTED.into())
     }
+
+    /// The state of the process as the kernel reports it: R, S, D, T, t or Z; `None` if it is gone, or on
+    /// systems without /proc.
+    pub(super) fn state(&self) -> Option<char> {
+        state(self.pid()?)
+    }
+}
+
+fn state(pid: u32) -> Option<char> {
+    let stat = fs_err::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The program name, in parentheses, may contain anything, including spaces and parentheses.
+    stat.rsplit_once(')')?.1.trim_start().chars().next()
+}
+
+/// How a process ended.
+fn end(status: ExitStatus) -> End {
+    #[cfg(unix)]
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        return End::Signalled(signal);
+    }
+    End::Exited(status.code().unwrap_or(-1))
 }
 
 /// Waits until a child has ended and leaves it as a zombie, so that nobody can send a signal to a
@@ -130,12 +119,17 @@ mod tests {
         let child = Command::new("true").stdin(Stdio::null()).spawn().unwrap();
         let pid = child.id();
         let (sender, receiver) = channel();
-        let mut rank = RankState::attach(0, RankProcess { child, events, log: PathBuf::new() }, &sender);
-        assert!(matches!(receiver.recv(), Ok(Message::Ended(0))));
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-        assert!(stat.rsplit_once(')').unwrap().1.trim_start().starts_with('Z'), "{stat}");
+        let mut rank = RankIo::attach(0, 0, RankProcess { child, events, log: PathBuf::new() }, &sender);
+        assert!(matches!(receiver.recv(), Ok(Message::Ended(0, 0))));
+        assert_eq!(rank.state(), Some('Z'));
         assert_eq!(rank.pid(), Some(pid));
-        assert!(rank.reap().unwrap().success());
+        assert!(rank.reap().is_success());
         assert_eq!(rank.pid(), None);
+    }
+
+    #[test]
+    fn the_state_of_this_process_is_known() {
+        assert!(matches!(state(std::process::id()), Some('R' | 'S')));
+        assert_eq!(state(u32::MAX), None);
     }
 }

@@ -15,6 +15,18 @@ use super::LaunchError;
 /// # Errors
 /// When the folder cannot be created or written.
 pub(crate) fn create(plan: &mut RunPlan, exist_ok: bool) -> Result<PathBuf, LaunchError> {
+    claim(plan, exist_ok)?;
+    if matches!(plan.task, Task::Train(_)) {
+        fs::create_dir_all(plan.run_dir.join("weights")).map_err(|source| LaunchError::Folder { source })?;
+    }
+    Ok(plan.write()?)
+}
+
+/// Creates the folder of `plan` and leaves it empty.
+///
+/// # Errors
+/// When it cannot be created.
+pub(crate) fn claim(plan: &mut RunPlan, exist_ok: bool) -> Result<(), LaunchError> {
     let unwritable = |source| LaunchError::Folder { source };
     let project = plan.run_dir.parent().map(Path::to_owned).unwrap_or_default();
     if project.is_file() {
@@ -32,8 +44,5 @@ pub(crate) fn create(plan: &mut RunPlan, exist_ok: bool) -> Result<PathBuf, Laun
         let name = plan.run_dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
         plan.run_dir = increment(&project, name.trim_end_matches(|c: char| c.is_ascii_digit()), false)?;
     }
-    if matches!(plan.task, Task::Train(_)) {
-        fs::create_dir_all(plan.run_dir.join("weights")).map_err(unwritable)?;
-    }
-    Ok(plan.write()?)
+    Ok(())
 }

@@ -1,16 +1,11 @@
-//! Ctrl-C, SIGTERM and SIGHUP of this process as messages, and signals to the ranks.
+//! Ctrl-C, Ctrl-Z, SIGTERM and SIGHUP of this process as messages, and signals to the ranks.
 
 use std::sync::mpsc::Sender;
 
-use super::failure::LaunchError;
-use super::rank::Message;
+use yolo_protocol::StopSignal;
 
-/// How a rank is asked to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StopSignal {
-    Terminate,
-    Kill,
-}
+use super::failure::LaunchError;
+use super::message::Message;
 
 /// Sends a signal to a process that has not been waited for.
 #[cfg(unix)]
@@ -19,6 +14,8 @@ pub(super) fn send(pid: u32, signal: StopSignal) {
     let signal = match signal {
         StopSignal::Terminate => Signal::TERM,
         StopSignal::Kill => Signal::KILL,
+        StopSignal::Suspend => Signal::STOP,
+        StopSignal::Continue => Signal::CONT,
     };
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         // This fails only if the process has just ended, which is the aim.
@@ -29,6 +26,13 @@ pub(super) fn send(pid: u32, signal: StopSignal) {
 #[cfg(not(unix))]
 pub(super) fn send(_pid: u32, _signal: StopSignal) {}
 
+/// Stops this process until somebody sends SIGCONT, as a shell does for `fg`.
+pub(super) fn suspend_self() {
+    // What the system does by default: nothing, if no shell could continue this process.
+    #[cfg(unix)]
+    let _ = signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGTSTP);
+}
+
 /// Forwards signals as messages until it is dropped.
 pub(super) struct Signals {
     #[cfg(unix)]
@@ -38,14 +42,21 @@ pub(super) struct Signals {
 impl Signals {
     #[cfg(unix)]
     pub(super) fn forward(sender: &Sender<Message>) -> Result<Self, LaunchError> {
-        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-        let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
+        use yolo_protocol::Signal;
+        let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP, SIGTSTP])
             .map_err(|source| LaunchError::Signals { source })?;
         let handle = signals.handle();
         let sender = sender.clone();
         std::thread::spawn(move || {
-            for _ in signals.forever() {
-                if sender.send(Message::Signal).is_err() {
+            for signal in signals.forever() {
+                let message = match signal {
+                    SIGINT => Message::Signal(Signal::Interrupt),
+                    SIGTERM => Message::Signal(Signal::Terminate),
+                    SIGHUP => Message::Signal(Signal::HangUp),
+                    _ => Message::Suspend,
+                };
+                if sender.send(message).is_err() {
                     return;
                 }
             }
@@ -55,7 +66,7 @@ impl Signals {
 
     #[cfg(not(unix))]
     pub(super) fn forward(_sender: &Sender<Message>) -> Result<Self, LaunchError> {
-        let _ = Message::Signal;
+        let _ = (Message::Signal(yolo_protocol::Signal::Interrupt), Message::Suspend);
         Ok(Self {})
     }
 }

@@ -1,32 +1,29 @@
-//! Watching the ranks of a run until all have ended. Events, ends of processes and signals arrive on
-//! one channel, so that their order is clear. Ctrl-C asks all ranks to save and stop, a second one
-//! kills them. After the first failure the other ranks get a moment to report what they saw, so that
-//! the rank that broke is named and not one that only lost its peer. A rank that is stopped or frozen
-//! fails by its silence.
+//! Connects the state machine that supervises a run, [`yolo_protocol::Supervisor`], to processes, pipes,
+//! signals and a clock. All decisions are the machine's; this file carries them out.
 
+use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use yolo_plan::event::{Event, PROTOCOL};
+use yolo_base::format::{count, duration};
+use yolo_plan::event::{Event, silence_limit};
+use yolo_protocol::{Action, Config, Failure, Input, Notice, Supervisor, ToMember, Verdict};
 
-use super::blame;
+use super::cause;
 use super::checkpoint::LastCheckpoint;
-use super::failure::LaunchError;
+use super::failure::{LaunchError, RankFailure};
+use super::machines::{Heard, Team};
+use super::memory::MemoryWatch;
+use super::message::Message;
 use super::process::RankProcess;
-use super::rank::{Failed, Message, RankState};
-use super::signals::{Signals, StopSignal, send};
-use super::silence::Silence;
+use super::rank::RankIo;
+use super::ras;
+use super::signals::{Signals, suspend_self};
 
-/// How long other ranks may still report their failures after the first one, before they are stopped.
-const SETTLE: Duration = Duration::from_millis(700);
-/// How long a rank may take to end after it was asked to.
-const GRACE: Duration = Duration::from_secs(5);
-/// How long ranks may take to save and end after Ctrl-C.
-const INTERRUPT_GRACE: Duration = Duration::from_secs(120);
-/// A second signal within this time is the same one, sent twice: `timeout` and some shells signal
-/// the process and its group.
-const SAME_SIGNAL: Duration = Duration::from_secs(1);
+/// A run that stands still for this part of the silence limit has stalled, if its steps are short.
+const STALL: u32 = 3;
 
 /// How a run ended if no rank failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,206 +39,338 @@ pub(crate) enum RunEnd {
     },
 }
 
-/// Watches until all processes have ended.
+/// What differs between runs.
+pub(super) struct Terms<'a> {
+    /// The number of the first rank here among all ranks. The state machine counts from 0, the user reads
+    /// numbers among all.
+    pub(super) first: usize,
+    /// Ranks over all machines.
+    pub(super) world_size: usize,
+    /// The time within which the ranks must have ended.
+    pub(super) limit: Option<Duration>,
+    /// How many times a failed run is started again.
+    pub(super) restarts: u32,
+    /// Starts the ranks again, from this checkpoint if there is one.
+    pub(super) restart: &'a dyn Fn(Option<PathBuf>) -> Result<Vec<RankProcess>, LaunchError>,
+    /// Where NCCL says which ranks are behind.
+    pub(super) ras: Option<SocketAddr>,
+    /// Gets every event with the number of its rank.
+    pub(super) listen: &'a mut dyn FnMut(usize, &Event),
+    /// The machines of the run, if it has several.
+    pub(super) team: Option<&'a Team>,
+}
+
+/// Starts the ranks, and watches until all processes have ended. Signals are handled before the first rank
+/// starts, so that none is left behind. `heard` is what other machines send.
 pub(super) fn watch(
-    group: Vec<RankProcess>,
+    start: impl FnOnce() -> Result<Vec<RankProcess>, LaunchError>,
+    heard: Option<Receiver<Heard>>,
     checkpoint: LastCheckpoint,
-    limit: Option<Duration>,
-    listen: &mut dyn FnMut(usize, &Event),
+    terms: Terms<'_>,
 ) -> Result<RunEnd, LaunchError> {
     let (sender, receiver) = channel();
     let _signals = Signals::forward(&sender)?;
-    let mut watch = Watch::new(group, checkpoint, limit, (&sender, receiver));
-    watch.run(listen);
+    let memory = MemoryWatch::new();
+    if let (Some(heard), Some(team)) = (heard, terms.team) {
+        let (machines, sender) = (team.machines(), sender.clone());
+        std::thread::spawn(move || forward(&heard, &machines, &sender));
+    }
+    let mut watch = Watch::new(start()?, checkpoint, memory, terms, (sender, receiver));
+    watch.run();
     watch.end_of_run()
 }
 
-struct Watch {
-    ranks: Vec<RankState>,
-    silence: Silence,
-    receiver: Receiver<Message>,
-    first_failure: Option<Instant>,
-    interrupted: Option<Instant>,
-    /// When the ranks that still run get the next, harder signal.
-    deadline: Option<(Instant, StopSignal)>,
-    /// When ranks are abandoned that hang in the kernel, where no signal ends them.
-    abandon_at: Option<Instant>,
-    /// What each rank was doing that had not ended when the time limit was reached.
-    late: Option<Vec<(usize, String)>>,
-    /// Whether rank 0 reported that the run is complete.
-    finished: bool,
-    resume_from: Option<PathBuf>,
-    checkpoint: LastCheckpoint,
+pub(super) struct Watch<'a> {
+    pub(super) machine: Supervisor,
+    pub(super) started: Instant,
+    /// How many times the ranks were started, minus one.
+    pub(super) start: u32,
+    pub(super) ranks: Vec<RankIo>,
+    pub(super) sender: Sender<Message>,
+    pub(super) receiver: Receiver<Message>,
+    pub(super) checkpoint: LastCheckpoint,
+    pub(super) memory: MemoryWatch,
+    pub(super) terms: Terms<'a>,
+    /// The machines on which a signal was sent.
+    pub(super) signalled: Vec<usize>,
 }
 
-impl Watch {
+impl<'a> Watch<'a> {
     fn new(
         group: Vec<RankProcess>,
         checkpoint: LastCheckpoint,
-        limit: Option<Duration>,
-        (sender, receiver): (&Sender<Message>, Receiver<Message>),
+        memory: MemoryWatch,
+        terms: Terms<'a>,
+        (sender, receiver): (Sender<Message>, Receiver<Message>),
     ) -> Self {
-        let group = group.into_iter().enumerate();
-        let ranks: Vec<_> = group.map(|(rank, process)| RankState::attach(rank, process, sender)).collect();
+        let silence = silence_limit();
+        let config = Config {
+            machines: terms.team.map_or_else(|| vec![group.len()], Team::ranks),
+            others: terms.team.is_none() && group.len() < terms.world_size,
+            silence,
+            stall: silence / STALL,
+            limit: terms.limit,
+            restarts: terms.restarts,
+        };
+        let machine = Supervisor::new(config, Duration::ZERO);
+        let ranks = attach(0, group, &sender);
+        let started = Instant::now();
         Self {
-            silence: Silence::new(ranks.len()),
+            machine,
+            started,
+            start: 0,
             ranks,
+            sender,
             receiver,
-            first_failure: None,
-            interrupted: None,
-            deadline: limit.map(|limit| (Instant::now() + limit, StopSignal::Kill)),
-            abandon_at: limit.map(|limit| Instant::now() + limit + GRACE),
-            late: None,
-            finished: false,
-            resume_from: None,
             checkpoint,
+            memory,
+            terms,
+            signalled: Vec::new(),
         }
     }
 
-    fn run(&mut self, listen: &mut dyn FnMut(usize, &Event)) {
-        while self.ranks.iter().any(|rank| rank.ended.is_none()) {
-            let next = self.deadline.map(|(at, _)| at).into_iter().chain(self.abandon_at).min();
-            let until_next = next.map(|at| at.saturating_duration_since(Instant::now()));
-            let wait = self.silence.next_check().min(until_next.unwrap_or(Duration::MAX));
-            match self.receiver.recv_timeout(wait) {
-                Ok(Message::Event(rank, event)) => {
-                    self.silence.heard(rank);
-                    self.on_event(rank, &event);
-                    listen(rank, &event);
+    fn run(&mut self) {
+        while self.machine.verdict().is_none() {
+            let message = self.receiver.recv_timeout(self.machine.wake_in());
+            match message {
+                Ok(Message::Event(start, rank, event)) if start == self.start => {
+                    self.handle(Input::Event(rank, event.clone()));
+                    (self.terms.listen)(self.terms.first + rank, &event);
                 }
-                Ok(Message::Garbled(rank, line)) => self.on_other_version(rank, &line),
-                Ok(Message::Ended(rank)) => self.on_end(rank),
-                Ok(Message::Signal) => self.on_signal(),
-                Err(RecvTimeoutError::Timeout) => {}
-                // The senders exist as long as a rank does.
-                Err(RecvTimeoutError::Disconnected) => break,
+                Ok(Message::Garbled(start, rank, line)) if start == self.start => {
+                    self.handle(Input::Garbled(rank, line));
+                }
+                Ok(Message::Ended(start, rank)) if start == self.start => {
+                    let end = self.ranks[rank].reap();
+                    self.handle(Input::Ended(rank, end));
+                }
+                Ok(Message::Nccl(start, text)) if start == self.start => self.warn(text),
+                Ok(Message::Signal(signal)) => self.on_signal(0, signal),
+                Ok(Message::Suspend) => self.handle(Input::Suspend),
+                Ok(Message::FromMachine(machine, message)) => {
+                    self.handle(Input::Heard(machine));
+                    self.on_machine(machine, message);
+                }
+                Ok(Message::MachineClosed(machine)) => self.handle(Input::Closed(machine)),
+                // What a rank of an earlier start sent, or the time has come.
+                Ok(_) | Err(RecvTimeoutError::Timeout) => self.handle(Input::Tick),
+                // `self.sender` exists as long as the receiver.
+                Err(RecvTimeoutError::Disconnected) => return,
             }
-            if self.abandon_at.is_some_and(|at| Instant::now() >= at) {
-                break;
-            }
-            if self.deadline.is_some_and(|(at, _)| at <= Instant::now()) {
-                self.escalate();
-            }
-            self.check_silence();
         }
     }
 
-    /// Gives up a rank that has been silent for too long.
-    fn check_silence(&mut self) {
-        if self.first_failure.is_some() {
-            return;
-        }
-        let ranks = &self.ranks;
-        if let Some((rank, why)) = self.silence.check(|rank| ranks[rank].pid()) {
-            self.ranks[rank].given_up = Some(why);
-            self.on_failure();
+    /// Passes an input to the machine, and the answers to what it asks.
+    pub(super) fn handle(&mut self, input: Input) {
+        let mut inputs = VecDeque::from([input]);
+        while let Some(input) = inputs.pop_front() {
+            for action in self.machine.handle(self.started.elapsed(), input) {
+                inputs.extend(self.act(action));
+            }
         }
     }
 
-    fn on_event(&mut self, rank: usize, event: &Event) {
-        match event {
-            Event::Hello { protocol, version, .. } if *protocol != PROTOCOL => {
-                let version = version.clone();
-                self.on_other_version(rank, &format!("version {version}, protocol {protocol}"));
+    fn act(&mut self, action: Action) -> Option<Input> {
+        match action {
+            Action::Signal(rank, signal) => match self.ranks.get(rank) {
+                Some(process) => process.signal(signal),
+                None => self.send_about(rank, &ToMember::Signal { rank, signal }),
+            },
+            Action::Observe(rank) => match self.ranks.get(rank) {
+                Some(process) => return Some(Input::State(rank, process.state())),
+                None => self.send_about(rank, &ToMember::Observe { rank }),
+            },
+            Action::SuspendSelf => {
+                if let Some(team) = self.terms.team {
+                    team.flush();
+                }
+                suspend_self();
+                return Some(Input::Continue);
             }
-            Event::Phase { doing } => self.ranks[rank].doing.clone_from(doing),
-            Event::Failed { message, hint, doing, peer_lost } => {
-                self.ranks[rank].failed = Some(Failed {
-                    message: message.clone(),
-                    hint: hint.clone(),
-                    doing: doing.clone(),
-                    peer_lost: *peer_lost,
-                });
-                self.on_failure();
+            Action::Restart { failure, restart } => return Some(self.restart(&failure, restart)),
+            Action::Disconnect(machine) => {
+                if let Some(team) = self.terms.team {
+                    team.disconnect(machine);
+                }
             }
-            Event::Finished { .. } => self.finished = true,
-            Event::Interrupted { resume_from } => self.resume_from.clone_from(resume_from),
-            _ => {}
+            Action::Notice(notice) => self.tell(&notice),
+        }
+        None
+    }
+
+    fn restart(&mut self, failure: &Failure, restart: u32) -> Input {
+        let checkpoint = self.checkpoint.path();
+        let failure = self.explain(failure);
+        let from = checkpoint.as_ref().map_or("the beginning".to_owned(), |path| path.display().to_string());
+        let restarts = count(self.terms.restarts as usize, "restart");
+        self.warn(format!("{failure}; restarting from {from} ({restart} of {restarts})"));
+        self.memory = MemoryWatch::new();
+        match (self.terms.restart)(checkpoint) {
+            Ok(group) => {
+                self.start += 1;
+                self.ranks = attach(self.start, group, &self.sender);
+                Input::Restarted
+            }
+            Err(error) => {
+                self.warn(format!("the run cannot be restarted: {error}"));
+                Input::NotRestarted
+            }
         }
     }
 
-    fn on_other_version(&mut self, rank: usize, what: &str) {
-        let version = env!("CARGO_PKG_VERSION");
-        self.ranks[rank].failed.get_or_insert_with(|| Failed {
-            message: format!("speaks a different protocol version than yolo {version}: {what}"),
-            hint: Some("use yolo and yolo-trainer from the same release, or unset YOLO_TRAINER".to_owned()),
-            doing: "starting".to_owned(),
-            peer_lost: false,
+    fn tell(&mut self, notice: &Notice) {
+        let text = match notice {
+            Notice::Stalled { ranks, seconds, step } => {
+                self.ask_nccl();
+                self.stalled(ranks, *seconds, *step)
+            }
+            Notice::Recovered { seconds } => {
+                format!("the run continues after {} without progress", duration(*seconds))
+            }
+            Notice::FailedAfterwards(failure) => {
+                let failure = self.explain(failure);
+                format!("the run is complete, but {failure}")
+            }
+            Notice::LeftBehind(ranks) => {
+                let each: Vec<String> = ranks
+                    .iter()
+                    .map(|&rank| {
+                        let whose = match self.ranks.get(rank) {
+                            Some(process) => format!("process {}", process.former_pid()),
+                            None => format!("on {}", self.host_of(rank).unwrap_or_default()),
+                        };
+                        format!("rank {} ({whose})", self.number(rank))
+                    })
+                    .collect();
+                format!(
+                    "no signal ends {}, probably because a disk, network drive or driver hangs; it may keep \
+                     its GPU until the machine is restarted",
+                    each.join(", ")
+                )
+            }
+        };
+        self.warn(text);
+    }
+
+    /// Asks NCCL who is behind, on a thread of its own, because ranks that hang do not answer.
+    fn ask_nccl(&self) {
+        let Some(address) = self.terms.ras else { return };
+        let (sender, start) = (self.sender.clone(), self.start);
+        std::thread::spawn(move || {
+            if let Some(text) = ras::ask(address) {
+                // Without a receiver, the run is over.
+                let _ = sender.send(Message::Nccl(start, text));
+            }
         });
-        self.on_failure();
     }
 
-    fn on_end(&mut self, rank: usize) {
-        let state = &mut self.ranks[rank];
-        let succeeded = state.reap().is_some_and(|status| status.success());
-        // After Ctrl-C, stopping or being killed is what the user asked for.
-        let as_asked = self.interrupted.is_some() && (state.stopped_when_asked() || state.killed);
-        if !succeeded && !as_asked {
-            self.on_failure();
-        }
+    fn stalled(&self, stalled: &[usize], seconds: f64, step: f64) -> String {
+        let all = self.machine.ranks();
+        let each: Vec<String> = stalled
+            .iter()
+            .map(|&rank| match all[rank].progress() {
+                Some(at) => format!(
+                    "rank {} is {} (epoch {}, batch {} of {})",
+                    self.number(rank),
+                    stage(at.stage),
+                    at.epoch + 1,
+                    at.batch + 1,
+                    at.batches
+                ),
+                None => format!("rank {} is {}", self.number(rank), all[rank].doing()),
+            })
+            .collect();
+        let waiting = match stalled.len() {
+            waiting if waiting == all.len() => "",
+            1 => "; the other ranks wait for it",
+            _ => "; the other ranks wait for them",
+        };
+        format!(
+            "no progress for {}, after steps of {step:.2} s: {}{waiting}. The run goes on; Ctrl-C ends it",
+            duration(seconds),
+            each.join(", ")
+        )
     }
 
-    /// Starts to end the group, once.
-    fn on_failure(&mut self) {
-        if self.first_failure.is_none() {
-            let now = Instant::now();
-            self.first_failure = Some(now);
-            self.deadline = Some((now + SETTLE, StopSignal::Terminate));
-        }
+    fn explain(&self, failure: &Failure) -> RankFailure {
+        let numbers = (self.number(failure.rank), self.terms.world_size);
+        let seen = cause::Seen {
+            rank: &self.machine.ranks()[failure.rank],
+            process: self.ranks.get(failure.rank),
+            host: self.host_of(failure.rank),
+        };
+        cause::explain(failure, numbers, seen, &self.checkpoint, &self.memory)
     }
 
-    fn on_signal(&mut self) {
-        if let Some(first) = self.interrupted {
-            if first.elapsed() > SAME_SIGNAL {
-                self.signal_all(StopSignal::Kill);
-            }
-            return;
-        }
-        let now = Instant::now();
-        self.interrupted = Some(now);
-        self.signal_all(StopSignal::Terminate);
-        self.deadline = Some((now + INTERRUPT_GRACE, StopSignal::Kill));
+    /// The host of a rank on another machine.
+    fn host_of(&self, rank: usize) -> Option<&str> {
+        let team = self.terms.team?;
+        (rank >= self.ranks.len()).then(|| team.host(team.machine_of(rank)))
     }
 
-    fn escalate(&mut self) {
-        let Some((_, signal)) = self.deadline else { return };
-        if self.late.is_none() && self.first_failure.is_none() && self.interrupted.is_none() {
-            let running = self.ranks.iter().enumerate().filter(|(_, rank)| rank.ended.is_none());
-            self.late = Some(running.map(|(number, rank)| (number, rank.doing.clone())).collect());
-        }
-        self.signal_all(signal);
-        self.deadline = Some((Instant::now() + GRACE, StopSignal::Kill));
+    /// The number of a rank among all ranks.
+    fn number(&self, rank: usize) -> usize {
+        self.terms.first + rank
     }
 
-    fn signal_all(&mut self, signal: StopSignal) {
-        for rank in &mut self.ranks {
-            if let Some(pid) = rank.pid() {
-                rank.killed |= signal == StopSignal::Kill;
-                send(pid, signal);
-            }
-        }
+    pub(super) fn warn(&mut self, message: String) {
+        (self.terms.listen)(self.terms.first, &Event::Warning { message });
     }
 
     fn end_of_run(self) -> Result<RunEnd, LaunchError> {
-        if let Some(doing) = self.late {
-            return Err(LaunchError::Timeout { doing });
+        match self.machine.verdict() {
+            Some(Verdict::Finished) => Ok(RunEnd::Finished),
+            Some(Verdict::Interrupted { resume_from, killed }) => Ok(RunEnd::Interrupted {
+                resume_from: resume_from.clone().or_else(|| self.checkpoint.path()),
+                killed: *killed,
+            }),
+            Some(Verdict::Failed(failure)) => Err(LaunchError::Rank(Box::new(self.explain(failure)))),
+            Some(Verdict::TimedOut(late)) => {
+                let doing =
+                    |rank: &usize| (self.number(*rank), self.machine.ranks()[*rank].doing().to_owned());
+                Err(LaunchError::Timeout { doing: late.iter().map(doing).collect() })
+            }
+            Some(Verdict::Unfinished) | None => {
+                let log = self.ranks.first().map(|rank| rank.log.clone()).unwrap_or_default();
+                Err(LaunchError::Unfinished { log })
+            }
         }
-        if self.first_failure.is_some() {
-            return Err(LaunchError::Rank(Box::new(blame::failure(&self.ranks, &self.checkpoint))));
+    }
+}
+
+/// Turns what other machines send into messages.
+fn forward(heard: &Receiver<Heard>, machines: &[(u64, usize)], sender: &Sender<Message>) {
+    let machine_of =
+        |connection| machines.iter().find(|(of, _)| *of == connection).map(|(_, machine)| *machine);
+    while let Ok(heard) = heard.recv() {
+        let message = match heard {
+            // The run has all its machines.
+            Heard::Arrived(..) => None,
+            Heard::Line(connection, line) => {
+                let message = serde_json::from_str(&line).ok();
+                machine_of(connection)
+                    .zip(message)
+                    .map(|(machine, message)| Message::FromMachine(machine, message))
+            }
+            Heard::Closed(connection) => machine_of(connection).map(Message::MachineClosed),
+        };
+        if message.is_some_and(|message| sender.send(message).is_err()) {
+            return;
         }
-        if self.interrupted.is_none() && !self.finished {
-            let log = self.ranks.first().map(|rank| rank.log.clone()).unwrap_or_default();
-            return Err(LaunchError::Unfinished { log });
-        }
-        // A signal that came when everything was done changes nothing.
-        let complete = self.finished && self.ranks.iter().all(|rank| !rank.killed);
-        if self.interrupted.is_none() || complete {
-            return Ok(RunEnd::Finished);
-        }
-        Ok(RunEnd::Interrupted {
-            resume_from: self.resume_from.or_else(|| self.checkpoint.path()),
-            killed: self.ranks.iter().any(|rank| rank.killed),
-        })
+    }
+}
+
+fn attach(start: u32, group: Vec<RankProcess>, sender: &Sender<Message>) -> Vec<RankIo> {
+    let group = group.into_iter().enumerate();
+    group.map(|(rank, process)| RankIo::attach(start, rank, process, sender)).collect()
+}
+
+fn stage(stage: yolo_plan::event::Stage) -> &'static str {
+    use yolo_plan::event::Stage;
+    match stage {
+        Stage::Loading => "loading images",
+        Stage::Computing => "computing or exchanging gradients",
+        Stage::Exchanging => "waiting for the others",
     }
 }
 
@@ -250,6 +379,8 @@ impl Watch {
 mod tests {
     use std::path::Path;
     use std::process::{Command, Stdio};
+
+    use yolo_protocol::Signal;
 
     use super::*;
 
@@ -269,21 +400,34 @@ mod tests {
         let process = RankProcess { child, events, log: PathBuf::new() };
         let (sender, receiver) = channel();
         let checkpoint = LastCheckpoint::new(run_dir, true);
-        let mut watch = Watch::new(vec![process], checkpoint, None, (&sender, receiver));
-        watch.run(&mut |_, event| on_event(event, &sender));
+        let user = sender.clone();
+        let mut listen = |_: usize, event: &Event| on_event(event, &user);
+        let restart = |_| Ok(Vec::new());
+        let terms = Terms {
+            first: 0,
+            world_size: 1,
+            limit: None,
+            ras: None,
+            restarts: 0,
+            restart: &restart,
+            listen: &mut listen,
+            team: None,
+        };
+        let mut watch = Watch::new(vec![process], checkpoint, MemoryWatch::new(), terms, (sender, receiver));
+        watch.run();
         watch.end_of_run()
     }
 
     /// Sends Ctrl-C when the rank is alive, and again after each of these pauses.
     fn interrupt(pauses: &'static [u64]) -> impl Fn(&Event, &Sender<Message>) {
         move |event, sender| {
-            if matches!(event, Event::Alive) {
-                sender.send(Message::Signal).unwrap();
+            if matches!(event, Event::Alive { .. }) {
+                sender.send(Message::Signal(Signal::Interrupt)).unwrap();
                 let sender = sender.clone();
                 std::thread::spawn(move || {
                     for pause in pauses {
                         std::thread::sleep(Duration::from_millis(*pause));
-                        let _ = sender.send(Message::Signal);
+                        let _ = sender.send(Message::Signal(Signal::Interrupt));
                     }
                 });
             }
@@ -320,7 +464,7 @@ mod tests {
         fs_err::create_dir_all(last.parent().unwrap()).unwrap();
         fs_err::write(&last, "").unwrap();
         assert_eq!(
-            end_of(&format!("trap '' TERM; {RUNS}"), folder.path(), interrupt(&[1100])),
+            end_of(&format!("trap '' TERM; {RUNS}"), folder.path(), interrupt(&[50])),
             RunEnd::Interrupted { resume_from: Some(last), killed: true }
         );
     }

@@ -3,6 +3,9 @@
 
 use yolo_base::format::count;
 use yolo_plan::bench_report::{Limit, Measurement, Rate, Report, Source};
+use yolo_plan::bench_workers::Why;
+
+use super::wrap;
 
 /// Columns of the names of measurements.
 const NAME: usize = 21;
@@ -20,7 +23,7 @@ pub(crate) fn bench_table(report: &Report) -> String {
     );
     text.push_str(&format!("\n{:NAME$} {:>10} {:>8} {:>8}", "", "images/s", "images", "seconds"));
     for measurement in &report.measurements {
-        let (name, rate) = name_and_rate(measurement);
+        let Some((name, rate)) = name_and_rate(measurement) else { continue };
         text.push_str(&format!(
             "\n{name:NAME$} {:>10.1} {:>8} {:>8.1}",
             rate.images_per_second, rate.images, rate.seconds
@@ -30,14 +33,19 @@ pub(crate) fn bench_table(report: &Report) -> String {
     text.push_str(&host_waits(report));
     text.push_str(&validation_phases(report));
     text.push_str(&limit(report));
+    text.push_str(&workers(report));
     text
 }
 
-fn name_and_rate(measurement: &Measurement) -> (String, &Rate) {
+fn name_and_rate(measurement: &Measurement) -> Option<(String, &Rate)> {
     match measurement {
-        Measurement::Training { source, rate, .. } => (training_name(*source).to_owned(), rate),
-        Measurement::Loader { workers, rate } => (format!("loader, {}", count(*workers, "thread")), rate),
-        Measurement::Validation { rate, .. } => ("validation".to_owned(), rate),
+        Measurement::Training { source, rate, .. } => Some((training_name(*source).to_owned(), rate)),
+        Measurement::Loader { workers, rate } => {
+            Some((format!("loader, {}", count(*workers, "thread")), rate))
+        }
+        Measurement::Validation { rate, .. } => Some(("validation".to_owned(), rate)),
+        // That of a table, which is another report.
+        Measurement::Together(_) => None,
     }
 }
 
@@ -100,8 +108,28 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
+/// The number of loader threads to use, if that was asked for.
+fn workers(report: &Report) -> String {
+    let Some(advice) = &report.workers else { return String::new() };
+    let verb = if advice.count == 1 { "loads" } else { "load" };
+    let loads = format!("{} {verb} {:.1} images/s", count(advice.count, "thread"), advice.images_per_second);
+    let needed = advice.needed.unwrap_or_default();
+    let why = match advice.why {
+        Why::FastEnough => format!("{loads}, more than the {needed:.1} that the network takes"),
+        Why::NoGain => format!("{loads}, and more are not faster; the network takes {needed:.1}"),
+        Why::Most => format!(
+            "{loads}, and a run with this batch gets no more on this machine; the network takes {needed:.1}"
+        ),
+    };
+    format!("\n\n{}", wrap("", &format!("use --workers {}: {why}", advice.count)))
+}
+
 /// What limits training, if that was measured.
 fn limit(report: &Report) -> String {
+    if report.workers.is_some() {
+        // The advice compares the same speeds.
+        return String::new();
+    }
     let (Some(limit), Some(alone)) = (report.limit, report.alone()) else { return String::new() };
     let network = format!("{:.1} images/s", alone.network);
     let loader = format!("{:.1} images/s with {}", alone.loader, count(alone.workers, "thread"));
@@ -119,6 +147,7 @@ fn limit(report: &Report) -> String {
 mod tests {
     use super::*;
     use yolo_plan::bench_report::{StepPhases, VERSION, ValPhases};
+    use yolo_plan::bench_workers::Advice;
 
     /// A report of all measurements, in which the loader makes this many images in ten seconds.
     fn report(loaded: usize) -> Report {
@@ -150,6 +179,7 @@ mod tests {
                 Measurement::Validation { rate: Rate::new(87, 8.0), phases },
             ],
             limit: Some(Limit::Network),
+            workers: None,
         }
     }
 
@@ -180,6 +210,29 @@ mod tests {
     fn the_limit_compares_what_each_reaches_alone() {
         let report = Report { limit: Some(Limit::Loader), ..report(100) };
         insta::assert_snapshot!(limit(&report).trim_start(), @"the loader limits training: alone it reaches 10.0 images/s with 2 threads, and the network 18.0 images/s");
+    }
+
+    #[test]
+    fn the_advice_says_why() {
+        let advised = |why| {
+            let advice = Advice { count: 2, images_per_second: 37.5, needed: Some(18.0), why };
+            workers(&Report { workers: Some(advice), ..report(375) })
+        };
+        insta::assert_snapshot!(
+            [Why::FastEnough, Why::NoGain, Why::Most].map(advised).concat().trim_start(),
+            @r"
+        use --workers 2: 2 threads load 37.5 images/s, more than the 18.0 that the
+        network takes
+
+        use --workers 2: 2 threads load 37.5 images/s, and more are not faster; the
+        network takes 18.0
+
+        use --workers 2: 2 threads load 37.5 images/s, and a run with this batch gets no
+        more on this machine; the network takes 18.0
+        "
+        );
+        let with_advice = Advice { count: 1, images_per_second: 1.0, needed: None, why: Why::Most };
+        assert_eq!(limit(&Report { workers: Some(with_advice), ..report(375) }), "");
     }
 
     #[test]

@@ -6,7 +6,11 @@
 //! everything else; `--quiet` silences it.
 
 mod bench_table;
+mod bench_tables;
 mod comparison_text;
+mod gpu_loads;
+mod rank_rates;
+mod run_events;
 mod run_view;
 pub(crate) mod setup_text;
 mod setup_view;
@@ -23,7 +27,9 @@ use anstyle::{AnsiColor, Style};
 use yolo_base::Hint;
 
 pub(crate) use bench_table::bench_table;
+pub(crate) use bench_tables::{bench_row, bench_tables};
 pub(crate) use comparison_text::comparison_text;
+pub(crate) use run_events::RunEvents;
 pub(crate) use run_view::{RunResults, RunView};
 pub(crate) use setup_view::SetupView;
 pub(crate) use val_table::val_table;
@@ -39,6 +45,8 @@ const HINT: Style = AnsiColor::Cyan.on_default().bold();
 pub(crate) struct Printer {
     quiet: bool,
     terminal: bool,
+    /// The number of the rank that this process is, unless it is rank 0 or no rank.
+    rank: Option<usize>,
     /// Why a result did not reach stdout.
     lost: Arc<OnceLock<String>>,
 }
@@ -47,7 +55,13 @@ impl Printer {
     /// A printer that drops messages if `quiet` is set. Errors, warnings, questions and results are
     /// always printed.
     pub(crate) fn new(quiet: bool) -> Self {
-        Self { quiet, terminal: std::io::stderr().is_terminal(), lost: Arc::default() }
+        Self { quiet, terminal: std::io::stderr().is_terminal(), rank: None, lost: Arc::default() }
+    }
+
+    /// The printer of a rank other than 0, whose output the launcher mixes with that of the others: only
+    /// warnings and errors, with the number of the rank.
+    pub(crate) fn of_rank(&self, rank: usize) -> Self {
+        Self { quiet: true, rank: Some(rank), ..self.clone() }
     }
 
     /// Whether stderr is a terminal, where a progress line can be drawn.
@@ -86,7 +100,15 @@ impl Printer {
 
     /// Prints a warning: the user should know, but nothing stops.
     pub(crate) fn warning(&self, text: impl Display) {
-        let _ = writeln!(anstream::stderr(), "{WARNING}warning:{WARNING:#} {text}");
+        let _ = match self.rank {
+            Some(rank) => writeln!(anstream::stderr(), "{WARNING}warning:{WARNING:#} rank {rank}: {text}"),
+            None => writeln!(anstream::stderr(), "{WARNING}warning:{WARNING:#} {text}"),
+        };
+    }
+
+    /// Whether this process is one rank, whose number every warning has.
+    pub(crate) fn is_of_rank(&self) -> bool {
+        self.rank.is_some()
     }
 
     /// Prints why the command failed, and what to do next.

@@ -4,12 +4,14 @@
 use std::time::{Duration, Instant};
 
 use yolo_base::format::{count, duration, memory};
+use yolo_checks::GpuMonitor;
 use yolo_plan::bench_report::Measurement;
 use yolo_plan::event::{EpochSummary, Event, OutputFile, Step};
 use yolo_plan::run::Task;
 
+use super::rank_rates::RankRates;
 use super::status_line::StatusLine;
-use super::{Printer, val_table};
+use super::{Printer, gpu_loads, val_table};
 
 /// Time between plain lines about a running epoch.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
@@ -30,41 +32,56 @@ pub(crate) struct RunView<'a> {
     doing: &'static str,
     /// Whether steps have epochs and losses.
     trains: bool,
+    /// Whether tables are printed to stdout.
+    tables: bool,
     line: StatusLine,
     /// When the first step was seen, and the share of the run that was done then.
     first_step: Option<(Instant, f64)>,
     header_shown: bool,
     rate: f64,
+    ranks: RankRates,
+    gpus: Option<&'a GpuMonitor>,
     results: RunResults,
 }
 
 impl<'a> RunView<'a> {
-    /// An empty view of a run with this task.
-    pub(crate) fn new(printer: &'a Printer, task: &Task) -> Self {
+    /// An empty view of a run with this task. With `tables`, the tables of validations are printed as
+    /// results; without, something else prints the results.
+    pub(crate) fn new(printer: &'a Printer, task: &Task, tables: bool) -> Self {
         Self {
             printer,
             doing: task.doing(),
             trains: task.train().is_some(),
+            tables,
             line: StatusLine::new(printer, PLAIN_INTERVAL),
             first_step: None,
             header_shown: false,
             rate: 0.0,
+            ranks: RankRates::default(),
+            gpus: None,
             results: RunResults::default(),
         }
+    }
+
+    /// Shows the use and the memory of these GPUs with each step.
+    #[must_use]
+    pub(crate) fn with_gpus(self, gpus: &'a GpuMonitor) -> Self {
+        Self { gpus: Some(gpus), ..self }
     }
 
     /// Shows one event of a rank. Only rank 0 reports progress; warnings come from any rank.
     pub(crate) fn show(&mut self, rank: usize, event: &Event) {
         match event {
-            Event::Warning { message } if rank == 0 => {
+            Event::Warning { message } if rank == 0 || self.printer.is_of_rank() => {
                 self.line.bar().suspend(|| self.printer.warning(message))
             }
             Event::Warning { message } => {
                 self.line.bar().suspend(|| self.printer.warning(format_args!("rank {rank}: {message}")));
             }
+            Event::Alive { progress: Some(progress) } => self.ranks.add(rank, Instant::now(), progress),
             _ if rank > 0 => {}
             Event::Note { message } => self.line.bar().suspend(|| self.printer.say(message)),
-            Event::Phase { doing } => self.line.bar().set_message(format!("{doing} …")),
+            Event::Phase { doing, .. } => self.line.bar().set_message(format!("{doing} …")),
             Event::Step(step) => self.step(step),
             Event::Epoch(epoch) => self.epoch(epoch),
             Event::Validated { title, table } => {
@@ -75,7 +92,9 @@ impl<'a> RunView<'a> {
                          {inference:.1} ms inference, {nms:.1} ms NMS",
                         count(table.images, "image")
                     ));
-                    self.printer.result(val_table(table));
+                    if self.tables {
+                        self.printer.result(val_table(table));
+                    }
                 });
             }
             Event::BenchMeasured { measurement } => self.results.measurements.push(measurement.clone()),
@@ -86,11 +105,14 @@ impl<'a> RunView<'a> {
                     self.line.bar().suspend(|| {
                         let epochs = count(*epochs, "epoch");
                         self.printer.say(format_args!("\n{epochs} in {}{early}", duration(*seconds)));
+                        if let Some(shares) = self.ranks.all_shares() {
+                            self.printer.say(format_args!("time of the steps: {shares}"));
+                        }
                     });
                 }
             }
             Event::Hello { .. }
-            | Event::Alive
+            | Event::Alive { .. }
             | Event::Measured { .. }
             | Event::Interrupted { .. }
             | Event::Failed { .. } => {}
@@ -108,13 +130,14 @@ impl<'a> RunView<'a> {
         let text = if self.trains {
             let [bbox, objectness, class] = step.losses;
             format!(
-                "epoch {}/{}  {}/{}  box {bbox:.4}  obj {objectness:.4}  cls {class:.4}  {} images/s  {}  ETA {}",
+                "epoch {}/{}  {}/{}  box {bbox:.4}  obj {objectness:.4}  cls {class:.4}  {} images/s{}  {}  ETA {}",
                 step.epoch + 1,
                 step.epochs,
                 step.batch,
                 step.batches,
                 rate(step.images_per_second),
-                memory(step.memory),
+                self.of_ranks(),
+                self.memory(step),
                 self.remaining(step),
             )
         } else {
@@ -130,6 +153,19 @@ impl<'a> RunView<'a> {
         if self.trains || self.printer.is_terminal() {
             self.line.update(self.printer, text);
         }
+    }
+
+    /// The rates of several ranks, and where the time goes.
+    fn of_ranks(&self) -> String {
+        let each = self.ranks.each().map(|each| format!(" ({each})"));
+        let shares = self.ranks.shares().map(|shares| format!("  {shares}"));
+        each.into_iter().chain(shares).collect()
+    }
+
+    /// Use and memory of the GPUs; on the CPU, the memory of the process.
+    fn memory(&self, step: &Step) -> String {
+        let loads = self.gpus.map(GpuMonitor::latest).unwrap_or_default();
+        gpu_loads::in_words(&loads).unwrap_or_else(|| memory(step.memory))
     }
 
     /// Time left, estimated from the progress since the first step.

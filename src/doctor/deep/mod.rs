@@ -38,8 +38,13 @@ pub(super) fn deep(args: &DoctorArgs, printer: &Printer) -> Result<u8, CommandEr
     let started = Instant::now();
     let dirs = YoloDirs::from_env()?;
     let this_host = machine::this_host(&dirs);
-    let (devices, connection, note) = devices(args, &machine::inventory(&this_host, &dirs))?;
+    let (devices, mut connection, note) = devices(args, &machine::inventory(&this_host, &dirs))?;
     note.iter().chain(&connection.notes).for_each(|note| printer.say(note));
+    // The test uses NCCL as a run on these devices would.
+    let variables = &mut connection.variables;
+    machine::avoid_nccl_traps(&this_host, connection.backend, &devices, devices.len(), variables)
+        .iter()
+        .for_each(|note| printer.say(note));
     let images = images(args, &dirs, printer)?;
     let missing = |what: &str| CommandError::Usage {
         what: format!("--deep starts real ranks, and {what} is not installed"),

@@ -187,7 +187,7 @@ fn of_pairs(devices: &[Device], tried: &[Pair]) -> Vec<String> {
 fn slow(devices: &[Device], trial: &Trial, host: &Host) -> Vec<String> {
     let gpus = host.gpus().unwrap_or_default();
     let card = |rank: usize| match devices[rank] {
-        Device::Cuda(index) => gpus.iter().find(|gpu| gpu.index == index),
+        Device::Cuda(index) | Device::Mig { gpu: index, .. } => gpus.iter().find(|gpu| gpu.index == index),
         Device::Cpu => None,
     };
     let mut warnings = Vec::new();

@@ -62,7 +62,7 @@ impl Trials {
         let mut listen = |rank: usize, event: &Event| {
             let rank = ranks.get(rank).copied().unwrap_or(rank);
             match event {
-                Event::Phase { doing: what } => doing(rank, what),
+                Event::Phase { doing: what, .. } => doing(rank, what),
                 Event::Measured { measure, value } => {
                     trial.measured.entry(rank).or_default().push((*measure, *value));
                 }

@@ -1,0 +1,81 @@
+//! `yolo rank`: one rank of a training run that another launcher starts. What the launcher knows, it says in
+//! environment variables ([`Layout`]); everything else is as in `yolo train`.
+
+use yolo_plan::PlanError;
+use yolo_plan::device;
+use yolo_plan::launcher::Layout;
+use yolo_plan::options::TrainOptions;
+use yolo_plan::run::{PlanContext, Planning, plan_train};
+
+use super::run::Run;
+use crate::cli::TrainArgs;
+use crate::doctor;
+use crate::error::CommandError;
+use crate::printer::{Printer, RunEvents};
+
+/// Runs the rank that the environment names and returns the exit status.
+pub(super) fn rank(args: &TrainArgs, offline: bool, printer: &Printer) -> Result<u8, CommandError> {
+    let layout = Layout::read(&|name| std::env::var(name).ok()).map_err(|error| {
+        // No rank knows whether it is rank 0, so each says it.
+        failed(args.json.then(|| RunEvents::new(printer)), error.into())
+    })?;
+    let numbers = (layout.rank, layout.world_size);
+    let of_rank = |error| CommandError::OfRank { rank: numbers.0, world: numbers.1, error: Box::new(error) };
+    let options = &args.options;
+    // All ranks would print the same.
+    let printer = if layout.rank == 0 { printer.clone() } else { printer.of_rank(layout.rank) };
+    let events = (args.json && layout.rank == 0).then(|| RunEvents::new(&printer));
+    if let Err(error) = refuse(args, layout.launcher) {
+        return Err(of_rank(failed(events, error.into())));
+    }
+    Run {
+        exist_ok: options.exist_ok,
+        plan: &|context| plan(options, &layout, context),
+        preflight: &|host, plan| match args.no_preflight || layout.local_rank > 0 {
+            true => Ok(()),
+            false => doctor::preflight(host, options, plan, &printer),
+        },
+        measured: &|_, _| (),
+        events: events.map(|events| if layout.world_size > 1 { events.of_one_of_several() } else { events }),
+        layout: Some(&layout),
+    }
+    .execute(offline, &printer)
+    .map_err(of_rank)
+}
+
+/// Prints for programs, if that is wanted, that the run was not started, and returns the error.
+fn failed(events: Option<RunEvents<'_>>, error: CommandError) -> CommandError {
+    if let Some(events) = events {
+        events.failed(&error);
+    }
+    error
+}
+
+/// The plan of this rank, on its device.
+fn plan(options: &TrainOptions, layout: &Layout, context: &PlanContext) -> Result<Planning, PlanError> {
+    let choice = layout.device(options.device.as_deref(), &context.inventory)?;
+    let context = PlanContext { part: Some(layout.part()), ..context.clone() };
+    let options = TrainOptions { device: Some(device::argument(&choice.devices)), ..options.clone() };
+    let mut planning = plan_train(&options, &context)?;
+    if let Planning::Ready(planned) = &mut planning {
+        planned.notes.splice(0..0, choice.note);
+    }
+    Ok(planning)
+}
+
+/// Refuses what the launcher decides.
+fn refuse(args: &TrainArgs, launcher: &str) -> Result<(), PlanError> {
+    let given = args.what_launchers_decide();
+    let (have, them) = match given.len() {
+        0 => return Ok(()),
+        1 => ("has", "this"),
+        _ => ("have", "these"),
+    };
+    Err(PlanError::new(format!(
+        "{} {have} no effect in `yolo rank`, because {launcher} decides {them}",
+        yolo_base::format::list(&given)
+    ))
+    .with_hint(format!(
+        "configure {launcher} instead; if it restarts ranks, let it start `yolo rank --resume` with the run folder"
+    )))
+}

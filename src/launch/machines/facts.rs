@@ -1,0 +1,196 @@
+//! What must be equal on all machines of a run, and the message if it is not.
+
+use std::path::{Path, PathBuf};
+
+use ring::digest::{Context, SHA256};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use yolo_data::error::DataError;
+use yolo_data::scan::{label_path, list_images};
+use yolo_plan::RunPlan;
+use yolo_plan::dataset::DataSet;
+use yolo_plan::options::TrainOptions;
+
+use super::error::MachinesError;
+
+/// Options that may differ: what they name is on each machine, or only the master's counts.
+const LOCAL: [&str; 9] =
+    ["data", "device", "nproc_per_node", "nccl", "workers", "project", "name", "exist_ok", "resume"];
+/// Options that name files, whose folders may differ.
+const FILES: [&str; 3] = ["weights", "cfg", "hyp"];
+
+/// Something that must be equal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Fact {
+    pub(super) what: String,
+    pub(super) value: String,
+}
+
+/// What a machine brings to a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// The number of its ranks.
+    pub(super) ranks: usize,
+    pub(super) facts: Vec<Fact>,
+}
+
+impl Facts {
+    /// The facts of this machine. `libtorch` is the variant of its libtorch.
+    ///
+    /// # Errors
+    /// When the images of the data set cannot be listed.
+    pub(crate) fn of(options: &TrainOptions, plan: &RunPlan, libtorch: &str) -> Result<Self, DataError> {
+        let mut facts = Vec::new();
+        let mut put = |what: &str, value: String| facts.push(Fact { what: what.to_owned(), value });
+        put("the version of yolo", env!("CARGO_PKG_VERSION").to_owned());
+        put("libtorch", libtorch.to_owned());
+        for (option, value) in options_of(options) {
+            put(&option, value);
+        }
+        if let Some(task) = plan.task.train() {
+            put("the class names", task.data.names.join(", "));
+            for (split, roots) in splits(&task.data) {
+                let Contents { images, labels, hash } = Contents::of(roots, split)?;
+                put(&format!("the number of {split} images"), images.to_string());
+                put(&format!("the number of {split} labels"), labels.to_string());
+                put(&format!("the names or sizes of the {split} files"), format!("hash {hash}"));
+            }
+        }
+        Ok(Self { ranks: plan.ranks.devices.len(), facts })
+    }
+}
+
+/// The options that must be equal, as `--name` and value.
+fn options_of(options: &TrainOptions) -> Vec<(String, String)> {
+    let fields = serde_json::to_value(options).unwrap_or_default();
+    let fields = fields.as_object().cloned().unwrap_or_default();
+    let shown = |name: &str, value: Value| match value {
+        Value::Null | Value::Bool(false) => "not given".to_owned(),
+        Value::Bool(true) => "given".to_owned(),
+        Value::String(file) if FILES.contains(&name) => {
+            Path::new(&file).file_name().map_or(file.clone(), |name| name.to_string_lossy().into_owned())
+        }
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    let equal = fields.into_iter().filter(|(name, _)| !LOCAL.contains(&name.as_str()));
+    equal.map(|(name, value)| (format!("--{}", name.replace('_', "-")), shown(&name, value))).collect()
+}
+
+fn splits(data: &DataSet) -> [(&'static str, &Vec<PathBuf>); 2] {
+    [("training", &data.train), ("validation", &data.val)]
+}
+
+/// The files of a split.
+struct Contents {
+    images: usize,
+    labels: usize,
+    /// Of the names and sizes of images and labels, wherever their folder is.
+    hash: String,
+}
+
+impl Contents {
+    fn of(roots: &[PathBuf], split: &str) -> Result<Self, DataError> {
+        let images = list_images(roots, split)?;
+        let (mut labels, mut hash) = (0, Context::new(&SHA256));
+        let size = |file: &Path| file.metadata().ok().map(|metadata| metadata.len());
+        // In the order of training, which must be the same everywhere.
+        for image in &images {
+            let label = size(&label_path(image));
+            labels += usize::from(label.is_some());
+            let name = image.file_name().unwrap_or_default().to_string_lossy();
+            hash.update(format!("{name} {:?} {label:?}\n", size(image)).as_bytes());
+        }
+        let hash = hex::encode(hash.finish())[..12].to_owned();
+        Ok(Self { images: images.len(), labels, hash })
+    }
+}
+
+/// A machine as messages name it: `machine 1 (lab-2)`.
+pub(super) fn named(machine: usize, host: &str) -> String {
+    format!("machine {machine} ({host})")
+}
+
+/// Compares the facts of a machine with those of the master.
+///
+/// # Errors
+/// The first difference.
+pub(super) fn compare(
+    (master, own): (&str, &[Fact]),
+    (machine, host, other): (usize, &str, &[Fact]),
+) -> Result<(), MachinesError> {
+    let (master, member) = (named(0, master), named(machine, host));
+    for fact in own {
+        let there = other.iter().find(|there| there.what == fact.what);
+        let there = there.map_or("unknown", |there| there.value.as_str());
+        if there != fact.value {
+            let Fact { what, value } = fact;
+            let verb =
+                if what.starts_with("the names") || what.ends_with("names") { "differ" } else { "differs" };
+            return Err(MachinesError::Refused {
+                message: format!("{what} {verb}: {value} on {master}, {there} on {member}"),
+                hint: Some(remedy(what).to_owned()),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn remedy(what: &str) -> &'static str {
+    match what {
+        "the version of yolo" => "install the same release on all machines",
+        "libtorch" => {
+            "install the same variant on all machines, for example with `yolo setup --libtorch cu130`"
+        }
+        _ if what.starts_with("--") => {
+            "give all machines the same options, except for --node-rank, devices and paths"
+        }
+        _ => "copy the data set of one machine to the others",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fact(what: &str, value: &str) -> Fact {
+        Fact { what: what.to_owned(), value: value.to_owned() }
+    }
+
+    #[test]
+    fn a_difference_names_the_machine_and_both_values() {
+        let own = [fact("libtorch", "cpu"), fact("--epochs", "3")];
+        let other = [fact("libtorch", "cpu"), fact("--epochs", "not given")];
+        assert!(compare(("a", &own), (1, "b", &own)).is_ok());
+        let error = compare(("a", &own), (1, "b", &other)).unwrap_err().to_string();
+        assert_eq!(error, "--epochs differs: 3 on machine 0 (a), not given on machine 1 (b)");
+    }
+
+    #[test]
+    fn options_with_paths_are_compared_by_name() {
+        let options =
+            TrainOptions { weights: Some("/a/m.pt".to_owned()), workers: Some(3), ..TrainOptions::default() };
+        let shown = options_of(&options);
+        assert!(shown.contains(&("--weights".to_owned(), "m.pt".to_owned())), "{shown:?}");
+        assert!(shown.contains(&("--epochs".to_owned(), "not given".to_owned())));
+        assert!(shown.iter().all(|(name, _)| name != "--workers"));
+    }
+
+    #[test]
+    fn the_hash_depends_on_names_and_sizes_and_not_on_the_folder() {
+        let hash = |label: &str| {
+            let folder = tempfile::tempdir().unwrap();
+            let images = folder.path().join("images");
+            let labels = folder.path().join("labels");
+            fs_err::create_dir_all(&images).unwrap();
+            fs_err::create_dir_all(&labels).unwrap();
+            fs_err::write(images.join("a.bmp"), "pixels").unwrap();
+            fs_err::write(labels.join("a.txt"), label).unwrap();
+            let contents = Contents::of(&[images], "training").unwrap();
+            assert_eq!((contents.images, contents.labels), (1, 1));
+            contents.hash
+        };
+        assert_eq!(hash("0 1 1 1 1"), hash("1 1 1 1 1"), "only the size counts");
+        assert_ne!(hash("0 1 1 1 1"), hash(""));
+    }
+}

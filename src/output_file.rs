@@ -1,0 +1,78 @@
+//! Files that an option names for a command's results: checked before the work begins, and written in one
+//! step after it.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use crate::error::CommandError;
+
+/// Checks that the file can be written.
+///
+/// # Errors
+/// When it is a folder, or its folder does not exist or is not writable.
+pub(crate) fn check(file: &Path) -> Result<(), CommandError> {
+    if file.is_dir() {
+        return Err(failed(file, std::io::ErrorKind::IsADirectory.into()));
+    }
+    tempfile::NamedTempFile::new_in(folder(file)).map(drop).map_err(|source| failed(file, source))
+}
+
+/// Writes the file, or replaces it.
+///
+/// # Errors
+/// When it cannot be written. Then an earlier file is still there.
+pub(crate) fn write(file: &Path, text: &str) -> Result<(), CommandError> {
+    let publish = || {
+        let mut unfinished = tempfile::NamedTempFile::new_in(folder(file))?;
+        unfinished.write_all(text.as_bytes())?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            unfinished.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
+        }
+        // Invariant: a file that exists under its final name is complete.
+        unfinished.persist(file).map(drop).map_err(|error| error.error)
+    };
+    publish().map_err(|source| failed(file, source))
+}
+
+fn folder(file: &Path) -> &Path {
+    match file.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    }
+}
+
+fn failed(file: &Path, source: std::io::Error) -> CommandError {
+    CommandError::File {
+        what: format!("cannot write {}", file.display()),
+        source,
+        hint: Some("name a file in a folder that exists and is writable".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_checked_without_being_created() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("tables.csv");
+        check(&file).unwrap();
+        assert!(!file.exists());
+        write(&file, "a").unwrap();
+        write(&file, "b").unwrap();
+        assert_eq!(fs_err::read_to_string(&file).unwrap(), "b");
+        assert_eq!(fs_err::read_dir(root.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_folder_and_a_missing_folder_are_errors() {
+        let root = tempfile::tempdir().unwrap();
+        for wrong in [root.path().to_owned(), root.path().join("gone/tables.csv")] {
+            let message = check(&wrong).unwrap_err().to_string();
+            assert!(message.starts_with(&format!("cannot write {}", wrong.display())), "{message}");
+        }
+    }
+}
