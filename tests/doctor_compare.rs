@@ -1,5 +1,5 @@
 //! `yolo doctor --compare` as users and programs see it. What differs, and what matters, is tested in
-//! `checks/tests/compare.rs`.
+//! `checks/tests/compare/`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -19,7 +19,7 @@ fn two_ranks_run_all_measurements() {
     let began = Instant::now();
     let arguments = format!("doctor --deep --json --device cpu --nproc-per-node 2 --data {}", data.display());
     let output = user.run(&arguments).succeeded();
-    assert!(began.elapsed() < Duration::from_secs(60));
+    assert!(began.elapsed() < Duration::from_secs(180));
     let report: Value = serde_json::from_str(&output.stdout).unwrap();
     let ranks = report["ranks"].as_array().unwrap();
     assert_eq!(ranks.len(), 2);
@@ -59,7 +59,7 @@ fn a_hanging_rank_is_named_and_no_process_is_left() {
         "{}",
         output.stdout
     );
-    assert!(began.elapsed() < Duration::from_secs(60));
+    assert!(began.elapsed() < Duration::from_secs(180));
     assert!(!ranks.into_iter().any(is_alive));
 }
 

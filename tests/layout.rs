@@ -14,11 +14,12 @@ use std::path::Path;
 use support::imports::{Import, circles, of_crate};
 
 /// The crates, and the crates of this workspace that each may depend on.
-const CRATES: [(&str, &str, &[&str]); 11] = [
+const CRATES: [(&str, &str, &[&str]); 12] = [
     ("base", "yolo-base", &[]),
     ("checks", "yolo-checks", &["yolo-base"]),
     ("tests/gpu", "gpu-kit", &["yolo-base", "yolo-checks"]),
     ("trainer/plan", "yolo-plan", &["yolo-base"]),
+    ("trainer/protocol", "yolo-protocol", &["yolo-base", "yolo-plan"]),
     ("trainer/weights", "torch-checkpoint", &[]),
     ("trainer/data", "yolo-data", &["yolo-base", "yolo-plan"]),
     ("trainer/libtorch", "libtorch-installed", &[]),
@@ -35,12 +36,21 @@ const CRATES: [(&str, &str, &[&str]); 11] = [
             "yolo-base",
             "yolo-data",
             "yolo-plan",
+            "yolo-protocol",
         ],
     ),
     (
         ".",
         "yolo",
-        &["torch-checkpoint", "yolo-base", "yolo-checks", "yolo-data", "yolo-plan", "libtorch-installed"],
+        &[
+            "torch-checkpoint",
+            "yolo-base",
+            "yolo-checks",
+            "yolo-data",
+            "yolo-plan",
+            "yolo-protocol",
+            "libtorch-installed",
+        ],
     ),
 ];
 
@@ -49,6 +59,8 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
     ("src/fetch", "src/setup", "fetching does not know what it fetches"),
     ("src/fetch", "src/printer", "libraries return data; the commands print"),
     ("src/fetch", "src/commands", "commands call; they are not called"),
+    ("src/bench", "src/printer", "libraries return data; the commands print"),
+    ("src/bench", "src/commands", "commands call; they are not called"),
     ("src/setup", "src/printer", "libraries return data; the commands print"),
     ("src/setup", "src/commands", "commands call; they are not called"),
     ("src/setup", "src/launch", "setup starts no ranks"),
@@ -71,7 +83,7 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
 ];
 
 /// What the commands share. No other file of `src/commands/` may be imported by a command.
-const SHARED_BY_COMMANDS: [&str; 4] = ["mod.rs", "interrupt.rs", "missing.rs", "run.rs"];
+const SHARED_BY_COMMANDS: [&str; 5] = ["mod.rs", "interrupt.rs", "machines.rs", "missing.rs", "run.rs"];
 
 /// Files that call each other by nature, and why.
 const ALLOWED_CIRCLES: &[(&str, &str)] = &[];

@@ -79,6 +79,24 @@ fn options_that_change_the_weights() {
     assert!(weights(&user, "gloo") == weights(&user, "two"), "--backend gloo is not what auto chooses");
     train(&user, "sync", "--nproc-per-node 2 --sync-bn");
     assert!(weights(&user, "sync") != weights(&user, "two"), "--sync-bn had no effect");
+    train(&user, "same", "--device cpu,cpu --batch-split 4,4");
+    assert!(weights(&user, "same") == weights(&user, "two"), "--batch-split 4,4 is not the equal split");
+    // The batch, 7 images, is not a multiple of two ranks.
+    train(&user, "split", "--device cpu,cpu --batch 7 --batch-split 5,2");
+    assert!(weights(&user, "split") != weights(&user, "two"), "--batch-split had no effect");
+
+    // With as many boxes on all images there is nothing to balance.
+    train(&user, "even", "--nproc-per-node 2 --balance boxes");
+    assert!(weights(&user, "even") == weights(&user, "two"), "--balance moved images that cost the same");
+    for index in 0..5 {
+        let label = user.path().join(format!("squares/labels/train/{index:02}.txt"));
+        let text = std::fs::read_to_string(&label).unwrap();
+        let shifted: String = (1..9).map(|step| format!("0 0.{step} 0.5 0.1 0.1\n")).collect();
+        std::fs::write(label, text + &shifted).unwrap();
+    }
+    train(&user, "uneven", "--nproc-per-node 2");
+    train(&user, "boxes", "--nproc-per-node 2 --balance boxes");
+    assert!(weights(&user, "boxes") != weights(&user, "uneven"), "--balance boxes had no effect");
 }
 
 #[test]

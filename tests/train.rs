@@ -100,8 +100,9 @@ fn a_killed_rank_is_named_and_the_others_are_stopped() {
     let user = User::new();
     user.write_data_set();
     let (running, ranks) = user.start_two_ranks(&format!("{TRAIN} --epochs 500"), &[]);
+    // The signal arrives in whatever the rank does then: a step, a validation, or a pause between them.
     send_signal(ranks[1], SIGKILL);
-    running.wait().failed_with(1, &["rank 1 of 2", "signal 9 (SIGKILL)", "training epoch", "--resume"]);
+    running.wait().failed_with(1, &["rank 1 of 2", "signal 9 (SIGKILL)", "(it was ", "--resume"]);
     assert!(ranks.into_iter().all(|pid| !is_alive(pid)));
 }
 
@@ -109,10 +110,10 @@ fn a_killed_rank_is_named_and_the_others_are_stopped() {
 fn a_hanging_rank_is_detected_and_named() {
     let user = User::new();
     user.write_data_set();
-    let shortened = [("YOLO_SILENCE_SECONDS", "2")];
+    let shortened = [("YOLO_SILENCE_SECONDS", "6")];
     let (running, ranks) = user.start_two_ranks(&format!("{TRAIN} --epochs 500"), &shortened);
     send_signal(ranks[1], SIGSTOP);
-    running.wait().failed_with(1, &["rank 1 of 2", "no heartbeat for 2 s", "state T", "--resume"]);
+    running.wait().failed_with(1, &["rank 1 of 2", "no heartbeat for 6 s", "state T", "--resume"]);
     assert!(ranks.into_iter().all(|pid| !is_alive(pid)));
 }
 

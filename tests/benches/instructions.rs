@@ -44,9 +44,9 @@ fn loader() -> TrainLoader {
     let settings = LoaderSettings {
         image_size: 320,
         stride: 32,
-        batch_per_rank: 4,
+        shares: vec![4],
+        balance: None,
         rank: 0,
-        world: 1,
         seed: 0,
         workers: 0,
         rect: false,

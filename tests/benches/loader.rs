@@ -24,9 +24,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let settings = LoaderSettings {
             image_size: 320,
             stride: 32,
-            batch_per_rank: 16,
+            shares: vec![16],
+            balance: None,
             rank: 0,
-            world: 1,
             seed: 0,
             workers,
             rect: false,

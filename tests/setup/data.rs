@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::time::{Duration, Instant};
 
 use crate::machine::{Machine, coco8, squares, zip};
 use crate::user::square;
@@ -17,9 +16,7 @@ fn a_known_data_set_is_downloaded_verified_and_reused() {
     let yaml = fs::read_to_string(machine.home().join("data/datasets/coco8/coco8.yaml")).unwrap();
     assert!(yaml.contains("79: toothbrush"), "{yaml}");
     let asked = machine.server.asked().len();
-    let began = Instant::now();
     let second = machine.run("setup --data coco8 --offline").succeeded();
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     assert!(second.stderr.contains("train: 4 images"), "{}", second.stderr);
     assert_eq!(machine.server.asked().len(), asked, "the second run asked the server");
 }

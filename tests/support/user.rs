@@ -3,8 +3,10 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
 
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Training for a few seconds: tiny images, one rank, a small batch. An option that is given again
@@ -17,6 +19,8 @@ pub const SIGINT: &str = "INT";
 pub const SIGKILL: &str = "KILL";
 pub const SIGSTOP: &str = "STOP";
 pub const SIGCONT: &str = "CONT";
+pub const SIGTERM: &str = "TERM";
+pub const SIGTSTP: &str = "TSTP";
 
 /// A user with an empty working folder.
 pub struct User {
@@ -112,11 +116,20 @@ pub struct Running {
 }
 
 impl Running {
+    /// A `yolo` that was started in another way.
+    pub fn of(child: Child) -> Self {
+        Self { child }
+    }
+
     /// The process ids of its ranks.
     pub fn ranks(&self) -> Vec<u32> {
         let children = format!("/proc/{0}/task/{0}/children", self.child.id());
         let listed = std::fs::read_to_string(children).unwrap_or_default();
         listed.split_whitespace().filter_map(|pid| pid.parse().ok()).filter(|&pid| is_trainer(pid)).collect()
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     pub fn signal(&self, signal: &str) {
@@ -167,6 +180,18 @@ impl Finished {
     }
 }
 
+/// A port at which nobody listens. It is below those that Linux gives to outgoing connections, which start at 32768,
+/// and other test programs start their search elsewhere.
+pub fn free_port() -> u16 {
+    const FIRST: u32 = 12_000;
+    const PORTS: u32 = 20_000;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let own = std::process::id().wrapping_mul(64);
+    let next = || FIRST + own.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % PORTS;
+    let is_free = |port: &u16| TcpListener::bind(("0.0.0.0", *port)).is_ok();
+    (0..PORTS).map(|_| next() as u16).find(is_free).unwrap()
+}
+
 /// Sends a signal to a process.
 pub fn send_signal(pid: u32, signal: &str) {
     let status = Command::new("kill").args([format!("-{signal}"), pid.to_string()]).status().unwrap();
@@ -179,11 +204,20 @@ pub fn is_alive(pid: u32) -> bool {
         .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").trim_start().starts_with('Z'))
 }
 
+/// Whether all threads of a process are stopped. Only then does the kernel treat the process as stopped.
+pub fn is_stopped(pid: u32) -> bool {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return false };
+    threads.flatten().all(|thread| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
+    })
+}
+
 fn is_trainer(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "yolo-trainer")
 }
 
-/// Polls until `look` returns a value; fails the test after a minute.
+/// Polls until `look` returns a value; fails the test after three minutes, which a loaded machine may need.
 #[track_caller]
 pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
@@ -191,9 +225,19 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(began.elapsed() < Duration::from_secs(60), "waited a minute for {what}");
+        assert!(began.elapsed() < Duration::from_secs(180), "waited three minutes for {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// The text with `N` for every number, and one space for several.
+pub fn masked(text: &str) -> String {
+    let is_number = |word: &str| word.chars().all(|letter| letter.is_ascii_digit() || letter == '.');
+    let line = |line: &str| {
+        let words = line.split_whitespace().map(|word| if is_number(word) { "N" } else { word });
+        words.collect::<Vec<_>>().join(" ")
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// A 64x64 BMP with one square, and its label.

