@@ -4,7 +4,7 @@ Speeds differ between machines and from hour to hour, so only ratios within one 
 The script alternates between the original with one process, `yolo train` with one process and
 `yolo train` with two ranks, for as many rounds as asked, and prints the medians as a table for
 docs/benchmarks.md. It needs a Python with the original installed, and a script that trains it and
-prints its rate as one line of JSON.
+prints its rate as one line of JSON. Without `--original`, it compares two ranks with one process.
 
     python tests/benches/compare_original.py --original "venv/bin/python original.py" \
         --data bccd.yaml --weights yolov5n.pt [--rounds 3] [--threads 2]
@@ -92,7 +92,7 @@ def ours(options, ranks):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--original", required=True, help="command that trains the original and prints its rate")
+    parser.add_argument("--original", help="command that trains the original and prints its rate")
     parser.add_argument("--yolo", default="target/release/yolo")
     parser.add_argument("--data", required=True)
     parser.add_argument("--weights", required=True)
@@ -100,18 +100,22 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
 
-    rows = {}
-    for _ in range(options.rounds):
-        turns = {"Python original, one process": original(options), "yolo, one process": ours(options, 1),
-                 "yolo, two ranks": ours(options, 2)}
-        for name, numbers in turns.items():
-            rows.setdefault(name, []).append(numbers)
+    sides = {"yolo, one process": lambda: ours(options, 1), "yolo, two ranks": lambda: ours(options, 2)}
+    if options.original:
+        sides = {"Python original, one process": lambda: original(options)} | sides
+    first, rows = next(iter(sides)), {name: [] for name in sides}
+    for turn in range(options.rounds):
+        # Every other round goes backward, so that none of the sides always follows the same other one.
+        order = list(sides.items())[:: 1 if turn % 2 == 0 else -1]
+        for name, run in order:
+            numbers = run()
+            rows[name].append(numbers)
             print(f"{name}: {numbers}", file=sys.stderr)
 
-    print("| | images/s | ratio to the original | first step, s | memory, MB |\n|---|---|---|---|---|")
+    print("| | images/s | ratio to the first row | first step, s | memory, MB |\n|---|---|---|---|---|")
     for name, turns in rows.items():
         median = lambda key: statistics.median(turn[key] for turn in turns)
-        base = rows["Python original, one process"]
+        base = rows[first]
         ratios = [turn["images/s"] / other["images/s"] for turn, other in zip(turns, base)]
         cells = [f"{median('images/s'):.1f}", f"{statistics.median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})"]
         cells += [f"{median('first step, s'):.2f}", f"{median('memory, MB'):.0f}"]
