@@ -11,41 +11,14 @@ mod steered_trainer;
 #[path = "support/user.rs"]
 mod user;
 
-use steered_trainer::{Act, Moment, SteeredTrainer, run};
-use user::{Finished, TRAIN, User};
-
-const SAVED: &str = "interrupted; the run's state is saved";
-
-/// How often Ctrl-C is tried until it comes in time.
-const TRIES: usize = 50;
-
-/// Runs `arguments` with Ctrl-C at this moment; `yolo` must leave with status 130, without an error, and with
-/// the line `said`. Where it does not, and the rank already did something else when Ctrl-C came, this is tried
-/// again.
-fn interrupted(user: &User, arguments: &str, act: Act, at: Moment, said: &str) -> Finished {
-    let trainer = SteeredTrainer::new(user);
-    for _ in 0..TRIES {
-        let output = trainer.run(user, arguments, 1, act, at);
-        // A rank that waited for another would have been killed after two minutes.
-        let errors = output.stderr.matches("error").count() + output.stderr.matches("killed").count();
-        let said = output.stderr.lines().any(|line| line == said);
-        if output.code == Some(130) && errors == 0 && said {
-            return output;
-        }
-        assert!(trainer.missed(), "{} {:?}: {}\n{}", at.doing, output.code, output.stdout, output.stderr);
-        if let Some((_, rest)) = arguments.split_once("--name ") {
-            let name = rest.split_whitespace().next().unwrap_or_default();
-            std::fs::remove_dir_all(user.path().join("runs/train").join(name)).unwrap();
-        }
-    }
-    panic!("Ctrl-C always came too late for \"{}\"", at.doing)
-}
+use steered_trainer::{Act, Moment, SAVED, SteeredTrainer, interrupt_saying, run};
+use user::{TRAIN, User};
 
 /// Ctrl-C in a phase before the first step: there is nothing to save.
 fn assert_nothing_to_save(user: &User, options: &str, act: Act, doing: &'static str) {
     let name = doing.replace(' ', "-");
     let arguments = format!("{TRAIN} --noplots --epochs 100 --name {name} {options}");
-    interrupted(user, &arguments, act, Moment::when(doing), "interrupted before the first checkpoint");
+    interrupt_saying(user, &arguments, act, Moment::when(doing), "interrupted before the first checkpoint");
     assert!(!user.path().join("runs/train").join(name).join("weights/last.pt").exists(), "{doing}");
 }
 
@@ -56,7 +29,7 @@ fn assert_resumes(user: &User, options: &str, at: Moment) {
     if !user.path().join("runs/train/whole").exists() {
         run(user, &format!("{arguments} --name whole"), 1).succeeded();
     }
-    interrupted(user, &format!("{arguments} --name {name}"), Act::Interrupt, at, SAVED);
+    interrupt_saying(user, &format!("{arguments} --name {name}"), Act::Interrupt, at, SAVED);
     run(user, &format!("train --resume runs/train/{name}"), 1).succeeded();
     for file in ["results.csv", "weights/last.pt", "weights/best.pt"] {
         let of = |run: &str| std::fs::read(user.path().join("runs/train").join(run).join(file)).unwrap();
@@ -122,7 +95,7 @@ fn val_and_bench_end_with_one_line() {
         (bench, "building the model"),
         (bench, "measuring training"),
     ] {
-        let output = interrupted(&user, command, Act::Interrupt, Moment::when(doing), "interrupted");
+        let output = interrupt_saying(&user, command, Act::Interrupt, Moment::when(doing), "interrupted");
         assert_eq!(output.stdout, "", "{command}, {doing}");
         assert_eq!(output.stderr.lines().last(), Some("interrupted"), "{doing}: {}", output.stderr);
     }
@@ -138,7 +111,7 @@ fn rank_0_sends_the_checkpoint_to_the_others() {
     let arguments = format!("{TRAIN} --noplots --epochs 2 {options}");
     run(&user, &format!("{arguments} --name whole"), 1).succeeded();
     let at = Moment { milliseconds: 200, ..Moment::when("training epoch 1") };
-    interrupted(&user, &format!("{arguments} --name cut"), Act::Interrupt, at, SAVED);
+    interrupt_saying(&user, &format!("{arguments} --name cut"), Act::Interrupt, at, SAVED);
     let trainer = SteeredTrainer::new(&user);
     let resume = "train --resume runs/train/cut";
     trainer.run(&user, resume, 1, Act::HideCheckpoint, Moment::when("nothing")).succeeded();
@@ -163,7 +136,7 @@ fn a_run_continues_on_another_number_of_ranks() {
     let user = User::new();
     user.write_data_set();
     let at = Moment { count: 2, ..Moment::when("training epoch") };
-    interrupted(&user, &format!("{TRAIN} --noplots --epochs 3 --name exp"), Act::Interrupt, at, SAVED);
+    interrupt_saying(&user, &format!("{TRAIN} --noplots --epochs 3 --name exp"), Act::Interrupt, at, SAVED);
     user.run("train --resume runs/train/exp --nproc-per-node 3")
         .failed_with(1, &["its batch of 8, which stays the same, cannot be divided", "resume it on 2 ranks"]);
     let output = user.run("train --resume runs/train/exp --device cpu --nproc-per-node 2").succeeded();

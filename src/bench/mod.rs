@@ -4,6 +4,8 @@
 mod memory;
 mod out_of_memory;
 mod plot;
+#[cfg(test)]
+pub(crate) mod sample_tables;
 mod series;
 
 pub(crate) use memory::available;

@@ -129,10 +129,11 @@ fn whole(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use yolo_plan::bench_report::{Rate, Source, Together};
-    use yolo_plan::bench_tables::{Outcome, VERSION};
+    use yolo_plan::bench_report::{Rate, Together};
+    use yolo_plan::bench_tables::Outcome;
 
     use super::*;
+    use crate::bench::sample_tables::{self, tables};
 
     fn row(devices: usize, batch: usize, speed: f64) -> Row {
         let outcome = Outcome::of(&Together {
@@ -142,29 +143,7 @@ mod tests {
             validation_images: 0,
             memory: vec![1],
         });
-        Row {
-            devices: vec!["cuda:0".to_owned(); devices],
-            batch,
-            batch_per_device: batch / devices,
-            threads_per_device: 1,
-            workers_per_device: 1,
-            outcome,
-        }
-    }
-
-    fn tables(scaling: Vec<Row>, batches: Vec<Row>) -> Tables {
-        Tables {
-            version: VERSION,
-            program: "0.1.0".to_owned(),
-            model: "yolov5n".to_owned(),
-            image_size: 640,
-            precision: "fp32",
-            source: Source::Files,
-            rounds: 5,
-            interrupted: false,
-            scaling,
-            batches,
-        }
+        sample_tables::row("cuda:0", devices, batch, outcome)
     }
 
     #[test]

@@ -239,9 +239,9 @@ fn none() -> String {
 #[cfg(test)]
 mod tests {
     use yolo_plan::bench_report::{Rate, Together};
-    use yolo_plan::bench_tables::VERSION;
 
     use super::*;
+    use crate::bench::sample_tables::{self, tables};
 
     fn epochs(device: &str, speed: f64, validates: bool) -> Outcome {
         let factor = if device == "cpu" { 1.0 } else { 10.0 };
@@ -263,29 +263,7 @@ mod tests {
             epochs.speed_up = Some(speed_up);
             epochs.efficiency = Some(speed_up / devices as f64);
         }
-        Row {
-            devices: vec![device.to_owned(); devices],
-            batch,
-            batch_per_device: batch / devices,
-            threads_per_device: 8 / devices,
-            workers_per_device: 1,
-            outcome,
-        }
-    }
-
-    fn tables(scaling: Vec<Row>, batches: Vec<Row>) -> Tables {
-        Tables {
-            version: VERSION,
-            program: "0.1.0".to_owned(),
-            model: "yolov5l".to_owned(),
-            image_size: 640,
-            precision: "fp32",
-            source: Source::Files,
-            rounds: 3,
-            interrupted: false,
-            scaling,
-            batches,
-        }
+        sample_tables::row(device, devices, batch, outcome)
     }
 
     #[test]

@@ -133,6 +133,47 @@ impl SteeredTrainer {
     }
 }
 
+/// How often Ctrl-C is tried until it comes in time.
+const TRIES: usize = 50;
+
+/// What `yolo` prints after Ctrl-C when the run can be resumed.
+pub const SAVED: &str = "interrupted; the run's state is saved";
+
+/// Runs `arguments` with Ctrl-C at this moment. The run must end as `expected` says; where it does not, and the
+/// rank already did something else when Ctrl-C came, this is tried again.
+#[track_caller]
+pub fn interrupt(
+    user: &User,
+    arguments: &str,
+    act: Act,
+    at: Moment,
+    expected: impl Fn(&Finished) -> bool,
+) -> Finished {
+    let trainer = SteeredTrainer::new(user);
+    for _ in 0..TRIES {
+        let output = trainer.run(user, arguments, 1, act, at);
+        if expected(&output) {
+            return output;
+        }
+        assert!(trainer.missed(), "{} {:?}: {}\n{}", at.doing, output.code, output.stdout, output.stderr);
+        if let Some((_, rest)) = arguments.split_once("--name ") {
+            let name = rest.split_whitespace().next().unwrap_or_default();
+            std::fs::remove_dir_all(user.path().join("runs/train").join(name)).unwrap();
+        }
+    }
+    panic!("Ctrl-C always came too late for \"{}\"", at.doing)
+}
+
+/// As [`interrupt`]: `yolo` must leave with status 130, without an error, and with the line `said`. A rank that
+/// waited for another would have been killed after two minutes, and the output would say so.
+#[track_caller]
+pub fn interrupt_saying(user: &User, arguments: &str, act: Act, at: Moment, said: &str) -> Finished {
+    interrupt(user, arguments, act, at, |output| {
+        let failed = ["error", "killed"].iter().any(|word| output.stderr.contains(word));
+        output.code == Some(130) && !failed && output.stderr.lines().any(|line| line == said)
+    })
+}
+
 /// `yolo` with this many CPU threads per rank.
 pub fn command(user: &User, arguments: &str, threads: usize) -> Command {
     let mut command = user.command(arguments);
