@@ -106,38 +106,48 @@ impl User {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        Running { child }
+        Running::of(child)
     }
 }
 
-/// A `yolo` that is running.
+/// A `yolo` that is running. It is killed, and its ranks with it, when a test fails and drops it.
 pub struct Running {
-    child: Child,
+    /// None once its end is awaited.
+    child: Option<Child>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
 }
 
 impl Running {
     /// A `yolo` that was started in another way.
     pub fn of(child: Child) -> Self {
-        Self { child }
+        Self { child: Some(child) }
     }
 
     /// The process ids of its ranks.
     pub fn ranks(&self) -> Vec<u32> {
-        let children = format!("/proc/{0}/task/{0}/children", self.child.id());
+        let children = format!("/proc/{0}/task/{0}/children", self.pid());
         let listed = std::fs::read_to_string(children).unwrap_or_default();
         listed.split_whitespace().filter_map(|pid| pid.parse().ok()).filter(|&pid| is_trainer(pid)).collect()
     }
 
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.child.as_ref().unwrap().id()
     }
 
     pub fn signal(&self, signal: &str) {
-        send_signal(self.child.id(), signal);
+        send_signal(self.pid(), signal);
     }
 
-    pub fn wait(self) -> Finished {
-        Finished::from(self.child.wait_with_output().unwrap())
+    pub fn wait(mut self) -> Finished {
+        Finished::from(self.child.take().unwrap().wait_with_output().unwrap())
     }
 }
 
