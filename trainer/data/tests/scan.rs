@@ -263,9 +263,11 @@ fn images_are_rotated_by_their_exif_orientation() {
         ]
         .concat()
     };
-    let mut jpeg = Vec::new();
-    let picture = image::RgbImage::from_fn(32, 16, |x, _| image::Rgb(if x < 16 { [250; 3] } else { [5; 3] }));
-    image::codecs::jpeg::JpegEncoder::new_with_quality(&mut jpeg, 95).encode_image(&picture).unwrap();
+    let mut picture = Image::filled(32, 16, [5; 3]);
+    for row in picture.data.chunks_mut(32 * 3) {
+        row[..16 * 3].fill(250);
+    }
+    let jpeg = yolo_data::image::encode::jpeg("x.jpg".as_ref(), &picture).unwrap();
     let dir = tempfile::tempdir().unwrap();
     for (orientation, size, bright) in [
         (1, (32, 16), (2, 8)),

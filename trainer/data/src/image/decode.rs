@@ -1,16 +1,14 @@
 //! Decodes image files to the pixels of `cv2.imread`: EXIF orientation applied, gray expanded to three
 //! channels, transparency dropped, 16 bits truncated to 8. The content determines the format, so a PNG named
-//! `.jpg` works. zune-jpeg decodes JPEG because it is fast; the `image` crate decodes the rest.
+//! `.jpg` works. libjpeg-turbo-rs decodes JPEG, because its pixels are those of libjpeg-turbo, which OpenCV
+//! uses; the `image` crate decodes the rest.
 
 use std::io::Cursor;
 use std::path::Path;
 
 use image::metadata::Orientation;
 use image::{DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader};
-use zune_jpeg::JpegDecoder;
-use zune_jpeg::zune_core::bytestream::ZCursor;
-use zune_jpeg::zune_core::colorspace::ColorSpace;
-use zune_jpeg::zune_core::options::DecoderOptions;
+use libjpeg_turbo_rs::{PixelFormat, StreamingDecoder};
 
 use super::Image;
 use crate::error::DataError;
@@ -52,21 +50,21 @@ pub(crate) fn format_of(bytes: &[u8]) -> Result<ImageFormat, String> {
     }
 }
 
-/// Decodes JPEG with zune-jpeg. Damaged entropy-coded data is decoded as far as possible, as by libjpeg;
-/// the scan has already rejected truncated files.
+/// Decodes JPEG. Damaged entropy-coded data is decoded as far as possible, as by OpenCV; the scan has already
+/// rejected truncated files.
 fn decode_jpeg(bytes: &[u8]) -> Result<Image, String> {
-    let options = DecoderOptions::default()
-        .set_strict_mode(false)
-        .set_max_width(1 << 16)
-        .set_max_height(1 << 16)
-        .jpeg_set_out_colorspace(ColorSpace::RGB);
-    let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options);
-    let data = decoder.decode().map_err(|error| error.to_string())?;
-    let (width, height) = decoder.dimensions().ok_or("it has no size")?;
-    let orientation = decoder
-        .exif()
-        .and_then(|exif| Orientation::from_exif_chunk(exif))
+    let mut decoder = StreamingDecoder::new(bytes).map_err(|error| error.to_string())?;
+    let has_black = decoder.header().components.len() == 4;
+    decoder.set_output_format(if has_black { PixelFormat::Cmyk } else { PixelFormat::Rgb });
+    decoder.set_lenient(true);
+    let decoded = decoder.decode().map_err(|error| error.to_string())?;
+    let orientation = decoded
+        .exif_data
+        .as_deref()
+        .and_then(Orientation::from_exif_chunk)
         .unwrap_or(Orientation::NoTransforms);
+    let (width, height) = (decoded.width, decoded.height);
+    let data = if has_black { rgb_of_cmyk(&decoded.data) } else { decoded.data };
     let image = Image { width, height, data };
     if image.data.len() != width * height * 3 {
         return Err(format!("{} bytes of pixels instead of {}", image.data.len(), width * height * 3));
@@ -79,6 +77,17 @@ fn decode_jpeg(bytes: &[u8]) -> Result<Image, String> {
     let mut picture = DynamicImage::ImageRgb8(buffer);
     picture.apply_orientation(orientation);
     Ok(from_dynamic(picture))
+}
+
+/// The colors that OpenCV makes of the four inks. Files contain them inverted, as Adobe writes them: 255 is no
+/// ink.
+fn rgb_of_cmyk(inks: &[u8]) -> Vec<u8> {
+    let color = |ink: u8, black: u8| {
+        let (ink, black) = (i32::from(ink), i32::from(black));
+        (black - (((255 - ink) * black) >> 8)) as u8
+    };
+    let (pixels, _) = inks.as_chunks::<4>();
+    pixels.iter().flat_map(|&[c, m, y, k]| [color(c, k), color(m, k), color(y, k)]).collect()
 }
 
 /// Decodes PNG, BMP, TIFF and WebP with the `image` crate.

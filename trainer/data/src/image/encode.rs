@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use image::ExtendedColorType;
-use image::codecs::jpeg::JpegEncoder;
+use libjpeg_turbo_rs::{PixelFormat, Subsampling, compress};
 
 use super::Image;
 use crate::error::DataError;
@@ -16,12 +15,8 @@ const QUALITY: u8 = 85;
 /// # Errors
 /// If a side is 0 or above the 65535 pixels of the format.
 pub fn jpeg(path: &Path, image: &Image) -> Result<Vec<u8>, DataError> {
-    let side = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-    let mut bytes = Vec::new();
-    JpegEncoder::new_with_quality(&mut bytes, QUALITY)
-        .encode(&image.data, side(image.width), side(image.height), ExtendedColorType::Rgb8)
-        .map_err(|error| DataError::io("write", path)(std::io::Error::other(error)))?;
-    Ok(bytes)
+    compress(&image.data, image.width, image.height, PixelFormat::Rgb, QUALITY, Subsampling::S444)
+        .map_err(|error| DataError::io("write", path)(std::io::Error::other(error)))
 }
 
 /// Writes an image as JPEG; an existing file is overwritten.
