@@ -66,7 +66,7 @@ fn script(user: &User, name: &str, options: &str) -> Command {
         .env("PATH", std::env::join_paths(folders).unwrap())
         .env("YOLO_OFFLINE", "1")
         // A rank that fails must not keep the test waiting for 15 minutes.
-        .env("YOLO_RENDEZVOUS_SECONDS", "180")
+        .env("YOLO_JOIN_SECONDS", "180")
         .env("OMP_NUM_THREADS", "1")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -20,7 +20,7 @@ type Variables = Vec<(&'static str, String)>;
 
 /// How long ranks wait for each other: if one fails before it has met the others, the test must not take the 15 minutes
 /// that they wait by default.
-const WAIT: (&str, &str) = ("YOLO_RENDEZVOUS_SECONDS", "180");
+const WAIT: (&str, &str) = ("YOLO_JOIN_SECONDS", "180");
 
 /// What torchrun sets, without its store.
 fn torchrun(rank: usize, world: usize, port: u16) -> Variables {
@@ -216,12 +216,12 @@ fn a_rank_that_never_comes_is_named() {
     user.write_data_set();
     let port = free_port();
     let with_limit = |rank: usize| -> Variables {
-        torchrun(rank, 3, port).into_iter().chain([("YOLO_RENDEZVOUS_SECONDS", "5".to_owned())]).collect()
+        torchrun(rank, 3, port).into_iter().chain([("YOLO_JOIN_SECONDS", "5".to_owned())]).collect()
     };
     let ended = run_all(&user, &arguments("--epochs 1 --batch 9"), vec![with_limit(0), with_limit(1)]);
     let [first, second] = <[Finished; 2]>::try_from(ended).ok().unwrap();
     // On a machine under load, rank 1 may come too late as well, and then finds no rank 0.
-    first.failed_with(1, &["2 of 3 did not come within 5 s", "YOLO_RENDEZVOUS_SECONDS"]);
+    first.failed_with(1, &["2 of 3 did not come within 5 s", "YOLO_JOIN_SECONDS"]);
     let second = second.failed_with(1, &["rank 1 of 3", "did not come within 5 s"]);
     let named = ["2 of 3 did not come", "rank 0 did not come"].iter().any(|one| second.stderr.contains(one));
     assert!(named, "{}", second.stderr);

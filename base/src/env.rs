@@ -50,7 +50,7 @@ variables! {
     YOLO_OFFLINE: User = "download nothing, like `--offline`";
     YOLO_TRAINER: User = "the `yolo-trainer` program to start";
     YOLO_WSL: User = "the `wsl.exe` to use";
-    YOLO_JOIN_SECONDS: User = "seconds for which the machines of a run wait for each other, instead of 600";
+    YOLO_JOIN_SECONDS: User = "seconds for which the machines of `--nnodes`, or the ranks of `yolo rank`, wait for each other to start, instead of 600 or 900";
     LIBTORCH: User = "a libtorch 2.11, or Python's `torch` folder, to use instead of an installed variant";
     OMP_NUM_THREADS: Standard = "CPU threads per rank, instead of an equal share of the cores";
     GLIBC_TUNABLES: Standard = "settings of the C library; unless set, ranks use huge pages";
@@ -116,7 +116,6 @@ variables! {
     SLURM_JOB_ID: Rank = "the number of a job, from which the port of the store follows unless `MASTER_PORT` is set";
     SLURM_STEP_ID: Rank = "the number of a step, likewise";
     YOLO_STORE_PREFIX: Rank = "the part of a launcher's store in which the ranks of a run meet";
-    YOLO_RENDEZVOUS_SECONDS: User = "seconds that a rank of `yolo rank` waits for the others to start, by default 900";
     YOLO_EVENTS_FD: Rank = "the file descriptor to which a rank writes its events";
     YOLO_RENDEZVOUS_FD: Rank = "the open socket on which rank 0 serves the store";
     YOLO_CPUS: Rank = "the CPUs on which a rank runs, such as `0-15`: those next to its device";

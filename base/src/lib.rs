@@ -1,6 +1,6 @@
 //! What all crates of `yolo` share, and nothing else: the names of environment variables
-//! ([`mod@env`]), lists of CPUs ([`cpu_list`]), public addresses ([`address`]), the exit statuses ([`exit`]), how a size, a duration or a count is written
-//! ([`mod@format`]), the next step that an error suggests ([`Hint`]), the grammar of
+//! ([`mod@env`]), lists of CPUs ([`cpu_list`]), public addresses ([`address`]), the exit statuses ([`exit`]), how a size, a
+//! duration or a count is written ([`mod@format`]), how long processes wait for each other ([`join`]), the next step that an error suggests ([`Hint`]), the grammar of
 //! CUDA_VISIBLE_DEVICES ([`visible_devices`]), and the colors of plots ([`palette`]).
 //!
 //! This crate has no dependencies and must stay that way: every other crate builds after it.
@@ -11,6 +11,7 @@ pub mod env;
 pub mod exit;
 pub mod format;
 mod hint;
+pub mod join;
 pub mod palette;
 pub mod visible_devices;
 

@@ -11,8 +11,7 @@ use std::time::Duration;
 
 use tch_distributed::{Store as _, TcpStore};
 use yolo_base::env::{
-    MASTER_ADDR, MASTER_PORT, RANK, YOLO_EVENTS_FD, YOLO_RENDEZVOUS_FD, YOLO_RENDEZVOUS_SECONDS,
-    YOLO_STORE_PREFIX,
+    MASTER_ADDR, MASTER_PORT, RANK, YOLO_EVENTS_FD, YOLO_JOIN_SECONDS, YOLO_RENDEZVOUS_FD, YOLO_STORE_PREFIX,
 };
 use yolo_plan::RunPlan;
 use yolo_plan::dataset::Places;
@@ -75,7 +74,7 @@ fn start(plan: &RunPlan, rank: usize, port: u16, prefix: &str) -> Child {
         .env(MASTER_ADDR, "127.0.0.1")
         .env(MASTER_PORT, port.to_string())
         .env(YOLO_STORE_PREFIX, prefix)
-        .env(YOLO_RENDEZVOUS_SECONDS, "120")
+        .env(YOLO_JOIN_SECONDS, "120")
         .env_remove(YOLO_EVENTS_FD)
         .env_remove(YOLO_RENDEZVOUS_FD)
         .stdin(Stdio::null())

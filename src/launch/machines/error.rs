@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use yolo_base::Hint;
+use yolo_base::env::YOLO_JOIN_SECONDS;
 
 /// The error of a run on several machines.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,9 +62,10 @@ impl Hint for MachinesError {
     fn hint(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Options { hint, .. } | Self::Listen { hint, .. } => Some(hint.into()),
-            Self::Missing { .. } => {
-                Some("start the same command there, with another --node-rank; YOLO_JOIN_SECONDS changes the limit".into())
-            }
+            Self::Missing { .. } => Some(
+                format!("start the same command there, with another --node-rank; {YOLO_JOIN_SECONDS} changes the limit")
+                    .into(),
+            ),
             Self::Unreachable { .. } => Some(
                 "start machine 0, and check that --master-addr and --master-port are the same everywhere and that no \
                  firewall blocks the port"

@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
-use yolo_base::env::YOLO_JOIN_SECONDS;
+use yolo_base::join;
 
 use super::error::MachinesError;
 
 /// The port of the master unless the user names one, as in torchrun.
 const PORT: u16 = 29_500;
-/// No run waits longer than a month, in seconds.
-const LONGEST: u64 = 30 * 24 * 3600;
-/// How long machines wait for each other.
+/// How long machines wait for each other, unless the user sets another limit.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The place of a machine.
@@ -84,8 +82,7 @@ impl Place {
 
     /// How long the machines wait for each other.
     pub(super) fn patience() -> Duration {
-        let seconds = std::env::var(YOLO_JOIN_SECONDS).ok().and_then(|text| text.trim().parse().ok());
-        seconds.map_or(PATIENCE, |seconds: u64| Duration::from_secs(seconds.min(LONGEST)))
+        join::limit(PATIENCE)
     }
 }
 

@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tch_distributed::Store;
 use yolo_base::Hint as _;
-use yolo_base::env::YOLO_RENDEZVOUS_SECONDS;
+use yolo_base::env::YOLO_JOIN_SECONDS;
 use yolo_base::format::{count, duration, list};
+use yolo_base::join;
 use yolo_plan::RunPlan;
 
-use super::environment::number;
 use super::introduction::Introduction;
 use super::rendezvous::{Rendezvous, route_to};
 use super::reporter::Reporter;
 use crate::error::TrainError;
 
 /// How long ranks wait for each other by default: a scheduler may start them minutes apart.
-const WAIT: u64 = 900;
+const WAIT: Duration = Duration::from_secs(900);
 /// The pause between two looks into the store.
 const PAUSE: Duration = Duration::from_millis(100);
 /// When rank 0 first says for whom it waits, and how often afterwards.
@@ -54,8 +54,7 @@ pub(super) fn meet(
     key_timeout: Duration,
     reporter: &Reporter,
 ) -> Result<Meeting, TrainError> {
-    let seconds = number(YOLO_RENDEZVOUS_SECONDS).filter(|seconds| *seconds > 0);
-    let limit = Duration::from_secs(seconds.map_or(WAIT, |seconds| seconds as u64));
+    let limit = join::limit(WAIT);
     let began = Instant::now();
     let rendezvous = Rendezvous::from_environment()?;
     let one_machine = plan.ranks.on_this_machine() == plan.ranks.world_size;
@@ -177,7 +176,7 @@ impl Waiting<'_> {
         let absent = ranks(&self.absent()?, self.world);
         let limit = duration(self.limit.as_secs_f64());
         Ok(TrainError::new(format!("{absent} did not come within {limit}")).with_hint(format!(
-            "the launcher's log says whether they were started; {YOLO_RENDEZVOUS_SECONDS} sets how long ranks wait"
+            "the launcher's log says whether they were started; {YOLO_JOIN_SECONDS} sets how long ranks wait"
         )))
     }
 
