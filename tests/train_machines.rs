@@ -156,6 +156,33 @@ fn strangers_and_machines_with_a_wrong_number_do_not_break_the_run() {
 }
 
 #[test]
+fn rude_strangers_do_not_keep_machines_out() {
+    let (master, member) = (machine(), machine());
+    let port = free_port();
+    let first = start(&master, 2, 0, port, "--epochs 1 --batch 6");
+    let connect = || TcpStream::connect(("127.0.0.1", port)).ok();
+    let mut silent = vec![wait_for("the port", connect)];
+    silent.extend((0..50).map(|_| connect().unwrap()));
+    // One sends as much as it can, another a byte now and then, and neither a line. Both would go on.
+    let send = |piece: &'static [u8], pause: Duration| {
+        let mut stream = connect().unwrap();
+        std::thread::spawn(move || {
+            while stream.write_all(piece).is_ok() {
+                std::thread::sleep(pause);
+            }
+        })
+    };
+    let rude = [send(&[b'x'; 4096], Duration::ZERO), send(b"x", Duration::from_millis(100))];
+    let other = start(&member, 2, 1, port, "--epochs 1 --batch 6");
+    for thread in rude {
+        thread.join().unwrap();
+    }
+    other.wait().succeeded();
+    first.wait().succeeded();
+    drop(silent);
+}
+
+#[test]
 fn a_missing_machine_is_named() {
     let master = machine();
     let port = free_port();

@@ -14,7 +14,7 @@ use yolo_protocol::{Action, Config, Failure, Input, Notice, Supervisor, ToMember
 use super::cause;
 use super::checkpoint::LastCheckpoint;
 use super::failure::{LaunchError, RankFailure};
-use super::machines::{Heard, Team};
+use super::machines::{Heard, Team, refuse_late};
 use super::memory::MemoryWatch;
 use super::message::Message;
 use super::process::RankProcess;
@@ -344,8 +344,10 @@ fn forward(heard: &Receiver<Heard>, machines: &[(u64, usize)], sender: &Sender<M
         |connection| machines.iter().find(|(of, _)| *of == connection).map(|(_, machine)| *machine);
     while let Ok(heard) = heard.recv() {
         let message = match heard {
-            // The run has all its machines.
-            Heard::Arrived(..) => None,
+            Heard::Arrived(stream, _) => {
+                refuse_late(stream);
+                None
+            }
             Heard::Line(connection, line) => {
                 let message = serde_json::from_str(&line).ok();
                 machine_of(connection)

@@ -1,7 +1,6 @@
 //! The port of the master: waits for the other machines and refuses what does not belong to the run, each
 //! with a message, without harm to the others.
 
-use std::io::BufReader;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -10,13 +9,12 @@ use yolo_base::format::{count, list};
 
 use super::error::MachinesError;
 use super::facts::{Facts, compare, named};
+use super::greeting::first_line;
 use super::handshake::{Hello, PROTOCOL, ToWaiting};
 use super::place::Place;
 use super::team::{Heard, Remote, Team, host_name};
-use super::wire::{Wire, read_line};
+use super::wire::Wire;
 
-/// How long a program that connects may take to say who it is.
-const GREETING: Duration = Duration::from_secs(5);
 /// The pause after a connection that could not be accepted.
 const REST: Duration = Duration::from_millis(200);
 /// Ranks that one machine can have.
@@ -131,11 +129,7 @@ fn accept(listener: &TcpListener, sender: &Sender<Heard>) {
         };
         let sender = sender.clone();
         std::thread::spawn(move || {
-            let _ = stream.set_read_timeout(Some(GREETING));
-            let Ok(reader) = stream.try_clone() else { return };
-            // A byte more than the first line would be lost with the reader: a machine sends none until it is
-            // answered.
-            let line = read_line(&mut BufReader::new(reader));
+            let line = first_line(&stream);
             let _ = sender.send(Heard::Arrived(stream, line));
         });
     }

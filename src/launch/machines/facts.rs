@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ring::digest::{Context, SHA256};
+use ring::digest::{Context, SHA256, digest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use yolo_data::error::DataError;
@@ -18,6 +18,9 @@ const LOCAL: [&str; 9] =
     ["data", "device", "nproc_per_node", "nccl", "workers", "project", "name", "exist_ok", "resume"];
 /// Options that name files, whose folders may differ.
 const FILES: [&str; 3] = ["weights", "cfg", "hyp"];
+
+/// The most bytes of a value, because the message with all values is limited.
+const LONGEST: usize = 1000;
 
 /// Something that must be equal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,7 +44,8 @@ impl Facts {
     /// When the images of the data set cannot be listed.
     pub(crate) fn of(options: &TrainOptions, plan: &RunPlan, libtorch: &str) -> Result<Self, DataError> {
         let mut facts = Vec::new();
-        let mut put = |what: &str, value: String| facts.push(Fact { what: what.to_owned(), value });
+        let mut put =
+            |what: &str, value: String| facts.push(Fact { what: what.to_owned(), value: limited(value) });
         put("the version of yolo", env!("CARGO_PKG_VERSION").to_owned());
         put("libtorch", libtorch.to_owned());
         for (option, value) in options_of(options) {
@@ -75,6 +79,15 @@ fn options_of(options: &TrainOptions) -> Vec<(String, String)> {
     };
     let equal = fields.into_iter().filter(|(name, _)| !LOCAL.contains(&name.as_str()));
     equal.map(|(name, value)| (format!("--{}", name.replace('_', "-")), shown(&name, value))).collect()
+}
+
+/// A value that may be long, as the names of many classes: its beginning, and a hash of all of it.
+fn limited(value: String) -> String {
+    if value.len() <= LONGEST {
+        return value;
+    }
+    let end = (0..=LONGEST).rev().find(|&end| value.is_char_boundary(end)).unwrap_or(0);
+    format!("{} … (hash {})", &value[..end], &hex::encode(digest(&SHA256, value.as_bytes()))[..12])
 }
 
 fn splits(data: &DataSet) -> [(&'static str, &Vec<PathBuf>); 2] {
@@ -174,6 +187,14 @@ mod tests {
         assert!(shown.contains(&("--weights".to_owned(), "m.pt".to_owned())), "{shown:?}");
         assert!(shown.contains(&("--epochs".to_owned(), "not given".to_owned())));
         assert!(shown.iter().all(|(name, _)| name != "--workers"));
+    }
+
+    #[test]
+    fn a_long_value_is_shortened_and_differs_by_its_hash() {
+        assert_eq!(limited("red, blue".to_owned()), "red, blue");
+        let names = |last: &str| limited("é, ".repeat(10_000) + last);
+        assert!(names("cat").len() < 2 * LONGEST);
+        assert!(names("cat") == names("cat") && names("cat") != names("dog"));
     }
 
     #[test]

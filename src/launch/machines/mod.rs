@@ -5,6 +5,7 @@
 mod door;
 mod error;
 mod facts;
+mod greeting;
 mod handshake;
 mod join;
 mod member;
@@ -20,5 +21,5 @@ pub(crate) use join::{Joined, join};
 pub(crate) use member::{MemberEnd, serve};
 pub(crate) use place::Place;
 pub(crate) use route::{interface_note, interface_variable};
-pub(super) use team::Heard;
 pub(crate) use team::Team;
+pub(super) use team::{Heard, refuse_late};

@@ -22,7 +22,7 @@ const FLUSH: Duration = Duration::from_millis(500);
 
 /// What arrives at the master's port, with the number of the connection.
 pub(in crate::launch) enum Heard {
-    /// Something has connected, and sent this first line.
+    /// Something has connected, and sent this first line; `None` if it sent none in time.
     Arrived(TcpStream, Option<String>),
     Line(u64, String),
     Closed(u64),

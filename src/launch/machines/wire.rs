@@ -94,7 +94,7 @@ impl Wire {
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 
-    /// Closes the connection after everything was sent, and the other end has read it.
+    /// Closes the connection after everything was sent, and the other end has read it or took too long.
     pub(super) fn finish(mut self) {
         self.lines = None;
         if let Some(writer) = self.writer.take() {
@@ -102,11 +102,13 @@ impl Wire {
         }
         let _ = self.stream.shutdown(Shutdown::Write);
         let _ = self.closed.recv_timeout(FAREWELL);
+        // Ends the reading thread, if the other end keeps the connection open.
+        self.close();
     }
 }
 
 /// The next line; `None` at the end, or if it is no text or too long.
-pub(super) fn read_line(reader: &mut BufReader<TcpStream>) -> Option<String> {
+fn read_line(reader: &mut BufReader<TcpStream>) -> Option<String> {
     let mut bytes = Vec::new();
     reader.by_ref().take(LONGEST).read_until(b'\n', &mut bytes).ok()?;
     (bytes.pop()? == b'\n').then_some(())?;
