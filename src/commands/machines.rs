@@ -12,6 +12,7 @@ use yolo_plan::device;
 use yolo_plan::options::TrainOptions;
 use yolo_plan::run::{Part, PlanContext, Planned, plan_train};
 
+use super::loader_threads;
 use super::run::{Run, decided, fit_to_machine, plan_context, planned_in};
 use crate::dirs::YoloDirs;
 use crate::error::CommandError;
@@ -59,6 +60,9 @@ fn meet_and_run(
             what: "--resume on several machines is not supported yet".to_owned(),
             hint: "resume the run on the machine that was machine 0, without --nnodes and the options about machines".to_owned(),
         });
+    }
+    if run.measure_workers {
+        return Err(loader_threads::only_on_one_machine("with --nnodes").into());
     }
     // Invariant: the port is open before anything else is done, so that a taken one is known at once.
     let door = place.is_master().then(|| Door::open(place)).transpose()?;

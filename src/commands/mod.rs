@@ -6,6 +6,8 @@ mod bench;
 mod bench_tables;
 mod completions;
 mod interrupt;
+mod loader_threads;
+mod log_folder;
 mod machines;
 mod missing;
 mod rank;

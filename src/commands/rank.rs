@@ -4,9 +4,10 @@
 use yolo_plan::PlanError;
 use yolo_plan::device;
 use yolo_plan::launcher::Layout;
-use yolo_plan::options::TrainOptions;
+use yolo_plan::options::{TrainOptions, Workers};
 use yolo_plan::run::{PlanContext, Planning, plan_train};
 
+use super::loader_threads;
 use super::run::Run;
 use crate::cli::TrainArgs;
 use crate::doctor;
@@ -30,6 +31,7 @@ pub(super) fn rank(args: &TrainArgs, offline: bool, printer: &Printer) -> Result
     }
     Run {
         exist_ok: options.exist_ok,
+        measure_workers: false,
         plan: &|context| plan(options, &layout, context),
         preflight: &|host, plan| match args.no_preflight || layout.local_rank > 0 {
             true => Ok(()),
@@ -63,8 +65,11 @@ fn plan(options: &TrainOptions, layout: &Layout, context: &PlanContext) -> Resul
     Ok(planning)
 }
 
-/// Refuses what the launcher decides.
+/// Refuses what the launcher decides, and what a rank cannot decide alone.
 fn refuse(args: &TrainArgs, launcher: &str) -> Result<(), PlanError> {
+    if args.options.workers == Some(Workers::Auto) {
+        return Err(loader_threads::only_on_one_machine("in `yolo rank`"));
+    }
     let given = args.what_launchers_decide();
     let (have, them) = match given.len() {
         0 => return Ok(()),

@@ -15,6 +15,8 @@ use yolo_plan::launcher::Layout;
 use yolo_plan::run::{Need, PlanContext, Planned, Planning, Ranks, Task};
 use yolo_plan::{PlanError, RunPlan};
 
+use super::loader_threads::{self, Measured};
+use super::log_folder;
 use super::missing;
 use crate::cpu_affinity::cpus_of_ranks;
 use crate::dirs::YoloDirs;
@@ -28,6 +30,8 @@ use crate::printer::{Printer, RunEvents, RunResults, RunView};
 pub(super) struct Run<'a> {
     /// Whether the run may write into an existing folder.
     pub(super) exist_ok: bool,
+    /// Whether the number of loader threads is measured before the run.
+    pub(super) measure_workers: bool,
     /// Plans the run.
     pub(super) plan: &'a dyn Fn(&PlanContext) -> Result<Planning, PlanError>,
     /// Checks before anything is started; an error stops the run.
@@ -109,6 +113,15 @@ impl Run<'_> {
         (self.preflight)(&host, &plan)?;
         // Invariant: the run folder is created last, so that a failed download leaves no empty run.
         let mut programs = machine::programs(&dirs, plan.ranks.backend, offline, &notes, printer)?;
+        if self.measure_workers
+            && let Measured::Interrupted { killed } = loader_threads::choose(&mut plan, &programs, printer)?
+        {
+            if let Some(events) = &self.events {
+                events.interrupted(None, killed);
+            }
+            printer.say("interrupted before the run began");
+            return Ok(exit::INTERRUPTED);
+        }
         let Some(layout) = self.layout else {
             let plan_file = run_folder::create(&mut plan, self.exist_ok || in_its_folder)?;
             printer.say(format_args!("run folder {}", plan.run_dir.display()));
@@ -132,13 +145,7 @@ impl Run<'_> {
         programs: &launch::Programs,
         printer: &Printer,
     ) -> Result<u8, CommandError> {
-        let cannot = |source| CommandError::File {
-            what: "cannot create a temporary folder for the log of this rank".to_owned(),
-            source,
-            hint: Some("set TMPDIR to a writable folder".to_owned()),
-        };
-        let prefix = format!("yolo-rank{}-", plan.ranks.first);
-        let folder = tempfile::Builder::new().prefix(&prefix).tempdir().map_err(cannot)?;
+        let folder = log_folder::create(&format!("yolo-rank{}-", plan.ranks.first))?;
         plan.run_dir = folder.path().to_owned();
         let plan_file = plan.write()?;
         let status = self.launch_and_show(None, &plan, &plan_file, programs, printer);

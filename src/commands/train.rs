@@ -1,5 +1,6 @@
 //! `yolo train`.
 
+use yolo_plan::options::Workers;
 use yolo_plan::run::plan_train;
 
 use super::machines;
@@ -15,6 +16,7 @@ pub(super) fn train(args: &TrainArgs, offline: bool, printer: &Printer) -> Resul
     let options = &args.options;
     let run = Run {
         exist_ok: options.exist_ok,
+        measure_workers: options.workers == Some(Workers::Auto),
         plan: &|context| plan_train(options, context),
         preflight: &|host, plan| match args.no_preflight {
             true => Ok(()),

@@ -5,7 +5,7 @@ use yolo_checks::Intent;
 use yolo_plan::RunPlan;
 use yolo_plan::backend::Backend;
 use yolo_plan::device::{Device, Entry, entries};
-use yolo_plan::options::{BackendOption, Cache, TrainOptions};
+use yolo_plan::options::{BackendOption, Cache, TrainOptions, Workers};
 use yolo_plan::run::EffectiveOptions;
 
 use crate::cli::PlannedTrain;
@@ -116,7 +116,10 @@ fn of_options(options: &TrainOptions) -> Intent {
         model: options.cfg.clone(),
         weights: options.weights.clone(),
         data: options.data.clone(),
-        workers: options.workers,
+        workers: match options.workers {
+            Some(Workers::Count(count)) => Some(count),
+            Some(Workers::Auto) | None => None,
+        },
         cache: options.cache.map(|cache| match cache {
             Cache::Ram => "ram".to_owned(),
             Cache::Disk => "disk".to_owned(),

@@ -3,7 +3,7 @@
 
 use yolo_base::format::count;
 use yolo_plan::bench_report::{Limit, Measurement, Rate, Report, Source};
-use yolo_plan::bench_workers::Why;
+use yolo_plan::bench_workers::{Advice, Why};
 
 use super::wrap;
 
@@ -111,17 +111,21 @@ fn percent(share: f64) -> String {
 /// The number of loader threads to use, if that was asked for.
 fn workers(report: &Report) -> String {
     let Some(advice) = &report.workers else { return String::new() };
+    format!("\n\n{}", wrap("", &format!("use --workers {}: {}", advice.count, reason(advice))))
+}
+
+/// Why a number of loader threads is best, with the speeds that were measured.
+pub(crate) fn reason(advice: &Advice) -> String {
     let verb = if advice.count == 1 { "loads" } else { "load" };
     let loads = format!("{} {verb} {:.1} images/s", count(advice.count, "thread"), advice.images_per_second);
     let needed = advice.needed.unwrap_or_default();
-    let why = match advice.why {
+    match advice.why {
         Why::FastEnough => format!("{loads}, more than the {needed:.1} that the network takes"),
         Why::NoGain => format!("{loads}, and more are not faster; the network takes {needed:.1}"),
         Why::Most => format!(
             "{loads}, and a run with this batch gets no more on this machine; the network takes {needed:.1}"
         ),
-    };
-    format!("\n\n{}", wrap("", &format!("use --workers {}: {why}", advice.count)))
+    }
 }
 
 /// What limits training, if that was measured.
@@ -147,7 +151,6 @@ fn limit(report: &Report) -> String {
 mod tests {
     use super::*;
     use yolo_plan::bench_report::{StepPhases, VERSION, ValPhases};
-    use yolo_plan::bench_workers::Advice;
 
     /// A report of all measurements, in which the loader makes this many images in ten seconds.
     fn report(loaded: usize) -> Report {

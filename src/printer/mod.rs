@@ -26,7 +26,7 @@ use std::sync::{Arc, OnceLock};
 use anstyle::{AnsiColor, Style};
 use yolo_base::Hint;
 
-pub(crate) use bench_table::bench_table;
+pub(crate) use bench_table::{bench_table, reason as reason_for_workers};
 pub(crate) use bench_tables::{bench_row, bench_tables};
 pub(crate) use comparison_text::comparison_text;
 pub(crate) use run_events::RunEvents;

@@ -164,6 +164,8 @@ fn remedy(what: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use yolo_plan::options::Workers;
+
     use super::*;
 
     fn fact(what: &str, value: &str) -> Fact {
@@ -181,8 +183,11 @@ mod tests {
 
     #[test]
     fn options_with_paths_are_compared_by_name() {
-        let options =
-            TrainOptions { weights: Some("/a/m.pt".to_owned()), workers: Some(3), ..TrainOptions::default() };
+        let options = TrainOptions {
+            weights: Some("/a/m.pt".to_owned()),
+            workers: Some(Workers::Count(3)),
+            ..TrainOptions::default()
+        };
         let shown = options_of(&options);
         assert!(shown.contains(&("--weights".to_owned(), "m.pt".to_owned())), "{shown:?}");
         assert!(shown.contains(&("--epochs".to_owned(), "not given".to_owned())));

@@ -10,8 +10,8 @@ use yolo_base::Hint as _;
 use yolo_plan::bench_report::{Limit, Measurement, Rate, Report, Source, StepPhases, ValPhases};
 use yolo_plan::bench_workers::Why;
 use yolo_plan::device::{Device, Gpu};
-use yolo_plan::options::{BenchOptions, TrainOptions, Workers};
-use yolo_plan::run::{BenchPart, Need, Planned, Planning, RunPlan};
+use yolo_plan::options::{BenchOptions, TrainOptions, ValOptions, Workers};
+use yolo_plan::run::{BenchPart, Need, Planned, Planning, RunPlan, Task, plan_loader_threads};
 
 use support::{Fixture, bench_task, scratch, task};
 
@@ -45,7 +45,7 @@ fn a_benchmark_measures_the_run_that_train_would_plan() {
         hyp: options.hyp.clone(),
         imgsz: options.imgsz,
         batch_size: options.batch_size,
-        workers: Some(2),
+        workers: Some(Workers::Count(2)),
         cache: options.cache,
         ..scratch()
     };
@@ -135,6 +135,35 @@ fn the_choice_of_workers_measures_network_and_loader() {
     assert_eq!((advice.count, advice.needed, advice.why), (2, Some(100.0), Why::FastEnough));
     let plain = fixture.bench(random_weights()).unwrap();
     assert_eq!(report(&plain, &measurements).workers, None);
+}
+
+#[test]
+fn a_training_run_measures_its_workers_on_the_rank_with_the_most_images() {
+    let fixture = Fixture::new();
+    let run = fixture
+        .train(TrainOptions {
+            workers: Some(Workers::Auto),
+            device: Some("cpu,cpu,cpu".into()),
+            batch_split: Some("2,5,5".into()),
+            sync_bn: true,
+            ..scratch()
+        })
+        .unwrap();
+    assert_eq!(task(&run).workers, 2, "the most that a rank may have: its share of eight cores");
+    let measured = plan_loader_threads(&run.plan, "here".into()).unwrap();
+    assert_eq!((measured.ranks.devices.len(), measured.ranks.world_size), (1, 1));
+    assert_eq!((measured.ranks.backend, measured.ranks.threads), (None, run.plan.ranks.threads));
+    let Task::Bench(bench) = &measured.task else { panic!("{measured:?}") };
+    assert_eq!(bench.parts, [BenchPart::Synthetic, BenchPart::Loader]);
+    assert!(bench.choose_workers);
+    let training = &bench.training;
+    assert_eq!((training.batch, training.workers, training.sync_bn), (5, 2, false));
+    // A resumed run starts from its checkpoint, whatever became of the weights of its first start.
+    let resumed = run.plan.resumed_from(Some("last.pt".into()));
+    let Task::Bench(bench) = plan_loader_threads(&resumed, "here".into()).unwrap().task else { panic!() };
+    assert_eq!((bench.training.weights, bench.training.resume), (Some("last.pt".into()), None));
+    let validation = fixture.val(ValOptions::default()).unwrap();
+    assert_eq!(plan_loader_threads(&validation.plan, "here".into()), None);
 }
 
 #[test]

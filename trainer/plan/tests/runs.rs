@@ -12,7 +12,7 @@ use yolo_base::Hint as _;
 use yolo_plan::RunPlan;
 use yolo_plan::backend::Backend;
 use yolo_plan::device::{Device, Gpu};
-use yolo_plan::options::{BackendOption, TrainOptions, ValOptions};
+use yolo_plan::options::{BackendOption, TrainOptions, ValOptions, Workers};
 use yolo_plan::run::{Need, Planning, plan_train};
 
 use support::{Fixture, ready, scratch, task};
@@ -170,7 +170,8 @@ fn a_resumed_run_keeps_its_batch_on_other_ranks() {
     assert!(refused.to_string().contains("its batch of 16, which stays the same, cannot be divided"));
     assert_eq!(refused.hint().as_deref(), Some("resume it on 4 ranks"));
 
-    let threads = ready(with(TrainOptions { workers: Some(3), ..TrainOptions::default() }).unwrap());
+    let threads =
+        ready(with(TrainOptions { workers: Some(Workers::Count(3)), ..TrainOptions::default() }).unwrap());
     assert_eq!(task(&threads).workers, 3);
     assert_eq!(threads.plan.ranks, before.plan.ranks);
 }
@@ -252,7 +253,10 @@ fn unequal_shares_belong_to_their_devices() {
     add_gpus(&mut fixture, 4);
     let split = |on: &str, shares: &str| {
         let split = Some(shares.to_owned());
-        started(&fixture, TrainOptions { batch_split: split, workers: Some(4), ..device_and_scratch(on) })
+        started(
+            &fixture,
+            TrainOptions { batch_split: split, workers: Some(Workers::Count(4)), ..device_and_scratch(on) },
+        )
     };
     let run_dir = split("0,1", "10,2");
     let resumed = |options: TrainOptions| {
@@ -261,7 +265,7 @@ fn unequal_shares_belong_to_their_devices() {
     };
     let same = resumed(device("0,1"));
     assert_eq!((task(&same).shares(2), task(&same).batch), (vec![10, 2], 12));
-    let workers = resumed(TrainOptions { workers: Some(8), ..TrainOptions::default() });
+    let workers = resumed(TrainOptions { workers: Some(Workers::Count(8)), ..TrainOptions::default() });
     assert_eq!(task(&workers).workers, 4, "half of the cores, which is less than the largest share");
     for other in ["1,0", "2,3", "0,1,2"] {
         let planned = resumed(device(other));

@@ -89,7 +89,7 @@ impl BenchOptions {
             batch_size: self.batch_size,
             cache: self.cache,
             device: self.device.clone(),
-            workers: self.workers.map(Workers::most),
+            workers: self.workers,
             project: Some(self.project.clone().unwrap_or_else(|| PathBuf::from("runs/bench"))),
             name: self.name.clone(),
             exist_ok: self.exist_ok,

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
+use super::workers::Workers;
 use crate::number::{decimal, whole};
 
 /// YOLOv5's optimizers.
@@ -126,9 +127,9 @@ pub struct TrainOptions {
     /// A libnccl.so.2 to use instead of libtorch's; 2.30 or newer lets ranks share a GPU, as in --device 0,0
     #[arg(long, value_name = "FILE", help_heading = "Devices")]
     pub nccl: Option<PathBuf>,
-    /// Data loader threads per rank [default: 8, limited by the number of CPU cores]
-    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", help_heading = "Devices")]
-    pub workers: Option<usize>,
+    /// Data loader threads per rank; auto, on one machine, measures before training how many are needed [default: 8, limited by the number of CPU cores]
+    #[arg(long, value_parser = Workers::parse, allow_negative_numbers = true, value_name = "N|auto", help_heading = "Devices")]
+    pub workers: Option<Workers>,
     /// Images of each rank per step, for GPUs of different sizes: auto, in proportion to their memory, or one number per rank (16,8) [default: equal shares]
     #[arg(long, allow_negative_numbers = true, value_name = "SPLIT", help_heading = "Devices")]
     pub batch_split: Option<String>,

@@ -1,4 +1,4 @@
-//! `--workers` of `yolo bench`: a number, or `auto`.
+//! `--workers` of `yolo train` and `yolo bench`: a number, or `auto`.
 
 use serde::Serialize;
 
@@ -31,7 +31,7 @@ impl Workers {
     }
 
     /// The most threads that it allows; planning limits them to the cores.
-    pub(super) fn most(self) -> usize {
+    pub(crate) fn most(self) -> usize {
         match self {
             Self::Auto => usize::MAX,
             Self::Count(count) => count,

@@ -26,7 +26,7 @@ mod train;
 mod val;
 mod weights;
 
-pub use bench::{BenchPart, BenchTask, plan_bench};
+pub use bench::{BenchPart, BenchTask, plan_bench, plan_loader_threads};
 pub use bench_tables::{PlannedRow, PlannedTables, Table, TablesPlanning, plan_bench_tables};
 pub use deep_check::{DeepCheckTask, plan_deep_check};
 pub use defaults::EffectiveOptions;

@@ -10,7 +10,7 @@ use super::{PlanContext, Ranks, planning};
 use crate::backend::{Backend, Connection, Reach};
 use crate::device::{self, Choice, Device, Inventory};
 use crate::error::PlanError;
-use crate::options::{BackendOption, TrainOptions};
+use crate::options::{BackendOption, TrainOptions, Workers};
 
 /// The parts of the plan of an interrupted run on which its ranks depend.
 pub(super) struct Before<'a> {
@@ -64,7 +64,7 @@ pub(super) fn choose(
     }
     if workers.is_some() {
         let largest = split.iter().copied().max().unwrap_or_else(|| ranks.share(batch));
-        *loader_threads = ranks.workers(*workers, largest, cores);
+        *loader_threads = ranks.workers(workers.map(Workers::most), largest, cores);
     }
     Ok(warnings)
 }

@@ -17,7 +17,7 @@ use crate::device::{self, Choice};
 use crate::error::PlanError;
 use crate::hyp::HyperParameters;
 use crate::model::{MIN_STRIDE, ModelSpec};
-use crate::options::{Balance, Cache, Optimizer, TrainOptions};
+use crate::options::{Balance, Cache, Optimizer, TrainOptions, Workers};
 
 /// YOLOv5's default patience.
 const PATIENCE: usize = 100;
@@ -143,7 +143,7 @@ pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Plann
         batch,
         batch_split,
         balance: options.balance.filter(|_| ranks.world_size > 1),
-        workers: ranks.workers(options.workers, largest, inventory.cores),
+        workers: ranks.workers(options.workers.map(Workers::most), largest, inventory.cores),
         hyp: checked.hyp,
         epochs: checked.epochs,
         nominal_batch: checked.nominal_batch,
