@@ -278,6 +278,86 @@ fn a_failed_run_is_restarted_on_all_machines() {
     other.wait().succeeded();
 }
 
+/// Starts machine `number` of two, to continue the run in the folder of machine 0.
+fn resume(user: &User, number: usize, port: u16, options: &str) -> Running {
+    let place = place(2, number, "127.0.0.1", port);
+    let arguments = format!("train --resume runs/train/exp {options} {place}");
+    user.start_with(&arguments, &[("YOLO_JOIN_SECONDS", "180")])
+}
+
+/// All numbers in the results of machine 0.
+fn results(master: &User) -> Vec<f64> {
+    let rows = std::fs::read_to_string(master.path().join("runs/train/exp/results.csv")).unwrap();
+    rows.lines().skip(1).flat_map(|row| row.split(',')).map(|cell| cell.trim().parse().unwrap()).collect()
+}
+
+#[test]
+fn a_run_is_resumed_on_machines_of_which_only_machine_0_has_its_folder() {
+    let options = "--epochs 30 --noval --batch 6";
+    let both = |master: &User, member: &User| {
+        let port = free_port();
+        let other = start(member, 2, 1, port, options);
+        (start(master, 2, 0, port, options), other)
+    };
+    let (whole, member) = (machine(), machine());
+    let (first, other) = both(&whole, &member);
+    first.wait().succeeded();
+    other.wait().succeeded();
+    for killed in [false, true] {
+        let (master, member) = (machine(), machine());
+        let (first, other) = both(&master, &member);
+        wait_until_training(&master);
+        if killed { other.signal(SIGKILL) } else { first.signal(SIGINT) }
+        let (first, _) = (first.wait(), other.wait());
+        assert_eq!(first.code, Some(if killed { 1 } else { 130 }), "{}", first.stderr);
+
+        // A machine that has only the data set, in a folder of another name.
+        let fresh = machine();
+        std::fs::rename(fresh.path().join("squares"), fresh.path().join("copy")).unwrap();
+        let port = free_port();
+        let other = resume(&fresh, 1, port, "--data copy/squares.yaml");
+        let first = resume(&master, 0, port, "");
+        let (first, other) = (first.wait().succeeded(), other.wait().succeeded());
+        for output in [&first, &other] {
+            assert!(output.stderr.contains("resuming the run of machine 0 from "), "{}", output.stderr);
+        }
+        assert!(fresh.path().join("runs/train/exp/logs/rank1.log").exists());
+        // Ranks sum their gradients in the same order, but a killed run may have lost a part of an epoch.
+        let (resumed, whole) = (results(&master), results(&whole));
+        assert_eq!(resumed.len(), whole.len());
+        let close = |(resumed, whole): (&f64, &f64)| (resumed - whole).abs() <= 1e-3 * whole.abs();
+        assert!(resumed.iter().zip(&whole).all(close), "{resumed:?}\n{whole:?}");
+    }
+}
+
+#[test]
+fn machines_that_cannot_continue_a_run_are_refused_by_all() {
+    let master = machine();
+    master.run(&format!("{TRAIN} --noplots --noval --epochs 1")).succeeded();
+    let refused = |member: &User, other: &str, what: &str| {
+        let port = free_port();
+        let other = member.start_with(
+            &format!("{other} {}", place(2, 1, "127.0.0.1", port)),
+            &[("YOLO_JOIN_SECONDS", "180")],
+        );
+        let first = resume(&master, 0, port, "");
+        first.wait().failed_with(1, &[what]);
+        other.wait().failed_with(1, &[what]);
+    };
+    let member = machine();
+    refused(&member, &format!("{TRAIN} --noplots"), "--resume differs: given on machine 0 (");
+    std::fs::remove_file(member.path().join("squares/images/train/03.bmp")).unwrap();
+    let join = "train --resume --data squares/squares.yaml";
+    refused(&member, join, "the number of training images differs: 16 on machine 0 (");
+    refused(&machine(), "train --resume --data nowhere.yaml", "the data set nowhere.yaml was not found");
+    // The rank of machine 0 reads the checkpoint.
+    refused(&machine(), join, "is finished, so there is nothing to resume");
+    // A run that was planned and has no checkpoint.
+    std::fs::remove_dir_all(master.path().join("runs/train/exp/weights")).unwrap();
+    refused(&machine(), join, "has no checkpoint yet that could be resumed");
+    assert!(!member.path().join("runs").exists());
+}
+
 fn start_in(network: &Network, user: &User, machines: usize, number: usize, options: &str) -> Running {
     let place = place(machines, number, &network.address(0), 29_511);
     let yolo = env!("CARGO_BIN_EXE_yolo");

@@ -2,23 +2,27 @@
 //! starts and watches all ranks as the master, or does what the master wants.
 
 use std::net::IpAddr;
+use std::path::Path;
 
 use yolo_base::address::is_public;
 use yolo_base::{Hint as _, exit};
 use yolo_checks::Host;
+use yolo_plan::PlanError;
 use yolo_plan::RunPlan;
 use yolo_plan::backend::Backend;
 use yolo_plan::device;
 use yolo_plan::options::TrainOptions;
-use yolo_plan::run::{Part, PlanContext, Planned, plan_train};
+use yolo_plan::run::{
+    Part, PlanContext, Planned, Planning, plan_join_resumed, plan_train, ranks_joining, ranks_to_resume,
+};
 
 use super::loader_threads;
 use super::run::{Run, decided, fit_to_machine, plan_context, planned_in};
 use crate::dirs::YoloDirs;
 use crate::error::CommandError;
 use crate::launch::machines::{
-    Door, Facts, Joined, MachinesError, MemberEnd, Place, Team, interface_note, interface_variable, join,
-    serve,
+    Door, Fact, Facts, Joined, MachinesError, MemberEnd, Place, Team, data_facts, interface_note,
+    interface_variable, join, serve,
 };
 use crate::launch::{Programs, run_folder};
 use crate::machine;
@@ -55,12 +59,6 @@ fn meet_and_run(
     offline: bool,
     printer: &Printer,
 ) -> Result<u8, CommandError> {
-    if options.resume.is_some() {
-        return Err(CommandError::Usage {
-            what: "--resume on several machines is not supported yet".to_owned(),
-            hint: "resume the run on the machine that was machine 0, without --nnodes and the options about machines".to_owned(),
-        });
-    }
     if run.measure_workers {
         return Err(loader_threads::only_on_one_machine("with --nnodes").into());
     }
@@ -77,13 +75,43 @@ fn meet_and_run(
     }
     let here = prepare(options, place, offline, printer)?;
     match door {
-        Some(door) => lead(run, door, place, here, offline, printer),
-        None => follow(run, place, here, offline, printer),
+        Some(door) => lead(run, options, (door, place), here, offline, printer),
+        None => follow(run, options, place, here, offline, printer),
     }
 }
 
-/// Gets what the run needs on this machine. Nobody knows yet how many ranks the others have, so the batch is
-/// divided later.
+/// Whether this machine joins a run that is resumed, of which it knows nothing before the master says it.
+fn joins_resumed(options: &TrainOptions, place: &Place) -> bool {
+    options.resume.is_some() && !place.is_master()
+}
+
+/// A part for this machine and options that go with it, before anybody knows how many ranks the others have. The
+/// batch is divided later.
+fn provisional(
+    options: &TrainOptions,
+    place: &Place,
+    context: &PlanContext,
+) -> Result<(Part, TrainOptions), PlanError> {
+    let mut options = options.clone();
+    let (here, world_size) = match &options.resume {
+        Some(run) if place.is_master() => {
+            let (here, batch) = ranks_to_resume(run, &options, context)?;
+            // Among so many ranks, the batch can be divided.
+            (here, batch.max(here + 1))
+        }
+        _ => {
+            let TrainOptions { device, nproc_per_node, .. } = &options;
+            let here = device::choose(device.as_deref(), *nproc_per_node, &context.inventory)?.devices.len();
+            let world_size = here * place.machines;
+            options.batch_size = i64::try_from(world_size).ok();
+            options.batch_split = None;
+            (here, world_size)
+        }
+    };
+    Ok((Part { first: here * place.number, first_here: 0, here, world_size }, options))
+}
+
+/// Gets what the run needs on this machine.
 fn prepare(
     options: &TrainOptions,
     place: &Place,
@@ -93,12 +121,14 @@ fn prepare(
     let dirs = YoloDirs::from_env()?;
     let host = machine::this_host(&dirs);
     let mut context = plan_context(&host, &dirs)?;
-    let TrainOptions { device, nproc_per_node, .. } = options;
-    let ranks = device::choose(device.as_deref(), *nproc_per_node, &context.inventory)?.devices.len();
-    let world_size = ranks * place.machines;
-    context.part = Some(Part { first: ranks * place.number, first_here: 0, here: ranks, world_size });
-    let batch_size = i64::try_from(world_size).ok();
-    let provisional = TrainOptions { batch_size, batch_split: None, ..options.clone() };
+    let (part, provisional) = provisional(options, place, &context)?;
+    context.part = Some(part);
+    if joins_resumed(options, place) {
+        let (ranks, _) = ranks_joining(options, &context)?;
+        let programs = machine::programs(&dirs, ranks.backend, offline, &[], printer)?;
+        let facts = Facts::of_joining(options, ranks.devices.len(), &programs.variant);
+        return Ok(Prepared { dirs, host, context, programs, facts });
+    }
     let plan = |context: &PlanContext| plan_train(&provisional, context).map(decided);
     let Planned { plan, .. } = *planned_in(&mut context, plan, &dirs, offline, printer)?;
     let programs = machine::programs(&dirs, plan.ranks.backend, offline, &[], printer)?;
@@ -109,13 +139,14 @@ fn prepare(
 /// Plans the ranks of this machine, now that all are known. The second value is whether the run folder may exist.
 fn plan_part(
     run: &Run<'_>,
+    plan: &dyn Fn(&PlanContext) -> Result<Planning, PlanError>,
     here: &mut Prepared,
     (part, address): (Part, Option<IpAddr>),
     offline: bool,
     printer: &Printer,
 ) -> Result<(RunPlan, bool), CommandError> {
     here.context.part = Some(part);
-    let plan = |context: &PlanContext| (run.plan)(context).map(decided);
+    let plan = |context: &PlanContext| plan(context).map(decided);
     let planned = planned_in(&mut here.context, plan, &here.dirs, offline, printer)?;
     let Planned { mut plan, warnings, notes, in_its_folder } = *planned;
     warnings.iter().for_each(|warning| printer.warning(warning));
@@ -133,8 +164,8 @@ fn plan_part(
 /// The master: waits for the others, and runs.
 fn lead(
     run: &mut Run<'_>,
-    door: Door,
-    place: &Place,
+    options: &TrainOptions,
+    (door, place): (Door, &Place),
     mut here: Prepared,
     offline: bool,
     printer: &Printer,
@@ -142,7 +173,11 @@ fn lead(
     let address = door.address().ip();
     let mut team = door.gather(place, &here.facts, &mut |line| printer.say(line))?;
     let part = team.own_part();
-    let planned = plan_part(run, &mut here, (part, Some(address)), offline, printer);
+    let planned = plan_part(run, run.plan, &mut here, (part, Some(address)), offline, printer);
+    let planned = planned.and_then(|planned| match options.resume.is_some() && !planned.0.resumes() {
+        true => Err(no_checkpoint(&planned.0)),
+        false => Ok(planned),
+    });
     let (mut plan, exist_ok) = match planned {
         Ok(planned) => planned,
         Err(error) => {
@@ -152,7 +187,11 @@ fn lead(
         }
     };
     let wanted = plan.ranks.backend;
-    plan.ranks.backend = match team.prepare(wanted) {
+    let resumed = plan.task.train().filter(|_| plan.resumes());
+    if let Some(last) = resumed.and_then(|task| task.resume.as_deref()) {
+        printer.say(resuming(last));
+    }
+    plan.ranks.backend = match team.prepare(wanted, &here.facts, resumed) {
         Ok(backend) => backend,
         Err(error) => {
             team.finish();
@@ -172,6 +211,18 @@ fn lead(
     result
 }
 
+/// Such a run starts again on one machine. On several, the others would need its weights.
+fn no_checkpoint(plan: &RunPlan) -> CommandError {
+    CommandError::Usage {
+        what: format!("the run in {} has no checkpoint yet that could be resumed", plan.run_dir.display()),
+        hint: "start it again on all machines, with its options instead of --resume".to_owned(),
+    }
+}
+
+fn resuming(last: &Path) -> String {
+    format!("resuming the run of machine 0 from {}", last.display())
+}
+
 fn start(
     run: &mut Run<'_>,
     team: &mut Team,
@@ -189,6 +240,7 @@ fn start(
 /// Another machine: joins the master, and does what it wants.
 fn follow(
     run: &Run<'_>,
+    options: &TrainOptions,
     place: &Place,
     mut here: Prepared,
     offline: bool,
@@ -196,15 +248,14 @@ fn follow(
 ) -> Result<u8, CommandError> {
     let mut say = |line: String| printer.say(line);
     let joined: Joined = join(place, &here.facts, &mut say)?;
-    let part = (joined.part(), joined.address());
-    let (plan, exist_ok) = match plan_part(run, &mut here, part, offline, printer) {
+    let (plan, exist_ok, data) = match plan_joined(run, options, &mut here, &joined, offline, printer) {
         Ok(planned) => planned,
         Err(error) => {
             joined.fail(error.to_string(), error.hint().map(|hint| hint.into_owned()));
             return Err(error);
         }
     };
-    joined.ready(plan.ranks.backend);
+    joined.ready(plan.ranks.backend, data);
     let MemberEnd { status, how } = serve(joined, plan, exist_ok, &here.programs, &mut say)?;
     match status {
         exit::SUCCESS | exit::INTERRUPTED => {
@@ -213,6 +264,30 @@ fn follow(
         }
         _ => Err(MachinesError::Refused { message: how, hint: None }.into()),
     }
+}
+
+/// Plans the ranks of a machine that has joined. The last value is about its data set, if the master resumes a run:
+/// then this machine knows it only now.
+fn plan_joined(
+    run: &Run<'_>,
+    options: &TrainOptions,
+    here: &mut Prepared,
+    joined: &Joined,
+    offline: bool,
+    printer: &Printer,
+) -> Result<(RunPlan, bool, Vec<Fact>), CommandError> {
+    let part = (joined.part(), joined.address());
+    let Some(task) = joined.resumed() else {
+        let (plan, exist_ok) = plan_part(run, run.plan, here, part, offline, printer)?;
+        return Ok((plan, exist_ok, Vec::new()));
+    };
+    if let Some(last) = &task.resume {
+        printer.say(resuming(last));
+    }
+    let join = |context: &PlanContext| plan_join_resumed(task, options, context);
+    let (plan, exist_ok) = plan_part(run, &join, here, part, offline, printer)?;
+    let data = data_facts(&plan)?;
+    Ok((plan, exist_ok, data))
 }
 
 fn as_refusal(error: &CommandError) -> MachinesError {

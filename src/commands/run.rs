@@ -180,6 +180,7 @@ impl Run<'_> {
                 events.show(rank, event);
             }
         };
+        let several = team.is_some();
         let end = match team {
             Some(team) => launch::run_with(team, plan, plan_file, programs, &mut listen),
             None => launch::run(plan, plan_file, programs, &mut listen),
@@ -210,6 +211,9 @@ impl Run<'_> {
                         "to resume from the last checkpoint, run\n  {command} {}",
                         path.display()
                     ));
+                    if several {
+                        printer.say("on this machine alone, or on all with --nnodes and the other options about machines");
+                    }
                 }
                 Ok(exit::INTERRUPTED)
             }

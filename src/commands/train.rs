@@ -1,6 +1,6 @@
 //! `yolo train`.
 
-use yolo_plan::options::Workers;
+use yolo_plan::options::{TrainOptions, Workers};
 use yolo_plan::run::plan_train;
 
 use super::machines;
@@ -14,21 +14,33 @@ use crate::printer::{Printer, RunEvents};
 /// Trains a detector and returns the exit status.
 pub(super) fn train(args: &TrainArgs, offline: bool, printer: &Printer) -> Result<u8, CommandError> {
     let options = &args.options;
+    let MachineArgs { nnodes, node_rank, master_addr, master_port } = &args.machines;
+    let place = Place::of_options(*nnodes, *node_rank, master_addr.as_deref(), *master_port)?;
+    let checked = checked_here(options, place.as_ref());
     let run = Run {
         exist_ok: options.exist_ok,
         measure_workers: options.workers == Some(Workers::Auto),
         plan: &|context| plan_train(options, context),
         preflight: &|host, plan| match args.no_preflight {
             true => Ok(()),
-            false => doctor::preflight(host, options, plan, printer),
+            false => doctor::preflight(host, &checked, plan, printer),
         },
         measured: &|_, _| (),
         events: args.json.then(|| RunEvents::new(printer)),
         layout: None,
     };
-    let MachineArgs { nnodes, node_rank, master_addr, master_port } = &args.machines;
-    match Place::of_options(*nnodes, *node_rank, master_addr.as_deref(), *master_port)? {
+    match place {
         Some(place) => machines::execute(run, options, &place, offline, printer),
         None => run.execute(offline, printer),
+    }
+}
+
+/// The options for the checks of this machine. A machine that joins a resumed run has neither its folder nor its
+/// weights, and needs none.
+fn checked_here(options: &TrainOptions, place: Option<&Place>) -> TrainOptions {
+    let joins = options.resume.is_some() && place.is_some_and(|place| !place.is_master());
+    match joins {
+        true => TrainOptions { resume: None, weights: Some(String::new()), ..options.clone() },
+        false => options.clone(),
     }
 }

@@ -24,7 +24,8 @@ pub(crate) fn preflight(
     let verdicts = run_checks(host, &intent, |check| check.preflight);
     // The variables of a launcher are not ignored by its ranks, and only the plan knows about ranks elsewhere.
     let concerns = |finding: &Finding| {
-        plan.ranks.are_all() || !matches!(finding.id, "shell.variable-ignored" | "run.batch-uneven")
+        plan.ranks.are_all()
+            || !matches!(finding.id, "shell.variable-ignored" | "run.batch-uneven" | "run.resume-other-ranks")
     };
     let findings: Vec<Finding> =
         verdicts.into_iter().flat_map(|verdict| verdict.findings).filter(concerns).collect();

@@ -24,9 +24,15 @@ const LONGEST: usize = 1000;
 
 /// Something that must be equal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Fact {
+pub(crate) struct Fact {
     pub(super) what: String,
     pub(super) value: String,
+}
+
+impl Fact {
+    fn new(what: &str, value: String) -> Self {
+        Self { what: what.to_owned(), value: limited(value) }
+    }
 }
 
 /// What a machine brings to a run.
@@ -34,7 +40,10 @@ pub(super) struct Fact {
 pub(crate) struct Facts {
     /// The number of its ranks.
     pub(super) ranks: usize,
+    /// What it knows when it joins.
     pub(super) facts: Vec<Fact>,
+    /// In a resumed run, what another machine knows of its data set when the master has sent it the run.
+    pub(super) later: Vec<Fact>,
 }
 
 impl Facts {
@@ -43,25 +52,44 @@ impl Facts {
     /// # Errors
     /// When the images of the data set cannot be listed.
     pub(crate) fn of(options: &TrainOptions, plan: &RunPlan, libtorch: &str) -> Result<Self, DataError> {
-        let mut facts = Vec::new();
-        let mut put =
-            |what: &str, value: String| facts.push(Fact { what: what.to_owned(), value: limited(value) });
-        put("the version of yolo", env!("CARGO_PKG_VERSION").to_owned());
-        put("libtorch", libtorch.to_owned());
-        for (option, value) in options_of(options) {
-            put(&option, value);
+        let data = data_facts(plan)?;
+        let mut facts = Self::of_joining(options, plan.ranks.devices.len(), libtorch);
+        match options.resume {
+            Some(_) => facts.later = data,
+            None => facts.facts.extend(data),
         }
-        if let Some(task) = plan.task.train() {
-            put("the class names", task.data.names.join(", "));
-            for (split, roots) in splits(&task.data) {
-                let Contents { images, labels, hash } = Contents::of(roots, split)?;
-                put(&format!("the number of {split} images"), images.to_string());
-                put(&format!("the number of {split} labels"), labels.to_string());
-                put(&format!("the names or sizes of the {split} files"), format!("hash {hash}"));
-            }
-        }
-        Ok(Self { ranks: plan.ranks.devices.len(), facts })
+        Ok(facts)
     }
+
+    /// The facts of a machine with this number of ranks that joins a resumed run, which it does not know yet.
+    pub(crate) fn of_joining(options: &TrainOptions, ranks: usize, libtorch: &str) -> Self {
+        let given = if options.resume.is_some() { "given" } else { "not given" };
+        let mut facts = vec![
+            Fact::new("the version of yolo", env!("CARGO_PKG_VERSION").to_owned()),
+            Fact::new("libtorch", libtorch.to_owned()),
+            Fact::new("--resume", given.to_owned()),
+        ];
+        facts.extend(options_of(options).into_iter().map(|(option, value)| Fact::new(&option, value)));
+        Self { ranks, facts, later: Vec::new() }
+    }
+}
+
+/// The facts of the data set of a plan.
+///
+/// # Errors
+/// When its images cannot be listed.
+pub(crate) fn data_facts(plan: &RunPlan) -> Result<Vec<Fact>, DataError> {
+    let Some(task) = plan.task.train() else { return Ok(Vec::new()) };
+    let mut facts = vec![Fact::new("the class names", task.data.names.join(", "))];
+    for (split, roots) in splits(&task.data) {
+        let Contents { images, labels, hash } = Contents::of(roots, split)?;
+        facts.extend([
+            Fact::new(&format!("the number of {split} images"), images.to_string()),
+            Fact::new(&format!("the number of {split} labels"), labels.to_string()),
+            Fact::new(&format!("the names or sizes of the {split} files"), format!("hash {hash}")),
+        ]);
+    }
+    Ok(facts)
 }
 
 /// The options that must be equal, as `--name` and value.
@@ -155,6 +183,7 @@ fn remedy(what: &str) -> &'static str {
         "libtorch" => {
             "install the same variant on all machines, for example with `yolo setup --libtorch cu130`"
         }
+        "--resume" => "give all machines --resume, or none; only machine 0 needs the run",
         _ if what.starts_with("--") => {
             "give all machines the same options, except for --node-rank, devices and paths"
         }

@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use yolo_plan::backend::Backend;
+use yolo_plan::run::TrainTask;
 
 use super::facts::Fact;
 
 /// The version of the messages between machines, of this file and of `yolo-protocol`.
-pub(super) const PROTOCOL: u32 = 1;
+pub(super) const PROTOCOL: u32 = 2;
 /// No message is longer than this: a plan with a large model and thousands of class names fits.
 pub(super) const LONGEST: u64 = 16 << 20;
 
@@ -22,7 +23,7 @@ pub(super) struct Hello {
     pub(super) host: String,
     /// The number of its ranks.
     pub(super) ranks: usize,
-    /// What must be equal on all machines.
+    /// What must be equal on all machines, without the data set of a resumed run.
     pub(super) facts: Vec<Fact>,
 }
 
@@ -44,6 +45,8 @@ pub(super) enum ToWaiting {
     Layout {
         first: usize,
         world_size: usize,
+        /// The run that is resumed, as the master has planned it.
+        resumed: Option<Box<TrainTask>>,
     },
 }
 
@@ -52,9 +55,10 @@ pub(super) enum ToWaiting {
 #[serde(tag = "say", rename_all = "kebab-case")]
 pub(super) enum FromWaiting {
     Beat,
-    /// It can start, with this backend.
+    /// It can start, with this backend. In a resumed run, only now does it know its data set.
     Ready {
         backend: Option<Backend>,
+        data: Vec<Fact>,
     },
     /// It cannot.
     Failed {

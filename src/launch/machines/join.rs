@@ -6,11 +6,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use yolo_plan::backend::Backend;
-use yolo_plan::run::Part;
+use yolo_plan::run::{Part, TrainTask};
 
 use super::door::missing;
 use super::error::MachinesError;
-use super::facts::Facts;
+use super::facts::{Fact, Facts};
 use super::handshake::{FromWaiting, Hello, PROTOCOL, ToWaiting};
 use super::place::Place;
 use super::team::host_name;
@@ -32,8 +32,15 @@ pub(crate) struct Joined {
     pub(super) machines: usize,
     pub(super) number: usize,
     ranks: usize,
+    layout: Layout,
+}
+
+/// What the master says when all machines are there.
+struct Layout {
+    /// The number of the first rank here, and of all ranks.
     first: usize,
     world_size: usize,
+    resumed: Option<Box<TrainTask>>,
 }
 
 /// Joins the run of `place`. `say` prints a line.
@@ -58,8 +65,8 @@ pub(crate) fn join(place: &Place, own: &Facts, say: &mut dyn FnMut(String)) -> R
         facts: own.facts.clone(),
     });
     let (machines, number) = (place.machines, place.number);
-    let (first, world_size) = wait(place, &heard, say)?;
-    Ok(Joined { wire, heard, machines, number, ranks: own.ranks, first, world_size })
+    let layout = wait(place, &heard, say)?;
+    Ok(Joined { wire, heard, machines, number, ranks: own.ranks, layout })
 }
 
 fn connect(place: &Place, say: &mut dyn FnMut(String)) -> Result<TcpStream, MachinesError> {
@@ -96,12 +103,12 @@ fn try_once(place: &Place) -> std::io::Result<TcpStream> {
     Err(last)
 }
 
-/// Waits for the layout: the number of the first rank here, and of all ranks.
+/// Waits for the layout.
 fn wait(
     place: &Place,
     heard: &Receiver<Option<String>>,
     say: &mut dyn FnMut(String),
-) -> Result<(usize, usize), MachinesError> {
+) -> Result<Layout, MachinesError> {
     let mut joined = false;
     let (began, patience) = (Instant::now(), Place::patience());
     let silence = SILENCE.min(patience);
@@ -121,7 +128,9 @@ fn wait(
                 Ok(ToWaiting::Refused { message, hint }) => {
                     return Err(MachinesError::Refused { message, hint });
                 }
-                Ok(ToWaiting::Layout { first, world_size }) => return Ok((first, world_size)),
+                Ok(ToWaiting::Layout { first, world_size, resumed }) => {
+                    return Ok(Layout { first, world_size, resumed });
+                }
                 Err(_) => {
                     let what = format!(
                         "what answers at {}:{} is not a yolo of this version",
@@ -155,7 +164,13 @@ fn wait(
 impl Joined {
     /// The ranks of this machine.
     pub(crate) fn part(&self) -> Part {
-        Part { first: self.first, first_here: 0, here: self.ranks, world_size: self.world_size }
+        let Layout { first, world_size, .. } = self.layout;
+        Part { first, first_here: 0, here: self.ranks, world_size }
+    }
+
+    /// The task of the run that is resumed, as the master has planned it.
+    pub(crate) fn resumed(&self) -> Option<&TrainTask> {
+        self.layout.resumed.as_deref()
     }
 
     /// The address of this machine on its way to the master.
@@ -163,9 +178,9 @@ impl Joined {
         self.wire.own_address().map(|address| address.ip())
     }
 
-    /// Tells the master that this machine can start.
-    pub(crate) fn ready(&self, backend: Option<Backend>) {
-        self.wire.send(&FromWaiting::Ready { backend });
+    /// Tells the master that this machine can start. `data` is about the data set of a resumed run.
+    pub(crate) fn ready(&self, backend: Option<Backend>, data: Vec<Fact>) {
+        self.wire.send(&FromWaiting::Ready { backend, data });
     }
 
     /// Tells the master that it cannot.

@@ -8,11 +8,11 @@ use yolo_base::Hint as _;
 use yolo_base::format::list;
 use yolo_plan::RunPlan;
 use yolo_plan::backend::Backend;
-use yolo_plan::run::Part;
+use yolo_plan::run::{Part, TrainTask};
 use yolo_protocol::{ToMaster, ToMember};
 
 use super::error::MachinesError;
-use super::facts::{Fact, named};
+use super::facts::{Fact, Facts, compare, named};
 use super::handshake::{FromWaiting, ToWaiting};
 use super::place::Place;
 use super::wire::Wire;
@@ -149,25 +149,34 @@ impl Team {
         self.members.iter().for_each(|member| member.refuse(error));
     }
 
-    /// Tells each machine its part, and waits until all can start. Returns the backend that all can use, if
-    /// `own` is that of the master.
+    /// Tells each machine its part, and waits until all can start. `facts` are those of the master, and `resumed`
+    /// is its task if it resumes a run. Returns the backend that all can use, if `own` is that of the master.
     ///
     /// # Errors
-    /// When a machine cannot start. All are told.
-    pub(crate) fn prepare(&mut self, own: Option<Backend>) -> Result<Option<Backend>, MachinesError> {
+    /// When a machine cannot start, or has another data set than the resumed run. All are told.
+    pub(crate) fn prepare(
+        &mut self,
+        own: Option<Backend>,
+        facts: &Facts,
+        resumed: Option<&TrainTask>,
+    ) -> Result<Option<Backend>, MachinesError> {
         let world_size = self.ranks().iter().sum();
         for member in &self.members {
-            let first = self.ranks_of(member.machine).start;
-            member.wire.send(&ToWaiting::Layout { first, world_size });
+            let (first, resumed) = (self.ranks_of(member.machine).start, resumed.cloned().map(Box::new));
+            member.wire.send(&ToWaiting::Layout { first, world_size, resumed });
         }
-        let ready = self.wait_until_ready(own);
+        let ready = self.wait_until_ready(own, &facts.later);
         if let Err(error) = &ready {
             self.refuse(error);
         }
         ready
     }
 
-    fn wait_until_ready(&self, own: Option<Backend>) -> Result<Option<Backend>, MachinesError> {
+    fn wait_until_ready(
+        &self,
+        own: Option<Backend>,
+        data: &[Fact],
+    ) -> Result<Option<Backend>, MachinesError> {
         let deadline = Instant::now() + Place::patience();
         let mut backends = vec![None; self.members.len()];
         while backends.contains(&None) {
@@ -196,7 +205,11 @@ impl Team {
             };
             match serde_json::from_str(&line) {
                 Ok(FromWaiting::Beat) => {}
-                Ok(FromWaiting::Ready { backend }) => backends[index] = Some(backend),
+                Ok(FromWaiting::Ready { backend, data: theirs }) => {
+                    let other = (index + 1, self.members[index].host.as_str(), &theirs[..]);
+                    compare((&host_name(), data), other)?;
+                    backends[index] = Some(backend);
+                }
                 Ok(FromWaiting::Failed { message, hint }) => {
                     return Err(MachinesError::Refused {
                         message: format!("{name} cannot start: {message}"),

@@ -10,7 +10,7 @@ use std::fs;
 use yolo_base::Hint as _;
 use yolo_plan::backend::Backend;
 use yolo_plan::options::TrainOptions;
-use yolo_plan::run::{Part, plan_train};
+use yolo_plan::run::{Part, plan_join_resumed, plan_train, ranks_to_resume};
 
 use support::{Fixture, ready, scratch, task};
 
@@ -73,4 +73,38 @@ fn a_run_in_parts_is_resumed_in_parts_or_on_one_machine() {
     let alone = resumed(&fixture);
     assert!(alone.plan.ranks.are_all(), "no rank waits for others that nobody starts");
     assert_eq!((alone.plan.ranks.world_size, alone.plan.ranks.backend), (1, None));
+}
+
+#[test]
+fn a_machine_joins_a_resumed_run_with_its_own_files() {
+    let master = fixture(Some(Part { first: 0, ..THIRD }));
+    let mut first = master.train(TrainOptions { batch_size: Some(16), ..scratch() }).unwrap().plan;
+    fs::create_dir_all(first.run_dir.join("weights")).unwrap();
+    first.write().unwrap();
+    let run = first.run_dir.display().to_string();
+    let options = TrainOptions { resume: Some(run.clone()), ..TrainOptions::default() };
+    assert_eq!(ranks_to_resume(&run, &options, &master.context).unwrap(), (1, 16));
+    first = first.resumed_from(Some("last.pt".into()));
+    let sent = first.task.train().unwrap();
+
+    // This machine has no folder of that name.
+    let member = fixture(Some(THIRD));
+    let named = |options: TrainOptions| {
+        plan_join_resumed(sent, &TrainOptions { resume: Some(String::new()), ..options }, &member.context)
+    };
+    let data = |name: &str| TrainOptions { data: Some(name.into()), ..TrainOptions::default() };
+    let joined = ready(named(data("data.yaml")).unwrap());
+    assert_eq!((joined.plan.ranks.first, joined.plan.ranks.world_size), (2, 4));
+    assert!(task(&joined).data.yaml.starts_with(&member.context.places.working_dir));
+    assert_eq!((&task(&joined).resume, task(&joined).batch), (&sent.resume, 16));
+    assert!(!joined.in_its_folder && !joined.plan.run_dir.exists(), "its logs have a folder of their own");
+    let same = ready(named(TrainOptions::default()).unwrap());
+    assert_eq!(task(&same).data, sent.data, "the paths of the master exist here as well");
+
+    fs::remove_dir_all(&sent.data.train[0]).unwrap();
+    let error = named(TrainOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("is not where machine 0 has it"), "{error}");
+    assert!(error.hint().unwrap().contains("--data"));
+    let error = named(TrainOptions { epochs: Some(3), ..data("data.yaml") }).unwrap_err();
+    assert!(error.to_string().starts_with("--epochs cannot be changed with --resume"), "{error}");
 }

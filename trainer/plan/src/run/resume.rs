@@ -11,7 +11,7 @@ use crate::options::TrainOptions;
 
 /// The options that a resumed run takes, by their fields in [`TrainOptions`]. They do not change what
 /// the run computes.
-const MAY_CHANGE: [&str; 7] =
+pub(super) const MAY_CHANGE: [&str; 7] =
     ["resume", "device", "nproc_per_node", "backend", "nccl", "workers", "max_restarts"];
 
 /// What `--resume` names.
@@ -35,23 +35,11 @@ pub(super) fn plan_resume(
     options: &TrainOptions,
     context: &PlanContext,
 ) -> Result<Planned, PlanError> {
-    refuse_other_options(options)?;
-    let working_dir = &context.places.working_dir;
+    refuse_other_options(options, &MAY_CHANGE)?;
     let mut notes = Vec::new();
-    let found = if checkpoint.is_empty() {
-        let newest = folder::newest_checkpoint(&working_dir.join("runs"))?;
-        notes.push(format!("resuming the newest run: {}", newest.display()));
-        of_checkpoint(&newest)?
-    } else {
-        find(&working_dir.join(checkpoint))?
-    };
-    let Interrupted { run_dir, checkpoint, shown } = found;
+    let Interrupted { run_dir, checkpoint, shown } = interrupted(checkpoint, context, &mut notes)?;
     let mut plan = RunPlan::read(&run_dir.join(PLAN_FILE))?;
-    let Task::Train(task) = &mut plan.task else {
-        return Err(PlanError::new(format!(
-            "the run of {shown} was not a training run and cannot be resumed"
-        )));
-    };
+    let Task::Train(task) = &mut plan.task else { return Err(no_training_run(&shown)) };
     if checkpoint.is_none() {
         notes
             .push(format!("the run of {shown} has no checkpoint yet, so it starts again from the beginning"));
@@ -71,8 +59,45 @@ pub(super) fn plan_resume(
     Ok(Planned { plan, warnings, notes, in_its_folder: true })
 }
 
-/// Refuses the options that a resumed run would ignore.
-fn refuse_other_options(options: &TrainOptions) -> Result<(), PlanError> {
+/// How many ranks a resumed run would have on this machine if it were on no other, and its batch over all ranks. For
+/// runs on several machines, which meet before their ranks are known.
+///
+/// # Errors
+/// As [`plan_train`](super::plan_train) with the same options.
+pub fn ranks_to_resume(
+    checkpoint: &str,
+    options: &TrainOptions,
+    context: &PlanContext,
+) -> Result<(usize, usize), PlanError> {
+    refuse_other_options(options, &MAY_CHANGE)?;
+    let Interrupted { run_dir, shown, .. } = interrupted(checkpoint, context, &mut Vec::new())?;
+    let plan = RunPlan::read(&run_dir.join(PLAN_FILE))?;
+    let task = plan.task.train().ok_or_else(|| no_training_run(&shown))?;
+    let choice = resume_ranks::devices(options, &plan.ranks, &context.inventory)?;
+    Ok((choice.devices.len(), task.batch))
+}
+
+/// The run that `--resume` names, or the newest.
+fn interrupted(
+    checkpoint: &str,
+    context: &PlanContext,
+    notes: &mut Vec<String>,
+) -> Result<Interrupted, PlanError> {
+    let working_dir = &context.places.working_dir;
+    if !checkpoint.is_empty() {
+        return find(&working_dir.join(checkpoint));
+    }
+    let newest = folder::newest_checkpoint(&working_dir.join("runs"))?;
+    notes.push(format!("resuming the newest run: {}", newest.display()));
+    of_checkpoint(&newest)
+}
+
+fn no_training_run(shown: &str) -> PlanError {
+    PlanError::new(format!("the run of {shown} was not a training run and cannot be resumed"))
+}
+
+/// Refuses the options that a resumed run would ignore: all but those of these fields.
+pub(super) fn refuse_other_options(options: &TrainOptions, may_change: &[&str]) -> Result<(), PlanError> {
     let fields = serde_json::to_value(options)
         .map_err(|error| PlanError::new(format!("cannot read the options of --resume: {error}")))?;
     let is_given = |value: &serde_json::Value| match value {
@@ -82,13 +107,14 @@ fn refuse_other_options(options: &TrainOptions) -> Result<(), PlanError> {
     };
     let fields = fields.as_object().into_iter().flatten();
     let ignored: Vec<String> = fields
-        .filter(|(name, value)| is_given(value) && !MAY_CHANGE.contains(&name.as_str()))
+        .filter(|(name, value)| is_given(value) && !may_change.contains(&name.as_str()))
         .map(|(name, _)| option(name))
         .collect();
     if ignored.is_empty() {
         return Ok(());
     }
-    let allowed: Vec<String> = MAY_CHANGE[1..].iter().map(|name| option(name)).collect();
+    let allowed = may_change.iter().filter(|name| **name != "resume");
+    let allowed: Vec<String> = allowed.map(|name| option(name)).collect();
     Err(PlanError::new(format!(
         "{} cannot be changed with --resume: a resumed run keeps the options of its first start",
         ignored.join(", ")

@@ -70,7 +70,11 @@ pub(super) fn choose(
 }
 
 /// The devices that the options name, or those of the run, which must still exist and be visible.
-fn devices(options: &TrainOptions, ranks: &Ranks, inventory: &Inventory) -> Result<Choice, PlanError> {
+pub(super) fn devices(
+    options: &TrainOptions,
+    ranks: &Ranks,
+    inventory: &Inventory,
+) -> Result<Choice, PlanError> {
     if options.device.is_some() {
         return device::choose(options.device.as_deref(), options.nproc_per_node, inventory);
     }
