@@ -13,7 +13,8 @@ use yolo_plan::backend::Backend;
 use yolo_plan::device;
 use yolo_plan::options::TrainOptions;
 use yolo_plan::run::{
-    Part, PlanContext, Planned, Planning, plan_join_resumed, plan_train, ranks_joining, ranks_to_resume,
+    Part, PlanContext, Planned, Planning, Ranks, plan_join_resumed, plan_train, ranks_joining,
+    ranks_to_resume,
 };
 
 use super::loader_threads;
@@ -21,12 +22,13 @@ use super::run::{Run, decided, fit_to_machine, plan_context, planned_in};
 use crate::dirs::YoloDirs;
 use crate::error::CommandError;
 use crate::launch::machines::{
-    Door, Fact, Facts, Joined, MachinesError, MemberEnd, Place, Team, data_facts, interface_note,
+    Door, Fact, Facts, Joined, Libraries, MachinesError, MemberEnd, Place, Team, data_facts, interface_note,
     interface_variable, join, serve,
 };
 use crate::launch::{Programs, run_folder};
 use crate::machine;
 use crate::printer::Printer;
+use crate::setup;
 
 /// This machine, before it has met the others.
 struct Prepared {
@@ -126,14 +128,20 @@ fn prepare(
     if joins_resumed(options, place) {
         let (ranks, _) = ranks_joining(options, &context)?;
         let programs = machine::programs(&dirs, ranks.backend, offline, &[], printer)?;
-        let facts = Facts::of_joining(options, ranks.devices.len(), &programs.variant);
+        let facts = Facts::of_joining(options, ranks.devices.len(), libraries(&programs, &ranks));
         return Ok(Prepared { dirs, host, context, programs, facts });
     }
     let plan = |context: &PlanContext| plan_train(&provisional, context).map(decided);
     let Planned { plan, .. } = *planned_in(&mut context, plan, &dirs, offline, printer)?;
     let programs = machine::programs(&dirs, plan.ranks.backend, offline, &[], printer)?;
-    let facts = Facts::of(options, &plan, &programs.variant)?;
+    let facts = Facts::of(options, &plan, libraries(&programs, &plan.ranks))?;
     Ok(Prepared { dirs, host, context, programs, facts })
+}
+
+fn libraries<'a>(programs: &'a Programs, ranks: &Ranks) -> Libraries<'a> {
+    let uses_nccl = ranks.backend == Some(Backend::Nccl);
+    let nccl = if uses_nccl { setup::nccl_version(ranks.nccl.as_deref()) } else { None };
+    Libraries { libtorch: &programs.variant, nccl }
 }
 
 /// Plans the ranks of this machine, now that all are known. The second value is whether the run folder may exist.

@@ -9,6 +9,7 @@ mod error;
 mod installed;
 mod libtorch;
 mod nccl_plugin;
+mod nccl_version;
 mod plan;
 mod trainer;
 pub mod weights;
@@ -24,6 +25,7 @@ pub use libtorch::{
     find_libtorch, in_use, installed_variants, libtorch_status, select, smoke_test,
 };
 pub use nccl_plugin::{NcclPluginStatus, ensure_nccl_plugin, nccl_plugin_status};
+pub use nccl_version::nccl_version;
 pub use plan::{Disk, SetupPlan, SetupRequest, SetupStep, StepOutcome, StepState};
 pub use trainer::{checkout_needs_headers, ensure_trainer, installed_trainer, trainer_environment};
 pub use wsl::WslError;

@@ -51,6 +51,12 @@ impl TrainError {
         self
     }
 
+    /// The cause is on this rank, whatever the error says about others.
+    #[must_use]
+    pub fn of_this_rank(self) -> Self {
+        Self { peer_lost: false, ..self }
+    }
+
     /// Whether the memory of the device or of the host did not suffice.
     pub fn is_out_of_memory(&self) -> bool {
         self.out_of_memory

@@ -28,7 +28,7 @@ pub(crate) use view::gpu::error_text as nvml_error_text;
 pub use view::gpu::{Gpu, GpuMemory, GpuProcess, MigDevice, NvmlState};
 pub use view::kernel_log::Xid;
 pub(crate) use view::kernel_log::pci_address;
-pub(crate) use view::library_version;
+pub use view::library_version;
 pub use view::libtorch::{Libtorch, Variant};
 pub use view::meminfo::Memory;
 pub use view::version::Version;

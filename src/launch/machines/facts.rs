@@ -22,6 +22,9 @@ const FILES: [&str; 3] = ["weights", "cfg", "hyp"];
 /// The most bytes of a value, because the message with all values is limited.
 const LONGEST: usize = 1000;
 
+/// Unknown on a machine that cannot use NCCL, on which the run then uses gloo, and for some files of `--nccl`.
+const NCCL: &str = "the version of NCCL";
+
 /// Something that must be equal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Fact {
@@ -46,14 +49,27 @@ pub(crate) struct Facts {
     pub(super) later: Vec<Fact>,
 }
 
+/// The libraries of the ranks of a machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Libraries<'a> {
+    /// The variant of libtorch.
+    pub(crate) libtorch: &'a str,
+    /// The version of NCCL, if it is used and known.
+    pub(crate) nccl: Option<String>,
+}
+
 impl Facts {
-    /// The facts of this machine. `libtorch` is the variant of its libtorch.
+    /// The facts of this machine.
     ///
     /// # Errors
     /// When the images of the data set cannot be listed.
-    pub(crate) fn of(options: &TrainOptions, plan: &RunPlan, libtorch: &str) -> Result<Self, DataError> {
+    pub(crate) fn of(
+        options: &TrainOptions,
+        plan: &RunPlan,
+        libraries: Libraries<'_>,
+    ) -> Result<Self, DataError> {
         let data = data_facts(plan)?;
-        let mut facts = Self::of_joining(options, plan.ranks.devices.len(), libtorch);
+        let mut facts = Self::of_joining(options, plan.ranks.devices.len(), libraries);
         match options.resume {
             Some(_) => facts.later = data,
             None => facts.facts.extend(data),
@@ -62,13 +78,15 @@ impl Facts {
     }
 
     /// The facts of a machine with this number of ranks that joins a resumed run, which it does not know yet.
-    pub(crate) fn of_joining(options: &TrainOptions, ranks: usize, libtorch: &str) -> Self {
+    pub(crate) fn of_joining(options: &TrainOptions, ranks: usize, libraries: Libraries<'_>) -> Self {
+        let Libraries { libtorch, nccl } = libraries;
         let given = if options.resume.is_some() { "given" } else { "not given" };
         let mut facts = vec![
             Fact::new("the version of yolo", env!("CARGO_PKG_VERSION").to_owned()),
             Fact::new("libtorch", libtorch.to_owned()),
             Fact::new("--resume", given.to_owned()),
         ];
+        facts.extend(nccl.map(|version| Fact::new(NCCL, version)));
         facts.extend(options_of(options).into_iter().map(|(option, value)| Fact::new(&option, value)));
         Self { ranks, facts, later: Vec::new() }
     }
@@ -163,6 +181,9 @@ pub(super) fn compare(
     let (master, member) = (named(0, master), named(machine, host));
     for fact in own {
         let there = other.iter().find(|there| there.what == fact.what);
+        if fact.what == NCCL && there.is_none() {
+            continue;
+        }
         let there = there.map_or("unknown", |there| there.value.as_str());
         if there != fact.value {
             let Fact { what, value } = fact;
@@ -184,6 +205,7 @@ fn remedy(what: &str) -> &'static str {
             "install the same variant on all machines, for example with `yolo setup --libtorch cu130`"
         }
         "--resume" => "give all machines --resume, or none; only machine 0 needs the run",
+        NCCL => "use libtorch's own NCCL on all machines, or give all the same version with --nccl",
         _ if what.starts_with("--") => {
             "give all machines the same options, except for --node-rank, devices and paths"
         }
@@ -208,6 +230,18 @@ mod tests {
         assert!(compare(("a", &own), (1, "b", &own)).is_ok());
         let error = compare(("a", &own), (1, "b", &other)).unwrap_err().to_string();
         assert_eq!(error, "--epochs differs: 3 on machine 0 (a), not given on machine 1 (b)");
+    }
+
+    #[test]
+    fn versions_of_nccl_are_compared_where_both_are_known() {
+        let facts = |nccl: Option<&str>| {
+            let libraries = Libraries { libtorch: "cu130", nccl: nccl.map(str::to_owned) };
+            Facts::of_joining(&TrainOptions::default(), 1, libraries).facts
+        };
+        let differ = |own, other| compare(("a", &facts(own)), (1, "b", &facts(other))).is_err();
+        assert!(differ(Some("2.28.9"), Some("2.30.7")));
+        assert!(!differ(Some("2.28.9"), Some("2.28.9")));
+        assert!(!differ(Some("2.28.9"), None) && !differ(None, Some("2.28.9")));
     }
 
     #[test]

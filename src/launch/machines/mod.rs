@@ -16,7 +16,7 @@ mod wire;
 
 pub(crate) use door::Door;
 pub(crate) use error::MachinesError;
-pub(crate) use facts::{Fact, Facts, data_facts};
+pub(crate) use facts::{Fact, Facts, Libraries, data_facts};
 pub(crate) use join::{Joined, join};
 pub(crate) use member::{MemberEnd, serve};
 pub(crate) use place::Place;

@@ -24,6 +24,7 @@ mod wheel_set;
 
 pub use installation::{LIBTORCH_VERSION, Libtorch};
 pub use installed::{find_libtorch, in_use, installed_variants, select};
+pub(super) use pinned_headers::NCCL_VERSION;
 pub use smoke_test::SmokeTest;
 pub use status::{LibtorchStatus, PendingLibtorch, ensure_libtorch, libtorch_status};
 pub use variant::{Chosen, Variant};

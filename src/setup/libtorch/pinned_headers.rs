@@ -11,7 +11,7 @@ macro_rules! headers {
     };
 }
 /// NCCL's version, which is that of libtorch.
-pub(super) const NCCL_VERSION: &str = NCCL.version;
+pub(in crate::setup) const NCCL_VERSION: &str = NCCL.version;
 
 /// All of them. The headers go to `include`.
 pub(super) const NCCL_HEADERS: [&PinnedWheel; 7] = [

@@ -11,6 +11,7 @@ pub(crate) mod introduction;
 mod less_memory;
 mod life;
 mod meeting;
+mod nccl_interface;
 pub mod process_group;
 mod rendezvous;
 pub mod reporter;

@@ -10,6 +10,7 @@ use yolo_plan::device::shared;
 use yolo_plan::run::Ranks;
 
 use super::meeting::Meeting;
+use super::nccl_interface;
 use super::rendezvous::Rendezvous;
 use crate::error::TrainError;
 
@@ -89,7 +90,9 @@ fn connect(
             // What this rank lacks is an error before it waits for the others.
             let (plugin, device) = nccl_plugin(ranks, device)?;
             let group = gloo()?;
-            group.use_nccl(&plugin, device, timeouts.collective)?;
+            group
+                .use_nccl(&plugin, device, timeouts.collective)
+                .map_err(|error| nccl_interface::explain(ranks, error.into()))?;
             Ok(Joined { group, nccl: Some(plugin.loaded()) })
         }
         None => Err(TrainError::new(format!("the plan has {} ranks and names no backend", ranks.world_size))),

@@ -4,6 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use yolo_base::env::HOME;
+use yolo_base::socket_interfaces::SocketInterfaces;
 
 use super::leads_out;
 use crate::change::Change;
@@ -122,16 +123,10 @@ impl Choice {
     /// NCCL's rule: `^a,b` means all except these, `=a` exactly this, otherwise prefixes. gloo takes
     /// exact names.
     fn takes(&self, interface: &str) -> bool {
-        let value = self.value.trim();
-        let (negated, rest) = value.strip_prefix('^').map_or((false, value), |rest| (true, rest));
-        let (exact, rest) = rest.strip_prefix('=').map_or((false, rest), |rest| (true, rest));
+        let SocketInterfaces { negated, exact, names } = SocketInterfaces::parse(&self.value);
         let exact = exact || self.name.starts_with("GLOO");
-        // A port may follow the name.
-        let mut names = rest.split(',').map(|word| word.split(':').next().unwrap_or(word).trim());
-        let hit = names.any(|name| {
-            !name.is_empty() && if exact { interface == name } else { interface.starts_with(name) }
-        });
-        hit != negated
+        let is = |name: &&str| if exact { interface == *name } else { interface.starts_with(*name) };
+        names.iter().any(is) != negated
     }
 
     /// Whether NCCL reads it as an exclusion list; then lo is only skipped if it is named.

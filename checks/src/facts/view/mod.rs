@@ -25,7 +25,7 @@ pub(super) mod wsl_files;
 
 /// The version in a library's file name: `libcuda.so.550.54.14` is 550.54.14, while the `1` of
 /// `libcuda.so.1` is the number of an interface, not a version.
-pub(crate) fn library_version(path: &str) -> Option<String> {
+pub fn library_version(path: &str) -> Option<String> {
     let (_, version) = path.rsplit_once(".so.")?;
     let is_version = version.contains('.') && version.split('.').all(|part| part.parse::<u32>().is_ok());
     is_version.then(|| version.to_owned())
