@@ -164,6 +164,7 @@ pub(crate) fn inventory(host: &Host, dirs: &YoloDirs) -> Inventory {
                 index: gpu.index,
                 name: gpu.name().unwrap_or_else(|_| "GPU".to_owned()),
                 memory: gpu.memory().map_or(0, |memory| memory.total),
+                free: gpu.memory().map_or(0, |memory| memory.free),
                 uuid: gpu.uuid().ok(),
                 instances: instances(gpu),
             });

@@ -85,6 +85,16 @@ fn options_that_change_the_weights() {
     train(&user, "split", "--device cpu,cpu --batch 7 --batch-split 5,2");
     assert!(weights(&user, "split") != weights(&user, "two"), "--batch-split had no effect");
 
+    train(&user, "replicas", "--device cpu,cpu --parallel dp");
+    for other in ["plain", "two"] {
+        // Ranks average over the objects of each, and one device normalizes over the whole batch.
+        assert!(weights(&user, "replicas") != weights(&user, other), "--parallel dp trains as {other}");
+    }
+    train(&user, "spread", "--device cpu,cpu --parallel model");
+    assert!(weights(&user, "spread") == plain, "--parallel model computes something else than one device");
+    train(&user, "ddp", "--device cpu,cpu --parallel ddp");
+    assert!(weights(&user, "ddp") == weights(&user, "two"), "--parallel ddp is not the default");
+
     // With as many boxes on all images there is nothing to balance.
     train(&user, "even", "--nproc-per-node 2 --balance boxes");
     assert!(weights(&user, "even") == weights(&user, "two"), "--balance moved images that cost the same");

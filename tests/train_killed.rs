@@ -134,6 +134,24 @@ fn a_run_that_is_killed_while_it_finishes_ends_as_if_it_never_was() {
 }
 
 #[test]
+fn one_process_with_two_devices_that_is_killed_ends_as_if_it_never_was() {
+    for mode in ["dp", "model"] {
+        let user = User::new();
+        user.write_data_set();
+        let options = format!("--device cpu,cpu --parallel {mode} --nbs 16");
+        whole(&user, &options, 1);
+        let kill = |doing, count, milliseconds| Moment { rank: 0, doing, count, milliseconds };
+        let kills = [
+            kill("training epoch", 1, 120),
+            kill("writing the checkpoint", 1, 10),
+            kill("validating best.pt", 1, 5),
+        ];
+        let died = assert_ends_as_if_never_killed(&user, "cut", &options, 1, &kills);
+        assert!(died >= 1, "no kill hit ({mode})");
+    }
+}
+
+#[test]
 fn two_ranks_of_which_one_is_killed_end_as_if_it_never_was() {
     let user = User::new();
     user.write_data_set();

@@ -26,8 +26,10 @@ pub struct Intent {
     pub mig: bool,
     /// The argument of `--device`, if it is invalid.
     pub device_words: Option<String>,
-    /// Ranks on this machine.
+    /// Ranks on this machine; in a single process, its devices.
     pub ranks: Option<usize>,
+    /// `dp` or `model`, if a single process uses all devices.
+    pub parallel: Option<String>,
     /// Number of machines.
     pub nnodes: Option<usize>,
     /// The number of this machine.
@@ -72,12 +74,41 @@ impl Intent {
 
     /// Ranks on this machine: one per device, and at least one.
     pub fn ranks_here(&self) -> usize {
+        if self.is_one_process() { 1 } else { self.devices_here() }
+    }
+
+    /// Devices that train on this machine; the CPU counts as often as it is named.
+    fn devices_here(&self) -> usize {
         self.ranks.unwrap_or(self.devices.len()).max(1)
+    }
+
+    /// Whether a single process uses all devices.
+    pub fn is_one_process(&self) -> bool {
+        self.parallel.is_some()
+    }
+
+    /// Whether the layers of the model are spread over the devices.
+    pub fn is_model_parallel(&self) -> bool {
+        self.parallel.as_deref() == Some("model")
     }
 
     /// Ranks on this machine that each have a GPU.
     pub fn ranks_on_gpus(&self) -> usize {
-        if self.cpu || self.devices.is_empty() { 0 } else { self.devices.len() }
+        match self.devices.len() {
+            0 => 0,
+            _ if self.cpu => 0,
+            _ if self.is_one_process() => 1,
+            devices => devices,
+        }
+    }
+
+    /// Into how many equal shares the batch is divided, unless it is split: one per rank or replica.
+    pub fn shares_of_batch(&self) -> usize {
+        match self.parallel.as_deref() {
+            None => self.ranks_in_all(),
+            Some("model") => 1,
+            Some(_) => self.devices_here(),
+        }
     }
 
     /// Ranks on all machines.

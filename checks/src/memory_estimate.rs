@@ -83,9 +83,14 @@ fn images_a_rank(intent: &Intent) -> Option<usize> {
     Some(intent.images_a_step()?.div_ceil(intent.ranks_in_all()))
 }
 
-/// The GPU memory that one rank needs; `None` if the batch is chosen automatically.
+/// The memory that a run needs on one GPU; `None` if the batch is chosen automatically, or if the layers are
+/// spread over several devices, which the trainer decides and reports.
 pub(crate) fn on_gpu(intent: &Intent) -> Option<Need> {
-    let (model, images) = (Model::of(intent), images_a_rank(intent)?);
+    if intent.is_model_parallel() {
+        return None;
+    }
+    let images = intent.images_a_step()?.div_ceil(intent.shares_of_batch());
+    let model = Model::of(intent);
     let saved = model.saved(images, intent.pixels(), intent.amp == Some(true));
     let fixed = model.parameters * BYTES_A_PARAMETER;
     Some(Need {
@@ -104,7 +109,7 @@ pub(crate) fn on_gpu(intent: &Intent) -> Option<Need> {
 /// The largest of half, a quarter, … of this run's batch for which each rank's share fits into this
 /// many bytes of GPU memory.
 pub(crate) fn fitting_batch(intent: &Intent, bytes: u64) -> Option<usize> {
-    let (batch, ranks) = (intent.images_a_step()?, intent.ranks_in_all());
+    let (batch, ranks) = (intent.images_a_step()?, intent.shares_of_batch());
     std::iter::successors(Some(batch / 2), |half| (*half > ranks).then_some(half / 2))
         .map(|batch| batch / ranks * ranks)
         .find(|&batch| {
@@ -180,6 +185,14 @@ mod tests {
         let saved = |pixels_| on_gpu(&pixels(pixels_)).unwrap().bytes - on_gpu(&pixels(32)).unwrap().bytes;
         assert!(saved(1280) > 3 * saved(640));
         assert_eq!(on_gpu(&run(-1, &[0])), None);
+    }
+
+    #[test]
+    fn replicas_share_the_batch_but_not_a_process() {
+        let in_mode = |parallel: &str| Intent { parallel: Some(parallel.into()), ..run(16, &[0, 1]) };
+        assert_eq!(on_gpu(&in_mode("dp")), on_gpu(&run(16, &[0, 1])));
+        assert_eq!(on_gpu(&in_mode("model")), None);
+        assert!(in_memory(&in_mode("dp"), 8).bytes < in_memory(&run(16, &[0, 1]), 8).bytes);
     }
 
     #[test]

@@ -25,7 +25,8 @@ const LAUNCHERS: [&str; 6] =
 
 /// Leaves these options out of the help of `yolo rank`.
 pub(super) fn hide_what_launchers_decide(arg: Arg) -> Arg {
-    let hidden = LAUNCHERS.contains(&arg.get_id().as_str());
+    // With a launcher, there is only one way to train on several devices.
+    let hidden = LAUNCHERS.contains(&arg.get_id().as_str()) || arg.get_id() == "parallel";
     if hidden { arg.hide(true) } else { arg }
 }
 

@@ -269,7 +269,7 @@ fn gpus_of(ranks: &Ranks) -> Vec<usize> {
         Device::Cuda(index) => Some(*index),
         Device::Cpu | Device::Mig { .. } => None,
     };
-    let mut gpus: Vec<usize> = ranks.devices.iter().filter_map(index).collect();
+    let mut gpus: Vec<usize> = ranks.all_devices().iter().filter_map(index).collect();
     gpus.sort_unstable();
     gpus.dedup();
     gpus

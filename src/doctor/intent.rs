@@ -5,7 +5,7 @@ use yolo_checks::Intent;
 use yolo_plan::RunPlan;
 use yolo_plan::backend::Backend;
 use yolo_plan::device::{Device, Entry, entries};
-use yolo_plan::options::{BackendOption, Cache, TrainOptions, Workers};
+use yolo_plan::options::{BackendOption, Cache, Parallel, TrainOptions, Workers};
 use yolo_plan::run::EffectiveOptions;
 
 use crate::cli::PlannedTrain;
@@ -44,20 +44,23 @@ pub(super) fn of_plan(options: &TrainOptions, plan: &RunPlan) -> Intent {
         Device::Cuda(index) | Device::Mig { gpu: index, .. } => Some(*index),
         Device::Cpu => None,
     };
-    let mut devices: Vec<usize> = plan.ranks.devices.iter().filter_map(cuda).collect();
-    let mig = plan.ranks.devices.iter().any(|device| matches!(device, Device::Mig { .. }));
+    let all = plan.ranks.all_devices();
+    let mut devices: Vec<usize> = all.iter().filter_map(cuda).collect();
+    let mig = all.iter().any(|device| matches!(device, Device::Mig { .. }));
     if mig {
         // Several instances of a GPU are one card.
         devices.sort_unstable();
         devices.dedup();
     }
     let task = plan.task.training();
+    let parallel = task.map_or(Parallel::Ddp, |task| task.parallel);
     Intent {
         device_words: None,
         cpu: devices.is_empty(),
         devices,
         mig,
-        ranks: Some(plan.ranks.on_this_machine()),
+        ranks: Some(if parallel.is_one_process() { all.len() } else { plan.ranks.on_this_machine() }),
+        parallel: mode_name(parallel),
         batch: task.and_then(|task| i64::try_from(task.batch).ok()),
         batch_split: task
             .map(|task| &task.batch_split)
@@ -90,6 +93,11 @@ fn with_defaults(options: &TrainOptions) -> Intent {
     }
 }
 
+/// The mode, if it is not one process per device.
+fn mode_name(parallel: Parallel) -> Option<String> {
+    parallel.is_one_process().then(|| parallel.to_string())
+}
+
 /// The run that options describe.
 fn of_options(options: &TrainOptions) -> Intent {
     let text = |path: &std::path::Path| path.to_string_lossy().into_owned();
@@ -110,6 +118,7 @@ fn of_options(options: &TrainOptions) -> Intent {
         cpu: cpus > 0,
         mig: named.iter().any(|entry| matches!(entry, Entry::Mig(_))),
         ranks: options.nproc_per_node.or_else(|| (cpus > 1).then_some(cpus)),
+        parallel: mode_name(options.parallel.unwrap_or_default()),
         batch: options.batch_size,
         batch_split: options.batch_split.clone(),
         image_size: options.imgsz,
@@ -178,6 +187,8 @@ mod tests {
         assert_eq!(intent("--device cuda:0").devices, [0]);
         assert_eq!(intent("--device gpu").device_words.as_deref(), Some("gpu"));
         assert_eq!(intent("--device cpu,cpu").ranks_here(), 2);
+        let replicas = intent("--device cpu,cpu --parallel dp");
+        assert_eq!((replicas.ranks_here(), replicas.shares_of_batch()), (1, 2));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The environment of a rank: torchrun's variables, one visible device, and the chosen libtorch
+//! The environment of a rank: torchrun's variables, only its own devices visible, and the chosen libtorch
 //! first on the library path.
 
 use std::ffi::OsString;
@@ -9,7 +9,7 @@ use yolo_base::env::{
     MASTER_PORT, OMP_NUM_THREADS, RANK, WORLD_SIZE, YOLO_CPUS, YOLO_LIBTORCH_LIB,
 };
 use yolo_plan::RunPlan;
-use yolo_plan::device::Device;
+use yolo_plan::device;
 
 use super::Programs;
 
@@ -55,7 +55,6 @@ pub(super) fn of_rank(
     // The numbers of --device are nvidia-smi's, which orders GPUs by PCI bus and not by speed.
     put(CUDA_DEVICE_ORDER, "PCI_BUS_ID".into());
     // Invariant: a rank sees no device but its own, so it cannot use another rank's memory.
-    let device = plan.ranks.devices.get(index).copied().unwrap_or(Device::Cpu);
-    put(CUDA_VISIBLE_DEVICES, device.visible().into());
+    put(CUDA_VISIBLE_DEVICES, device::visible(&plan.ranks.devices_of(index)).into());
     set
 }

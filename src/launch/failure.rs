@@ -107,7 +107,7 @@ pub(crate) struct RankFailure {
     pub(crate) rank: usize,
     /// How many ranks there were.
     pub(crate) world: usize,
-    /// Its device: `cuda:1`; empty if it is not known.
+    /// Its device, `cuda:1`, or several between commas; empty if it is not known.
     pub(crate) device: String,
     /// Its machine, if the name is known.
     pub(crate) host: Option<String>,
@@ -133,7 +133,8 @@ impl std::fmt::Display for RankFailure {
         }
         write!(f, "rank {} of {} ", self.rank, self.world)?;
         match &self.host {
-            _ if self.world == 1 => {}
+            // Which device a single rank uses is no question, unless it uses several.
+            _ if self.world == 1 && !self.device.contains(',') => {}
             Some(host) if self.device.is_empty() => write!(f, "(on {host}) ")?,
             None if self.device.is_empty() => {}
             Some(host) => write!(f, "({} on {host}) ", self.device)?,

@@ -299,6 +299,8 @@ fn every_combination_of_ranks_on_one_gpu_is_tried() {
     --device 0,0 --backend gloo --data shapes --cfg yolov5n --weights=
     --device 0 --backend nccl --data shapes --cfg yolov5n --weights=
     --device 0,0 --backend nccl --data shapes --cfg yolov5n --weights= --nccl KIT/nccl/libnccl.so.2
+    --device 0,0 --parallel dp --data shapes --cfg yolov5n --weights=
+    --device 0,0 --parallel model --data shapes --cfg yolov5n --weights=
     ");
 }
 

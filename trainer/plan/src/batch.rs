@@ -137,6 +137,18 @@ const MAX_SHARE: usize = 1 << 20;
 /// # Errors
 /// When it is not positive, or not a multiple; the hint then names the nearest multiples.
 pub fn check(batch: i64, ranks: usize) -> Result<usize, PlanError> {
+    check_among(batch, ranks, "ranks")
+}
+
+/// Checks a total batch against the number of replicas in one process, each on a device (`--parallel dp`).
+///
+/// # Errors
+/// As [`check`].
+pub fn check_replicas(batch: i64, devices: usize) -> Result<usize, PlanError> {
+    check_among(batch, devices, "devices")
+}
+
+fn check_among(batch: i64, parts: usize, what: &str) -> Result<usize, PlanError> {
     if batch == -1 {
         return Err(PlanError::new("--batch -1 (find the largest batch that fits) is not supported yet")
             .with_hint("give the number of images per step, for example --batch 16"));
@@ -147,15 +159,15 @@ pub fn check(batch: i64, ranks: usize) -> Result<usize, PlanError> {
         ))
         .with_hint("give the number of images per step, for example --batch 16"));
     };
-    let ranks = ranks.max(1);
-    if total % ranks == 0 {
+    let parts = parts.max(1);
+    if total % parts == 0 {
         return Ok(total);
     }
-    let below = total / ranks * ranks;
-    let above = below.saturating_add(ranks);
+    let below = total / parts * parts;
+    let above = below.saturating_add(parts);
     let nearest = if below == 0 { format!("{above}") } else { format!("{below} or {above}") };
     Err(PlanError::new(format!(
-        "--batch {total} cannot be divided among {ranks} ranks: it is the total over all ranks and must be a multiple of {ranks}"
+        "--batch {total} cannot be divided among {parts} {what}: it is the total over all {what} and must be a multiple of {parts}"
     ))
     .with_hint(format!("use --batch {nearest}")))
 }
@@ -232,6 +244,10 @@ mod tests {
         assert_eq!(hint(15, 2), "use --batch 14 or 16");
         assert_eq!(hint(1, 2), "use --batch 2");
         assert_eq!(hint(13, 8), "use --batch 8 or 16");
+        assert_eq!(
+            check_replicas(15, 2).unwrap_err().to_string(),
+            "--batch 15 cannot be divided among 2 devices: it is the total over all devices and must be a multiple of 2"
+        );
     }
 
     #[test]

@@ -190,7 +190,7 @@ fn options_that_a_resumed_run_would_ignore_are_refused() {
     let hint = refused.hint().unwrap_or_default().into_owned();
     assert!(
         hint.starts_with(
-            "give only --device, --nproc-per-node, --backend, --nccl, --workers, --max-restarts with --resume"
+            "give only --device, --nproc-per-node, --parallel, --backend, --nccl, --workers, --max-restarts with --resume"
         ),
         "{hint}"
     );

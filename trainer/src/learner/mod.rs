@@ -1,16 +1,17 @@
 //! What learns on one rank: [`Learner`] joins the model, its loss, the optimizer, the moving average
-//! and the exchange with other ranks. A training step is [`Learner::step`]: [`Learner::backward`] for
+//! and the exchange with other ranks, or with replicas on other devices of this one. A training step is [`Learner::step`]: [`Learner::backward`] for
 //! the last batch of a nominal batch, [`Learner::accumulate`] for those before it, then
 //! [`Learner::update`] (spec §6, §11).
 
 mod data_parallel;
 mod ema;
 mod optimizer;
+mod replicas;
 
 use std::rc::Rc;
 
 use indexmap::IndexMap;
-use tch::Tensor;
+use tch::{Device, Tensor};
 use tch_distributed::ProcessGroup;
 use torch_checkpoint::{TensorData, Value};
 use yolo_plan::schedule::StepSettings;
@@ -18,6 +19,7 @@ use yolo_plan::schedule::StepSettings;
 use self::data_parallel::DataParallel;
 pub use self::ema::Ema;
 pub use self::optimizer::Optimizer;
+use self::replicas::Replicas;
 use crate::error::TrainError;
 use crate::loss::{DetectionLoss, LossOutput, LossSettings};
 use crate::model::Model;
@@ -37,6 +39,7 @@ pub struct Learner {
     /// A copy of rank 0's moving average, on other ranks after [`Learner::share_average`].
     average: Option<Model>,
     parallel: Option<DataParallel>,
+    replicas: Option<Replicas>,
 }
 
 impl Learner {
@@ -59,7 +62,13 @@ impl Learner {
             model.set_sync_bn(group.cloned());
         }
         let loss = DetectionLoss::new(model.anchors()?, model.spec().nc, loss, model.device())?;
-        Ok(Self { model, optimizer, loss, ema, average: None, parallel })
+        Ok(Self { model, optimizer, loss, ema, average: None, parallel, replicas: None })
+    }
+
+    /// Trains with a replica of the model on each of these devices, of which the first is that of the model.
+    #[must_use]
+    pub fn with_replicas(self, devices: Vec<Device>) -> Self {
+        Self { replicas: Some(Replicas::on(devices)), ..self }
     }
 
     /// Trains on one batch: sets the rates of the schedule, adds the gradients, and updates the weights
@@ -104,7 +113,7 @@ impl Learner {
     /// # Errors
     /// When memory runs out, or a peer is lost while SyncBatchNorm exchanges statistics.
     pub fn accumulate(&mut self, images: &Tensor, targets: &[[f32; 6]]) -> Result<Tensor, TrainError> {
-        let heads = self.model.forward_train(images)?;
+        let heads = self.heads(images)?;
         let loss = self.loss.compute(&heads, targets)?;
         drop(heads);
         match &mut self.parallel {
@@ -137,7 +146,14 @@ impl Learner {
         if let Some(parallel) = &mut self.parallel {
             parallel.before_forward()?;
         }
-        self.model.forward_train(images)
+        self.heads(images)
+    }
+
+    fn heads(&self, images: &Tensor) -> Result<Vec<Tensor>, TrainError> {
+        match &self.replicas {
+            Some(replicas) => replicas.forward(&self.model, images),
+            None => self.model.forward_train(images),
+        }
     }
 
     /// The last third of [`Self::backward`]: adds the gradients of a loss to the existing ones.
@@ -220,6 +236,7 @@ impl Learner {
             // The derivative of Σ w·g with respect to w is g. The reducer is not prepared for this
             // backward pass, so it exchanges nothing.
             let term = entry.tensor.f_mul(&gradient)?.f_sum(entry.tensor.kind())?;
+            let term = term.f_to_device(self.model.device())?;
             total = Some(match total {
                 Some(sum) => sum.f_add(&term)?,
                 None => term,

@@ -18,8 +18,8 @@ pub(super) struct Pass<'a> {
     pub(super) sync: Option<&'a ProcessGroup>,
 }
 
-/// A module with one input.
-pub(super) trait Block {
+/// A module with one input. A thread may run it.
+pub(super) trait Block: Send {
     /// The output for `x` (B, C, H, W).
     fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TrainError>;
 }

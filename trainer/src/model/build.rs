@@ -1,7 +1,7 @@
 //! Creates the tensors of a model, module by module. A [`Builder`] decides where they come from: new
-//! random ones, copies of another model's, or that model's with every batch normalization folded
-//! into its convolution. So each module describes its tensors once, for training, for the moving
-//! average and for fused inference.
+//! random ones, copies of another model's, that model's with every batch normalization folded into its
+//! convolution, or replicas on another device. So each module describes its tensors once, for training,
+//! for the moving average and for fused inference.
 
 use tch::{Device, Kind, Tensor};
 
@@ -18,6 +18,8 @@ pub(super) enum Source<'a> {
     Fresh,
     /// A copy of a model of the same structure.
     Copy(&'a State),
+    /// A model of the same structure, into whose parameters the gradients of these flow.
+    Replica(&'a State),
     /// A model whose batch normalizations are folded into its convolutions.
     Fuse(&'a State),
 }
@@ -26,6 +28,7 @@ pub(super) enum Source<'a> {
 pub(super) struct Builder<'a> {
     source: Source<'a>,
     fused: bool,
+    /// Where the next tensors go.
     device: Device,
     prefix: String,
     state: State,
@@ -40,6 +43,14 @@ impl<'a> Builder<'a> {
     /// The registered tensors.
     pub(super) fn finish(self) -> State {
         self.state
+    }
+
+    /// Builds on another device.
+    pub(super) fn on<T>(&mut self, device: Device, build: impl FnOnce(&mut Self) -> T) -> T {
+        let before = std::mem::replace(&mut self.device, device);
+        let built = build(self);
+        self.device = before;
+        built
     }
 
     /// Whether convolutions have a bias instead of a normalization.
@@ -130,8 +141,10 @@ impl<'a> Builder<'a> {
                 (weight, bias)
             }
             Source::Copy(state) => (self.find(state, "conv.weight")?, self.find(state, "conv.bias")?),
-            Source::Fresh => {
-                return Err(TrainError::new("a fused model can only be built from another model"));
+            Source::Fresh | Source::Replica(_) => {
+                return Err(TrainError::new(
+                    "a fused model can only be built for inference from another model",
+                ));
             }
         };
         let weight = self.put("conv.weight", shape, Role::Weight, weight)?;
@@ -150,19 +163,30 @@ impl<'a> Builder<'a> {
         let tensor = match self.source {
             Source::Fresh => fresh(&size)?,
             Source::Copy(state) | Source::Fuse(state) => self.find(state, name)?,
+            Source::Replica(state) => return self.replicate(state, name, role),
         };
         self.put(name, shape, role, tensor)
     }
 
     fn find(&self, state: &State, name: &str) -> Result<Tensor, TrainError> {
+        copied(self.named(state, name)?)
+    }
+
+    fn named<'s>(&self, state: &'s State, name: &str) -> Result<&'s Tensor, TrainError> {
         let name = format!("{}{name}", self.prefix);
-        let tensor = state
+        state
             .get(&name)
-            .ok_or_else(|| TrainError::new(format!("the model to copy has no tensor named {name}")))?
-            .f_detach()?;
-        let mut copy = tensor.f_empty_like()?;
-        copy.f_copy_(&tensor)?;
-        Ok(copy)
+            .ok_or_else(|| TrainError::new(format!("the model to copy has no tensor named {name}")))
+    }
+
+    /// A parameter through which gradients flow back, in the same memory if it is on the same device, or a
+    /// buffer of its own. It is not registered, because it lives for one pass.
+    fn replicate(&self, state: &State, name: &str, role: Role) -> Result<Tensor, TrainError> {
+        let tensor = self.named(state, name)?;
+        if role == Role::Buffer {
+            return Ok(copied(tensor)?.f_to_device(self.device)?);
+        }
+        Ok(tensor.f_to_device(self.device)?)
     }
 
     fn put(&mut self, name: &str, shape: &[usize], role: Role, tensor: Tensor) -> Result<Tensor, TrainError> {
@@ -181,6 +205,14 @@ impl<'a> Builder<'a> {
         self.state.register(name, tensor.shallow_clone(), role)?;
         Ok(tensor)
     }
+}
+
+/// A copy of a tensor without its graph, in the same memory layout.
+fn copied(tensor: &Tensor) -> Result<Tensor, TrainError> {
+    let tensor = tensor.f_detach()?;
+    let mut copy = tensor.f_empty_like()?;
+    copy.f_copy_(&tensor)?;
+    Ok(copy)
 }
 
 /// The tensor in channels-last memory (N, H, W, C), in which convolutions need no reordering.

@@ -20,13 +20,15 @@ pub(super) struct Detect {
 }
 
 impl Detect {
-    /// `anchors` are in pixels, one list per level; `strides` are those of the levels.
+    /// `anchors` are in pixels, one list per level; `strides` are those of the levels. The anchors are kept on
+    /// `home`, where outputs are decoded.
     pub(super) fn new(
         b: &mut Builder<'_>,
         nc: usize,
         channels: &[usize],
         anchors: &[Vec<[f64; 2]>],
         strides: &[f64],
+        home: Device,
     ) -> Result<Self, TrainError> {
         let na = anchors.first().map_or(0, Vec::len);
         if na == 0 || anchors.len() != channels.len() || anchors.iter().any(|level| level.len() != na) {
@@ -45,7 +47,7 @@ impl Detect {
                 level.iter().flatten().map(move |&side| (side as f32) / stride as f32)
             })
             .collect();
-        let anchors = b.values("anchors", &[channels.len(), na, 2], &grid)?;
+        let anchors = b.on(home, |b| b.values("anchors", &[channels.len(), na, 2], &grid))?;
         let convs = b.scope("m", |b| {
             let level = |(index, &c): (usize, &usize)| {
                 b.scope(index, |b| Conv2d::pointwise(b, c, na * (nc + 5), true))

@@ -1,6 +1,6 @@
-//! [`Model`]: its modules in order, and the forward pass through them. A model is built from a
-//! resolved description (`yolo_plan::model`) and is the same on every device. Images and
-//! convolution weights are channels-last in memory.
+//! [`Model`]: its tensors and its layers (`network.rs`). A model is built from a resolved description
+//! (`yolo_plan::model`) and is the same on every device, and spread over several. Images and convolution
+//! weights are channels-last in memory.
 
 use std::rc::Rc;
 
@@ -10,32 +10,31 @@ use torch_checkpoint::WeightsFile;
 use yolo_plan::model::{ModelSpec, Module, largest_stride};
 
 use super::block::Pass;
-use super::build::{self, Builder, NORM_EPS, Source};
+use super::build::{NORM_EPS, Source};
 use super::conv;
 use super::detect::Detect;
-use super::layer::{Body, Layer};
+use super::network::{Network, Placement};
 use super::state::State;
 use crate::error::TrainError;
 
 /// Weight of a batch in the running statistics of batch normalization (spec §2).
-const NORM_MOMENTUM: f64 = 0.03;
+pub(super) const NORM_MOMENTUM: f64 = 0.03;
 
 /// Side of the image of zeros on which a new model runs once (spec §2).
 const PROBE: usize = 256;
 
-/// A detector on one device.
+/// A detector.
 pub struct Model {
     pub(super) spec: ModelSpec,
     pub(super) state: State,
-    layers: Vec<Layer>,
-    device: Device,
+    network: Network,
     pub(super) fused: bool,
     sync: Option<Rc<ProcessGroup>>,
 }
 
 impl std::fmt::Debug for Model {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Model").field("name", &self.spec.name).field("device", &self.device).finish()
+        f.debug_struct("Model").field("name", &self.spec.name).field("device", &self.device()).finish()
     }
 }
 
@@ -45,7 +44,7 @@ impl Model {
     /// # Errors
     /// When the description is inconsistent, or libtorch fails.
     pub fn new(spec: &ModelSpec, device: Device) -> Result<Self, TrainError> {
-        let model = Self::build(spec, Source::Fresh, false, device)?;
+        let model = Self::build(spec, Source::Fresh, false, Placement::on(device))?;
         if spec.layers.iter().any(|layer| has_inner_bias(&layer.module)) {
             model.settle_statistics()?;
         }
@@ -82,7 +81,36 @@ impl Model {
     /// # Errors
     /// When libtorch fails.
     pub fn copy(&self) -> Result<Self, TrainError> {
-        Self::build(&self.spec, Source::Copy(&self.state), self.fused, self.device)
+        Self::build(&self.spec, Source::Copy(&self.state), self.fused, self.network.placement.clone())
+    }
+
+    /// A copy with the layers on these devices, one entry for each layer. Images come from the device of the
+    /// first layer, and the outputs and the anchors are there. What needs gradients here needs them there.
+    ///
+    /// # Errors
+    /// When there is not one device per layer, or memory runs out.
+    pub fn spread_over(&self, layers: &[Device]) -> Result<Self, TrainError> {
+        let home = *layers.first().filter(|_| layers.len() == self.spec.layers.len()).ok_or_else(|| {
+            let (given, there) = (layers.len(), self.spec.layers.len());
+            TrainError::new(format!("{given} devices are given for {there} layers"))
+        })?;
+        let placement = Placement { home, layers: layers.to_vec() };
+        let copy = Self::build(&self.spec, Source::Copy(&self.state), self.fused, placement)?;
+        for (own, other) in copy.state.parameters().zip(self.state.parameters()) {
+            let _ = own.tensor.f_set_requires_grad(other.tensor.requires_grad())?;
+        }
+        Ok(copy)
+    }
+
+    /// The same model on the devices of another one of the same structure.
+    ///
+    /// # Errors
+    /// When memory runs out.
+    pub fn placed_like(self, other: &Self) -> Result<Self, TrainError> {
+        match other.network.placement.layers.as_slice() {
+            [] => Ok(self),
+            layers => self.spread_over(layers),
+        }
     }
 
     /// The same model with every batch normalization folded into its convolution: faster, and for
@@ -92,17 +120,18 @@ impl Model {
     /// When libtorch fails.
     pub fn fuse(&self) -> Result<Self, TrainError> {
         let source = if self.fused { Source::Copy(&self.state) } else { Source::Fuse(&self.state) };
-        Self::build(&self.spec, source, true, self.device)
+        Self::build(&self.spec, source, true, self.network.placement.clone())
     }
 
-    fn build(spec: &ModelSpec, source: Source<'_>, fused: bool, device: Device) -> Result<Self, TrainError> {
+    fn build(
+        spec: &ModelSpec,
+        source: Source<'_>,
+        fused: bool,
+        placement: Placement,
+    ) -> Result<Self, TrainError> {
         let strides = spec.strides()?;
-        let mut builder = Builder::new(source, fused, device);
-        let layers = builder.scope("model", |b| {
-            spec.layers.iter().map(|row| Layer::new(b, row, spec, &strides)).collect::<Result<Vec<_>, _>>()
-        })?;
-        let state = builder.finish();
-        let model = Self { spec: spec.clone(), state, layers, device, fused, sync: None };
+        let (network, state) = Network::build(spec, &strides, source, fused, placement)?;
+        let model = Self { spec: spec.clone(), state, network, fused, sync: None };
         model.detect()?;
         Ok(model)
     }
@@ -117,9 +146,9 @@ impl Model {
         &self.spec
     }
 
-    /// The device of its tensors.
+    /// The device of its tensors; of a model on several devices, the one for images and outputs.
     pub fn device(&self) -> Device {
-        self.device
+        self.network.placement.home
     }
 
     /// Whether batch normalizations are folded into the convolutions.
@@ -173,7 +202,7 @@ impl Model {
         seen: &mut dyn FnMut(usize, &Tensor),
     ) -> Result<(Tensor, Vec<Tensor>), TrainError> {
         let pass = Pass { training: false, momentum: NORM_MOMENTUM, eps: NORM_EPS, sync: None };
-        let raw = self.pass(x, &pass, seen)?;
+        let raw = self.network.pass(x, &pass, seen)?;
         Ok((self.detect()?.decode(&raw)?, raw))
     }
 
@@ -186,60 +215,15 @@ impl Model {
         x: &Tensor,
         seen: &mut dyn FnMut(usize, &Tensor),
     ) -> Result<Vec<Tensor>, TrainError> {
-        self.pass(x, &self.training(), seen)
+        self.network.pass(x, &self.training(), seen)
     }
 
     fn training(&self) -> Pass<'_> {
         Pass { training: true, momentum: NORM_MOMENTUM, eps: NORM_EPS, sync: self.sync.as_deref() }
     }
 
-    fn pass(
-        &self,
-        x: &Tensor,
-        pass: &Pass<'_>,
-        seen: &mut dyn FnMut(usize, &Tensor),
-    ) -> Result<Vec<Tensor>, TrainError> {
-        let image = build::channels_last(x)?;
-        let last_use = self.last_use();
-        let mut outputs: Vec<Option<Tensor>> = Vec::with_capacity(self.layers.len());
-        for (index, layer) in self.layers.iter().enumerate() {
-            let mut inputs = Vec::with_capacity(layer.from.len());
-            for &from in &layer.from {
-                let source = match usize::try_from(from) {
-                    Ok(from) => outputs.get(from).and_then(Option::as_ref),
-                    Err(_) => Some(&image),
-                };
-                let source = source
-                    .ok_or_else(|| TrainError::new(format!("layer {index} reads layer {from} too early")))?;
-                inputs.push(source.shallow_clone());
-            }
-            // An output that no later layer reads is freed before the next one is computed.
-            for (output, &last) in outputs.iter_mut().zip(&last_use) {
-                if last <= index {
-                    *output = None;
-                }
-            }
-            if let Body::Detect(detect) = &layer.body {
-                return detect.forward(&inputs, pass);
-            }
-            let output = layer
-                .forward(&inputs, pass)
-                .map_err(|error| error.at(format!("layer {index} of {}", self.spec.name)))?;
-            seen(index, &output);
-            outputs.push(Some(output));
-        }
-        Err(TrainError::new(format!("{} has no Detect layer", self.spec.name)))
-    }
-
-    /// For every layer, the last layer that reads its output.
-    fn last_use(&self) -> Vec<usize> {
-        let mut last = vec![0; self.layers.len()];
-        for (index, layer) in self.layers.iter().enumerate() {
-            for from in layer.from.iter().filter_map(|&from| usize::try_from(from).ok()) {
-                last[from] = index;
-            }
-        }
-        last
+    fn detect(&self) -> Result<&Detect, TrainError> {
+        self.network.detect()
     }
 
     /// Batch normalization uses the images of all ranks of `group`; with `None`, only this rank's.
@@ -309,18 +293,10 @@ impl Model {
             }
             let side = PROBE as i64;
             let zeros =
-                Tensor::f_zeros([1, self.spec.channels as i64, side, side], (Kind::Float, self.device))?;
+                Tensor::f_zeros([1, self.spec.channels as i64, side, side], (Kind::Float, self.device()))?;
             let pass = Pass { training: true, momentum: 0.1, eps: 1e-5, sync: None };
-            self.pass(&zeros, &pass, &mut |_, _| ()).map(drop)
+            self.network.pass(&zeros, &pass, &mut |_, _| ()).map(drop)
         })
-    }
-
-    fn detect(&self) -> Result<&Detect, TrainError> {
-        match self.layers.last().map(|layer| &layer.body) {
-            Some(Body::Detect(detect)) => Ok(detect),
-            _ => Err(TrainError::new(format!("the last layer of {} is not Detect", self.spec.name))
-                .with_hint("end the `head` of the model's yaml with a Detect row")),
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! One row of the model's description, built: its module, as often as it is repeated, and the layers
 //! whose outputs it reads.
 
-use tch::Tensor;
+use tch::{Device, Tensor};
 use yolo_plan::model::{CspSpec, Layer as LayerSpec, ModelSpec, Module, gcd};
 
 use super::block::{Block, Pass, Sequential};
@@ -28,18 +28,19 @@ pub(super) struct Layer {
 }
 
 impl Layer {
-    /// `strides` are those of the detection levels.
+    /// `strides` are those of the detection levels; `home` is where their outputs are used.
     pub(super) fn new(
         b: &mut Builder<'_>,
         spec: &LayerSpec,
         model: &ModelSpec,
         strides: &[f64],
+        home: Device,
     ) -> Result<Self, TrainError> {
         let body = b
             .scope(spec.index, |b| match &spec.module {
                 Module::Concat { dim } => Ok(Body::Concat(*dim)),
                 Module::Detect { nc, channels, .. } => {
-                    Ok(Body::Detect(Detect::new(b, *nc, channels, &model.anchors, strides)?))
+                    Ok(Body::Detect(Detect::new(b, *nc, channels, &model.anchors, strides, home)?))
                 }
                 module if spec.copies <= 1 => Ok(Body::Blocks(Sequential(vec![block(b, module)?]))),
                 module => {

@@ -10,7 +10,9 @@ mod detector;
 mod ghost;
 mod input;
 mod layer;
+mod network;
 mod pool;
+mod replica;
 mod reshape;
 mod state;
 mod summary;
@@ -19,6 +21,7 @@ mod transformer;
 
 pub use self::detector::Model;
 pub use self::input::images_tensor;
+pub use self::replica::Replica;
 pub use self::state::{Entry, Role, State};
 pub use self::summary::Summary;
 pub use self::transfer::{Reshaped, Transfer};

@@ -19,6 +19,29 @@ pub enum Ending {
     Interrupted,
 }
 
+/// The devices of a rank: usually one, and several with `--parallel dp` and `model`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Devices {
+    /// At least one.
+    pub all: Vec<tch::Device>,
+    /// How users know them: `cuda:1`, by its number on the machine, also if this rank sees only that one.
+    pub names: Vec<String>,
+    /// Memory in bytes that can be used on each; empty if it is not known.
+    pub memory: Vec<u64>,
+}
+
+impl Devices {
+    /// Their names between commas.
+    pub fn name(&self) -> String {
+        self.names.join(",")
+    }
+
+    /// The main one.
+    pub fn first(&self) -> tch::Device {
+        self.all.first().copied().unwrap_or(tch::Device::Cpu)
+    }
+}
+
 /// What every task needs: which rank this is, its device, its peers and its reporter.
 #[derive(Debug)]
 pub struct Context {
@@ -28,6 +51,8 @@ pub struct Context {
     pub world: usize,
     /// Where tensors live.
     pub device: tch::Device,
+    /// All devices of this rank, of which that is the first.
+    pub devices: Devices,
     /// The ranks that work together; `None` for a single rank.
     pub group: Option<Rc<ProcessGroup>>,
     /// Where events go.

@@ -1,39 +1,50 @@
-//! The device of a rank. For a GPU, libtorch's CUDA libraries, and the libnccl that the plan names, are
+//! The device of a rank, or its devices if it has several. For a GPU, libtorch's CUDA libraries, and the libnccl that the plan names, are
 //! opened here, before any other call into libtorch.
 
 use std::path::Path;
 
 use yolo_base::env::YOLO_LIBTORCH_LIB;
 use yolo_base::format::count;
-use yolo_plan::device::Device;
+use yolo_plan::device::{Device, cuda_numbers};
 use yolo_plan::run::Ranks;
 
+use super::context::Devices;
 use crate::error::TrainError;
 
-/// The device of rank `rank`.
+/// The devices of rank `rank`.
 ///
 /// # Errors
-/// When the plan has no device for this rank, or the GPU cannot be used.
-pub(super) fn open(ranks: &Ranks, rank: usize) -> Result<tch::Device, TrainError> {
-    let planned = planned(ranks, rank).ok_or_else(|| {
+/// When the plan has no device for this rank, or a GPU cannot be used.
+pub(super) fn open(ranks: &Ranks, rank: usize) -> Result<Devices, TrainError> {
+    let planned = planned(ranks, rank);
+    if planned.is_empty() {
         let here = count(ranks.devices.len(), "rank");
-        TrainError::new(format!("the plan, which has {here} from number {}, has no rank {rank}", ranks.first))
-    })?;
-    match planned {
-        Device::Cpu => Ok(tch::Device::Cpu),
-        Device::Cuda(_) | Device::Mig { .. } => {
-            // libtorch_cuda takes the libnccl that is there before it loads its own.
-            if let Some(nccl) = &ranks.nccl {
-                tch_distributed::preload_nccl(nccl)?;
-            }
-            open_cuda(planned)
-        }
+        return Err(TrainError::new(format!(
+            "the plan, which has {here} from number {}, has no rank {rank}",
+            ranks.first
+        )));
     }
+    let numbers = cuda_numbers(&planned);
+    if let Some(last) = numbers.iter().flatten().max() {
+        // libtorch_cuda takes the libnccl that is there before it loads its own.
+        if let Some(nccl) = &ranks.nccl {
+            tch_distributed::preload_nccl(nccl)?;
+        }
+        open_cuda(&planned, last + 1)?;
+    }
+    // The launcher makes only the GPUs of this rank visible, so CUDA numbers them from 0.
+    Ok(Devices {
+        all: numbers.into_iter().map(|number| number.map_or(tch::Device::Cpu, tch::Device::Cuda)).collect(),
+        names: planned.into_iter().map(name).collect(),
+        memory: ranks.device_memory.clone(),
+    })
 }
 
 /// Invariant: no CUDA query comes before this one. libtorch would remember its answer, that there
 /// is no CUDA.
-fn open_cuda(planned: Device) -> Result<tch::Device, TrainError> {
+fn open_cuda(planned: &[Device], gpus: usize) -> Result<(), TrainError> {
+    let names: Vec<String> = planned.iter().map(Device::to_string).collect();
+    let planned = yolo_base::format::list(&names);
     let folder = std::env::var_os(YOLO_LIBTORCH_LIB).ok_or_else(|| {
         TrainError::new(format!("{YOLO_LIBTORCH_LIB} is not set, so libtorch_cuda.so cannot be found"))
             .with_hint("start the trainer through `yolo train`, which sets it")
@@ -42,24 +53,29 @@ fn open_cuda(planned: Device) -> Result<tch::Device, TrainError> {
         TrainError::new(format!("{planned} needs libtorch with CUDA: {error}"))
             .with_hint("set LIBTORCH to a libtorch 2.11 with CUDA, or train with `--device cpu`")
     })?;
-    if cuda.devices() == 0 {
-        return Err(TrainError::new(format!("the plan uses {planned}, but libtorch finds no CUDA device"))
-            .with_hint("run `yolo doctor` to find out why, or train with `--device cpu`"));
+    if cuda.devices() >= gpus {
+        return Ok(());
     }
-    // The launcher makes only this rank's GPU visible, which is therefore CUDA device 0.
-    Ok(tch::Device::Cuda(0))
+    let found = match cuda.devices() {
+        0 => "no CUDA device".to_owned(),
+        some => format!("only {}", count(some, "CUDA device")),
+    };
+    Err(TrainError::new(format!("the plan uses {planned}, but libtorch finds {found}"))
+        .with_hint("run `yolo doctor` to find out why, or train with `--device cpu`"))
 }
 
-fn planned(ranks: &Ranks, rank: usize) -> Option<Device> {
-    ranks.devices.get(rank.checked_sub(ranks.first)?).copied()
+fn planned(ranks: &Ranks, rank: usize) -> Vec<Device> {
+    rank.checked_sub(ranks.first)
+        .filter(|index| *index < ranks.devices.len())
+        .map_or(Vec::new(), |index| ranks.devices_of(index))
 }
 
 /// The device as events name it: by its number on the machine, not among the devices that this rank sees.
-pub(super) fn name(ranks: &Ranks, rank: usize) -> String {
-    match planned(ranks, rank) {
-        Some(Device::Cuda(index)) => format!("cuda:{index}"),
-        Some(device @ Device::Mig { .. }) => device.to_string(),
-        Some(Device::Cpu) | None => "cpu".to_owned(),
+fn name(device: Device) -> String {
+    match device {
+        Device::Cuda(index) => format!("cuda:{index}"),
+        Device::Mig { .. } => device.to_string(),
+        Device::Cpu => "cpu".to_owned(),
     }
 }
 
@@ -68,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_is_named_by_its_number_on_the_machine() {
+    fn a_rank_has_the_devices_of_the_plan() {
         let ranks = |devices: &[Device], first: usize| -> Ranks {
             let plan = serde_json::json!({
                 "devices": devices, "first": first, "world_size": 8, "backend": null, "threads": 1,
@@ -76,9 +92,15 @@ mod tests {
             serde_json::from_value(plan).unwrap()
         };
         let gpus = [Device::Cuda(2), Device::Cuda(5)];
-        assert_eq!(name(&ranks(&gpus, 0), 1), "cuda:5");
-        assert_eq!(name(&ranks(&gpus, 4), 5), "cuda:5");
-        assert_eq!(name(&ranks(&[Device::Cpu], 0), 0), "cpu");
+        assert_eq!(planned(&ranks(&gpus, 0), 1), [Device::Cuda(5)]);
+        assert_eq!(planned(&ranks(&gpus, 4), 5), [Device::Cuda(5)]);
+        assert_eq!((name(Device::Cuda(5)).as_str(), name(Device::Cpu).as_str()), ("cuda:5", "cpu"));
+        let several =
+            Ranks { further_devices: vec![Device::Cuda(5), Device::Cuda(2)], ..ranks(&gpus[..1], 0) };
+        assert_eq!(planned(&several, 0), [2, 5, 2].map(Device::Cuda));
+        let cpus = Ranks { further_devices: vec![Device::Cpu], ..ranks(&[Device::Cpu], 0) };
+        let opened = open(&cpus, 0).unwrap();
+        assert_eq!((opened.all.as_slice(), opened.name().as_str()), (&[tch::Device::Cpu; 2][..], "cpu,cpu"));
         let error = open(&ranks(&gpus, 4), 1).unwrap_err().to_string();
         assert_eq!(error, "the plan, which has 2 ranks from number 4, has no rank 1");
     }

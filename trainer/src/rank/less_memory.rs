@@ -2,21 +2,26 @@
 //! that is not possible, smaller images.
 
 use yolo_plan::RunPlan;
+use yolo_plan::options::Parallel;
 use yolo_plan::run::{Task, TrainTask};
 
 /// The advice for a run of this plan; `None` for tasks whose sizes the user does not choose.
 pub(super) fn advice(plan: &RunPlan) -> Option<String> {
     match &plan.task {
-        Task::Train(task) => Some(of_training(task, plan.ranks.world_size)),
-        Task::Bench(task) => Some(of_training(&task.training, plan.ranks.world_size)),
+        Task::Train(task) if task.parallel == Parallel::Dp => {
+            Some(of_training(task, plan.ranks.all_devices().len(), "device"))
+        }
+        Task::Train(task) => Some(of_training(task, plan.ranks.world_size, "rank")),
+        Task::Bench(task) => Some(of_training(&task.training, plan.ranks.world_size, "rank")),
         Task::Val(task) if task.batch > 1 => Some(format!("lower --batch-size to {}", task.batch / 2)),
         Task::Val(_) => Some("lower --imgsz".to_owned()),
         Task::DeepCheck(_) => None,
     }
 }
 
-fn of_training(task: &TrainTask, ranks: usize) -> String {
-    let shares = task.shares(ranks);
+/// `parts` is the number of ranks, or of replicas, which `what` says.
+fn of_training(task: &TrainTask, parts: usize, what: &str) -> String {
+    let shares = task.shares(parts);
     let halves: Vec<usize> = shares.iter().map(|share| (share / 2).max(1)).collect();
     let smaller = smaller_size(task.image_size);
     let images = smaller.map(|size| format!("--imgsz from {} to {size}", task.image_size));
@@ -28,7 +33,7 @@ fn of_training(task: &TrainTask, ranks: usize) -> String {
         Some(format!("--batch-split to {}", split.join(",")))
     } else {
         let total: usize = halves.iter().sum();
-        let each = if ranks > 1 { format!(", {} per rank", halves[0]) } else { String::new() };
+        let each = if parts > 1 { format!(", {} per {what}", halves[0]) } else { String::new() };
         Some(format!("--batch-size from {} to {total}{each}", task.batch))
     };
     let lower: Vec<String> = batch.into_iter().chain(images).collect();
@@ -66,7 +71,8 @@ mod tests {
 
     #[test]
     fn the_advice_names_what_to_lower_and_to_what() {
-        let advice = |batch, split: &[usize], size, ranks| of_training(&task(batch, split, size), ranks);
+        let advice =
+            |batch, split: &[usize], size, ranks| of_training(&task(batch, split, size), ranks, "rank");
         assert_eq!(
             advice(16, &[], 640, 1),
             "lower --batch-size from 16 to 8, or --imgsz from 640 to 448, or use a smaller model"
@@ -74,6 +80,10 @@ mod tests {
         assert_eq!(
             advice(64, &[], 640, 4),
             "lower --batch-size from 64 to 32, 8 per rank, or --imgsz from 640 to 448, or use a smaller model"
+        );
+        assert!(
+            of_training(&task(6, &[], 64), 2, "device")
+                .starts_with("lower --batch-size from 6 to 2, 1 per device")
         );
         assert_eq!(
             advice(24, &[16, 8], 640, 2),

@@ -168,6 +168,8 @@ mod tests {
             let variables = BTreeMap::new();
             let ranks = Ranks {
                 devices,
+                further_devices: Vec::new(),
+                device_memory: Vec::new(),
                 first: 0,
                 first_here: 0,
                 here: None,

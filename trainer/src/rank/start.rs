@@ -32,7 +32,8 @@ pub(super) fn start(plan: &RunPlan, rank: usize, reporter: Rc<Reporter>) -> Resu
     let stop = Stop::watch()?;
     // Before anything that can hang: opening a device, or waiting for the other ranks.
     life.start().map_err(|error| TrainError::new(format!("cannot start the heartbeat thread: {error}")))?;
-    let device = device::open(&plan.ranks, rank)?;
+    let devices = device::open(&plan.ranks, rank)?;
+    let device = devices.first();
     tch_train::set_num_threads(plan.ranks.threads)?;
     if device == tch::Device::Cpu {
         // A resumed run continues bit by bit only if equal steps have equal results.
@@ -43,11 +44,11 @@ pub(super) fn start(plan: &RunPlan, rank: usize, reporter: Rc<Reporter>) -> Resu
         version: VERSION.to_owned(),
         rank,
         pid: std::process::id(),
-        device: device::name(&plan.ranks, rank),
+        device: devices.name(),
         threads: plan.ranks.threads,
     });
     let mut context =
-        Context { rank, world: plan.ranks.world_size, device, group: None, reporter, life, stop };
+        Context { rank, world: plan.ranks.world_size, device, devices, group: None, reporter, life, stop };
     if context.world > 1 || plan.ranks.backend.is_some() {
         context.reporter.phase("waiting for the other ranks");
         let timeouts = timeouts(&plan.task);

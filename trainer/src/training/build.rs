@@ -1,6 +1,9 @@
 //! The model and the learner of a training run.
 
 use torch_checkpoint::WeightsFile;
+use yolo_base::format;
+use yolo_plan::model::{Load, ModelPart};
+use yolo_plan::options::{Optimizer as Algorithm, Parallel};
 use yolo_plan::run::TrainTask;
 use yolo_plan::schedule::scaled_weight_decay;
 
@@ -9,10 +12,21 @@ use crate::error::TrainError;
 use crate::learner::{Ema, Learner, Optimizer};
 use crate::loss::LossSettings;
 use crate::model::{Model, Transfer};
-use crate::rank::context::Context;
+use crate::rank::context::{Context, Devices};
 
-/// The model of the plan with the tensors of its weights, or of the checkpoint to resume.
+/// The model of the plan with the tensors of its weights, or of the checkpoint to resume. With `--parallel model`,
+/// its layers are spread over the devices of this rank.
 pub(crate) fn build_model(
+    context: &Context,
+    task: &TrainTask,
+    weights: Option<&WeightsFile>,
+    resume: Option<&Resume>,
+) -> Result<Model, TrainError> {
+    let model = on_main_device(context, task, weights, resume)?;
+    if task.parallel == Parallel::Model { spread(context, task, &model) } else { Ok(model) }
+}
+
+fn on_main_device(
     context: &Context,
     task: &TrainTask,
     weights: Option<&WeightsFile>,
@@ -54,6 +68,36 @@ pub(crate) fn build_model(
     Ok(model)
 }
 
+/// The model with its layers on the devices of this rank, in proportion to their memory, and a note that says
+/// which layers are where.
+fn spread(context: &Context, task: &TrainTask, model: &Model) -> Result<Model, TrainError> {
+    let buffers = if task.optimizer == Algorithm::Sgd { 1 } else { 2 };
+    let load = Load { image_size: task.image_size, batch: task.batch, buffers };
+    let Devices { all, names, memory } = &context.devices;
+    let parts = model.spec().parts(&load, all.len(), memory)?;
+    let described = parts.iter().zip(names).map(|(ModelPart { layers, memory }, name)| {
+        let layers = match layers.len() {
+            1 => format!("layer {}", layers.start),
+            _ => format!("layers {} to {}", layers.start, layers.end - 1),
+        };
+        format!("{layers} on {name}, about {}", format::memory(*memory))
+    });
+    context.reporter.note(format!("the model is spread: {}", described.collect::<Vec<_>>().join("; ")));
+    for ((part, name), free) in parts.iter().zip(names).zip(memory) {
+        if part.memory > *free {
+            context.reporter.warning(format!(
+                "the layers on {name} need about {}, but only {} can be used there: if memory runs out, lower \
+                 --batch-size or --imgsz, or add a device",
+                format::memory(part.memory),
+                format::memory(*free)
+            ));
+        }
+    }
+    let devices: Vec<tch::Device> =
+        parts.iter().zip(all).flat_map(|(part, device)| vec![*device; part.layers.len()]).collect();
+    model.spread_over(&devices)
+}
+
 fn expect_all(transfer: &Transfer) -> Result<(), TrainError> {
     if transfer.matched == transfer.total {
         return Ok(());
@@ -90,6 +134,9 @@ pub(crate) fn build_learner(
         context.reporter.phase("sharing the first weights");
     }
     let mut learner = Learner::new(model, optimizer, ema, settings, group, task.sync_bn)?;
+    if task.parallel == Parallel::Dp {
+        learner = learner.with_replicas(context.devices.all.clone());
+    }
     if let Some(gradients) = resume.and_then(|resume| resume.gradients.as_ref()) {
         learner.restore_gradients(gradients)?;
     }

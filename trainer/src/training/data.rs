@@ -6,6 +6,7 @@ use std::sync::Arc;
 use yolo_base::format::count;
 use yolo_data::loader::{self, LoaderSettings, TrainLoader, ValLoader};
 use yolo_data::scan::{Sample, Scan, ScanOptions, scan};
+use yolo_plan::options::Parallel;
 use yolo_plan::run::TrainTask;
 
 use super::same_data::agree;
@@ -68,13 +69,18 @@ pub(crate) fn train_loader(
 }
 
 /// The validation split with the loader of this rank's batches. They have twice the images of a
-/// rank's share of a training batch, of the smallest one if they differ.
+/// rank's share of a training batch, of the smallest one if they differ. With replicas, only the first
+/// device validates, so they have twice the images of its share.
 pub(crate) fn open_val(context: &Context, task: &TrainTask, stride: usize) -> Result<Split, TrainError> {
     let samples: Arc<[Sample]> = read_split(context, task, "val", &task.data.val)?.samples.into();
+    let share = match task.parallel {
+        Parallel::Dp => (task.batch / context.devices.all.len()).max(1),
+        Parallel::Ddp | Parallel::Model => task.shares(context.world).into_iter().min().unwrap_or(task.batch),
+    };
     let settings = loader::ValSettings {
         image_size: task.image_size,
         stride,
-        batch: task.shares(context.world).into_iter().min().unwrap_or(task.batch) * 2,
+        batch: share * 2,
         workers: task.workers,
         rect: true,
         pad: VAL_PAD,

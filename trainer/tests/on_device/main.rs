@@ -21,6 +21,7 @@ mod reference_boxes;
 mod reference_loss;
 mod reference_step;
 mod scenes;
+mod several_devices;
 mod steps;
 
 use std::process::Command;

@@ -37,6 +37,8 @@ pub fn on_ranks(test: &str, world: usize, body: impl FnOnce(usize, &Rc<ProcessGr
         let rank = rank.parse().unwrap();
         let ranks = Ranks {
             devices: vec![Device::Cpu; world],
+            further_devices: Vec::new(),
+            device_memory: Vec::new(),
             first: 0,
             first_here: 0,
             here: None,

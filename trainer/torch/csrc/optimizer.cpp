@@ -1,5 +1,8 @@
 #include "optimizer.h"
 
+#include <algorithm>
+#include <vector>
+
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_amp_foreach_non_finite_check_and_unscale.h>
@@ -20,6 +23,28 @@ namespace {
 
 // torch.nn.utils.clip_grad_norm_ divides by the norm plus this.
 constexpr double kClipEpsilon = 1e-6;
+
+// The tensors by device, in the order in which devices first appear. The lists
+// of foreach operations are fast only on one device, and norms can be stacked
+// only there.
+std::vector<std::vector<at::Tensor>> by_device(const std::vector<at::Tensor>& list) {
+  std::vector<std::vector<at::Tensor>> groups;
+  for (const auto& tensor : list) {
+    const auto same = [&](const auto& group) { return group.front().device() == tensor.device(); };
+    const auto found = std::find_if(groups.begin(), groups.end(), same);
+    if (found == groups.end()) {
+      groups.push_back({tensor});
+    } else {
+      found->push_back(tensor);
+    }
+  }
+  return groups;
+}
+
+// The 2-norm of all tensors of a list, which are on one device.
+at::Tensor norm_of(const std::vector<at::Tensor>& list) {
+  return at::linalg_vector_norm(at::stack(at::_foreach_norm(list, 2)), 2);
+}
 
 } // namespace
 
@@ -113,10 +138,20 @@ int tcht_foreach_ema(at::Tensor* const* averages, at::Tensor* const* values, siz
 int tcht_clip_grad_norm(at::Tensor* const* gradients, size_t count, double max_norm, at::Tensor** norm) {
   return tcht::guarded([&] {
     at::NoGradGuard no_grad;
-    const auto list = tcht::to_vector(gradients, count);
-    const auto total = at::linalg_vector_norm(at::stack(at::_foreach_norm(list, 2)), 2);
+    const auto groups = by_device(tcht::to_vector(gradients, count));
+    auto total = norm_of(groups.front());
+    if (groups.size() > 1) {
+      std::vector<at::Tensor> norms = {total};
+      for (size_t i = 1; i < groups.size(); ++i) {
+        norms.push_back(norm_of(groups[i]).to(total.device()));
+      }
+      total = at::linalg_vector_norm(at::stack(norms), 2);
+    }
     // Multiply even if the factor is 1: testing it would wait for the device.
-    at::_foreach_mul_(list, (max_norm / (total + kClipEpsilon)).clamp_max(1.0));
+    const auto factor = (max_norm / (total + kClipEpsilon)).clamp_max(1.0);
+    for (const auto& group : groups) {
+      at::_foreach_mul_(group, factor.to(group.front().device()));
+    }
     *norm = new at::Tensor(total);
   });
 }

@@ -1,6 +1,7 @@
 //! Optimizer steps over all parameters in one call, gradient clipping, and operations on lists of
 //! tensors. The caller owns the state (momentum buffers, moments, step counts) and can save it;
-//! tch's own optimizers cannot be saved.
+//! tch's own optimizers cannot be saved. The tensors of a list may be on several devices: libtorch is then
+//! called once for each, because its fused operations work on one.
 
 #![expect(unsafe_code, reason = "calls the shim's optimizer functions")]
 
@@ -101,6 +102,12 @@ pub fn fused_sgd<P: Borrow<Tensor>, G: Borrow<Tensor>, B: Borrow<Tensor>>(
     if parameters.is_empty() {
         return Ok(());
     }
+    if let Some(devices) = several_devices(parameters) {
+        return devices.iter().try_for_each(|at| {
+            let buffers = if without_buffers { Vec::new() } else { chosen(buffers, at) };
+            fused_sgd(&chosen(parameters, at), &chosen(gradients, at), &buffers, sgd, first_step)
+        });
+    }
     let options = ffi::SgdOptions {
         lr: sgd.lr,
         momentum: sgd.momentum,
@@ -167,6 +174,17 @@ fn adam_step<P: Borrow<Tensor>, G: Borrow<Tensor>>(
     if parameters.is_empty() {
         return Ok(());
     }
+    if let Some(devices) = several_devices(parameters) {
+        return devices.iter().try_for_each(|at| {
+            let handles = |list: &[Tensor]| at.iter().map(|&index| list[index].shallow_clone()).collect();
+            let state = AdamState {
+                first_moments: handles(&state.first_moments),
+                second_moments: handles(&state.second_moments),
+                steps: handles(&state.steps),
+            };
+            adam_step(&chosen(parameters, at), &chosen(gradients, at), &state, adam, decoupled)
+        });
+    }
     let options = ffi::AdamOptions {
         lr: adam.lr,
         beta1: adam.beta1,
@@ -202,6 +220,9 @@ pub fn foreach_zero<T: Borrow<Tensor>>(tensors: &[T]) -> Result<()> {
     if pointers.is_empty() {
         return Ok(());
     }
+    if let Some(devices) = several_devices(tensors) {
+        return devices.iter().try_for_each(|at| foreach_zero(&chosen(tensors, at)));
+    }
     // SAFETY: all tensors are alive during the call.
     let status = unsafe { ffi::tcht_foreach_zero(pointers.as_ptr(), pointers.len()) };
     ffi::check(status, || "setting tensors to zero".to_owned())
@@ -215,6 +236,9 @@ pub fn foreach_mul<T: Borrow<Tensor>>(tensors: &[T], factor: f64) -> Result<()> 
     let pointers = defined("scaling tensors", tensors)?;
     if pointers.is_empty() {
         return Ok(());
+    }
+    if let Some(devices) = several_devices(tensors) {
+        return devices.iter().try_for_each(|at| foreach_mul(&chosen(tensors, at), factor));
     }
     // SAFETY: all tensors are alive during the call.
     let status = unsafe { ffi::tcht_foreach_mul(pointers.as_ptr(), pointers.len(), factor) };
@@ -232,18 +256,22 @@ pub fn foreach_ema<A: Borrow<Tensor>, V: Borrow<Tensor>>(
 ) -> Result<()> {
     let action = "updating moving averages";
     same_length(action, averages.len(), "values", values.len())?;
-    let (averages, values) = (defined(action, averages)?, defined(action, values)?);
-    if averages.is_empty() {
+    let (pointers, others) = (defined(action, averages)?, defined(action, values)?);
+    if pointers.is_empty() {
         return Ok(());
     }
+    if let Some(devices) = several_devices(averages) {
+        let one = |at: &Vec<usize>| foreach_ema(&chosen(averages, at), &chosen(values, at), decay);
+        return devices.iter().try_for_each(one);
+    }
     // SAFETY: all tensors are alive during the call, and the lists have the same length.
-    let status = unsafe { ffi::tcht_foreach_ema(averages.as_ptr(), values.as_ptr(), averages.len(), decay) };
+    let status = unsafe { ffi::tcht_foreach_ema(pointers.as_ptr(), others.as_ptr(), pointers.len(), decay) };
     ffi::check(status, || action.to_owned())
 }
 
 /// Scales the gradients in place so that their total 2-norm is at most `max_norm`, as
 /// `torch.nn.utils.clip_grad_norm_` does: the factor is `max_norm / (norm + 1e-6)`, at most 1.
-/// Returns the norm before scaling, a scalar tensor on the device of the gradients.
+/// Returns the norm before scaling, a scalar tensor on the device of the first gradient.
 ///
 /// # Errors
 /// If a gradient is undefined.
@@ -289,6 +317,28 @@ pub fn amp_unscale<T: Borrow<Tensor>>(
         )
     };
     ffi::check(status, || action.to_owned())
+}
+
+/// The positions of the tensors on each device, in the order in which devices first appear; `None` if all
+/// are on one.
+fn several_devices<T: Borrow<Tensor>>(tensors: &[T]) -> Option<Vec<Vec<usize>>> {
+    let device = |index: usize| tensors[index].borrow().device();
+    if (1..tensors.len()).all(|index| device(index) == device(0)) {
+        return None;
+    }
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for index in 0..tensors.len() {
+        match groups.iter_mut().find(|group| device(group[0]) == device(index)) {
+            Some(group) => group.push(index),
+            None => groups.push(vec![index]),
+        }
+    }
+    Some(groups)
+}
+
+/// The tensors at these positions.
+fn chosen<'a, T: Borrow<Tensor>>(tensors: &'a [T], positions: &[usize]) -> Vec<&'a Tensor> {
+    positions.iter().map(|&index| tensors[index].borrow()).collect()
 }
 
 /// Fails unless a list is as long as the list of parameters, because C++ reads that many entries.

@@ -25,7 +25,8 @@ struct Card {
 }
 
 fn run(host: &Host, intent: &Intent) -> Answer {
-    if intent.devices.len() < 2 || intent.batch_split.is_some() {
+    // Layers are spread by memory.
+    if intent.devices.len() < 2 || intent.batch_split.is_some() || intent.is_model_parallel() {
         return Ok(Vec::new());
     }
     let gpus = super::of_run(host, intent)?;

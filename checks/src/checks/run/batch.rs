@@ -16,7 +16,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if !intent.run {
         return Ok(Vec::new());
     }
-    let ranks = intent.ranks_in_all();
+    let ranks = intent.shares_of_batch();
     let Some(batch) = intent.images_a_step() else {
         if ranks > 1 {
             let title = format!(
@@ -39,7 +39,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let (below, above) = (batch / ranks * ranks, batch.div_ceil(ranks) * ranks);
-    let title = format!("--batch {batch} is not divisible by {ranks} ranks");
+    let parts = if intent.is_one_process() { "devices" } else { "ranks" };
+    let title = format!("--batch {batch} is not divisible by {ranks} {parts}");
     let finding = Finding::new("run.batch-uneven", title);
     let finding = if below > 0 { finding.command(format!("--batch {below}")) } else { finding };
     Ok(vec![finding.command(format!("--batch {above}"))])

@@ -22,7 +22,8 @@ fn run(_: &Host, intent: &Intent) -> Answer {
     unique.dedup();
     let listed = |devices: &[usize]| devices.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
     if unique.len() < intent.devices.len() {
-        let title = format!("--device {} assigns the same GPU to two ranks", listed(&intent.devices));
+        let whom = if intent.is_one_process() { "two parts of the run" } else { "two ranks" };
+        let title = format!("--device {} assigns the same GPU to {whom}", listed(&intent.devices));
         findings
             .push(Finding::new("run.device-twice", title).command(format!("--device {}", listed(&unique))));
     } else if let Some(ranks) = intent.ranks.filter(|&ranks| !unique.is_empty() && ranks != unique.len()) {

@@ -57,7 +57,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let batch = plan["task"]["batch"].as_u64().and_then(|batch| usize::try_from(batch).ok());
     let names_ranks = intent.ranks.is_some() || !intent.devices.is_empty();
-    let ranks = intent.ranks_in_all();
+    let ranks = intent.shares_of_batch();
     // As many ranks as the run has shares may be the ranks of before; the planner compares the devices.
     let keeps_shares = plan["task"]["batch_split"].as_array().is_some_and(|shares| shares.len() == ranks);
     let may_change = findings.is_empty() && names_ranks && !keeps_shares;

@@ -1,10 +1,9 @@
-//! Several ranks: two that share one GPU over gloo and over NCCL, without and with MPS, and one over NCCL.
-//! Each is compared with the same ranks on the CPU, and a rank is killed in the middle of each. A
-//! combination that `yolo` refuses is reported as not built yet, with its reason.
+//! Several ranks: two that share one GPU over gloo and over NCCL, without and with MPS, and one over NCCL; then a
+//! single rank that has the GPU twice, with replicas of the model and with its layers spread. Each is compared
+//! with the same ranks on the CPU, and a rank is killed in the middle of each. A combination that `yolo`
+//! refuses is reported as not built yet, with its reason.
 
 use std::path::PathBuf;
-
-use yolo_base::format::count;
 
 use super::interrupted::{Cause, interrupt, resume_with};
 use super::mps::{self, PrivateDaemon};
@@ -22,13 +21,35 @@ const TWO_OVER_NCCL: &str = "two-nccl";
 /// What that run shows.
 const SHOWS_TWO_OVER_NCCL: &str = "two ranks over NCCL on one GPU";
 
+/// Which training on the CPU a case is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Like {
+    /// One rank. Spread layers compute the same.
+    One,
+    /// Two ranks.
+    Two,
+    /// Two replicas in one process.
+    Replicas,
+}
+
+impl Like {
+    /// The name of its run, what it is, and its options.
+    fn on_the_cpu(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::One => ("1-on-the-cpu", "1 rank over gloo", "--device cpu --nproc-per-node 1"),
+            Self::Two => ("2-on-the-cpu", "2 ranks over gloo", "--device cpu --nproc-per-node 2"),
+            Self::Replicas => ("replicas-on-the-cpu", "2 replicas", "--device cpu,cpu --parallel dp"),
+        }
+    }
+}
+
 /// Ranks, and what connects them.
 struct Case {
     name: &'static str,
     what: &'static str,
     /// The options that choose devices and backend.
     options: String,
-    ranks: usize,
+    like: Like,
     /// The libnccl to use instead of the one of libtorch.
     nccl: Option<PathBuf>,
     /// Variables for the ranks.
@@ -51,15 +72,19 @@ impl Case {
 
 pub(super) fn run(stage: &mut StageRun<'_>) -> Result<(), Stop> {
     let session = stage.session;
-    let one = reference(stage, 1)?;
-    let two = reference(stage, 2)?;
-    let expected = |case: &Case| if case.ranks == 1 { one.as_slice() } else { two.as_slice() };
+    let one = reference(stage, Like::One)?;
+    let two = reference(stage, Like::Two)?;
     let mut are_built = false;
     if !session.scale.rehearsal && session.kit.nccl().is_none() {
         stage.skip(SHOWS_TWO_OVER_NCCL, "it needs NCCL 2.30, which is in the second archive");
     }
     for case in cases(session) {
-        let is_built = train_and_kill(stage, &case, expected(&case))?;
+        let expected = match case.like {
+            Like::One => &one,
+            Like::Two => &two,
+            Like::Replicas => &reference(stage, Like::Replicas)?,
+        };
+        let is_built = train_and_kill(stage, &case, expected)?;
         are_built |= is_built;
         if is_built && case.name == TWO_OVER_NCCL {
             with_mps(stage, case, &two)?;
@@ -87,7 +112,7 @@ fn train_and_kill(stage: &mut StageRun<'_>, case: &Case, expected: &[Row]) -> Re
     let difference = results::difference(expected, &rows);
     let allowed = session.scale.of(TOLERANCE, 0.0);
     stage.check(
-        format!("{}: the result is that of the same ranks over gloo on the CPU", case.what),
+        format!("{}: the result is that of the same ranks on the CPU", case.what),
         difference <= allowed,
         results::compared(difference, allowed),
     );
@@ -122,31 +147,41 @@ fn cases(session: &Session) -> Vec<Case> {
             name: "two-gloo",
             what: "two ranks over gloo",
             options,
-            ranks: 2,
+            like: Like::Two,
             nccl: None,
             environment: Vec::new(),
         }];
     }
     let device = &session.scale.device;
-    let case = |name, what, ranks: usize, backend: &str| {
-        let devices = vec![device.as_str(); ranks].join(",");
+    // `uses` is how often the run has the GPU.
+    let case = |name, what, like, uses: usize, options: &str| {
+        let devices = vec![device.as_str(); uses].join(",");
         Case {
             name,
             what,
-            options: format!("--device {devices} --backend {backend}"),
-            ranks,
+            options: format!("--device {devices} {options}"),
+            like,
             nccl: None,
             environment: Vec::new(),
         }
     };
     let mut cases = vec![
-        case("two-gloo", "two ranks over gloo on one GPU", 2, "gloo"),
-        case("one-nccl", "one rank over NCCL", 1, "nccl"),
+        case("two-gloo", "two ranks over gloo on one GPU", Like::Two, 2, "--backend gloo"),
+        case("one-nccl", "one rank over NCCL", Like::One, 1, "--backend nccl"),
     ];
     // Two ranks can share a GPU with NCCL 2.30 and later only, which is in the second archive.
     if let Some(nccl) = session.kit.nccl() {
-        cases.push(Case { nccl: Some(nccl), ..case(TWO_OVER_NCCL, SHOWS_TWO_OVER_NCCL, 2, "nccl") });
+        let two = case(TWO_OVER_NCCL, SHOWS_TWO_OVER_NCCL, Like::Two, 2, "--backend nccl");
+        cases.push(Case { nccl: Some(nccl), ..two });
     }
+    cases.push(case(
+        "replicas",
+        "two replicas on one GPU in one process",
+        Like::Replicas,
+        2,
+        "--parallel dp",
+    ));
+    cases.push(case("spread", "layers spread over one GPU twice", Like::One, 2, "--parallel model"));
     cases
 }
 
@@ -159,14 +194,12 @@ fn train(session: &Session, name: &str, devices: &str, epochs: usize) -> Invocat
     session.data_and_weights(invocation)
 }
 
-/// The same ranks over gloo on the CPU.
-fn reference(stage: &mut StageRun<'_>, ranks: usize) -> Result<Vec<Row>, Stop> {
-    let name = format!("{ranks}-on-the-cpu");
-    let devices = format!("--device cpu --nproc-per-node {ranks}");
-    let ended = stage.run(train(stage.session, &name, &devices, 1))?;
-    stage
-        .require_success(&format!("the reference: {} over gloo on the CPU", count(ranks, "rank")), &ended)?;
-    Ok(results::of_run(&stage.session.run_folder(&name)))
+/// The same on the CPU.
+fn reference(stage: &mut StageRun<'_>, like: Like) -> Result<Vec<Row>, Stop> {
+    let (name, what, devices) = like.on_the_cpu();
+    let ended = stage.run(train(stage.session, name, devices, 1))?;
+    stage.require_success(&format!("the reference: {what} on the CPU"), &ended)?;
+    Ok(results::of_run(&stage.session.run_folder(name)))
 }
 
 /// Why `yolo` refuses these options: exit status 2 is an invalid command line.

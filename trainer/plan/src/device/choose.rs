@@ -263,6 +263,7 @@ mod tests {
             index,
             name: "NVIDIA H200".into(),
             memory: 1 << 37,
+            free: 0,
             uuid: Some(format!("GPU-{index}fb0aaaa-0000-0000-0000-000000000000")),
             instances: Vec::new(),
         };

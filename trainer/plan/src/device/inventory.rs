@@ -29,6 +29,8 @@ pub struct Gpu {
     pub name: String,
     /// Bytes.
     pub memory: u64,
+    /// Bytes that no program uses; 0 if the driver does not report it.
+    pub free: u64,
     /// `GPU-…`, if the driver reports it.
     pub uuid: Option<String>,
     /// The MIG instances that it is divided into.
@@ -111,6 +113,16 @@ impl Inventory {
             }
         };
         memory.filter(|bytes| *bytes > 0)
+    }
+
+    /// The memory of a device in bytes that a run can use: what is free, or all of it if the driver reports
+    /// only that. `None` for the CPU, or if nothing is known.
+    pub fn free_memory(&self, device: Device) -> Option<u64> {
+        let free = match device {
+            Device::Cuda(index) => self.gpu(index).map(|gpu| gpu.free).filter(|bytes| *bytes > 0),
+            Device::Cpu | Device::Mig { .. } => None,
+        };
+        free.or_else(|| self.memory(device))
     }
 
     /// The name of a device for messages: `0 (NVIDIA A10)`.

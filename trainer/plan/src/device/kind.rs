@@ -23,7 +23,7 @@ pub enum Device {
 }
 
 impl Device {
-    /// The value of CUDA_VISIBLE_DEVICES with which a process sees this device only.
+    /// The name of this device in CUDA_VISIBLE_DEVICES.
     pub fn visible(self) -> String {
         match self {
             Self::Cpu => String::new(),
@@ -95,6 +95,31 @@ pub fn shared(devices: &[Device]) -> Option<(usize, usize)> {
     gpus.filter(|(_, ranks)| *ranks > 1).max_by_key(|(index, ranks)| (*ranks, std::cmp::Reverse(*index)))
 }
 
+/// The value of CUDA_VISIBLE_DEVICES with which a process sees these devices only, each once: CUDA hides
+/// all devices if one is named twice.
+pub fn visible(devices: &[Device]) -> String {
+    let names: Vec<String> = distinct(devices).into_iter().map(Device::visible).collect();
+    names.join(",")
+}
+
+/// The number that each of these devices has among the CUDA devices of a process that sees only them;
+/// `None` for the CPU.
+pub fn cuda_numbers(devices: &[Device]) -> Vec<Option<usize>> {
+    let distinct = distinct(devices);
+    devices.iter().map(|device| distinct.iter().position(|one| one == device)).collect()
+}
+
+/// The GPUs and MIG instances among the devices, each once, in the order of their first mention.
+fn distinct(devices: &[Device]) -> Vec<Device> {
+    let mut distinct: Vec<Device> = Vec::new();
+    for &device in devices {
+        if device != Device::Cpu && !distinct.contains(&device) {
+            distinct.push(device);
+        }
+    }
+    distinct
+}
+
 /// The devices as the argument of `--device`: `cpu`, `0,1`, or the UUIDs of MIG instances.
 pub fn argument(devices: &[Device]) -> String {
     let argument = |device: &Device| match device {
@@ -124,6 +149,16 @@ mod tests {
         {
             assert!(wrong.parse::<MigUuid>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_process_sees_each_of_its_gpus_once() {
+        let devices = [3, 1, 3].map(Device::Cuda);
+        assert_eq!(
+            (visible(&devices).as_str(), cuda_numbers(&devices)),
+            ("3,1", vec![Some(0), Some(1), Some(0)])
+        );
+        assert_eq!((visible(&[Device::Cpu; 2]).as_str(), cuda_numbers(&[Device::Cpu])), ("", vec![None]));
     }
 
     #[test]

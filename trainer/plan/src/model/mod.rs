@@ -16,11 +16,13 @@ mod cost;
 mod expression;
 mod grammar;
 mod modules;
+mod parts;
 mod scope;
 mod spec;
 
 pub use channels::{gcd, mixed_shares};
 pub use cost::{LayerCost, MIN_STRIDE, Summary, largest_stride};
+pub use parts::{Load, ModelPart};
 pub use spec::{Activation, ConvSpec, CspSpec, Layer, ModelSpec, Module};
 
 impl ModelSpec {

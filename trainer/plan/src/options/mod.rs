@@ -11,7 +11,7 @@ mod val;
 mod workers;
 
 pub use bench::BenchOptions;
-pub use train::{BackendOption, Balance, Cache, Optimizer, TrainOptions};
+pub use train::{BackendOption, Balance, Cache, Optimizer, Parallel, TrainOptions};
 pub use val::ValOptions;
 pub use workers::Workers;
 

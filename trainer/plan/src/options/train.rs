@@ -2,6 +2,7 @@
 //! [`TrainTask`](crate::run::TrainTask), and the code that uses it. The help, the reference page and
 //! `opt.yaml` follow from these; a test fails if the task lacks the field.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -33,6 +34,38 @@ pub enum BackendOption {
     Auto,
     Nccl,
     Gloo,
+}
+
+/// How several devices train one model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+#[expect(
+    missing_docs,
+    reason = "the help of an option with documented values takes several lines per option"
+)]
+pub enum Parallel {
+    #[default]
+    Ddp,
+    Dp,
+    Model,
+}
+
+impl Parallel {
+    /// Whether a single process uses all devices.
+    pub fn is_one_process(self) -> bool {
+        self != Self::Ddp
+    }
+}
+
+/// The value, as in options and plan files.
+impl fmt::Display for Parallel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ddp => "ddp",
+            Self::Dp => "dp",
+            Self::Model => "model",
+        })
+    }
 }
 
 /// Where decoded images are kept between epochs.
@@ -121,6 +154,9 @@ pub struct TrainOptions {
     /// Number of ranks when training on the CPU [default: 1]
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", help_heading = "Devices")]
     pub nproc_per_node: Option<usize>,
+    /// How several devices train: ddp, one process per device; dp, one process with a replica of the model on each device; model, one process with the layers spread over the devices [default: ddp]
+    #[arg(long, value_name = "MODE", ignore_case = true, help_heading = "Devices")]
+    pub parallel: Option<Parallel>,
     /// How ranks communicate [default: auto, which is nccl between GPUs if possible, else gloo]
     #[arg(long, value_name = "BACKEND", ignore_case = true, help_heading = "Devices")]
     pub backend: Option<BackendOption>,

@@ -18,6 +18,7 @@ mod defaults;
 mod folder;
 mod image_size;
 mod join_resumed;
+mod one_process;
 mod opt_yaml;
 mod planning;
 mod ranks;

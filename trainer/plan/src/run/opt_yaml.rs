@@ -17,9 +17,8 @@ pub fn opt_yaml(plan: &RunPlan, task: &TrainTask) -> Result<Map<String, Value>, 
     let fields = fields.as_object().cloned().unwrap_or_default();
     let mut settings: Map<String, Value> =
         fields.into_iter().map(|(field, value)| setting(task, field, value)).collect();
-    let devices = &plan.ranks.devices;
-    settings.insert("device".to_owned(), json!(device::argument(devices)));
-    settings.insert("nproc_per_node".to_owned(), json!(devices.len()));
+    settings.insert("device".to_owned(), json!(device::argument(&plan.ranks.all_devices())));
+    settings.insert("nproc_per_node".to_owned(), json!(plan.ranks.devices.len()));
     settings.insert("backend".to_owned(), json!(plan.ranks.backend));
     settings.insert("nccl".to_owned(), json!(plan.ranks.nccl));
     settings.insert("save_dir".to_owned(), json!(plan.run_dir));

@@ -1,5 +1,6 @@
-//! The ranks of a run, one per device, and how they share cores and batch. A plan may hold only a part of
-//! them: the others are on other machines, or another launcher starts each rank by itself.
+//! The ranks of a run and how they share cores and batch: one per device, or a single one with all devices
+//! (`--parallel dp` and `model`). A plan may hold only a part of the ranks: the others are on other machines, or
+//! another launcher starts each rank by itself.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::backend::{Backend, Connection, Reach};
-use crate::device::Device;
+use crate::device::{Device, Inventory};
 
 /// Loader threads per rank, if the cores and the batch allow.
 const WORKERS: usize = 8;
@@ -44,8 +45,15 @@ impl Part {
 /// The ranks of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ranks {
-    /// The device of every rank that this plan holds, in the order of their numbers.
+    /// The device of every rank that this plan holds, in the order of their numbers; of a rank with several
+    /// devices, the first.
     pub devices: Vec<Device>,
+    /// The further devices of the only rank, if it has several.
+    #[serde(default)]
+    pub further_devices: Vec<Device>,
+    /// Memory in bytes that can be used on each device of a rank with several; empty if it is not known.
+    #[serde(default)]
+    pub device_memory: Vec<u64>,
     /// The number of the first of them among all ranks.
     #[serde(default)]
     pub first: usize,
@@ -87,6 +95,8 @@ impl Ranks {
         let here = (here != devices.len()).then_some(here);
         Self {
             devices,
+            further_devices: Vec::new(),
+            device_memory: Vec::new(),
             first,
             first_here,
             here,
@@ -97,6 +107,30 @@ impl Ranks {
             threads,
             cpus: Vec::new(),
         }
+    }
+
+    /// A single rank that uses all these devices and all cores. Those that are named several times share
+    /// their memory.
+    pub(super) fn in_one_process(devices: &[Device], inventory: &Inventory) -> Self {
+        let uses = |device: &Device| devices.iter().filter(|other| *other == device).count() as u64;
+        let memory = |device: &Device| Some(inventory.free_memory(*device)? / uses(device));
+        let device_memory: Option<Vec<u64>> = devices.iter().map(memory).collect();
+        let (first, further) = devices.split_at(devices.len().min(1));
+        Self {
+            further_devices: further.to_vec(),
+            device_memory: device_memory.unwrap_or_default(),
+            ..Self::new(first.to_vec(), Connection::default(), None, inventory.cores)
+        }
+    }
+
+    /// The devices of the plan's rank with this index; the first is its main one.
+    pub fn devices_of(&self, index: usize) -> Vec<Device> {
+        self.devices.get(index).into_iter().chain(&self.further_devices).copied().collect()
+    }
+
+    /// The devices of all ranks of the plan.
+    pub fn all_devices(&self) -> Vec<Device> {
+        self.devices.iter().chain(&self.further_devices).copied().collect()
     }
 
     /// Whether the plan holds all ranks of the run.
@@ -125,6 +159,7 @@ impl Ranks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::Gpu;
 
     fn part(devices: usize, part: Option<Part>) -> Ranks {
         Ranks::new(vec![Device::Cpu; devices], Connection::default(), part, 16)
@@ -144,6 +179,24 @@ mod tests {
         // One of these ranks, in a plan of its own.
         let single = part(1, Some(Part { first: 6, first_here: 2, ..machine }));
         assert_eq!((single.threads, single.share(32), single.on_this_machine()), (4, 4, 4));
+    }
+
+    #[test]
+    fn a_single_rank_can_have_several_devices() {
+        let gpu = |index: usize, memory: u64, free: u64| Gpu { index, memory, free, ..Gpu::default() };
+        let inventory = |free| Inventory {
+            cores: 16,
+            gpus: vec![gpu(0, 24, 20), gpu(1, 8, free)],
+            ..Inventory::default()
+        };
+        let gpus = [0, 1, 0].map(Device::Cuda);
+        let one = Ranks::in_one_process(&gpus, &inventory(6));
+        assert_eq!((one.world_size, one.on_this_machine(), one.threads, one.are_all()), (1, 1, 16, true));
+        assert_eq!((one.devices_of(0), one.all_devices()), (gpus.to_vec(), gpus.to_vec()));
+        assert_eq!(one.device_memory, [10, 6, 10], "two parts share GPU 0");
+        assert_eq!(Ranks::in_one_process(&gpus, &inventory(0)).device_memory, [10, 8, 10]);
+        assert!(Ranks::in_one_process(&[Device::Cpu; 2], &inventory(6)).device_memory.is_empty());
+        assert_eq!(part(2, None).devices_of(1), [Device::Cpu]);
     }
 
     #[test]

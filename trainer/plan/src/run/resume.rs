@@ -11,8 +11,8 @@ use crate::options::TrainOptions;
 
 /// The options that a resumed run takes, by their fields in [`TrainOptions`]. They do not change what
 /// the run computes.
-pub(super) const MAY_CHANGE: [&str; 7] =
-    ["resume", "device", "nproc_per_node", "backend", "nccl", "workers", "max_restarts"];
+pub(super) const MAY_CHANGE: [&str; 8] =
+    ["resume", "device", "nproc_per_node", "parallel", "backend", "nccl", "workers", "max_restarts"];
 
 /// What `--resume` names.
 struct Interrupted {
@@ -50,6 +50,7 @@ pub(super) fn plan_resume(
         ranks: &mut plan.ranks,
         workers: &mut task.workers,
         batch: task.batch,
+        parallel: &mut task.parallel,
         split: &mut task.batch_split,
         sync_bn: task.sync_bn,
     };

@@ -1,16 +1,16 @@
-//! The ranks of a resumed run: those of its first start, unless the options name others. The batch over
-//! all ranks stays, so that every step sees the same images. Unequal shares belong to their devices: on other
-//! devices the batch is divided equally.
+//! The ranks of a resumed run: those of its first start, unless the options name others, or another way in which
+//! devices train together. The batch over all ranks stays, so that every step sees the same images. Unequal
+//! shares belong to their devices: on other devices the batch is divided equally.
 
 use std::path::PathBuf;
 
 use yolo_base::format::count;
 
-use super::{PlanContext, Ranks, planning};
+use super::{PlanContext, Ranks, one_process, planning};
 use crate::backend::{Backend, Connection, Reach};
 use crate::device::{self, Choice, Device, Inventory};
 use crate::error::PlanError;
-use crate::options::{BackendOption, TrainOptions, Workers};
+use crate::options::{BackendOption, Parallel, TrainOptions, Workers};
 
 /// The parts of the plan of an interrupted run on which its ranks depend.
 pub(super) struct Before<'a> {
@@ -20,6 +20,8 @@ pub(super) struct Before<'a> {
     pub(super) workers: &'a mut usize,
     /// Its batch over all ranks.
     pub(super) batch: usize,
+    /// How its devices train together, to be replaced.
+    pub(super) parallel: &'a mut Parallel,
     /// The shares of its ranks, if they are unequal; other devices get equal ones.
     pub(super) split: &'a mut Vec<usize>,
     /// Whether its ranks normalize together.
@@ -34,17 +36,51 @@ pub(super) fn choose(
     before: Before<'_>,
     notes: &mut Vec<String>,
 ) -> Result<Vec<String>, PlanError> {
-    let Before { ranks, workers: loader_threads, batch, split, sync_bn } = before;
+    let Before { ranks, workers: loader_threads, batch, parallel: mode, split, sync_bn } = before;
     let cores = context.inventory.cores;
     let TrainOptions { device, nproc_per_node, backend, nccl, workers, .. } = options;
     let mut warnings = Vec::new();
+    let mut parallel = options.parallel.unwrap_or(*mode);
+    if parallel.is_one_process() {
+        one_process::check_options(parallel, options, context.part)?;
+    }
     let choice = devices(options, ranks, &context.inventory)?;
+    if parallel.is_one_process() && options.parallel.is_none() && choice.devices.len() == 1 {
+        notes.push(format!("on one device, the run continues without --parallel {parallel}"));
+        parallel = Parallel::Ddp;
+    }
     let elsewhere = context.part.is_some() || !ranks.are_all();
-    if elsewhere || device.is_some() || nproc_per_node.is_some() || backend.is_some() || nccl.is_some() {
+    let other_mode = parallel != *mode;
+    if parallel.is_one_process() {
+        if sync_bn {
+            return Err(PlanError::new(format!(
+                "the run cannot be resumed with --parallel {parallel}: it was started with --sync-bn, which joins \
+                 the BatchNorm of several ranks"
+            ))
+            .with_hint("resume it with --parallel ddp, or without --parallel"));
+        }
+        let new = one_process::ranks(parallel, &choice.devices, &context.inventory)?;
+        notes.extend(choice.note);
+        if !other_mode && new.all_devices() == ranks.all_devices() {
+            *ranks = Ranks { threads: ranks.threads, ..new };
+        } else {
+            check_batch(batch, split, ranks, (parts(parallel, &new), "device"))?;
+            notes.push(change((ranks, *mode), (&new, parallel), batch, split));
+            split.clear();
+            *loader_threads = new.workers(Some(*loader_threads), batch, cores);
+            *ranks = new;
+        }
+    } else if elsewhere
+        || other_mode
+        || device.is_some()
+        || nproc_per_node.is_some()
+        || backend.is_some()
+        || nccl.is_some()
+    {
         let connection = connection(options, ranks, &choice.devices, context)?;
         notes.extend(choice.note.into_iter().chain(connection.notes.clone()));
         let new = Ranks::new(choice.devices, connection, context.part, cores);
-        let as_many = new.world_size == ranks.world_size;
+        let as_many = new.world_size == ranks.world_size && !other_mode;
         if as_many && elsewhere {
             *loader_threads = new.workers(Some(*loader_threads), new.share(batch), cores);
             *ranks = new;
@@ -52,8 +88,8 @@ pub(super) fn choose(
             // The same devices keep their threads, on which the last bits of the results depend.
             *ranks = Ranks { threads: ranks.threads, ..new };
         } else {
-            check_batch(batch, split, ranks, new.world_size)?;
-            notes.push(change(ranks, &new, batch, split));
+            check_batch(batch, split, ranks, (new.world_size, "rank"))?;
+            notes.push(change((ranks, *mode), (&new, parallel), batch, split));
             split.clear();
             *loader_threads = new.workers(Some(*loader_threads), new.share(batch), cores);
             if sync_bn && new.world_size == 1 {
@@ -62,6 +98,7 @@ pub(super) fn choose(
             *ranks = new;
         }
     }
+    *mode = parallel;
     if workers.is_some() {
         let largest = split.iter().copied().max().unwrap_or_else(|| ranks.share(batch));
         *loader_threads = ranks.workers(workers.map(Workers::most), largest, cores);
@@ -78,10 +115,10 @@ pub(super) fn devices(
     if options.device.is_some() {
         return device::choose(options.device.as_deref(), options.nproc_per_node, inventory);
     }
-    if options.nproc_per_node.is_some() && ranks.devices.iter().all(|device| *device == Device::Cpu) {
+    if options.nproc_per_node.is_some() && ranks.all_devices().iter().all(|device| *device == Device::Cpu) {
         return device::choose(Some("cpu"), options.nproc_per_node, inventory);
     }
-    let own = device::argument(&ranks.devices);
+    let own = device::argument(&ranks.all_devices());
     let choice = device::choose(Some(&own), None, inventory).map_err(|error| {
         PlanError::new(format!("the run cannot be resumed on its devices: {error}"))
             .with_hint("name other devices with --device; the batch over all ranks stays the same")
@@ -142,13 +179,24 @@ fn backend(
     }
 }
 
-/// Refuses a number of other ranks among which the batch cannot be divided equally.
-fn check_batch(batch: usize, split: &[usize], before: &Ranks, ranks: usize) -> Result<(), PlanError> {
-    if batch.is_multiple_of(ranks) {
+/// Among how many devices a single rank divides its batch.
+fn parts(parallel: Parallel, ranks: &Ranks) -> usize {
+    if parallel == Parallel::Dp { ranks.all_devices().len() } else { 1 }
+}
+
+/// Refuses a number of other ranks, or of devices of a single one, among which the batch cannot be divided
+/// equally.
+fn check_batch(
+    batch: usize,
+    split: &[usize],
+    before: &Ranks,
+    (parts, what): (usize, &str),
+) -> Result<(), PlanError> {
+    if batch.is_multiple_of(parts) {
         return Ok(());
     }
-    let fewer = (1..ranks).rev().find(|fewer| batch.is_multiple_of(*fewer)).unwrap_or(1);
-    let fewer = count(fewer, "rank");
+    let fewer = (1..parts).rev().find(|fewer| batch.is_multiple_of(*fewer)).unwrap_or(1);
+    let fewer = count(fewer, what);
     let (kept, hint) = if split.is_empty() {
         (String::new(), format!("resume it on {fewer}"))
     } else {
@@ -159,20 +207,23 @@ fn check_batch(batch: usize, split: &[usize], before: &Ranks, ranks: usize) -> R
         )
     };
     Err(PlanError::new(format!(
-        "the run cannot be resumed on {ranks} ranks: its batch of {batch}, which stays the same, cannot be divided \
-         equally among them{kept}"
+        "the run cannot be resumed on {}: its batch of {batch}, which stays the same, cannot be divided \
+         equally among them{kept}",
+        count(parts, what)
     ))
     .with_hint(hint))
 }
 
 /// What other ranks change.
-fn change(before: &Ranks, new: &Ranks, batch: usize, split: &[usize]) -> String {
-    let mut text = format!(
-        "resuming on {} instead of {}: the batch over all ranks stays {batch}, {} on each",
-        named(new),
-        named(before),
-        count(new.share(batch), "image"),
-    );
+fn change(before: (&Ranks, Parallel), new: (&Ranks, Parallel), batch: usize, split: &[usize]) -> String {
+    let (ranks, parallel) = new;
+    let share = count(ranks.share(batch) / parts(parallel, ranks), "image");
+    let each = match parallel {
+        Parallel::Ddp => format!("the batch over all ranks stays {batch}, {share} on each"),
+        Parallel::Dp => format!("the batch stays {batch}, {share} on each device"),
+        Parallel::Model => format!("the batch stays {batch}"),
+    };
+    let mut text = format!("resuming on {} instead of {}: {each}", named(new), named(before));
     if !split.is_empty() {
         text += &format!(" instead of {}", list(split));
     }
@@ -185,7 +236,10 @@ fn list(shares: &[usize]) -> String {
 }
 
 /// `2 ranks (cpu,cpu)`, or only their number if the plan does not know all devices.
-fn named(ranks: &Ranks) -> String {
+fn named((ranks, parallel): (&Ranks, Parallel)) -> String {
+    if parallel.is_one_process() {
+        return format!("one process ({}, --parallel {parallel})", device::argument(&ranks.all_devices()));
+    }
     if !ranks.are_all() {
         return count(ranks.world_size, "rank");
     }

@@ -9,15 +9,15 @@ use yolo_base::format::count;
 use super::defaults::{self, Defaults};
 use super::planning::{self, need_data_set};
 use super::resume::plan_resume;
-use super::{EffectiveOptions, PlanContext, Planning, Ranks, Task, folder, image_size, weights};
+use super::{EffectiveOptions, PlanContext, Planning, Ranks, Task, folder, image_size, one_process, weights};
 use crate::backend::{Connection, Reach};
 use crate::batch::{self, Batch};
 use crate::dataset::{DataSet, Places};
-use crate::device::{self, Choice};
+use crate::device::{self, Choice, Inventory};
 use crate::error::PlanError;
 use crate::hyp::HyperParameters;
 use crate::model::{MIN_STRIDE, ModelSpec};
-use crate::options::{Balance, Cache, Optimizer, TrainOptions, Workers};
+use crate::options::{Balance, Cache, Optimizer, Parallel, TrainOptions, Workers};
 
 /// YOLOv5's default patience.
 const PATIENCE: usize = 100;
@@ -44,6 +44,8 @@ pub struct TrainTask {
     pub epochs: usize,
     /// Images per step over all ranks.
     pub batch: usize,
+    #[serde(default)]
+    pub parallel: Parallel,
     /// Images per step of each rank; empty if the shares are equal.
     #[serde(default)]
     pub batch_split: Vec<usize>,
@@ -118,10 +120,14 @@ pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Plann
     let image_size =
         image_size::rounded(checked.image_size, stride, MIN_SIDE_IN_STRIDES * stride, &mut warnings);
     warnings.extend(checked.warning);
-    let mut notes: Vec<String> = checked.choice.note.into_iter().collect();
-    notes.extend(checked.connection.notes.clone());
+    let mut notes = checked.notes;
     notes.extend(checked.batch.note.clone());
-    let ranks = Ranks::new(checked.choice.devices, checked.connection, context.part, inventory.cores);
+    let ranks = checked.ranks;
+    if checked.parallel == Parallel::Model
+        && let Some(model) = &model
+    {
+        model.check_parts(ranks.all_devices().len())?;
+    }
     if options.sync_bn && ranks.world_size == 1 {
         warnings.push("--sync-bn has no effect on a single rank".to_owned());
     }
@@ -142,6 +148,7 @@ pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Plann
         model,
         batch,
         batch_split,
+        parallel: checked.parallel,
         balance: options.balance.filter(|_| ranks.world_size > 1),
         workers: ranks.workers(options.workers.map(Workers::most), largest, inventory.cores),
         hyp: checked.hyp,
@@ -175,8 +182,10 @@ pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Plann
 struct Checked<'a> {
     data: &'a str,
     effective: EffectiveOptions<'a>,
-    choice: Choice,
-    connection: Connection,
+    parallel: Parallel,
+    ranks: Ranks,
+    /// What was chosen for the ranks and why.
+    notes: Vec<String>,
     batch: Batch,
     epochs: usize,
     nominal_batch: usize,
@@ -194,16 +203,9 @@ impl<'a> Checked<'a> {
         let data = options.data.as_deref().unwrap_or(defaults::DATA);
         let defaults = defaults::of(data);
         let effective = EffectiveOptions::of(options);
-        let choice = device::choose(options.device.as_deref(), options.nproc_per_node, inventory)?;
-        let nccl = options.nccl.as_deref().map(|file| planning::nccl_library(file, places)).transpose()?;
-        let wanted = options.backend.unwrap_or_default();
-        let devices = &choice.devices;
-        let reach = context.part.map_or(Reach::Plan, |part| part.reach(devices.len()));
-        let connection = Connection::choose_for(reach, wanted, nccl, devices, inventory)?;
-        let given = options.batch_size.is_some();
-        let split = options.batch_split.as_deref();
-        let ranks = context.part.map_or(devices.len(), |part| part.world_size);
-        let batch = batch::divide(effective.batch, given, split, (ranks, devices), inventory)?;
+        let parallel = options.parallel.unwrap_or_default();
+        let (ranks, notes) = ranks(parallel, options, context)?;
+        let batch = batch(parallel, effective.batch, options, &ranks, inventory)?;
         let epochs = positive("--epochs", effective.epochs, MAX_EPOCHS)?;
         let nominal_batch = positive("--nbs", options.nbs.unwrap_or(defaults.nbs), MAX_NOMINAL_BATCH)?;
         let image_size = image_size::check(effective.image_size)?;
@@ -222,8 +224,9 @@ impl<'a> Checked<'a> {
         Ok(Self {
             data,
             effective,
-            choice,
-            connection,
+            parallel,
+            ranks,
+            notes,
             batch,
             epochs,
             nominal_batch,
@@ -234,6 +237,47 @@ impl<'a> Checked<'a> {
             run_dir,
             warning,
         })
+    }
+}
+
+/// The ranks that the options name, and what was chosen automatically.
+fn ranks(
+    parallel: Parallel,
+    options: &TrainOptions,
+    context: &PlanContext,
+) -> Result<(Ranks, Vec<String>), PlanError> {
+    let PlanContext { inventory, places, part, .. } = context;
+    if parallel.is_one_process() {
+        one_process::check_options(parallel, options, *part)?;
+        let Choice { devices, note } = device::choose(options.device.as_deref(), None, inventory)?;
+        return Ok((one_process::ranks(parallel, &devices, inventory)?, note.into_iter().collect()));
+    }
+    let choice = device::choose(options.device.as_deref(), options.nproc_per_node, inventory)?;
+    let nccl = options.nccl.as_deref().map(|file| planning::nccl_library(file, places)).transpose()?;
+    let wanted = options.backend.unwrap_or_default();
+    let reach = part.map_or(Reach::Plan, |part| part.reach(choice.devices.len()));
+    let connection = Connection::choose_for(reach, wanted, nccl, &choice.devices, inventory)?;
+    let notes = choice.note.into_iter().chain(connection.notes.clone()).collect();
+    Ok((Ranks::new(choice.devices, connection, *part, inventory.cores), notes))
+}
+
+/// The batch, divided among the ranks, or checked against the replicas of a single one.
+fn batch(
+    parallel: Parallel,
+    images: i64,
+    options: &TrainOptions,
+    ranks: &Ranks,
+    inventory: &Inventory,
+) -> Result<Batch, PlanError> {
+    let undivided = |total| Ok(Batch { total, split: Vec::new(), note: None });
+    match parallel {
+        Parallel::Ddp => {
+            let given = options.batch_size.is_some();
+            let split = options.batch_split.as_deref();
+            batch::divide(images, given, split, (ranks.world_size, &ranks.devices), inventory)
+        }
+        Parallel::Dp => undivided(batch::check_replicas(images, ranks.all_devices().len())?),
+        Parallel::Model => undivided(batch::check(images, 1)?),
     }
 }
 

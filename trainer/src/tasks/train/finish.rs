@@ -86,11 +86,12 @@ impl Training<'_> {
         Ok(())
     }
 
-    /// The model of the file, fused. Only rank 0 needs the file: it sends the tensors to the others.
+    /// The model of the file, fused, on the devices of training. Only rank 0 needs the file: it sends the
+    /// tensors to the others.
     fn best_model(&self, best: &Path) -> Result<Model, TrainError> {
         let model = if self.context.is_main() {
             let LoadedModel { model, .. } = load_model(best, self.context.device, false)?;
-            model
+            model.placed_like(self.learner.model())?
         } else {
             self.learner.model().fuse()?
         };

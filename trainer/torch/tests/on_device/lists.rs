@@ -1,7 +1,10 @@
 //! Operations on lists of tensors: zeroing, scaling, moving averages, clipping and unscaling.
 
-use tch::{Kind, Tensor};
-use tch_train::{amp_unscale, clip_grad_norm, foreach_ema, foreach_mul, foreach_zero};
+use tch::{Device, Kind, Tensor};
+use tch_train::{
+    Adam, AdamState, Sgd, amp_unscale, clip_grad_norm, foreach_ema, foreach_mul, foreach_zero, fused_adamw,
+    fused_sgd,
+};
 
 use crate::compare::{agree, all_agree, device, doubles, many, placed};
 
@@ -80,4 +83,45 @@ fn unscaling_reports_what_is_not_finite() {
         amp_unscale(&gradients, &found, &inverse).unwrap();
         agree(&format!("flag after {bad} in gradient {index}"), &found, &flag(1.0), 0.0);
     }
+}
+
+#[test]
+fn the_tensors_of_a_list_may_be_on_several_devices() {
+    // Every second one is on the CPU.
+    let spread = |seed: i64| -> Vec<Tensor> {
+        let apart = |(index, tensor): (usize, Tensor)| {
+            if index % 2 == 0 { tensor } else { tensor.to_device(Device::Cpu) }
+        };
+        placed(&many(seed)).into_iter().enumerate().map(apart).collect()
+    };
+    let here = |tensors: &[Tensor]| -> Vec<Tensor> {
+        tensors.iter().map(|tensor| tensor.to_device(device())).collect()
+    };
+    let (own, one) = (spread(7), placed(&many(7)));
+    let norms = [clip_grad_norm(&own, 10.0).unwrap(), clip_grad_norm(&one, 10.0).unwrap()];
+    agree("norm", &norms[0], &doubles(&norms[1..])[0].to_device(Device::Cpu), NORM_BOUND);
+    let want =
+        |tensors: &[Tensor]| doubles(&tensors.iter().map(|t| t.to_device(Device::Cpu)).collect::<Vec<_>>());
+    all_agree("clipped gradient", &here(&own), &want(&one), NORM_BOUND);
+
+    let (values, other) = (spread(8), placed(&many(8)));
+    foreach_ema(&own, &values, 0.3).unwrap();
+    foreach_ema(&one, &other, 0.3).unwrap();
+    foreach_mul(&own, 0.7).unwrap();
+    foreach_mul(&one, 0.7).unwrap();
+    all_agree("average", &here(&own), &want(&one), NORM_BOUND);
+
+    let sgd = Sgd { lr: 0.1, momentum: 0.9, dampening: 0.0, weight_decay: 5e-4, nesterov: true };
+    let zeros = |tensors: &[Tensor]| -> Vec<Tensor> { tensors.iter().map(Tensor::zeros_like).collect() };
+    fused_sgd(&own, &values, &zeros(&own), &sgd, false).unwrap();
+    fused_sgd(&one, &other, &zeros(&one), &sgd, false).unwrap();
+    all_agree("parameter after SGD", &here(&own), &want(&one), NORM_BOUND);
+
+    let adam = Adam { lr: 0.01, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.1 };
+    fused_adamw(&own, &values, &AdamState::new(&own).unwrap(), &adam).unwrap();
+    fused_adamw(&one, &other, &AdamState::new(&one).unwrap(), &adam).unwrap();
+    all_agree("parameter after AdamW", &here(&own), &want(&one), NORM_BOUND);
+
+    foreach_zero(&own).unwrap();
+    assert!(own.iter().all(|tensor| tensor.abs().max().double_value(&[]) == 0.0));
 }

@@ -19,11 +19,23 @@ pub(super) struct Meter {
     pub(super) parameters: u64,
     pub(super) macs: u128,
     pub(super) leaves: usize,
+    /// Numbers that the backward pass needs: outputs of convolutions, normalizations and activations, and
+    /// what is concatenated inside a module.
+    pub(super) kept: u64,
 }
 
 impl Meter {
     fn area(&self) -> u128 {
         self.size.map_or(0, |[h, w]| h as u128 * w as u128)
+    }
+
+    /// Counts an output with these channels at the current size.
+    fn keep(&mut self, channels: usize) {
+        self.keep_numbers(self.area().saturating_mul(channels as u128));
+    }
+
+    fn keep_numbers(&mut self, numbers: u128) {
+        self.kept = self.kept.saturating_add(u64::try_from(numbers).unwrap_or(u64::MAX));
     }
 
     fn resize(&mut self, change: impl Fn(usize, usize) -> Option<usize>) {
@@ -47,12 +59,14 @@ impl Meter {
         self.parameters += c2 as u64 * (kernel + u64::from(bias));
         self.macs += self.area() * c2 as u128 * u128::from(kernel);
         self.leaves += 1;
+        self.keep(c2);
     }
 
     fn norm(&mut self, channels: usize) {
         self.parameters += 2 * channels as u64;
         self.macs += NORM_OPERATIONS * self.area() * channels as u128;
         self.leaves += 1;
+        self.keep(channels);
     }
 
     fn conv(&mut self, spec: &ConvSpec) {
@@ -63,6 +77,9 @@ impl Meter {
         }
         // Without an activation, a convolution has an identity module, which counts.
         self.leaves += usize::from(!spec.act.is_active());
+        if spec.act.is_active() {
+            self.keep(spec.c2);
+        }
     }
 
     fn square(&mut self, c1: usize, c2: usize, k: usize, s: usize, g: usize, act: Activation) {
@@ -119,6 +136,8 @@ impl Meter {
         let hidden = c1 / 2;
         self.pointwise(c1, hidden, act);
         self.leaves += modules;
+        // The outputs of the pools with their indices of eight bytes, and what is concatenated.
+        self.keep(hidden * (3 * pools + pools + 1));
         self.pointwise(hidden * (pools + 1), c2, act);
     }
 
@@ -128,6 +147,7 @@ impl Meter {
         self.pointwise(csp.c1, hidden, csp.act);
         inner(self, hidden);
         self.pointwise(csp.c1, hidden, csp.act);
+        self.keep(2 * hidden);
         self.pointwise(2 * hidden, csp.c2, csp.act);
     }
 
@@ -143,6 +163,9 @@ impl Meter {
         for _ in 0..layers {
             // q, k, v, fc1 and fc2 have no bias; the projections inside the attention do.
             self.parameters += 5 * c * c + 3 * (c * c + c) + (c * c + c);
+            // Five linear layers and four of the attention, with their sums, and two tables of all pairs.
+            self.keep(12 * channels);
+            self.keep_numbers(2 * HEADS * tokens * tokens);
             self.macs += 9 * linear + 2 * tokens * tokens * u128::from(c) + 3 * HEADS * tokens * tokens;
             self.leaves += 6;
         }

@@ -27,6 +27,8 @@ pub struct LayerCost {
     pub macs: u128,
     /// Modules without children, not counting the activation that all convolutions share.
     pub leaves: usize,
+    /// Numbers of one image that training keeps for the backward pass, estimated.
+    pub kept: u64,
     /// Height and width of the output.
     pub size: [usize; 2],
 }
@@ -96,6 +98,7 @@ impl ModelSpec {
                 parameters: meter.parameters,
                 macs: meter.macs,
                 leaves: meter.leaves,
+                kept: kept(layer, &meter, size),
                 size,
             });
         }
@@ -161,6 +164,14 @@ impl ModelSpec {
             parameters: costs.iter().map(|cost| cost.parameters).sum(),
             gflops: macs as f64 * 2.0 / 1e9 * (GFLOPS_SIZE / probe as f64).powi(2),
         })
+    }
+}
+
+/// What training keeps of a layer: what the meter has counted, and at least the output.
+fn kept(layer: &Layer, meter: &Meter, [height, width]: [usize; 2]) -> u64 {
+    match layer.module {
+        Module::Detect { .. } => meter.kept,
+        _ => meter.kept.max(layer.out_channels as u64 * height as u64 * width as u64),
     }
 }
 
