@@ -5,16 +5,13 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "support/steered_trainer.rs"]
-mod steered_trainer;
 #[path = "support/user.rs"]
 mod user;
 
 use indexmap::IndexMap;
 use serde_json::{Value, json};
-use steered_trainer::{Act, Moment, SteeredTrainer};
 use torch_checkpoint::{TensorData, read};
-use user::{Finished, TRAIN, User, free_port};
+use user::{Finished, SIGKILL, TRAIN, User, free_port, send_signal, wait_for};
 
 /// Two epochs on two devices; the mode is to be added.
 const TWO: &str = "--epochs 2 --device cpu,cpu --parallel";
@@ -45,7 +42,7 @@ fn a_spread_model_trains_and_validates_as_on_one_device() {
     assert_eq!(spread.stderr.matches("the model is spread: layers 0 to ").count(), 1, "{}", spread.stderr);
     assert!(spread.stderr.contains(" to 24 on cpu, about "), "{}", spread.stderr);
     let options = std::fs::read_to_string(user.path().join("runs/train/spread/opt.yaml")).unwrap();
-    assert!(options.contains("parallel: model") && options.contains("device: cpu,cpu"), "{options}");
+    assert!(options.contains("parallel: \"model\"") && options.contains("device: \"cpu,cpu\""), "{options}");
 }
 
 #[test]
@@ -77,19 +74,26 @@ fn replicas_train_in_one_process() {
 fn a_killed_process_is_named_with_its_devices_and_the_run_continues_in_another_mode() {
     let user = User::new();
     user.write_data_set();
-    let trainer = SteeredTrainer::new(&user);
-    let arguments = format!("{TRAIN} --noplots {TWO} dp --name cut");
-    let second = Moment { count: 2, ..Moment::when("training epoch") };
-    let killed = trainer.run(&user, &arguments, 1, Act::Kill, second);
-    killed.failed_with(1, &["rank 0 of 1 (cpu,cpu) ", "signal 9 (SIGKILL)", "--resume"]);
+    let running =
+        user.start(&format!("{TRAIN} --noplots --epochs 500 --device cpu,cpu --parallel dp --name cut"));
+    let run = user.path().join("runs/train/cut");
+    wait_for("a checkpoint", || run.join("weights/last.pt").is_file().then_some(()));
+    send_signal(running.ranks()[0], SIGKILL);
+    running.wait().failed_with(1, &["rank 0 of 1 (cpu,cpu on ", "signal 9 (SIGKILL)", "--resume"]);
 
+    // Shorten the plan, so that the resumed run ends soon.
+    let plan = std::fs::read_to_string(run.join("plan.json")).unwrap();
+    let epochs = results(&user, "cut").lines().count() + 1;
+    assert!(plan.contains("\"epochs\": 500"), "{plan}");
+    let plan = plan.replace("\"epochs\": 500", &format!("\"epochs\": {epochs}"));
+    std::fs::write(run.join("plan.json"), plan).unwrap();
     let resume = "train --resume runs/train/cut";
     user.run(&format!("{resume} --parallel dp --device cpu")).failed_with(1, &["needs several devices"]);
     let finished = user.run(&format!("{resume} --parallel model")).succeeded();
     for said in ["resuming on one process (cpu,cpu, --parallel model)", "the model is spread: "] {
         assert!(finished.stderr.contains(said), "{}", finished.stderr);
     }
-    assert_eq!(results(&user, "cut").lines().count(), 3, "{}", results(&user, "cut"));
+    assert_eq!(results(&user, "cut").lines().count(), 1 + epochs, "{}", results(&user, "cut"));
 }
 
 #[test]
