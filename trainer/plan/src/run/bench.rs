@@ -99,6 +99,8 @@ pub fn plan_loader_threads(run: &RunPlan, run_dir: PathBuf) -> Option<RunPlan> {
     };
     let alone = Ranks {
         devices: vec![*ranks.devices.get(rank)?],
+        further_devices: ranks.further_devices.clone(),
+        device_memory: ranks.device_memory.clone(),
         first: 0,
         first_here: 0,
         here: None,

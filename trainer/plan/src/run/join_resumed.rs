@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::planning::{self, need_data_set};
 use super::resume::{MAY_CHANGE, refuse_other_options};
-use super::{PlanContext, Planning, Ranks, Task, TrainTask, folder};
+use super::{PlanContext, Planning, Ranks, Task, TrainTask, folder, one_process};
 use crate::backend::{Connection, Reach};
 use crate::dataset::DataSet;
 use crate::device;
@@ -26,6 +26,9 @@ pub fn ranks_joining(
 ) -> Result<(Ranks, Vec<String>), PlanError> {
     refuse_other_options(options, &[&MAY_CHANGE[..], &FILES].concat())?;
     let PlanContext { inventory, places, part, .. } = context;
+    if let Some(parallel) = options.parallel.filter(|parallel| parallel.is_one_process()) {
+        one_process::check_options(parallel, options, *part)?;
+    }
     let choice = device::choose(options.device.as_deref(), options.nproc_per_node, inventory)?;
     let nccl = options.nccl.as_deref().map(|file| planning::nccl_library(file, places)).transpose()?;
     let reach = part.map_or(Reach::Plan, |part| part.reach(choice.devices.len()));

@@ -20,7 +20,7 @@ pub(super) fn check_options(
             "--parallel {parallel} is a single process on one machine, so it cannot be used with --nnodes or in \
              `yolo rank`"
         ))
-        .with_hint("omit --parallel: there, each rank has a device of its own (ddp)"));
+        .with_hint("use --parallel ddp, in which each rank has a device of its own"));
     }
     let backend = |wanted| options.backend == Some(wanted);
     let refused = [
