@@ -307,7 +307,11 @@ fn a_run_is_resumed_on_machines_of_which_only_machine_0_has_its_folder() {
         let (master, member) = (machine(), machine());
         let (first, other) = both(&master, &member);
         wait_until_training(&master);
-        if killed { other.signal(SIGKILL) } else { first.signal(SIGINT) }
+        if killed {
+            other.signal(SIGKILL)
+        } else {
+            first.signal(SIGINT)
+        }
         let (first, _) = (first.wait(), other.wait());
         assert_eq!(first.code, Some(if killed { 1 } else { 130 }), "{}", first.stderr);
 
