@@ -88,22 +88,21 @@ fn balanced(bytes: &[u64], memory: &[u64]) -> Vec<Range<usize>> {
     let used = |range: Range<usize>, device: usize| {
         (sums[range.end] - sums[range.start]) as f64 / memory[device].max(1) as f64
     };
-    // least[d][end] is the least maximum if the first d + 1 devices have the layers before `end`, and
-    // start[d][end] where the last of these devices then starts.
-    let mut least = vec![vec![f64::INFINITY; layers + 1]; devices];
-    let mut start = vec![vec![0; layers + 1]; devices];
-    for end in 1..=layers {
-        least[0][end] = used(0..end, 0);
-    }
+    // least[end] is the least maximum if the devices so far have the layers before `end`, and start[d][end]
+    // where the last of these devices, d, then starts.
+    let mut least: Vec<f64> = (0..=layers).map(|end| used(0..end, 0)).collect();
+    let mut start = vec![vec![0; layers + 1]];
     for device in 1..devices {
-        for end in device + 1..=layers {
-            for first in device..end {
-                let most = least[device - 1][first].max(used(first..end, device));
-                if most < least[device][end] {
-                    (least[device][end], start[device][end]) = (most, first);
-                }
-            }
-        }
+        let best = |end: usize| {
+            // Every device before this one has a layer.
+            let firsts = device..end;
+            let most = |first: usize| (least[first].max(used(first..end, device)), first);
+            firsts.map(most).reduce(|best, other| if other.0 < best.0 { other } else { best })
+        };
+        let row: Vec<(f64, usize)> =
+            (0..=layers).map(|end| best(end).unwrap_or((f64::INFINITY, 0))).collect();
+        start.push(row.iter().map(|(_, first)| *first).collect());
+        least = row.into_iter().map(|(most, _)| most).collect();
     }
     let mut ranges = Vec::with_capacity(devices);
     let mut end = layers;
