@@ -205,6 +205,11 @@ impl Run<'_> {
                     (None, ..) => "interrupted",
                 };
                 printer.say(how);
+                if resume_from.is_none() && plan.ranks.are_all() && matches!(plan.task, Task::Train(_)) {
+                    let command = programs.resume_command();
+                    printer
+                        .say(format_args!("to start it again, run\n  {command} {}", plan.run_dir.display()));
+                }
                 if let Some(path) = resume_from {
                     let command = programs.resume_command();
                     printer.say(format_args!(

@@ -32,8 +32,7 @@ pub(super) fn explain(
     checkpoint: &LastCheckpoint,
     memory: &MemoryWatch,
 ) -> RankFailure {
-    let resume =
-        checkpoint.path().map(|last| format!("resume the run with `{}`", checkpoint.resume_command(&last)));
+    let resume = checkpoint.advice();
     let words = Words::of(&failure.cause, process.map(RankIo::former_pid), world, memory);
     let doing = match &failure.cause {
         Cause::Reported(reported) => reported.doing.clone(),

@@ -16,13 +16,17 @@ pub(super) struct LastCheckpoint {
     command: &'static str,
     /// When the `last.pt` of an earlier run was written.
     earlier: Option<SystemTime>,
+    /// The run folder, if the run can be started again from its plan before it has a checkpoint.
+    folder: Option<PathBuf>,
 }
 
 impl LastCheckpoint {
     /// The checkpoint of `plan`, which these programs run. Invariant: created before the ranks start, which
     /// may replace it.
     pub(super) fn of(plan: &RunPlan, programs: &Programs) -> Self {
-        Self { command: programs.resume_command(), ..Self::new(&plan.run_dir, plan.resumes()) }
+        let starts_again = plan.ranks.are_all() && plan.task.train().is_some();
+        let folder = starts_again.then(|| plan.run_dir.clone());
+        Self { command: programs.resume_command(), folder, ..Self::new(&plan.run_dir, plan.resumes()) }
     }
 
     /// The checkpoint of a run in `run_dir`. A resumed run can be resumed again from the checkpoint
@@ -30,7 +34,7 @@ impl LastCheckpoint {
     pub(super) fn new(run_dir: &Path, resumes: bool) -> Self {
         let path = run_dir.join("weights").join("last.pt");
         let earlier = if resumes { None } else { written(&path) };
-        Self { path, command: "yolo train --resume", earlier }
+        Self { path, command: "yolo train --resume", earlier, folder: None }
     }
 
     /// Its path, if this run can be resumed from it.
@@ -38,9 +42,14 @@ impl LastCheckpoint {
         written(&self.path).filter(|&written| Some(written) != self.earlier).map(|_| self.path.clone())
     }
 
-    /// The command that resumes the run from this checkpoint.
-    pub(super) fn resume_command(&self, checkpoint: &Path) -> String {
-        format!("{} {}", self.command, checkpoint.display())
+    /// How the run goes on, if it can.
+    pub(super) fn advice(&self) -> Option<String> {
+        let command = |path: &Path| format!("`{} {}`", self.command, path.display());
+        match (self.path(), &self.folder) {
+            (Some(last), _) => Some(format!("resume the run with {}", command(&last))),
+            (None, Some(folder)) => Some(format!("start the run again with {}", command(folder))),
+            (None, None) => None,
+        }
     }
 }
 

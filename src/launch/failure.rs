@@ -27,6 +27,15 @@ pub(crate) enum LaunchError {
         /// Why.
         source: std::io::Error,
     },
+    /// Another run uses the run folder.
+    #[error("the run folder {} is in use by another run{}", path.display(), process.map_or(String::new(), |process| format!(", process {process}")))]
+    #[cfg_attr(not(unix), expect(dead_code, reason = "on Windows no ranks are started"))]
+    InUse {
+        /// The folder.
+        path: PathBuf,
+        /// The `yolo` that uses it, if that is known.
+        process: Option<u32>,
+    },
     /// The plan cannot be written, or there is no name for the run folder.
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -83,6 +92,7 @@ impl Hint for LaunchError {
     fn hint(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Rank(failure) => failure.hint.as_deref().map(Into::into),
+            Self::InUse { .. } => Some("wait until that run has ended, or stop it; without --exist-ok, a new run gets a folder of its own".into()),
             Self::Plan(error) => error.hint(),
             Self::Machines(error) => error.hint(),
             Self::Unfinished { log } => Some(

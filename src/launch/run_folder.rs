@@ -1,6 +1,8 @@
-//! Creating the folder of a run. One exclusive call creates it, so that two runs started at the same
-//! time never share a folder.
+//! Creating the folder of a run. One exclusive call creates it, and a lock keeps it, so that two runs never share
+//! a folder. What an earlier run left there (`--exist-ok`) never becomes part of the new one.
 
+use std::fs::{File, TryLockError};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -9,17 +11,79 @@ use yolo_plan::run::{Task, increment};
 
 use super::LaunchError;
 
+/// Where the last checkpoint of an earlier run in the same folder goes.
+const EARLIER: &str = "last_of_earlier_run.pt";
+
+/// The file of a plan in the folder of its run. No other run can use the folder while this value exists, nor
+/// after this process is killed.
+pub(crate) struct PlanFile {
+    path: PathBuf,
+    _lock: Option<File>,
+}
+
+impl Deref for PlanFile {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.path
+    }
+}
+
 /// Creates the folder of `plan`, under the next free name if another run was faster, and writes the
-/// plan into it. Returns the plan's file.
+/// plan into it.
 ///
 /// # Errors
-/// When the folder cannot be created or written.
-pub(crate) fn create(plan: &mut RunPlan, exist_ok: bool) -> Result<PathBuf, LaunchError> {
+/// When the folder cannot be created or written, or another run uses it.
+pub(crate) fn create(plan: &mut RunPlan, exist_ok: bool) -> Result<PlanFile, LaunchError> {
     claim(plan, exist_ok)?;
-    if matches!(plan.task, Task::Train(_)) {
-        fs::create_dir_all(plan.run_dir.join("weights")).map_err(|source| LaunchError::Folder { source })?;
+    let lock = lock(&plan.run_dir)?;
+    if let Task::Train(task) = &plan.task {
+        let unwritable = |source| LaunchError::Folder { source };
+        let weights = plan.run_dir.join("weights");
+        fs::create_dir_all(&weights).map_err(unwritable)?;
+        let last = weights.join("last.pt");
+        // If this run is killed before its first checkpoint, it must not be resumed from that of another run.
+        if task.resume.is_none() && last.exists() {
+            fs::rename(&last, weights.join(EARLIER)).map_err(unwritable)?;
+        }
     }
-    Ok(plan.write()?)
+    Ok(PlanFile { path: plan.write()?, _lock: lock })
+}
+
+/// Locks a folder until the file is closed, which the kernel does when the process ends in any way. `None` on
+/// file systems that have no such locks.
+#[cfg(unix)]
+fn lock(folder: &Path) -> Result<Option<File>, LaunchError> {
+    let Ok(file) = File::open(folder) else { return Ok(None) };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => {
+            Err(LaunchError::InUse { path: folder.to_owned(), process: process_that_locks(&file) })
+        }
+        Err(TryLockError::Error(_)) => Ok(None),
+    }
+}
+
+/// Windows does not open folders, and starts no ranks.
+#[cfg(not(unix))]
+fn lock(_folder: &Path) -> Result<Option<File>, LaunchError> {
+    Ok(None)
+}
+
+/// The process that holds a lock on this file, if the system says so.
+#[cfg(unix)]
+fn process_that_locks(file: &File) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt as _;
+    let inode = file.metadata().ok()?.ino();
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    // 1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF
+    locks.lines().find_map(|line| {
+        let [_, kind, _, _, process, of, ..] = line.split_whitespace().collect::<Vec<_>>()[..] else {
+            return None;
+        };
+        let is_it = kind == "FLOCK" && of.rsplit(':').next()?.parse() == Ok(inode);
+        process.parse().ok().filter(|_| is_it)
+    })
 }
 
 /// Creates the folder of `plan` and leaves it empty.

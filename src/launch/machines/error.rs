@@ -63,7 +63,7 @@ impl Hint for MachinesError {
         match self {
             Self::Options { hint, .. } | Self::Listen { hint, .. } => Some(hint.into()),
             Self::Missing { .. } => Some(
-                format!("start the same command there, with another --node-rank; {YOLO_JOIN_SECONDS} changes the limit")
+                format!("start the same command there, each with its number in --node-rank; {YOLO_JOIN_SECONDS} changes the limit")
                     .into(),
             ),
             Self::Unreachable { .. } => Some(

@@ -20,7 +20,7 @@ use crate::launch::nccl;
 use crate::launch::process::{self, Store};
 use crate::launch::programs::Programs;
 use crate::launch::rank::RankIo;
-use crate::launch::run_folder;
+use crate::launch::run_folder::{self, PlanFile};
 use crate::launch::signals::Signals;
 
 /// How the run ended, as the master said.
@@ -58,7 +58,7 @@ pub(crate) fn serve(
         place,
         wire,
         plan,
-        created: false,
+        folder: None,
         exist_ok,
         programs,
         ranks: Vec::new(),
@@ -93,7 +93,8 @@ struct Serving<'a> {
     place: (usize, usize),
     wire: Wire,
     plan: RunPlan,
-    created: bool,
+    /// The run folder of this machine, from the first start on.
+    folder: Option<PlanFile>,
     exist_ok: bool,
     programs: &'a Programs,
     ranks: Vec<RankIo>,
@@ -179,10 +180,10 @@ impl Serving<'_> {
         self.plan.take_task_of(masters);
         // Its address for questions is not asked here: machine 0 asks its own.
         let _ = nccl::prepare(&mut self.plan);
-        let plan_file = if self.created {
-            self.plan.write()?
-        } else {
-            run_folder::create(&mut self.plan, self.exist_ok)?
+        let is_first = self.folder.is_none();
+        let plan_file = match &self.folder {
+            Some(_) => self.plan.write()?,
+            None => self.folder.insert(run_folder::create(&mut self.plan, self.exist_ok)?).to_path_buf(),
         };
         let group =
             process::start(&self.plan, &plan_file, self.programs, Some(Store { address, socket: None }))?;
@@ -192,7 +193,7 @@ impl Serving<'_> {
             .enumerate()
             .map(|(rank, process)| RankIo::attach(start, rank, process, &self.sender))
             .collect();
-        if !self.created {
+        if is_first {
             let (number, machines) = self.place;
             let logs = self.plan.run_dir.join("logs");
             (self.say)(format!(
@@ -200,7 +201,6 @@ impl Serving<'_> {
                 logs.display()
             ));
         }
-        self.created = true;
         Ok(())
     }
 
@@ -214,7 +214,7 @@ impl Serving<'_> {
                     }
                     None => "the connection to machine 0 was lost: it was closed".to_owned(),
                 };
-                if self.created {
+                if self.folder.is_some() {
                     what += "; the ranks of this machine were ended";
                 }
                 if !left.is_empty() {

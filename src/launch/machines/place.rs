@@ -72,6 +72,13 @@ impl Place {
                 "give all machines the same address, one at which they reach machine 0",
             );
         };
+        let has_port = host.contains(':') && host.parse::<std::net::Ipv6Addr>().is_err();
+        if has_port || host.contains('/') {
+            return usage(
+                format!("--master-addr {host} is more than a host name or an address"),
+                "name only the host, and give its port with --master-port",
+            );
+        }
         Ok(Some(Self { machines, number, host: host.to_owned(), port: port.unwrap_or(PORT) }))
     }
 
@@ -106,6 +113,9 @@ mod tests {
         assert!(refusal(Some(2), None, Some("lab")).contains("needs --node-rank"));
         assert!(refusal(Some(2), Some(2), Some("lab")).contains("not a number from 0 to 1"));
         assert!(refusal(Some(2), Some(0), Some(" ")).contains("needs --master-addr"));
+        assert!(refusal(Some(2), Some(0), Some("10.0.0.1:29500")).contains("more than a host name"));
+        assert!(refusal(Some(2), Some(0), Some("tcp://lab")).contains("more than a host name"));
+        assert!(Place::of_options(Some(2), Some(0), Some("fd00::1"), None).is_ok());
         let place = Place::of_options(Some(2), Some(1), Some("lab"), None).unwrap().unwrap();
         assert_eq!((place.port, place.is_master()), (29_500, false));
     }
