@@ -234,6 +234,22 @@ fn a_rank_that_never_comes_is_named() {
 }
 
 #[test]
+fn something_else_at_the_address_is_named() {
+    let user = User::new();
+    user.write_data_set();
+    // It accepts connections and says nothing.
+    let other = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = other.local_addr().unwrap().port();
+    let limit = ("YOLO_JOIN_SECONDS", "3".to_owned());
+    let variables: Variables = torchrun(1, 2, port).into_iter().chain([limit]).collect();
+    let ended = run_all(&user, &arguments("--epochs 1"), vec![variables]);
+    for output in ended {
+        let named = format!("what listens at 127.0.0.1:{port} is not the store of these ranks");
+        output.failed_with(1, &["rank 1 of 2", &named, "set MASTER_PORT to a port that nothing else uses"]);
+    }
+}
+
+#[test]
 fn a_killed_rank_ends_the_others() {
     let user = User::new();
     user.write_data_set();
@@ -409,8 +425,8 @@ fn two_machines_reach_each_other() {
     user.write_data_set();
     let output = on_two_machines(&user, "10.77.0.1").succeeded();
     assert!(!output.stderr.contains("warning"), "{}", output.stderr);
-    // Debian resolves the name of a machine to a loopback address on the machine itself.
-    let output = on_two_machines(&user, "127.0.1.1").succeeded();
+    // Kubernetes' PyTorchJob gives the master this name of its own address.
+    let output = on_two_machines(&user, "localhost").succeeded();
     assert!(output.stderr.contains("the protocol has no password"), "{}", output.stderr);
     assert_eq!(runs(&user).len(), 2);
 }

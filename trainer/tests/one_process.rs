@@ -1,7 +1,11 @@
 //! One process with several devices, here the CPU twice: replicas of the model on parts of the batch (`--parallel
 //! dp`), and a model whose layers are spread over the devices (`--parallel model`).
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and says what it skips"
+)]
 
 mod support;
 

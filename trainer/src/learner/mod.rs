@@ -1,7 +1,7 @@
 //! What learns on one rank: [`Learner`] joins the model, its loss, the optimizer, the moving average
-//! and the exchange with other ranks, or with replicas on other devices of this one. A training step is [`Learner::step`]: [`Learner::backward`] for
-//! the last batch of a nominal batch, [`Learner::accumulate`] for those before it, then
-//! [`Learner::update`] (spec §6, §11).
+//! and the exchange with other ranks, or with replicas on other devices of this one. A training step is
+//! [`Learner::step`]: [`Learner::backward`] for the last batch of a nominal batch, [`Learner::accumulate`] for
+//! those before it, then [`Learner::update`] (spec §6, §11).
 
 mod data_parallel;
 mod ema;

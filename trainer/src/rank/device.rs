@@ -1,5 +1,5 @@
-//! The device of a rank, or its devices if it has several. For a GPU, libtorch's CUDA libraries, and the libnccl that the plan names, are
-//! opened here, before any other call into libtorch.
+//! The device of a rank, or its devices if it has several. For a GPU, libtorch's CUDA libraries, and the libnccl
+//! that the plan names, are opened here, before any other call into libtorch.
 
 use std::path::Path;
 

@@ -47,6 +47,8 @@ mod tests {
     fn ranks(here: usize) -> Ranks {
         Ranks {
             devices: vec![Device::Cuda(0)],
+            further_devices: Vec::new(),
+            device_memory: Vec::new(),
             first: 1,
             first_here: 0,
             here: Some(here),

@@ -64,13 +64,13 @@ impl Rendezvous {
         reporter: &Reporter,
     ) -> Result<Box<dyn Store>, TrainError> {
         if let Some(prefix) = &self.prefix {
-            self.wait(limit, "the launcher's store", reporter)?;
-            let whole = TcpStore::client(&self.host, self.port, key_timeout)?;
+            let left = self.wait(limit, "the launcher's store", reporter)?;
+            let whole = self.client(left, key_timeout)?;
             return Ok(Box::new(PrefixStore::new(prefix, &whole)?));
         }
         if rank > 0 {
-            self.wait(limit, "rank 0", reporter)?;
-            return Ok(Box::new(TcpStore::client(&self.host, self.port, key_timeout)?));
+            let left = self.wait(limit, "rank 0", reporter)?;
+            return Ok(Box::new(self.client(left, key_timeout)?));
         }
         let socket = match descriptor(YOLO_RENDEZVOUS_FD) {
             Some(socket) => listener(socket)?,
@@ -78,22 +78,36 @@ impl Rendezvous {
         };
         if let Some(address) = socket.local_addr().ok().filter(|address| is_public(address.ip())) {
             reporter.warning(format!(
-                "the ranks meet at {address}, which is a public address or all addresses of this machine; the \
-                 protocol has no password, so a firewall must keep others away"
+                "rank 0 listens on {address}, which is {}; the protocol has no password, so a firewall must keep \
+                 others away",
+                if address.ip().is_unspecified() { "all addresses of this machine" } else { "a public address" }
             ));
         }
         Ok(Box::new(TcpStore::master(socket, key_timeout)?))
     }
 
+    /// The store that answers at the address, within `limit`.
+    fn client(&self, limit: Duration, key_timeout: Duration) -> Result<TcpStore, TrainError> {
+        let Self { host, port, .. } = self;
+        TcpStore::client_within(limit, host, *port, key_timeout).map_err(|error| {
+            TrainError::new(format!("what listens at {host}:{port} is not the store of these ranks: {error}"))
+                .with_hint(format!(
+                    "set {MASTER_PORT} to a port that nothing else uses, or {MASTER_ADDR} to the machine of rank 0"
+                ))
+        })
+    }
+
     /// Listens on the master's address. Where that name means loopback or an address of a router, as in some
-    /// clusters on the master itself, other machines would not come through, so all addresses are used.
+    /// clusters on the master itself, other machines would not come through, so all addresses are used. Nobody
+    /// elsewhere can mean 127.0.0.1 by that number.
     fn bind(&self, one_machine: bool) -> Result<TcpListener, TrainError> {
         let address = self.address()?;
         let all = match address {
             SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         };
-        let bound = match address.ip().is_loopback() && !one_machine {
+        let is_name = self.host.parse::<IpAddr>().is_err();
+        let bound = match address.ip().is_loopback() && is_name && !one_machine {
             true => TcpListener::bind((all, self.port)),
             false => TcpListener::bind(address),
         };
@@ -114,8 +128,9 @@ impl Rendezvous {
         })
     }
 
-    /// Waits until something listens at the address. The host's name may not be known before.
-    fn wait(&self, limit: Duration, whom: &str, reporter: &Reporter) -> Result<(), TrainError> {
+    /// Waits until something listens at the address, and returns the time left. The host's name may not be known
+    /// before.
+    fn wait(&self, limit: Duration, whom: &str, reporter: &Reporter) -> Result<Duration, TrainError> {
         let Self { host, port, .. } = self;
         let began = Instant::now();
         let mut next_warning = NEXT_WARNING;
@@ -124,8 +139,8 @@ impl Rendezvous {
                 TcpStream::connect_timeout(&address, ATTEMPT)
                     .map_err(|error| TrainError::new(error.to_string()))
             });
-            let Err(why) = reached else { return Ok(()) };
             let waited = began.elapsed();
+            let Err(why) = reached else { return Ok(limit.saturating_sub(waited).max(ATTEMPT)) };
             if waited >= limit {
                 return Err(TrainError::new(format!(
                     "{whom} did not come within {}: nothing answers at {host}:{port} ({why})",
@@ -200,11 +215,13 @@ mod tests {
 
     #[test]
     fn a_name_that_means_loopback_is_not_enough_for_several_machines() {
-        let rendezvous = Rendezvous { host: "127.0.0.1".to_owned(), port: 0, prefix: None };
-        let ip = |one_machine| rendezvous.bind(one_machine).unwrap().local_addr().unwrap().ip();
-        assert!(ip(true).is_loopback());
-        assert!(ip(false).is_unspecified());
-        let elsewhere = Rendezvous { host: "192.0.2.1".to_owned(), port: 0, prefix: None };
-        assert!(elsewhere.bind(false).unwrap().local_addr().unwrap().ip().is_unspecified());
+        let ip = |host: &str, one_machine| {
+            let rendezvous = Rendezvous { host: host.to_owned(), port: 0, prefix: None };
+            rendezvous.bind(one_machine).unwrap().local_addr().unwrap().ip()
+        };
+        assert!(ip("localhost", true).is_loopback());
+        assert!(ip("localhost", false).is_unspecified(), "PyTorchJob says localhost to the master");
+        assert!(ip("127.0.0.1", false).is_loopback());
+        assert!(ip("192.0.2.1", false).is_unspecified());
     }
 }

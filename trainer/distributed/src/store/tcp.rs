@@ -69,10 +69,18 @@ impl TcpStore {
     /// # Errors
     /// [`ErrorKind::Timeout`] if no store responds in time.
     pub fn client(host: &str, port: u16, timeout: Duration) -> Result<Self> {
+        Self::client_within(timeout, host, port, timeout)
+    }
+
+    /// As [`Self::client`], but waits for at most `limit` until the store responds; `timeout` applies to each
+    /// later wait for a key.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn client_within(limit: Duration, host: &str, port: u16, timeout: Duration) -> Result<Self> {
         let action = || format!("connecting to the store at {host}:{port}");
         let server = Server { host: host.to_owned(), port };
-        let left =
-            server.wait(timeout).map_err(|message| Error::new(ErrorKind::Timeout, action(), message))?;
+        let left = server.wait(limit).map_err(|message| Error::new(ErrorKind::Timeout, action(), message))?;
         let host_text = ffi::c_string(host, "connecting to the store")?;
         let mut raw = ptr::null_mut();
         // SAFETY: `host_text` and `raw` outlive the call.
