@@ -9,7 +9,7 @@
 mod user;
 
 use serde_json::{Value, json};
-use user::{Finished, SIGINT, SIGKILL, TRAIN, User};
+use user::{Finished, SIGINT, SIGKILL, SIGTERM, TRAIN, User, free_port, wait_for};
 
 /// The events on stdout, each of which follows the schema.
 #[track_caller]
@@ -98,6 +98,7 @@ fn a_run_that_cannot_be_planned_is_one_event() {
     let events = events(&finished);
     assert_eq!((events.len(), &events[0]["event"]), (1, &json!("failed")));
     assert!(events[0]["message"].as_str().unwrap().contains("gone.yaml"));
+    assert_eq!(events[0]["schema"], json!(1));
 }
 
 #[test]
@@ -112,4 +113,21 @@ fn an_interrupt_says_where_to_resume() {
     let interrupted = events.last().unwrap();
     assert_eq!((&interrupted["event"], &interrupted["killed"]), (&json!("interrupted"), &json!(false)));
     assert!(interrupted["resume_from"].as_str().unwrap().ends_with("last.pt"));
+}
+
+#[test]
+fn an_interrupt_before_all_machines_are_there_is_an_event_too() {
+    let user = User::new();
+    user.write_data_set();
+    let port = free_port();
+    let place = format!("--nnodes 2 --node-rank 0 --master-addr 127.0.0.1 --master-port {port}");
+    let running = user.start(&format!("{TRAIN} --json {place}"));
+    wait_for("the port", || std::net::TcpStream::connect(("127.0.0.1", port)).ok());
+    running.signal(SIGTERM);
+    let finished = running.wait();
+    assert_eq!(finished.code, Some(130), "{}", finished.stderr);
+    assert!(finished.stderr.contains("interrupted; the run had not begun"), "{}", finished.stderr);
+    let events = events(&finished);
+    assert_eq!((events.len(), &events[0]["event"]), (1, &json!("interrupted")));
+    assert_eq!((&events[0]["schema"], &events[0]["resume_from"]), (&json!(1), &Value::Null));
 }

@@ -1,5 +1,5 @@
-//! Ctrl-C during setup: the program prints a message and exits at once. Everything that setup
-//! writes can be continued from any point, so that there is nothing to clean up.
+//! Ctrl-C before a run begins: the program prints a message and exits at once. Everything that setup writes can be
+//! continued from any point, and a machine that waits for others has nothing to clean up.
 
 use crate::printer::Printer;
 
@@ -11,8 +11,17 @@ pub(super) struct Interrupt {
 
 impl Interrupt {
     /// Prints the message and exits when a signal arrives.
-    #[cfg(unix)]
     pub(super) fn with_message(message: &'static str, printer: &Printer) -> Self {
+        Self::calling(|| (), message, printer)
+    }
+
+    /// The same after a call.
+    #[cfg(unix)]
+    pub(super) fn calling(
+        call: impl FnOnce() + Send + 'static,
+        message: &'static str,
+        printer: &Printer,
+    ) -> Self {
         use signal_hook::consts::{SIGINT, SIGTERM};
         // Without a handler the system ends the program, which is as safe.
         let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]) else {
@@ -22,6 +31,7 @@ impl Interrupt {
         let printer = printer.clone();
         std::thread::spawn(move || {
             if signals.forever().next().is_some() {
+                call();
                 printer.say(format_args!("\ninterrupted; {message}"));
                 // A download in another thread cannot be canceled.
                 std::process::exit(yolo_base::exit::INTERRUPTED.into());
@@ -32,7 +42,11 @@ impl Interrupt {
 
     /// On other systems the system ends the program.
     #[cfg(not(unix))]
-    pub(super) fn with_message(_message: &'static str, _printer: &Printer) -> Self {
+    pub(super) fn calling(
+        _call: impl FnOnce() + Send + 'static,
+        _message: &'static str,
+        _printer: &Printer,
+    ) -> Self {
         Self {}
     }
 }

@@ -17,6 +17,7 @@ use yolo_plan::run::{
     ranks_to_resume,
 };
 
+use super::interrupt::Interrupt;
 use super::loader_threads;
 use super::run::{Run, decided, fit_to_machine, plan_context, planned_in};
 use crate::dirs::YoloDirs;
@@ -64,6 +65,7 @@ fn meet_and_run(
     if run.measure_workers {
         return Err(loader_threads::only_on_one_machine("with --nnodes").into());
     }
+    let waiting = interruptible(run, printer);
     // Invariant: the port is open before anything else is done, so that a taken one is known at once.
     let door = place.is_master().then(|| Door::open(place)).transpose()?;
     if let Some(door) = &door
@@ -75,10 +77,18 @@ fn meet_and_run(
             door.address().ip()
         ));
     }
+    if let Some(door) = &door
+        && door.address().ip().is_loopback()
+    {
+        printer.say(format_args!(
+            "listening on {}, which only processes of this machine can reach",
+            door.address().ip()
+        ));
+    }
     let here = prepare(options, place, offline, printer)?;
     match door {
-        Some(door) => lead(run, options, (door, place), here, offline, printer),
-        None => follow(run, options, place, here, offline, printer),
+        Some(door) => lead(run, options, (door, place), here, waiting, offline, printer),
+        None => follow(run, options, place, here, waiting, offline, printer),
     }
 }
 
@@ -175,11 +185,13 @@ fn lead(
     options: &TrainOptions,
     (door, place): (Door, &Place),
     mut here: Prepared,
+    waiting: Interrupt,
     offline: bool,
     printer: &Printer,
 ) -> Result<u8, CommandError> {
     let address = door.address().ip();
     let mut team = door.gather(place, &here.facts, &mut |line| printer.say(line))?;
+    drop(waiting);
     let part = team.own_part();
     let planned = plan_part(run, run.plan, &mut here, (part, Some(address)), offline, printer);
     let planned = planned.and_then(|planned| match options.resume.is_some() && !planned.0.resumes() {
@@ -219,6 +231,15 @@ fn lead(
     result
 }
 
+/// Ctrl-C ends the program while it waits for other machines.
+fn interruptible(run: &Run<'_>, printer: &Printer) -> Interrupt {
+    let message = "the run had not begun, because not all machines were there";
+    match &run.events {
+        Some(events) => Interrupt::calling(events.interruption(), message, printer),
+        None => Interrupt::with_message(message, printer),
+    }
+}
+
 /// Such a run starts again on one machine. On several, the others would need its weights.
 fn no_checkpoint(plan: &RunPlan) -> CommandError {
     CommandError::Usage {
@@ -251,11 +272,13 @@ fn follow(
     options: &TrainOptions,
     place: &Place,
     mut here: Prepared,
+    waiting: Interrupt,
     offline: bool,
     printer: &Printer,
 ) -> Result<u8, CommandError> {
     let mut say = |line: String| printer.say(line);
     let joined: Joined = join(place, &here.facts, &mut say)?;
+    drop(waiting);
     let (plan, exist_ok, data) = match plan_joined(run, options, &mut here, &joined, offline, printer) {
         Ok(planned) => planned,
         Err(error) => {

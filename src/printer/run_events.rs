@@ -2,6 +2,7 @@
 //! next to this file. Tests validate real runs against it. Epochs and batches count from 1, as in the text
 //! for people.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::time::Instant;
 
@@ -24,6 +25,8 @@ const SCHEMA: u32 = 1;
 pub(crate) struct RunEvents<'a> {
     printer: &'a Printer,
     began: Instant,
+    /// Whether the first line was printed, which has the version of the schema.
+    begun: Cell<bool>,
     ranks: RankRates,
     /// Whether the other ranks report elsewhere.
     one_of_several: bool,
@@ -34,7 +37,7 @@ impl<'a> RunEvents<'a> {
     /// The events of a run that begins now.
     pub(crate) fn new(printer: &'a Printer) -> Self {
         let (began, ranks) = (Instant::now(), RankRates::default());
-        Self { printer, began, ranks, one_of_several: false, gpus: Vec::new() }
+        Self { printer, began, begun: Cell::new(false), ranks, one_of_several: false, gpus: Vec::new() }
     }
 
     /// The same for one rank of several, which does not hear the others. How fast each rank is, and where the
@@ -48,7 +51,6 @@ impl<'a> RunEvents<'a> {
         self.print(
             "planned",
             json!({
-                "schema": SCHEMA,
                 "yolo": env!("CARGO_PKG_VERSION"),
                 "task": plan.task.doing(),
                 "run": plan.run_dir,
@@ -107,6 +109,8 @@ impl<'a> RunEvents<'a> {
                     }),
                 );
             }
+            // The first rank of each machine reports it.
+            Event::Finished { .. } if rank > 0 && !self.one_of_several => {}
             Event::Finished { files, epochs, seconds, stopped_early } => self.print(
                 "finished",
                 json!({
@@ -128,6 +132,15 @@ impl<'a> RunEvents<'a> {
     /// The run was interrupted, and all ranks have ended.
     pub(crate) fn interrupted(&self, resume_from: Option<&Path>, killed: bool) {
         self.print("interrupted", json!({ "resume_from": resume_from, "killed": killed }));
+    }
+
+    /// What prints that the run was interrupted before it began, from any thread.
+    pub(crate) fn interruption(&self) -> impl FnOnce() + Send + 'static {
+        let (printer, began) = (self.printer.clone(), self.began);
+        move || {
+            let fields = json!({ "schema": SCHEMA, "resume_from": null, "killed": false });
+            printer.result(line("interrupted", began, fields));
+        }
     }
 
     /// The run failed, or could not be started.
@@ -163,15 +176,23 @@ impl<'a> RunEvents<'a> {
         })
     }
 
-    fn print(&self, event: &str, fields: Value) {
-        let mut line = Map::new();
-        line.insert("event".to_owned(), json!(event));
-        line.insert("at".to_owned(), json!(self.began.elapsed().as_secs_f64()));
-        if let Value::Object(fields) = fields {
-            line.extend(fields);
+    fn print(&self, event: &str, mut fields: Value) {
+        if !self.begun.replace(true) {
+            fields["schema"] = json!(SCHEMA);
         }
-        self.printer.result(Value::Object(line));
+        self.printer.result(line(event, self.began, fields));
     }
+}
+
+/// One line: what happened, seconds after the beginning, and its fields.
+fn line(event: &str, began: Instant, fields: Value) -> Value {
+    let mut line = Map::new();
+    line.insert("event".to_owned(), json!(event));
+    line.insert("at".to_owned(), json!(began.elapsed().as_secs_f64()));
+    if let Value::Object(fields) = fields {
+        line.extend(fields);
+    }
+    Value::Object(line)
 }
 
 fn of_gpu(load: &GpuLoad) -> Value {
