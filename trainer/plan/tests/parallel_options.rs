@@ -118,7 +118,7 @@ fn a_part_of_a_run_is_no_single_process() {
     for parallel in MODES {
         let (message, hint) = both(&fixture.train(on_two(parallel)).unwrap_err());
         assert!(message.contains("it cannot be used with --nnodes or in `yolo rank`"), "{message}");
-        assert!(hint.starts_with("omit --parallel"), "{hint}");
+        assert!(hint.starts_with("use --parallel ddp"), "{hint}");
     }
 }
 
