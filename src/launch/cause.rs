@@ -70,7 +70,10 @@ fn host_name() -> Option<String> {
 
 fn at_batch(doing: String, progress: Option<&Progress>) -> String {
     match progress {
-        Some(at) if at.batches > 0 => format!("{doing}, batch {} of {}", at.batch + 1, at.batches),
+        // After the last step of an epoch, the next one is still to begin.
+        Some(at) if at.batches > 0 => {
+            format!("{doing}, batch {} of {}", (at.batch + 1).min(at.batches), at.batches)
+        }
         _ => doing,
     }
 }

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use yolo_base::format::{count, duration};
-use yolo_plan::event::{Event, silence_limit};
+use yolo_plan::event::{Event, Stage, silence_limit};
 use yolo_protocol::{Action, Config, Failure, Input, Notice, Supervisor, ToMember, Verdict};
 
 use super::cause;
@@ -268,20 +268,28 @@ impl<'a> Watch<'a> {
         let all = self.machine.ranks();
         let each: Vec<String> = stalled
             .iter()
-            .map(|&rank| match all[rank].progress() {
-                Some(at) => format!(
+            .map(|&rank| match (self.stopped(rank), all[rank].progress()) {
+                (Some(process), _) => {
+                    format!("rank {} is stopped (`kill -CONT {process}` continues it)", self.number(rank))
+                }
+                (None, Some(at)) => format!(
                     "rank {} is {} (epoch {}, batch {} of {})",
                     self.number(rank),
                     stage(at.stage),
                     at.epoch + 1,
-                    at.batch + 1,
+                    (at.batch + 1).min(at.batches),
                     at.batches
                 ),
-                None => format!("rank {} is {}", self.number(rank), all[rank].doing()),
+                (None, None) => format!("rank {} is {}", self.number(rank), all[rank].doing()),
             })
             .collect();
+        // A rank may have come to the end of its step before the others, and wait too.
+        let waits = |&rank: &usize| {
+            let stage = all[rank].progress().map(|at| at.stage);
+            stage == Some(Stage::Exchanging) && self.stopped(rank).is_none()
+        };
         let waiting = match stalled.len() {
-            waiting if waiting == all.len() => "",
+            waiting if waiting == all.len() || stalled.iter().any(waits) => "",
             1 => "; the other ranks wait for it",
             _ => "; the other ranks wait for them",
         };
@@ -290,6 +298,11 @@ impl<'a> Watch<'a> {
             duration(seconds),
             each.join(", ")
         )
+    }
+
+    /// The process of a rank of this machine that is stopped, for example by SIGSTOP.
+    fn stopped(&self, rank: usize) -> Option<u32> {
+        self.ranks.get(rank).filter(|process| process.state() == Some('T')).and_then(RankIo::pid)
     }
 
     fn explain(&self, failure: &Failure) -> RankFailure {
@@ -367,8 +380,7 @@ fn attach(start: u32, group: Vec<RankProcess>, sender: &Sender<Message>) -> Vec<
     group.map(|(rank, process)| RankIo::attach(start, rank, process, sender)).collect()
 }
 
-fn stage(stage: yolo_plan::event::Stage) -> &'static str {
-    use yolo_plan::event::Stage;
+fn stage(stage: Stage) -> &'static str {
     match stage {
         Stage::Loading => "loading images",
         Stage::Computing => "computing or exchanging gradients",
