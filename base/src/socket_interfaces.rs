@@ -3,7 +3,7 @@
 /// A list of interfaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SocketInterfaces<'a> {
-    /// Whether all interfaces but these are meant: `^docker,lo`.
+    /// Whether the list names the interfaces to leave out, as in `^docker,lo`.
     pub negated: bool,
     /// Whether a name means this very interface, `=eth0`, and not all that begin so.
     pub exact: bool,

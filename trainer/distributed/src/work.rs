@@ -69,10 +69,10 @@ impl RawWork {
 
 impl Drop for RawWork {
     fn drop(&mut self) {
-        // SAFETY: the shim allocated it, and this is the only place that frees it. The backend holds a
-        // reference of its own, and to the tensors, while a collective runs. Messages of gloo have no other
-        // owner: gloo stops using the tensor of one that is freed, but leaves it incomplete on the connection,
-        // so callers wait for messages before they drop them.
+        // Messages of gloo have no other owner: gloo stops using the tensor of one that is freed, but leaves it
+        // incomplete on the connection, so callers wait for messages before they drop them.
+        // SAFETY: the shim allocated it, and this is the only place that frees it. The backend holds a reference
+        // of its own, and to the tensors, while a collective runs.
         unsafe { ffi::tchd_work_free(self.raw.as_ptr()) };
     }
 }

@@ -27,10 +27,10 @@ pub struct Handle {
 
 // SAFETY: the stores of c10d have no thread affinity.
 unsafe impl Send for Handle {}
-// SAFETY: the operations that are used here lock a mutex of the store: TCPStore its `activeOpLock_`,
-// FileStore its `activeFileOpLock_` and the file, HashStore its `m_`. PrefixStore has no state. The
-// time-out, which no mutex protects, is set before the store is shared. While one thread waits for a key of
-// a TCPStore, calls of other threads on the same store wait too.
+// While one thread waits for a key of a TCPStore, calls of other threads on the same store wait too.
+// SAFETY: the operations that are used here lock a mutex of the store: TCPStore its `activeOpLock_`, FileStore its
+// `activeFileOpLock_` and the file, HashStore its `m_`. PrefixStore has no state. The time-out, which no mutex
+// protects, is set before the store is shared.
 unsafe impl Sync for Handle {}
 
 impl Handle {
