@@ -21,7 +21,7 @@ use crate::error::CommandError;
 use crate::launch::{self, Programs, RunEnd, run_folder};
 use crate::machine;
 use crate::output_file;
-use crate::printer::{Printer, RunView, bench_row, bench_tables as text};
+use crate::printer::{Printer, RunView, bench_doubt, bench_row, bench_tables as text};
 
 /// Measures the tables and returns the exit status.
 pub(super) fn bench_tables(args: &BenchArgs, offline: bool, printer: &Printer) -> Result<u8, CommandError> {
@@ -106,6 +106,9 @@ fn show(tables: &Tables, args: &BenchArgs, printer: &Printer) -> Result<u8, Comm
             output_file::write(file, &plot(tables, file)?)?;
             printer.say(format_args!("plot: {}", file.display()));
         }
+    }
+    if let Some(row) = tables.all_rows().find(|row| row.exceeds_the_ideal()) {
+        printer.warning(bench_doubt(row));
     }
     if tables.interrupted {
         printer.say("interrupted");

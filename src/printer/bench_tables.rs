@@ -52,6 +52,17 @@ pub(crate) fn bench_row(row: &Row) -> String {
     }
 }
 
+/// Why nobody should believe the speed-up of a row that exceeds the ideal.
+pub(crate) fn bench_doubt(row: &Row) -> String {
+    let speed_up = row.outcome.epochs().and_then(|epochs| epochs.speed_up);
+    format!(
+        "{}: {} times as fast as one device is more than possible, so something else slowed that one down; \
+         repeat the benchmark on an idle machine",
+        title(row),
+        number(speed_up, 1)
+    )
+}
+
 /// What a row measures: `2 devices, batch 32`.
 fn title(row: &Row) -> String {
     format!("{}, batch {}", count(row.devices.len(), "device"), row.batch)
@@ -366,6 +377,14 @@ mod tests {
         interrupted: the tables have the rows that were measured before
         ");
         assert_eq!(bench_row(&one(2)), "2 devices, batch 32: 10.0 images/s");
+    }
+
+    #[test]
+    fn a_speed_up_that_cannot_be_is_doubted() {
+        insta::assert_snapshot!(
+            bench_doubt(&row("cpu", 2, 32, epochs("cpu", 180.0, false), 18.04)),
+            @"2 devices, batch 32: 18.0 times as fast as one device is more than possible, so something else slowed that one down; repeat the benchmark on an idle machine"
+        );
     }
 
     #[test]

@@ -27,7 +27,7 @@ use anstyle::{AnsiColor, Style};
 use yolo_base::Hint;
 
 pub(crate) use bench_table::{bench_table, reason as reason_for_workers};
-pub(crate) use bench_tables::{bench_row, bench_tables};
+pub(crate) use bench_tables::{bench_doubt, bench_row, bench_tables};
 pub(crate) use comparison_text::comparison_text;
 pub(crate) use run_events::RunEvents;
 pub(crate) use run_view::{RunResults, RunView};

@@ -119,6 +119,13 @@ impl Row {
         units(self) as f64 / units(one).max(1) as f64
     }
 
+    /// Whether this row is faster than its devices can make it, so that the row of one device, with which it is
+    /// compared, must have been slowed down. Ranks on the CPU, with fewer threads each, may be a little faster.
+    pub fn exceeds_the_ideal(&self) -> bool {
+        const PLAUSIBLE: f64 = 1.25;
+        self.outcome.epochs().and_then(|epochs| epochs.efficiency).is_some_and(|part| part > PLAUSIBLE)
+    }
+
     /// Sets speed-up and efficiency, if both rows were measured.
     pub(super) fn compare_with(&mut self, one: &Self) {
         let ideal = self.ideal_speed_up(one);
@@ -180,6 +187,19 @@ mod tests {
         near(compared(row("cpu", 2, 1, 97.0), &row("cpu", 1, 2, 100.0)), [0.97, 0.97]);
         // Each rank has as many threads as the one.
         near(compared(row("cpu", 2, 1, 180.0), &row("cpu", 1, 1, 100.0)), [1.8, 0.9]);
+    }
+
+    #[test]
+    fn more_than_the_ideal_cannot_be() {
+        let exceeds = |speed: f64| {
+            let mut two = row("cpu", 2, 1, speed);
+            two.compare_with(&row("cpu", 1, 2, 100.0));
+            two.exceeds_the_ideal()
+        };
+        assert!(!exceeds(97.0));
+        assert!(!exceeds(110.0));
+        assert!(exceeds(1800.0));
+        assert!(!row("cpu", 2, 1, 1800.0).exceeds_the_ideal(), "it is compared with nothing");
     }
 
     #[test]
