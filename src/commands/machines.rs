@@ -16,6 +16,7 @@ use yolo_plan::run::{
     Part, PlanContext, Planned, Planning, Ranks, plan_join_resumed, plan_train, ranks_joining,
     ranks_to_resume,
 };
+use yolo_protocol::meeting::{Fact, MeetingError};
 
 use super::interrupt::Interrupt;
 use super::loader_threads;
@@ -23,7 +24,7 @@ use super::run::{Run, decided, fit_to_machine, plan_context, planned_in};
 use crate::dirs::YoloDirs;
 use crate::error::CommandError;
 use crate::launch::machines::{
-    Door, Fact, Facts, Joined, Libraries, MachinesError, MemberEnd, Place, Team, data_facts, interface_note,
+    Door, Facts, Joined, Libraries, MachinesError, MemberEnd, Place, Team, data_facts, interface_note,
     interface_variable, join, serve,
 };
 use crate::launch::{Programs, run_folder};
@@ -293,7 +294,7 @@ fn follow(
             printer.say(how);
             Ok(status)
         }
-        _ => Err(MachinesError::Refused { message: how, hint: None }.into()),
+        _ => Err(MachinesError::from(MeetingError::Refused { message: how, hint: None }).into()),
     }
 }
 
@@ -323,7 +324,7 @@ fn plan_joined(
 
 fn as_refusal(error: &CommandError) -> MachinesError {
     let hint = error.hint().map(|hint| hint.into_owned());
-    MachinesError::Refused { message: error.to_string(), hint }
+    MeetingError::Refused { message: error.to_string(), hint }.into()
 }
 
 fn first_line(error: &CommandError) -> String {

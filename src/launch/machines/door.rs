@@ -1,28 +1,26 @@
-//! The port of the master: waits for the other machines and refuses what does not belong to the run, each
-//! with a message, without harm to the others.
+//! The port of the master: opens it, and connects what arrives there to [`Gathering`], which decides who belongs to
+//! the run.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use yolo_base::format::{count, list};
+use yolo_base::format::count;
+use yolo_protocol::meeting::{
+    Arrival, GatherAction, GatherInput, GatherNotice, Gathering, Master, missing_in_words, named,
+};
 
 use super::error::MachinesError;
-use super::facts::{Facts, compare, named};
+use super::facts::Facts;
 use super::greeting::first_line;
-use super::handshake::{Hello, PROTOCOL, ToWaiting};
 use super::place::Place;
 use super::team::{Heard, Remote, Team, host_name};
 use super::wire::Wire;
 
 /// The pause after a connection that could not be accepted.
 const REST: Duration = Duration::from_millis(200);
-/// Ranks that one machine can have.
-const MOST_RANKS: usize = 1024;
-/// Letters of what a stranger calls itself that are shown.
-const SHOWN: usize = 64;
-/// Time between lines about machines that are missing.
-const REMINDER: Duration = Duration::from_secs(10);
 
 /// The open port of the master.
 pub(crate) struct Door {
@@ -95,27 +93,21 @@ impl Door {
         let listener = self.listener;
         let arrivals = sender.clone();
         std::thread::spawn(move || accept(&listener, &arrivals));
-        let mut waiting = Waiting { place, sender, members: Vec::new(), last: 0 };
-        waiting.members.resize_with(place.machines - 1, || None);
-        waiting.until_all_are_there(&heard, say)?;
-        let team = Team::new(self.address, own.ranks, waiting.members.into_iter().flatten(), heard);
-        let master = host_name();
-        let mut refusal = None;
-        for member in team.members() {
-            let other = (member.machine, member.host.as_str(), &member.facts[..]);
-            if let Err(error) = compare((&master, &own.facts), other) {
-                refusal = Some(error);
-                break;
-            }
-        }
-        match refusal {
-            Some(error) => {
-                team.refuse(&error);
-                team.finish();
-                Err(error)
-            }
-            None => Ok(team),
-        }
+        let machines = place.machines;
+        let master = Master {
+            host: host_name(),
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            machines,
+            facts: own.facts.clone(),
+        };
+        let began = Instant::now();
+        let machine = Gathering::new(master, Place::patience(), Duration::ZERO);
+        let wires = BTreeMap::new();
+        let mut waiting = Waiting { machine, machines, began, sender, wires, say };
+        let arrivals = waiting.until_it_ends(&heard)?;
+        let mut wires = waiting.wires;
+        let remote = |member: Arrival| Some(Remote { wire: wires.remove(&member.connection)?, member });
+        Ok(Team::new(self.address, own.ranks, arrivals.into_iter().filter_map(remote), heard))
     }
 }
 
@@ -135,155 +127,104 @@ fn accept(listener: &TcpListener, sender: &Sender<Heard>) {
     }
 }
 
-/// The machines that have come so far.
+/// Connects [`Gathering`], which decides, to the connections and the user.
 struct Waiting<'a> {
-    place: &'a Place,
+    machine: Gathering,
+    machines: usize,
+    began: Instant,
     sender: Sender<Heard>,
-    members: Vec<Option<Remote>>,
-    /// Numbers connections.
-    last: u64,
+    /// All connections that are open, by number.
+    wires: BTreeMap<u64, Wire>,
+    say: &'a mut dyn FnMut(String),
 }
 
 impl Waiting<'_> {
-    fn until_all_are_there(
-        &mut self,
-        heard: &Receiver<Heard>,
-        say: &mut dyn FnMut(String),
-    ) -> Result<(), MachinesError> {
-        let (began, patience) = (Instant::now(), Place::patience());
-        let mut reminder = began;
-        while self.members.iter().any(Option::is_none) {
-            if began.elapsed() >= patience {
-                let (seconds, missing) = (patience.as_secs(), self.missing_in_words());
-                let error = MachinesError::Missing { seconds, missing };
-                self.members.iter().flatten().for_each(|member| member.refuse(&error));
-                self.members.drain(..).flatten().for_each(|member| member.wire.finish());
-                return Err(error);
-            }
-            if Instant::now() >= reminder {
-                reminder = Instant::now() + REMINDER;
-                say(format!("waiting: {}", self.missing_in_words()));
-                let missing = self.missing();
-                let all = self.members.iter().flatten();
-                all.for_each(|member| member.wire.send(&ToWaiting::Waiting { missing: missing.clone() }));
-            }
-            let wait = (began + patience).min(reminder).saturating_duration_since(Instant::now());
-            match heard.recv_timeout(wait) {
-                Ok(Heard::Arrived(stream, line)) => self.welcome(stream, line, say),
-                Ok(Heard::Closed(connection)) => {
-                    let of_it = |member: &Option<Remote>| {
-                        member.as_ref().is_some_and(|member| member.connection == connection)
-                    };
-                    if let Some(member) =
-                        self.members.iter_mut().find(|member| of_it(member)).and_then(Option::take)
-                    {
-                        say(format!("{} has left", named(member.machine, &member.host)));
-                    }
+    fn until_it_ends(&mut self, heard: &Receiver<Heard>) -> Result<Vec<Arrival>, MachinesError> {
+        // Numbers connections.
+        let mut last = 0;
+        loop {
+            let input = match heard.recv_timeout(self.machine.wake_in()) {
+                Ok(Heard::Arrived(stream, line)) => {
+                    last += 1;
+                    let from = stream
+                        .peer_addr()
+                        .map_or("an unknown address".to_owned(), |peer| peer.ip().to_string());
+                    let Ok(wire) = self.open(last, stream) else { continue };
+                    self.wires.insert(last, wire);
+                    GatherInput::Arrived { connection: last, from, line }
                 }
-                Ok(Heard::Line(..)) | Err(RecvTimeoutError::Timeout) => {}
-                // This value has a sender.
-                Err(RecvTimeoutError::Disconnected) => break,
+                Ok(Heard::Closed(connection)) => {
+                    self.wires.remove(&connection);
+                    GatherInput::Closed(connection)
+                }
+                // Machines have nothing to say before they have their part.
+                Ok(Heard::Line(..)) | Err(_) => GatherInput::Tick,
+            };
+            let actions = self.machine.handle(self.began.elapsed(), input);
+            let farewells: Vec<_> = actions.into_iter().filter_map(|action| self.act(action)).collect();
+            match self.machine.result() {
+                Some(Ok(arrivals)) => return Ok(arrivals.clone()),
+                Some(Err(error)) => {
+                    // Before this process ends, all machines have read why.
+                    farewells.into_iter().for_each(|farewell| drop(farewell.join()));
+                    return Err(error.clone().into());
+                }
+                None => {}
             }
         }
-        Ok(())
     }
 
-    fn missing(&self) -> Vec<usize> {
-        let missing = self.members.iter().enumerate().filter(|(_, member)| member.is_none());
-        missing.map(|(index, _)| index + 1).collect()
-    }
-
-    fn missing_in_words(&self) -> String {
-        missing(&self.missing(), self.place.machines)
-    }
-
-    /// Lets a machine in, or tells it why not.
-    fn welcome(&mut self, stream: TcpStream, line: Option<String>, say: &mut dyn FnMut(String)) {
-        let from = stream.peer_addr().map_or("an unknown address".to_owned(), |peer| peer.ip().to_string());
-        let hello: serde_json::Value =
-            line.and_then(|line| serde_json::from_str(&line).ok()).unwrap_or_default();
-        let Some(protocol) = hello.get("yolo").and_then(serde_json::Value::as_u64) else {
-            say(format!("ignored a connection from {from}, which is not from yolo"));
-            return;
-        };
-        let program =
-            printable(hello.get("program").and_then(serde_json::Value::as_str).unwrap_or("unknown"));
-        let hello: Option<Hello> =
-            serde_json::from_value(hello).ok().filter(|_| protocol == u64::from(PROTOCOL));
-        let hello = hello.map(|hello: Hello| Hello { host: printable(&hello.host), ..hello });
-        let refusal = match &hello {
-            Some(hello) => self.objection(hello),
-            None => Some(format!(
-                "machine 0 runs yolo {}, and this machine runs yolo {program}, which cannot work together",
-                env!("CARGO_PKG_VERSION")
-            )),
-        };
-        self.last += 1;
-        let (connection, sender) = (self.last, self.sender.clone());
-        let wire = Wire::open(stream, move |line| {
+    fn open(&self, connection: u64, stream: TcpStream) -> std::io::Result<Wire> {
+        let sender = self.sender.clone();
+        Wire::open(stream, move |line| {
             let heard = line.map_or(Heard::Closed(connection), |line| Heard::Line(connection, line));
             sender.send(heard).is_ok()
-        });
-        let Ok(wire) = wire else { return };
-        match (hello, refusal) {
-            (Some(hello), None) => {
-                let Hello { machine, host, ranks, facts, .. } = hello;
-                say(format!("{} has joined, with {}", named(machine, &host), count(ranks, "rank")));
-                wire.send(&ToWaiting::Waiting { missing: Vec::new() });
-                self.members[machine - 1] = Some(Remote { machine, host, connection, ranks, facts, wire });
+        })
+    }
+
+    /// Returns what closes a connection, if the action does.
+    fn act(&mut self, action: GatherAction) -> Option<JoinHandle<()>> {
+        match action {
+            GatherAction::Send(connection, message) => {
+                if let Some(wire) = self.wires.get(&connection) {
+                    wire.send(&message);
+                }
             }
-            (_, refusal) => {
-                let message = refusal.unwrap_or_default();
-                say(format!("refused a machine at {from}: {message}"));
-                wire.send(&ToWaiting::Refused { message, hint: None });
-                // On a thread of its own, because a stranger may read nothing.
-                std::thread::spawn(move || wire.finish());
+            GatherAction::Dismiss(connection, message) => {
+                let wire = self.wires.remove(&connection)?;
+                wire.send(&message);
+                return Some(farewell(wire));
             }
+            GatherAction::Close(connection) => {
+                if let Some(wire) = self.wires.remove(&connection) {
+                    wire.close();
+                }
+            }
+            GatherAction::Notice(notice) => (self.say)(in_words(notice, self.machines)),
         }
-    }
-
-    /// Why a machine cannot take part.
-    fn objection(&self, hello: &Hello) -> Option<String> {
-        let Hello { machine, machines, host, .. } = hello;
-        if *machines != self.place.machines {
-            return Some(format!(
-                "--nnodes differs: {} on {}, {machines} on {}",
-                self.place.machines,
-                named(0, &host_name()),
-                named(*machine, host)
-            ));
-        }
-        if !(1..=MOST_RANKS).contains(&hello.ranks) {
-            return Some(format!("{} has {} ranks", named(*machine, host), hello.ranks));
-        }
-        if *machine == 0 || *machine >= self.place.machines {
-            return Some(format!(
-                "--node-rank {machine} of {host} is not a number from 1 to {}",
-                self.place.machines - 1
-            ));
-        }
-        let other = self.members[machine - 1].as_ref()?;
-        Some(format!(
-            "--node-rank {machine} is taken: {} has joined already, and {host} gives the same number",
-            other.host
-        ))
+        None
     }
 }
 
-/// `machine 2 of 3 is missing`.
-pub(super) fn missing(missing: &[usize], machines: usize) -> String {
-    let all: Vec<String> = missing.iter().map(usize::to_string).collect();
-    match missing.len() {
-        1 => format!("machine {} of {machines} is missing", all[0]),
-        _ => format!("machines {} of {machines} are missing", list(&all)),
+/// Sends what is left and closes the connection, on a thread of its own, because a stranger may read nothing.
+fn farewell(wire: Wire) -> JoinHandle<()> {
+    std::thread::spawn(move || wire.finish())
+}
+
+/// What the user of the master reads.
+fn in_words(notice: GatherNotice, machines: usize) -> String {
+    match notice {
+        GatherNotice::Waiting(missing) => format!("waiting: {}", missing_in_words(&missing, machines)),
+        GatherNotice::Joined { machine, host, ranks } => {
+            format!("{} has joined, with {}", named(machine, &host), count(ranks, "rank"))
+        }
+        GatherNotice::Left { machine, host } => format!("{} has left", named(machine, &host)),
+        GatherNotice::Stranger { from } => {
+            format!("ignored a connection from {from}, which is not from yolo")
+        }
+        GatherNotice::Refused { from, message } => format!("refused a machine at {from}: {message}"),
     }
 }
-
-/// What another machine calls itself, as it may go to a terminal.
-fn printable(text: &str) -> String {
-    text.chars().filter(|letter| !letter.is_control()).take(SHOWN).collect()
-}
-
 fn owner_of(port: u16) -> String {
     let host = yolo_checks::Host::of_this_machine(&yolo_checks::KnownPaths::default());
     yolo_checks::port_owner(&host, port).unwrap_or_else(|| "another program".to_owned())

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use yolo_base::Hint;
-use yolo_base::env::YOLO_JOIN_SECONDS;
+use yolo_protocol::meeting::MeetingError;
 
 /// The error of a run on several machines.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,33 +26,9 @@ pub(crate) enum MachinesError {
         /// What to do.
         hint: String,
     },
-    /// Machines did not come in time.
-    #[error("waited {seconds} s, and {missing}")]
-    Missing {
-        /// How long.
-        seconds: u64,
-        /// Who is missing.
-        missing: String,
-    },
-    /// The master could not be reached.
-    #[error("cannot reach machine 0 at {address}: {why}")]
-    Unreachable {
-        /// As the options name it.
-        address: String,
-        /// Why.
-        why: String,
-    },
-    /// A machine refused the run, or the master did.
-    #[error("{message}")]
-    Refused {
-        /// Why.
-        message: String,
-        /// What to do.
-        hint: Option<String>,
-    },
-    /// The connection was lost before the run began.
-    #[error("{0}")]
-    Left(String),
+    /// The machines did not meet.
+    #[error(transparent)]
+    Meeting(#[from] MeetingError),
     /// The connection to the master was lost during the run.
     #[error("{0}")]
     MasterLost(String),
@@ -62,18 +38,10 @@ impl Hint for MachinesError {
     fn hint(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Options { hint, .. } | Self::Listen { hint, .. } => Some(hint.into()),
-            Self::Missing { .. } => Some(
-                format!("start the same command there, each with its number in --node-rank; {YOLO_JOIN_SECONDS} changes the limit")
-                    .into(),
-            ),
-            Self::Unreachable { .. } => Some(
-                "start machine 0, and check that --master-addr and --master-port are the same everywhere and that no \
-                 firewall blocks the port"
-                    .into(),
-            ),
-            Self::Refused { hint, .. } => hint.as_deref().map(Into::into),
-            Self::Left(_) => None,
-            Self::MasterLost(_) => Some("the output of `yolo` on machine 0 says more, if it still runs".into()),
+            Self::Meeting(error) => error.hint(),
+            Self::MasterLost(_) => {
+                Some("the output of `yolo` on machine 0 says more, if it still runs".into())
+            }
         }
     }
 }

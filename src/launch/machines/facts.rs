@@ -1,17 +1,15 @@
-//! What must be equal on all machines of a run, and the message if it is not.
+//! What must be equal on all machines of a run.
 
 use std::path::{Path, PathBuf};
 
 use ring::digest::{Context, SHA256, digest};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use yolo_data::error::DataError;
 use yolo_data::scan::{label_path, list_images};
 use yolo_plan::RunPlan;
 use yolo_plan::dataset::DataSet;
 use yolo_plan::options::TrainOptions;
-
-use super::error::MachinesError;
+use yolo_protocol::meeting::{Fact, NCCL};
 
 /// Options that may differ: what they name is on each machine, or only the master's counts.
 const LOCAL: [&str; 9] =
@@ -22,20 +20,8 @@ const FILES: [&str; 3] = ["weights", "cfg", "hyp"];
 /// The most bytes of a value, because the message with all values is limited.
 const LONGEST: usize = 1000;
 
-/// Unknown on a machine that cannot use NCCL, on which the run then uses gloo, and for some files of `--nccl`.
-const NCCL: &str = "the version of NCCL";
-
-/// Something that must be equal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Fact {
-    pub(super) what: String,
-    pub(super) value: String,
-}
-
-impl Fact {
-    fn new(what: &str, value: String) -> Self {
-        Self { what: what.to_owned(), value: limited(value) }
-    }
+fn fact(what: &str, value: String) -> Fact {
+    Fact { what: what.to_owned(), value: limited(value) }
 }
 
 /// What a machine brings to a run.
@@ -82,12 +68,12 @@ impl Facts {
         let Libraries { libtorch, nccl } = libraries;
         let given = if options.resume.is_some() { "given" } else { "not given" };
         let mut facts = vec![
-            Fact::new("the version of yolo", env!("CARGO_PKG_VERSION").to_owned()),
-            Fact::new("libtorch", libtorch.to_owned()),
-            Fact::new("--resume", given.to_owned()),
+            fact("the version of yolo", env!("CARGO_PKG_VERSION").to_owned()),
+            fact("libtorch", libtorch.to_owned()),
+            fact("--resume", given.to_owned()),
         ];
-        facts.extend(nccl.map(|version| Fact::new(NCCL, version)));
-        facts.extend(options_of(options).into_iter().map(|(option, value)| Fact::new(&option, value)));
+        facts.extend(nccl.map(|version| fact(NCCL, version)));
+        facts.extend(options_of(options).into_iter().map(|(option, value)| fact(&option, value)));
         Self { ranks, facts, later: Vec::new() }
     }
 }
@@ -98,13 +84,13 @@ impl Facts {
 /// When its images cannot be listed.
 pub(crate) fn data_facts(plan: &RunPlan) -> Result<Vec<Fact>, DataError> {
     let Some(task) = plan.task.train() else { return Ok(Vec::new()) };
-    let mut facts = vec![Fact::new("the class names", task.data.names.join(", "))];
+    let mut facts = vec![fact("the class names", task.data.names.join(", "))];
     for (split, roots) in splits(&task.data) {
         let Contents { images, labels, hash } = Contents::of(roots, split)?;
         facts.extend([
-            Fact::new(&format!("the number of {split} images"), images.to_string()),
-            Fact::new(&format!("the number of {split} labels"), labels.to_string()),
-            Fact::new(&format!("the names or sizes of the {split} files"), format!("hash {hash}")),
+            fact(&format!("the number of {split} images"), images.to_string()),
+            fact(&format!("the number of {split} labels"), labels.to_string()),
+            fact(&format!("the names or sizes of the {split} files"), format!("hash {hash}")),
         ]);
     }
     Ok(facts)
@@ -165,84 +151,11 @@ impl Contents {
     }
 }
 
-/// A machine as messages name it: `machine 1 (lab-2)`.
-pub(super) fn named(machine: usize, host: &str) -> String {
-    format!("machine {machine} ({host})")
-}
-
-/// Compares the facts of a machine with those of the master.
-///
-/// # Errors
-/// The first difference.
-pub(super) fn compare(
-    (master, own): (&str, &[Fact]),
-    (machine, host, other): (usize, &str, &[Fact]),
-) -> Result<(), MachinesError> {
-    let (master, member) = (named(0, master), named(machine, host));
-    for fact in own {
-        let there = other.iter().find(|there| there.what == fact.what);
-        if fact.what == NCCL && there.is_none() {
-            continue;
-        }
-        let there = there.map_or("unknown", |there| there.value.as_str());
-        if there != fact.value {
-            let Fact { what, value } = fact;
-            let verb =
-                if what.starts_with("the names") || what.ends_with("names") { "differ" } else { "differs" };
-            return Err(MachinesError::Refused {
-                message: format!("{what} {verb}: {value} on {master}, {there} on {member}"),
-                hint: Some(remedy(what).to_owned()),
-            });
-        }
-    }
-    Ok(())
-}
-
-fn remedy(what: &str) -> &'static str {
-    match what {
-        "the version of yolo" => "install the same release on all machines",
-        "libtorch" => {
-            "install the same variant on all machines, for example with `yolo setup --libtorch cu130`"
-        }
-        "--resume" => "give all machines --resume, or none; only machine 0 needs the run",
-        NCCL => "use libtorch's own NCCL on all machines, or give all the same version with --nccl",
-        _ if what.starts_with("--") => {
-            "give all machines the same options, except for --node-rank, devices and paths"
-        }
-        _ => "copy the data set of one machine to the others",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use yolo_plan::options::Workers;
 
     use super::*;
-
-    fn fact(what: &str, value: &str) -> Fact {
-        Fact { what: what.to_owned(), value: value.to_owned() }
-    }
-
-    #[test]
-    fn a_difference_names_the_machine_and_both_values() {
-        let own = [fact("libtorch", "cpu"), fact("--epochs", "3")];
-        let other = [fact("libtorch", "cpu"), fact("--epochs", "not given")];
-        assert!(compare(("a", &own), (1, "b", &own)).is_ok());
-        let error = compare(("a", &own), (1, "b", &other)).unwrap_err().to_string();
-        assert_eq!(error, "--epochs differs: 3 on machine 0 (a), not given on machine 1 (b)");
-    }
-
-    #[test]
-    fn versions_of_nccl_are_compared_where_both_are_known() {
-        let facts = |nccl: Option<&str>| {
-            let libraries = Libraries { libtorch: "cu130", nccl: nccl.map(str::to_owned) };
-            Facts::of_joining(&TrainOptions::default(), 1, libraries).facts
-        };
-        let differ = |own, other| compare(("a", &facts(own)), (1, "b", &facts(other))).is_err();
-        assert!(differ(Some("2.28.9"), Some("2.30.7")));
-        assert!(!differ(Some("2.28.9"), Some("2.28.9")));
-        assert!(!differ(Some("2.28.9"), None) && !differ(None, Some("2.28.9")));
-    }
 
     #[test]
     fn options_with_paths_are_compared_by_name() {

@@ -1,5 +1,4 @@
-//! How a machine that is not the master joins a run: it connects, again and again until the master is there,
-//! says what it has, and waits for its part of the ranks.
+//! Connects [`Joining`], which decides, to the connection of a machine that is not the master, and to its user.
 
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -7,22 +6,19 @@ use std::time::{Duration, Instant};
 
 use yolo_plan::backend::Backend;
 use yolo_plan::run::{Part, TrainTask};
+use yolo_protocol::meeting::{
+    Fact, FromWaiting, Hello, JoinAction, JoinInput, JoinNotice, Joining, Layout, MESSAGES, MeetingError,
+    missing_in_words,
+};
 
-use super::door::missing;
 use super::error::MachinesError;
-use super::facts::{Fact, Facts};
-use super::handshake::{FromWaiting, Hello, PROTOCOL, ToWaiting};
+use super::facts::Facts;
 use super::place::Place;
 use super::team::host_name;
 use super::wire::Wire;
 
-/// Time between attempts to connect, and how long one may take.
-const RETRY: Duration = Duration::from_secs(1);
+/// How long one attempt to connect may take.
 const CONNECT: Duration = Duration::from_secs(5);
-/// Time between lines about what this machine waits for.
-const REMINDER: Duration = Duration::from_secs(10);
-/// A master that sends nothing for this time is gone.
-const SILENCE: Duration = Duration::from_secs(30);
 
 /// A machine that has joined, with its part of the ranks.
 pub(crate) struct Joined {
@@ -35,12 +31,10 @@ pub(crate) struct Joined {
     layout: Layout,
 }
 
-/// What the master says when all machines are there.
-struct Layout {
-    /// The number of the first rank here, and of all ranks.
-    first: usize,
-    world_size: usize,
-    resumed: Option<Box<TrainTask>>,
+/// A connection to the master.
+struct Line {
+    wire: Wire,
+    heard: Receiver<Option<String>>,
 }
 
 /// Joins the run of `place`. `say` prints a line.
@@ -48,116 +42,84 @@ struct Layout {
 /// # Errors
 /// When the master is not there in time, or refuses the run.
 pub(crate) fn join(place: &Place, own: &Facts, say: &mut dyn FnMut(String)) -> Result<Joined, MachinesError> {
-    let stream = connect(place, say)?;
-    let (sender, heard) = channel();
-    let unreachable = |error: std::io::Error| MachinesError::Unreachable {
-        address: format!("{}:{}", place.host, place.port),
-        why: error.to_string(),
-    };
-    let wire = Wire::open(stream, move |line| sender.send(line).is_ok()).map_err(unreachable)?;
-    wire.send(&Hello {
-        yolo: PROTOCOL,
+    let hello = Hello {
+        yolo: MESSAGES,
         program: env!("CARGO_PKG_VERSION").to_owned(),
         machine: place.number,
         machines: place.machines,
         host: host_name(),
         ranks: own.ranks,
         facts: own.facts.clone(),
-    });
-    let (machines, number) = (place.machines, place.number);
-    let layout = wait(place, &heard, say)?;
-    Ok(Joined { wire, heard, machines, number, ranks: own.ranks, layout })
+    };
+    let address = format!("{}:{}", place.host, place.port);
+    let began = Instant::now();
+    let mut machine = Joining::new(hello, address.clone(), Place::patience(), Duration::ZERO);
+    let mut line: Option<Line> = None;
+    let mut input = JoinInput::Tick;
+    while machine.result().is_none() {
+        let mut answer = None;
+        for action in machine.handle(began.elapsed(), input) {
+            match action {
+                JoinAction::Connect => {
+                    answer = Some(match connect(place) {
+                        Ok(connection) => {
+                            line = Some(connection);
+                            JoinInput::Connected
+                        }
+                        Err(error) => JoinInput::Unreachable(error.to_string()),
+                    });
+                }
+                JoinAction::Send(hello) => {
+                    if let Some(line) = &line {
+                        line.wire.send(&hello);
+                    }
+                }
+                JoinAction::Notice(notice) => say(in_words(notice, &address, place.machines)),
+            }
+        }
+        input = answer.unwrap_or_else(|| next(line.as_ref(), machine.wake_in()));
+    }
+    let layout = machine.into_result().unwrap_or(Err(MeetingError::MasterLeft))?;
+    let Some(Line { wire, heard }) = line else { return Err(MeetingError::MasterLeft.into()) };
+    Ok(Joined { wire, heard, machines: place.machines, number: place.number, ranks: own.ranks, layout })
 }
 
-fn connect(place: &Place, say: &mut dyn FnMut(String)) -> Result<TcpStream, MachinesError> {
-    let (began, patience) = (Instant::now(), Place::patience());
-    let shown = format!("{}:{}", place.host, place.port);
-    let mut reminder = began;
-    loop {
-        let tried = try_once(place);
-        let why = match tried {
-            Ok(stream) => return Ok(stream),
-            Err(error) => error.to_string(),
-        };
-        if began.elapsed() >= patience {
-            let why = format!("{why}; tried for {} s", patience.as_secs());
-            return Err(MachinesError::Unreachable { address: shown, why });
-        }
-        if Instant::now() >= reminder {
-            reminder = Instant::now() + REMINDER;
-            say(format!("waiting for machine 0 at {shown}: {why}"));
-        }
-        std::thread::sleep(RETRY.min(patience.saturating_sub(began.elapsed())));
+/// What happens next, within this time.
+fn next(line: Option<&Line>, wait: Duration) -> JoinInput {
+    let Some(line) = line else {
+        std::thread::sleep(wait);
+        return JoinInput::Tick;
+    };
+    match line.heard.recv_timeout(wait) {
+        Ok(Some(line)) => JoinInput::Line(line),
+        Ok(None) | Err(RecvTimeoutError::Disconnected) => JoinInput::Closed,
+        Err(RecvTimeoutError::Timeout) => JoinInput::Tick,
     }
 }
 
-fn try_once(place: &Place) -> std::io::Result<TcpStream> {
+fn connect(place: &Place) -> std::io::Result<Line> {
     let mut last = std::io::Error::other("the name has no address");
     let addresses: Vec<SocketAddr> = (place.host.as_str(), place.port).to_socket_addrs()?.collect();
     for address in addresses {
         match TcpStream::connect_timeout(&address, CONNECT) {
-            Ok(stream) => return Ok(stream),
+            Ok(stream) => {
+                let (sender, heard) = channel();
+                let wire = Wire::open(stream, move |line| sender.send(line).is_ok())?;
+                return Ok(Line { wire, heard });
+            }
             Err(error) => last = error,
         }
     }
     Err(last)
 }
 
-/// Waits for the layout.
-fn wait(
-    place: &Place,
-    heard: &Receiver<Option<String>>,
-    say: &mut dyn FnMut(String),
-) -> Result<Layout, MachinesError> {
-    let mut joined = false;
-    let (began, patience) = (Instant::now(), Place::patience());
-    let silence = SILENCE.min(patience);
-    loop {
-        match heard.recv_timeout(silence) {
-            Ok(Some(line)) => match serde_json::from_str(&line) {
-                Ok(ToWaiting::Beat) => {}
-                Ok(ToWaiting::Waiting { missing: machines }) => {
-                    if !joined {
-                        say(format!("joined the run at {}:{}", place.host, place.port));
-                    }
-                    joined = true;
-                    if !machines.is_empty() {
-                        say(format!("waiting: {}", missing(&machines, place.machines)));
-                    }
-                }
-                Ok(ToWaiting::Refused { message, hint }) => {
-                    return Err(MachinesError::Refused { message, hint });
-                }
-                Ok(ToWaiting::Layout { first, world_size, resumed }) => {
-                    return Ok(Layout { first, world_size, resumed });
-                }
-                Err(_) => {
-                    let what = format!(
-                        "what answers at {}:{} is not a yolo of this version",
-                        place.host, place.port
-                    );
-                    return Err(MachinesError::Left(what));
-                }
-            },
-            // Before the master looks at its port, nobody answers there.
-            Err(RecvTimeoutError::Timeout) if !joined && began.elapsed() < patience => {
-                say("waiting for machine 0, which is not ready yet".to_owned());
-            }
-            Err(RecvTimeoutError::Timeout) => {
-                let silence = if joined { silence } else { began.elapsed() };
-                let what = format!(
-                    "what listens at {}:{} has sent nothing for {} s",
-                    place.host,
-                    place.port,
-                    silence.as_secs()
-                );
-                return Err(MachinesError::Left(what));
-            }
-            Ok(None) | Err(RecvTimeoutError::Disconnected) => {
-                let what = "machine 0 closed the connection before the run began".to_owned();
-                return Err(MachinesError::Left(what));
-            }
-        }
+/// What the user of this machine reads.
+fn in_words(notice: JoinNotice, address: &str, machines: usize) -> String {
+    match notice {
+        JoinNotice::NoMaster(why) => format!("waiting for machine 0 at {address}: {why}"),
+        JoinNotice::NotReady => "waiting for machine 0, which is not ready yet".to_owned(),
+        JoinNotice::Joined => format!("joined the run at {address}"),
+        JoinNotice::Waiting(missing) => format!("waiting: {}", missing_in_words(&missing, machines)),
     }
 }
 

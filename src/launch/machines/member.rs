@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use yolo_base::Hint as _;
 use yolo_plan::RunPlan;
+use yolo_protocol::meeting::{MeetingError, ToWaiting};
 use yolo_protocol::{Member, MemberAction, MemberInput, MemberVerdict};
 
 use super::error::MachinesError;
-use super::handshake::ToWaiting;
 use super::join::Joined;
 use super::wire::Wire;
 use crate::launch::failure::LaunchError;
@@ -125,7 +125,7 @@ impl Serving<'_> {
                 }
                 Ok(Message::FromMaster(message)) => MemberInput::Message(message),
                 Ok(Message::Refused(message, hint)) => {
-                    return Err(MachinesError::Refused { message, hint }.into());
+                    return Err(MachinesError::from(MeetingError::Refused { message, hint }).into());
                 }
                 Ok(Message::MasterClosed) => MemberInput::Closed,
                 Ok(_) | Err(RecvTimeoutError::Timeout) => MemberInput::Tick,
@@ -174,7 +174,8 @@ impl Serving<'_> {
 
     /// Starts the ranks of this machine: the master's plan with the devices, files and folder of this one.
     fn start(&mut self, plan: &str, store: &str) -> Result<(), LaunchError> {
-        let broken = |what: &str| MachinesError::Left(format!("machine 0 sent {what} that cannot be read"));
+        let broken =
+            |what: &str| MachinesError::MasterLost(format!("machine 0 sent {what} that cannot be read"));
         let masters: RunPlan = serde_json::from_str(plan).map_err(|_| broken("a plan"))?;
         let address: SocketAddr = store.parse().map_err(|_| broken("an address"))?;
         self.plan.take_task_of(masters);

@@ -6,7 +6,6 @@ mod door;
 mod error;
 mod facts;
 mod greeting;
-mod handshake;
 mod join;
 mod member;
 mod place;
@@ -16,7 +15,7 @@ mod wire;
 
 pub(crate) use door::Door;
 pub(crate) use error::MachinesError;
-pub(crate) use facts::{Fact, Facts, Libraries, data_facts};
+pub(crate) use facts::{Facts, Libraries, data_facts};
 pub(crate) use join::{Joined, join};
 pub(crate) use member::{MemberEnd, serve};
 pub(crate) use place::Place;

@@ -5,15 +5,14 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use yolo_base::Hint as _;
-use yolo_base::format::list;
 use yolo_plan::RunPlan;
 use yolo_plan::backend::Backend;
 use yolo_plan::run::{Part, TrainTask};
-use yolo_protocol::{ToMaster, ToMember};
+use yolo_protocol::ToMember;
+use yolo_protocol::meeting::{Arrival, PrepareInput, Preparing, ToWaiting};
 
 use super::error::MachinesError;
-use super::facts::{Fact, Facts, compare, named};
-use super::handshake::{FromWaiting, ToWaiting};
+use super::facts::Facts;
 use super::place::Place;
 use super::wire::Wire;
 
@@ -28,22 +27,11 @@ pub(in crate::launch) enum Heard {
     Closed(u64),
 }
 
-/// A machine that has joined.
+/// A machine that has joined, and the connection to it.
 #[derive(Debug)]
 pub(super) struct Remote {
-    pub(super) machine: usize,
-    pub(super) host: String,
-    pub(super) connection: u64,
-    pub(super) ranks: usize,
-    pub(super) facts: Vec<Fact>,
+    pub(super) member: Arrival,
     pub(super) wire: Wire,
-}
-
-impl Remote {
-    pub(super) fn refuse(&self, error: &MachinesError) {
-        let hint = error.hint().map(|hint| hint.into_owned());
-        self.wire.send(&ToWaiting::Refused { message: error.to_string(), hint });
-    }
 }
 
 /// All machines of a run.
@@ -65,10 +53,6 @@ impl Team {
         Self { address, own_ranks, members: members.collect(), heard: Some(heard) }
     }
 
-    pub(super) fn members(&self) -> &[Remote] {
-        &self.members
-    }
-
     /// The address of the master on which the ranks' store is served.
     pub(in crate::launch) fn address(&self) -> IpAddr {
         self.address.ip()
@@ -76,7 +60,7 @@ impl Team {
 
     /// The number of ranks on each machine.
     pub(in crate::launch) fn ranks(&self) -> Vec<usize> {
-        std::iter::once(self.own_ranks).chain(self.members.iter().map(|member| member.ranks)).collect()
+        std::iter::once(self.own_ranks).chain(self.members.iter().map(|remote| remote.member.ranks)).collect()
     }
 
     /// The part of the ranks that is on the master.
@@ -104,12 +88,12 @@ impl Team {
 
     /// The host name of another machine.
     pub(in crate::launch) fn host(&self, machine: usize) -> &str {
-        self.members.get(machine.wrapping_sub(1)).map_or("", |member| &member.host)
+        self.members.get(machine.wrapping_sub(1)).map_or("", |remote| &remote.member.host)
     }
 
     /// The machine of a connection.
     pub(in crate::launch) fn machines(&self) -> Vec<(u64, usize)> {
-        self.members.iter().map(|member| (member.connection, member.machine)).collect()
+        self.members.iter().map(|Remote { member, .. }| (member.connection, member.machine)).collect()
     }
 
     /// What arrives, once.
@@ -146,7 +130,9 @@ impl Team {
 
     /// Tells all machines that there will be no run.
     pub(crate) fn refuse(&self, error: &MachinesError) {
-        self.members.iter().for_each(|member| member.refuse(error));
+        let hint = error.hint().map(|hint| hint.into_owned());
+        let message = ToWaiting::Refused { message: error.to_string(), hint };
+        self.members.iter().for_each(|remote| remote.wire.send(&message));
     }
 
     /// Tells each machine its part, and waits until all can start. `facts` are those of the master, and `resumed`
@@ -160,73 +146,39 @@ impl Team {
         facts: &Facts,
         resumed: Option<&TrainTask>,
     ) -> Result<Option<Backend>, MachinesError> {
-        let world_size = self.ranks().iter().sum();
-        for member in &self.members {
-            let (first, resumed) = (self.ranks_of(member.machine).start, resumed.cloned().map(Box::new));
-            member.wire.send(&ToWaiting::Layout { first, world_size, resumed });
-        }
-        let ready = self.wait_until_ready(own, &facts.later);
-        if let Err(error) = &ready {
-            self.refuse(error);
-        }
-        ready
-    }
-
-    fn wait_until_ready(
-        &self,
-        own: Option<Backend>,
-        data: &[Fact],
-    ) -> Result<Option<Backend>, MachinesError> {
-        let deadline = Instant::now() + Place::patience();
-        let mut backends = vec![None; self.members.len()];
-        while backends.contains(&None) {
-            let wait = deadline.saturating_duration_since(Instant::now());
-            let heard = self.heard.as_ref().and_then(|heard| heard.recv_timeout(wait).ok());
-            let (connection, line) = match heard {
-                Some(Heard::Line(connection, line)) => (connection, Some(line)),
-                Some(Heard::Closed(connection)) => (connection, None),
+        let arrivals: Vec<Arrival> = self.members.iter().map(|remote| remote.member.clone()).collect();
+        let master = (&host_name()[..], &facts.later[..]);
+        let (patience, began) = (Place::patience(), Instant::now());
+        let (mut machine, layouts) =
+            Preparing::new(master, self.own_ranks, &arrivals, resumed, patience, Duration::ZERO);
+        self.send_on(&layouts);
+        loop {
+            if let Some(result) = machine.result(own) {
+                return Ok(result?);
+            }
+            let heard = self.heard.as_ref().and_then(|heard| heard.recv_timeout(machine.wake_in()).ok());
+            let input = match heard {
+                Some(Heard::Line(connection, line)) => PrepareInput::Line(connection, line),
+                Some(Heard::Closed(connection)) => PrepareInput::Closed(connection),
                 Some(Heard::Arrived(stream, _)) => {
                     refuse_late(stream);
-                    continue;
+                    PrepareInput::Tick
                 }
-                None => {
-                    let late = self.members.iter().zip(&backends).filter(|(_, backend)| backend.is_none());
-                    let late: Vec<String> =
-                        late.map(|(member, _)| named(member.machine, &member.host)).collect();
-                    return Err(MachinesError::Left(format!("{} did not get ready in time", list(&late))));
-                }
+                None => PrepareInput::Tick,
             };
-            let Some(index) = self.members.iter().position(|member| member.connection == connection) else {
-                continue;
-            };
-            let name = named(index + 1, &self.members[index].host);
-            let Some(line) = line else {
-                return Err(MachinesError::Left(format!("{name} left before the run began")));
-            };
-            match serde_json::from_str(&line) {
-                Ok(FromWaiting::Beat) => {}
-                Ok(FromWaiting::Ready { backend, data: theirs }) => {
-                    let other = (index + 1, self.members[index].host.as_str(), &theirs[..]);
-                    compare((&host_name(), data), other)?;
-                    backends[index] = Some(backend);
-                }
-                Ok(FromWaiting::Failed { message, hint }) => {
-                    return Err(MachinesError::Refused {
-                        message: format!("{name} cannot start: {message}"),
-                        hint,
-                    });
-                }
-                Err(_) => {
-                    let what = match serde_json::from_str(&line) {
-                        Ok(ToMaster::Signal { .. }) => "was interrupted before the run began",
-                        _ => "sent what is no message",
-                    };
-                    return Err(MachinesError::Left(format!("{name} {what}")));
-                }
+            let messages = machine.handle(began.elapsed(), input);
+            self.send_on(&messages);
+        }
+    }
+
+    /// Sends messages on the connections with these numbers.
+    fn send_on(&self, messages: &[(u64, ToWaiting)]) {
+        for (connection, message) in messages {
+            let remote = self.members.iter().find(|remote| remote.member.connection == *connection);
+            if let Some(remote) = remote {
+                remote.wire.send(message);
             }
         }
-        let all_alike = backends.iter().all(|backend| *backend == Some(own));
-        Ok(if all_alike { own } else { Some(Backend::Gloo) })
     }
 
     /// Tells all machines how the run ended, and closes the connections.

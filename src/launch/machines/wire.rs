@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::handshake::LONGEST;
-
+/// No message is longer than this: a plan with a large model and thousands of class names fits.
+const LONGEST: u64 = 16 << 20;
 /// The time between heartbeats.
 const BEAT: Duration = Duration::from_secs(1);
 /// How long the other end may take to close the connection as well.

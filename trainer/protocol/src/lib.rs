@@ -1,6 +1,6 @@
 //! What keeps the ranks of a run together, as state machines without threads, clocks or I/O: the
 //! [`Supervisor`] of a run, the [`Member`] on each further machine, which carries out what the supervisor
-//! wants there, and the [`RankLife`] of a rank. Each takes inputs with the time at which
+//! wants there, the [`RankLife`] of a rank, and how machines [meet](meeting) before all this. Each takes inputs with the time at which
 //! they happened and returns actions. `yolo` and `yolo-trainer` connect them to processes, pipes and
 //! signals; the tests of this crate connect the same machines to a simulated world with faults.
 
@@ -9,6 +9,7 @@ mod blame;
 mod clock;
 mod input;
 mod machines;
+pub mod meeting;
 mod member;
 mod messages;
 mod rank;
