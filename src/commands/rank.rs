@@ -13,6 +13,7 @@ use crate::cli::TrainArgs;
 use crate::doctor;
 use crate::error::CommandError;
 use crate::printer::{Printer, RunEvents};
+use crate::setup;
 
 /// Runs the rank that the environment names and returns the exit status.
 pub(super) fn rank(args: &TrainArgs, offline: bool, printer: &Printer) -> Result<u8, CommandError> {
@@ -22,20 +23,23 @@ pub(super) fn rank(args: &TrainArgs, offline: bool, printer: &Printer) -> Result
     })?;
     let numbers = (layout.rank, layout.world_size);
     let of_rank = |error| CommandError::OfRank { rank: numbers.0, world: numbers.1, error: Box::new(error) };
-    let options = &args.options;
     // All ranks would print the same.
     let printer = if layout.rank == 0 { printer.clone() } else { printer.of_rank(layout.rank) };
     let events = (args.json && layout.rank == 0).then(|| RunEvents::new(&printer));
     if let Err(error) = refuse(args, layout.launcher) {
         return Err(of_rank(failed(events, error.into())));
     }
+    let options = match setup::with_named_nccl(&args.options) {
+        Ok(options) => options,
+        Err(error) => return Err(of_rank(failed(events, error.into()))),
+    };
     Run {
         exist_ok: options.exist_ok,
         measure_workers: false,
-        plan: &|context| plan(options, &layout, context),
+        plan: &|context| plan(&options, &layout, context),
         preflight: &|host, plan| match args.no_preflight || layout.local_rank > 0 {
             true => Ok(()),
-            false => doctor::preflight(host, options, plan, &printer),
+            false => doctor::preflight(host, &options, plan, &printer),
         },
         measured: &|_, _| (),
         events: events.map(|events| if layout.world_size > 1 { events.of_one_of_several() } else { events }),

@@ -10,6 +10,7 @@ mod installed;
 mod libtorch;
 mod nccl_plugin;
 mod nccl_version;
+mod pip_nccl;
 mod plan;
 mod trainer;
 pub mod weights;
@@ -26,6 +27,7 @@ pub use libtorch::{
 };
 pub use nccl_plugin::{NcclPluginStatus, ensure_nccl_plugin, nccl_plugin_status};
 pub use nccl_version::nccl_version;
+pub use pip_nccl::with_named_nccl;
 pub use plan::{Disk, SetupPlan, SetupRequest, SetupStep, StepOutcome, StepState};
 pub use trainer::{checkout_needs_headers, ensure_trainer, installed_trainer, trainer_environment};
 pub use wsl::WslError;

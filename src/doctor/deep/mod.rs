@@ -94,7 +94,8 @@ fn devices(
     };
     let choice = device::choose(options.device.as_deref(), options.nproc_per_node, inventory)?;
     let wanted = options.backend.unwrap_or_default();
-    let connection = Connection::choose(wanted, options.nccl, &choice.devices, inventory)?;
+    let nccl = setup::with_named_nccl(&options)?.nccl;
+    let connection = Connection::choose(wanted, nccl, &choice.devices, inventory)?;
     Ok((choice.devices, connection, choice.note))
 }
 

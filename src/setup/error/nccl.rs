@@ -17,6 +17,15 @@ pub enum NcclError {
         /// Where it would be.
         plugin: PathBuf,
     },
+    /// `--nccl pip` without a Python.
+    #[error("--nccl pip: there is no Python that could have the package")]
+    NoPython,
+    /// `--nccl pip`, and the Python has no NCCL.
+    #[error("--nccl pip: {python} has no package of NCCL")]
+    NoPackage {
+        /// The program.
+        python: String,
+    },
     /// No source has the headers.
     #[error("the headers for the NCCL plugin cannot be downloaded:{}", lines(failed))]
     NoHeaders {
@@ -48,6 +57,16 @@ impl Hint for NcclError {
                 return Some(
                     format!("copy {NCCL_PLUGIN} from the release archive next to yolo-trainer, or use --backend gloo")
                         .into(),
+                );
+            }
+            Self::NoPython => "name the library itself: --nccl /path/to/libnccl.so.2",
+            Self::NoPackage { python } => {
+                return Some(
+                    format!(
+                        "run `{python} -m pip install nvidia-nccl-cu13`, activate the environment that has it, or name \
+                         the library itself: --nccl /path/to/libnccl.so.2"
+                    )
+                    .into(),
                 );
             }
             Self::NoHeaders { .. } => {

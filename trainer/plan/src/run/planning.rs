@@ -102,5 +102,5 @@ pub(super) fn nccl_library(file: &Path, places: &Places) -> Result<PathBuf, Plan
         return Ok(path);
     }
     Err(PlanError::new(format!("--nccl {} does not exist or is not a file", file.display()))
-        .with_hint("name a libnccl.so.2, for example the one in Python's package nvidia-nccl-cu13"))
+        .with_hint("name a libnccl.so.2, or use --nccl pip for the one of Python's package nvidia-nccl-cu13"))
 }
