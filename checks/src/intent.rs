@@ -44,6 +44,8 @@ pub struct Intent {
     pub batch_split: Option<String>,
     /// Image size in pixels.
     pub image_size: Option<usize>,
+    /// Whether each batch has a size of its own, up to one and a half times the image size.
+    pub multi_scale: bool,
     /// The model's letter, `n`, `s`, `m`, `l` or `x`, or its file.
     pub model: Option<String>,
     /// The weights file.
@@ -124,6 +126,11 @@ impl Intent {
     /// Image size in pixels.
     pub fn pixels(&self) -> usize {
         self.image_size.unwrap_or(DEFAULT_IMAGE_SIZE)
+    }
+
+    /// The largest side of a batch's images in pixels.
+    pub(crate) fn largest_pixels(&self) -> usize {
+        if self.multi_scale { self.pixels() * 3 / 2 } else { self.pixels() }
     }
 
     /// Whether the run uses several machines.

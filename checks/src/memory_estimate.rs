@@ -91,14 +91,14 @@ pub(crate) fn on_gpu(intent: &Intent) -> Option<Need> {
     }
     let images = intent.images_a_step()?.div_ceil(intent.shares_of_batch());
     let model = Model::of(intent);
-    let saved = model.saved(images, intent.pixels(), intent.amp == Some(true));
+    let saved = model.saved(images, intent.largest_pixels(), intent.amp == Some(true));
     let fixed = model.parameters * BYTES_A_PARAMETER;
     Some(Need {
         bytes: CUDA + fixed + saved,
         from: format!(
             "{} for the activations of {images} images of {} px, {} for {} and its optimizer, and {} for CUDA",
             format::memory(saved),
-            intent.pixels(),
+            intent.largest_pixels(),
             format::memory(fixed),
             model.name,
             format::memory(CUDA)
@@ -139,7 +139,7 @@ pub(crate) fn in_memory(intent: &Intent, workers: usize) -> Need {
         return Need { bytes, from };
     }
     let (model, images) = (Model::of(intent), images_a_rank(intent).unwrap_or(1));
-    let saved = model.saved(images, intent.pixels(), false);
+    let saved = model.saved(images, intent.largest_pixels(), false);
     let fixed = model.parameters * BYTES_A_PARAMETER;
     Need {
         bytes: (saved + fixed + LIBTORCH) * ranks as u64,
@@ -147,7 +147,7 @@ pub(crate) fn in_memory(intent: &Intent, workers: usize) -> Need {
             "for each of {ranks} ranks, {} for the activations of {images} images of {} px, {} for {} and \
              its optimizer, {} for libtorch and data loaders",
             format::memory(saved),
-            intent.pixels(),
+            intent.largest_pixels(),
             format::memory(fixed),
             model.name,
             format::memory(LIBTORCH)
@@ -182,6 +182,8 @@ mod tests {
         let large = on_gpu(&run(16, &[0])).unwrap().bytes;
         assert!(small < large);
         let pixels = |pixels| Intent { image_size: Some(pixels), ..run(16, &[0]) };
+        let scaled = Intent { multi_scale: true, ..pixels(640) };
+        assert_eq!(on_gpu(&scaled), on_gpu(&pixels(960)), "its largest batches count");
         let saved = |pixels_| on_gpu(&pixels(pixels_)).unwrap().bytes - on_gpu(&pixels(32)).unwrap().bytes;
         assert!(saved(1280) > 3 * saved(640));
         assert_eq!(on_gpu(&run(-1, &[0])), None);

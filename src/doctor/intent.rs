@@ -67,6 +67,7 @@ pub(super) fn of_plan(options: &TrainOptions, plan: &RunPlan) -> Intent {
             .filter(|split| !split.is_empty())
             .map(|split| split.iter().map(usize::to_string).collect::<Vec<_>>().join(",")),
         image_size: task.map(|task| task.image_size),
+        multi_scale: task.is_some_and(|task| task.multi_scale),
         workers: task.map(|task| task.workers),
         project: plan.run_dir.parent().map(|folder| folder.to_string_lossy().into_owned()),
         backend: plan.ranks.backend.map(|backend| backend.to_string()),
@@ -122,6 +123,7 @@ fn of_options(options: &TrainOptions) -> Intent {
         batch: options.batch_size,
         batch_split: options.batch_split.clone(),
         image_size: options.imgsz,
+        multi_scale: options.multi_scale,
         model: options.cfg.clone(),
         weights: options.weights.clone(),
         data: options.data.clone(),

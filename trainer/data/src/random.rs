@@ -15,6 +15,8 @@ pub enum Purpose {
     Augment,
     /// The search for anchors that fit the labels.
     Anchors,
+    /// The size of the images of one batch in one epoch.
+    BatchSize,
 }
 
 /// A stream of random numbers for one purpose.

@@ -5,6 +5,7 @@
 mod build;
 mod data;
 mod meter;
+pub(crate) mod multi_scale;
 mod same_data;
 
 pub(crate) use build::{build_learner, build_model};

@@ -141,6 +141,9 @@ pub struct TrainOptions {
     /// Train on rectangular batches; disables mosaic
     #[arg(long, help_heading = "Training")]
     pub rect: bool,
+    /// Train each batch at a size of its own, from half to one and a half times --imgsz
+    #[arg(long, help_heading = "Training")]
+    pub multi_scale: bool,
     /// Cache decoded images: in RAM (also if no value is given) or on disk
     #[arg(long, value_name = "WHERE", num_args = 0..=1, default_missing_value = "ram", help_heading = "Training")]
     pub cache: Option<Cache>,
@@ -160,8 +163,8 @@ pub struct TrainOptions {
     /// How ranks communicate [default: auto, which is nccl between GPUs if possible, else gloo]
     #[arg(long, value_name = "BACKEND", ignore_case = true, help_heading = "Devices")]
     pub backend: Option<BackendOption>,
-    /// A libnccl.so.2 to use instead of libtorch's; 2.30 or newer lets ranks share a GPU, as in --device 0,0
-    #[arg(long, value_name = "FILE", help_heading = "Devices")]
+    /// A libnccl.so.2 to use instead of libtorch's, or pip for that of Python's package nvidia-nccl-cu13 or -cu12; 2.30 or newer lets ranks share a GPU, as in --device 0,0
+    #[arg(long, value_name = "FILE|pip", help_heading = "Devices")]
     pub nccl: Option<PathBuf>,
     /// Data loader threads per rank; auto, on one machine, measures before training how many are needed [default: 8, limited by the number of CPU cores]
     #[arg(long, value_parser = Workers::parse, allow_negative_numbers = true, value_name = "N|auto", help_heading = "Devices")]

@@ -55,6 +55,8 @@ pub struct TrainTask {
     /// Side of the square network input in pixels, a multiple of the largest stride.
     pub image_size: usize,
     pub rect: bool,
+    #[serde(default)]
+    pub multi_scale: bool,
     /// Continue from this checkpoint of the same run folder.
     pub resume: Option<PathBuf>,
     pub nosave: bool,
@@ -171,6 +173,7 @@ pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Plann
             .filter(|epochs| *epochs > 0),
         single_cls: options.single_cls,
         rect: options.rect,
+        multi_scale: options.multi_scale,
         cache: options.cache,
         resume: None,
         max_restarts: options.max_restarts.unwrap_or(0),

@@ -4,12 +4,13 @@
 use tch::Tensor;
 use yolo_data::loader::Batch;
 use yolo_plan::event::{Event, Stage, Step};
+use yolo_plan::run::TrainTask;
 
 use super::training::Training;
 use crate::error::TrainError;
 use crate::model::images_tensor;
 use crate::report::{PICTURED, draw_targets};
-use crate::training::Meter;
+use crate::training::{Meter, multi_scale};
 
 impl Training<'_> {
     /// Trains one epoch. Returns the mean losses, or `None` if the run was interrupted.
@@ -62,9 +63,19 @@ impl Training<'_> {
     ) -> Result<Tensor, TrainError> {
         let number = index + batches * epoch;
         let settings = self.schedule.at(number, epoch);
-        let input = images_tensor(batch, self.context.device)?;
+        let mut input = images_tensor(batch, self.context.device)?;
+        if let Some(side) = self.longer_side(epoch, index) {
+            input = multi_scale::resized(input, side, self.learner.model().largest_stride())?;
+        }
         let last = &mut self.progress.last_optimizer_step;
         self.learner.step(&input, &batch.targets, &settings, number as i64, last)
+    }
+
+    /// The longer side in pixels to which a batch is resized, with `--multi-scale`.
+    fn longer_side(&self, epoch: usize, index: usize) -> Option<usize> {
+        let stride = self.learner.model().largest_stride();
+        let TrainTask { seed, image_size, multi_scale, .. } = *self.task;
+        multi_scale.then(|| multi_scale::side((seed, epoch, index), image_size, stride))
     }
 
     /// Reports a step if it is time to, and draws the first batches of the run.
@@ -86,7 +97,7 @@ impl Training<'_> {
                 batches,
                 losses: losses.map(|loss| loss as f32),
                 images_per_second: meter.images_per_second(),
-                image_size: batch.width.max(batch.height),
+                image_size: self.longer_side(epoch, index).unwrap_or(batch.width.max(batch.height)),
                 memory: resident_bytes(),
                 instances: batch.targets.len(),
             }));
