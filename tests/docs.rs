@@ -15,8 +15,18 @@ use std::process::Command;
 use support::markdown::Page;
 use yolo_checks::{Area, entry};
 
-/// Options of YOLOv5 that the pages name because `yolo` lacks them.
-const MISSING_OPTIONS: [&str; 5] = ["--evolve", "--multi-scale", "--image-weights", "--quad", "--bucket"];
+/// Options of YOLOv5 that the pages name because `yolo` lacks them, or accepts and ignores them.
+const MISSING_OPTIONS: [&str; 9] = [
+    "--evolve",
+    "--image-weights",
+    "--quad",
+    "--bucket",
+    "--entity",
+    "--upload_dataset",
+    "--bbox_interval",
+    "--artifact_alias",
+    "--local_rank",
+];
 
 /// Options of other programs, in spans that begin with the option.
 const FOREIGN_OPTIONS: [&str; 5] = ["--from", "--to", "--install", "--ipc", "--release"];

@@ -47,6 +47,7 @@ fn options_that_change_the_weights() {
         ("adamw", "--optimizer AdamW"),
         ("smooth", "--label-smoothing 0.1"),
         ("rect", "--rect"),
+        ("scales", "--multi-scale"),
         ("freeze", "--freeze 3"),
         ("list", "--freeze 1 7"),
         ("seed", "--seed 7"),
@@ -146,10 +147,27 @@ fn options_that_change_only_the_files() {
 fn unsupported_options_are_usage_errors() {
     let user = User::new();
     user.write_data_set();
-    for option in ["--image-weights", "--multi-scale", "--quad", "--evolve", "--bucket x"] {
+    for option in ["--image-weights", "--quad", "--evolve", "--bucket x"] {
         let output = user.run(&format!("{TRAIN} {option}"));
         assert_eq!(output.code, Some(2), "{option}: {}", output.stderr);
     }
+}
+
+#[test]
+fn options_of_tracking_services_are_ignored_with_one_warning() {
+    let user = User::new();
+    user.write_data_set();
+    train(&user, "plain", "--epochs 1");
+    let ignored = train(
+        &user,
+        "ignored",
+        "--epochs 1 --entity team --upload_dataset --bbox_interval 2 --local_rank -1",
+    );
+    assert!(weights(&user, "ignored") == weights(&user, "plain"));
+    assert_eq!(ignored.stderr.matches("warning: ").count(), 1, "{}", ignored.stderr);
+    assert!(ignored.stderr.contains("--bbox_interval have no effect"), "{}", ignored.stderr);
+    user.run(&format!("{TRAIN} --bucket gs://mine"))
+        .failed_with(2, &["--bucket gs://mine: yolo uploads nothing", "run folder"]);
 }
 
 #[test]

@@ -4,6 +4,8 @@ use clap::{Arg, Args};
 use yolo_plan::number::{positive, whole};
 use yolo_plan::options::TrainOptions;
 
+use super::ignored::IgnoredArgs;
+
 /// The options of `yolo train`.
 #[derive(Debug, Args)]
 pub(crate) struct TrainArgs {
@@ -12,6 +14,8 @@ pub(crate) struct TrainArgs {
     /// Print what happens as JSON, one event per line
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) ignored: IgnoredArgs,
     #[command(flatten)]
     pub(crate) machines: MachineArgs,
     /// Skip the preflight checks

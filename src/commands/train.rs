@@ -10,10 +10,17 @@ use crate::doctor;
 use crate::error::CommandError;
 use crate::launch::machines::Place;
 use crate::printer::{Printer, RunEvents};
+use crate::setup;
 
 /// Trains a detector and returns the exit status.
 pub(super) fn train(args: &TrainArgs, offline: bool, printer: &Printer) -> Result<u8, CommandError> {
-    let options = &args.options;
+    let options = &setup::with_named_nccl(&args.options)?;
+    if let Some(bucket) = args.ignored.bucket() {
+        return Err(not_uploaded(bucket));
+    }
+    if let Some(warning) = args.ignored.warning() {
+        printer.warning(warning);
+    }
     let MachineArgs { nnodes, node_rank, master_addr, master_port } = &args.machines;
     let place = Place::of_options(*nnodes, *node_rank, master_addr.as_deref(), *master_port)?;
     let checked = checked_here(options, place.as_ref());
@@ -42,5 +49,13 @@ fn checked_here(options: &TrainOptions, place: Option<&Place>) -> TrainOptions {
     match joins {
         true => TrainOptions { resume: None, weights: Some(String::new()), ..options.clone() },
         false => options.clone(),
+    }
+}
+
+/// Nobody should believe that results are safe elsewhere when they are not.
+fn not_uploaded(bucket: &str) -> CommandError {
+    CommandError::Usage {
+        what: format!("--bucket {bucket}: yolo uploads nothing"),
+        hint: "omit it, and copy the run folder when the run is complete, for example with `gcloud storage rsync`".to_owned(),
     }
 }
