@@ -10,6 +10,9 @@ use super::names::named;
 /// uses gloo.
 pub const NCCL: &str = "the version of NCCL";
 
+/// How the names of hyperparameters begin.
+pub const HYPERPARAMETER: &str = "the hyperparameter ";
+
 /// Something that must be equal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fact {
@@ -74,6 +77,7 @@ impl Difference {
             }
             "--resume" => "give all machines --resume, or none; only machine 0 needs the run",
             NCCL => "use libtorch's own NCCL on all machines, or give all the same version with --nccl",
+            what if what.starts_with(HYPERPARAMETER) => "give all machines the same --hyp, or none",
             what if what.starts_with("--") => {
                 "give all machines the same options, except for --node-rank, devices and paths"
             }

@@ -22,6 +22,12 @@ const SETTLE: Duration = Duration::from_secs(2);
 /// Time between notices about machines that are missing.
 const REMINDER: Duration = Duration::from_secs(10);
 
+/// What to do about numbers of machines that do not fit together.
+const NUMBERS: &str =
+    "give each machine a number of its own in --node-rank: 0 where --master-addr is, then 1, 2 and so on";
+/// What to do about programs that do not fit together.
+const SAME_RELEASE: &str = "install the same release on all machines";
+
 /// The master, as the others see it.
 #[derive(Debug, Clone)]
 pub struct Master {
@@ -215,11 +221,11 @@ impl Gathering {
         {
             let host = printable(&hello.host);
             let there = self.members[hello.machine - 1].as_ref().map_or(&host, |member| &member.host);
-            let objection = format!(
+            let message = format!(
                 "--node-rank {} is taken: {there} has joined already, and {host} gives the same number",
                 hello.machine
             );
-            self.refuse(connection, from, objection);
+            self.refuse(connection, from, Objection { message, hint: NUMBERS });
         }
     }
 
@@ -259,16 +265,19 @@ impl Gathering {
                 None => return self.let_in(connection, hello),
                 Some(objection) => objection,
             },
-            None => format!(
-                "machine 0 runs yolo {}, and this machine runs yolo {program}, which cannot work together",
-                self.own.program
-            ),
+            None => Objection {
+                message: format!(
+                    "machine 0 runs yolo {}, and this machine runs yolo {program}, which cannot work together",
+                    self.own.program
+                ),
+                hint: SAME_RELEASE,
+            },
         };
         self.refuse(connection, from, objection);
     }
 
-    fn refuse(&mut self, connection: u64, from: String, message: String) {
-        let refused = ToWaiting::Refused { message: message.clone(), hint: None };
+    fn refuse(&mut self, connection: u64, from: String, Objection { message, hint }: Objection) {
+        let refused = ToWaiting::Refused { message: message.clone(), hint: Some(hint.to_owned()) };
         self.actions.push(GatherAction::Dismiss(connection, refused));
         self.actions.push(GatherAction::Notice(GatherNotice::Refused { from, message }));
     }
@@ -283,24 +292,30 @@ impl Gathering {
     }
 
     /// Why a machine cannot take part.
-    fn objection(&self, hello: &Hello) -> Option<String> {
+    fn objection(&self, hello: &Hello) -> Option<Objection> {
         let Hello { machine, machines, ranks, .. } = hello;
         let (host, all) = (printable(&hello.host), self.own.machines);
-        if *machines != all {
-            return Some(format!(
-                "--nnodes differs: {all} on {}, {machines} on {}",
-                named(0, &self.own.host),
-                named(*machine, &host)
-            ));
-        }
-        if !(1..=MOST_RANKS).contains(ranks) {
-            return Some(format!("{} has {ranks} ranks", named(*machine, &host)));
-        }
-        if *machine == 0 || *machine >= all {
-            return Some(format!("--node-rank {machine} of {host} is not a number from 1 to {}", all - 1));
-        }
-        None
+        let (message, hint) = if *machines != all {
+            let (own, other) = (named(0, &self.own.host), named(*machine, &host));
+            (
+                format!("--nnodes differs: {all} on {own}, {machines} on {other}"),
+                "give all machines the same --nnodes, the number of them",
+            )
+        } else if !(1..=MOST_RANKS).contains(ranks) {
+            (format!("{} has {ranks} ranks", named(*machine, &host)), SAME_RELEASE)
+        } else if *machine == 0 || *machine >= all {
+            (format!("--node-rank {machine} of {host} is not a number from 1 to {}", all - 1), NUMBERS)
+        } else {
+            return None;
+        };
+        Some(Objection { message, hint })
     }
+}
+
+/// Why a machine cannot take part, and what to do about it.
+struct Objection {
+    message: String,
+    hint: &'static str,
 }
 
 /// What another machine calls itself, as it may go to a terminal.

@@ -11,7 +11,7 @@ mod names;
 mod preparing;
 
 pub use error::MeetingError;
-pub use fact::{Difference, Fact, NCCL, first_difference};
+pub use fact::{Difference, Fact, HYPERPARAMETER, NCCL, first_difference};
 pub use gathering::{Arrival, GatherAction, GatherInput, GatherNotice, Gathered, Gathering, Master};
 pub use joining::{JoinAction, JoinInput, JoinNotice, Joined, Joining, Layout};
 pub use messages::{FromWaiting, Hello, MESSAGES, ToWaiting};
