@@ -224,7 +224,12 @@ fn options_of_val() {
     // With few classes, the table has a row per class anyway.
     assert_eq!(val("verbose", "--verbose").table(), plain.table());
     assert_eq!(val("workers", "--workers 2").table(), plain.table());
-    user.run(&format!("{VAL} --single-cls")).failed_with(1, &["2 classes", "--single-cls"]);
+    // Two classes in the weights, one in the table.
+    let single = val("single", "--single-cls --save-txt");
+    assert_eq!(counts(&single), counts(&plain));
+    assert!(plain.stdout.contains("red") && !single.stdout.contains("red"), "{}", single.stdout);
+    let of_one = std::fs::read_to_string(folder("single").join("labels/00.txt")).unwrap();
+    assert!(!of_one.is_empty() && of_one.lines().all(|line| line.starts_with("0 ")), "{of_one}");
     user.run(&format!("{VAL} --task everything")).failed_with(1, &["everything", "speed"]);
 }
 

@@ -99,21 +99,17 @@ fn load(context: &Context, task: &ValTask, path: &Path) -> Result<Model, TrainEr
         context.reporter.warning(format!("{}: {}", path.display(), transfer.summary()));
     }
     let (trained, named) = (model.spec().nc, task.data.names.len());
-    if trained != named {
+    // With --single-cls, whatever class is detected counts as the only one.
+    if trained != named && !task.single_cls {
         let classes = |count| count_of(count, "class", "classes");
         return Err(TrainError::new(format!(
-            "{} was trained on {}, but {} has {}{}",
+            "{} was trained on {}, but {} has {}",
             path.display(),
             classes(trained),
             task.data.yaml.display(),
             classes(named),
-            if task.single_cls { " with --single-cls" } else { "" }
         ))
-        .with_hint(if task.single_cls {
-            "--single-cls validates weights that were trained with --single-cls"
-        } else {
-            "validate weights on the data set that they were trained on"
-        }));
+        .with_hint("validate weights on the data set that they were trained on, or all classes as one with --single-cls"));
     }
     if context.is_main() {
         context.reporter.note(model.summary()?.to_string());
