@@ -1,10 +1,12 @@
-//! Images a second of the training loader alone: mosaics with default augmentation.
-//! `YOLO_BENCH_DATA=bccd/images/train cargo bench -p yolo-data --bench loader` prints one line
-//! per number of threads, with the first epoch, which decodes, and the later ones separately.
+//! Images a second of the training loader alone, in the caller's thread: mosaics of 640 px with default
+//! augmentation, first with every image decoded each time, then with all of them in memory.
+//! `YOLO_BENCH_DATA=bccd/images/train taskset -c 0 cargo bench -p yolo-data --bench loader` prints one line
+//! for each. The first epoch is not counted. Arguments: the image size, and the number of timed epochs. On Linux,
+//! seconds are those of the processor, so that other programs on the machine matter less.
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use yolo_data::augment::Augment;
 use yolo_data::loader::{LoaderSettings, TrainLoader};
@@ -15,49 +17,56 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let Some(folder) = std::env::var_os("YOLO_BENCH_DATA").map(PathBuf::from) else {
         return Err("set YOLO_BENCH_DATA to a folder of images with YOLO labels".into());
     };
+    // Cargo adds `--bench`.
+    let numbers: Vec<usize> = std::env::args().skip(1).filter_map(|argument| argument.parse().ok()).collect();
+    let image_size = numbers.first().copied().unwrap_or(640);
+    let epochs = numbers.get(1).copied().unwrap_or(3) as u64;
     let samples: Arc<[_]> =
         scan(&[folder], &ScanOptions { cache: false, ..ScanOptions::new("train", usize::MAX) })?
             .samples
             .into();
-    let augment = Augment::from(&HyperParameters::load("scratch-low")?);
-    for workers in [0, 1, 2, 4] {
+    let start = Instant::now();
+    for (name, keep) in [("decoding each image", 0), ("all images in memory", usize::MAX)] {
         let settings = LoaderSettings {
-            image_size: 320,
+            image_size,
             stride: 32,
             shares: vec![16],
             balance: None,
             rank: 0,
             seed: 0,
-            workers,
+            workers: 0,
             rect: false,
             cache: None,
-            augment: augment.clone(),
+            augment: Augment::from(&HyperParameters::load("scratch-low")?),
         };
-        let started = Instant::now();
         let mut loader = TrainLoader::new(Arc::clone(&samples), settings)?;
+        loader.keep_at_most(keep);
         let recycler = loader.recycler();
-        let mut first_batch = None;
         let mut rates = Vec::new();
-        for epoch in 0..4 {
-            let epoch_started = Instant::now();
+        let mut sum = 0_u64;
+        for epoch in 0..=epochs {
+            let started = clock(start);
             let mut images = 0;
             for batch in loader.epoch(epoch, 0) {
                 let batch = batch?;
-                first_batch.get_or_insert_with(|| started.elapsed());
                 images += batch.items.len();
+                sum += batch.pixels.iter().step_by(997).map(|&byte| u64::from(byte)).sum::<u64>();
                 recycler.give(batch.pixels);
             }
-            rates.push(images as f64 / epoch_started.elapsed().as_secs_f64());
+            rates.push(images as f64 / (clock(start) - started).as_secs_f64());
         }
-        let later = rates[1..].iter().sum::<f64>() / (rates.len() - 1) as f64;
+        let timed: Vec<String> = rates[1..].iter().map(|rate| format!("{rate:.1}")).collect();
         #[expect(clippy::print_stdout, reason = "the result of the benchmark")]
         {
-            println!(
-                "{workers} workers: {:.0} images/s in the first epoch, {later:.0} later; first batch after {:.0} ms",
-                rates[0],
-                first_batch.unwrap_or_default().as_secs_f64() * 1e3
-            );
+            println!("{name}, {image_size} px: {} images/s (checksum {sum})", timed.join(", "));
         }
     }
     Ok(())
+}
+
+/// The time that this thread has used on the processor, or else the time since `start`.
+fn clock(start: Instant) -> Duration {
+    let file = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    let nanoseconds = file.split(' ').next().and_then(|number| number.parse().ok());
+    nanoseconds.map_or_else(|| start.elapsed(), Duration::from_nanos)
 }

@@ -8,28 +8,46 @@ use crate::random::Random;
 /// The largest share of another object that a copy may cover.
 const MOST_COVERED: f32 = 0.3;
 
+/// An outline, x and y of each point.
+pub type Polygon = Vec<[f32; 2]>;
+
 /// Copies `round(share · n)` of the `n` labeled objects to the other side of `image`. Does nothing
 /// unless every object has an outline.
 pub fn copy_paste(share: f64, image: &mut Image, labels: &mut Vec<Label>, random: &mut Random) {
+    paste(image, &choose(share, image.width, labels, random));
+}
+
+/// Chooses the objects to copy in an image of `width` pixels, adds their labels, and returns the outlines of the
+/// copies. Pixels do not matter for the choice.
+pub fn choose(share: f64, width: usize, labels: &mut Vec<Label>, random: &mut Random) -> Vec<Polygon> {
     if share == 0.0 || labels.is_empty() || labels.iter().any(|label| label.polygon.is_empty()) {
-        return;
+        return Vec::new();
     }
     let mut order: Vec<usize> = (0..labels.len()).collect();
     random.shuffle(&mut order);
     order.truncate((share * labels.len() as f64).round_ties_even() as usize);
-    if order.is_empty() {
-        return;
-    }
-    let original = image.clone();
-    let width = image.width as f32;
+    let width = width as f32;
+    let mut copies = Vec::new();
     for index in order {
         let Label { class, corners: [l, t, r, b], polygon } = labels[index].clone();
         let corners = [width - r, t, width - l, b];
         if labels.iter().all(|label| covered(corners, label.corners) < MOST_COVERED) {
-            let polygon: Vec<[f32; 2]> = polygon.into_iter().map(|[x, y]| [width - x, y]).collect();
-            fill_mirrored(&original, image, &polygon);
+            let polygon: Polygon = polygon.into_iter().map(|[x, y]| [width - x, y]).collect();
+            copies.push(polygon.clone());
             labels.push(Label { class, corners, polygon });
         }
+    }
+    copies
+}
+
+/// Replaces the pixels inside `copies` by those of the mirrored `image`.
+pub fn paste(image: &mut Image, copies: &[Polygon]) {
+    if copies.is_empty() {
+        return;
+    }
+    let original = image.clone();
+    for polygon in copies {
+        fill_mirrored(&original, image, polygon);
     }
 }
 

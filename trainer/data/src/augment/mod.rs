@@ -4,6 +4,7 @@
 
 pub mod copy_paste;
 pub mod label;
+pub mod layout;
 pub mod mixup;
 pub mod mosaic;
 pub mod perspective;

@@ -1,12 +1,14 @@
 //! Images as plain bytes: decoding, resizing, letterboxing, warping and color. Everywhere in this crate,
 //! pixels are interleaved RGB with 8 bits per channel.
 
+pub mod bilinear;
 pub mod decode;
 pub mod encode;
 pub mod finish;
 pub mod hsv;
 pub mod letterbox;
 pub mod resize;
+pub mod tiles;
 pub mod warp;
 
 /// An RGB image.

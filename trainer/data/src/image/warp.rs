@@ -1,22 +1,13 @@
-//! Affine and perspective warps with bilinear sampling and a constant border, as in OpenCV 4.11 and later,
-//! which no longer rounds sample positions to 1/32 pixel. Positions are 64-bit fixed point and weights are
-//! integers; the result is within one gray level of the exact one.
+//! Affine and perspective warps of one image with a constant border, like OpenCV's `warpAffine` and
+//! `warpPerspective`. The loader warps by [`super::tiles`], which gives the same bytes sooner; its tests compare
+//! with this plain form.
 
 use super::Image;
+use super::bilinear::{fixed, mix_pixels, pixel_of};
 use super::letterbox::PADDING;
 
 /// A 3×3 matrix that maps homogeneous pixel coordinates (x, y, 1).
 pub type Matrix = [[f64; 3]; 3];
-
-/// The fraction bits of a sample position.
-const POSITION_BITS: u32 = 32;
-/// The bits of the weight along x. With 12 bits along y, a sum stays below 2³².
-const X_BITS: u32 = 11;
-/// The bits of the weight along y.
-const Y_BITS: u32 = 12;
-/// Positions are clamped to this many pixels so that fixed point does not overflow. In any image, positions
-/// this far out are border.
-const FAR: f64 = (1_u64 << 29) as f64;
 
 /// The inverse of `m`, or `None` if it is singular.
 pub fn invert(m: &Matrix) -> Option<Matrix> {
@@ -56,13 +47,6 @@ pub fn warp(source: &Image, matrix: &Matrix, width: usize, height: usize, out: &
     }
 }
 
-/// Converts a position in pixels to fixed point.
-fn fixed(position: f64) -> i64 {
-    // NaN is outside too.
-    let position = if position.is_nan() { -FAR } else { position.clamp(-FAR, FAR) };
-    (position * (1_u64 << POSITION_BITS) as f64).round() as i64
-}
-
 /// Fills an output row of an affine warp; positions advance by a constant step.
 fn affine_row(source: &Image, inverse: &Matrix, y: usize, row: &mut [[u8; 3]]) {
     let start = |axis: usize| fixed(inverse[axis][1] * y as f64 + inverse[axis][2]);
@@ -87,26 +71,17 @@ fn perspective_row(source: &Image, inverse: &Matrix, y: usize, row: &mut [[u8; 3
 /// The bilinear sample at a fixed-point position.
 #[inline]
 fn sample(source: &Image, x: i64, y: i64) -> [u8; 3] {
-    let (column, line) = ((x >> POSITION_BITS) as i32, (y >> POSITION_BITS) as i32);
-    let right = (x >> (POSITION_BITS - X_BITS)) as u32 & ((1 << X_BITS) - 1);
-    let lower = (y >> (POSITION_BITS - Y_BITS)) as u32 & ((1 << Y_BITS) - 1);
-    let (left, upper) = ((1 << X_BITS) - right, (1 << Y_BITS) - lower);
-    let mix = |p: [u8; 4]| {
-        let [a, b, c, d] = p.map(u32::from);
-        let sum = (a * left + b * right) * upper + (c * left + d * right) * lower;
-        // Half a unit is added for rounding; 255 · 2²³ + 2²² still fits.
-        ((sum + (1 << (X_BITS + Y_BITS - 1))) >> (X_BITS + Y_BITS)) as u8
-    };
+    let (column, line) = (pixel_of(x), pixel_of(y));
     if column >= 0 && line >= 0 {
         let (column, line) = (column as usize, line as usize);
         if column + 1 < source.width && line + 1 < source.height {
             let at = (line * source.width + column) * 3;
             let next = at + source.width * 3;
             // One bounds check per source row for two neighboring pixels.
-            if let (Some(u), Some(l)) =
-                (source.data[at..].first_chunk::<6>(), source.data[next..].first_chunk::<6>())
+            if let (Some(&[ar, ag, ab, br, bg, bb]), Some(&[cr, cg, cb, dr, dg, db])) =
+                (source.data[at..].first_chunk(), source.data[next..].first_chunk())
             {
-                return std::array::from_fn(|c| mix([u[c], u[c + 3], l[c], l[c + 3]]));
+                return mix_pixels([[ar, ag, ab], [br, bg, bb], [cr, cg, cb], [dr, dg, db]], x, y);
             }
         }
     }
@@ -120,7 +95,7 @@ fn sample(source: &Image, x: i64, y: i64) -> [u8; 3] {
         _ => [PADDING; 3],
     };
     let four = [at(column, line), at(column + 1, line), at(column, line + 1), at(column + 1, line + 1)];
-    std::array::from_fn(|c| mix(four.map(|pixel| pixel[c])))
+    mix_pixels(four, x, y)
 }
 
 #[cfg(test)]

@@ -81,9 +81,20 @@ impl ImageStore {
         &self.samples
     }
 
+    /// Keeps at most about this many bytes more from now on.
+    pub(super) fn keep_at_most(&self, bytes: usize) {
+        self.budget.store(bytes, Ordering::Relaxed);
+    }
+
     /// The warnings since the last call.
     pub(super) fn take_warnings(&self) -> Vec<String> {
         std::mem::take(&mut self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The width and height of the image of sample `index`.
+    pub(super) fn size_of(&self, index: usize) -> [usize; 2] {
+        let sample = &self.samples[index];
+        scaled(sample.width as usize, sample.height as usize, self.size)
     }
 
     /// The image of sample `index`.
@@ -114,7 +125,9 @@ impl ImageStore {
             Shrink::Area => "area",
         };
         let cached = disk::path_of(&sample.image, self.size, filter);
-        if let Some(image) = disk::read(&sample.image, &cached) {
+        if let Some(image) = disk::read(&sample.image, &cached)
+            && [image.width, image.height] == self.size_of(index)
+        {
             return Ok(image);
         }
         let image = self.decode(sample)?;

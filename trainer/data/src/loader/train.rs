@@ -10,13 +10,11 @@ use super::batches::Batches;
 use super::pipeline::{BatchPlan, Made, Pipeline, Recycler, Scratch, Source};
 use super::store::{ImageStore, Shrink};
 use super::{Batch, Item, LoaderError};
-use crate::augment::label::{Label, normalize};
-use crate::augment::mosaic::{draw_center, mosaic};
-use crate::augment::perspective::perspective;
-use crate::augment::transform::Draws;
-use crate::augment::{Augment, copy_paste, mixup};
+use crate::augment::label::normalize;
+use crate::augment::layout::{Layout, draw_images};
+use crate::augment::{Augment, mixup};
 use crate::balance::balanced;
-use crate::image::letterbox::{Letterbox, LetterboxOptions};
+use crate::image::resize;
 use crate::random::{Purpose, Random};
 use crate::rect_batches::{RectBatches, batch_shapes};
 use crate::sampler::Sampler;
@@ -120,6 +118,11 @@ impl TrainLoader {
     /// If threads cannot be started.
     pub fn with_workers(self, workers: usize) -> Result<Self, LoaderError> {
         Ok(Self(self.0.with_workers(workers)?))
+    }
+
+    /// Keeps at most about this many bytes of images in memory from now on, besides those already kept.
+    pub fn keep_at_most(&self, bytes: usize) {
+        self.0.source().store.keep_at_most(bytes);
     }
 
     /// The batches of an epoch, beginning with `first_batch`. The threads start at once; after the last
@@ -227,42 +230,31 @@ impl TrainSource {
         (random, is_mosaic)
     }
 
-    /// Draws the center of a mosaic, and the images around `index`.
-    fn draw_mosaic(&self, index: usize, random: &mut Random) -> ([usize; 2], [usize; 4]) {
-        let center = draw_center(self.settings.image_size, random);
-        let mut indices = [index, 0, 0, 0];
-        for other in &mut indices[1..] {
-            *other = random.below(self.store.samples().len());
-        }
-        (center, indices)
-    }
-
     /// The cost of making an image: that of a mosaic is the sum of its four images.
     fn cost(&self, costs: &[u64], epoch: u64, index: usize) -> u64 {
         let (mut random, is_mosaic) = self.random(epoch, index);
         if !is_mosaic {
             return costs[index];
         }
-        self.draw_mosaic(index, &mut random).1.into_iter().map(|image| costs[image]).sum()
+        let (_, images) = draw_images(index, costs.len(), self.settings.image_size, &mut random);
+        images.into_iter().map(|image| costs[image]).sum()
     }
 
-    /// Makes a mosaic of image `index` and three random images in `scratch` and applies a random perspective.
+    /// Makes a mosaic of image `index` and three random images in `scratch`.
     fn mosaic(&self, index: usize, random: &mut Random, scratch: &mut Scratch) -> Result<(), LoaderError> {
         let size = self.settings.image_size;
+        let size_of = |image| self.store.size_of(image);
         let samples = self.store.samples();
-        let (center, mut indices) = self.draw_mosaic(index, random);
-        random.shuffle(&mut indices);
-        let [a, b, c, d] = indices.map(|i| self.store.get(i).map(|image| (image, &samples[i])));
-        let [a, b, c, d] = [a?, b?, c?, d?];
-        let tiles = [(&*a.0, a.1), (&*b.0, b.1), (&*c.0, c.1), (&*d.0, d.1)];
+        let layout = Layout::mosaic(index, samples, size_of, size, &self.settings.augment, random);
+        let images: Vec<_> =
+            layout.tiles.iter().map(|&(image, _)| self.store.get(image)).collect::<Result<_, _>>()?;
         let Scratch { image, spare, labels } = scratch;
-        mosaic(tiles, center, size, image, labels);
-        copy_paste::copy_paste(self.settings.augment.copy_paste, image, labels, random);
-        perspective(&Draws::random(&self.settings.augment, random), [size; 2], image, spare, labels);
+        layout.view(images.iter().map(|image| &**image), spare).write(size, size, image);
+        *labels = layout.labels;
         Ok(())
     }
 
-    /// Letterboxes image `index` to `size` in `scratch` and applies a random perspective.
+    /// Makes image `index` at height and width `size` in `scratch`.
     fn single(
         &self,
         index: usize,
@@ -270,14 +262,16 @@ impl TrainSource {
         random: &mut Random,
         scratch: &mut Scratch,
     ) -> Result<(), LoaderError> {
-        let loaded = self.store.get(index)?;
-        let letterbox = Letterbox::new(loaded.height, loaded.width, &LetterboxOptions::exact(size, true));
+        let sample = &self.store.samples()[index];
+        let (layout, [height, width]) =
+            Layout::single(index, sample, self.store.size_of(index), size, &self.settings.augment, random);
+        let mut loaded = self.store.get(index)?;
+        if [loaded.height, loaded.width] != [height, width] {
+            loaded = Arc::new(resize::linear(&loaded, width, height));
+        }
         let Scratch { image, spare, labels } = scratch;
-        letterbox.apply(&loaded, image);
-        let extent = [loaded.width as f64 * letterbox.ratio[1], loaded.height as f64 * letterbox.ratio[0]];
-        labels.clear();
-        labels.extend(Label::of_sample(&self.store.samples()[index], extent, letterbox.pad));
-        perspective(&Draws::random(&self.settings.augment, random), size, image, spare, labels);
+        layout.view(std::iter::once(&*loaded), spare).write(size[1], size[0], image);
+        *labels = layout.labels;
         Ok(())
     }
 }

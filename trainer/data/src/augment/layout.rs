@@ -1,0 +1,103 @@
+//! How an augmented image is made of loaded ones: which, where on the canvas, and through which transform. A
+//! layout needs the sizes of images but not their pixels, so it is drawn before anything is loaded, and only what
+//! it shows has to be.
+
+use super::Augment;
+use super::copy_paste::{self, Polygon};
+use super::label::{Label, transform_labels};
+use super::mosaic::{draw_center, labels_of, paint, places};
+use super::transform::{Draws, Transform};
+use crate::image::Image;
+use crate::image::letterbox::{Letterbox, LetterboxOptions};
+use crate::image::tiles::{Place, Tile, View};
+use crate::image::warp::Matrix;
+use crate::random::Random;
+use crate::scan::Sample;
+
+/// The images behind an augmented image, and their labels after the transform.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    /// The index of each image and its place.
+    pub tiles: Vec<(usize, Place)>,
+    /// The outlines of copied objects on the canvas.
+    copies: Vec<Polygon>,
+    /// The side of a mosaic's canvas in pixels; 0 if there is no mosaic.
+    side: usize,
+    /// Maps the canvas to the output.
+    matrix: Matrix,
+    /// The labels in pixels of the output.
+    pub labels: Vec<Label>,
+}
+
+impl Layout {
+    /// Draws a mosaic of image `index` and three others, for an output of `size` pixels. `size_of` gives the
+    /// width and height of an image.
+    pub fn mosaic(
+        index: usize,
+        samples: &[Sample],
+        size_of: impl Fn(usize) -> [usize; 2],
+        size: usize,
+        augment: &Augment,
+        random: &mut Random,
+    ) -> Self {
+        let (center, mut indices) = draw_images(index, samples.len(), size, random);
+        random.shuffle(&mut indices);
+        let sizes = indices.map(size_of);
+        let places = places(sizes, center, size);
+        let mut labels = Vec::new();
+        for ((&index, &size_of), place) in indices.iter().zip(&sizes).zip(&places) {
+            labels.extend(labels_of(&samples[index], size_of, place, size));
+        }
+        let side = 2 * size;
+        let copies = copy_paste::choose(augment.copy_paste, side, &mut labels, random);
+        let transform = Transform::new(&Draws::random(augment, random), [side; 2], [size; 2]);
+        transform_labels(&mut labels, &transform, size, size);
+        let tiles = indices.into_iter().zip(places).collect();
+        Self { tiles, copies, side, matrix: transform.matrix, labels }
+    }
+
+    /// Draws the transform of image `index`, which is `width` by `height` pixels, to an output of height and
+    /// width `output`. Also returns the height and width to which the image must be resized.
+    pub fn single(
+        index: usize,
+        sample: &Sample,
+        [width, height]: [usize; 2],
+        output: [usize; 2],
+        augment: &Augment,
+        random: &mut Random,
+    ) -> (Self, [usize; 2]) {
+        let letterbox = Letterbox::new(height, width, &LetterboxOptions::exact(output, true));
+        let extent = [width as f64 * letterbox.ratio[1], height as f64 * letterbox.ratio[0]];
+        let mut labels: Vec<Label> = Label::of_sample(sample, extent, letterbox.pad).collect();
+        let transform = Transform::new(&Draws::random(augment, random), letterbox.size(), output);
+        transform_labels(&mut labels, &transform, output[1], output[0]);
+        let [top, _, left, _] = letterbox.borders.map(|pixels| pixels as i32);
+        let [height, width] = letterbox.scaled.map(|pixels| pixels as i32);
+        let place = Place { origin: [left, top], area: [left, top, left + width, top + height] };
+        let tiles = vec![(index, place)];
+        (Self { tiles, copies: Vec::new(), side: 0, matrix: transform.matrix, labels }, letterbox.scaled)
+    }
+
+    /// The output's view of `images`, which are those of [`Self::tiles`]. Copied objects need the pixels of a
+    /// `canvas`, which is a buffer.
+    pub fn view<'a>(&self, images: impl Iterator<Item = &'a Image>, canvas: &'a mut Image) -> View<'a> {
+        let tiles: Vec<Tile<'a>> =
+            images.zip(&self.tiles).map(|(image, &(_, place))| Tile { image, place }).collect();
+        if self.copies.is_empty() {
+            return View::new(tiles, &self.matrix);
+        }
+        paint(&tiles, self.side, canvas);
+        copy_paste::paste(canvas, &self.copies);
+        View::new(vec![Tile::whole(canvas)], &self.matrix)
+    }
+}
+
+/// Draws the center of a mosaic of `size`, and the images around `index` out of `count`.
+pub fn draw_images(index: usize, count: usize, size: usize, random: &mut Random) -> ([usize; 2], [usize; 4]) {
+    let center = draw_center(size, random);
+    let mut indices = [index, 0, 0, 0];
+    for other in &mut indices[1..] {
+        *other = random.below(count);
+    }
+    (center, indices)
+}

@@ -1,0 +1,197 @@
+//! Warps a canvas of tiles without painting it: every output pixel is sampled from the tiles around its
+//! position. What no tile covers, on the canvas and outside, is [`PADDING`]. The bytes are those of painting the
+//! canvas and [`super::warp::warp`], but the canvas of a mosaic has four times the output's pixels, and
+//! most are never shown.
+
+use std::ops::Range;
+
+use super::Image;
+use super::bilinear::{POSITION_BITS, fixed, mix_pixels, pixel_of};
+use super::letterbox::PADDING;
+use super::warp::{Matrix, invert};
+
+/// The place of an image on a canvas, in canvas pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Place {
+    /// Where the first pixel of the image is, x and y. It can be outside the canvas.
+    pub origin: [i32; 2],
+    /// The part of the canvas that shows the image: left, top, right and bottom, the last two exclusive.
+    pub area: [i32; 4],
+}
+
+/// An image at a place that it covers.
+#[derive(Debug, Clone, Copy)]
+pub struct Tile<'a> {
+    /// The image.
+    pub image: &'a Image,
+    /// Its place.
+    pub place: Place,
+}
+
+impl<'a> Tile<'a> {
+    /// A whole image as canvas.
+    pub fn whole(image: &'a Image) -> Self {
+        let area = [0, 0, image.width as i32, image.height as i32];
+        Self { image, place: Place { origin: [0, 0], area } }
+    }
+
+    /// The pixel at a canvas position, if the tile covers it.
+    #[inline]
+    fn pixel(&self, x: i32, y: i32) -> Option<[u8; 3]> {
+        let Place { origin, area: [left, top, right, bottom] } = self.place;
+        let covers = (left..right).contains(&x) && (top..bottom).contains(&y);
+        covers.then(|| self.image.pixel((x - origin[0]) as usize, (y - origin[1]) as usize))
+    }
+}
+
+/// A canvas of tiles that do not overlap, and the matrix that maps it to the output.
+#[derive(Debug, Clone)]
+pub struct View<'a> {
+    tiles: Vec<Tile<'a>>,
+    /// Maps output to canvas pixels; `None` if the matrix is singular.
+    inverse: Option<Matrix>,
+    affine: bool,
+}
+
+impl<'a> View<'a> {
+    /// The view of `tiles` through `matrix`, which maps canvas to output pixels.
+    pub fn new(tiles: Vec<Tile<'a>>, matrix: &Matrix) -> Self {
+        Self { tiles, inverse: invert(matrix), affine: matrix[2] == [0.0, 0.0, 1.0] }
+    }
+
+    /// Writes the output of `width` by `height` pixels to `out`.
+    pub fn write(&self, width: usize, height: usize, out: &mut Image) {
+        out.width = width;
+        out.height = height;
+        out.data.resize(width * height * 3, 0);
+        for (y, row) in out.data.chunks_exact_mut(width * 3).enumerate() {
+            self.row(y, row.as_chunks_mut().0);
+        }
+    }
+
+    /// Fills row `y` of the output.
+    pub fn row(&self, y: usize, row: &mut [[u8; 3]]) {
+        match &self.inverse {
+            None => row.fill([PADDING; 3]),
+            Some(inverse) if self.affine => self.affine_row(inverse, y, row),
+            Some(inverse) => self.perspective_row(inverse, y, row),
+        }
+    }
+
+    /// Fills an output row of a perspective warp, with one division per pixel.
+    fn perspective_row(&self, inverse: &Matrix, y: usize, row: &mut [[u8; 3]]) {
+        let base = inverse.map(|line| line[1] * y as f64 + line[2]);
+        for (x, pixel) in row.iter_mut().enumerate() {
+            let [x_at, y_at, w] = std::array::from_fn(|axis| inverse[axis][0] * x as f64 + base[axis]);
+            *pixel = if w == 0.0 { [PADDING; 3] } else { self.sample(fixed(x_at / w), fixed(y_at / w)) };
+        }
+    }
+
+    /// Fills an output row of an affine warp. Positions advance by a constant step, so each tile has one span of
+    /// the row.
+    fn affine_row(&self, inverse: &Matrix, y: usize, row: &mut [[u8; 3]]) {
+        let line: [Line; 2] = std::array::from_fn(|axis| Line {
+            start: fixed(inverse[axis][1] * y as f64 + inverse[axis][2]),
+            step: fixed(inverse[axis][0]),
+        });
+        let spans: Vec<Span<'_>> = self.tiles.iter().map(|tile| Span::new(tile, &line, row.len())).collect();
+        let mut x = 0;
+        while x < row.len() {
+            if let Some(span) = spans.iter().find(|span| span.inner.contains(&x)) {
+                let from = line.map(|line| Line { start: line.at(x), ..line });
+                run(span.tile, &from, &mut row[x..span.inner.end]);
+                x = span.inner.end;
+            } else if spans.iter().any(|span| span.outer.contains(&x)) {
+                row[x] = self.sample(line[0].at(x), line[1].at(x));
+                x += 1;
+            } else {
+                let starts = spans.iter().map(|span| span.outer.start).filter(|&start| start > x);
+                let end = starts.min().unwrap_or(row.len());
+                row[x..end].fill([PADDING; 3]);
+                x = end;
+            }
+        }
+    }
+
+    /// The bilinear sample at a fixed-point position, whose neighbors can be in different tiles or in none.
+    fn sample(&self, x: i64, y: i64) -> [u8; 3] {
+        let (column, line) = (pixel_of(x), pixel_of(y));
+        let at = |x, y| self.tiles.iter().find_map(|tile| tile.pixel(x, y)).unwrap_or([PADDING; 3]);
+        let four = [at(column, line), at(column + 1, line), at(column, line + 1), at(column + 1, line + 1)];
+        mix_pixels(four, x, y)
+    }
+}
+
+/// The positions of a row's pixels along one axis, in fixed point.
+#[derive(Debug, Clone, Copy)]
+struct Line {
+    start: i64,
+    step: i64,
+}
+
+impl Line {
+    /// The position of pixel `x`. It saturates where a canvas cannot be.
+    fn at(&self, x: usize) -> i64 {
+        self.start.saturating_add(self.step.saturating_mul(x as i64))
+    }
+
+    /// The pixels below `count` whose positions are in `low..high`, which are canvas pixels.
+    fn within(&self, low: i32, high: i32, count: usize) -> Range<usize> {
+        let [low, high] = [low, high].map(|pixel| i64::from(pixel) << POSITION_BITS);
+        let (start, step, low, high) = match self.step {
+            0 if (low..high).contains(&self.start) => return 0..count,
+            0 => return 0..0,
+            1.. => (self.start, self.step, low, high),
+            // The same line in a mirror.
+            _ => (-self.start, -self.step, 1 - high, 1 - low),
+        };
+        // The first pixel at or after a position, which is a division that rounds up.
+        let first = |position: i64| (-(start - position).div_euclid(step)).clamp(0, count as i64) as usize;
+        first(low)..first(high)
+    }
+}
+
+/// What a row shows of a tile.
+#[derive(Debug)]
+struct Span<'a> {
+    tile: &'a Tile<'a>,
+    /// The pixels whose four neighbors are in the tile.
+    inner: Range<usize>,
+    /// The pixels with at least one neighbor in the tile.
+    outer: Range<usize>,
+}
+
+impl<'a> Span<'a> {
+    fn new(tile: &'a Tile<'a>, line: &[Line; 2], count: usize) -> Self {
+        let [left, top, right, bottom] = tile.place.area;
+        let within = |[left, top, right, bottom]: [i32; 4]| {
+            let down = line[1].within(top, bottom, count);
+            if down.is_empty() {
+                return 0..0;
+            }
+            let across = line[0].within(left, right, count);
+            let both = across.start.max(down.start)..across.end.min(down.end);
+            if both.is_empty() { 0..0 } else { both }
+        };
+        let outer = within([left - 1, top - 1, right, bottom]);
+        let inner = if outer.is_empty() { 0..0 } else { within([left, top, right - 1, bottom - 1]) };
+        Self { tile, inner, outer }
+    }
+}
+
+/// Samples pixels whose neighbors are all in `tile`.
+fn run(tile: &Tile<'_>, line: &[Line; 2], row: &mut [[u8; 3]]) {
+    let Tile { image, place: Place { origin, .. } } = tile;
+    let stride = image.width * 3;
+    let [mut x, mut y] = line.map(|line| line.start);
+    for pixel in row {
+        let (column, line_at) = ((pixel_of(x) - origin[0]) as usize, (pixel_of(y) - origin[1]) as usize);
+        let at = line_at * stride + column * 3;
+        let neighbors = (image.data[at..].first_chunk(), image.data[at + stride..].first_chunk());
+        if let (Some(&[ar, ag, ab, br, bg, bb]), Some(&[cr, cg, cb, dr, dg, db])) = neighbors {
+            *pixel = mix_pixels([[ar, ag, ab], [br, bg, bb], [cr, cg, cb], [dr, dg, db]], x, y);
+        }
+        x += line[0].step;
+        y += line[1].step;
+    }
+}
