@@ -15,7 +15,9 @@ use yolo_data::augment::label::{Label, normalize};
 use yolo_data::augment::mixup::{draw_share, mixup};
 use yolo_data::augment::mosaic::{draw_center, mosaic, places};
 use yolo_data::augment::perspective::perspective;
+use yolo_data::augment::picture::Picture;
 use yolo_data::augment::transform::{Draws, Transform};
+use yolo_data::image::finish::Finish;
 use yolo_data::image::letterbox::{Letterbox, LetterboxOptions};
 use yolo_data::image::tiles::{Tile, View};
 use yolo_data::image::warp::Matrix;
@@ -212,9 +214,11 @@ fn assert_same_bytes(sizes: [[usize; 2]; 4], center: [usize; 2], size: usize, ma
     yolo_data::image::warp::warp(&canvas, matrix, size, size, &mut expected);
     let places = places(sizes, center, size);
     let tiles = images.iter().zip(places).map(|(image, place)| Tile { image, place }).collect();
-    let mut ours = Image::default();
-    View::new(tiles, matrix).write(size, size, &mut ours);
-    assert!(ours == expected, "{sizes:?} around {center:?} through {matrix:?}");
+    let picture = Picture { view: View::new(tiles, matrix), mixed: None, finish: Finish::default() };
+    let (mut ours, mut theirs) = (vec![0; 3 * size * size], vec![1; 3 * size * size]);
+    picture.write([size; 2], &mut Vec::new(), &mut ours);
+    Finish::default().write(&expected, &mut theirs);
+    assert!(ours == theirs, "{sizes:?} around {center:?} through {matrix:?}");
 }
 
 proptest! {

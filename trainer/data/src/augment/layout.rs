@@ -14,11 +14,22 @@ use crate::image::warp::Matrix;
 use crate::random::Random;
 use crate::scan::Sample;
 
+/// An image on the canvas.
+#[derive(Debug, Clone, Copy)]
+pub struct LayoutTile {
+    /// The index of the image.
+    pub image: usize,
+    /// The width and height to which it is resized.
+    pub size: [usize; 2],
+    /// Its place.
+    pub place: Place,
+}
+
 /// The images behind an augmented image, and their labels after the transform.
 #[derive(Debug, Clone)]
 pub struct Layout {
-    /// The index of each image and its place.
-    pub tiles: Vec<(usize, Place)>,
+    /// The images.
+    pub tiles: Vec<LayoutTile>,
     /// The outlines of copied objects on the canvas.
     copies: Vec<Polygon>,
     /// The side of a mosaic's canvas in pixels; 0 if there is no mosaic.
@@ -52,12 +63,13 @@ impl Layout {
         let copies = copy_paste::choose(augment.copy_paste, side, &mut labels, random);
         let transform = Transform::new(&Draws::random(augment, random), [side; 2], [size; 2]);
         transform_labels(&mut labels, &transform, size, size);
-        let tiles = indices.into_iter().zip(places).collect();
+        let tile = |i| LayoutTile { image: indices[i], size: sizes[i], place: places[i] };
+        let tiles = (0..indices.len()).map(tile).collect();
         Self { tiles, copies, side, matrix: transform.matrix, labels }
     }
 
     /// Draws the transform of image `index`, which is `width` by `height` pixels, to an output of height and
-    /// width `output`. Also returns the height and width to which the image must be resized.
+    /// width `output`.
     pub fn single(
         index: usize,
         sample: &Sample,
@@ -65,24 +77,25 @@ impl Layout {
         output: [usize; 2],
         augment: &Augment,
         random: &mut Random,
-    ) -> (Self, [usize; 2]) {
+    ) -> Self {
         let letterbox = Letterbox::new(height, width, &LetterboxOptions::exact(output, true));
         let extent = [width as f64 * letterbox.ratio[1], height as f64 * letterbox.ratio[0]];
         let mut labels: Vec<Label> = Label::of_sample(sample, extent, letterbox.pad).collect();
         let transform = Transform::new(&Draws::random(augment, random), letterbox.size(), output);
         transform_labels(&mut labels, &transform, output[1], output[0]);
         let [top, _, left, _] = letterbox.borders.map(|pixels| pixels as i32);
-        let [height, width] = letterbox.scaled.map(|pixels| pixels as i32);
-        let place = Place { origin: [left, top], area: [left, top, left + width, top + height] };
-        let tiles = vec![(index, place)];
-        (Self { tiles, copies: Vec::new(), side: 0, matrix: transform.matrix, labels }, letterbox.scaled)
+        let [height, width] = letterbox.scaled;
+        let area = [left, top, left + width as i32, top + height as i32];
+        let place = Place { origin: [left, top], area };
+        let tiles = vec![LayoutTile { image: index, size: [width, height], place }];
+        Self { tiles, copies: Vec::new(), side: 0, matrix: transform.matrix, labels }
     }
 
     /// The output's view of `images`, which are those of [`Self::tiles`]. Copied objects need the pixels of a
     /// `canvas`, which is a buffer.
     pub fn view<'a>(&self, images: impl Iterator<Item = &'a Image>, canvas: &'a mut Image) -> View<'a> {
         let tiles: Vec<Tile<'a>> =
-            images.zip(&self.tiles).map(|(image, &(_, place))| Tile { image, place }).collect();
+            images.zip(&self.tiles).map(|(image, tile)| Tile { image, place: tile.place }).collect();
         if self.copies.is_empty() {
             return View::new(tiles, &self.matrix);
         }

@@ -19,8 +19,13 @@ pub fn mixup(
     other_labels: Vec<Label>,
 ) {
     debug_assert_eq!(image.data.len(), other.data.len());
-    for (pixel, &with) in image.data.iter_mut().zip(&other.data) {
-        *pixel = (f64::from(*pixel) * share + f64::from(with) * (1.0 - share)) as u8;
-    }
+    blend(share, &mut image.data, &other.data);
     labels.extend(other_labels);
+}
+
+/// Blends the bytes `other` into `bytes`, which keep `share` of themselves.
+pub fn blend(share: f64, bytes: &mut [u8], other: &[u8]) {
+    for (byte, &with) in bytes.iter_mut().zip(other) {
+        *byte = (f64::from(*byte) * share + f64::from(with) * (1.0 - share)) as u8;
+    }
 }

@@ -8,6 +8,7 @@ pub mod layout;
 pub mod mixup;
 pub mod mosaic;
 pub mod perspective;
+pub mod picture;
 pub mod transform;
 
 use yolo_plan::hyp::HyperParameters;

@@ -16,6 +16,17 @@ pub struct Finish {
 }
 
 impl Finish {
+    /// Changes the colors of a row of three planes and flips it horizontally. Whoever writes the rows flips them
+    /// vertically.
+    pub fn apply(&self, mut row: [&mut [u8]; 3]) {
+        if let Some(hsv) = &self.hsv {
+            hsv.apply_row(row.each_mut().map(|plane| &mut **plane));
+        }
+        if self.left_right {
+            row.into_iter().for_each(<[u8]>::reverse);
+        }
+    }
+
     /// Writes `image` into `planes`: three planes R, G, B of the image's size, row by row.
     pub fn write(&self, image: &Image, planes: &mut [u8]) {
         let (width, height) = (image.width, image.height);

@@ -10,6 +10,9 @@ use super::bilinear::{POSITION_BITS, fixed, mix_pixels, pixel_of};
 use super::letterbox::PADDING;
 use super::warp::{Matrix, invert};
 
+/// A row of an output: the same pixels of the planes R, G and B.
+pub type Row<'a> = [&'a mut [u8]; 3];
+
 /// The place of an image on a canvas, in canvas pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Place {
@@ -59,55 +62,47 @@ impl<'a> View<'a> {
         Self { tiles, inverse: invert(matrix), affine: matrix[2] == [0.0, 0.0, 1.0] }
     }
 
-    /// Writes the output of `width` by `height` pixels to `out`.
-    pub fn write(&self, width: usize, height: usize, out: &mut Image) {
-        out.width = width;
-        out.height = height;
-        out.data.resize(width * height * 3, 0);
-        for (y, row) in out.data.chunks_exact_mut(width * 3).enumerate() {
-            self.row(y, row.as_chunks_mut().0);
-        }
-    }
-
-    /// Fills row `y` of the output.
-    pub fn row(&self, y: usize, row: &mut [[u8; 3]]) {
+    /// Fills row `y` of the three planes of the output.
+    pub fn row(&self, y: usize, row: Row<'_>) {
         match &self.inverse {
-            None => row.fill([PADDING; 3]),
+            None => row.into_iter().for_each(|plane| plane.fill(PADDING)),
             Some(inverse) if self.affine => self.affine_row(inverse, y, row),
             Some(inverse) => self.perspective_row(inverse, y, row),
         }
     }
 
     /// Fills an output row of a perspective warp, with one division per pixel.
-    fn perspective_row(&self, inverse: &Matrix, y: usize, row: &mut [[u8; 3]]) {
+    fn perspective_row(&self, inverse: &Matrix, y: usize, mut row: Row<'_>) {
         let base = inverse.map(|line| line[1] * y as f64 + line[2]);
-        for (x, pixel) in row.iter_mut().enumerate() {
+        for x in 0..row[0].len() {
             let [x_at, y_at, w] = std::array::from_fn(|axis| inverse[axis][0] * x as f64 + base[axis]);
-            *pixel = if w == 0.0 { [PADDING; 3] } else { self.sample(fixed(x_at / w), fixed(y_at / w)) };
+            let pixel = if w == 0.0 { [PADDING; 3] } else { self.sample(fixed(x_at / w), fixed(y_at / w)) };
+            set(&mut row, x, pixel);
         }
     }
 
     /// Fills an output row of an affine warp. Positions advance by a constant step, so each tile has one span of
     /// the row.
-    fn affine_row(&self, inverse: &Matrix, y: usize, row: &mut [[u8; 3]]) {
+    fn affine_row(&self, inverse: &Matrix, y: usize, mut row: Row<'_>) {
+        let width = row[0].len();
         let line: [Line; 2] = std::array::from_fn(|axis| Line {
             start: fixed(inverse[axis][1] * y as f64 + inverse[axis][2]),
             step: fixed(inverse[axis][0]),
         });
-        let spans: Vec<Span<'_>> = self.tiles.iter().map(|tile| Span::new(tile, &line, row.len())).collect();
+        let spans: Vec<Span<'_>> = self.tiles.iter().map(|tile| Span::new(tile, &line, width)).collect();
         let mut x = 0;
-        while x < row.len() {
+        while x < width {
             if let Some(span) = spans.iter().find(|span| span.inner.contains(&x)) {
                 let from = line.map(|line| Line { start: line.at(x), ..line });
-                run(span.tile, &from, &mut row[x..span.inner.end]);
+                run(span.tile, &from, row.each_mut().map(|plane| &mut plane[x..span.inner.end]));
                 x = span.inner.end;
             } else if spans.iter().any(|span| span.outer.contains(&x)) {
-                row[x] = self.sample(line[0].at(x), line[1].at(x));
+                set(&mut row, x, self.sample(line[0].at(x), line[1].at(x)));
                 x += 1;
             } else {
                 let starts = spans.iter().map(|span| span.outer.start).filter(|&start| start > x);
-                let end = starts.min().unwrap_or(row.len());
-                row[x..end].fill([PADDING; 3]);
+                let end = starts.min().unwrap_or(width);
+                row.iter_mut().for_each(|plane| plane[x..end].fill(PADDING));
                 x = end;
             }
         }
@@ -179,17 +174,25 @@ impl<'a> Span<'a> {
     }
 }
 
+/// Sets pixel `x` of a row.
+#[inline]
+fn set(row: &mut Row<'_>, x: usize, pixel: [u8; 3]) {
+    for (plane, channel) in row.iter_mut().zip(pixel) {
+        plane[x] = channel;
+    }
+}
+
 /// Samples pixels whose neighbors are all in `tile`.
-fn run(tile: &Tile<'_>, line: &[Line; 2], row: &mut [[u8; 3]]) {
+fn run(tile: &Tile<'_>, line: &[Line; 2], mut row: Row<'_>) {
     let Tile { image, place: Place { origin, .. } } = tile;
     let stride = image.width * 3;
     let [mut x, mut y] = line.map(|line| line.start);
-    for pixel in row {
-        let (column, line_at) = ((pixel_of(x) - origin[0]) as usize, (pixel_of(y) - origin[1]) as usize);
-        let at = line_at * stride + column * 3;
+    for index in 0..row[0].len() {
+        let at = (pixel_of(y) - origin[1]) as usize * stride + (pixel_of(x) - origin[0]) as usize * 3;
         let neighbors = (image.data[at..].first_chunk(), image.data[at + stride..].first_chunk());
         if let (Some(&[ar, ag, ab, br, bg, bb]), Some(&[cr, cg, cb, dr, dg, db])) = neighbors {
-            *pixel = mix_pixels([[ar, ag, ab], [br, bg, bb], [cr, cg, cb], [dr, dg, db]], x, y);
+            let pixel = mix_pixels([[ar, ag, ab], [br, bg, bb], [cr, cg, cb], [dr, dg, db]], x, y);
+            set(&mut row, index, pixel);
         }
         x += line[0].step;
         y += line[1].step;

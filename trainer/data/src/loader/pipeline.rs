@@ -12,7 +12,6 @@ use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use super::{Batch, Item, LoaderError};
-use crate::augment::label::Label;
 use crate::image::Image;
 
 /// The number of producers, and so of batches in progress.
@@ -21,9 +20,10 @@ const PRODUCERS: usize = 2;
 /// The buffers for making one image; the next image reuses them.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
-    pub(super) image: Image,
-    pub(super) spare: Image,
-    pub(super) labels: Vec<Label>,
+    /// The canvases of an image and of the one that is mixed into it, or a letterboxed image.
+    pub(super) canvases: [Image; 2],
+    /// A row of the image that is mixed into another.
+    pub(super) row: Vec<u8>,
 }
 
 /// The shape and the images of a batch.

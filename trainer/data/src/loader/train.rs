@@ -10,11 +10,13 @@ use super::batches::Batches;
 use super::pipeline::{BatchPlan, Made, Pipeline, Recycler, Scratch, Source};
 use super::store::{ImageStore, Shrink};
 use super::{Batch, Item, LoaderError};
-use crate::augment::label::normalize;
-use crate::augment::layout::{Layout, draw_images};
+use crate::augment::label::{Label, normalize};
+use crate::augment::layout::{Layout, LayoutTile, draw_images};
+use crate::augment::picture::Picture;
 use crate::augment::{Augment, mixup};
 use crate::balance::balanced;
-use crate::image::resize;
+use crate::image::finish::Finish;
+use crate::image::{Image, resize};
 use crate::random::{Purpose, Random};
 use crate::rect_batches::{RectBatches, batch_shapes};
 use crate::sampler::Sampler;
@@ -201,23 +203,34 @@ impl Source for TrainSource {
         planes: &mut [u8],
     ) -> Result<Made, LoaderError> {
         let augment = &self.settings.augment;
+        let samples = self.store.samples();
         let (mut random, is_mosaic) = self.random(epoch, index);
-        if is_mosaic {
-            self.mosaic(index, &mut random, scratch)?;
-            if random.chance(augment.mixup) {
-                let mut other = Scratch::default();
-                self.mosaic(random.below(self.store.samples().len()), &mut random, &mut other)?;
-                let share = mixup::draw_share(&mut random);
-                mixup::mixup(share, &mut scratch.image, &mut scratch.labels, &other.image, other.labels);
-            }
+        let first = if is_mosaic {
+            self.mosaic(index, &mut random)
         } else {
-            self.single(index, size, &mut random, scratch)?;
-        }
+            Layout::single(index, &samples[index], self.store.size_of(index), size, augment, &mut random)
+        };
+        let second = (is_mosaic && random.chance(augment.mixup)).then(|| {
+            let layout = self.mosaic(random.below(samples.len()), &mut random);
+            (layout, mixup::draw_share(&mut random))
+        });
         let finish = augment.draw_finish(&mut random);
-        finish.write(&scratch.image, planes);
-        let targets = normalize(&scratch.labels, size, finish.up_down, finish.left_right).collect();
-        let sample = &self.store.samples()[index];
-        let native = [sample.height, sample.width];
+
+        let Scratch { canvases: [canvas, other_canvas], row } = scratch;
+        let images = self.images(&first)?;
+        let other_images = second.as_ref().map_or(Ok(Vec::new()), |(layout, _)| self.images(layout))?;
+        let view = first.view(images.iter().map(|image| &**image), canvas);
+        let mixed = second.as_ref().map(|(layout, share)| {
+            (layout.view(other_images.iter().map(|image| &**image), other_canvas), *share)
+        });
+        let picture = Picture { view, mixed, finish };
+        picture.write(size, row, planes);
+
+        let other_labels = second.into_iter().flat_map(|(layout, _)| layout.labels);
+        let labels: Vec<Label> = first.labels.into_iter().chain(other_labels).collect();
+        let Finish { up_down, left_right, .. } = picture.finish;
+        let targets = normalize(&labels, size, up_down, left_right).collect();
+        let native = [samples[index].height, samples[index].width];
         Ok((Item { sample: index, native, ratio: [1.0; 2], pad: [0.0; 2] }, targets))
     }
 }
@@ -240,38 +253,21 @@ impl TrainSource {
         images.into_iter().map(|image| costs[image]).sum()
     }
 
-    /// Makes a mosaic of image `index` and three random images in `scratch`.
-    fn mosaic(&self, index: usize, random: &mut Random, scratch: &mut Scratch) -> Result<(), LoaderError> {
-        let size = self.settings.image_size;
+    /// Draws a mosaic of image `index` and three others.
+    fn mosaic(&self, index: usize, random: &mut Random) -> Layout {
         let size_of = |image| self.store.size_of(image);
-        let samples = self.store.samples();
-        let layout = Layout::mosaic(index, samples, size_of, size, &self.settings.augment, random);
-        let images: Vec<_> =
-            layout.tiles.iter().map(|&(image, _)| self.store.get(image)).collect::<Result<_, _>>()?;
-        let Scratch { image, spare, labels } = scratch;
-        layout.view(images.iter().map(|image| &**image), spare).write(size, size, image);
-        *labels = layout.labels;
-        Ok(())
+        let LoaderSettings { image_size, augment, .. } = &self.settings;
+        Layout::mosaic(index, self.store.samples(), size_of, *image_size, augment, random)
     }
 
-    /// Makes image `index` at height and width `size` in `scratch`.
-    fn single(
-        &self,
-        index: usize,
-        size: [usize; 2],
-        random: &mut Random,
-        scratch: &mut Scratch,
-    ) -> Result<(), LoaderError> {
-        let sample = &self.store.samples()[index];
-        let (layout, [height, width]) =
-            Layout::single(index, sample, self.store.size_of(index), size, &self.settings.augment, random);
-        let mut loaded = self.store.get(index)?;
-        if [loaded.height, loaded.width] != [height, width] {
-            loaded = Arc::new(resize::linear(&loaded, width, height));
-        }
-        let Scratch { image, spare, labels } = scratch;
-        layout.view(std::iter::once(&*loaded), spare).write(size[1], size[0], image);
-        *labels = layout.labels;
-        Ok(())
+    /// The images of a layout, each in the size that it needs.
+    fn images(&self, layout: &Layout) -> Result<Vec<Arc<Image>>, LoaderError> {
+        let image = |tile: &LayoutTile| {
+            let image = self.store.get(tile.image)?;
+            let [width, height] = tile.size;
+            let fits = [image.width, image.height] == tile.size;
+            Ok(if fits { image } else { Arc::new(resize::linear(&image, width, height)) })
+        };
+        layout.tiles.iter().map(image).collect()
     }
 }

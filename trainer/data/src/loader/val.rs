@@ -157,12 +157,11 @@ impl Source for ValSource {
         let sample = &self.store.samples()[index];
         let loaded = self.store.get(index)?;
         let letterbox = Letterbox::new(loaded.height, loaded.width, &LetterboxOptions::exact(size, false));
-        letterbox.apply(&loaded, &mut scratch.image);
-        Finish::default().write(&scratch.image, planes);
+        letterbox.apply(&loaded, &mut scratch.canvases[0]);
+        Finish::default().write(&scratch.canvases[0], planes);
         let extent = [loaded.width as f64 * letterbox.ratio[1], loaded.height as f64 * letterbox.ratio[0]];
-        scratch.labels.clear();
-        scratch.labels.extend(Label::of_sample(sample, extent, letterbox.pad));
-        let targets = normalize(&scratch.labels, size, false, false).collect();
+        let labels: Vec<Label> = Label::of_sample(sample, extent, letterbox.pad).collect();
+        let targets = normalize(&labels, size, false, false).collect();
         let item = Item {
             sample: index,
             native: [sample.height, sample.width],
