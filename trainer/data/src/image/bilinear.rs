@@ -2,6 +2,8 @@
 //! 1/32 pixel. Positions are 64-bit fixed point and weights are integers; a sample is within one gray level of
 //! the exact one. All warps share this arithmetic, so they give the same bytes.
 
+use super::simd::with_avx2;
+
 /// The fraction bits of a sample position.
 pub const POSITION_BITS: u32 = 32;
 /// The bits of the weight along x. With 12 bits along y, a sum stays below 2³².
@@ -51,4 +53,105 @@ pub fn mix([a, b, c, d]: [u32; 4], right: u32, lower: u32) -> u8 {
 pub fn mix_pixels(four: [[u8; 3]; 4], x: i64, y: i64) -> [u8; 3] {
     let (right, lower) = (weight_right(x), weight_lower(y));
     std::array::from_fn(|c| mix(four.map(|pixel| u32::from(pixel[c])), right, lower))
+}
+
+/// The samples that are mixed together.
+pub const CHUNK: usize = 32;
+
+/// The neighbors of a chunk of samples on one line: the channels of each left neighbor and the first of the right
+/// one, then the last channel of the left and those of the right one.
+#[derive(Debug, Clone)]
+pub struct Neighbors([[u32; CHUNK]; 2]);
+
+impl Neighbors {
+    /// No neighbors yet.
+    pub fn new() -> Self {
+        Self([[0; CHUNK]; 2])
+    }
+
+    /// Sets the two neighbors of sample `index`.
+    #[inline(always)]
+    pub fn set(&mut self, index: usize, &[a, b, c, d, e, f]: &[u8; 6]) {
+        self.0[0][index] = u32::from_le_bytes([a, b, c, d]);
+        self.0[1][index] = u32::from_le_bytes([c, d, e, f]);
+    }
+
+    /// The neighbors' channels mixed along x, with 11 fraction bits.
+    #[inline(always)]
+    fn along_x(&self, index: usize, right: i32) -> [i32; 3] {
+        let (first, last) = (self.0[0][index], self.0[1][index]);
+        let mix = |left: u32, other: u32| {
+            let [left, other] = [left, other].map(|byte| byte as i32 & 255);
+            (left << X_BITS) + (other - left) * right
+        };
+        [mix(first, first >> 24), mix(first >> 8, last >> 16), mix(first >> 16, last >> 24)]
+    }
+}
+
+/// The positions of a chunk along one axis: the fraction of the first in units of 2⁻³², and the step.
+pub type Fractions = [u32; 2];
+
+/// The weight of sample `index`, of 2 to the power of `bits`.
+#[inline(always)]
+fn weight([start, step]: Fractions, index: usize, bits: u32) -> i32 {
+    (start.wrapping_add(step.wrapping_mul(index as u32)) >> (POSITION_BITS - bits)) as i32
+}
+
+with_avx2! {
+    /// Mixes a chunk from the neighbors above and below, to bytes that equal those of [`mix`].
+    pub fn mix_chunk / mix_chunk_plain(
+        above: &Neighbors, below: &Neighbors, x: Fractions, y: Fractions, out: [&mut [u8; CHUNK]; 3],
+    ) {
+        const HALF: u32 = 1 << (X_BITS + Y_BITS - 1);
+        let [red, green, blue] = out;
+        for index in 0..CHUNK {
+            let (right, lower) = (weight(x, index, X_BITS), weight(y, index, Y_BITS));
+            let (above, below) = (above.along_x(index, right), below.along_x(index, right));
+            let mix = |above: i32, below: i32| {
+                let sum = (above << Y_BITS) + (below - above) * lower;
+                ((sum as u32 + HALF) >> (X_BITS + Y_BITS)) as u8
+            };
+            red[index] = mix(above[0], below[0]);
+            green[index] = mix(above[1], below[1]);
+            blue[index] = mix(above[2], below[2]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::{Purpose, Random};
+
+    #[test]
+    fn a_chunk_is_mixed_like_single_samples_with_and_without_avx2() {
+        let mut random = Random::keyed(0, 0, Purpose::Augment, 0);
+        for round in 0..2000 {
+            // Bytes at the ends of their range come close to overflow.
+            let limits = if round % 2 == 0 { [0, 256] } else { [255, 1] };
+            let mut number = |from: usize, count: usize| (from + random.below(count)) as i64;
+            let mut neighbors = || -> [[u8; 6]; CHUNK] {
+                std::array::from_fn(|_| std::array::from_fn(|_| number(limits[0], limits[1]) as u8))
+            };
+            let lines = [neighbors(), neighbors()];
+            let [x, y, x_step, y_step] = std::array::from_fn(|_| number(0, 1 << 34) - (1 << 33));
+            let [above, below] = lines.map(|line| {
+                let mut all = Neighbors::new();
+                line.iter().enumerate().for_each(|(index, two)| all.set(index, two));
+                all
+            });
+            let (mut ours, mut plain) = ([[0; CHUNK]; 3], [[0; CHUNK]; 3]);
+            let (x_at, y_at) = ([x as u32, x_step as u32], [y as u32, y_step as u32]);
+            mix_chunk(&above, &below, x_at, y_at, ours.each_mut());
+            mix_chunk_plain(&above, &below, x_at, y_at, plain.each_mut());
+            assert_eq!(ours, plain);
+            for index in 0..CHUNK {
+                let pixels = lines.map(|line| *line[index].first_chunk::<3>().unwrap());
+                let others = lines.map(|line| *line[index].last_chunk::<3>().unwrap());
+                let four = [pixels[0], others[0], pixels[1], others[1]];
+                let (x, y) = (x + x_step * index as i64, y + y_step * index as i64);
+                assert_eq!(ours.map(|channel| channel[index]), mix_pixels(four, x, y));
+            }
+        }
+    }
 }

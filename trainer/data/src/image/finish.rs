@@ -1,8 +1,8 @@
 //! The last step before an image enters a batch: colors, flips and the conversion from interleaved
 //! to planar pixels, in one pass (spec §7, order of augmentation).
 
-use super::Image;
 use super::hsv::HsvTables;
+use super::{Image, hsv_rows};
 
 /// The changes to an image while it is copied into a batch.
 #[derive(Debug, Clone, Default)]
@@ -20,7 +20,7 @@ impl Finish {
     /// vertically.
     pub fn apply(&self, mut row: [&mut [u8]; 3]) {
         if let Some(hsv) = &self.hsv {
-            hsv.apply_row(row.each_mut().map(|plane| &mut **plane));
+            hsv_rows::apply(hsv, row.each_mut().map(|plane| &mut **plane));
         }
         if self.left_right {
             row.into_iter().for_each(<[u8]>::reverse);

@@ -89,13 +89,6 @@ impl HsvTables {
         let [h, s, v] = from_rgb(rgb).map(usize::from);
         to_rgb([self.hue[h], self.saturation[s], self.value[v]])
     }
-
-    /// Augments the colors of a row of three planes.
-    pub fn apply_row(&self, [red, green, blue]: [&mut [u8]; 3]) {
-        for ((red, green), blue) in red.iter_mut().zip(green).zip(blue) {
-            [*red, *green, *blue] = self.apply([*red, *green, *blue]);
-        }
-    }
 }
 
 #[cfg(test)]

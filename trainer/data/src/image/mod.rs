@@ -6,8 +6,10 @@ pub mod decode;
 pub mod encode;
 pub mod finish;
 pub mod hsv;
+mod hsv_rows;
 pub mod letterbox;
 pub mod resize;
+mod simd;
 pub mod tiles;
 pub mod warp;
 

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::Image;
-use super::bilinear::{POSITION_BITS, fixed, mix_pixels, pixel_of};
+use super::bilinear::{CHUNK, Neighbors, POSITION_BITS, fixed, mix_chunk, mix_pixels, pixel_of};
 use super::letterbox::PADDING;
 use super::warp::{Matrix, invert};
 
@@ -184,17 +184,43 @@ fn set(row: &mut Row<'_>, x: usize, pixel: [u8; 3]) {
 
 /// Samples pixels whose neighbors are all in `tile`.
 fn run(tile: &Tile<'_>, line: &[Line; 2], mut row: Row<'_>) {
+    let count = row[0].len();
+    if count < CHUNK {
+        for index in 0..count {
+            let [x, y] = line.map(|line| line.at(index));
+            let (above, below) = neighbors(tile, x, y);
+            let four = [above, below].map(|line| [[line[0], line[1], line[2]], [line[3], line[4], line[5]]]);
+            set(&mut row, index, mix_pixels([four[0][0], four[0][1], four[1][0], four[1][1]], x, y));
+        }
+        return;
+    }
+    let (mut above, mut below) = (Neighbors::new(), Neighbors::new());
+    for first in (0..count).step_by(CHUNK) {
+        // The last chunk may begin in the one before, and gives the same bytes again.
+        let first = first.min(count - CHUNK);
+        let [x, y] = line.map(|line| line.at(first));
+        let [mut x_at, mut y_at] = [x, y];
+        for index in 0..CHUNK {
+            let (upper, lower) = neighbors(tile, x_at, y_at);
+            above.set(index, upper);
+            below.set(index, lower);
+            x_at = x_at.wrapping_add(line[0].step);
+            y_at = y_at.wrapping_add(line[1].step);
+        }
+        let chunks = row.each_mut().map(|plane| plane[first..].first_chunk_mut());
+        if let [Some(red), Some(green), Some(blue)] = chunks {
+            let [x, y] = [[x, line[0].step], [y, line[1].step]].map(|axis| axis.map(|value| value as u32));
+            mix_chunk(&above, &below, x, y, [red, green, blue]);
+        }
+    }
+}
+
+/// The upper two and the lower two neighbors of a position, all of which are in `tile`.
+#[inline(always)]
+fn neighbors<'a>(tile: &Tile<'a>, x: i64, y: i64) -> (&'a [u8; 6], &'a [u8; 6]) {
     let Tile { image, place: Place { origin, .. } } = tile;
     let stride = image.width * 3;
-    let [mut x, mut y] = line.map(|line| line.start);
-    for index in 0..row[0].len() {
-        let at = (pixel_of(y) - origin[1]) as usize * stride + (pixel_of(x) - origin[0]) as usize * 3;
-        let neighbors = (image.data[at..].first_chunk(), image.data[at + stride..].first_chunk());
-        if let (Some(&[ar, ag, ab, br, bg, bb]), Some(&[cr, cg, cb, dr, dg, db])) = neighbors {
-            let pixel = mix_pixels([[ar, ag, ab], [br, bg, bb], [cr, cg, cb], [dr, dg, db]], x, y);
-            set(&mut row, index, pixel);
-        }
-        x += line[0].step;
-        y += line[1].step;
-    }
+    let at = (pixel_of(y) - origin[1]) as usize * stride + (pixel_of(x) - origin[0]) as usize * 3;
+    let two = |at: usize| image.data.get(at..).and_then(|data| data.first_chunk()).unwrap_or(&[PADDING; 6]);
+    (two(at), two(at + stride))
 }
