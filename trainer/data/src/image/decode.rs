@@ -3,12 +3,13 @@
 //! `.jpg` works. libjpeg-turbo-rs decodes JPEG, because its pixels are those of libjpeg-turbo, which OpenCV
 //! uses; the `image` crate decodes the rest.
 
-use std::io::Cursor;
+use std::fs::File;
+use std::io::{Cursor, Read as _};
 use std::path::Path;
 
 use image::metadata::Orientation;
 use image::{DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader};
-use libjpeg_turbo_rs::{PixelFormat, StreamingDecoder};
+use libjpeg_turbo_rs::{Decoder, JpegError, PixelFormat};
 
 use super::Image;
 use crate::error::DataError;
@@ -22,8 +23,19 @@ pub(crate) const FORMATS: [ImageFormat; 5] =
 /// # Errors
 /// If the file cannot be read, has no supported format, or is damaged.
 pub fn decode(path: &Path) -> Result<Image, DataError> {
-    let bytes = std::fs::read(path).map_err(DataError::io("read", path))?;
-    decode_bytes(&bytes).map_err(|reason| DataError::decode(path, reason))
+    let mut image = Image::default();
+    decode_into(path, &mut Vec::new(), &mut image)?;
+    Ok(image)
+}
+
+/// [`decode`] into `image`, whose memory is used again where the format allows, as that of `file` is.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_into(path: &Path, file: &mut Vec<u8>, image: &mut Image) -> Result<(), DataError> {
+    file.clear();
+    File::open(path).and_then(|mut from| from.read_to_end(file)).map_err(DataError::io("read", path))?;
+    decode_bytes_into(file, image).map_err(|reason| DataError::decode(path, reason))
 }
 
 /// Decodes the content of an image file to RGB; the error is only the reason.
@@ -31,10 +43,18 @@ pub fn decode(path: &Path) -> Result<Image, DataError> {
 /// # Errors
 /// If the content has no supported format or is damaged.
 pub fn decode_bytes(bytes: &[u8]) -> Result<Image, String> {
+    let mut image = Image::default();
+    decode_bytes_into(bytes, &mut image)?;
+    Ok(image)
+}
+
+/// [`decode_bytes`] into `image`.
+fn decode_bytes_into(bytes: &[u8], image: &mut Image) -> Result<(), String> {
     match format_of(bytes)? {
-        ImageFormat::Jpeg => decode_jpeg(bytes),
-        format => decode_other(bytes, format),
+        ImageFormat::Jpeg => decode_jpeg(bytes, image)?,
+        format => *image = decode_other(bytes, format)?,
     }
+    Ok(())
 }
 
 /// The format of a file by its first bytes.
@@ -52,31 +72,38 @@ pub(crate) fn format_of(bytes: &[u8]) -> Result<ImageFormat, String> {
 
 /// Decodes JPEG. Damaged entropy-coded data is decoded as far as possible, as by OpenCV; the scan has already
 /// rejected truncated files.
-fn decode_jpeg(bytes: &[u8]) -> Result<Image, String> {
-    let mut decoder = StreamingDecoder::new(bytes).map_err(|error| error.to_string())?;
+fn decode_jpeg(bytes: &[u8], image: &mut Image) -> Result<(), String> {
+    let text = |error: JpegError| error.to_string();
+    let mut decoder = Decoder::new(bytes).map_err(text)?;
     let has_black = decoder.header().components.len() == 4;
     decoder.set_output_format(if has_black { PixelFormat::Cmyk } else { PixelFormat::Rgb });
     decoder.set_lenient(true);
-    let decoded = decoder.decode().map_err(|error| error.to_string())?;
+    // Every byte is overwritten, so the old bytes need not be cleared.
+    image.data.resize(decoder.output_buffer_size().map_err(text)?, 0);
+    let decoded = decoder.decode_image_into(&mut image.data).map_err(text)?;
+    let (width, height) = (decoded.width, decoded.height);
+    image.data.truncate(decoded.bytes_written);
+    if has_black {
+        image.data = rgb_of_cmyk(&image.data);
+    }
+    (image.width, image.height) = (width, height);
+    if image.data.len() != width * height * 3 {
+        return Err(format!("{} bytes of pixels instead of {}", image.data.len(), width * height * 3));
+    }
     let orientation = decoded
         .exif_data
         .as_deref()
         .and_then(Orientation::from_exif_chunk)
         .unwrap_or(Orientation::NoTransforms);
-    let (width, height) = (decoded.width, decoded.height);
-    let data = if has_black { rgb_of_cmyk(&decoded.data) } else { decoded.data };
-    let image = Image { width, height, data };
-    if image.data.len() != width * height * 3 {
-        return Err(format!("{} bytes of pixels instead of {}", image.data.len(), width * height * 3));
+    if orientation != Orientation::NoTransforms {
+        let pixels = std::mem::take(&mut image.data);
+        let buffer =
+            image::RgbImage::from_raw(width as u32, height as u32, pixels).ok_or("its size is wrong")?;
+        let mut picture = DynamicImage::ImageRgb8(buffer);
+        picture.apply_orientation(orientation);
+        *image = from_dynamic(picture);
     }
-    if orientation == Orientation::NoTransforms {
-        return Ok(image);
-    }
-    let buffer =
-        image::RgbImage::from_raw(width as u32, height as u32, image.data).ok_or("its size is wrong")?;
-    let mut picture = DynamicImage::ImageRgb8(buffer);
-    picture.apply_orientation(orientation);
-    Ok(from_dynamic(picture))
+    Ok(())
 }
 
 /// The colors that OpenCV makes of the four inks. Files contain them inverted, as Adobe writes them: 255 is no

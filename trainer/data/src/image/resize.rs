@@ -43,17 +43,27 @@ fn taps(from: usize, to: usize) -> Vec<Tap> {
 
 /// Resizes bilinearly, like OpenCV's INTER_LINEAR for 8-bit pixels.
 pub fn linear(image: &Image, width: usize, height: usize) -> Image {
+    let mut out = Image::default();
+    linear_into(image, width, height, &mut out);
+    out
+}
+
+/// [`linear`] into `out`, whose memory is used again.
+pub fn linear_into(image: &Image, width: usize, height: usize, out: &mut Image) {
     if (image.width, image.height) == (width, height) {
-        return image.clone();
+        out.clone_from(image);
+        return;
     }
+    (out.width, out.height) = (width, height);
+    // Every byte is overwritten, so the old bytes need not be cleared.
+    out.data.resize(width * height * 3, 0);
     let columns = taps(image.width, width);
     let rows = taps(image.height, height);
-    let mut data = vec![0; width * height * 3];
     // The two source rows of an output row, already filtered along x. The next output rows reuse them
     // where possible.
     let mut filtered = [vec![0_i32; width * 3], vec![0_i32; width * 3]];
     let mut held = [usize::MAX; 2];
-    for (out, tap) in data.chunks_exact_mut(width * 3).zip(&rows) {
+    for (out, tap) in out.data.chunks_exact_mut(width * 3).zip(&rows) {
         if held[1] == tap.first && tap.first != tap.second {
             filtered.swap(0, 1);
             held.swap(0, 1);
@@ -72,7 +82,6 @@ pub fn linear(image: &Image, width: usize, height: usize) -> Image {
             *out = ((sum + 2) >> 2) as u8;
         }
     }
-    Image { width, height, data }
 }
 
 /// Filters one row along x; the result has [`WEIGHT_BITS`] fraction bits.
@@ -124,15 +133,26 @@ fn covers(from: usize, to: usize) -> Vec<Cover> {
 /// Resizes by area, like OpenCV's INTER_AREA: each output pixel is the mean of what it covers. Neither side
 /// may grow.
 pub fn area(image: &Image, width: usize, height: usize) -> Image {
+    let mut out = Image::default();
+    area_into(image, width, height, &mut out);
+    out
+}
+
+/// [`area`] into `out`, whose memory is used again.
+pub fn area_into(image: &Image, width: usize, height: usize, out: &mut Image) {
     if (image.width, image.height) == (width, height) {
-        return image.clone();
+        out.clone_from(image);
+        return;
     }
+    (out.width, out.height) = (width, height);
+    out.data.clear();
     if image.width == 2 * width && image.height == 2 * height {
-        return halve(image);
+        out.data.resize(width * height * 3, 0);
+        halve(image, out);
+        return;
     }
     let columns = covers(image.width, width);
     let rows = covers(image.height, height);
-    let mut data = Vec::with_capacity(width * height * 3);
     let mut along_x = vec![0_f32; width * 3];
     let mut sums = vec![0_f32; width * 3];
     let mut held = usize::MAX;
@@ -149,9 +169,8 @@ pub fn area(image: &Image, width: usize, height: usize) -> Image {
                 *sum += share * value;
             }
         }
-        data.extend(sums.iter().map(|sum| sum.round_ties_even() as u8));
+        out.data.extend(sums.iter().map(|sum| sum.round_ties_even() as u8));
     }
-    Image { width, height, data }
 }
 
 /// Averages one row along x.
@@ -170,10 +189,8 @@ fn cover_row(source: &[u8], columns: &[Cover], out: &mut [f32]) {
 }
 
 /// The common case of [`area`] where both sides are halved, in integers.
-fn halve(image: &Image) -> Image {
-    let (width, height) = (image.width / 2, image.height / 2);
-    let mut data = vec![0; width * height * 3];
-    for (y, out) in data.chunks_exact_mut(width * 3).enumerate() {
+fn halve(image: &Image, out: &mut Image) {
+    for (y, out) in out.data.chunks_exact_mut(out.width * 3).enumerate() {
         let (upper, _) = image.row(2 * y).as_chunks::<6>();
         let (lower, _) = image.row(2 * y + 1).as_chunks::<6>();
         let (out, _) = out.as_chunks_mut::<3>();
@@ -184,5 +201,4 @@ fn halve(image: &Image) -> Image {
             }
         }
     }
-    Image { width, height, data }
 }

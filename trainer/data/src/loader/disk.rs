@@ -27,8 +27,9 @@ pub(super) fn path_of(original: &Path, size: usize, filter: &str) -> PathBuf {
     name.into()
 }
 
-/// Reads a cached image; `None` unless it is complete and matches its original.
-pub(super) fn read(original: &Path, cached: &Path) -> Option<Image> {
+/// Reads a cached image into `image`, whose memory is used again; `None` unless it is complete and matches its
+/// original.
+pub(super) fn read_into(original: &Path, cached: &Path, image: &mut Image) -> Option<()> {
     let mut file = File::open(cached).ok()?;
     let mut magic = [0; 8];
     file.read_exact(&mut magic).ok()?;
@@ -46,9 +47,9 @@ pub(super) fn read(original: &Path, cached: &Path) -> Option<Image> {
     if file.metadata().ok()?.len() != expected as u64 + 40 {
         return None;
     }
-    let mut data = vec![0; expected];
-    file.read_exact(&mut data).ok()?;
-    Some(Image { width, height, data })
+    (image.width, image.height) = (width, height);
+    image.data.resize(expected, 0);
+    file.read_exact(&mut image.data).ok()
 }
 
 /// Writes a cached image. A rename puts it in place, so the file is complete or absent.
@@ -67,6 +68,11 @@ pub(super) fn write(original: &Path, cached: &Path, image: &Image) -> io::Result
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn read(original: &Path, cached: &Path) -> Option<Image> {
+        let mut image = Image::default();
+        read_into(original, cached, &mut image).map(|()| image)
+    }
 
     #[test]
     fn a_cached_image_is_valid_until_it_or_its_original_changes() {

@@ -11,15 +11,26 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
+use super::store::LoadBuffers;
 use super::{Batch, Item, LoaderError};
 use crate::image::Image;
 
 /// The number of producers, and so of batches in progress.
 const PRODUCERS: usize = 2;
 
+/// The buffers for one image of a mosaic.
+#[derive(Debug, Default)]
+pub(super) struct TileBuffers {
+    pub(super) load: LoadBuffers,
+    /// The image in the size of its letterbox.
+    pub(super) fitted: Image,
+}
+
 /// The buffers for making one image; the next image reuses them.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
+    /// The images of a picture and of the one that is mixed into it.
+    pub(super) tiles: [[TileBuffers; 4]; 2],
     /// The canvases of an image and of the one that is mixed into it, or a letterboxed image.
     pub(super) canvases: [Image; 2],
     /// A row of the image that is mixed into another.

@@ -3,6 +3,7 @@
 //! up. Because the order is random, keeping the first images is as good as any eviction policy, and needs no
 //! lock.
 
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -22,6 +23,34 @@ pub(super) enum Shrink {
     Linear,
     /// By area, for validation.
     Area,
+}
+
+/// The memory for loading an image that is not kept; the next image uses it again.
+#[derive(Debug, Default)]
+pub(super) struct LoadBuffers {
+    file: Vec<u8>,
+    decoded: Image,
+    scaled: Image,
+}
+
+/// A loaded image.
+#[derive(Debug)]
+pub(super) enum Loaded<'a> {
+    /// The store keeps it.
+    Kept(Arc<Image>),
+    /// It is in a buffer.
+    Buffered(&'a Image),
+}
+
+impl Deref for Loaded<'_> {
+    type Target = Image;
+
+    fn deref(&self) -> &Image {
+        match self {
+            Self::Kept(image) => image,
+            Self::Buffered(image) => image,
+        }
+    }
 }
 
 /// The images of a data set at one size.
@@ -97,42 +126,49 @@ impl ImageStore {
         scaled(sample.width as usize, sample.height as usize, self.size)
     }
 
-    /// The image of sample `index`.
-    pub(super) fn get(&self, index: usize) -> Result<Arc<Image>, LoaderError> {
+    /// The image of sample `index`, in `buffers` if it is not kept.
+    pub(super) fn get<'a>(
+        &self,
+        index: usize,
+        buffers: &'a mut LoadBuffers,
+    ) -> Result<Loaded<'a>, LoaderError> {
         let slot = &self.slots[index];
         if let Some(image) = slot.get() {
-            return Ok(Arc::clone(image));
+            return Ok(Loaded::Kept(Arc::clone(image)));
         }
-        let image = Arc::new(self.load(index)?);
-        let bytes = image.data.len();
+        let [width, height] = self.size_of(index);
+        let bytes = width * height * 3;
         let fits =
             self.budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
-        if fits.is_ok() && slot.set(Arc::clone(&image)).is_err() {
-            // Another thread has stored the same image in the meantime.
+        if fits.is_err() {
+            return self.load(index, buffers).map(|image| Loaded::Buffered(image));
+        }
+        let kept = self.load(index, buffers).map(|image| Arc::new(std::mem::take(image)));
+        if kept.as_ref().map_or(true, |image| slot.set(Arc::clone(image)).is_err()) {
+            // It could not be loaded, or another thread has stored the same image in the meantime.
             self.budget.fetch_add(bytes, Ordering::Relaxed);
         }
-        Ok(image)
+        kept.map(Loaded::Kept)
     }
 
     /// Loads an image from the cache on disk or from its file.
-    fn load(&self, index: usize) -> Result<Image, LoaderError> {
+    fn load<'a>(&self, index: usize, buffers: &'a mut LoadBuffers) -> Result<&'a mut Image, LoaderError> {
         let sample = &self.samples[index];
         if !self.on_disk {
-            return self.decode(sample);
+            return self.decode(sample, buffers);
         }
         let filter = match self.shrink {
             Shrink::Linear => "linear",
             Shrink::Area => "area",
         };
         let cached = disk::path_of(&sample.image, self.size, filter);
-        if let Some(image) = disk::read(&sample.image, &cached)
-            && [image.width, image.height] == self.size_of(index)
-        {
-            return Ok(image);
+        let found = disk::read_into(&sample.image, &cached, &mut buffers.decoded).is_some();
+        if found && [buffers.decoded.width, buffers.decoded.height] == self.size_of(index) {
+            return Ok(&mut buffers.decoded);
         }
-        let image = self.decode(sample)?;
+        let image = self.decode(sample, buffers)?;
         if !self.disk_failed.load(Ordering::Relaxed)
-            && let Err(error) = disk::write(&sample.image, &cached, &image)
+            && let Err(error) = disk::write(&sample.image, &cached, image)
             && !self.disk_failed.swap(true, Ordering::Relaxed)
         {
             self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(format!(
@@ -144,8 +180,13 @@ impl ImageStore {
     }
 
     /// Decodes and scales the image of a sample.
-    fn decode(&self, sample: &Sample) -> Result<Image, LoaderError> {
-        let image = decode::decode(&sample.image)
+    fn decode<'a>(
+        &self,
+        sample: &Sample,
+        buffers: &'a mut LoadBuffers,
+    ) -> Result<&'a mut Image, LoaderError> {
+        let LoadBuffers { file, decoded: image, scaled: out } = buffers;
+        decode::decode_into(&sample.image, file, image)
             .map_err(|source| LoaderError::Image { path: sample.image.clone(), source })?;
         if [image.width, image.height] != [sample.width as usize, sample.height as usize] {
             return Err(LoaderError::Changed {
@@ -159,11 +200,12 @@ impl ImageStore {
         if [width, height] == [image.width, image.height] {
             return Ok(image);
         }
-        Ok(if self.shrink == Shrink::Area && width <= image.width && height <= image.height {
-            resize::area(&image, width, height)
+        if self.shrink == Shrink::Area && width <= image.width && height <= image.height {
+            resize::area_into(image, width, height, out);
         } else {
-            resize::linear(&image, width, height)
-        })
+            resize::linear_into(image, width, height, out);
+        }
+        Ok(out)
     }
 }
 
@@ -200,6 +242,7 @@ fn ram_warning(needed: u64, available: u64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::image::encode::write_jpeg;
 
     #[test]
     fn sizes_are_rounded_up_from_the_longer_side() {
@@ -218,5 +261,25 @@ mod tests {
                 "--cache ram needs 110.0 MiB, including a margin of 10 %, but 105.0 MiB is free; not all images are kept in memory"
             )
         );
+    }
+
+    #[test]
+    fn an_image_that_is_not_kept_uses_the_memory_of_the_one_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let sample = |name: &str| {
+            let image = folder.path().join(name);
+            write_jpeg(&image, &Image::filled(64, 48, [90, 60, 30])).unwrap();
+            Sample { image, width: 64, height: 48, ..Sample::default() }
+        };
+        let samples: Arc<[Sample]> = [sample("a.jpg"), sample("b.jpg")].into();
+        for size in [64, 32, 128] {
+            let bytes = size * (size * 3 / 4) * 3;
+            let store = ImageStore::new(Arc::clone(&samples), &[], size, Shrink::Linear, None, bytes);
+            let mut buffers = LoadBuffers::default();
+            assert!(matches!(store.get(0, &mut buffers), Ok(Loaded::Kept(_))), "there is memory for one");
+            let mut place = || store.get(1, &mut buffers).map(|image| image.data.as_ptr()).unwrap();
+            assert_eq!(place(), place());
+            assert!(matches!(store.get(1, &mut buffers), Ok(Loaded::Buffered(_))));
+        }
     }
 }

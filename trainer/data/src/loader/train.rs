@@ -7,8 +7,8 @@ use rayon::prelude::*;
 use yolo_plan::options::{Balance, Cache};
 
 use super::batches::Batches;
-use super::pipeline::{BatchPlan, Made, Pipeline, Recycler, Scratch, Source};
-use super::store::{ImageStore, Shrink};
+use super::pipeline::{BatchPlan, Made, Pipeline, Recycler, Scratch, Source, TileBuffers};
+use super::store::{ImageStore, Loaded, Shrink};
 use super::{Batch, Item, LoaderError};
 use crate::augment::label::{Label, normalize};
 use crate::augment::layout::{Layout, LayoutTile, draw_images};
@@ -16,7 +16,7 @@ use crate::augment::picture::Picture;
 use crate::augment::{Augment, mixup};
 use crate::balance::balanced;
 use crate::image::finish::Finish;
-use crate::image::{Image, resize};
+use crate::image::resize;
 use crate::random::{Purpose, Random};
 use crate::rect_batches::{RectBatches, batch_shapes};
 use crate::sampler::Sampler;
@@ -216,9 +216,10 @@ impl Source for TrainSource {
         });
         let finish = augment.draw_finish(&mut random);
 
-        let Scratch { canvases: [canvas, other_canvas], row } = scratch;
-        let images = self.images(&first)?;
-        let other_images = second.as_ref().map_or(Ok(Vec::new()), |(layout, _)| self.images(layout))?;
+        let Scratch { tiles: [tiles, other_tiles], canvases: [canvas, other_canvas], row } = scratch;
+        let images = self.images(&first, tiles)?;
+        let other_images =
+            second.as_ref().map_or(Ok(Vec::new()), |(layout, _)| self.images(layout, other_tiles))?;
         let view = first.view(images.iter().map(|image| &**image), canvas);
         let mixed = second.as_ref().map(|(layout, share)| {
             (layout.view(other_images.iter().map(|image| &**image), other_canvas), *share)
@@ -261,13 +262,21 @@ impl TrainSource {
     }
 
     /// The images of a layout, each in the size that it needs.
-    fn images(&self, layout: &Layout) -> Result<Vec<Arc<Image>>, LoaderError> {
-        let image = |tile: &LayoutTile| {
-            let image = self.store.get(tile.image)?;
+    fn images<'a>(
+        &self,
+        layout: &Layout,
+        buffers: &'a mut [TileBuffers],
+    ) -> Result<Vec<Loaded<'a>>, LoaderError> {
+        let image = |(tile, buffers): (&LayoutTile, &'a mut TileBuffers)| {
+            let TileBuffers { load, fitted } = buffers;
+            let image = self.store.get(tile.image, load)?;
             let [width, height] = tile.size;
-            let fits = [image.width, image.height] == tile.size;
-            Ok(if fits { image } else { Arc::new(resize::linear(&image, width, height)) })
+            if [image.width, image.height] == tile.size {
+                return Ok(image);
+            }
+            resize::linear_into(&image, width, height, fitted);
+            Ok(Loaded::Buffered(fitted))
         };
-        layout.tiles.iter().map(image).collect()
+        layout.tiles.iter().zip(buffers).map(image).collect()
     }
 }

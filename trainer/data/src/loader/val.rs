@@ -155,10 +155,11 @@ impl Source for ValSource {
         planes: &mut [u8],
     ) -> Result<Made, LoaderError> {
         let sample = &self.store.samples()[index];
-        let loaded = self.store.get(index)?;
+        let Scratch { tiles: [[buffers, ..], _], canvases: [canvas, _], .. } = scratch;
+        let loaded = self.store.get(index, &mut buffers.load)?;
         let letterbox = Letterbox::new(loaded.height, loaded.width, &LetterboxOptions::exact(size, false));
-        letterbox.apply(&loaded, &mut scratch.canvases[0]);
-        Finish::default().write(&scratch.canvases[0], planes);
+        letterbox.apply(&loaded, canvas);
+        Finish::default().write(canvas, planes);
         let extent = [loaded.width as f64 * letterbox.ratio[1], loaded.height as f64 * letterbox.ratio[0]];
         let labels: Vec<Label> = Label::of_sample(sample, extent, letterbox.pad).collect();
         let targets = normalize(&labels, size, false, false).collect();
