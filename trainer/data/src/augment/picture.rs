@@ -3,6 +3,7 @@
 //! is kept between steps.
 
 use super::mixup::blend;
+use crate::image::filtered::Filtered;
 use crate::image::finish::Finish;
 use crate::image::tiles::View;
 
@@ -17,19 +18,32 @@ pub struct Picture<'a> {
     pub finish: Finish,
 }
 
+/// The buffers for writing a picture; the next one uses them again.
+#[derive(Debug, Default)]
+pub struct PictureBuffers {
+    /// A row of what is mixed in.
+    mixed: Vec<u8>,
+    /// Lines of the tiles of both views.
+    filtered: [Vec<Filtered>; 2],
+}
+
 impl Picture<'_> {
-    /// Writes the picture into `planes`: three planes R, G, B of `height` by `width` pixels, row by row. `spare` is
-    /// a buffer.
-    pub fn write(&self, [height, width]: [usize; 2], spare: &mut Vec<u8>, planes: &mut [u8]) {
+    /// Writes the picture into `planes`: three planes R, G, B of `height` by `width` pixels, row by row.
+    pub fn write(&self, [height, width]: [usize; 2], buffers: &mut PictureBuffers, planes: &mut [u8]) {
         debug_assert_eq!(planes.len(), 3 * height * width);
-        spare.resize(3 * width, 0);
+        let PictureBuffers { mixed, filtered: [filtered, other_filtered] } = buffers;
+        mixed.resize(3 * width, 0);
+        self.view.start(filtered);
+        if let Some((other, _)) = &self.mixed {
+            other.start(other_filtered);
+        }
         for y in 0..height {
             let at = if self.finish.up_down { height - 1 - y } else { y };
             let mut row = row_of(planes, at, width);
-            self.view.row(y, row.each_mut().map(|plane| &mut **plane));
+            self.view.row(y, filtered, row.each_mut().map(|plane| &mut **plane));
             if let Some((other, share)) = &self.mixed {
-                other.row(y, row_of(spare, 0, width));
-                for (plane, other) in row.iter_mut().zip(spare.chunks_exact(width)) {
+                other.row(y, other_filtered, row_of(mixed, 0, width));
+                for (plane, other) in row.iter_mut().zip(mixed.chunks_exact(width)) {
                     blend(*share, plane, other);
                 }
             }

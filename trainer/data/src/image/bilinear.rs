@@ -76,6 +76,17 @@ impl Neighbors {
         self.0[1][index] = u32::from_le_bytes([c, d, e, f]);
     }
 
+    /// Sets the neighbors of a chunk in one line of pixels, the first at position `x`. A position outside the line
+    /// has black neighbors.
+    #[inline(always)]
+    pub fn gather(&mut self, pixels: &[u8], mut x: i64, step: i64) {
+        for index in 0..CHUNK {
+            let two = pixels.get(pixel_of(x) as usize * 3..).and_then(|pixels| pixels.first_chunk());
+            self.set(index, two.unwrap_or(&[0; 6]));
+            x = x.wrapping_add(step);
+        }
+    }
+
     /// The neighbors' channels mixed along x, with 11 fraction bits.
     #[inline(always)]
     fn along_x(&self, index: usize, right: i32) -> [i32; 3] {
@@ -97,23 +108,45 @@ fn weight([start, step]: Fractions, index: usize, bits: u32) -> i32 {
     (start.wrapping_add(step.wrapping_mul(index as u32)) >> (POSITION_BITS - bits)) as i32
 }
 
+/// Mixes what [`Neighbors::along_x`] gives for the upper and the lower neighbors.
+#[inline(always)]
+fn mix_along_y(above: i32, below: i32, lower: i32) -> u8 {
+    let sum = (above << Y_BITS) + (below - above) * lower;
+    ((sum as u32 + (1 << (X_BITS + Y_BITS - 1))) >> (X_BITS + Y_BITS)) as u8
+}
+
 with_avx2! {
     /// Mixes a chunk from the neighbors above and below, to bytes that equal those of [`mix`].
     pub fn mix_chunk / mix_chunk_plain(
         above: &Neighbors, below: &Neighbors, x: Fractions, y: Fractions, out: [&mut [u8; CHUNK]; 3],
     ) {
-        const HALF: u32 = 1 << (X_BITS + Y_BITS - 1);
         let [red, green, blue] = out;
         for index in 0..CHUNK {
             let (right, lower) = (weight(x, index, X_BITS), weight(y, index, Y_BITS));
             let (above, below) = (above.along_x(index, right), below.along_x(index, right));
-            let mix = |above: i32, below: i32| {
-                let sum = (above << Y_BITS) + (below - above) * lower;
-                ((sum as u32 + HALF) >> (X_BITS + Y_BITS)) as u8
-            };
+            let mix = |above: i32, below: i32| mix_along_y(above, below, lower);
             red[index] = mix(above[0], below[0]);
             green[index] = mix(above[1], below[1]);
             blue[index] = mix(above[2], below[2]);
+        }
+    }
+}
+
+with_avx2! {
+    /// Mixes a chunk of one line along x, which is half of [`mix_chunk`]'s work; [`mix_lines`] does the rest.
+    pub fn filter_chunk / filter_chunk_plain(line: &Neighbors, x: Fractions, out: [&mut [i32; CHUNK]; 3]) {
+        let [red, green, blue] = out;
+        for index in 0..CHUNK {
+            [red[index], green[index], blue[index]] = line.along_x(index, weight(x, index, X_BITS));
+        }
+    }
+}
+
+with_avx2! {
+    /// Mixes one channel of two lines that [`filter_chunk`] has made.
+    pub fn mix_lines / mix_lines_plain(above: &[i32], below: &[i32], lower: u32, out: &mut [u8]) {
+        for ((out, &above), &below) in out.iter_mut().zip(above).zip(below) {
+            *out = mix_along_y(above, below, lower as i32);
         }
     }
 }
@@ -140,11 +173,25 @@ mod tests {
                 line.iter().enumerate().for_each(|(index, two)| all.set(index, two));
                 all
             });
-            let (mut ours, mut plain) = ([[0; CHUNK]; 3], [[0; CHUNK]; 3]);
+            let [mut ours, mut ours_in_line, mut plain] = [[[0; CHUNK]; 3]; 3];
             let (x_at, y_at) = ([x as u32, x_step as u32], [y as u32, y_step as u32]);
             mix_chunk(&above, &below, x_at, y_at, ours.each_mut());
             mix_chunk_plain(&above, &below, x_at, y_at, plain.each_mut());
             assert_eq!(ours, plain);
+            let (mut halves, mut plain) = ([[[0; CHUNK]; 3]; 2], [[[0; CHUNK]; 3]; 2]);
+            let lower = weight_lower(y);
+            for (line, from) in [&above, &below].into_iter().enumerate() {
+                filter_chunk(from, x_at, halves[line].each_mut());
+                filter_chunk_plain(from, x_at, plain[line].each_mut());
+            }
+            assert_eq!(halves, plain);
+            mix_chunk(&above, &below, x_at, [y as u32, 0], ours_in_line.each_mut());
+            for channel in 0..3 {
+                let (mut mixed, mut plain) = ([0; CHUNK], [0; CHUNK]);
+                mix_lines(&halves[0][channel], &halves[1][channel], lower, &mut mixed);
+                mix_lines_plain(&halves[0][channel], &halves[1][channel], lower, &mut plain);
+                assert_eq!((mixed, plain), (ours_in_line[channel], ours_in_line[channel]));
+            }
             for index in 0..CHUNK {
                 let pixels = lines.map(|line| *line[index].first_chunk::<3>().unwrap());
                 let others = lines.map(|line| *line[index].last_chunk::<3>().unwrap());

@@ -4,6 +4,7 @@
 pub mod bilinear;
 pub mod decode;
 pub mod encode;
+pub mod filtered;
 pub mod finish;
 pub mod hsv;
 mod hsv_rows;

@@ -6,7 +6,10 @@
 use std::ops::Range;
 
 use super::Image;
-use super::bilinear::{CHUNK, Neighbors, POSITION_BITS, fixed, mix_chunk, mix_pixels, pixel_of};
+use super::bilinear::{
+    CHUNK, Neighbors, POSITION_BITS, fixed, mix_chunk, mix_pixels, pixel_of, weight_lower,
+};
+use super::filtered::Filtered;
 use super::letterbox::PADDING;
 use super::warp::{Matrix, invert};
 
@@ -62,11 +65,19 @@ impl<'a> View<'a> {
         Self { tiles, inverse: invert(matrix), affine: matrix[2] == [0.0, 0.0, 1.0] }
     }
 
+    /// Prepares the buffers of [`Self::row`] for rows of this view.
+    pub fn start(&self, filtered: &mut Vec<Filtered>) {
+        filtered.resize_with(self.tiles.len(), Filtered::default);
+        filtered.iter_mut().for_each(Filtered::clear);
+    }
+
     /// Fills row `y` of the three planes of the output.
-    pub fn row(&self, y: usize, row: Row<'_>) {
+    ///
+    /// `filtered` are buffers, one for each tile, which [`Self::start`] has prepared.
+    pub fn row(&self, y: usize, filtered: &mut [Filtered], row: Row<'_>) {
         match &self.inverse {
             None => row.into_iter().for_each(|plane| plane.fill(PADDING)),
-            Some(inverse) if self.affine => self.affine_row(inverse, y, row),
+            Some(inverse) if self.affine => self.affine_row(inverse, y, filtered, row),
             Some(inverse) => self.perspective_row(inverse, y, row),
         }
     }
@@ -83,18 +94,26 @@ impl<'a> View<'a> {
 
     /// Fills an output row of an affine warp. Positions advance by a constant step, so each tile has one span of
     /// the row.
-    fn affine_row(&self, inverse: &Matrix, y: usize, mut row: Row<'_>) {
+    fn affine_row(&self, inverse: &Matrix, y: usize, filtered: &mut [Filtered], mut row: Row<'_>) {
         let width = row[0].len();
         let line: [Line; 2] = std::array::from_fn(|axis| Line {
             start: fixed(inverse[axis][1] * y as f64 + inverse[axis][2]),
             step: fixed(inverse[axis][0]),
         });
         let spans: Vec<Span<'_>> = self.tiles.iter().map(|tile| Span::new(tile, &line, width)).collect();
+        // Without rotation and shear, a tile has the same span in each row that shows it.
+        let is_straight = inverse[0][1] == 0.0 && inverse[1][0] == 0.0;
         let mut x = 0;
         while x < width {
-            if let Some(span) = spans.iter().find(|span| span.inner.contains(&x)) {
+            if let Some(index) = spans.iter().position(|span| span.inner.contains(&x)) {
+                let span = &spans[index];
                 let from = line.map(|line| Line { start: line.at(x), ..line });
-                run(span.tile, &from, row.each_mut().map(|plane| &mut plane[x..span.inner.end]));
+                let part = row.each_mut().map(|plane| &mut plane[x..span.inner.end]);
+                if is_straight && span.inner.len() >= CHUNK {
+                    straight_run(span.tile, &from, &mut filtered[index], part);
+                } else {
+                    run(span.tile, &from, part);
+                }
                 x = span.inner.end;
             } else if spans.iter().any(|span| span.outer.contains(&x)) {
                 set(&mut row, x, self.sample(line[0].at(x), line[1].at(x)));
@@ -180,6 +199,17 @@ fn set(row: &mut Row<'_>, x: usize, pixel: [u8; 3]) {
     for (plane, channel) in row.iter_mut().zip(pixel) {
         plane[x] = channel;
     }
+}
+
+/// Samples pixels on two lines of `tile`, in which all neighbors are.
+fn straight_run(tile: &Tile<'_>, line: &[Line; 2], filtered: &mut Filtered, row: Row<'_>) {
+    let Tile { image, place: Place { origin, .. } } = tile;
+    let x = [line[0].start - (i64::from(origin[0]) << POSITION_BITS), line[0].step];
+    let upper = pixel_of(line[1].start) - origin[1];
+    for number in [upper, upper + 1] {
+        filtered.prepare(number, image.row(number as usize), x, row[0].len());
+    }
+    filtered.mix(upper, weight_lower(line[1].start), row);
 }
 
 /// Samples pixels whose neighbors are all in `tile`.

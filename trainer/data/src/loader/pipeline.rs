@@ -13,6 +13,7 @@ use rayon::prelude::*;
 
 use super::store::LoadBuffers;
 use super::{Batch, Item, LoaderError};
+use crate::augment::picture::PictureBuffers;
 use crate::image::Image;
 
 /// The number of producers, and so of batches in progress.
@@ -33,8 +34,8 @@ pub(super) struct Scratch {
     pub(super) tiles: [[TileBuffers; 4]; 2],
     /// The canvases of an image and of the one that is mixed into it, or a letterboxed image.
     pub(super) canvases: [Image; 2],
-    /// A row of the image that is mixed into another.
-    pub(super) row: Vec<u8>,
+    /// For writing the picture.
+    pub(super) picture: PictureBuffers,
 }
 
 /// The shape and the images of a batch.

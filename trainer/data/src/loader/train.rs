@@ -216,7 +216,8 @@ impl Source for TrainSource {
         });
         let finish = augment.draw_finish(&mut random);
 
-        let Scratch { tiles: [tiles, other_tiles], canvases: [canvas, other_canvas], row } = scratch;
+        let Scratch { tiles: [tiles, other_tiles], canvases: [canvas, other_canvas], picture: buffers } =
+            scratch;
         let images = self.images(&first, tiles)?;
         let other_images =
             second.as_ref().map_or(Ok(Vec::new()), |(layout, _)| self.images(layout, other_tiles))?;
@@ -225,7 +226,7 @@ impl Source for TrainSource {
             (layout.view(other_images.iter().map(|image| &**image), other_canvas), *share)
         });
         let picture = Picture { view, mixed, finish };
-        picture.write(size, row, planes);
+        picture.write(size, buffers, planes);
 
         let other_labels = second.into_iter().flat_map(|(layout, _)| layout.labels);
         let labels: Vec<Label> = first.labels.into_iter().chain(other_labels).collect();
