@@ -76,8 +76,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::System,
         status: Status::Warning,
         title: "Ranks of an earlier run are still running",
-        cause: "they hold GPU memory and ports, and may connect to the ranks of the next run",
-        remedy: Some("stop them"),
+        cause: "a rank that is left holds GPU memory and ports, and may connect to the ranks of the next run",
+        remedy: Some("stop what is left of that run"),
         fix: Some(Fix {
             does: "stop your own ranks whose run is over: SIGTERM first, then SIGKILL",
             undo: "nothing to undo: their run is over",
