@@ -69,7 +69,7 @@ fn a_rank_that_the_kernel_kills_for_its_memory_is_told_from_one_that_a_person_ki
     let finished = limit.run(&command).failed_with(1, &["rank ", " of 2 ", "was killed by signal 9"]);
     let memory = ["reached its memory limit", "ran out of memory"];
     assert!(memory.iter().any(|words| finished.stderr.contains(words)), "{}", finished.stderr);
-    assert!(finished.stderr.contains("--batch-size"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("--batch"), "{}", finished.stderr);
 }
 
 /// A small file system, unmounted when it is dropped.

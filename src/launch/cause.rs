@@ -146,7 +146,7 @@ impl Words {
 
     /// `remote` is whether the rank was on another machine, whose files cannot be looked at.
     fn killed(signal: i32, remote: bool, killer: impl FnOnce() -> Killer) -> Self {
-        const LESS: &str = "reduce --batch-size, --imgsz or --workers, or omit --cache";
+        const LESS: &str = "reduce --batch, --imgsz or --workers, or omit --cache";
         let name = describe_signal(signal);
         match signal {
             SIGKILL => match killer() {

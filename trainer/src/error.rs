@@ -92,7 +92,7 @@ impl From<TchError> for TrainError {
 }
 
 /// What to do when memory runs out, where the plan does not say what to lower.
-const LESS_MEMORY: &str = "lower --batch-size or --imgsz, or use a smaller model";
+const LESS_MEMORY: &str = "lower --batch or --imgsz, or use a smaller model";
 
 /// libtorch's report that memory ran out, without its advice for PyTorch users. libtorch gives no error
 /// code for this, so its text decides.

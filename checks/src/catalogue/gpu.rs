@@ -111,7 +111,7 @@ pub(super) const ROWS: &[Entry] = &[
         title: "Other processes use a GPU's memory",
         cause: "memory held by other processes is unavailable to the run, which may fail with `CUDA out of \
                 memory`",
-        remedy: Some("stop those processes, or choose another --device or a smaller --batch-size"),
+        remedy: Some("stop those processes, or choose another --device or a smaller --batch"),
         fix: None,
         detects: &["gpu-memory-taken", "cuda-oom"],
     },

@@ -21,7 +21,7 @@ pub(super) const ROWS: &[Entry] = &[
         title: "Little memory is available",
         cause: "the system kills a rank that runs out of memory, without an error message",
         remedy: Some(
-            "close other programs, or train with a smaller --batch-size or --imgsz, or fewer \
+            "close other programs, or train with a smaller --batch or --imgsz, or fewer \
                 --workers",
         ),
         fix: None,
@@ -34,7 +34,7 @@ pub(super) const ROWS: &[Entry] = &[
         title: "A cgroup limits memory",
         cause: "the container or batch job may use only part of the machine's memory; beyond that, the \
                 system kills a rank without an error message",
-        remedy: Some("give the container or job more memory, or train with a smaller --batch-size"),
+        remedy: Some("give the container or job more memory, or train with a smaller --batch"),
         fix: None,
         detects: &["cgroup-mem-limit"],
     },
@@ -79,7 +79,7 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "the machine ran out of memory; the run itself only reports that a rank disappeared, or \
                 \"Killed\"",
         remedy: Some(
-            "train with a smaller --batch-size or --imgsz, or fewer --workers, or close other \
+            "train with a smaller --batch or --imgsz, or fewer --workers, or close other \
                 programs first",
         ),
         fix: None,

@@ -13,7 +13,7 @@ pub(super) const ROWS: &[Entry] = &[
                 out and was terminated`",
         remedy: Some(
             "if that message appears, raise TdrDelay to 60 s in a Windows terminal as \
-                administrator and restart, or train with a smaller --batch-size",
+                administrator and restart, or train with a smaller --batch",
         ),
         fix: None,
         detects: &["wsl-tdr"],

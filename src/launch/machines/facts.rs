@@ -8,7 +8,7 @@ use yolo_data::error::DataError;
 use yolo_data::scan::{label_path, list_images};
 use yolo_plan::RunPlan;
 use yolo_plan::dataset::DataSet;
-use yolo_plan::options::TrainOptions;
+use yolo_plan::options::{TrainOptions, option_name};
 use yolo_protocol::meeting::{Fact, NCCL};
 
 /// Options that may differ: what they name is on each machine, or only the master's counts.
@@ -110,7 +110,7 @@ fn options_of(options: &TrainOptions) -> Vec<(String, String)> {
         other => other.to_string(),
     };
     let equal = fields.into_iter().filter(|(name, _)| !LOCAL.contains(&name.as_str()));
-    equal.map(|(name, value)| (format!("--{}", name.replace('_', "-")), shown(&name, value))).collect()
+    equal.map(|(name, value)| (option_name(&name), shown(&name, value))).collect()
 }
 
 /// A value that may be long, as the names of many classes: its beginning, and a hash of all of it.

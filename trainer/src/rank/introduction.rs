@@ -8,6 +8,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use yolo_base::env::WORLD_SIZE;
 use yolo_plan::RunPlan;
+use yolo_plan::options::option_name;
 use yolo_plan::run::{TrainTask, opt_yaml};
 
 use crate::error::TrainError;
@@ -106,7 +107,7 @@ fn of_training(plan: &RunPlan, task: &TrainTask) -> Result<BTreeMap<String, Stri
         if name == "resume" {
             settings.insert("--resume".to_owned(), (!value.is_null()).to_string());
         } else if !OWN.contains(&name.as_str()) {
-            settings.insert(format!("--{}", name.replace('_', "-")), value.to_string());
+            settings.insert(option_name(&name), value.to_string());
         }
     }
     let hyp = serde_json::to_value(&task.hyp)

@@ -13,7 +13,7 @@ pub(super) fn advice(plan: &RunPlan) -> Option<String> {
         }
         Task::Train(task) => Some(of_training(task, plan.ranks.world_size, "rank")),
         Task::Bench(task) => Some(of_training(&task.training, plan.ranks.world_size, "rank")),
-        Task::Val(task) if task.batch > 1 => Some(format!("lower --batch-size to {}", task.batch / 2)),
+        Task::Val(task) if task.batch > 1 => Some(format!("lower --batch to {}", task.batch / 2)),
         Task::Val(_) => Some("lower --imgsz".to_owned()),
         Task::DeepCheck(_) => None,
     }
@@ -34,7 +34,7 @@ fn of_training(task: &TrainTask, parts: usize, what: &str) -> String {
     } else {
         let total: usize = halves.iter().sum();
         let each = if parts > 1 { format!(", {} per {what}", halves[0]) } else { String::new() };
-        Some(format!("--batch-size from {} to {total}{each}", task.batch))
+        Some(format!("--batch from {} to {total}{each}", task.batch))
     };
     let lower: Vec<String> = batch.into_iter().chain(images).collect();
     if lower.is_empty() {
@@ -75,15 +75,15 @@ mod tests {
             |batch, split: &[usize], size, ranks| of_training(&task(batch, split, size), ranks, "rank");
         assert_eq!(
             advice(16, &[], 640, 1),
-            "lower --batch-size from 16 to 8, or --imgsz from 640 to 448, or use a smaller model"
+            "lower --batch from 16 to 8, or --imgsz from 640 to 448, or use a smaller model"
         );
         assert_eq!(
             advice(64, &[], 640, 4),
-            "lower --batch-size from 64 to 32, 8 per rank, or --imgsz from 640 to 448, or use a smaller model"
+            "lower --batch from 64 to 32, 8 per rank, or --imgsz from 640 to 448, or use a smaller model"
         );
         assert!(
             of_training(&task(6, &[], 64), 2, "device")
-                .starts_with("lower --batch-size from 6 to 2, 1 per device")
+                .starts_with("lower --batch from 6 to 2, 1 per device")
         );
         assert_eq!(
             advice(24, &[16, 8], 640, 2),

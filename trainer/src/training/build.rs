@@ -87,7 +87,7 @@ fn spread(context: &Context, task: &TrainTask, model: &Model) -> Result<Model, T
         if part.memory > *free {
             context.reporter.warning(format!(
                 "the layers on {name} need about {}, but only {} can be used there: if memory runs out, lower \
-                 --batch-size or --imgsz, or add a device",
+                 --batch or --imgsz, or add a device",
                 format::memory(part.memory),
                 format::memory(*free)
             ));

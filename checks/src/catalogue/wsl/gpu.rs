@@ -153,7 +153,7 @@ pub(super) const ROWS: &[Entry] = &[
         title: "Windows lost the GPU",
         cause: "the Windows driver reset or lost the GPU, usually because too much GPU memory was in use; \
                 programs that used it have failed",
-        remedy: Some("restart Windows; then update its NVIDIA driver and train with a smaller --batch-size"),
+        remedy: Some("restart Windows; then update its NVIDIA driver and train with a smaller --batch"),
         fix: None,
         detects: &["wsl-gpu-lost-host-tdr"],
     },

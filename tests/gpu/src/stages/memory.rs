@@ -56,7 +56,7 @@ fn says_what_to_lower(stage: &mut StageRun<'_>, ended: &Ended) {
     let message = ended.message();
     let is_right = ended.code() == Some(1)
         && message.contains("out of memory")
-        && message.contains("--batch-size")
+        && message.contains("--batch")
         && message.matches("error: ").count() == 1;
     if !is_right {
         stage.lines.extend(ended.last_lines(12));

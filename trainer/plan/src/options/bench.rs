@@ -30,7 +30,7 @@ pub struct BenchOptions {
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, visible_aliases = ["img", "img-size"], value_name = "PIXELS", help_heading = "Model and data")]
     pub imgsz: Option<usize>,
     /// Images per training step; with --scaling, of each device [default: 16]
-    #[arg(long, value_parser = whole::<i64>, allow_negative_numbers = true, visible_alias = "batch", value_name = "N", help_heading = "Model and data")]
+    #[arg(long = "batch", value_parser = whole::<i64>, allow_negative_numbers = true, visible_alias = "batch-size", value_name = "N", help_heading = "Model and data")]
     pub batch_size: Option<i64>,
     /// Cache decoded images, before anything is measured: in RAM (also if no value is given) or on disk
     #[arg(long, value_name = "WHERE", num_args = 0..=1, default_missing_value = "ram", help_heading = "Model and data")]

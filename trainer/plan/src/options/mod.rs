@@ -10,17 +10,35 @@ mod train;
 mod val;
 mod workers;
 
+use clap::Args as _;
+
 pub use bench::BenchOptions;
 pub use train::{BackendOption, Balance, Cache, Optimizer, Parallel, TrainOptions};
 pub use val::ValOptions;
 pub use workers::Workers;
 
+/// The option of a field of [`TrainOptions`] as the help names it: `--batch` of `batch_size`. A field that has none is
+/// named in the same way.
+pub fn option_name(field: &str) -> String {
+    let command = TrainOptions::augment_args(clap::Command::new("train"));
+    let option = command.get_arguments().find(|option| option.get_id() == field);
+    let long = option.and_then(|option| option.get_long());
+    format!("--{}", long.map_or_else(|| field.replace('_', "-"), str::to_owned))
+}
+
 #[cfg(test)]
 mod tests {
+    use clap::Command;
     use clap::error::ErrorKind;
-    use clap::{Args as _, Command};
 
     use super::*;
+
+    #[test]
+    fn messages_name_an_option_as_its_help_does() {
+        assert_eq!(option_name("batch_size"), "--batch");
+        assert_eq!(option_name("nproc_per_node"), "--nproc-per-node");
+        assert_eq!(option_name("no_such_field"), "--no-such-field");
+    }
 
     #[test]
     fn invalid_numbers_have_messages_of_ours() {

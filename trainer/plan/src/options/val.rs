@@ -18,7 +18,7 @@ pub struct ValOptions {
     #[arg(long, value_name = "FILE", num_args = 1.., action = ArgAction::Append)]
     pub weights: Vec<String>,
     /// Images per batch; with several devices, each takes whole batches [default: 32]
-    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, visible_alias = "batch", value_name = "N")]
+    #[arg(long = "batch", value_parser = whole::<usize>, allow_negative_numbers = true, visible_alias = "batch-size", value_name = "N")]
     pub batch_size: Option<usize>,
     /// Image size in pixels [default: 640]
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, visible_aliases = ["img", "img-size"], value_name = "PIXELS")]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::resume_ranks::{self, Before};
 use super::{PLAN_FILE, PlanContext, Planned, RunPlan, Task, folder};
 use crate::error::PlanError;
-use crate::options::TrainOptions;
+use crate::options::{TrainOptions, option_name};
 
 /// The options that a resumed run takes, by their fields in [`TrainOptions`]. They do not change what
 /// the run computes.
@@ -109,13 +109,13 @@ pub(super) fn refuse_other_options(options: &TrainOptions, may_change: &[&str]) 
     let fields = fields.as_object().into_iter().flatten();
     let ignored: Vec<String> = fields
         .filter(|(name, value)| is_given(value) && !may_change.contains(&name.as_str()))
-        .map(|(name, _)| option(name))
+        .map(|(name, _)| option_name(name))
         .collect();
     if ignored.is_empty() {
         return Ok(());
     }
     let allowed = may_change.iter().filter(|name| **name != "resume");
-    let allowed: Vec<String> = allowed.map(|name| option(name)).collect();
+    let allowed: Vec<String> = allowed.map(|name| option_name(name)).collect();
     Err(PlanError::new(format!(
         "{} cannot be changed with --resume: a resumed run keeps the options of its first start",
         ignored.join(", ")
@@ -124,10 +124,6 @@ pub(super) fn refuse_other_options(options: &TrainOptions, may_change: &[&str]) 
         "give only {} with --resume; for other options, start a new run from the weights with --weights",
         allowed.join(", ")
     )))
-}
-
-fn option(field: &str) -> String {
-    format!("--{}", field.replace('_', "-"))
 }
 
 /// The run of a path: a checkpoint in a run folder, or the folder itself.
