@@ -102,6 +102,19 @@ fn a_run_that_cannot_be_planned_is_one_event() {
 }
 
 #[test]
+fn a_warning_of_no_rank_names_none() {
+    let user = User::new();
+    user.write_data_set();
+    let (running, ranks) = user.start_two_ranks(&format!("{TRAIN} --epochs 4 --max-restarts 1 --json"), &[]);
+    user::send_signal(ranks[1], SIGKILL);
+    let events = events(&running.wait().succeeded());
+    let restarting = |event: &&&Value| event["message"].as_str().unwrap().contains("restarting from");
+    let warnings = named(&events, "warning");
+    let restart = warnings.iter().find(restarting).unwrap();
+    assert_eq!(restart["rank"], Value::Null, "{restart}");
+}
+
+#[test]
 fn an_interrupt_says_where_to_resume() {
     let user = User::new();
     user.write_data_set();

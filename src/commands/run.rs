@@ -171,7 +171,7 @@ impl Run<'_> {
         if let Some(events) = &self.events {
             events.planned(plan);
         }
-        let mut listen = |rank: usize, event: &Event| {
+        let mut listen = |rank: Option<usize>, event: &Event| {
             view.show(rank, event);
             if let Some(events) = &mut self.events {
                 if matches!(event, Event::Step(_)) {

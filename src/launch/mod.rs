@@ -36,7 +36,7 @@ pub(crate) use supervisor::RunEnd;
 use supervisor::Terms;
 
 /// Starts the ranks of `plan`, whose file is `plan_file`, and watches them until all have ended.
-/// `listen` gets every event with the number of its rank.
+/// `listen` gets every event with the number of its rank, and warnings of the supervisor without one.
 ///
 /// # Errors
 /// When a rank cannot be started or fails.
@@ -44,7 +44,7 @@ pub(crate) fn run(
     plan: &RunPlan,
     plan_file: &Path,
     programs: &Programs,
-    listen: &mut dyn FnMut(usize, &Event),
+    listen: &mut dyn FnMut(Option<usize>, &Event),
 ) -> Result<RunEnd, LaunchError> {
     start_and_watch((plan, plan_file), programs, None, None, listen)
 }
@@ -58,7 +58,7 @@ pub(crate) fn run_with(
     plan: &RunPlan,
     plan_file: &Path,
     programs: &Programs,
-    listen: &mut dyn FnMut(usize, &Event),
+    listen: &mut dyn FnMut(Option<usize>, &Event),
 ) -> Result<RunEnd, LaunchError> {
     start_and_watch((plan, plan_file), programs, Some(team), None, listen)
 }
@@ -73,7 +73,7 @@ pub(crate) fn run_within(
     plan: &RunPlan,
     plan_file: &Path,
     programs: &Programs,
-    listen: &mut dyn FnMut(usize, &Event),
+    listen: &mut dyn FnMut(Option<usize>, &Event),
 ) -> Result<RunEnd, LaunchError> {
     start_and_watch((plan, plan_file), programs, None, Some(limit), listen)
 }
@@ -83,7 +83,7 @@ fn start_and_watch(
     programs: &Programs,
     mut team: Option<&mut Team>,
     limit: Option<Duration>,
-    listen: &mut dyn FnMut(usize, &Event),
+    listen: &mut dyn FnMut(Option<usize>, &Event),
 ) -> Result<RunEnd, LaunchError> {
     let mut plan = plan.clone();
     let ras = nccl::prepare(&mut plan);

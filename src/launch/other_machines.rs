@@ -43,7 +43,7 @@ impl Watch<'_> {
         match message {
             ToMaster::Event { start, rank, event } if start == now => {
                 self.handle(Input::Event(rank, event.clone()));
-                (self.terms.listen)(rank, &event);
+                (self.terms.listen)(Some(rank), &event);
             }
             ToMaster::Garbled { start, rank, line } if start == now => {
                 self.handle(Input::Garbled(rank, line))

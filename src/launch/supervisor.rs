@@ -54,8 +54,8 @@ pub(super) struct Terms<'a> {
     pub(super) restart: &'a dyn Fn(Option<PathBuf>) -> Result<Vec<RankProcess>, LaunchError>,
     /// Where NCCL says which ranks are behind.
     pub(super) ras: Option<SocketAddr>,
-    /// Gets every event with the number of its rank.
-    pub(super) listen: &'a mut dyn FnMut(usize, &Event),
+    /// Gets every event with the number of its rank, and warnings of the supervisor without one.
+    pub(super) listen: &'a mut dyn FnMut(Option<usize>, &Event),
     /// The machines of the run, if it has several.
     pub(super) team: Option<&'a Team>,
 }
@@ -135,7 +135,7 @@ impl<'a> Watch<'a> {
             match message {
                 Ok(Message::Event(start, rank, event)) if start == self.start => {
                     self.handle(Input::Event(rank, event.clone()));
-                    (self.terms.listen)(self.terms.first + rank, &event);
+                    (self.terms.listen)(Some(self.terms.first + rank), &event);
                 }
                 Ok(Message::Garbled(start, rank, line)) if start == self.start => {
                     self.handle(Input::Garbled(rank, line));
@@ -327,7 +327,7 @@ impl<'a> Watch<'a> {
     }
 
     pub(super) fn warn(&mut self, message: String) {
-        (self.terms.listen)(self.terms.first, &Event::Warning { message });
+        (self.terms.listen)(None, &Event::Warning { message });
     }
 
     fn end_of_run(self) -> Result<RunEnd, LaunchError> {
@@ -415,7 +415,7 @@ mod tests {
         let (sender, receiver) = channel();
         let checkpoint = LastCheckpoint::new(run_dir, true);
         let user = sender.clone();
-        let mut listen = |_: usize, event: &Event| on_event(event, &user);
+        let mut listen = |_: Option<usize>, event: &Event| on_event(event, &user);
         let restart = |_| Ok(Vec::new());
         let terms = Terms {
             first: 0,

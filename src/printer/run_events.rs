@@ -68,8 +68,12 @@ impl<'a> RunEvents<'a> {
         self.gpus = loads;
     }
 
-    /// One event of a rank.
-    pub(crate) fn show(&mut self, rank: usize, event: &Event) {
+    /// One event of a rank; `None` is the supervisor, which only warns.
+    pub(crate) fn show(&mut self, rank: Option<usize>, event: &Event) {
+        if let Event::Warning { message } = event {
+            self.print("warning", json!({ "rank": rank, "message": message }));
+        }
+        let Some(rank) = rank else { return };
         match event {
             Event::Alive { progress } => {
                 if let Some(progress) = progress.as_ref().filter(|_| !self.one_of_several) {
@@ -79,9 +83,6 @@ impl<'a> RunEvents<'a> {
             Event::Hello { pid, device, threads, .. } => self
                 .print("rank", json!({ "rank": rank, "device": device, "process": pid, "threads": threads })),
             Event::Phase { doing, .. } => self.print("phase", json!({ "rank": rank, "doing": doing })),
-            Event::Warning { message } => {
-                self.print("warning", json!({ "rank": rank, "message": message }));
-            }
             Event::Note { message } if rank == 0 => self.print("note", json!({ "message": message })),
             Event::Step(step) => self.print("step", self.step(step)),
             Event::Epoch(epoch) => self.print("epoch", of_epoch(epoch)),
@@ -121,7 +122,8 @@ impl<'a> RunEvents<'a> {
                 }),
             ),
             // `interrupted` and `failed` are printed when all ranks have ended.
-            Event::Note { .. }
+            Event::Warning { .. }
+            | Event::Note { .. }
             | Event::Measured { .. }
             | Event::BenchMeasured { .. }
             | Event::Interrupted { .. }
@@ -242,7 +244,7 @@ mod tests {
                 let seconds = [steps as f64; 3];
                 let (images, stage) = (steps * 8, Stage::Loading);
                 let progress = Progress { epoch: 0, batch: 0, batches: 9, steps, images, stage, seconds };
-                events.show(0, &Event::Alive { progress: Some(progress) });
+                events.show(Some(0), &Event::Alive { progress: Some(progress) });
             }
             let step = events.step(&Step {
                 epoch: 0,

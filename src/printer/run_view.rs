@@ -69,15 +69,18 @@ impl<'a> RunView<'a> {
         Self { gpus: Some(gpus), ..self }
     }
 
-    /// Shows one event of a rank. Only rank 0 reports progress; warnings come from any rank.
-    pub(crate) fn show(&mut self, rank: usize, event: &Event) {
+    /// Shows one event of a rank; `None` is the supervisor, which only warns. Only rank 0 reports progress; warnings
+    /// come from any rank.
+    pub(crate) fn show(&mut self, rank: Option<usize>, event: &Event) {
+        if let Event::Warning { message } = event {
+            let rank = rank.filter(|rank| *rank > 0 && !self.printer.is_of_rank());
+            self.line.bar().suspend(|| match rank {
+                Some(rank) => self.printer.warning(format_args!("rank {rank}: {message}")),
+                None => self.printer.warning(message),
+            });
+        }
+        let Some(rank) = rank else { return };
         match event {
-            Event::Warning { message } if rank == 0 || self.printer.is_of_rank() => {
-                self.line.bar().suspend(|| self.printer.warning(message))
-            }
-            Event::Warning { message } => {
-                self.line.bar().suspend(|| self.printer.warning(format_args!("rank {rank}: {message}")));
-            }
             Event::Alive { progress: Some(progress) } => self.ranks.add(rank, Instant::now(), progress),
             _ if rank > 0 => {}
             Event::Note { message } => self.line.bar().suspend(|| self.printer.say(message)),
@@ -112,6 +115,7 @@ impl<'a> RunView<'a> {
                 }
             }
             Event::Hello { .. }
+            | Event::Warning { .. }
             | Event::Alive { .. }
             | Event::Measured { .. }
             | Event::Interrupted { .. }

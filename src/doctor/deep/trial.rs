@@ -59,7 +59,15 @@ impl Trials {
     ) -> Trial {
         let chosen: Vec<Device> = ranks.iter().filter_map(|&rank| devices.get(rank).copied()).collect();
         let mut trial = Trial { backend: self.connection.backend, ..Trial::default() };
-        let mut listen = |rank: usize, event: &Event| {
+        let mut listen = |rank: Option<usize>, event: &Event| {
+            let Some(rank) = rank else {
+                // The supervisor itself only warns.
+                trial.warnings.extend(match event {
+                    Event::Warning { message } => Some(message.clone()),
+                    _ => None,
+                });
+                return;
+            };
             let rank = ranks.get(rank).copied().unwrap_or(rank);
             match event {
                 Event::Phase { doing: what, .. } => doing(rank, what),
@@ -80,7 +88,7 @@ impl Trials {
         devices: Vec<Device>,
         images: Option<Vec<PathBuf>>,
         limit: Duration,
-        listen: &mut dyn FnMut(usize, &Event),
+        listen: &mut dyn FnMut(Option<usize>, &Event),
     ) -> Result<(), LaunchError> {
         let folder = tempfile::Builder::new()
             .prefix("yolo-deep-")
