@@ -10,6 +10,7 @@ mod error;
 pub mod fetch;
 mod launch;
 mod machine;
+mod obeyed_signals;
 mod output_file;
 mod printer;
 pub mod setup;

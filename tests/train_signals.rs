@@ -8,9 +8,11 @@
 #[path = "support/user.rs"]
 mod user;
 
+use std::process::{Command, Stdio};
+
 use user::{
-    SIGCONT, SIGINT, SIGKILL, SIGSTOP, SIGTERM, SIGTSTP, TRAIN, User, is_alive, is_stopped, send_signal,
-    wait_for,
+    SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGSTOP, SIGTERM, SIGTSTP, TRAIN, User, is_alive, is_stopped,
+    send_signal, wait_for,
 };
 
 fn two_ranks(user: &User, options: &str) -> (user::Running, Vec<u32>) {
@@ -43,6 +45,26 @@ fn sigterm_sent_twice_saves_the_run() {
     assert_eq!(output.code, Some(130), "{}", output.stderr);
     assert!(output.stderr.contains("the run's state is saved"), "{}", output.stderr);
     assert!(ranks.into_iter().all(|pid| !is_alive(pid)));
+}
+
+#[test]
+fn signals_that_are_ignored_from_the_start_stay_ignored() {
+    let user = User::new();
+    user.write_data_set();
+    // As `nohup` and `&` in a script start it.
+    let yolo = user.command(&format!("{TRAIN} --epochs 3"));
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' INT HUP; exec \"$0\" \"$@\""]).arg(yolo.get_program()).args(yolo.get_args());
+    shell.current_dir(user.path()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    shell.envs(yolo.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let running = user::Running::of(shell.spawn().unwrap());
+    let rank = wait_for("a rank", || running.ranks().first().copied());
+    for signal in [SIGHUP, SIGINT, SIGINT] {
+        running.signal(signal);
+    }
+    let output = running.wait().succeeded();
+    assert!(!output.stderr.contains("interrupted"), "{}", output.stderr);
+    assert!(!is_alive(rank));
 }
 
 #[test]

@@ -6,6 +6,8 @@ use yolo_protocol::StopSignal;
 
 use super::failure::LaunchError;
 use super::message::Message;
+#[cfg(unix)]
+use crate::obeyed_signals::obeyed;
 
 /// Sends a signal to a process that has not been waited for.
 #[cfg(unix)]
@@ -44,7 +46,7 @@ impl Signals {
     pub(super) fn forward(sender: &Sender<Message>) -> Result<Self, LaunchError> {
         use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
         use yolo_protocol::Signal;
-        let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP, SIGTSTP])
+        let mut signals = signal_hook::iterator::Signals::new(obeyed(&[SIGINT, SIGTERM, SIGHUP, SIGTSTP]))
             .map_err(|source| LaunchError::Signals { source })?;
         let handle = signals.handle();
         let sender = sender.clone();

@@ -15,6 +15,7 @@ pub const TRAIN: &str = "train --data squares/squares.yaml --cfg yolov5n --weigh
                          --nbs 8 --device cpu --workers 1";
 
 /// Signals, as `kill` names them. Their numbers differ between systems.
+pub const SIGHUP: &str = "HUP";
 pub const SIGINT: &str = "INT";
 pub const SIGKILL: &str = "KILL";
 pub const SIGSTOP: &str = "STOP";
