@@ -52,6 +52,17 @@ fn sync_bn_is_advised_where_ranks_have_few_images() {
          images of all ranks"
     );
     assert!(advised(2, 2, false).unwrap().contains("over 1 image a step"));
+    let split = TrainOptions {
+        batch_size: Some(18),
+        batch_split: Some("14,2,2".into()),
+        nproc_per_node: Some(3),
+        ..scratch()
+    };
+    let advice = fixture.train(split).unwrap().notes.pop().unwrap();
+    assert!(
+        advice.starts_with("the ranks normalize over 14, 2 and 2 images a step, and 2 is few"),
+        "{advice}"
+    );
     assert_eq!((advised(18, 2, false), advised(16, 2, true), advised(8, 1, false)), (None, None, None));
 }
 

@@ -97,7 +97,7 @@ pub fn plan_bench_tables(options: &BenchOptions, context: &PlanContext) -> Resul
         if let Task::Train(training) = &planned.plan.task {
             let training = TrainTask::clone(training);
             // The advice is for a run, and not for a measurement with all sizes.
-            let advice = sync_bn_advice(false, count, training.batch / count);
+            let advice = sync_bn_advice(false, &training.shares(count));
             planned.notes.retain(|note| Some(note) != advice.as_ref());
             let task = BenchTask { training, parts, seconds, rounds: ROUNDS, choose_workers: false };
             planned.plan.task = Task::Bench(Box::new(task));

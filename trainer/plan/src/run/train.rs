@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use yolo_base::format::count;
+use yolo_base::format::{count, list};
 
 use super::defaults::{self, Defaults};
 use super::planning::{self, need_data_set};
@@ -85,12 +85,13 @@ pub struct TrainTask {
 impl TrainTask {
     /// Images per step of each of `ranks` ranks.
     pub fn shares(&self, ranks: usize) -> Vec<usize> {
-        if self.batch_split.len() == ranks {
-            self.batch_split.clone()
-        } else {
-            vec![self.batch / ranks; ranks]
-        }
+        shares(self.batch, &self.batch_split, ranks)
     }
+}
+
+/// Images per step of each of `ranks` ranks; `split` is empty if they are equal.
+fn shares(batch: usize, split: &[usize], ranks: usize) -> Vec<usize> {
+    if split.len() == ranks { split.to_vec() } else { vec![batch / ranks; ranks] }
 }
 
 /// Plans a training run.
@@ -137,11 +138,9 @@ pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Plann
         warnings.push("--balance has no effect on a single rank".to_owned());
     }
     let Batch { total: batch, split: batch_split, note: _ } = checked.batch;
-    let (smallest, largest) = match (batch_split.iter().min(), batch_split.iter().max()) {
-        (Some(smallest), Some(largest)) => (*smallest, *largest),
-        _ => (ranks.share(batch), ranks.share(batch)),
-    };
-    notes.extend(sync_bn_advice(options.sync_bn, ranks.world_size, smallest));
+    let shares = shares(batch, &batch_split, ranks.world_size);
+    let largest = shares.iter().copied().max().unwrap_or(batch);
+    notes.extend(sync_bn_advice(options.sync_bn, &shares));
 
     let task = TrainTask {
         data,
@@ -284,16 +283,20 @@ fn batch(
     }
 }
 
-/// Advice for ranks whose share of the batch is too small for statistics of their own.
-/// `images` is the smallest share.
-pub(super) fn sync_bn_advice(sync_bn: bool, ranks: usize, images: usize) -> Option<String> {
-    (!sync_bn && ranks > 1 && images <= FEW_IMAGES).then(|| {
-        format!(
-            "each rank normalizes over {} a step, which is few: consider --sync-bn, which normalizes over the \
-             images of all ranks",
-            count(images, "image")
-        )
-    })
+/// Advice for ranks of which some have a share of the batch that is too small for statistics of their own. `shares`
+/// are the images of each per step.
+pub(super) fn sync_bn_advice(sync_bn: bool, shares: &[usize]) -> Option<String> {
+    let fewest = *shares.iter().min()?;
+    if sync_bn || shares.len() < 2 || fewest > FEW_IMAGES {
+        return None;
+    }
+    let over = if shares.iter().all(|share| *share == fewest) {
+        format!("each rank normalizes over {} a step, which is few", count(fewest, "image"))
+    } else {
+        let each: Vec<String> = shares.iter().map(usize::to_string).collect();
+        format!("the ranks normalize over {} images a step, and {fewest} is few", list(&each))
+    };
+    Some(format!("{over}: consider --sync-bn, which normalizes over the images of all ranks"))
 }
 
 fn label_smoothing(options: &TrainOptions) -> Result<f64, PlanError> {
