@@ -129,7 +129,7 @@ fn strangers_and_machines_with_a_wrong_number_do_not_break_the_run() {
     connect().unwrap().write_all(b"{\"yolo\":99,\"program\":\"9.9.9\"}\n").unwrap();
     start(&twin, 2, 1, port, "--epochs 1 --batch 6")
         .wait()
-        .failed_with(1, &["--nnodes differs: 3 on machine 0"]);
+        .failed_with(1, &["--nnodes differs: 3 on machine 0", "hint: give all machines the same --nnodes"]);
     let second = start(&member, 3, 1, port, "--epochs 1 --batch 6");
     // The second of two machines with one number is refused, whichever comes first.
     let refused = start(&twin, 3, 1, port, "--epochs 1 --batch 6");
@@ -139,7 +139,7 @@ fn strangers_and_machines_with_a_wrong_number_do_not_break_the_run() {
     let third = machine();
     let third = start(&third, 3, 2, port, "--epochs 1 --batch 6");
     let (stays, refused) = if gone == 0 { (refused, second) } else { (second, refused) };
-    refused.wait().failed_with(1, &["--node-rank 1 is taken"]);
+    refused.wait().failed_with(1, &["--node-rank 1 is taken", "hint: give each machine a number of its own"]);
     let first = first.wait().succeeded();
     assert!(
         first.stderr.contains("ignored a connection from 127.0.0.1, which is not from yolo"),
@@ -205,7 +205,11 @@ fn a_taken_port_is_known_before_anything_else() {
     let owner = format!("(process {})", std::process::id());
     master.run(&format!("{TRAIN} {place}")).failed_with(1, &["the port is taken by ", &owner]);
     master.run("train --nnodes 2 --node-rank 1").failed_with(2, &["needs --master-addr"]);
-    master.run("train --node-rank 1").failed_with(2, &["--node-rank is given, but the run has one machine"]);
+    for option in ["--node-rank 0", "--node-rank 1", "--master-addr lab", "--master-port 29500"] {
+        let name = option.split(' ').next().unwrap();
+        let said = format!("{name} is given, but the run has one machine");
+        master.run(&format!("train {option}")).failed_with(2, &[&said, "hint: add --nnodes"]);
+    }
 }
 
 /// Two machines that train, with the ranks of each.

@@ -36,10 +36,12 @@ impl Place {
         port: Option<u16>,
     ) -> Result<Option<Self>, MachinesError> {
         let usage = |what: String, hint: &str| Err(MachinesError::Options { what, hint: hint.to_owned() });
+        // Scripts for any number of machines name the only one, too.
+        let only = machines == Some(1) && number == Some(0);
         let machines = machines.unwrap_or(1);
         if machines < 2 {
             let given = [
-                ("--node-rank", number.is_some_and(|number| number > 0)),
+                ("--node-rank", number.is_some() && !only),
                 ("--master-addr", host.is_some()),
                 ("--master-port", port.is_some()),
             ];
@@ -107,7 +109,10 @@ mod tests {
 
     #[test]
     fn options_that_do_not_fit_together_are_refused() {
-        assert_eq!(Place::of_options(None, Some(0), None, None).unwrap(), None);
+        assert_eq!(Place::of_options(None, None, None, None).unwrap(), None);
+        assert_eq!(Place::of_options(Some(1), Some(0), None, None).unwrap(), None);
+        assert!(refusal(None, Some(0), None).starts_with("--node-rank is given"));
+        assert!(refusal(Some(1), Some(1), None).starts_with("--node-rank is given"));
         assert!(refusal(None, Some(1), None).starts_with("--node-rank is given"));
         assert!(refusal(Some(1), None, Some("lab")).starts_with("--master-addr is given"));
         assert!(refusal(Some(2), None, Some("lab")).contains("needs --node-rank"));
