@@ -14,7 +14,18 @@ pub(crate) fn check(file: &Path) -> Result<(), CommandError> {
     if file.is_dir() {
         return Err(failed(file, std::io::ErrorKind::IsADirectory.into()));
     }
-    tempfile::NamedTempFile::new_in(folder(file)).map(drop).map_err(|source| failed(file, source))
+    let folder = folder(file);
+    if !folder.is_dir() {
+        let shown = folder.display();
+        let why = if folder.exists() {
+            format!("{shown} is not a folder")
+        } else {
+            format!("the folder {shown} does not exist")
+        };
+        return Err(failed(file, std::io::Error::other(why)));
+    }
+    let created = tempfile::NamedTempFile::new_in(folder).map(drop);
+    created.map_err(|source| failed(file, without_temporary_name(source)))
 }
 
 /// Writes the file, or replaces it.
@@ -33,7 +44,7 @@ pub(crate) fn write(file: &Path, text: &str) -> Result<(), CommandError> {
         // Invariant: a file that exists under its final name is complete.
         unfinished.persist(file).map(drop).map_err(|error| error.error)
     };
-    publish().map_err(|source| failed(file, source))
+    publish().map_err(|source| failed(file, without_temporary_name(source)))
 }
 
 fn folder(file: &Path) -> &Path {
@@ -49,6 +60,11 @@ fn failed(file: &Path, source: std::io::Error) -> CommandError {
         source,
         hint: Some("name a file in a folder that exists and is writable".to_owned()),
     }
+}
+
+/// The system's error, without the temporary name that `tempfile` adds to it.
+fn without_temporary_name(error: std::io::Error) -> std::io::Error {
+    if error.get_ref().is_some() { error.kind().into() } else { error }
 }
 
 #[cfg(test)]
@@ -70,9 +86,24 @@ mod tests {
     #[test]
     fn a_folder_and_a_missing_folder_are_errors() {
         let root = tempfile::tempdir().unwrap();
-        for wrong in [root.path().to_owned(), root.path().join("gone/tables.csv")] {
+        let (gone, text) = (root.path().join("gone"), root.path().join("text"));
+        fs_err::write(&text, "").unwrap();
+        for (wrong, why) in [
+            (root.path().to_owned(), "is a directory".to_owned()),
+            (gone.join("tables.csv"), format!("the folder {} does not exist", gone.display())),
+            (text.join("tables.csv"), format!("{} is not a folder", text.display())),
+        ] {
             let message = check(&wrong).unwrap_err().to_string();
-            assert!(message.starts_with(&format!("cannot write {}", wrong.display())), "{message}");
+            assert_eq!(message, format!("cannot write {}: {why}", wrong.display()));
         }
+    }
+
+    #[test]
+    fn a_message_names_the_file_and_not_a_temporary_one() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("gone/tables.csv");
+        let message = write(&file, "").unwrap_err().to_string();
+        assert!(message.starts_with(&format!("cannot write {}: ", file.display())), "{message}");
+        assert!(!message.contains(".tmp"), "{message}");
     }
 }

@@ -239,7 +239,10 @@ fn mistakes_have_a_message_and_nothing_is_started() {
     fails("--batches 3", &["--batches 3: 3 images cannot be divided between two devices"]);
     fails("--scaling --workers auto", &["--workers auto does not go together"]);
     fails("--scaling --plot t.png", &["--plot t.png: plots are SVG images", "--plot t.svg"]);
-    fails("--scaling --csv gone/t.csv", &["cannot write gone/t.csv"]);
+    fails(
+        "--scaling --csv gone/t.csv",
+        &["cannot write gone/t.csv: the folder gone does not exist", "hint: name a file in a folder"],
+    );
     fails("--device cpu --csv t.csv", &["--csv t.csv is for the tables of --scaling and --batches"]);
     fails("--scaling --data gone.yaml", &["gone.yaml"]);
     fails("", &["--device cpu,cpu names 2 devices", "--scaling"]);

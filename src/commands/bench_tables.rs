@@ -83,6 +83,14 @@ fn check_files(args: &BenchArgs) -> Result<(), CommandError> {
             hint: format!("use --plot {}", file.with_extension("svg").display()),
         });
     }
+    if let (Some(csv), Some(plot)) = (&args.csv, &args.plot)
+        && std::path::absolute(csv).ok() == std::path::absolute(plot).ok()
+    {
+        return Err(CommandError::Usage {
+            what: format!("--csv and --plot name the same file, {}", csv.display()),
+            hint: "give each a file of its own, for example tables.csv and tables.svg".to_owned(),
+        });
+    }
     for file in args.csv.iter().chain(&args.plot) {
         output_file::check(file)?;
     }
