@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
+use yolo_base::seconds::NotSeconds;
 use yolo_base::{Hint, exit};
 use yolo_checks::facts::RecordingError;
 use yolo_data::error::DataError;
@@ -39,10 +40,15 @@ pub(crate) enum CommandError {
     Preflight { findings: String },
     #[error("{} still missing after setup", missing(.needs))]
     StillMissing { needs: Vec<Need> },
+    #[error(transparent)]
+    Seconds(#[from] NotSeconds),
     #[error("cannot write to stdout: {why}")]
     Output { why: String },
+    /// Options are wrong: an invalid value, or values that contradict each other.
     #[error("{what}")]
     Usage { what: String, hint: String },
+    #[error("{what}")]
+    Failed { what: String, hint: String },
     /// An error of a rank that another launcher has started.
     #[error("{}", of_rank(*.rank, *.world, .error))]
     OfRank { rank: usize, world: usize, error: Box<Self> },
@@ -55,7 +61,12 @@ impl CommandError {
     /// The exit status of the command.
     pub(crate) fn exit_status(&self) -> u8 {
         match self {
-            Self::Doctor(_) | Self::Machines(MachinesError::Options { .. }) => exit::USAGE,
+            Self::Doctor(_)
+            | Self::Machines(MachinesError::Options { .. })
+            | Self::Seconds(_)
+            | Self::Usage { .. } => exit::USAGE,
+            Self::Plan(error) | Self::Setup(SetupError::Plan(error)) if error.is_usage() => exit::USAGE,
+            Self::OfRank { error, .. } => error.exit_status(),
             _ => exit::FAILURE,
         }
     }
@@ -72,7 +83,7 @@ impl Hint for CommandError {
             Self::Doctor(error) | Self::OfRank { error, .. } => error.hint(),
             Self::Machines(error) => error.hint(),
             Self::File { hint, .. } => hint.as_deref().map(Into::into),
-            Self::Usage { hint, .. } => Some(hint.into()),
+            Self::Usage { hint, .. } | Self::Failed { hint, .. } => Some(hint.into()),
             Self::Preflight { .. } => Some(
                 "`yolo doctor --explain ID` explains a finding; `--no-preflight` starts the run anyway"
                     .into(),
@@ -85,6 +96,7 @@ impl Hint for CommandError {
                 Some("run `yolo setup --data` or `yolo setup --weights` to see why".into())
             }
             Self::Dirs(error) => error.hint(),
+            Self::Seconds(error) => error.hint(),
             Self::Output { .. } => None,
         }
     }

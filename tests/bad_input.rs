@@ -46,25 +46,99 @@ fn invalid_options() {
     let user = User::new();
     user.write_data_set();
     let train = "train --data squares/squares.yaml --cfg yolov5n --weights= --imgsz 64 --epochs 1";
-    user.run(&format!("{train} --batch 15 --nproc-per-node 2 --device cpu"))
-        .failed_with(1, &["15", "14", "16"]);
-    user.run(&format!("{train} --batch 0 --device cpu"))
-        .failed_with(1, &["--batch 0 is not a number of images"]);
+    let wrong = |options: &str, parts: &[&str]| {
+        let finished = user.run(&format!("{train} {options}")).failed_with(2, parts);
+        let has_hint = finished.stderr.contains("\nhint: ") || finished.stderr.contains("try '--help'");
+        assert!(has_hint, "{options}:\n{}", finished.stderr);
+    };
+    wrong("--batch 15 --nproc-per-node 2 --device cpu", &["15", "--batch 14 or 16"]);
+    wrong("--batch 7 --device cpu,cpu", &["--batch 7 cannot be divided among 2 ranks", "--batch 6 or 8"]);
+    wrong("--batch 0 --device cpu", &["--batch 0 is not a number of images"]);
+    wrong("--batch-split a,b --device cpu,cpu", &["--batch-split a,b: \"a\" is not a number of images"]);
+    wrong("--batch-split 4 --device cpu,cpu", &["--batch-split 4 has 1 share, but there are 2 ranks"]);
+    wrong("--epochs 0", &["--epochs 0 is not a number from 1"]);
+    wrong("--nbs 0", &["--nbs 0 is not a number from 1"]);
+    wrong("--imgsz 0", &["--imgsz 0 is not a number of pixels"]);
+    wrong("--label-smoothing 1", &["--label-smoothing 1 is not a number from 0"]);
+    wrong("--freeze 9999", &["--freeze 9999 is beyond the last layer"]);
+    wrong("--name .", &["--name \".\" is not a valid name"]);
+    wrong("--data=", &["--data is empty"]);
+    wrong("--cfg=", &["--weights and --cfg are both empty"]);
+    wrong("--device banana", &["banana"]);
+    wrong("--device -1", &["--device -1 is not a device"]);
+    wrong("--device cpu,0", &["mixes cpu with GPUs"]);
+    wrong(
+        "--device cpu --nproc-per-node 0",
+        &["--nproc-per-node 0 is not a number of ranks", "--nproc-per-node 2"],
+    );
+    wrong("--device cpu,cpu --nproc-per-node 3", &["--nproc-per-node 3 does not match --device cpu,cpu"]);
+    wrong("--device cpu --parallel dp", &["--parallel dp needs several devices"]);
+    let nccl = ["--backend nccl cannot be used", "NCCL works on GPUs only", "--backend gloo"];
+    wrong("--device cpu --nproc-per-node 2 --backend nccl", &nccl);
+    let no_effect = "squares.yaml has no effect, because this run does not use NCCL";
+    wrong("--device cpu --nccl squares/squares.yaml", &[no_effect]);
+    wrong("--backend mpi", &["'mpi'", "auto, nccl, gloo"]);
+    wrong("--no-such-option", &["'--no-such-option'"]);
+    assert!(!user.path().join("runs").exists(), "a rejected plan left a run folder");
+}
+
+#[test]
+fn invalid_options_of_a_validation() {
+    let user = User::new();
+    for (options, part) in [
+        ("--task everything", "--task everything is not one of train, val, test, speed and study"),
+        ("--conf-thres 1.5", "--conf-thres 1.5 is not a number from 0 to 1"),
+        ("--iou-thres -1", "--iou-thres -1 is not a number from 0 to 1"),
+        ("--max-det 0", "--max-det 0 would discard every detection"),
+        ("--batch 0", "--batch 0 is not a number of images"),
+        ("--imgsz 0", "--imgsz 0 is not a number of pixels"),
+        ("--device -1", "--device -1 is not a device"),
+        ("--name=", "--name \"\" is not a valid name"),
+    ] {
+        user.run(&format!("val --data shapes {options}")).failed_with(2, &[part, "\nhint: "]);
+    }
+}
+
+/// Right options whose files or devices this machine lacks.
+#[test]
+fn what_is_missing_is_no_mistake_in_the_options() {
+    let user = User::new();
+    user.write_data_set();
+    let train = "train --data squares/squares.yaml --cfg yolov5n --weights= --imgsz 64 --epochs 1";
     user.run("train --data squares/squares.yaml").failed_with(1, &["yolov5s.pt"]);
     user.run("train --weights= --cfg yolov5n").failed_with(1, &["coco128"]);
-    user.run(&format!("{train} --device banana")).failed_with(1, &["banana"]);
-    user.run(&format!("{train} --device -1")).failed_with(1, &["--device -1 is not a device"]);
-    user.run(&format!("{train} --device cpu --nproc-per-node 2 --backend nccl"))
-        .failed_with(1, &["--backend nccl cannot be used", "NCCL works on GPUs only", "--backend gloo"]);
+    user.run("train --resume gone.pt").failed_with(1, &["gone.pt: this checkpoint does not exist"]);
     user.run(&format!("{train} --device cpu --nccl no.so"))
         .failed_with(1, &["--nccl no.so does not exist or is not a file"]);
-    user.run(&format!("{train} --device cpu --nccl squares/squares.yaml"))
-        .failed_with(1, &["squares.yaml has no effect, because this run does not use NCCL"]);
-    user.run(&format!("{train} --backend mpi")).failed_with(2, &["'mpi'", "auto, nccl, gloo"]);
-    user.run(&format!("{train} --no-such-option")).failed_with(2, &["'--no-such-option'"]);
     if !std::path::Path::new("/proc/driver/nvidia").exists() {
         user.run(&format!("{train} --device 0")).failed_with(1, &["--device 0", "NVIDIA"]);
     }
+}
+
+#[test]
+fn a_resumed_run_takes_no_other_options() {
+    let user = User::new();
+    let run = "train --resume runs/train/exp";
+    user.run(&format!("{run} --epochs 10"))
+        .failed_with(2, &["--epochs cannot be changed with --resume", "hint: give only --device, "]);
+    // As the help names it, and other messages.
+    user.run(&format!("{run} --batch-size 4"))
+        .failed_with(2, &["error: --batch cannot be changed with --resume"]);
+}
+
+#[test]
+fn variables_with_numbers_are_checked() {
+    let user = User::new();
+    user.write_data_set();
+    for (name, value) in
+        [("YOLO_JOIN_SECONDS", "10 min"), ("YOLO_JOIN_SECONDS", "0"), ("YOLO_SILENCE_SECONDS", "1m")]
+    {
+        let message = format!("{name} is `{value}`, which is not a whole number of seconds from 1");
+        let run = user.start_with(&format!("train --data squares/squares.yaml {QUICK}"), &[(name, value)]);
+        run.wait()
+            .failed_with(2, &[&message, &format!("hint: write it without a unit, for example {name}=120")]);
+    }
+    assert!(!user.path().join("runs").exists());
 }
 
 #[test]

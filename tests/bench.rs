@@ -181,9 +181,9 @@ fn a_synthetic_batch_may_be_larger_than_the_data_set() {
 fn mistakes_have_a_message_and_leave_no_folder() {
     let user = User::new();
     user.write_data_set();
-    user.run(&format!("{BENCH} --seconds 0")).failed_with(1, &["--seconds 0"]);
+    user.run(&format!("{BENCH} --seconds 0")).failed_with(2, &["--seconds 0"]);
     user.run(&format!("{BENCH} --workers many")).failed_with(2, &["not a whole number, and not auto"]);
-    user.run(&format!("{BENCH} --batch 0")).failed_with(1, &["--batch 0", "--batch 16"]);
+    user.run(&format!("{BENCH} --batch 0")).failed_with(2, &["--batch 0", "--batch 16"]);
     user.run(&format!("{BENCH} --data gone.yaml")).failed_with(1, &["gone.yaml"]);
     let finished = user.run(&format!("{BENCH} --json --weights gone.pt")).failed_with(1, &["gone.pt"]);
     assert_eq!(finished.stdout, "");

@@ -231,20 +231,27 @@ fn ctrl_c_before_the_first_row_prints_no_table() {
 #[test]
 fn mistakes_have_a_message_and_nothing_is_started() {
     let user = user();
-    let fails = |arguments: &str, parts: &[&str]| {
-        let finished = user.run(&format!("{BENCH} {arguments}")).failed_with(1, parts);
+    let ends = |status: i32, arguments: &str, parts: &[&str]| {
+        let finished = user.run(&format!("{BENCH} {arguments}")).failed_with(status, parts);
         assert_eq!(finished.stdout, "");
     };
+    let fails = |arguments: &str, parts: &[&str]| ends(2, arguments, parts);
     fails("--batches 4,x", &["--batches 4,x: \"x\" is not a number of images"]);
+    fails(
+        "--batches abc",
+        &["--batches abc: \"abc\" is not a number of images", "hint: give the sizes with commas"],
+    );
     fails("--batches 3", &["--batches 3: 3 images cannot be divided between two devices"]);
     fails("--scaling --workers auto", &["--workers auto does not go together"]);
     fails("--scaling --plot t.png", &["--plot t.png: plots are SVG images", "--plot t.svg"]);
-    fails(
+    ends(
+        1,
         "--scaling --csv gone/t.csv",
         &["cannot write gone/t.csv: the folder gone does not exist", "hint: name a file in a folder"],
     );
+    fails("--scaling --csv t.svg --plot ./t.svg", &["--csv and --plot name the same file"]);
     fails("--device cpu --csv t.csv", &["--csv t.csv is for the tables of --scaling and --batches"]);
-    fails("--scaling --data gone.yaml", &["gone.yaml"]);
+    ends(1, "--scaling --data gone.yaml", &["gone.yaml"]);
     fails("", &["--device cpu,cpu names 2 devices", "--scaling"]);
     user.run(&format!("{BENCH} --scaling --loader")).failed_with(2, &["--loader"]);
     assert!(!user.path().join("runs").exists() && !user.path().join("t.csv").exists());

@@ -230,7 +230,7 @@ fn options_of_val() {
     assert!(plain.stdout.contains("red") && !single.stdout.contains("red"), "{}", single.stdout);
     let of_one = std::fs::read_to_string(folder("single").join("labels/00.txt")).unwrap();
     assert!(!of_one.is_empty() && of_one.lines().all(|line| line.starts_with("0 ")), "{of_one}");
-    user.run(&format!("{VAL} --task everything")).failed_with(1, &["everything", "speed"]);
+    user.run(&format!("{VAL} --task everything")).failed_with(2, &["everything", "speed"]);
 }
 
 #[test]

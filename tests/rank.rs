@@ -168,6 +168,22 @@ fn pods_of_kubernetes_train() {
 }
 
 #[test]
+fn ranks_that_a_person_starts_are_not_called_pods() {
+    let user = User::new();
+    user.write_data_set();
+    let by_hand = |rank, world, port| -> Variables {
+        let of_pods = |variable: &(&str, String)| variable.0.starts_with("PET_");
+        pytorchjob(rank, world, port).into_iter().filter(|variable| !of_pods(variable)).collect()
+    };
+    let ended = launched(&user, "--epochs 1", 2, by_hand);
+    let said = "the environment variables RANK and WORLD_SIZE name rank 0 of 2 ranks; they meet at";
+    assert!(ended[0].stderr.contains(said), "{}", ended[0].stderr);
+    for output in ended {
+        assert!(!output.succeeded().stderr.contains("Kubernetes"));
+    }
+}
+
+#[test]
 fn another_option_on_one_rank_is_named_by_all() {
     let user = User::new();
     user.write_data_set();
@@ -306,7 +322,7 @@ fn without_a_launcher_it_says_what_to_run() {
     let user = User::new();
     let output = user.run("rank --device cpu");
     output.failed_with(
-        1,
+        2,
         &["no launcher has started this process", "hint: start ranks on this machine with `yolo train"],
     );
     let without = |name: &str| -> Variables {
@@ -314,8 +330,16 @@ fn without_a_launcher_it_says_what_to_run() {
     };
     let failed = |variables: &Variables, arguments: &str| start(&user, arguments, variables).wait();
     let help = user.run("rank --help").stdout;
-    failed(&without("MASTER_ADDR"), "rank").failed_with(1, &["MASTER_ADDR is not set, which torchrun sets"]);
+    failed(&without("MASTER_ADDR"), "rank").failed_with(2, &["MASTER_ADDR is not set, which torchrun sets"]);
     let all = without("");
+    let beyond: Variables = all.iter().cloned().chain([("RANK", "2".to_owned())]).collect();
+    failed(&beyond, "rank").failed_with(
+        2,
+        &[
+            "RANK is 2, but there are 2 ranks in the run",
+            "hint: give each process another number in RANK, from 0 to 1",
+        ],
+    );
     for option in [
         "--nproc-per-node 2",
         "--max-restarts 2",
@@ -326,11 +350,11 @@ fn without_a_launcher_it_says_what_to_run() {
     ] {
         let name = option.split(' ').next().unwrap();
         let said = format!("rank 0 of 2: {name} has no effect in `yolo rank`, because torchrun decides this");
-        failed(&all, &format!("rank {option}")).failed_with(1, &[&said]);
+        failed(&all, &format!("rank {option}")).failed_with(2, &[&said]);
         assert!(!help.contains(name), "{name} is in the help:\n{help}");
     }
     let several = failed(&all, "rank --master-port 1 --nnodes 2 --nproc-per-node 2");
-    several.failed_with(1, &["--nproc-per-node, --nnodes and --master-port have no effect in `yolo rank`"]);
+    several.failed_with(2, &["--nproc-per-node, --nnodes and --master-port have no effect in `yolo rank`"]);
     assert!(!user.path().join("runs").exists());
 }
 
@@ -368,7 +392,7 @@ fn rank_0_tells_programs_what_it_knows() {
 fn programs_are_told_why_a_rank_did_not_start() {
     let user = User::new();
     let why = |output: Finished| {
-        let events = events(&output.failed_with(1, &[]));
+        let events = events(&output.failed_with(2, &[]));
         assert_eq!((events.len(), &events[0]["event"]), (1, &"failed".into()));
         events[0]["message"].as_str().unwrap().to_owned()
     };

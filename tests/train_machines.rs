@@ -115,7 +115,7 @@ fn a_batch_that_cannot_be_divided_among_all_ranks_is_refused_by_all() {
     let first = start(&master, 2, 0, port, "--epochs 1 --batch 7");
     let other = start(&member, 2, 1, port, "--epochs 1 --batch 7");
     let what = "--batch 7 cannot be divided among 2 ranks";
-    first.wait().failed_with(1, &[what]);
+    first.wait().failed_with(2, &[what]);
     other.wait().failed_with(1, &[what]);
 }
 

@@ -88,7 +88,7 @@ fn a_killed_process_is_named_with_its_devices_and_the_run_continues_in_another_m
     let plan = plan.replace("\"epochs\": 500", &format!("\"epochs\": {epochs}"));
     std::fs::write(run.join("plan.json"), plan).unwrap();
     let resume = "train --resume runs/train/cut";
-    user.run(&format!("{resume} --parallel dp --device cpu")).failed_with(1, &["needs several devices"]);
+    user.run(&format!("{resume} --parallel dp --device cpu")).failed_with(2, &["needs several devices"]);
     let finished = user.run(&format!("{resume} --parallel model")).succeeded();
     for said in ["resuming on one process (cpu,cpu, --parallel model)", "the model is spread: "] {
         assert!(finished.stderr.contains(said), "{}", finished.stderr);
@@ -101,15 +101,15 @@ fn what_concerns_several_processes_is_refused() {
     let user = User::new();
     user.write_data_set();
     user.run(&format!("{TRAIN} {TWO} dp --sync-bn"))
-        .failed_with(1, &["--sync-bn cannot be used with --parallel dp", "--parallel ddp"]);
-    user.run(&format!("{TRAIN} --parallel dp")).failed_with(1, &["needs several devices", "--device 0,1"]);
+        .failed_with(2, &["--sync-bn cannot be used with --parallel dp", "--parallel ddp"]);
+    user.run(&format!("{TRAIN} --parallel dp")).failed_with(2, &["needs several devices", "--device 0,1"]);
     let place = format!("--nnodes 2 --node-rank 0 --master-addr 127.0.0.1 --master-port {}", free_port());
-    user.run(&format!("{TRAIN} {TWO} model {place}")).failed_with(1, &["--parallel model", "--nnodes"]);
+    user.run(&format!("{TRAIN} {TWO} model {place}")).failed_with(2, &["--parallel model", "--nnodes"]);
     let rank = TRAIN.replacen("train", "rank", 1);
     let mut command = user.command(&format!("{rank} --parallel dp"));
     let (address, port) = (("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29500"));
     let world = [("RANK", "0"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "1"), ("LOCAL_WORLD_SIZE", "1")];
     command.envs(world.into_iter().chain([address, port]));
-    Finished::from(command.output().unwrap()).failed_with(1, &["--parallel dp", "`yolo rank`"]);
+    Finished::from(command.output().unwrap()).failed_with(2, &["--parallel dp", "`yolo rank`"]);
     assert!(!user.path().join("runs/train").exists(), "a refused run leaves a folder");
 }

@@ -138,7 +138,7 @@ fn a_run_continues_on_another_number_of_ranks() {
     let at = Moment { count: 2, ..Moment::when("training epoch") };
     interrupt_saying(&user, &format!("{TRAIN} --noplots --epochs 3 --name exp"), Act::Interrupt, at, SAVED);
     user.run("train --resume runs/train/exp --nproc-per-node 3")
-        .failed_with(1, &["its batch of 8, which stays the same, cannot be divided", "resume it on 2 ranks"]);
+        .failed_with(2, &["its batch of 8, which stays the same, cannot be divided", "resume it on 2 ranks"]);
     let output = user.run("train --resume runs/train/exp --device cpu --nproc-per-node 2").succeeded();
     let said = "resuming on 2 ranks (cpu,cpu) instead of 1 rank (cpu): the batch over all ranks stays 8, 4 \
                 images on each";

@@ -94,12 +94,12 @@ fn several_machines_and_launchers_are_refused() {
     user.write_data_set();
     let place = "--nnodes 2 --node-rank 0 --master-addr 127.0.0.1";
     user.run(&format!("{TRAIN} --workers auto {place}"))
-        .failed_with(1, &["--workers auto is for a run", "with --nnodes", "yolo bench --workers auto"]);
+        .failed_with(2, &["--workers auto is for a run", "with --nnodes", "yolo bench --workers auto"]);
     let variables = [("RANK", "0"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "1"), ("LOCAL_WORLD_SIZE", "1")];
     let rank = TRAIN.replacen("train", "rank", 1);
     let meet = [("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29500")];
     user.start_with(&format!("{rank} --workers auto"), &[&variables[..], &meet[..]].concat())
         .wait()
-        .failed_with(1, &["--workers auto is for a run", "in `yolo rank`"]);
+        .failed_with(2, &["--workers auto is for a run", "in `yolo rank`"]);
     user.run(&format!("{TRAIN} --workers many")).failed_with(2, &["not a whole number, and not auto"]);
 }

@@ -99,6 +99,7 @@ variables! {
     TORCHELASTIC_USE_AGENT_STORE: Rank = "`True` if torchrun serves the store in which ranks meet; `yolo rank` reads it and the following ones";
     TORCHELASTIC_RUN_ID: Rank = "the name of torchrun's job";
     TORCHELASTIC_RESTART_COUNT: Rank = "how many times torchrun has restarted the ranks";
+    KUBERNETES_SERVICE_HOST: Rank = "set in every pod of Kubernetes; `yolo rank` reads it to name its launcher";
     PET_NNODES: Rank = "the number of pods, in Kubernetes";
     PET_NODE_RANK: Rank = "the number of this pod";
     PET_NPROC_PER_NODE: Rank = "the number of ranks in a pod: 1, or `auto`, `gpu` or `cpu`, which `yolo rank` takes as 1";

@@ -126,7 +126,7 @@ fn show(tables: &Tables, args: &BenchArgs, printer: &Printer) -> Result<u8, Comm
     }
     let failed = tables.all_rows().filter(|row| matches!(row.outcome, Outcome::Failed { .. })).count();
     if failed > 0 {
-        return Err(CommandError::Usage {
+        return Err(CommandError::Failed {
             what: format!("{failed} of {} measurements failed", tables.all_rows().count()),
             hint: "the rows of the tables say why".to_owned(),
         });

@@ -56,7 +56,7 @@ pub(super) fn choose(
         }
     };
     let Some(advice) = report.and_then(|report| report.workers) else {
-        return Err(CommandError::Usage {
+        return Err(CommandError::Failed {
             what: "--workers auto: the measurement ended without a result".to_owned(),
             hint:
                 "give --workers a number; if YOLO_TRAINER is set, it must be the yolo-trainer of this release"
@@ -94,7 +94,7 @@ fn measure(
 /// Why `--workers auto` is refused `where_`: each machine would need another number, and nobody could measure it
 /// for ranks that do not run yet.
 pub(super) fn only_on_one_machine(where_: &str) -> PlanError {
-    PlanError::new(format!(
+    PlanError::usage(format!(
         "--workers auto is for a run that `yolo train` starts on one machine, and has no meaning {where_}"
     ))
     .with_hint("run `yolo bench --workers auto` on each machine, and give its number to --workers there")

@@ -10,17 +10,17 @@ use yolo_checks::Host;
 use yolo_plan::PlanError;
 use yolo_plan::RunPlan;
 use yolo_plan::backend::Backend;
-use yolo_plan::device;
 use yolo_plan::options::TrainOptions;
 use yolo_plan::run::{
     Part, PlanContext, Planned, Planning, Ranks, plan_join_resumed, plan_train, ranks_joining,
     ranks_to_resume,
 };
+use yolo_plan::{batch, device};
 use yolo_protocol::meeting::{Fact, MeetingError};
 
 use super::interrupt::Interrupt;
 use super::loader_threads;
-use super::run::{Run, decided, fit_to_machine, plan_context, planned_in};
+use super::run::{Run, decided, fit_to_machine, not_started, plan_context, planned_in};
 use crate::dirs::YoloDirs;
 use crate::error::CommandError;
 use crate::launch::machines::{
@@ -50,10 +50,7 @@ pub(super) fn execute(
     printer: &Printer,
 ) -> Result<u8, CommandError> {
     let result = meet_and_run(&mut run, options, place, offline, printer);
-    if let (Some(events), Err(error)) = (&run.events, &result) {
-        events.failed(error);
-    }
-    result
+    result.map_err(|error| not_started(run.events.as_ref(), error))
 }
 
 fn meet_and_run(
@@ -113,7 +110,8 @@ fn provisional(
             (here, batch.max(here + 1))
         }
         _ => {
-            let TrainOptions { device, nproc_per_node, .. } = &options;
+            let TrainOptions { device, nproc_per_node, batch_size, batch_split, .. } = &options;
+            batch::check_before_ranks_are_known(*batch_size, batch_split.as_deref())?;
             let here = device::choose(device.as_deref(), *nproc_per_node, &context.inventory)?.devices.len();
             let world_size = here * place.machines;
             options.batch_size = i64::try_from(world_size).ok();
@@ -243,7 +241,7 @@ fn interruptible(run: &Run<'_>, printer: &Printer) -> Interrupt {
 
 /// Such a run starts again on one machine. On several, the others would need its weights.
 fn no_checkpoint(plan: &RunPlan) -> CommandError {
-    CommandError::Usage {
+    CommandError::Failed {
         what: format!("the run in {} has no checkpoint yet that could be resumed", plan.run_dir.display()),
         hint: "start it again on all machines, with its options instead of --resume".to_owned(),
     }

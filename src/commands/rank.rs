@@ -3,12 +3,12 @@
 
 use yolo_plan::PlanError;
 use yolo_plan::device;
-use yolo_plan::launcher::Layout;
+use yolo_plan::launcher::{Launcher, Layout};
 use yolo_plan::options::{TrainOptions, Workers};
 use yolo_plan::run::{PlanContext, Planning, plan_train};
 
 use super::loader_threads;
-use super::run::Run;
+use super::run::{Run, not_started};
 use crate::cli::TrainArgs;
 use crate::doctor;
 use crate::error::CommandError;
@@ -19,7 +19,7 @@ use crate::setup;
 pub(super) fn rank(args: &TrainArgs, offline: bool, printer: &Printer) -> Result<u8, CommandError> {
     let layout = Layout::read(&|name| std::env::var(name).ok()).map_err(|error| {
         // No rank knows whether it is rank 0, so each says it.
-        failed(args.json.then(|| RunEvents::new(printer)), error.into())
+        not_started(args.json.then(|| RunEvents::new(printer)).as_ref(), error.into())
     })?;
     let numbers = (layout.rank, layout.world_size);
     let of_rank = |error| CommandError::OfRank { rank: numbers.0, world: numbers.1, error: Box::new(error) };
@@ -27,7 +27,7 @@ pub(super) fn rank(args: &TrainArgs, offline: bool, printer: &Printer) -> Result
     let printer = if layout.rank == 0 { printer.clone() } else { printer.of_rank(layout.rank) };
     let events = (args.json && layout.rank == 0).then(|| RunEvents::new(&printer));
     if let Err(error) = refuse(args, layout.launcher) {
-        return Err(of_rank(failed(events, error.into())));
+        return Err(of_rank(not_started(events.as_ref(), error.into())));
     }
     let options = match setup::with_named_nccl(&args.options) {
         Ok(options) => options,
@@ -49,14 +49,6 @@ pub(super) fn rank(args: &TrainArgs, offline: bool, printer: &Printer) -> Result
     .map_err(of_rank)
 }
 
-/// Prints for programs, if that is wanted, that the run was not started, and returns the error.
-fn failed(events: Option<RunEvents<'_>>, error: CommandError) -> CommandError {
-    if let Some(events) = events {
-        events.failed(&error);
-    }
-    error
-}
-
 /// The plan of this rank, on its device.
 fn plan(options: &TrainOptions, layout: &Layout, context: &PlanContext) -> Result<Planning, PlanError> {
     let choice = layout.device(options.device.as_deref(), &context.inventory)?;
@@ -70,7 +62,7 @@ fn plan(options: &TrainOptions, layout: &Layout, context: &PlanContext) -> Resul
 }
 
 /// Refuses what the launcher decides, and what a rank cannot decide alone.
-fn refuse(args: &TrainArgs, launcher: &str) -> Result<(), PlanError> {
+fn refuse(args: &TrainArgs, launcher: Launcher) -> Result<(), PlanError> {
     if args.options.workers == Some(Workers::Auto) {
         return Err(loader_threads::only_on_one_machine("in `yolo rank`"));
     }
@@ -80,7 +72,7 @@ fn refuse(args: &TrainArgs, launcher: &str) -> Result<(), PlanError> {
         1 => ("has", "this"),
         _ => ("have", "these"),
     };
-    Err(PlanError::new(format!(
+    Err(PlanError::usage(format!(
         "{} {have} no effect in `yolo rank`, because {launcher} decides {them}",
         yolo_base::format::list(&given)
     ))

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use yolo_base::env::{MASTER_ADDR, MASTER_PORT, YOLO_STORE_PREFIX};
-use yolo_base::exit;
+use yolo_base::{exit, seconds};
 use yolo_checks::{GpuMonitor, Host};
 use yolo_plan::bench_report::Measurement;
 use yolo_plan::device::Device;
 use yolo_plan::event::Event;
-use yolo_plan::launcher::Layout;
+use yolo_plan::launcher::{Launcher, Layout};
 use yolo_plan::run::{Need, PlanContext, Planned, Planning, Ranks, Task};
 use yolo_plan::{PlanError, RunPlan};
 
@@ -44,8 +44,17 @@ pub(super) struct Run<'a> {
     pub(super) layout: Option<&'a Layout>,
 }
 
-/// What planning looks at on this machine.
+/// Returns the error after printing it for programs, if that is wanted: the run was not started.
+pub(super) fn not_started(events: Option<&RunEvents<'_>>, error: CommandError) -> CommandError {
+    if let Some(events) = events {
+        events.failed(&error);
+    }
+    error
+}
+
+/// What planning looks at on this machine, which includes the variables with numbers for the run.
 pub(super) fn plan_context(host: &Host, dirs: &YoloDirs) -> Result<PlanContext, CommandError> {
+    seconds::check()?;
     Ok(PlanContext {
         inventory: machine::inventory(host, dirs),
         places: machine::plan_places(dirs)?,
@@ -95,10 +104,7 @@ impl Run<'_> {
     /// Does all of it and returns the exit status.
     pub(super) fn execute(mut self, offline: bool, printer: &Printer) -> Result<u8, CommandError> {
         let result = self.plan_and_launch(offline, printer);
-        if let (Some(events), Err(error)) = (&self.events, &result) {
-            events.failed(error);
-        }
-        result
+        result.map_err(|error| not_started(self.events.as_ref(), error))
     }
 
     fn plan_and_launch(&mut self, offline: bool, printer: &Printer) -> Result<u8, CommandError> {
@@ -240,12 +246,16 @@ fn meeting_point(layout: &Layout) -> Vec<(std::ffi::OsString, std::ffi::OsString
 
 /// What rank 0 says about the launcher.
 fn started_by(layout: &Layout) -> String {
-    let Layout { launcher, world_size, local_world_size, master_addr, master_port, .. } = layout;
+    let Layout { launcher, rank, world_size, local_world_size, master_addr, master_port, .. } = layout;
     let store = if layout.agent_store.is_some() { "its store" } else { "the store of rank 0" };
     let ranks = yolo_base::format::count(*world_size, "rank");
-    format!(
-        "{launcher} started {ranks}, {local_world_size} on this machine; they meet at {store}, {master_addr}:{master_port}"
-    )
+    let meet = format!("they meet at {store}, {master_addr}:{master_port}");
+    match launcher {
+        Launcher::Unknown => {
+            format!("the environment variables RANK and WORLD_SIZE name rank {rank} of {ranks}; {meet}")
+        }
+        _ => format!("{launcher} started {ranks}, {local_world_size} on this machine; {meet}"),
+    }
 }
 
 /// Adds what the ranks need on this machine: threads, settings of NCCL, and the cores near their GPUs. Returns

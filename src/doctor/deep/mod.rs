@@ -46,7 +46,7 @@ pub(super) fn deep(args: &DoctorArgs, printer: &Printer) -> Result<u8, CommandEr
         .iter()
         .for_each(|note| printer.say(note));
     let images = images(args, &dirs, printer)?;
-    let missing = |what: &str| CommandError::Usage {
+    let missing = |what: &str| CommandError::Failed {
         what: format!("--deep starts real ranks, and {what} is not installed"),
         hint: "run `yolo setup` first".to_owned(),
     };

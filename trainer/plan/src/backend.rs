@@ -85,13 +85,15 @@ impl Connection {
         let refusal = why_not_nccl(devices, nccl.is_some(), inventory);
         let mut notes = Vec::new();
         let backend = match (wanted, refusal) {
-            (BackendOption::Nccl, Some((why, hint))) => {
-                return Err(PlanError::new(format!("--backend nccl cannot be used: {why}")).with_hint(hint));
+            (BackendOption::Nccl, Some(Refusal { why, hint, missing })) => {
+                let message = format!("--backend nccl cannot be used: {why}");
+                let error = if missing { PlanError::new(message) } else { PlanError::usage(message) };
+                return Err(error.with_hint(hint));
             }
             (BackendOption::Nccl, None) => Some(Backend::Nccl),
             (BackendOption::Gloo, _) => Some(Backend::Gloo),
             (BackendOption::Auto, _) if devices.len() < 2 && reach == Reach::Plan => None,
-            (BackendOption::Auto, Some((why, _))) => {
+            (BackendOption::Auto, Some(Refusal { why, .. })) => {
                 notes.push(format!("communicating over gloo: {why}"));
                 Some(Backend::Gloo)
             }
@@ -103,7 +105,7 @@ impl Connection {
         if let Some(nccl) = nccl.as_ref().filter(|_| backend != Some(Backend::Nccl)) {
             let message =
                 format!("--nccl {} has no effect, because this run does not use NCCL", nccl.display());
-            return Err(PlanError::new(message).with_hint("add --backend nccl, or omit --nccl"));
+            return Err(PlanError::usage(message).with_hint("add --backend nccl, or omit --nccl"));
         }
         let shared = device::shared(devices);
         if let Some((index, ranks)) = shared {
@@ -121,28 +123,36 @@ impl Connection {
     }
 }
 
-/// Why NCCL cannot connect ranks on these devices, and what to do about it. `newer` is whether the user
-/// names another NCCL.
-fn why_not_nccl(devices: &[Device], newer: bool, inventory: &Inventory) -> Option<(String, &'static str)> {
+/// Why NCCL cannot connect ranks.
+struct Refusal {
+    why: String,
+    /// What to do about it.
+    hint: &'static str,
+    /// Whether this machine lacks a file; otherwise the devices rule it out.
+    missing: bool,
+}
+
+/// Why NCCL cannot connect ranks on these devices, if it cannot. `newer` is whether the user names another NCCL.
+fn why_not_nccl(devices: &[Device], newer: bool, inventory: &Inventory) -> Option<Refusal> {
     const GLOO: &str = "use --backend gloo, or omit --backend";
+    let by_devices = |why: String, hint| Some(Refusal { why, hint, missing: false });
     if devices.contains(&Device::Cpu) {
-        let why = "the ranks are on the CPU, and NCCL works on GPUs only";
-        return Some((why.to_owned(), GLOO));
+        return by_devices("the ranks are on the CPU, and NCCL works on GPUs only".to_owned(), GLOO);
     }
     if devices.len() > 1 && devices.iter().any(|device| matches!(device, Device::Mig { .. })) {
-        return Some(("NCCL does not connect ranks on MIG instances".to_owned(), GLOO));
+        return by_devices("NCCL does not connect ranks on MIG instances".to_owned(), GLOO);
     }
     if let Some(why) = &inventory.no_nccl {
         const INSTALL: &str = "run `yolo setup --nccl` in a checkout, or copy the plugin from the release archive next \
                                to yolo-trainer; --backend gloo needs none";
-        return Some((why.clone(), INSTALL));
+        return Some(Refusal { why: why.clone(), hint: INSTALL, missing: true });
     }
     let (index, ranks) = device::shared(devices).filter(|_| !newer)?;
     let why = format!(
         "{} share GPU {index}, which needs NCCL 2.30 or newer, and libtorch has 2.28",
         count(ranks, "rank")
     );
-    Some((why, "name a newer libnccl.so.2 with --nccl, or use --backend gloo"))
+    by_devices(why, "name a newer libnccl.so.2 with --nccl, or use --backend gloo")
 }
 
 /// Settings of NCCL and of its watchdog. `ranks` is the largest number of ranks on one GPU.
@@ -246,7 +256,7 @@ mod tests {
         assert_eq!(backend(BackendOption::Nccl, &GPUS[..1]), Some(Backend::Nccl));
         assert_eq!(backend(BackendOption::Gloo, &[Device::Cpu]), Some(Backend::Gloo));
         let error = choose(BackendOption::Nccl, &[Device::Cpu; 2]).unwrap_err();
-        assert!(error.to_string().contains("NCCL works on GPUs only"), "{error}");
+        assert!(error.to_string().contains("NCCL works on GPUs only") && error.is_usage(), "{error}");
         let nccl = Some(PathBuf::from("/n/libnccl.so.2"));
         let error = Connection::choose(BackendOption::Auto, nccl, &[Device::Cpu; 2], &Inventory::default())
             .unwrap_err();
@@ -262,6 +272,7 @@ mod tests {
         assert_eq!(chosen.notes, ["communicating over gloo: the plugin is missing"]);
         let error = Connection::choose(BackendOption::Nccl, None, &GPUS, &inventory).unwrap_err();
         assert_eq!(error.to_string(), "--backend nccl cannot be used: the plugin is missing");
+        assert!(!error.is_usage(), "the option is right, and the machine lacks a file");
         assert!(error.hint().unwrap().contains("yolo setup --nccl"));
     }
 

@@ -31,7 +31,7 @@ pub fn divide(
     match split.map(str::trim) {
         None => Ok(Batch { total: check(batch, ranks)?, split: Vec::new(), note: None }),
         Some(auto) if auto.eq_ignore_ascii_case("auto") && devices.len() < ranks => {
-            Err(PlanError::new(format!(
+            Err(PlanError::usage(format!(
                 "--batch-split auto cannot be used here: {} of {ranks} ranks are planned elsewhere, so the memory \
                  of their devices is not known",
                 ranks - devices.len()
@@ -43,18 +43,40 @@ pub fn divide(
     }
 }
 
-/// Shares that the user has written down.
-fn explicit(batch: usize, given: bool, list: &str, ranks: usize) -> Result<Batch, PlanError> {
+/// Checks the options before the number of ranks is known, as far as that is possible: `batch` is `--batch`, and
+/// `split` is `--batch-split`. The ranks are on several machines.
+///
+/// # Errors
+/// When no number of ranks would make them right.
+pub fn check_before_ranks_are_known(batch: Option<i64>, split: Option<&str>) -> Result<(), PlanError> {
+    batch.map_or(Ok(1), |batch| check(batch, 1))?;
+    match split.map(str::trim) {
+        Some(auto) if auto.eq_ignore_ascii_case("auto") => Err(PlanError::usage(
+            "--batch-split auto is for ranks on one machine: the memory of the others is not known",
+        )
+        .with_hint("give the images of each rank, for example --batch-split 16,8")),
+        Some(list) => shares(list).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// The shares of a list, whatever their sum.
+fn shares(list: &str) -> Result<Vec<usize>, PlanError> {
     let number = |text: &str| {
         text.trim().parse::<usize>().ok().filter(|images| (1..=MAX_SHARE).contains(images)).ok_or_else(|| {
-            PlanError::new(format!(
+            PlanError::usage(format!(
                 "--batch-split {list}: \"{}\" is not a number of images, which is at least 1",
                 text.trim()
             ))
             .with_hint("use auto, or the images of each rank, for example --batch-split 16,8")
         })
     };
-    let shares = list.split(',').map(number).collect::<Result<Vec<_>, _>>()?;
+    list.split(',').map(number).collect()
+}
+
+/// Shares that the user has written down.
+fn explicit(batch: usize, given: bool, list: &str, ranks: usize) -> Result<Batch, PlanError> {
+    let shares = shares(list)?;
     if shares.len() != ranks {
         let message = format!(
             "--batch-split {list} has {}, but there {}",
@@ -62,13 +84,13 @@ fn explicit(batch: usize, given: bool, list: &str, ranks: usize) -> Result<Batch
             if ranks == 1 { "is one rank".to_owned() } else { format!("are {ranks} ranks") }
         );
         return Err(
-            PlanError::new(message).with_hint("give one number of images for each device of --device")
+            PlanError::usage(message).with_hint("give one number of images for each device of --device")
         );
     }
     let total: usize = shares.iter().sum();
     if given && total != batch {
         let message = format!("--batch-split {list} adds up to {total}, but --batch is {batch}");
-        return Err(PlanError::new(message).with_hint(format!("use --batch {total}, or omit it")));
+        return Err(PlanError::usage(message).with_hint(format!("use --batch {total}, or omit it")));
     }
     Ok(Batch { total, split: unless_equal(shares), note: None })
 }
@@ -77,7 +99,7 @@ fn explicit(batch: usize, given: bool, list: &str, ranks: usize) -> Result<Batch
 fn by_memory(batch: usize, devices: &[Device], inventory: &Inventory) -> Result<Batch, PlanError> {
     if batch < devices.len() {
         let message = format!("--batch {batch} is less than one image for each of {} ranks", devices.len());
-        return Err(PlanError::new(message).with_hint(format!("use --batch {}", devices.len())));
+        return Err(PlanError::usage(message).with_hint(format!("use --batch {}", devices.len())));
     }
     let mut parts = Vec::with_capacity(devices.len());
     for device in devices {
@@ -150,11 +172,11 @@ pub fn check_replicas(batch: i64, devices: usize) -> Result<usize, PlanError> {
 
 fn check_among(batch: i64, parts: usize, what: &str) -> Result<usize, PlanError> {
     if batch == -1 {
-        return Err(PlanError::new("--batch -1 (find the largest batch that fits) is not supported yet")
+        return Err(PlanError::usage("--batch -1 (find the largest batch that fits) is not supported yet")
             .with_hint("give the number of images per step, for example --batch 16"));
     }
     let Some(total) = usize::try_from(batch).ok().filter(|total| *total > 0) else {
-        return Err(PlanError::new(format!(
+        return Err(PlanError::usage(format!(
             "--batch {batch} is not a number of images: it must be at least 1"
         ))
         .with_hint("give the number of images per step, for example --batch 16"));
@@ -166,7 +188,7 @@ fn check_among(batch: i64, parts: usize, what: &str) -> Result<usize, PlanError>
     let below = total / parts * parts;
     let above = below.saturating_add(parts);
     let nearest = if below == 0 { format!("{above}") } else { format!("{below} or {above}") };
-    Err(PlanError::new(format!(
+    Err(PlanError::usage(format!(
         "--batch {total} cannot be divided among {parts} {what}: it is the total over all {what} and must be a multiple of {parts}"
     ))
     .with_hint(format!("use --batch {nearest}")))
@@ -232,6 +254,20 @@ mod tests {
         assert_eq!(unknown, "--batch-split auto: the driver does not report the memory of CUDA device 1");
         let equal = divide(9, true, Some("auto"), (2, &GPUS), &inventory([0, 0])).unwrap_err();
         assert!(equal.to_string().contains("does not report"), "{equal}");
+    }
+
+    #[test]
+    fn what_no_number_of_ranks_makes_right_is_refused_before_it_is_known() {
+        let check =
+            |batch, split| check_before_ranks_are_known(batch, split).map_err(|error| error.to_string());
+        assert_eq!((check(None, None), check(Some(7), Some("4, 3"))), (Ok(()), Ok(())));
+        for (batch, split, message) in [
+            (Some(0), None, "--batch 0 is not a number of images"),
+            (None, Some("4,x"), "--batch-split 4,x: \"x\" is not a number of images"),
+            (None, Some("Auto"), "--batch-split auto is for ranks on one machine"),
+        ] {
+            assert!(check(batch, split).unwrap_err().starts_with(message), "{message}");
+        }
     }
 
     fn hint(batch: i64, ranks: usize) -> String {

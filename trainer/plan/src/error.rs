@@ -1,4 +1,5 @@
-//! Mistakes in the options and files that describe a run.
+//! Mistakes in the options and files that describe a run. Those of the options themselves are told from those of
+//! files and of the machine, because the command ends with another status.
 
 use std::borrow::Cow;
 
@@ -11,12 +12,24 @@ use yolo_base::Hint;
 pub struct PlanError {
     message: String,
     hint: Option<String>,
+    usage: bool,
 }
 
 impl PlanError {
     /// An error whose message says what happened, on which file or value, and why.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None }
+        Self { message: message.into(), hint: None, usage: false }
+    }
+
+    /// Likewise, for options, or variables of a launcher, whose values are invalid or contradict each other: other
+    /// files and another machine would not help.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self { usage: true, ..Self::new(message) }
+    }
+
+    /// Whether the options are wrong, and not a file or the machine.
+    pub fn is_usage(&self) -> bool {
+        self.usage
     }
 
     /// Adds the next step that the user can take.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use yolo_base::env::YOLO_SILENCE_SECONDS;
+use yolo_base::seconds;
 
 use crate::bench_report::Measurement;
 
@@ -22,8 +23,7 @@ const HEARTBEATS: u32 = 60;
 /// How long a stopped rank may send no heartbeat before its run is ended: a minute, while its peers
 /// would wait hours for it in a collective.
 pub fn silence_limit() -> Duration {
-    let named = std::env::var(YOLO_SILENCE_SECONDS).ok().and_then(|text| text.parse().ok());
-    named.filter(|seconds| *seconds > 0).map_or(SILENCE, Duration::from_secs)
+    seconds::of(YOLO_SILENCE_SECONDS).map_or(SILENCE, Duration::from_secs)
 }
 
 /// The time between two heartbeats of a rank.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use yolo_base::Hint as _;
 use yolo_plan::PlanError;
-use yolo_plan::launcher::Layout;
+use yolo_plan::launcher::{Launcher, Layout};
 
 /// Rank 3 of `torchrun --nnodes 2 --nproc-per-node 2`, with the variables of PyTorch 2.11.
 const TORCHRUN: &str = "RANK=3 LOCAL_RANK=1 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2 GROUP_RANK=1 MASTER_ADDR=lab-1 \
@@ -58,7 +58,7 @@ fn torchrun_serves_the_store() {
 
 #[test]
 fn torchrun_under_slurm_is_torchrun() {
-    assert_eq!(read(SRUN, TORCHRUN, "").unwrap().launcher, "torchrun");
+    assert_eq!(read(SRUN, TORCHRUN, "").unwrap().launcher, Launcher::Torchrun);
 }
 
 #[test]
@@ -86,11 +86,29 @@ fn kubernetes_has_one_rank_per_pod() {
     let job = read(TRAINJOB, "", "").unwrap();
     assert_eq!(numbers(&job), (1, 0, 2, 1));
     assert_eq!((job.master_addr.as_str(), job.master_port), ("detector-node-0-0.detector", 29500));
+    assert_eq!(job.launcher, Launcher::Kubernetes);
     for variables in [PYTORCHJOB, TRAINJOB] {
         let several = read(variables, "PET_NPROC_PER_NODE=4", "").unwrap_err();
         assert!(several.to_string().contains("PET_NPROC_PER_NODE is 4"), "{several}");
         assert!(several.hint().unwrap().contains("torchrun --no-python yolo rank"));
     }
+}
+
+#[test]
+fn kubernetes_is_named_only_in_a_pod() {
+    const BY_HAND: &str = "RANK=1 WORLD_SIZE=2 MASTER_ADDR=lab-1 MASTER_PORT=29500";
+    for (more, launcher) in [
+        ("", Launcher::Unknown),
+        ("KUBERNETES_SERVICE_HOST=10.0.0.1", Launcher::Kubernetes),
+        ("PET_NPROC_PER_NODE=auto", Launcher::Kubernetes),
+        ("LOCAL_RANK=1 LOCAL_WORLD_SIZE=2", Launcher::Torchrun),
+    ] {
+        assert_eq!(read(BY_HAND, more, "").unwrap().launcher, launcher, "{more}");
+    }
+    assert_eq!(
+        error(BY_HAND, "", "WORLD_SIZE"),
+        "WORLD_SIZE is not set, which the launcher sets for each process"
+    );
 }
 
 #[test]
@@ -125,9 +143,12 @@ fn a_variable_that_is_wrong_is_named_with_its_value() {
         (SRUN, "SLURM_STEP_NODELIST=gpu[07-", "SLURM_STEP_NODELIST is `gpu[07-`: a bracket is not closed"),
         (SRUN, "SLURM_STEP_TASKS_PER_NODE=2", "SLURM_STEP_TASKS_PER_NODE is `2`"),
     ] {
-        let error = error(variables, wrong, "");
-        assert!(error.contains(words), "{wrong}: {error}");
+        let error = read(variables, wrong, "").unwrap_err();
+        assert!(error.to_string().contains(words), "{wrong}: {error}");
+        assert!(error.is_usage() && error.hint().is_some(), "{wrong}: {error:?}");
     }
+    let rank = read(TORCHRUN, "RANK=4", "").unwrap_err();
+    assert_eq!(rank.hint().unwrap(), "give each process another number in RANK, from 0 to 3");
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn stem(data: &str) -> String {
 
 pub(super) fn find_yaml(data: &str, places: &Places) -> Result<PathBuf, PlanError> {
     if data.trim().is_empty() {
-        return Err(PlanError::new("--data is empty").with_hint("pass a data YAML, or `--data shapes`"));
+        return Err(PlanError::usage("--data is empty").with_hint("pass a data YAML, or `--data shapes`"));
     }
     if is_builtin(data) {
         let path = places.builtin_yaml(data);

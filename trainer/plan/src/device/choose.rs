@@ -41,9 +41,10 @@ pub fn choose(
         return Ok(choice);
     };
     if ranks == 0 || ranks > MAX_CPU_RANKS {
-        return Err(PlanError::new(format!(
+        return Err(PlanError::usage(format!(
             "--nproc-per-node {ranks} is not a number of ranks from 1 to {MAX_CPU_RANKS}"
-        )));
+        ))
+        .with_hint("give the number of ranks, for example --nproc-per-node 2, or omit it for one"));
     }
     if choice.devices == [Device::Cpu] {
         return Ok(Choice { devices: vec![Device::Cpu; ranks], note: choice.note });
@@ -58,9 +59,9 @@ pub fn choose(
             argument(devices),
             devices.len()
         );
-        return Err(PlanError::new(message).with_hint("omit one of the two"));
+        return Err(PlanError::usage(message).with_hint("omit one of the two"));
     }
-    Err(PlanError::new(format!(
+    Err(PlanError::usage(format!(
         "--nproc-per-node {ranks} is for ranks on the CPU; on GPUs there is one rank per device, and the devices are {}",
         list(devices)
     ))
@@ -74,7 +75,7 @@ pub fn choose(
 pub fn choose_one(device: Option<&str>, command: &str, inventory: &Inventory) -> Result<Choice, PlanError> {
     let choice = choose(device, None, inventory)?;
     if let [first, _, ..] = choice.devices.as_slice() {
-        return Err(PlanError::new(format!(
+        return Err(PlanError::usage(format!(
             "--device {} names {} devices, but `{command}` runs on one",
             argument(&choice.devices),
             choice.devices.len()
@@ -133,7 +134,7 @@ impl Lookup<'_> {
         }
         if found.contains(&Entry::Cpu) {
             let message = format!("--device {} mixes cpu with GPUs", self.argument);
-            return Err(PlanError::new(message).with_hint("a run is on GPUs or on the CPU: name one kind"));
+            return Err(PlanError::usage(message).with_hint("a run is on GPUs or on the CPU: name one kind"));
         }
         if let [Entry::All] = found.as_slice() {
             let all = self.inventory.visible_devices();
@@ -146,9 +147,10 @@ impl Lookup<'_> {
         if ranks <= MAX_CPU_RANKS {
             return Ok(vec![Device::Cpu; ranks]);
         }
-        Err(PlanError::new(format!(
+        Err(PlanError::usage(format!(
             "--device names cpu {ranks} times, and {MAX_CPU_RANKS} ranks are the most"
-        )))
+        ))
+        .with_hint("name it once for each rank, for example --device cpu,cpu"))
     }
 
     fn device(&self, entry: &Entry) -> Result<Device, PlanError> {
@@ -167,7 +169,9 @@ impl Lookup<'_> {
             Entry::Mig(prefix) => self.one(prefix, self.inventory.instances_named(prefix))?,
             Entry::Cpu | Entry::All => {
                 let message = format!("--device {} joins all with other devices", self.argument);
-                return Err(PlanError::new(message).with_hint("use --device all alone, or name the devices"));
+                return Err(
+                    PlanError::usage(message).with_hint("use --device all alone, or name the devices")
+                );
             }
         };
         if self.inventory.is_visible(device) { Ok(device) } else { Err(self.hidden(device)) }
@@ -198,7 +202,7 @@ impl Lookup<'_> {
             _ => format!("--device {}: {wrong} is not a device", self.argument),
         };
         let there = self.inventory.labels();
-        PlanError::new(message).with_hint(if there.is_empty() {
+        PlanError::usage(message).with_hint(if there.is_empty() {
             "use cpu, or on a machine with GPUs a number that nvidia-smi shows (0), a list of them (0,1), all, or a UUID \
              (GPU-…, MIG-…); omit --device for the best available"
                 .to_owned()

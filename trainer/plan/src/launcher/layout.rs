@@ -2,6 +2,8 @@
 
 use yolo_base::format::{count, list};
 
+use super::name::Launcher;
+use super::variables::CHECK;
 use crate::device::{self, Choice, Device, Inventory};
 use crate::error::PlanError;
 use crate::run::Part;
@@ -9,8 +11,8 @@ use crate::run::Part;
 /// What a launcher tells one rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    /// The launcher's name in messages.
-    pub launcher: &'static str,
+    /// Who has started it.
+    pub launcher: Launcher,
     /// The number of this rank among all ranks.
     pub rank: usize,
     /// The number of this rank on its machine.
@@ -42,23 +44,29 @@ impl Layout {
         ] {
             if number >= size {
                 let are = if size == 1 { "is" } else { "are" };
-                return Err(PlanError::new(format!(
+                let message = format!(
                     "{name} is {number}, but there {are} {} {place}, numbered from 0",
                     count(size, "rank")
-                )));
+                );
+                return Err(PlanError::usage(message).with_hint(match size {
+                    0 | 1 => CHECK.to_owned(),
+                    _ => format!("give each process another number in {name}, from 0 to {}", size - 1),
+                }));
             }
         }
         if local_world_size > world_size {
-            return Err(PlanError::new(format!(
+            return Err(PlanError::usage(format!(
                 "{launcher} says that this machine has {}, but the whole run has only {world_size}",
                 count(local_world_size, "rank")
-            )));
+            ))
+            .with_hint(CHECK));
         }
         if local_rank > rank {
-            return Err(PlanError::new(format!(
+            return Err(PlanError::usage(format!(
                 "{local_name} is {local_rank} and {rank_name} is {rank}, but a rank's number on its machine cannot be \
                  greater than that in the run"
-            )));
+            ))
+            .with_hint(CHECK));
         }
         Ok(self)
     }
@@ -126,7 +134,7 @@ mod tests {
 
     fn layout(local_rank: usize, local_world_size: usize) -> Layout {
         Layout {
-            launcher: "torchrun",
+            launcher: Launcher::Torchrun,
             rank: local_rank,
             local_rank,
             world_size: local_world_size,
@@ -163,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_scheduler_may_show_each_rank_only_its_gpu() {
-        let limited = Layout { limits_gpus: true, launcher: "srun", ..layout(1, 2) };
+        let limited = Layout { limits_gpus: true, launcher: Launcher::Srun, ..layout(1, 2) };
         let choice = limited.device(None, &gpus(4, Some("3"))).unwrap();
         assert_eq!(choice.devices, [Device::Cuda(3)]);
         let choice = limited.device(None, &gpus(4, Some("2,3"))).unwrap();

@@ -2,6 +2,7 @@
 //! PyTorchJob. [`Layout::read`] is a pure function of the variables; `yolo rank` plans from its result.
 
 mod layout;
+mod name;
 mod node_list;
 mod slurm;
 mod torchrun;
@@ -10,6 +11,7 @@ mod variables;
 use crate::error::PlanError;
 
 pub use layout::Layout;
+pub use name::Launcher;
 pub use node_list::hosts;
 
 impl Layout {
@@ -26,7 +28,7 @@ impl Layout {
         if let Some(layout) = slurm::read(&variables)? {
             return Ok(layout);
         }
-        Err(PlanError::new(
+        Err(PlanError::usage(
             "no launcher has started this process: RANK, PET_NODE_RANK and SLURM_PROCID are not set",
         )
         .with_hint(

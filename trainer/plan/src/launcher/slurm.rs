@@ -7,11 +7,12 @@ use yolo_base::env::{
 };
 
 use super::layout::Layout;
+use super::name::Launcher;
 use super::node_list::hosts;
-use super::variables::{Variables, missing};
+use super::variables::{CHECK, Variables, missing};
 use crate::error::PlanError;
 
-const SRUN: &str = "srun";
+const SRUN: Launcher = Launcher::Srun;
 
 /// Ports of jobs: below those that Linux gives to outgoing connections, which start at 32768.
 const FIRST_PORT: u64 = 12_000;
@@ -26,7 +27,7 @@ pub(super) fn read(variables: &Variables<'_>) -> Result<Option<Layout>, PlanErro
     let in_step =
         [SLURM_STEP_NUM_TASKS, SLURM_STEP_NODELIST].iter().any(|name| variables.text(name).is_some());
     if !in_step {
-        return Err(PlanError::new(format!(
+        return Err(PlanError::usage(format!(
             "this process runs in a Slurm job but was not started by srun: {SLURM_STEP_NUM_TASKS} and \
              {SLURM_STEP_NODELIST} are not set"
         ))
@@ -60,10 +61,11 @@ fn tasks_here(variables: &Variables<'_>) -> Result<usize, PlanError> {
     };
     let node = variables.number(SLURM_NODEID)?.unwrap_or(0);
     let invalid = || {
-        PlanError::new(format!(
+        PlanError::usage(format!(
             "{SLURM_STEP_TASKS_PER_NODE} is `{list}`, which is not a list of numbers for at least {} (example: 2(x3),1)",
             yolo_base::format::count(node + 1, "node")
         ))
+        .with_hint(CHECK)
     };
     let mut before = 0;
     for part in list.split(',') {
@@ -93,7 +95,8 @@ fn master(variables: &Variables<'_>) -> Result<String, PlanError> {
     let names = [SLURM_STEP_NODELIST, SLURM_JOB_NODELIST];
     let found = names.iter().find_map(|name| Some((*name, variables.text(name)?)));
     let (name, list) = found.ok_or_else(|| missing(SLURM_STEP_NODELIST, SRUN))?;
-    let hosts = hosts(&list).map_err(|why| PlanError::new(format!("{name} is `{list}`: {why}")))?;
+    let hosts = hosts(&list)
+        .map_err(|why| PlanError::usage(format!("{name} is `{list}`: {why}")).with_hint(CHECK))?;
     hosts.into_iter().next().ok_or_else(|| missing(name, SRUN))
 }
 

@@ -2,18 +2,18 @@
 //! TrainJob, which have the same names where one process runs in each pod.
 
 use yolo_base::env::{
-    LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, PET_MASTER_ADDR, PET_MASTER_PORT, PET_NNODES,
-    PET_NODE_RANK, PET_NPROC_PER_NODE, RANK, TORCHELASTIC_RESTART_COUNT, TORCHELASTIC_RUN_ID,
-    TORCHELASTIC_USE_AGENT_STORE, WORLD_SIZE,
+    KUBERNETES_SERVICE_HOST, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, PET_MASTER_ADDR,
+    PET_MASTER_PORT, PET_NNODES, PET_NODE_RANK, PET_NPROC_PER_NODE, RANK, TORCHELASTIC_RESTART_COUNT,
+    TORCHELASTIC_RUN_ID, TORCHELASTIC_USE_AGENT_STORE, WORLD_SIZE,
 };
 
 use super::layout::Layout;
+use super::name::Launcher;
 use super::variables::{Variables, missing};
 use crate::error::PlanError;
 
-/// Who sets the variables.
-const TORCHRUN: &str = "torchrun";
-const KUBERNETES: &str = "Kubernetes";
+/// The variables by which torchrun in a pod of Kubernetes would be configured.
+const OF_PODS: [&str; 5] = [PET_NNODES, PET_NODE_RANK, PET_NPROC_PER_NODE, PET_MASTER_ADDR, PET_MASTER_PORT];
 
 /// The layout, if these variables are set.
 pub(super) fn read(variables: &Variables<'_>) -> Result<Option<Layout>, PlanError> {
@@ -26,17 +26,19 @@ pub(super) fn read(variables: &Variables<'_>) -> Result<Option<Layout>, PlanErro
     }
 }
 
-/// `RANK` is set: by torchrun, which also numbers the ranks of a machine, or by PyTorchJob, which does not.
+/// `RANK` is set: by torchrun, which also numbers the ranks of a machine, or by PyTorchJob or a person, who do not.
 fn with_rank(variables: &Variables<'_>, rank: usize) -> Result<Layout, PlanError> {
     let local = (variables.number(LOCAL_RANK)?, variables.number(LOCAL_WORLD_SIZE)?);
     let (launcher, local_rank, local_world_size) = match local {
-        (Some(rank), Some(size)) => (TORCHRUN, rank, size),
+        (Some(rank), Some(size)) => (Launcher::Torchrun, rank, size),
         (None, None) => {
             one_process(variables)?;
-            (KUBERNETES, 0, 1)
+            let is_pod =
+                OF_PODS.iter().chain([&KUBERNETES_SERVICE_HOST]).any(|name| variables.text(name).is_some());
+            (if is_pod { Launcher::Kubernetes } else { Launcher::Unknown }, 0, 1)
         }
-        (Some(_), None) => return Err(missing(LOCAL_WORLD_SIZE, TORCHRUN)),
-        (None, Some(_)) => return Err(missing(LOCAL_RANK, TORCHRUN)),
+        (Some(_), None) => return Err(missing(LOCAL_WORLD_SIZE, Launcher::Torchrun)),
+        (None, Some(_)) => return Err(missing(LOCAL_RANK, Launcher::Torchrun)),
     };
     let agent = variables.text(TORCHELASTIC_USE_AGENT_STORE).is_some_and(|value| is_true(&value));
     let agent_store = agent.then(|| {
@@ -54,12 +56,13 @@ fn with_rank(variables: &Variables<'_>, rank: usize) -> Result<Layout, PlanError
         master_addr: variables.text(MASTER_ADDR).ok_or_else(|| missing(MASTER_ADDR, launcher))?,
         master_port: variables.port(MASTER_PORT)?.ok_or_else(|| missing(MASTER_PORT, launcher))?,
         agent_store,
-        limits_gpus: launcher == KUBERNETES,
+        limits_gpus: launcher != Launcher::Torchrun,
     })
 }
 
 /// Only the variables by which torchrun in a pod would be configured are set: each pod is one rank.
 fn of_pod(variables: &Variables<'_>, rank: usize) -> Result<Layout, PlanError> {
+    const KUBERNETES: Launcher = Launcher::Kubernetes;
     one_process(variables)?;
     let address = variables.text(PET_MASTER_ADDR).ok_or_else(|| missing(PET_MASTER_ADDR, KUBERNETES))?;
     let port = variables.port(PET_MASTER_PORT)?.ok_or_else(|| missing(PET_MASTER_PORT, KUBERNETES))?;
@@ -80,7 +83,7 @@ fn of_pod(variables: &Variables<'_>, rank: usize) -> Result<Layout, PlanError> {
 fn one_process(variables: &Variables<'_>) -> Result<(), PlanError> {
     let processes = variables.text(PET_NPROC_PER_NODE).unwrap_or_default();
     match processes.parse::<usize>() {
-        Ok(several) if several > 1 => Err(PlanError::new(format!(
+        Ok(several) if several > 1 => Err(PlanError::usage(format!(
             "{PET_NPROC_PER_NODE} is {several}, so each pod has {several} ranks, but `yolo rank` is one rank"
         ))
         .with_hint(

@@ -68,7 +68,7 @@ impl ModelSpec {
         if devices <= layers {
             return Ok(());
         }
-        Err(PlanError::new(format!(
+        Err(PlanError::usage(format!(
             "--parallel model cannot spread the {} of {} over {devices} devices",
             count(layers, "layer"),
             self.name

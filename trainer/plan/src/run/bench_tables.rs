@@ -63,7 +63,7 @@ pub enum TablesPlanning {
 pub fn plan_bench_tables(options: &BenchOptions, context: &PlanContext) -> Result<TablesPlanning, PlanError> {
     let seconds = seconds(options)?;
     if options.workers == Some(Workers::Auto) {
-        return Err(PlanError::new("--workers auto does not go together with --scaling or --batches")
+        return Err(PlanError::usage("--workers auto does not go together with --scaling or --batches")
             .with_hint(
                 "run `yolo bench --workers auto` first, and then give the number that it recommends",
             ));
@@ -130,7 +130,7 @@ fn sizes(list: &str, devices: usize) -> Result<Vec<usize>, PlanError> {
     let number = |text: &str| {
         let found = text.trim().parse().ok().filter(|size| (1..=MAX_BATCH).contains(size));
         found.ok_or_else(|| {
-            PlanError::new(format!("--batches {list}: \"{}\" is not a number of images", text.trim()))
+            PlanError::usage(format!("--batches {list}: \"{}\" is not a number of images", text.trim()))
                 .with_hint(
                     "give the sizes with commas, for example --batches 8,16,32, or no value for 4 to 512",
                 )
@@ -142,7 +142,7 @@ fn sizes(list: &str, devices: usize) -> Result<Vec<usize>, PlanError> {
     let odd = sizes.iter().find(|size| devices >= PAIR && **size % PAIR != 0);
     if let Some(odd) = odd {
         let message = format!("--batches {list}: {odd} images cannot be divided between two devices");
-        return Err(PlanError::new(message).with_hint("give even sizes, or a single --device"));
+        return Err(PlanError::usage(message).with_hint("give even sizes, or a single --device"));
     }
     Ok(sizes)
 }

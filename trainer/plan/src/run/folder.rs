@@ -26,7 +26,7 @@ pub(super) fn of_run(
 /// When `name` is empty, or is a file.
 pub fn increment(project: &Path, name: &str, exist_ok: bool) -> Result<PathBuf, PlanError> {
     if name.trim().is_empty() || matches!(name, "." | "..") {
-        return Err(PlanError::new(format!("--name {name:?} is not a valid name for a run folder"))
+        return Err(PlanError::usage(format!("--name {name:?} is not a valid name for a run folder"))
             .with_hint("omit --name for exp, exp2, exp3, …"));
     }
     let first = project.join(name);

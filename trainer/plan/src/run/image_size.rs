@@ -12,9 +12,10 @@ const MAX_IMAGE_SIZE: usize = 1 << 14;
 /// When it is not a size of an image.
 pub(super) fn check(size: usize) -> Result<usize, PlanError> {
     if size == 0 || size > MAX_IMAGE_SIZE {
-        return Err(PlanError::new(format!(
+        return Err(PlanError::usage(format!(
             "--imgsz {size} is not a number of pixels from 1 to {MAX_IMAGE_SIZE}"
-        )));
+        ))
+        .with_hint("give the length of the longer side, for example --imgsz 640"));
     }
     Ok(size)
 }

@@ -16,7 +16,7 @@ pub(super) fn check_options(
     part: Option<Part>,
 ) -> Result<(), PlanError> {
     if part.is_some() {
-        return Err(PlanError::new(format!(
+        return Err(PlanError::usage(format!(
             "--parallel {parallel} is a single process on one machine, so it cannot be used with --nnodes or in \
              `yolo rank`"
         ))
@@ -47,7 +47,7 @@ pub(super) fn refusal(parallel: Parallel, option: &str, why: &str) -> PlanError 
         }
         _ => "omit it, or use --parallel ddp, which starts one process per device",
     };
-    PlanError::new(format!(
+    PlanError::usage(format!(
         "{option} cannot be used with --parallel {parallel}: {why}, and this is a single one"
     ))
     .with_hint(hint)
@@ -64,7 +64,7 @@ pub(super) fn ranks(
 ) -> Result<Ranks, PlanError> {
     if devices.len() < 2 {
         let one = devices.first().map_or("none".to_owned(), Device::to_string);
-        return Err(PlanError::new(format!(
+        return Err(PlanError::usage(format!(
             "--parallel {parallel} needs several devices, but this run has one ({one})"
         ))
         .with_hint(
@@ -72,7 +72,7 @@ pub(super) fn ranks(
         ));
     }
     if devices.iter().any(|device| matches!(device, Device::Mig { .. })) {
-        return Err(PlanError::new(format!(
+        return Err(PlanError::usage(format!(
             "--parallel {parallel} cannot use --device {}: CUDA gives a process only one MIG instance",
             device::argument(devices)
         ))

@@ -116,7 +116,7 @@ pub(super) fn refuse_other_options(options: &TrainOptions, may_change: &[&str]) 
     }
     let allowed = may_change.iter().filter(|name| **name != "resume");
     let allowed: Vec<String> = allowed.map(|name| option_name(name)).collect();
-    Err(PlanError::new(format!(
+    Err(PlanError::usage(format!(
         "{} cannot be changed with --resume: a resumed run keeps the options of its first start",
         ignored.join(", ")
     ))
@@ -145,7 +145,8 @@ fn find(path: &Path) -> Result<Interrupted, PlanError> {
         let run_dir = real(path)?;
         return Ok(Interrupted { run_dir, checkpoint: None, shown: path.display().to_string() });
     }
-    Err(PlanError::new(format!("--resume {}: there is no weights/last.pt in this folder", path.display())))
+    Err(PlanError::new(format!("--resume {}: there is no weights/last.pt in this folder", path.display()))
+        .with_hint("name a run folder or a checkpoint; --resume without a path continues the most recent run under runs/"))
 }
 
 /// The run of a checkpoint, which may be a link to a file in a run folder.

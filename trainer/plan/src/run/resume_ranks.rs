@@ -53,7 +53,7 @@ pub(super) fn choose(
     let other_mode = parallel != *mode;
     if parallel.is_one_process() {
         if sync_bn {
-            return Err(PlanError::new(format!(
+            return Err(PlanError::usage(format!(
                 "the run cannot be resumed with --parallel {parallel}: it was started with --sync-bn, which joins \
                  the BatchNorm of several ranks"
             ))
@@ -124,7 +124,7 @@ pub(super) fn devices(
             .with_hint("name other devices with --device; the batch over all ranks stays the same")
     })?;
     match options.nproc_per_node {
-        Some(number) if number != choice.devices.len() => Err(PlanError::new(format!(
+        Some(number) if number != choice.devices.len() => Err(PlanError::usage(format!(
             "--nproc-per-node {number} is for ranks on the CPU, but the run to be resumed is on GPUs (--device {own})"
         ))
         .with_hint(format!(
@@ -206,7 +206,7 @@ fn check_batch(
             format!("resume it with --device {own}, or on {fewer}"),
         )
     };
-    Err(PlanError::new(format!(
+    Err(PlanError::usage(format!(
         "the run cannot be resumed on {}: its batch of {batch}, which stays the same, cannot be divided \
          equally among them{kept}",
         count(parts, what)

@@ -302,9 +302,10 @@ pub(super) fn sync_bn_advice(sync_bn: bool, shares: &[usize]) -> Option<String> 
 fn label_smoothing(options: &TrainOptions) -> Result<f64, PlanError> {
     let epsilon = options.label_smoothing.unwrap_or(0.0);
     if !(0.0..1.0).contains(&epsilon) {
-        return Err(PlanError::new(format!(
+        return Err(PlanError::usage(format!(
             "--label-smoothing {epsilon} is not a number from 0 up to, but not including, 1"
-        )));
+        ))
+        .with_hint("0.1 is usual; omit it for none"));
     }
     Ok(epsilon)
 }
@@ -324,7 +325,7 @@ fn hyperparameters(
 /// Weights or a YAML must describe the model.
 fn has_model(effective: &EffectiveOptions<'_>) -> Result<(), PlanError> {
     if effective.weights.is_empty() && effective.cfg.is_empty() {
-        return Err(PlanError::new("--weights and --cfg are both empty, so there is no model to train")
+        return Err(PlanError::usage("--weights and --cfg are both empty, so there is no model to train")
             .with_hint(
                 "start from weights (--weights yolov5n.pt), or from scratch (--weights '' --cfg yolov5n)",
             ));
@@ -363,7 +364,8 @@ fn file_or_name(argument: &str, places: &Places) -> String {
 /// `value`, if it is from 1 to `max`.
 pub(super) fn positive(option: &str, value: usize, max: usize) -> Result<usize, PlanError> {
     if value == 0 || value > max {
-        return Err(PlanError::new(format!("{option} {value} is not a number from 1 to {max}")));
+        return Err(PlanError::usage(format!("{option} {value} is not a number from 1 to {max}"))
+            .with_hint(format!("give such a number, or omit {option} for its default")));
     }
     Ok(value)
 }
@@ -374,7 +376,8 @@ fn freeze(option: &[usize], count: Option<usize>) -> Result<(Vec<usize>, Option<
     /// More layers than any model has, so that a typo does not become a huge list.
     const MAX_LAYERS: usize = 1000;
     if let Some(layer) = option.iter().find(|layer| **layer > MAX_LAYERS) {
-        return Err(PlanError::new(format!("--freeze {layer} is beyond the last layer of any model")));
+        return Err(PlanError::usage(format!("--freeze {layer} is beyond the last layer of any model"))
+            .with_hint("--freeze 10 freezes the first ten layers, which are the backbone"));
     }
     let mut layers: Vec<usize> = match option {
         [count] => (0..*count).collect(),
@@ -395,9 +398,10 @@ fn freeze(option: &[usize], count: Option<usize>) -> Result<(Vec<usize>, Option<
     });
     layers.retain(|layer| *layer < count);
     if layers.len() == count {
-        return Err(PlanError::new(format!(
+        return Err(PlanError::usage(format!(
             "--freeze freezes all {count} layers, so nothing would be trained"
-        )));
+        ))
+        .with_hint("--freeze 10 freezes the first ten layers, which are the backbone"));
     }
     Ok((layers, warning))
 }

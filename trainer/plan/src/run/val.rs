@@ -155,9 +155,10 @@ fn split_and_mode(task: Option<&str>) -> Result<(Split, ValMode), PlanError> {
         "speed" => (Split::Val, ValMode::Speed),
         "study" => (Split::Val, ValMode::Study),
         other => {
-            return Err(PlanError::new(format!(
+            return Err(PlanError::usage(format!(
                 "--task {other} is not one of train, val, test, speed and study"
-            )));
+            ))
+            .with_hint("omit it to measure the accuracy on the validation images"));
         }
     })
 }
@@ -173,12 +174,14 @@ fn thresholds(options: &ValOptions, mode: ValMode) -> Result<(f64, f64, usize), 
     };
     for (option, value) in [("--conf-thres", conf), ("--iou-thres", iou)] {
         if !(0.0..=1.0).contains(&value) {
-            return Err(PlanError::new(format!("{option} {value} is not a number from 0 to 1")));
+            return Err(PlanError::usage(format!("{option} {value} is not a number from 0 to 1"))
+                .with_hint(format!("give such a number, or omit {option} for its default")));
         }
     }
     let max_det = options.max_det.unwrap_or(max_det);
     if max_det == 0 {
-        return Err(PlanError::new("--max-det 0 would discard every detection: it must be at least 1"));
+        return Err(PlanError::usage("--max-det 0 would discard every detection: it must be at least 1")
+            .with_hint("omit it for at most 300 detections per image"));
     }
     Ok((conf, iou, max_det))
 }

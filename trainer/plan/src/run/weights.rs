@@ -43,7 +43,7 @@ pub(super) fn find(
 ) -> Result<Option<PathBuf>, PlanError> {
     const HINT: &str = "name a .pt or .safetensors file, a URL, or a pretrained model such as yolov5n.pt";
     if argument.is_empty() {
-        return Err(PlanError::new("--weights is empty: there is no model").with_hint(HINT));
+        return Err(PlanError::usage("--weights is empty: there is no model").with_hint(HINT));
     }
     let path = context.places.working_dir.join(argument);
     if path.is_file() {
