@@ -102,6 +102,32 @@ fn a_run_that_cannot_be_planned_is_one_event() {
 }
 
 #[test]
+fn a_command_line_that_is_wrong_is_one_event_too() {
+    let user = User::new();
+    user.write_data_set();
+    for (command, message) in [
+        (
+            format!("{TRAIN} --json --epochs abc"),
+            "invalid value 'abc' for '--epochs <N>': not a whole number",
+        ),
+        (
+            "val --data shapes --no-such-option --json".to_owned(),
+            "unexpected argument '--no-such-option' found",
+        ),
+        (format!("{TRAIN} --json --node-rank 0"), "--node-rank is given, but the run has one machine"),
+        (format!("{TRAIN} --json --epochs 0"), "--epochs 0 is not a number from 1 to 1000000"),
+    ] {
+        let finished = user.run(&command).failed_with(2, &[message]);
+        let events = events(&finished);
+        assert_eq!((events.len(), &events[0]["event"]), (1, &json!("failed")), "{command}");
+        assert_eq!((&events[0]["message"], &events[0]["schema"]), (&json!(message), &json!(1)));
+        assert!(events[0]["hint"].as_str().is_some_and(|hint| !hint.is_empty()), "{command}");
+    }
+    let help = user.run("train --json --help").succeeded();
+    assert!(help.stdout.contains("--epochs <N>") && !help.stdout.contains("\"failed\""), "{}", help.stdout);
+}
+
+#[test]
 fn a_warning_of_no_rank_names_none() {
     let user = User::new();
     user.write_data_set();

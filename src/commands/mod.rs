@@ -4,6 +4,7 @@
 
 mod bench;
 mod bench_tables;
+mod command_line;
 mod completions;
 mod interrupt;
 mod loader_threads;
@@ -30,8 +31,10 @@ use crate::setup::smoke_test;
 /// Parses the command line and runs the command that it names. The exit statuses are those of
 /// [`yolo_base::exit`].
 pub fn run() -> ExitCode {
-    // clap answers --help and --version, and exits with status 2 if the command line is invalid.
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(answer) => return command_line::answered(&answer, std::env::args_os().skip(1)),
+    };
     let printer = Printer::new(cli.quiet);
     let result = dispatch(&cli, &printer).and_then(|status| match printer.lost() {
         Some(why) => Err(CommandError::Output { why: why.to_owned() }),

@@ -4,7 +4,7 @@ use yolo_plan::options::{TrainOptions, Workers};
 use yolo_plan::run::plan_train;
 
 use super::machines;
-use super::run::Run;
+use super::run::{Run, not_started};
 use crate::cli::{MachineArgs, TrainArgs};
 use crate::doctor;
 use crate::error::CommandError;
@@ -22,7 +22,9 @@ pub(super) fn train(args: &TrainArgs, offline: bool, printer: &Printer) -> Resul
         printer.warning(warning);
     }
     let MachineArgs { nnodes, node_rank, master_addr, master_port } = &args.machines;
-    let place = Place::of_options(*nnodes, *node_rank, master_addr.as_deref(), *master_port)?;
+    let events = args.json.then(|| RunEvents::new(printer));
+    let place = Place::of_options(*nnodes, *node_rank, master_addr.as_deref(), *master_port)
+        .map_err(|error| not_started(events.as_ref(), error.into()))?;
     let checked = checked_here(options, place.as_ref());
     let run = Run {
         exist_ok: options.exist_ok,
@@ -33,7 +35,7 @@ pub(super) fn train(args: &TrainArgs, offline: bool, printer: &Printer) -> Resul
             false => doctor::preflight(host, &checked, plan, printer),
         },
         measured: &|_, _| (),
-        events: args.json.then(|| RunEvents::new(printer)),
+        events,
         layout: None,
     };
     match place {

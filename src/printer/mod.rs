@@ -119,6 +119,11 @@ impl Printer {
         }
     }
 
+    /// Prints clap's answer to a command line: the help, or what is wrong with it.
+    pub(crate) fn command_line(&self, answer: &clap::Error) {
+        let _ = answer.print();
+    }
+
     /// Asks a yes-or-no question; `None` if there is nobody to ask.
     pub(crate) fn ask(&self, question: &str) -> Option<bool> {
         if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {

@@ -1,0 +1,78 @@
+//! A command line that names no command to run: clap answers `--help` and `--version`, and says what is wrong with an
+//! invalid one. Programs that asked for the events of a run with `--json` are told the latter as an event, too.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use yolo_plan::launcher::Layout;
+
+use super::run::not_started;
+use crate::error::CommandError;
+use crate::printer::{Printer, RunEvents};
+
+/// Prints what clap says, and returns the exit status. `arguments` are those of the command line.
+pub(super) fn answered(answer: &clap::Error, arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let printer = Printer::new(false);
+    if answer.use_stderr() && wants_events(arguments) {
+        not_started(Some(&RunEvents::new(&printer)), in_words(answer));
+    }
+    printer.command_line(answer);
+    ExitCode::from(u8::try_from(answer.exit_code()).unwrap_or(yolo_base::exit::USAGE))
+}
+
+/// Whether these arguments ask for the events of a run. Of several ranks, the first reports.
+fn wants_events(arguments: impl Iterator<Item = OsString>) -> bool {
+    let arguments: Vec<OsString> = arguments.take_while(|argument| argument != "--").collect();
+    // The options before the command have no values.
+    let command = arguments.iter().find(|argument| !argument.to_string_lossy().starts_with('-'));
+    let reports = match command.and_then(|command| command.to_str()) {
+        Some("train" | "val") => true,
+        Some("rank") => !Layout::read(&|name| std::env::var(name).ok()).is_ok_and(|layout| layout.rank > 0),
+        _ => false,
+    };
+    reports && arguments.iter().any(|argument| argument == "--json")
+}
+
+/// The parts of clap's message: what is wrong, and its tip or how to get help.
+fn in_words(answer: &clap::Error) -> CommandError {
+    let text = answer.to_string();
+    let mut parts = text.trim().split("\n\n").map(str::trim);
+    let what = parts.next().unwrap_or_default();
+    let what = what.strip_prefix("error: ").unwrap_or(what).to_owned();
+    let others: Vec<&str> = parts.collect();
+    let tip = others.iter().find_map(|part| part.strip_prefix("tip: "));
+    let hint = tip.or(others.last().copied()).unwrap_or_default().to_owned();
+    CommandError::Usage { what, hint }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+    use yolo_base::Hint as _;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    #[test]
+    fn only_commands_with_events_report_them() {
+        let wants = |line: &str| wants_events(line.split(' ').map(OsString::from));
+        assert!(wants("train --epochs abc --json") && wants("--quiet val --json --bogus"));
+        for other in ["train --epochs abc", "bench --json --bogus", "--json", "doctor -- train --json"] {
+            assert!(!wants(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_message_of_clap_has_a_reason_and_a_hint() {
+        let words = |line: &str| {
+            let error = in_words(&Cli::try_parse_from(line.split(' ')).unwrap_err());
+            (error.to_string(), error.hint().unwrap_or_default().into_owned())
+        };
+        let (what, hint) = words("yolo train --epochs abc");
+        assert_eq!(what, "invalid value 'abc' for '--epochs <N>': not a whole number");
+        assert_eq!(hint, "For more information, try '--help'.");
+        let (what, hint) = words("yolo train --epoch 3");
+        assert_eq!(what, "unexpected argument '--epoch' found");
+        assert_eq!(hint, "a similar argument exists: '--epochs'");
+    }
+}
