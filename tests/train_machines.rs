@@ -205,6 +205,16 @@ fn a_taken_port_is_known_before_anything_else() {
     let owner = format!("(process {})", std::process::id());
     master.run(&format!("{TRAIN} {place}")).failed_with(1, &["the port is taken by ", &owner]);
     master.run("train --nnodes 2 --node-rank 1").failed_with(2, &["needs --master-addr"]);
+    // 192.0.2.1 is for documentation, so no machine has it.
+    let elsewhere = self::place(2, 0, "192.0.2.1", port);
+    master.run(&format!("{TRAIN} {elsewhere}")).failed_with(
+        1,
+        &[
+            "cannot listen on 192.0.2.1:",
+            "not an address of this machine",
+            "otherwise give it another --node-rank",
+        ],
+    );
     for option in ["--node-rank 0", "--node-rank 1", "--master-addr lab", "--master-port 29500"] {
         let name = option.split(' ').next().unwrap();
         let said = format!("{name} is given, but the run has one machine");

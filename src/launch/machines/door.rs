@@ -42,6 +42,8 @@ impl Door {
         };
         const OWN: &str =
             "on machine 0, --master-addr is one of its own addresses, which the others can reach";
+        const NOT_OWN: &str = "if this is machine 0, name one of its own addresses in --master-addr; otherwise give it \
+                               another --node-rank, from 1";
         let found = (place.host.as_str(), place.port).to_socket_addrs();
         let found: Vec<SocketAddr> =
             found.map_err(|error| refuse(format!("the name is not known ({error})"), OWN))?.collect();
@@ -62,7 +64,7 @@ impl Door {
         }
         let listener = TcpListener::bind(address).map_err(|error| match error.kind() {
             std::io::ErrorKind::AddrNotAvailable => {
-                refuse("this is not an address of this machine".to_owned(), OWN)
+                refuse("this is not an address of this machine".to_owned(), NOT_OWN)
             }
             std::io::ErrorKind::AddrInUse => refuse(
                 format!("the port is taken by {}", owner_of(place.port)),
