@@ -31,7 +31,7 @@ pub(super) fn rank(args: &TrainArgs, offline: bool, printer: &Printer) -> Result
     }
     let options = match setup::with_named_nccl(&args.options) {
         Ok(options) => options,
-        Err(error) => return Err(of_rank(failed(events, error.into()))),
+        Err(error) => return Err(of_rank(not_started(events.as_ref(), error.into()))),
     };
     Run {
         exist_ok: options.exist_ok,

@@ -14,17 +14,18 @@ use crate::setup;
 
 /// Trains a detector and returns the exit status.
 pub(super) fn train(args: &TrainArgs, offline: bool, printer: &Printer) -> Result<u8, CommandError> {
-    let options = &setup::with_named_nccl(&args.options)?;
+    let events = args.json.then(|| RunEvents::new(printer));
+    let refused = |error| not_started(events.as_ref(), error);
     if let Some(bucket) = args.ignored.bucket() {
-        return Err(not_uploaded(bucket));
+        return Err(refused(not_uploaded(bucket)));
     }
+    let options = &setup::with_named_nccl(&args.options).map_err(|error| refused(error.into()))?;
     if let Some(warning) = args.ignored.warning() {
         printer.warning(warning);
     }
     let MachineArgs { nnodes, node_rank, master_addr, master_port } = &args.machines;
-    let events = args.json.then(|| RunEvents::new(printer));
     let place = Place::of_options(*nnodes, *node_rank, master_addr.as_deref(), *master_port)
-        .map_err(|error| not_started(events.as_ref(), error.into()))?;
+        .map_err(|error| refused(error.into()))?;
     let checked = checked_here(options, place.as_ref());
     let run = Run {
         exist_ok: options.exist_ok,
