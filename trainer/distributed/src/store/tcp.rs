@@ -34,7 +34,7 @@ impl TcpStore {
         let action = "serving the store";
         let address =
             listener.local_addr().map_err(|error| Error::new(ErrorKind::Other, action, error.to_string()))?;
-        let server = Server { host: reachable(address.ip()).to_string(), port: address.port() };
+        let server = Server::new(&reachable(address.ip()).to_string(), address.port());
         let host = ffi::c_string(&server.host, action)?;
         let mut raw = ptr::null_mut();
         // SAFETY: the descriptor is open and nothing here owns it any more. The shim takes ownership,
@@ -79,7 +79,7 @@ impl TcpStore {
     /// As there.
     pub fn client_within(limit: Duration, host: &str, port: u16, timeout: Duration) -> Result<Self> {
         let action = || format!("connecting to the store at {host}:{port}");
-        let server = Server { host: host.to_owned(), port };
+        let server = Server::new(host, port);
         let left = server.wait(limit).map_err(|message| Error::new(ErrorKind::Timeout, action(), message))?;
         let host_text = ffi::c_string(host, "connecting to the store")?;
         let mut raw = ptr::null_mut();
