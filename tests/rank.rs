@@ -253,6 +253,26 @@ fn a_rank_that_never_comes_is_named() {
 fn something_else_at_the_address_is_named() {
     let user = User::new();
     user.write_data_set();
+#[test]
+fn other_labels_on_one_rank_are_named_by_all() {
+    let (user, other) = (User::new(), User::new());
+    user.write_data_set();
+    other.write_data_set();
+    // As long as before, with another class.
+    let label = other.path().join("squares/labels/train/03.txt");
+    let text = std::fs::read_to_string(&label).unwrap();
+    let class = if text.starts_with('0') { "1" } else { "0" };
+    std::fs::write(&label, format!("{class}{}", &text[1..])).unwrap();
+    let port = free_port();
+    let first = start(&user, &arguments("--epochs 1"), &torchrun(0, 2, port));
+    let second = start(&other, &arguments("--epochs 1"), &torchrun(1, 2, port));
+    for running in [first, second] {
+        let said = "has other labels for 03.bmp in the train split than rank 0 on";
+        running.wait().failed_with(1, &["rank 1 on", said, "the data set must be the same on all machines"]);
+    }
+    assert!(runs(&user).is_empty() && runs(&other).is_empty());
+}
+
     // It accepts connections and says nothing.
     let other = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = other.local_addr().unwrap().port();

@@ -109,6 +109,22 @@ fn other_data_are_refused() {
 }
 
 #[test]
+#[test]
+fn labels_that_differ_in_nothing_but_their_content_are_refused() {
+    let (master, member) = (machine(), machine());
+    let label = member.path().join("squares/labels/val/02.txt");
+    let text = std::fs::read_to_string(&label).unwrap();
+    let class = if text.starts_with('0') { "1" } else { "0" };
+    std::fs::write(&label, format!("{class}{}", &text[1..])).unwrap();
+    let port = free_port();
+    let first = start(&master, 2, 0, port, "--epochs 1 --batch 6");
+    let other = start(&member, 2, 1, port, "--epochs 1 --batch 6");
+    let what = "has other labels for 02.bmp in the val split than rank 0 on";
+    first.wait().failed_with(1, &["rank 1 on", what]);
+    other.wait().failed_with(1, &["rank 1 on", what]);
+    assert!(!master.path().join("runs/train/exp/results.csv").exists(), "no step was done");
+}
+
 fn a_batch_that_cannot_be_divided_among_all_ranks_is_refused_by_all() {
     let (master, member) = (machine(), machine());
     let port = free_port();

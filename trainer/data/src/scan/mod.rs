@@ -4,6 +4,7 @@
 
 mod cache;
 mod files;
+mod fingerprint;
 mod labels;
 mod sample;
 mod verify;
@@ -16,6 +17,7 @@ use yolo_base::format::count;
 
 use crate::error::DataError;
 pub use files::{label_path, list_images};
+pub use fingerprint::{fingerprint_of_all, fingerprints};
 pub use labels::{LabelError, Labels, parse_labels};
 pub use sample::{Sample, Scan};
 pub use verify::{ImageFault, verify_image};
