@@ -85,6 +85,7 @@ fn a_difference_is_refused_by_all_before_anything_starts() {
     for (option, what) in [
         ("--epochs 2", "--epochs differs: 1 on machine 0 ("),
         ("--seed 3", "--seed differs: not given on machine 0 ("),
+        ("--hyp med", "the hyperparameter lrf differs: 0.01 on machine 0 ("),
     ] {
         let (master, member) = (machine(), machine());
         let port = free_port();

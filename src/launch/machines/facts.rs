@@ -9,13 +9,15 @@ use yolo_data::scan::{label_path, list_images};
 use yolo_plan::RunPlan;
 use yolo_plan::dataset::DataSet;
 use yolo_plan::options::{TrainOptions, option_name};
-use yolo_protocol::meeting::{Fact, NCCL};
+use yolo_protocol::meeting::{Fact, HYPERPARAMETER, NCCL};
 
 /// Options that may differ: what they name is on each machine, or only the master's counts.
 const LOCAL: [&str; 9] =
     ["data", "device", "nproc_per_node", "nccl", "workers", "project", "name", "exist_ok", "resume"];
 /// Options that name files, whose folders may differ.
-const FILES: [&str; 3] = ["weights", "cfg", "hyp"];
+const FILES: [&str; 2] = ["weights", "cfg"];
+/// Its content is compared, which may come from files of other names.
+const HYP: &str = "hyp";
 
 /// The most bytes of a value, because the message with all values is limited.
 const LONGEST: usize = 1000;
@@ -55,10 +57,12 @@ impl Facts {
         libraries: Libraries<'_>,
     ) -> Result<Self, DataError> {
         let data = data_facts(plan)?;
+        let hyp = hyperparameters(plan);
         let mut facts = Self::of_joining(options, plan.ranks.devices.len(), libraries);
         match options.resume {
             Some(_) => facts.later = data,
-            None => facts.facts.extend(data),
+            // A resumed run has its own.
+            None => facts.facts.extend(hyp.into_iter().chain(data)),
         }
         Ok(facts)
     }
@@ -76,6 +80,16 @@ impl Facts {
         facts.extend(options_of(options).into_iter().map(|(option, value)| fact(&option, value)));
         Self { ranks, facts, later: Vec::new() }
     }
+}
+
+/// Each hyperparameter, whether it is from `--hyp` or a default.
+fn hyperparameters(plan: &RunPlan) -> Vec<Fact> {
+    let hyp = plan.task.train().and_then(|task| serde_json::to_value(&task.hyp).ok());
+    let Some(Value::Object(mut hyp)) = hyp else { return Vec::new() };
+    // The only one that is left out if it is not given.
+    hyp.entry("anchors").or_insert_with(|| "not given".into());
+    let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    hyp.iter().map(|(key, value)| fact(&format!("{HYPERPARAMETER}{key}"), shown(value))).collect()
 }
 
 /// The facts of the data set of a plan.
@@ -109,7 +123,7 @@ fn options_of(options: &TrainOptions) -> Vec<(String, String)> {
         Value::String(text) => text,
         other => other.to_string(),
     };
-    let equal = fields.into_iter().filter(|(name, _)| !LOCAL.contains(&name.as_str()));
+    let equal = fields.into_iter().filter(|(name, _)| name != HYP && !LOCAL.contains(&name.as_str()));
     equal.map(|(name, value)| (option_name(&name), shown(&name, value))).collect()
 }
 
@@ -168,6 +182,12 @@ mod tests {
         assert!(shown.contains(&("--weights".to_owned(), "m.pt".to_owned())), "{shown:?}");
         assert!(shown.contains(&("--epochs".to_owned(), "not given".to_owned())));
         assert!(shown.iter().all(|(name, _)| name != "--workers"));
+    }
+
+    #[test]
+    fn the_name_of_a_file_of_hyperparameters_does_not_matter() {
+        let options = TrainOptions { hyp: Some("/a/mine.yaml".to_owned()), ..TrainOptions::default() };
+        assert!(options_of(&options).iter().all(|(name, _)| name != "--hyp"));
     }
 
     #[test]
