@@ -53,6 +53,7 @@ pub(crate) fn started_with(trainer: PathBuf, libtorch: &Libtorch) -> Programs {
     Programs {
         trainer,
         variant: libtorch.variant.clone(),
+        libtorch: format!("{}+{}", setup::LIBTORCH_VERSION, libtorch.variant),
         libtorch_lib: libtorch.lib_dir.clone(),
         environment: setup::trainer_environment(libtorch),
     }

@@ -111,7 +111,7 @@ fn assert_same_results(user: &User, one: &str, other: &str) {
 }
 
 fn runs(user: &User) -> Vec<String> {
-    let folder = std::fs::read_dir(user.path().join("runs/train")).unwrap();
+    let folder = std::fs::read_dir(user.path().join("runs/train")).into_iter().flatten();
     folder.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
@@ -188,14 +188,41 @@ fn another_option_on_one_rank_is_named_by_all() {
     let user = User::new();
     user.write_data_set();
     let port = free_port();
-    let first = start(&user, &arguments("--epochs 1"), &torchrun(0, 2, port));
-    let second = start(&user, &arguments("--epochs 1 --imgsz 96"), &torchrun(1, 2, port));
+    let temporary = user.path().join("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let with_own_tmp = |rank: usize| -> Variables {
+        let own = ("TMPDIR", temporary.display().to_string());
+        torchrun(rank, 2, port).into_iter().chain([own]).collect()
+    };
+    let first = start(&user, &arguments("--epochs 1"), &with_own_tmp(0));
+    let second = start(&user, &arguments("--epochs 1 --imgsz 96"), &with_own_tmp(1));
     for (rank, running) in [first, second].into_iter().enumerate() {
         let said =
             ["rank 1 on", "has --imgsz 96, and rank 0 on", "has 64", "hint: give all ranks the same options"];
         running.wait().failed_with(1, &[&format!("rank {rank} of 2"), said[0], said[1], said[2], said[3]]);
     }
-    assert!(!user.path().join("runs/train/exp/results.csv").exists(), "no step was done");
+    assert!(runs(&user).is_empty(), "no step was done, so the folder is of no use");
+    let left: Vec<_> = std::fs::read_dir(temporary).unwrap().collect();
+    assert!(left.is_empty(), "the messages say everything, so no log is of use: {left:?}");
+}
+
+#[test]
+fn a_rank_that_cannot_listen_leaves_no_run_folder() {
+    let user = User::new();
+    user.write_data_set();
+    let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = taken.local_addr().unwrap().port();
+    for options in ["", "--name kept --exist-ok"] {
+        let arguments = arguments(&format!("--epochs 1 {options}"));
+        // What was there before the run stays.
+        std::fs::create_dir_all(user.path().join("runs/train/kept")).unwrap();
+        let output = start(&user, &arguments, &torchrun(0, 2, port)).wait();
+        let said = format!("rank 0 cannot listen on port {port} of 127.0.0.1");
+        let output = output.failed_with(1, &[&said, "set MASTER_PORT to a free port for all ranks"]);
+        let removed = output.stderr.contains("removed the run folder, because the run had not begun");
+        assert_eq!(removed, options.is_empty(), "{}", output.stderr);
+    }
+    assert_eq!(runs(&user), ["kept"]);
 }
 
 #[test]
@@ -292,7 +319,15 @@ fn a_killed_rank_ends_the_others() {
     let (running, trainers) = two_that_train(&user, "");
     send_signal(trainers[1], SIGKILL);
     let [first, second] = <[Running; 2]>::try_from(running).ok().unwrap().map(Running::wait);
-    second.failed_with(1, &["rank 1 of 2", "signal 9 (SIGKILL)", "its log is in"]);
+    let second = second.failed_with(1, &["rank 1 of 2", "signal 9 (SIGKILL)", "its log is in"]);
+    let logs = second.stderr.lines().find_map(|line| line.split("its log is in ").nth(1)).unwrap();
+    let log = std::fs::read_to_string(Path::new(logs).join("rank1.log")).unwrap();
+    for told in
+        ["started rank 1 of 2", "training epoch 1 of 500", "the process was ended by signal 9 (SIGKILL)"]
+    {
+        assert!(log.contains(told), "`{told}` is not in:\n{log}");
+    }
+    std::fs::remove_dir_all(Path::new(logs).parent().unwrap()).unwrap();
     let first = first.failed_with(1, &["rank 0 of 2", "rank 1", "yolo rank --resume"]);
     assert!(!first.stderr.contains("yolo train --resume"), "{}", first.stderr);
     assert!(trainers.into_iter().all(|pid| !is_alive(pid)));

@@ -291,7 +291,8 @@ fn a_killed_rank_on_another_machine_is_named_by_all() {
     let (master, member) = (machine(), machine());
     let [(first, _), (other, of_other)] = two_that_train(&master, &member);
     user::send_signal(of_other[0], SIGKILL);
-    first.wait().failed_with(1, &["rank 1 of 2", "was killed by signal 9 (SIGKILL)"]);
+    let said = ["rank 1 of 2", "was killed by signal 9 (SIGKILL)", "`sudo dmesg` on "];
+    first.wait().failed_with(1, &said);
     other.wait().failed_with(1, &["rank 1 of 2", "was killed by signal 9 (SIGKILL)"]);
 }
 

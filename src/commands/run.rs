@@ -22,7 +22,7 @@ use crate::cpu_affinity::cpus_of_ranks;
 use crate::dirs::YoloDirs;
 use crate::error::CommandError;
 use crate::launch::machines::Team;
-use crate::launch::{self, RunEnd, run_folder};
+use crate::launch::{self, LaunchError, RunEnd, run_folder};
 use crate::machine;
 use crate::printer::{Printer, RunEvents, RunResults, RunView};
 
@@ -140,11 +140,16 @@ impl Run<'_> {
         let plan_file = run_folder::create(&mut plan, self.exist_ok || in_its_folder)?;
         printer.say(format_args!("run folder {}", plan.run_dir.display()));
         printer.say(started_by(layout));
-        self.launch_and_show(None, &plan, &plan_file, &programs, printer)
+        let result = self.launch_and_show(None, &plan, &plan_file, &programs, printer);
+        // The launcher may try many times to start its ranks.
+        if result.as_ref().is_err_and(|error| !log_explains(error)) && plan_file.remove_unused_folder() {
+            printer.say(format_args!("removed the run folder, because the run had not begun"));
+        }
+        result
     }
 
     /// Starts a rank that writes no results. Its plan and its log are in a temporary folder, which stays if
-    /// the rank fails.
+    /// the rank fails and the log may say why.
     fn launch_without_results(
         &mut self,
         mut plan: RunPlan,
@@ -155,7 +160,9 @@ impl Run<'_> {
         plan.run_dir = folder.path().to_owned();
         let plan_file = plan.write()?;
         let status = self.launch_and_show(None, &plan, &plan_file, programs, printer);
-        if status.is_err() {
+        let keep =
+            |error: &CommandError| log_explains(error) || launch::have_output(&folder.path().join("logs"));
+        if status.as_ref().is_err_and(keep) {
             let kept: PathBuf = folder.keep();
             printer.warning(format_args!("its log is in {}", kept.join("logs").display()));
         }
@@ -237,6 +244,15 @@ fn meeting_point(layout: &Layout) -> Vec<(std::ffi::OsString, std::ffi::OsString
     let mut variables = vec![
         (MASTER_ADDR.into(), layout.master_addr.clone().into()),
         (MASTER_PORT.into(), layout.master_port.to_string().into()),
+/// Whether the log of a failed rank may say more than the error, which is all if the rank itself reported it.
+fn log_explains(error: &CommandError) -> bool {
+    match error {
+        CommandError::Launch(LaunchError::Rank(failure)) => !failure.reported,
+        CommandError::Launch(LaunchError::Unfinished { .. } | LaunchError::Timeout { .. }) => true,
+        _ => false,
+    }
+}
+
     ];
     if let Some(prefix) = &layout.agent_store {
         variables.push((YOLO_STORE_PREFIX.into(), prefix.into()));

@@ -5,7 +5,8 @@ use yolo_plan::event::Progress;
 use yolo_protocol::{Cause, End, Failure, Rank};
 
 use super::checkpoint::LastCheckpoint;
-use super::failure::{RankFailure, last_lines};
+use super::failure::RankFailure;
+use super::host::host_name;
 use super::memory::{Killer, MemoryWatch};
 use super::rank::RankIo;
 
@@ -33,7 +34,7 @@ pub(super) fn explain(
     memory: &MemoryWatch,
 ) -> RankFailure {
     let resume = checkpoint.advice();
-    let words = Words::of(&failure.cause, process.map(RankIo::former_pid), world, memory);
+    let words = Words::of(&failure.cause, process.map(RankIo::former_pid), (world, host), memory);
     let doing = match &failure.cause {
         Cause::Reported(reported) => reported.doing.clone(),
         _ => state.doing().to_owned(),
@@ -51,21 +52,14 @@ pub(super) fn explain(
         rank: number,
         world,
         device: state.device().to_owned(),
-        host: host.map(str::to_owned).or_else(host_name),
+        host: Some(host.map_or_else(host_name, str::to_owned)),
         doing: at_batch(doing, state.progress().filter(|_| state.counts_steps())),
         why: words.why,
         hint,
-        last_lines: process.filter(|_| !reported).map(|process| last_lines(&process.log)).unwrap_or_default(),
-        log: process.map(|process| process.log.clone()),
+        last_lines: process.filter(|_| !reported).map(|process| process.log.quoted()).unwrap_or_default(),
+        log: process.map(|process| process.log.path().to_owned()),
         reported,
     }
-}
-
-fn host_name() -> Option<String> {
-    #[cfg(unix)]
-    return rustix::system::uname().nodename().to_str().ok().map(str::to_owned);
-    #[cfg(not(unix))]
-    None
 }
 
 fn at_batch(doing: String, progress: Option<&Progress>) -> String {
@@ -85,7 +79,13 @@ struct Words {
 }
 
 impl Words {
-    fn of(cause: &Cause, pid: Option<u32>, world: usize, memory: &MemoryWatch) -> Self {
+    /// `host` is the name of the rank's machine, if that is another.
+    fn of(
+        cause: &Cause,
+        pid: Option<u32>,
+        (world, host): (usize, Option<&str>),
+        memory: &MemoryWatch,
+    ) -> Self {
         let version = env!("CARGO_PKG_VERSION");
         let failed = |message: &str| match world {
             1 => message.to_owned(),
@@ -125,7 +125,7 @@ impl Words {
                 hint: None,
             },
             Cause::Ended(End::Signalled(signal)) => {
-                Self::killed(*signal, pid.is_none(), || pid.map_or(Killer::Unknown, |pid| memory.killer(pid)))
+                Self::killed(*signal, host, || pid.map_or(Killer::Unknown, |pid| memory.killer(pid)))
             }
             Cause::Ended(End::Exited(127)) => {
                 Self::new("could not load its libraries", "run `yolo setup` again")
@@ -144,8 +144,8 @@ impl Words {
         Self { why: why.to_owned(), hint: Some(hint.to_owned()) }
     }
 
-    /// `remote` is whether the rank was on another machine, whose files cannot be looked at.
-    fn killed(signal: i32, remote: bool, killer: impl FnOnce() -> Killer) -> Self {
+    /// `host` is the name of the rank's machine, if that is another, whose files cannot be looked at.
+    fn killed(signal: i32, host: Option<&str>, killer: impl FnOnce() -> Killer) -> Self {
         const LESS: &str = "reduce --batch, --imgsz or --workers, or omit --cache";
         let name = describe_signal(signal);
         match signal {
@@ -169,27 +169,33 @@ impl Words {
                     "the kernel's log does not say that memory ran out, so a user, a job scheduler or a memory \
                      guard such as earlyoom killed it",
                 ),
-                Killer::Unknown => Self::new(
-                    &format!("was killed by {name}"),
-                    "`sudo dmesg` says whether memory ran out; if not, a user or a job scheduler killed it",
-                ),
+                Killer::Unknown => {
+                    let there = host.map_or(String::new(), |host| format!(" on {host}"));
+                    let hint = format!(
+                        "`sudo dmesg`{there} says whether memory ran out; if not, a user or a job scheduler killed it"
+                    );
+                    Self::new(&format!("was killed by {name}"), &hint)
+                }
             },
-            SIGBUS if remote => Self::new(
-                &format!("was killed by {name}"),
-                "check `df -h /dev/shm` and the disks with data and caches on that machine",
-            ),
-            SIGBUS => Self::new(
-                &format!("was killed by {name}"),
-                &format!("{}: check `df -h /dev/shm` and the disks with data and caches", shared_memory()),
-            ),
-            SIGABRT => Self::new(
-                &format!("was killed by {name}: a library gave up"),
-                if remote {
-                    "the reason is in the last lines of its log, on that machine"
-                } else {
-                    "the reason is in the last lines of its log"
-                },
-            ),
+            SIGBUS => {
+                let hint = match host {
+                    Some(host) => {
+                        format!("check `df -h /dev/shm` and the disks with data and caches on {host}")
+                    }
+                    None => format!(
+                        "{}: check `df -h /dev/shm` and the disks with data and caches",
+                        shared_memory()
+                    ),
+                };
+                Self::new(&format!("was killed by {name}"), &hint)
+            }
+            SIGABRT => {
+                let there = host.map_or(String::new(), |host| format!(", on {host}"));
+                Self::new(
+                    &format!("was killed by {name}: a library gave up"),
+                    &format!("the reason is in the last lines of its log{there}"),
+                )
+            }
             _ => Self { why: format!("was killed by {name}"), hint: None },
         }
     }
@@ -225,12 +231,23 @@ mod tests {
 
     #[test]
     fn signal_9_means_memory_only_if_the_kernel_says_so() {
-        let why = |killer| Words::killed(SIGKILL, false, || killer).why;
+        let why = |killer| Words::killed(SIGKILL, None, || killer).why;
         assert_eq!(why(Killer::Machine), "was killed by signal 9 (SIGKILL): the machine ran out of memory");
         assert!(why(Killer::ControlGroup).ends_with("its container or job reached its memory limit"));
         for killer in [Killer::SomebodyElse, Killer::Unknown] {
             assert!(!why(killer).contains("memory"), "{killer:?}");
         }
+    }
+
+    #[test]
+    fn the_machine_to_look_at_is_named_if_it_is_another() {
+        let hint = |signal, host| Words::killed(signal, host, || Killer::Unknown).hint.unwrap();
+        assert!(hint(SIGKILL, None).starts_with("`sudo dmesg` says whether memory ran out"));
+        assert!(
+            hint(SIGKILL, Some("lab-2")).starts_with("`sudo dmesg` on lab-2 says whether memory ran out")
+        );
+        assert!(hint(SIGBUS, Some("lab-2")).ends_with("data and caches on lab-2"));
+        assert!(hint(SIGABRT, Some("lab-2")).ends_with("its log, on lab-2"));
     }
 
     #[test]

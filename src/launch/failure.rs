@@ -9,9 +9,6 @@ use yolo_plan::PlanError;
 
 use super::machines::MachinesError;
 
-/// Lines of a rank's log that are shown if the rank itself could not report why it failed.
-const LOG_LINES: usize = 8;
-
 /// A run that failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LaunchError {
@@ -127,7 +124,7 @@ pub(crate) struct RankFailure {
     pub(crate) why: String,
     /// What to do next.
     pub(crate) hint: Option<String>,
-    /// The end of its log, if it could not report a reason.
+    /// What its libraries wrote last into its log, if it could not report a reason.
     pub(crate) last_lines: Vec<String>,
     /// Its log, if its process is on this machine.
     pub(crate) log: Option<PathBuf>,
@@ -162,15 +159,4 @@ impl std::fmt::Display for RankFailure {
         }
         Ok(())
     }
-}
-
-/// The last lines of a log, without the frames of C++ backtraces.
-pub(super) fn last_lines(log: &std::path::Path) -> Vec<String> {
-    let Ok(bytes) = fs_err::read(log) else { return Vec::new() };
-    let text = String::from_utf8_lossy(&bytes);
-    let lines: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with("frame #"))
-        .collect();
-    lines[lines.len().saturating_sub(LOG_LINES)..].iter().map(|line| (*line).to_owned()).collect()
 }

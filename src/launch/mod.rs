@@ -1,12 +1,15 @@
 //! From a plan to live ranks, and to one answer: how the run ended. The first failure wins: the
 //! whole group is stopped, no process is left behind, and the answer names the rank, what it was
-//! doing and why. Ranks report events over a pipe; what they or libtorch print goes to one log file
-//! per rank.
+//! doing and why. Ranks report events over a pipe; each has a log file with what it reported and what
+//! libtorch printed.
 
 mod cause;
 mod checkpoint;
 mod environment;
 mod failure;
+mod host;
+mod log;
+mod log_text;
 pub(crate) mod machines;
 mod memory;
 mod message;
@@ -29,6 +32,7 @@ use yolo_plan::event::Event;
 
 use checkpoint::LastCheckpoint;
 pub(crate) use failure::{LaunchError, timeout};
+pub(crate) use log::have_output;
 use machines::Team;
 use process::Store;
 pub(crate) use programs::Programs;

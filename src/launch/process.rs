@@ -4,7 +4,7 @@
 
 use std::io::PipeReader;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use fs_err as fs;
@@ -12,14 +12,16 @@ use yolo_base::env::{YOLO_EVENTS_FD, YOLO_RENDEZVOUS_FD};
 use yolo_plan::RunPlan;
 
 use super::failure::LaunchError;
-use super::{Programs, environment};
+use super::host::host_name;
+use super::log::RankLog;
+use super::{Programs, environment, log_text};
 
 /// A started rank.
 #[derive(Debug)]
 pub(super) struct RankProcess {
     pub(super) child: Child,
     pub(super) events: PipeReader,
-    pub(super) log: PathBuf,
+    pub(super) log: RankLog,
 }
 
 /// Where the ranks meet.
@@ -66,8 +68,12 @@ pub(super) fn start(
         // Rank 0 takes the socket.
         let handed = if index == 0 { socket.take() } else { None };
         let rank = plan.ranks.first + index;
-        match spawn(command, handed, logs.join(format!("rank{rank}.log"))) {
-            Ok(process) => started.push(process),
+        match spawn(command, handed, &logs.join(format!("rank{rank}.log"))) {
+            Ok(process) => {
+                let pid = process.child.id();
+                process.log.say(&log_text::started(plan, index, pid, &host_name(), programs));
+                started.push(process);
+            }
             Err(source) => {
                 stop_all(&mut started);
                 return Err(LaunchError::Spawn { program: programs.trainer.clone(), source });
@@ -86,11 +92,12 @@ fn stop_all(started: &mut [RankProcess]) {
 }
 
 #[cfg(unix)]
-fn spawn(mut command: Command, socket: Option<TcpListener>, log: PathBuf) -> std::io::Result<RankProcess> {
+fn spawn(mut command: Command, socket: Option<TcpListener>, log: &Path) -> std::io::Result<RankProcess> {
     use std::os::fd::AsRawFd as _;
     use std::os::unix::process::CommandExt as _;
 
-    let output = fs::OpenOptions::new().create(true).append(true).open(&log)?.into_parts().0;
+    let log = RankLog::open(log)?;
+    let output = log.output()?;
     let (events, writer) = std::io::pipe()?;
     keep_open(&writer)?;
     command.env(YOLO_EVENTS_FD, writer.as_raw_fd().to_string());
@@ -113,7 +120,7 @@ fn keep_open(descriptor: &impl std::os::fd::AsFd) -> std::io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn spawn(_command: Command, _socket: Option<TcpListener>, _log: PathBuf) -> std::io::Result<RankProcess> {
+fn spawn(_command: Command, _socket: Option<TcpListener>, _log: &Path) -> std::io::Result<RankProcess> {
     let (_, _) = (YOLO_EVENTS_FD, YOLO_RENDEZVOUS_FD);
     Err(std::io::Error::new(
         std::io::ErrorKind::Unsupported,

@@ -12,6 +12,8 @@ pub(crate) struct Programs {
     pub(crate) trainer: PathBuf,
     /// The variant of the libtorch that the trainer loads: `cpu`, `cu130`, …
     pub(crate) variant: String,
+    /// The version of that libtorch: `2.11.0+cpu`.
+    pub(crate) libtorch: String,
     /// The folder of the libtorch that the trainer loads.
     pub(crate) libtorch_lib: PathBuf,
     /// The variables by which the trainer finds it.

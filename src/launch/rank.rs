@@ -2,12 +2,15 @@
 //! it gets.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
+use yolo_plan::event::Event;
 use yolo_protocol::{End, StopSignal};
 
+use super::log::RankLog;
+use super::log_text;
 use super::message::Message;
 use super::process::RankProcess;
 use super::signals;
@@ -15,7 +18,7 @@ use super::signals;
 /// A started rank.
 pub(super) struct RankIo {
     child: Child,
-    pub(super) log: PathBuf,
+    pub(super) log: Arc<RankLog>,
     ended: bool,
 }
 
@@ -24,20 +27,33 @@ impl RankIo {
     pub(super) fn attach(start: u32, rank: usize, process: RankProcess, sender: &Sender<Message>) -> Self {
         let RankProcess { child, events, log } = process;
         let pid = child.id();
-        let sender = sender.clone();
+        let log = Arc::new(log);
+        let (sender, to_log) = (sender.clone(), Arc::clone(&log));
         std::thread::spawn(move || {
             for line in BufReader::new(events).lines() {
                 let Ok(line) = line else { break };
-                let message = match serde_json::from_str(&line) {
-                    Ok(event) => Message::Event(start, rank, event),
-                    Err(_) => Message::Garbled(start, rank, line),
+                let event: Option<Event> = serde_json::from_str(&line).ok();
+                let text = match &event {
+                    Some(event) => log_text::of_event(event),
+                    None => Some(log_text::of_garbled(&line)),
                 };
+                let message = match event {
+                    Some(event) => Message::Event(start, rank, event),
+                    None => Message::Garbled(start, rank, line),
+                };
+                // First, because a log on a slow drive must not delay it.
                 if sender.send(message).is_err() {
                     return;
                 }
+                match text {
+                    Some(text) => to_log.say(&text),
+                    None => to_log.date(),
+                }
             }
             // The pipe closes when the process ends, so that its last event comes before its end.
-            wait_without_reaping(pid);
+            if let Some(end) = wait_without_reaping(pid) {
+                to_log.say(&log_text::of_end(end));
+            }
             let _ = sender.send(Message::Ended(start, rank));
         });
         Self { child, log, ended: false }
@@ -63,6 +79,7 @@ impl RankIo {
     /// Sends a signal to the process, if it exists.
     pub(super) fn signal(&self, signal: StopSignal) {
         if let Some(pid) = self.pid() {
+            self.log.say(log_text::of_signal(signal));
             signals::send(pid, signal);
         }
     }
@@ -90,19 +107,28 @@ fn end(status: ExitStatus) -> End {
 }
 
 /// Waits until a child has ended and leaves it as a zombie, so that nobody can send a signal to a
-/// process that has since taken its number.
+/// process that has since taken its number. Returns how it ended.
 #[cfg(unix)]
-fn wait_without_reaping(pid: u32) {
+fn wait_without_reaping(pid: u32) -> Option<End> {
     use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
-    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return };
-    while let Err(rustix::io::Errno::INTR) =
-        waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)
-    {}
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw)?;
+    loop {
+        match waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) | Ok(None) => return None,
+            Ok(Some(status)) => {
+                let signal = status.terminating_signal().map(End::Signalled);
+                return signal.or_else(|| status.exit_status().map(End::Exited));
+            }
+        }
+    }
 }
 
 /// Elsewhere no ranks are started.
 #[cfg(not(unix))]
-fn wait_without_reaping(_pid: u32) {}
+fn wait_without_reaping(_pid: u32) -> Option<End> {
+    None
+}
 
 #[cfg(test)]
 #[cfg(target_os = "linux")]
@@ -119,12 +145,16 @@ mod tests {
         let child = Command::new("true").stdin(Stdio::null()).spawn().unwrap();
         let pid = child.id();
         let (sender, receiver) = channel();
-        let mut rank = RankIo::attach(0, 0, RankProcess { child, events, log: PathBuf::new() }, &sender);
+        let folder = tempfile::tempdir().unwrap();
+        let log = RankLog::open(&folder.path().join("rank0.log")).unwrap();
+        let mut rank = RankIo::attach(0, 0, RankProcess { child, events, log }, &sender);
         assert!(matches!(receiver.recv(), Ok(Message::Ended(0, 0))));
         assert_eq!(rank.state(), Some('Z'));
         assert_eq!(rank.pid(), Some(pid));
         assert!(rank.reap().is_success());
         assert_eq!(rank.pid(), None);
+        let log = fs_err::read_to_string(rank.log.path()).unwrap();
+        assert!(log.ends_with(" yolo: the process ended with exit status 0\n"), "{log}");
     }
 
     #[test]

@@ -7,18 +7,40 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use yolo_plan::RunPlan;
-use yolo_plan::run::{Task, increment};
+use yolo_plan::run::{PLAN_FILE, Task, increment};
 
-use super::LaunchError;
+use super::{LaunchError, have_output};
 
 /// Where the last checkpoint of an earlier run in the same folder goes.
-const EARLIER: &str = "last_of_earlier_run.pt";
+pub(crate) const EARLIER: &str = "last_of_earlier_run.pt";
 
 /// The file of a plan in the folder of its run. No other run can use the folder while this value exists, nor
 /// after this process is killed.
 pub(crate) struct PlanFile {
     path: PathBuf,
+    /// Whether this run created the folder.
+    created: bool,
     _lock: Option<File>,
+}
+
+impl PlanFile {
+    /// Removes the folder of a run that came to nothing: if the run created it, and it holds no more than the plan
+    /// and logs without a word of a library. Returns whether it did.
+    pub(crate) fn remove_unused_folder(self) -> bool {
+        let Some(folder) = self.path.parent().filter(|_| self.created) else { return false };
+        let is_empty = |folder: &Path| fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+        let is_nothing = |entry: &std::io::Result<fs::DirEntry>| {
+            let Ok(entry) = entry else { return false };
+            match entry.file_name().to_str() {
+                Some(PLAN_FILE) => true,
+                Some("weights") => is_empty(&entry.path()),
+                Some("logs") => !have_output(&entry.path()),
+                _ => false,
+            }
+        };
+        let unused = fs::read_dir(folder).is_ok_and(|mut entries| entries.all(|entry| is_nothing(&entry)));
+        unused && fs::remove_dir_all(folder).is_ok()
+    }
 }
 
 impl Deref for PlanFile {
@@ -35,7 +57,7 @@ impl Deref for PlanFile {
 /// # Errors
 /// When the folder cannot be created or written, or another run uses it.
 pub(crate) fn create(plan: &mut RunPlan, exist_ok: bool) -> Result<PlanFile, LaunchError> {
-    claim(plan, exist_ok)?;
+    let created = claim(plan, exist_ok)?;
     let lock = lock(&plan.run_dir)?;
     if let Task::Train(task) = &plan.task {
         let unwritable = |source| LaunchError::Folder { source };
@@ -47,7 +69,7 @@ pub(crate) fn create(plan: &mut RunPlan, exist_ok: bool) -> Result<PlanFile, Lau
             fs::rename(&last, weights.join(EARLIER)).map_err(unwritable)?;
         }
     }
-    Ok(PlanFile { path: plan.write()?, _lock: lock })
+    Ok(PlanFile { path: plan.write()?, created, _lock: lock })
 }
 
 /// Locks a folder until the file is closed, which the kernel does when the process ends in any way. `None` on
@@ -86,11 +108,11 @@ fn process_that_locks(file: &File) -> Option<u32> {
     })
 }
 
-/// Creates the folder of `plan` and leaves it empty.
+/// Creates the folder of `plan` and leaves it empty. Returns false if it was there, which `exist_ok` allows.
 ///
 /// # Errors
 /// When it cannot be created.
-pub(crate) fn claim(plan: &mut RunPlan, exist_ok: bool) -> Result<(), LaunchError> {
+pub(crate) fn claim(plan: &mut RunPlan, exist_ok: bool) -> Result<bool, LaunchError> {
     let unwritable = |source| LaunchError::Folder { source };
     let project = plan.run_dir.parent().map(Path::to_owned).unwrap_or_default();
     if project.is_file() {
@@ -103,10 +125,10 @@ pub(crate) fn claim(plan: &mut RunPlan, exist_ok: bool) -> Result<(), LaunchErro
             return Err(unwritable(error));
         }
         if exist_ok {
-            break;
+            return Ok(false);
         }
         let name = plan.run_dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
         plan.run_dir = increment(&project, name.trim_end_matches(|c: char| c.is_ascii_digit()), false)?;
     }
-    Ok(())
+    Ok(true)
 }

@@ -344,7 +344,7 @@ impl<'a> Watch<'a> {
                 Err(LaunchError::Timeout { doing: late.iter().map(doing).collect() })
             }
             Some(Verdict::Unfinished) | None => {
-                let log = self.ranks.first().map(|rank| rank.log.clone()).unwrap_or_default();
+                let log = self.ranks.first().map(|rank| rank.log.path().to_owned()).unwrap_or_default();
                 Err(LaunchError::Unfinished { log })
             }
         }
@@ -396,6 +396,7 @@ mod tests {
 
     use yolo_protocol::Signal;
 
+    use super::super::log::RankLog;
     use super::*;
 
     /// Runs one rank that is a shell script with events on its stdout. `on_event` may interrupt.
@@ -411,7 +412,9 @@ mod tests {
         let (events, writer) = std::io::pipe().unwrap();
         let child =
             Command::new("sh").args(["-c", script]).stdin(Stdio::null()).stdout(writer).spawn().unwrap();
-        let process = RankProcess { child, events, log: PathBuf::new() };
+        let folder = tempfile::tempdir().unwrap();
+        let log = RankLog::open(&folder.path().join("rank0.log")).unwrap();
+        let process = RankProcess { child, events, log };
         let (sender, receiver) = channel();
         let checkpoint = LastCheckpoint::new(run_dir, true);
         let user = sender.clone();

@@ -16,8 +16,9 @@ use super::error::MachinesError;
 use super::facts::Facts;
 use super::greeting::first_line;
 use super::place::Place;
-use super::team::{Heard, Remote, Team, host_name};
+use super::team::{Heard, Remote, Team};
 use super::wire::Wire;
+use crate::launch::host::host_name;
 
 /// The pause after a connection that could not be accepted.
 const REST: Duration = Duration::from_millis(200);

@@ -14,8 +14,8 @@ use yolo_protocol::meeting::{
 use super::error::MachinesError;
 use super::facts::Facts;
 use super::place::Place;
-use super::team::host_name;
 use super::wire::Wire;
+use crate::launch::host::host_name;
 
 /// How long one attempt to connect may take.
 const CONNECT: Duration = Duration::from_secs(5);

@@ -15,6 +15,7 @@ use super::error::MachinesError;
 use super::facts::Facts;
 use super::place::Place;
 use super::wire::Wire;
+use crate::launch::host::host_name;
 
 /// How long a message may take until the system has it.
 const FLUSH: Duration = Duration::from_millis(500);
@@ -205,13 +206,4 @@ pub(in crate::launch) fn refuse_late(stream: TcpStream) {
             wire.finish();
         }
     });
-}
-
-/// The name of this machine.
-pub(super) fn host_name() -> String {
-    #[cfg(unix)]
-    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    #[cfg(not(unix))]
-    let name = "this machine".to_owned();
-    name
 }
