@@ -110,7 +110,6 @@ fn other_data_are_refused() {
 }
 
 #[test]
-#[test]
 fn labels_that_differ_in_nothing_but_their_content_are_refused() {
     let (master, member) = (machine(), machine());
     let label = member.path().join("squares/labels/val/02.txt");
@@ -126,6 +125,7 @@ fn labels_that_differ_in_nothing_but_their_content_are_refused() {
     assert!(!master.path().join("runs/train/exp/results.csv").exists(), "no step was done");
 }
 
+#[test]
 fn a_batch_that_cannot_be_divided_among_all_ranks_is_refused_by_all() {
     let (master, member) = (machine(), machine());
     let port = free_port();
@@ -369,7 +369,10 @@ fn a_run_is_resumed_on_machines_of_which_only_machine_0_has_its_folder() {
 #[test]
 fn machines_that_cannot_continue_a_run_are_refused_by_all() {
     let master = machine();
-    master.run(&format!("{TRAIN} --noplots --noval --epochs 1")).succeeded();
+    master.run(&format!("{TRAIN} --noplots --noval --epochs 2 --save-period 1")).succeeded();
+    let weights = master.path().join("runs/train/exp/weights");
+    let finished = std::fs::read(weights.join("last.pt")).unwrap();
+    std::fs::copy(weights.join("epoch0.pt"), weights.join("last.pt")).unwrap();
     let refused = |member: &User, other: &str, what: &str| {
         let port = free_port();
         let other = member.start_with(
@@ -386,10 +389,11 @@ fn machines_that_cannot_continue_a_run_are_refused_by_all() {
     let join = "train --resume --data squares/squares.yaml";
     refused(&member, join, "the number of training images differs: 16 on machine 0 (");
     refused(&machine(), "train --resume --data nowhere.yaml", "the data set nowhere.yaml was not found");
-    // The rank of machine 0 reads the checkpoint.
+    // Machine 0 reads the checkpoint when it can tell all.
+    std::fs::write(weights.join("last.pt"), finished).unwrap();
     refused(&machine(), join, "is finished, so there is nothing to resume");
     // A run that was planned and has no checkpoint.
-    std::fs::remove_dir_all(master.path().join("runs/train/exp/weights")).unwrap();
+    std::fs::remove_dir_all(weights).unwrap();
     refused(&machine(), join, "has no checkpoint yet that could be resumed");
     assert!(!member.path().join("runs").exists());
 }

@@ -20,6 +20,7 @@ use yolo_protocol::meeting::{Fact, MeetingError};
 
 use super::interrupt::Interrupt;
 use super::loader_threads;
+use super::resumed_checkpoint;
 use super::run::{Run, decided, fit_to_machine, not_started, plan_context, planned_in};
 use crate::dirs::YoloDirs;
 use crate::error::CommandError;
@@ -195,7 +196,7 @@ fn lead(
     let planned = plan_part(run, run.plan, &mut here, (part, Some(address)), offline, printer);
     let planned = planned.and_then(|planned| match options.resume.is_some() && !planned.0.resumes() {
         true => Err(no_checkpoint(&planned.0)),
-        false => Ok(planned),
+        false => resumed_checkpoint::check(&planned.0).map(|()| planned).map_err(Into::into),
     });
     let (mut plan, exist_ok) = match planned {
         Ok(planned) => planned,

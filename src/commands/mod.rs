@@ -12,6 +12,7 @@ mod log_folder;
 mod machines;
 mod missing;
 mod rank;
+mod resumed_checkpoint;
 mod run;
 mod setup;
 mod train;

@@ -19,6 +19,7 @@ use super::loader_threads::{self, Measured};
 use super::log_folder;
 use super::missing;
 use crate::cpu_affinity::cpus_of_ranks;
+use super::resumed_checkpoint;
 use crate::dirs::YoloDirs;
 use crate::error::CommandError;
 use crate::launch::machines::Team;
@@ -116,6 +117,9 @@ impl Run<'_> {
         warnings.iter().for_each(|warning| printer.warning(warning));
         notes.iter().for_each(|note| printer.say(note));
         fit_to_machine(&host, &mut plan.ranks).iter().for_each(|note| printer.say(note));
+        if self.layout.is_none_or(|layout| layout.rank == 0) {
+            resumed_checkpoint::check(&plan)?;
+        }
         (self.preflight)(&host, &plan)?;
         // Invariant: the run folder is created last, so that a failed download leaves no empty run.
         let mut programs = machine::programs(&dirs, plan.ranks.backend, offline, &notes, printer)?;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use indexmap::IndexMap;
 use torch_checkpoint::{TensorData, Value, WeightsFile};
+use yolo_plan::run::{check_resumable, lacks};
 
 use super::progress::Progress;
 use crate::error::TrainError;
@@ -31,18 +32,11 @@ pub struct Resume {
 /// # Errors
 /// When its run is finished, or it holds only weights.
 pub(super) fn parse_resume(file: &WeightsFile, path: &Path) -> Result<Resume, TrainError> {
-    let shown = path.display();
-    if field(&file.root, "finished") == Some(&Value::Bool(true)) {
-        return Err(TrainError::new(format!(
-            "the run of {shown} is finished, so there is nothing to resume"
-        ))
-        .with_hint(format!("to train further, start a new run from its weights: `--weights {shown}`")));
-    }
-    let incomplete = |name: &str| {
-        TrainError::new(format!("{shown} cannot be resumed: it has no `{name}`")).with_hint(format!(
-            "to start a new run from its weights, use `--weights {shown}` instead of `--resume`"
-        ))
-    };
+    let finished = field(&file.root, "finished") == Some(&Value::Bool(true));
+    check_resumable(path, finished, |name| {
+        field(&file.root, name).is_some_and(|value| *value != Value::None)
+    })?;
+    let incomplete = |name: &str| TrainError::from(lacks(path, name));
     let integer = |name: &str| match field(&file.root, name) {
         Some(Value::Int(value)) => Ok(*value),
         _ => Err(incomplete(name)),

@@ -14,6 +14,10 @@ use crate::options::{TrainOptions, option_name};
 pub(super) const MAY_CHANGE: [&str; 8] =
     ["resume", "device", "nproc_per_node", "parallel", "backend", "nccl", "workers", "max_restarts"];
 
+/// What to do about a path that is of no run.
+const NAME_A_RUN: &str = "name the folder of a run, such as runs/train/exp, or its weights/last.pt; without a path, \
+                          --resume continues the newest run below runs";
+
 /// What `--resume` names.
 struct Interrupted {
     run_dir: PathBuf,
@@ -24,8 +28,7 @@ struct Interrupted {
 }
 
 /// The plan that continues the run of `checkpoint`, which is a file, a run folder, or empty for the
-/// newest run below `runs`. Only the trainer reads the checkpoint and can tell whether the run has
-/// already finished.
+/// newest run below `runs`. The checkpoint is not read here, see [`check_resumable`](super::check_resumable).
 ///
 /// # Errors
 /// When there is no such checkpoint, or no training plan in its run folder, or the options cannot be
@@ -146,7 +149,7 @@ fn find(path: &Path) -> Result<Interrupted, PlanError> {
         return Ok(Interrupted { run_dir, checkpoint: None, shown: path.display().to_string() });
     }
     Err(PlanError::new(format!("--resume {}: there is no weights/last.pt in this folder", path.display()))
-        .with_hint("name a run folder or a checkpoint; --resume without a path continues the most recent run under runs/"))
+        .with_hint(NAME_A_RUN))
 }
 
 /// The run of a checkpoint, which may be a link to a file in a run folder.
@@ -165,6 +168,11 @@ fn of_checkpoint(checkpoint: &Path) -> Result<Interrupted, PlanError> {
     };
     Ok(Interrupted { run_dir: run_dir.to_owned(), checkpoint: Some(real.clone()), shown })
 }
+        let is_weights = |extension| extension == "pt" || extension == "safetensors";
+        if !real.extension().is_some_and(is_weights) {
+            let what = format!("--resume {shown}: this is neither the folder of a run nor a checkpoint");
+            return Err(PlanError::new(what).with_hint(NAME_A_RUN));
+        }
 
 fn real(path: &Path) -> Result<PathBuf, PlanError> {
     path.canonicalize()
