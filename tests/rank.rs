@@ -254,6 +254,26 @@ fn another_data_set_on_one_rank_is_named_by_all() {
 }
 
 #[test]
+fn other_labels_on_one_rank_are_named_by_all() {
+    let (user, other) = (User::new(), User::new());
+    user.write_data_set();
+    other.write_data_set();
+    // As long as before, with another class.
+    let label = other.path().join("squares/labels/train/03.txt");
+    let text = std::fs::read_to_string(&label).unwrap();
+    let class = if text.starts_with('0') { "1" } else { "0" };
+    std::fs::write(&label, format!("{class}{}", &text[1..])).unwrap();
+    let port = free_port();
+    let first = start(&user, &arguments("--epochs 1"), &torchrun(0, 2, port));
+    let second = start(&other, &arguments("--epochs 1"), &torchrun(1, 2, port));
+    for running in [first, second] {
+        let said = "has other labels for 03.bmp in the train split than rank 0 on";
+        running.wait().failed_with(1, &["rank 1 on", said, "the data set must be the same on all machines"]);
+    }
+    assert!(runs(&user).is_empty() && runs(&other).is_empty());
+}
+
+#[test]
 fn a_rank_that_never_comes_is_named() {
     let user = User::new();
     user.write_data_set();
@@ -280,26 +300,6 @@ fn a_rank_that_never_comes_is_named() {
 fn something_else_at_the_address_is_named() {
     let user = User::new();
     user.write_data_set();
-#[test]
-fn other_labels_on_one_rank_are_named_by_all() {
-    let (user, other) = (User::new(), User::new());
-    user.write_data_set();
-    other.write_data_set();
-    // As long as before, with another class.
-    let label = other.path().join("squares/labels/train/03.txt");
-    let text = std::fs::read_to_string(&label).unwrap();
-    let class = if text.starts_with('0') { "1" } else { "0" };
-    std::fs::write(&label, format!("{class}{}", &text[1..])).unwrap();
-    let port = free_port();
-    let first = start(&user, &arguments("--epochs 1"), &torchrun(0, 2, port));
-    let second = start(&other, &arguments("--epochs 1"), &torchrun(1, 2, port));
-    for running in [first, second] {
-        let said = "has other labels for 03.bmp in the train split than rank 0 on";
-        running.wait().failed_with(1, &["rank 1 on", said, "the data set must be the same on all machines"]);
-    }
-    assert!(runs(&user).is_empty() && runs(&other).is_empty());
-}
-
     // It accepts connections and says nothing.
     let other = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = other.local_addr().unwrap().port();
@@ -360,6 +360,49 @@ fn assert_saves_and_resumes(signalled: &[usize]) {
     for running in resumed {
         assert_eq!(running.wait().code, Some(130));
     }
+}
+
+/// A run of two ranks in the folder of `user` as it was before its last epoch, and its results after it.
+fn one_epoch_before_its_end(user: &User) -> String {
+    user.write_data_set();
+    user.run(&format!("{TRAIN} --noplots --epochs 2 --save-period 1 --nproc-per-node 2")).succeeded();
+    let run = user.path().join("runs/train/exp");
+    std::fs::copy(run.join("weights/epoch0.pt"), run.join("weights/last.pt")).unwrap();
+    std::fs::read_to_string(run.join("results.csv")).unwrap()
+}
+
+#[test]
+fn only_rank_0_needs_the_folder_of_a_resumed_run() {
+    let user = User::new();
+    let whole = one_epoch_before_its_end(&user);
+    // A machine that has only the data set, in a folder of another name.
+    let fresh = User::new();
+    fresh.write_data_set();
+    std::fs::rename(fresh.path().join("squares"), fresh.path().join("copy")).unwrap();
+    let port = free_port();
+    let first = start(&user, "rank --resume runs/train/exp", &torchrun(0, 2, port));
+    let joining = "rank --resume runs/train/exp --data copy/squares.yaml";
+    let second = start(&fresh, joining, &torchrun(1, 2, port));
+    first.wait().succeeded();
+    second.wait().succeeded();
+    let results = std::fs::read_to_string(user.path().join("runs/train/exp/results.csv")).unwrap();
+    assert_eq!(results, whole);
+    assert!(runs(&fresh).is_empty());
+}
+
+#[test]
+fn a_rank_without_the_run_folder_cannot_join_what_rank_0_does_not_resume() {
+    let user = User::new();
+    one_epoch_before_its_end(&user);
+    std::fs::remove_dir_all(user.path().join("runs/train/exp/weights")).unwrap();
+    let fresh = User::new();
+    let port = free_port();
+    let first = start(&user, "rank --resume runs/train/exp", &torchrun(0, 2, port));
+    let second = start(&fresh, "rank --resume runs/train/exp", &torchrun(1, 2, port));
+    let said =
+        "the run that --resume names is not on this machine, and rank 0 has no checkpoint of it to send";
+    first.wait().failed_with(1, &["rank 0 of 2", "rank 1 on", "cannot join the run", said]);
+    second.wait().failed_with(1, &["rank 1 of 2", said, "give all ranks --resume"]);
 }
 
 #[test]

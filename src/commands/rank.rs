@@ -5,10 +5,10 @@ use yolo_plan::PlanError;
 use yolo_plan::device;
 use yolo_plan::launcher::{Launcher, Layout};
 use yolo_plan::options::{TrainOptions, Workers};
-use yolo_plan::run::{PlanContext, Planning, plan_train};
+use yolo_plan::run::{PlanContext, Planning, Task, plan_join_rank_0, plan_train, resumes_here};
 
 use super::loader_threads;
-use super::run::{Run, not_started};
+use super::run::{Run, checked_here, not_started};
 use crate::cli::TrainArgs;
 use crate::doctor;
 use crate::error::CommandError;
@@ -39,7 +39,10 @@ pub(super) fn rank(args: &TrainArgs, offline: bool, printer: &Printer) -> Result
         plan: &|context| plan(&options, &layout, context),
         preflight: &|host, plan| match args.no_preflight || layout.local_rank > 0 {
             true => Ok(()),
-            false => doctor::preflight(host, &options, plan, &printer),
+            false => {
+                let joins = matches!(plan.task, Task::Join(_));
+                doctor::preflight(host, &checked_here(&options, joins), plan, &printer)
+            }
         },
         measured: &|_, _| (),
         events: events.map(|events| if layout.world_size > 1 { events.of_one_of_several() } else { events }),
@@ -54,7 +57,12 @@ fn plan(options: &TrainOptions, layout: &Layout, context: &PlanContext) -> Resul
     let choice = layout.device(options.device.as_deref(), &context.inventory)?;
     let context = PlanContext { part: Some(layout.part()), ..context.clone() };
     let options = TrainOptions { device: Some(device::argument(&choice.devices)), ..options.clone() };
-    let mut planning = plan_train(&options, &context)?;
+    // Only rank 0 needs the run folder, which may be on its machine alone.
+    let is_elsewhere = |run: &String| layout.rank > 0 && !resumes_here(run, &context);
+    let mut planning = match options.resume.as_ref().is_some_and(is_elsewhere) {
+        true => plan_join_rank_0(&options, &context)?,
+        false => plan_train(&options, &context)?,
+    };
     if let Planning::Ready(planned) = &mut planning {
         planned.notes.splice(0..0, choice.note);
     }

@@ -12,14 +12,15 @@ use yolo_plan::bench_report::Measurement;
 use yolo_plan::device::Device;
 use yolo_plan::event::Event;
 use yolo_plan::launcher::{Launcher, Layout};
+use yolo_plan::options::TrainOptions;
 use yolo_plan::run::{Need, PlanContext, Planned, Planning, Ranks, Task};
 use yolo_plan::{PlanError, RunPlan};
 
 use super::loader_threads::{self, Measured};
 use super::log_folder;
 use super::missing;
-use crate::cpu_affinity::cpus_of_ranks;
 use super::resumed_checkpoint;
+use crate::cpu_affinity::cpus_of_ranks;
 use crate::dirs::YoloDirs;
 use crate::error::CommandError;
 use crate::launch::machines::Team;
@@ -116,10 +117,10 @@ impl Run<'_> {
         let Planned { mut plan, warnings, notes, in_its_folder } = *planned;
         warnings.iter().for_each(|warning| printer.warning(warning));
         notes.iter().for_each(|note| printer.say(note));
-        fit_to_machine(&host, &mut plan.ranks).iter().for_each(|note| printer.say(note));
         if self.layout.is_none_or(|layout| layout.rank == 0) {
             resumed_checkpoint::check(&plan)?;
         }
+        fit_to_machine(&host, &mut plan.ranks).iter().for_each(|note| printer.say(note));
         (self.preflight)(&host, &plan)?;
         // Invariant: the run folder is created last, so that a failed download leaves no empty run.
         let mut programs = machine::programs(&dirs, plan.ranks.backend, offline, &notes, printer)?;
@@ -243,11 +244,6 @@ impl Run<'_> {
     }
 }
 
-/// The variables by which the ranks of another launcher meet.
-fn meeting_point(layout: &Layout) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
-    let mut variables = vec![
-        (MASTER_ADDR.into(), layout.master_addr.clone().into()),
-        (MASTER_PORT.into(), layout.master_port.to_string().into()),
 /// Whether the log of a failed rank may say more than the error, which is all if the rank itself reported it.
 fn log_explains(error: &CommandError) -> bool {
     match error {
@@ -257,6 +253,11 @@ fn log_explains(error: &CommandError) -> bool {
     }
 }
 
+/// The variables by which the ranks of another launcher meet.
+fn meeting_point(layout: &Layout) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
+    let mut variables = vec![
+        (MASTER_ADDR.into(), layout.master_addr.clone().into()),
+        (MASTER_PORT.into(), layout.master_port.to_string().into()),
     ];
     if let Some(prefix) = &layout.agent_store {
         variables.push((YOLO_STORE_PREFIX.into(), prefix.into()));
@@ -275,6 +276,15 @@ fn started_by(layout: &Layout) -> String {
             format!("the environment variables RANK and WORLD_SIZE name rank {rank} of {ranks}; {meet}")
         }
         _ => format!("{launcher} started {ranks}, {local_world_size} on this machine; {meet}"),
+    }
+}
+
+/// The options for the checks of this machine. One that joins a resumed run has neither its folder nor its weights,
+/// and needs none.
+pub(super) fn checked_here(options: &TrainOptions, joins: bool) -> TrainOptions {
+    match joins {
+        true => TrainOptions { resume: None, weights: Some(String::new()), ..options.clone() },
+        false => options.clone(),
     }
 }
 

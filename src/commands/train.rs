@@ -1,10 +1,10 @@
 //! `yolo train`.
 
-use yolo_plan::options::{TrainOptions, Workers};
+use yolo_plan::options::Workers;
 use yolo_plan::run::plan_train;
 
 use super::machines;
-use super::run::{Run, not_started};
+use super::run::{Run, checked_here, not_started};
 use crate::cli::{MachineArgs, TrainArgs};
 use crate::doctor;
 use crate::error::CommandError;
@@ -26,7 +26,8 @@ pub(super) fn train(args: &TrainArgs, offline: bool, printer: &Printer) -> Resul
     let MachineArgs { nnodes, node_rank, master_addr, master_port } = &args.machines;
     let place = Place::of_options(*nnodes, *node_rank, master_addr.as_deref(), *master_port)
         .map_err(|error| refused(error.into()))?;
-    let checked = checked_here(options, place.as_ref());
+    let joins = options.resume.is_some() && place.as_ref().is_some_and(|place| !place.is_master());
+    let checked = checked_here(options, joins);
     let run = Run {
         exist_ok: options.exist_ok,
         measure_workers: options.workers == Some(Workers::Auto),
@@ -42,16 +43,6 @@ pub(super) fn train(args: &TrainArgs, offline: bool, printer: &Printer) -> Resul
     match place {
         Some(place) => machines::execute(run, options, &place, offline, printer),
         None => run.execute(offline, printer),
-    }
-}
-
-/// The options for the checks of this machine. A machine that joins a resumed run has neither its folder nor its
-/// weights, and needs none.
-fn checked_here(options: &TrainOptions, place: Option<&Place>) -> TrainOptions {
-    let joins = options.resume.is_some() && place.is_some_and(|place| !place.is_master());
-    match joins {
-        true => TrainOptions { resume: None, weights: Some(String::new()), ..options.clone() },
-        false => options.clone(),
     }
 }
 

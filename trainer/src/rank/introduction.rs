@@ -41,6 +41,8 @@ pub(super) struct Introduction {
     pub(super) address: String,
     /// What must be the same on all ranks, by the words that name it.
     pub(super) settings: BTreeMap<String, String>,
+    /// Why it cannot join the run of rank 0, if it cannot.
+    pub(super) problem: Option<String>,
 }
 
 impl Introduction {
@@ -54,7 +56,7 @@ impl Introduction {
         settings.insert(WORLD_SIZE.to_owned(), plan.ranks.world_size.to_string());
         let backend = plan.ranks.backend.map_or("none".to_owned(), |backend| backend.to_string());
         settings.insert("--backend".to_owned(), backend);
-        Ok(Self { rank, host: host_name(), address, settings })
+        Ok(Self { rank, host: host_name(), address, settings, problem: None })
     }
 
     /// The rank as messages name it.
@@ -65,10 +67,10 @@ impl Introduction {
     /// What differs between this rank and `first`, which is rank 0, as a complete message.
     pub(super) fn difference(&self, first: &Self) -> Option<String> {
         let names = first.settings.keys().chain(self.settings.keys());
-        // The version explains every other difference.
-        let version = ["yolo version".to_owned()];
+        // They explain every other difference.
+        let reasons = ["yolo version".to_owned(), "--resume".to_owned()];
         let name =
-            version.iter().chain(names).find(|name| self.settings.get(*name) != first.settings.get(*name))?;
+            reasons.iter().chain(names).find(|name| self.settings.get(*name) != first.settings.get(*name))?;
         let value = |one: &Self| one.settings.get(name).map_or("nothing".to_owned(), |value| shown(value));
         Some(format!(
             "the ranks of a run must agree, but {} has {name} {}, and {} has {}",
@@ -81,8 +83,8 @@ impl Introduction {
 
     /// As JSON.
     pub(super) fn to_json(&self) -> Value {
-        let Self { rank, host, address, settings } = self;
-        json!({ "rank": rank, "host": host, "address": address, "settings": settings })
+        let Self { rank, host, address, settings, problem } = self;
+        json!({ "rank": rank, "host": host, "address": address, "settings": settings, "problem": problem })
     }
 
     /// From JSON; `None` if another version wrote it in another form.
@@ -96,6 +98,7 @@ impl Introduction {
             settings: settings
                 .map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
                 .collect::<Option<_>>()?,
+            problem: text("problem"),
         })
     }
 }
@@ -165,6 +168,7 @@ mod tests {
             host: host.to_owned(),
             address: "10.0.0.7".to_owned(),
             settings: settings.collect(),
+            problem: None,
         }
     }
 

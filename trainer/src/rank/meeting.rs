@@ -12,8 +12,10 @@ use yolo_base::env::YOLO_JOIN_SECONDS;
 use yolo_base::format::{count, duration, list};
 use yolo_base::join;
 use yolo_plan::RunPlan;
+use yolo_plan::run::Task;
 
 use super::introduction::Introduction;
+use super::joining;
 use super::rendezvous::{Rendezvous, route_to};
 use super::reporter::Reporter;
 use crate::error::TrainError;
@@ -32,6 +34,8 @@ const FAREWELL: Duration = Duration::from_secs(5);
 
 /// The key under which rank 0 announces the result.
 const RESULT: &str = "meeting/result";
+/// The key of the task of rank 0.
+const TASK: &str = "meeting/task";
 /// The key that counts who has read it.
 const READ: &str = "meeting/read";
 /// What to do about ranks that differ.
@@ -44,12 +48,13 @@ pub(super) struct Meeting {
     pub(super) address: String,
 }
 
-/// Meets the other ranks. `key_timeout` is for later uses of the store.
+/// Meets the other ranks. A plan that joins the run of rank 0 gets its task. `key_timeout` is for later uses of the
+/// store.
 ///
 /// # Errors
 /// When a rank does not come or differs from rank 0.
 pub(super) fn meet(
-    plan: &RunPlan,
+    plan: &mut RunPlan,
     rank: usize,
     key_timeout: Duration,
     reporter: &Reporter,
@@ -59,14 +64,30 @@ pub(super) fn meet(
     let rendezvous = Rendezvous::from_environment()?;
     let one_machine = plan.ranks.on_this_machine() == plan.ranks.world_size;
     let store = rendezvous.shared_store(rank, one_machine, (limit, key_timeout), reporter)?;
-    let own = Introduction::of(plan, rank, rendezvous.own_address()?)?;
     if store.add(&format!("meeting/count/{rank}"), 1)? > 1 {
         return Err(TrainError::new(format!(
             "another process is rank {rank} too, so the launcher's numbers are wrong"
         )));
     }
-    store.set(&introduced(rank), own.to_json().to_string().as_bytes())?;
     let meeting = Waiting { store: &*store, world: plan.ranks.world_size, limit, began, reporter };
+    if rank == 0 {
+        store.set(TASK, joining::to_text(plan)?.as_bytes())?;
+    }
+    let problem = match &plan.task {
+        Task::Join(join) => {
+            let joined = joining::task(&meeting.from_rank_0(TASK)?, join, &plan.ranks);
+            joined.map(|task| plan.task = task).err()
+        }
+        _ => None,
+    };
+    let mut own = Introduction::of(plan, rank, rendezvous.own_address()?)?;
+    own.problem = problem.as_ref().map(ToString::to_string);
+    store.set(&introduced(rank), own.to_json().to_string().as_bytes())?;
+    if let Some(problem) = problem {
+        // Rank 0 tells the others.
+        let _ = meeting.for_rank_0();
+        return Err(problem);
+    }
     let result = match rank {
         0 => meeting.for_all(&own)?,
         _ => meeting.for_rank_0()?,
@@ -126,6 +147,9 @@ impl Waiting<'_> {
         let mut addresses = vec![own.address.clone()];
         for rank in 1..self.world {
             let other = self.introduction(rank)?;
+            if let Some(problem) = &other.problem {
+                return Err(TrainError::new(format!("{} cannot join the run: {problem}", other.name())));
+            }
             if let Some(difference) = other.difference(own) {
                 return Err(TrainError::new(difference).with_hint(AGREE));
             }
@@ -192,7 +216,15 @@ impl Waiting<'_> {
 
     /// The others: wait for what rank 0 announces.
     fn for_rank_0(&self) -> Result<Value, TrainError> {
-        while !self.store.check(&[RESULT])? {
+        let text = self.from_rank_0(RESULT)?;
+        // Rank 0 may have left, and the store with it: the result is known all the same.
+        let _ = self.store.add(READ, 1);
+        serde_json::from_slice(&text).map_err(|_| TrainError::new("rank 0 runs another version of yolo"))
+    }
+
+    /// What rank 0 says under this key, as soon as it does.
+    fn from_rank_0(&self, key: &str) -> Result<Vec<u8>, TrainError> {
+        while !self.store.check(&[key])? {
             if self.began.elapsed() >= self.limit + MORE {
                 let came = self.store.check(&[&introduced(0)])?;
                 let what = if came { "did not say that all ranks are there" } else { "did not come" };
@@ -201,10 +233,7 @@ impl Waiting<'_> {
             }
             std::thread::sleep(PAUSE);
         }
-        let text = self.store.get(RESULT)?;
-        // Rank 0 may have left, and the store with it: the result is known all the same.
-        let _ = self.store.add(READ, 1);
-        serde_json::from_slice(&text).map_err(|_| TrainError::new("rank 0 runs another version of yolo"))
+        Ok(self.store.get(key)?)
     }
 }
 
@@ -246,7 +275,8 @@ mod tests {
 
     fn introduction(rank: usize, size: &str) -> Introduction {
         let settings = [("--imgsz".to_owned(), size.to_owned())].into();
-        Introduction { rank, host: "lab".to_owned(), address: "127.0.0.1".to_owned(), settings }
+        let (host, address) = ("lab".to_owned(), "127.0.0.1".to_owned());
+        Introduction { rank, host, address, settings, problem: None }
     }
 
     #[test]

@@ -8,6 +8,7 @@ pub mod context;
 mod device;
 mod environment;
 pub(crate) mod introduction;
+mod joining;
 mod less_memory;
 mod life;
 mod meeting;
@@ -44,8 +45,8 @@ pub fn run(path: &Path) -> ExitCode {
 }
 
 fn start_and_perform(path: &Path, rank: usize, reporter: &Rc<Reporter>) -> Result<Ending, TrainError> {
-    let plan = RunPlan::read(path)?;
-    let context = start::start(&plan, rank, Rc::clone(reporter))?;
+    let mut plan = RunPlan::read(path)?;
+    let context = start::start(&mut plan, rank, Rc::clone(reporter))?;
     match tasks::perform(&context, &plan) {
         // The other rank was asked to stop too, and had nothing to save.
         Err(error) if error.peer_lost() && context.asked_to_stop() => Ok(Ending::Interrupted),

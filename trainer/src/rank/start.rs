@@ -18,11 +18,11 @@ use crate::tasks::timeouts;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Starts rank number `rank` of the plan.
+/// Starts rank number `rank` of the plan, which gets the task of rank 0 if it is to join its run.
 ///
 /// # Errors
 /// When the plan is of another version, the device cannot be used, or a peer does not come.
-pub(super) fn start(plan: &RunPlan, rank: usize, reporter: Rc<Reporter>) -> Result<Context, TrainError> {
+pub(super) fn start(plan: &mut RunPlan, rank: usize, reporter: Rc<Reporter>) -> Result<Context, TrainError> {
     check_version(plan)?;
     end_with_supervisor()?;
     // Before the first thread, since threads run where the one that starts them does.

@@ -20,6 +20,7 @@ use crate::rank::process_group::Timeouts;
 pub fn perform(context: &Context, plan: &RunPlan) -> Result<Ending, TrainError> {
     match &plan.task {
         Task::Train(task) => train::train(context, plan, task),
+        Task::Join(_) => Err(TrainError::new("rank 0 has not sent the run that is to be resumed")),
         Task::Val(task) => val::run(context, plan, task),
         Task::Bench(task) => bench::run(context, task),
         Task::DeepCheck(task) => deep_check::run(context, task),
@@ -29,7 +30,7 @@ pub fn perform(context: &Context, plan: &RunPlan) -> Result<Ending, TrainError> 
 /// How long the ranks of a task wait for each other.
 pub fn timeouts(task: &Task) -> Timeouts {
     match task {
-        Task::Train(_) | Task::Val(_) | Task::Bench(_) => Timeouts::RUN,
+        Task::Train(_) | Task::Join(_) | Task::Val(_) | Task::Bench(_) => Timeouts::RUN,
         Task::DeepCheck(_) => Timeouts::DEEP_CHECK,
     }
 }

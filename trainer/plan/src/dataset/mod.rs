@@ -24,7 +24,7 @@ use crate::yaml::show;
 const SINGLE_CLASS: &str = "item";
 
 /// A data set whose images exist.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataSet {
     /// The yaml.
     pub yaml: PathBuf,
@@ -86,7 +86,7 @@ impl DataSet {
     }
 
     /// Merges all classes into one, for `--single-cls`. A single class keeps its name.
-    fn merge_classes(&mut self) {
+    pub(crate) fn merge_classes(&mut self) {
         if self.names.len() != 1 {
             self.names = vec![SINGLE_CLASS.to_owned()];
         }

@@ -34,12 +34,12 @@ pub use bench_tables::{PlannedRow, PlannedTables, Table, TablesPlanning, plan_be
 pub use deep_check::{DeepCheckTask, plan_deep_check};
 pub use defaults::EffectiveOptions;
 pub use folder::{increment, newest_checkpoint};
-pub use join_resumed::{plan_join_resumed, ranks_joining};
+pub use join_resumed::{JoinTask, plan_join_rank_0, plan_join_resumed, ranks_joining};
 pub use opt_yaml::opt_yaml;
 pub use planning::{Need, PlanContext, Planning};
 pub use ranks::{Part, Ranks};
 pub use resumable::{check_resumable, lacks};
-pub use resume::ranks_to_resume;
+pub use resume::{ranks_to_resume, resumes_here};
 pub use train::{TrainTask, plan_train};
 pub use val::{Split, ValMode, ValTask, plan_val};
 pub use weights::WeightsName;
@@ -71,6 +71,8 @@ pub struct RunPlan {
 pub enum Task {
     /// Train a detector.
     Train(Box<TrainTask>),
+    /// Train a detector in a resumed run, whose [`Self::Train`] rank 0 sends.
+    Join(JoinTask),
     /// Validate a detector.
     Val(Box<ValTask>),
     /// Measure the speed of training: `yolo bench`.
@@ -100,7 +102,7 @@ impl Task {
     /// What the ranks are doing, for a progress line.
     pub fn doing(&self) -> &'static str {
         match self {
-            Self::Train(_) => "training",
+            Self::Train(_) | Self::Join(_) => "training",
             Self::Val(_) => "validating",
             Self::Bench(_) => "measuring",
             Self::DeepCheck(_) => "testing",

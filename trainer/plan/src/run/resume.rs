@@ -81,6 +81,15 @@ pub fn ranks_to_resume(
     Ok((choice.devices.len(), task.batch))
 }
 
+/// Whether there is something at the path that `--resume` names, or any run if it names none.
+pub fn resumes_here(checkpoint: &str, context: &PlanContext) -> bool {
+    let working_dir = &context.places.working_dir;
+    match checkpoint {
+        "" => folder::newest_checkpoint(&working_dir.join("runs")).is_ok(),
+        path => working_dir.join(path).exists(),
+    }
+}
+
 /// The run that `--resume` names, or the newest.
 fn interrupted(
     checkpoint: &str,
@@ -159,6 +168,11 @@ fn of_checkpoint(checkpoint: &Path) -> Result<Interrupted, PlanError> {
     let candidates = [real.parent().and_then(Path::parent), real.parent()];
     let Some(run_dir) = candidates.into_iter().flatten().find(|folder| folder.join(PLAN_FILE).is_file())
     else {
+        let is_weights = |extension| extension == "pt" || extension == "safetensors";
+        if !real.extension().is_some_and(is_weights) {
+            let what = format!("--resume {shown}: this is neither the folder of a run nor a checkpoint");
+            return Err(PlanError::new(what).with_hint(NAME_A_RUN));
+        }
         return Err(PlanError::new(format!(
             "the run of {shown} cannot be resumed: there is no {PLAN_FILE} in the folder above weights"
         ))
@@ -168,11 +182,6 @@ fn of_checkpoint(checkpoint: &Path) -> Result<Interrupted, PlanError> {
     };
     Ok(Interrupted { run_dir: run_dir.to_owned(), checkpoint: Some(real.clone()), shown })
 }
-        let is_weights = |extension| extension == "pt" || extension == "safetensors";
-        if !real.extension().is_some_and(is_weights) {
-            let what = format!("--resume {shown}: this is neither the folder of a run nor a checkpoint");
-            return Err(PlanError::new(what).with_hint(NAME_A_RUN));
-        }
 
 fn real(path: &Path) -> Result<PathBuf, PlanError> {
     path.canonicalize()
