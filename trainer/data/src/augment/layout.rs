@@ -2,15 +2,17 @@
 //! layout needs the sizes of images but not their pixels, so it is drawn before anything is loaded, and only what
 //! it shows has to be.
 
+use std::ops::Range;
+
 use super::Augment;
 use super::copy_paste::{self, Polygon};
 use super::label::{Label, transform_labels};
 use super::mosaic::{draw_center, labels_of, paint, places};
-use super::transform::{Draws, Transform};
+use super::transform::{Draws, Transform, apply};
 use crate::image::Image;
 use crate::image::letterbox::{Letterbox, LetterboxOptions};
 use crate::image::tiles::{Place, Tile, View};
-use crate::image::warp::Matrix;
+use crate::image::warp::{Matrix, invert};
 use crate::random::Random;
 use crate::scan::Sample;
 
@@ -36,6 +38,8 @@ pub struct Layout {
     side: usize,
     /// Maps the canvas to the output.
     matrix: Matrix,
+    /// The height and width of the output.
+    output: [usize; 2],
     /// The labels in pixels of the output.
     pub labels: Vec<Label>,
 }
@@ -65,7 +69,7 @@ impl Layout {
         transform_labels(&mut labels, &transform, size, size);
         let tile = |i| LayoutTile { image: indices[i], size: sizes[i], place: places[i] };
         let tiles = (0..indices.len()).map(tile).collect();
-        Self { tiles, copies, side, matrix: transform.matrix, labels }
+        Self { tiles, copies, side, matrix: transform.matrix, output: [size; 2], labels }
     }
 
     /// Draws the transform of image `index`, which is `width` by `height` pixels, to an output of height and
@@ -88,14 +92,49 @@ impl Layout {
         let area = [left, top, left + width as i32, top + height as i32];
         let place = Place { origin: [left, top], area };
         let tiles = vec![LayoutTile { image: index, size: [width, height], place }];
-        Self { tiles, copies: Vec::new(), side: 0, matrix: transform.matrix, labels }
+        Self { tiles, copies: Vec::new(), side: 0, matrix: transform.matrix, output, labels }
     }
 
-    /// The output's view of `images`, which are those of [`Self::tiles`]. Copied objects need the pixels of a
-    /// `canvas`, which is a buffer.
-    pub fn view<'a>(&self, images: impl Iterator<Item = &'a Image>, canvas: &'a mut Image) -> View<'a> {
-        let tiles: Vec<Tile<'a>> =
-            images.zip(&self.tiles).map(|(image, tile)| Tile { image, place: tile.place }).collect();
+    /// The columns of `tile` that the output may show, in pixels of the image; `None` if it shows nothing of it.
+    pub fn shown(&self, tile: &LayoutTile) -> Option<Range<usize>> {
+        let Place { origin, area } = tile.place;
+        let [left, top, right, bottom] = match invert(&self.matrix) {
+            // A copied object is taken from the canvas, which can be anywhere.
+            _ if !self.copies.is_empty() || self.matrix[2] != [0.0, 0.0, 1.0] => area,
+            None => return None,
+            Some(inverse) => {
+                let [height, width] = self.output.map(|side| side as f32);
+                let corners = [[0.0, 0.0], [width, 0.0], [0.0, height], [width, height]];
+                let corners = corners.map(|corner| apply(&inverse, corner));
+                // One pixel for the right and lower neighbors, one for rounding. NaN shows everything.
+                let low =
+                    |axis: usize| corners.iter().map(|c| c[axis]).fold(f32::MAX, f32::min).floor() - 2.0;
+                let high =
+                    |axis: usize| corners.iter().map(|c| c[axis]).fold(f32::MIN, f32::max).ceil() + 3.0;
+                let [l, t, r, b] = [low(0), low(1), high(0), high(1)].map(|edge| edge as i32);
+                [area[0].max(l), area[1].max(t), area[2].min(r), area[3].min(b)]
+            }
+        };
+        let is_shown = left < right && top < bottom;
+        is_shown.then(|| (left - origin[0]) as usize..(right - origin[0]) as usize)
+    }
+
+    /// The output's view of `images`, which are those of [`Self::tiles`], each with the column of the whole image with
+    /// which it begins. Copied objects need the pixels of a `canvas`, which is a buffer.
+    pub fn view<'a>(
+        &self,
+        images: impl Iterator<Item = (&'a Image, usize)>,
+        canvas: &'a mut Image,
+    ) -> View<'a> {
+        let tile = |((image, first), tile): ((&'a Image, usize), &LayoutTile)| {
+            let Place { origin: [x, y], area: [left, top, right, bottom] } = tile.place;
+            let x = x + first as i32;
+            // Nothing outside the loaded pixels is shown.
+            let (width, height) = (image.width as i32, image.height as i32);
+            let area = [left.max(x), top.max(y), right.min(x + width), bottom.min(y + height)];
+            Tile { image, place: Place { origin: [x, y], area } }
+        };
+        let tiles: Vec<Tile<'a>> = images.zip(&self.tiles).map(tile).collect();
         if self.copies.is_empty() {
             return View::new(tiles, &self.matrix);
         }

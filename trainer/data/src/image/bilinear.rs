@@ -60,15 +60,10 @@ pub const CHUNK: usize = 32;
 
 /// The neighbors of a chunk of samples on one line: the channels of each left neighbor and the first of the right
 /// one, then the last channel of the left and those of the right one.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Neighbors([[u32; CHUNK]; 2]);
 
 impl Neighbors {
-    /// No neighbors yet.
-    pub fn new() -> Self {
-        Self([[0; CHUNK]; 2])
-    }
-
     /// Sets the two neighbors of sample `index`.
     #[inline(always)]
     pub fn set(&mut self, index: usize, &[a, b, c, d, e, f]: &[u8; 6]) {
@@ -169,7 +164,7 @@ mod tests {
             let lines = [neighbors(), neighbors()];
             let [x, y, x_step, y_step] = std::array::from_fn(|_| number(0, 1 << 34) - (1 << 33));
             let [above, below] = lines.map(|line| {
-                let mut all = Neighbors::new();
+                let mut all = Neighbors::default();
                 line.iter().enumerate().for_each(|(index, two)| all.set(index, two));
                 all
             });

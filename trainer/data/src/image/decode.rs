@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::{Cursor, Read as _};
+use std::ops::Range;
 use std::path::Path;
 
 use image::metadata::Orientation;
@@ -24,18 +25,33 @@ pub(crate) const FORMATS: [ImageFormat; 5] =
 /// If the file cannot be read, has no supported format, or is damaged.
 pub fn decode(path: &Path) -> Result<Image, DataError> {
     let mut image = Image::default();
-    decode_into(path, &mut Vec::new(), &mut image)?;
+    decode_into(path, None, &mut Vec::new(), &mut image)?;
     Ok(image)
 }
 
-/// [`decode`] into `image`, whose memory is used again where the format allows, as that of `file` is.
+/// What a decoded image is of the one in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decoded {
+    /// The width and height of the whole image.
+    pub whole: [usize; 2],
+    /// The first decoded column. All rows are decoded.
+    pub left: usize,
+}
+
+/// [`decode`] into `image`, whose memory is used again where the format allows, as that of `file` is. If only
+/// some `columns` are needed, others can be missing or have other pixels.
 ///
 /// # Errors
 /// As [`decode`].
-pub fn decode_into(path: &Path, file: &mut Vec<u8>, image: &mut Image) -> Result<(), DataError> {
+pub fn decode_into(
+    path: &Path,
+    columns: Option<&Range<usize>>,
+    file: &mut Vec<u8>,
+    image: &mut Image,
+) -> Result<Decoded, DataError> {
     file.clear();
     File::open(path).and_then(|mut from| from.read_to_end(file)).map_err(DataError::io("read", path))?;
-    decode_bytes_into(file, image).map_err(|reason| DataError::decode(path, reason))
+    decode_bytes_into(file, columns, image).map_err(|reason| DataError::decode(path, reason))
 }
 
 /// Decodes the content of an image file to RGB; the error is only the reason.
@@ -44,17 +60,23 @@ pub fn decode_into(path: &Path, file: &mut Vec<u8>, image: &mut Image) -> Result
 /// If the content has no supported format or is damaged.
 pub fn decode_bytes(bytes: &[u8]) -> Result<Image, String> {
     let mut image = Image::default();
-    decode_bytes_into(bytes, &mut image)?;
+    decode_bytes_into(bytes, None, &mut image)?;
     Ok(image)
 }
 
-/// [`decode_bytes`] into `image`.
-fn decode_bytes_into(bytes: &[u8], image: &mut Image) -> Result<(), String> {
+/// [`decode_bytes`] of some `columns` into `image`.
+fn decode_bytes_into(
+    bytes: &[u8],
+    columns: Option<&Range<usize>>,
+    image: &mut Image,
+) -> Result<Decoded, String> {
     match format_of(bytes)? {
-        ImageFormat::Jpeg => decode_jpeg(bytes, image)?,
-        format => *image = decode_other(bytes, format)?,
+        ImageFormat::Jpeg => decode_jpeg(bytes, columns, image),
+        format => {
+            *image = decode_other(bytes, format)?;
+            Ok(Decoded { whole: [image.width, image.height], left: 0 })
+        }
     }
-    Ok(())
 }
 
 /// The format of a file by its first bytes.
@@ -72,12 +94,17 @@ pub(crate) fn format_of(bytes: &[u8]) -> Result<ImageFormat, String> {
 
 /// Decodes JPEG. Damaged entropy-coded data is decoded as far as possible, as by OpenCV; the scan has already
 /// rejected truncated files.
-fn decode_jpeg(bytes: &[u8], image: &mut Image) -> Result<(), String> {
+fn decode_jpeg(bytes: &[u8], columns: Option<&Range<usize>>, image: &mut Image) -> Result<Decoded, String> {
     let text = |error: JpegError| error.to_string();
     let mut decoder = Decoder::new(bytes).map_err(text)?;
     let has_black = decoder.header().components.len() == 4;
     decoder.set_output_format(if has_black { PixelFormat::Cmyk } else { PixelFormat::Rgb });
     decoder.set_lenient(true);
+    let orientation =
+        decoder.exif_data().and_then(Orientation::from_exif_chunk).unwrap_or(Orientation::NoTransforms);
+    let whole = [decoder.output_width(), decoder.output_height()];
+    let columns = columns.filter(|_| orientation == Orientation::NoTransforms && !has_black);
+    let left = columns.map_or(0, |columns| crop(&mut decoder, columns, whole[0]));
     // Every byte is overwritten, so the old bytes need not be cleared.
     image.data.resize(decoder.output_buffer_size().map_err(text)?, 0);
     let decoded = decoder.decode_image_into(&mut image.data).map_err(text)?;
@@ -90,20 +117,33 @@ fn decode_jpeg(bytes: &[u8], image: &mut Image) -> Result<(), String> {
     if image.data.len() != width * height * 3 {
         return Err(format!("{} bytes of pixels instead of {}", image.data.len(), width * height * 3));
     }
-    let orientation = decoded
-        .exif_data
-        .as_deref()
-        .and_then(Orientation::from_exif_chunk)
-        .unwrap_or(Orientation::NoTransforms);
-    if orientation != Orientation::NoTransforms {
-        let pixels = std::mem::take(&mut image.data);
-        let buffer =
-            image::RgbImage::from_raw(width as u32, height as u32, pixels).ok_or("its size is wrong")?;
-        let mut picture = DynamicImage::ImageRgb8(buffer);
-        picture.apply_orientation(orientation);
-        *image = from_dynamic(picture);
+    if orientation == Orientation::NoTransforms {
+        return Ok(Decoded { whole, left });
     }
-    Ok(())
+    let pixels = std::mem::take(&mut image.data);
+    let buffer = image::RgbImage::from_raw(width as u32, height as u32, pixels).ok_or("its size is wrong")?;
+    let mut picture = DynamicImage::ImageRgb8(buffer);
+    picture.apply_orientation(orientation);
+    *image = from_dynamic(picture);
+    Ok(Decoded { whole: [image.width, image.height], left: 0 })
+}
+
+/// Lets `decoder` give only these columns of an image of `width` pixels, and some around them. Returns the first.
+///
+/// Columns that are left out are neither upsampled nor converted to RGB. Rows could be left out as well, and their
+/// inverse transforms with them, but then the decoder makes a whole image of its own and copies it, which costs as
+/// much as that saves. It always reads all of the file.
+fn crop(decoder: &mut Decoder<'_>, columns: &Range<usize>, width: usize) -> usize {
+    // At the edge of a crop, chroma is upsampled as at the edge of an image. A block more on each side keeps that
+    // out of the columns, whatever the sampling is; 32 pixels are the widest block.
+    const BLOCK: usize = 32;
+    let left = (columns.start / BLOCK).saturating_sub(1) * BLOCK;
+    let right = (columns.end.next_multiple_of(BLOCK) + BLOCK).min(width);
+    if left >= right || right - left == width {
+        return 0;
+    }
+    decoder.set_crop(left, right - left);
+    left
 }
 
 /// The colors that OpenCV makes of the four inks. Files contain them inverted, as Adobe writes them: 255 is no

@@ -28,7 +28,7 @@ impl Filtered {
         }
         let line = &mut self.lines[place];
         line.resize(3 * count, 0);
-        let mut neighbors = Neighbors::new();
+        let mut neighbors = Neighbors::default();
         for first in (0..count).step_by(CHUNK) {
             // The last chunk may begin in the one before, and gives the same numbers again.
             let first = first.min(count - CHUNK);

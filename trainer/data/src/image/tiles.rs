@@ -224,7 +224,7 @@ fn run(tile: &Tile<'_>, line: &[Line; 2], mut row: Row<'_>) {
         }
         return;
     }
-    let (mut above, mut below) = (Neighbors::new(), Neighbors::new());
+    let (mut above, mut below) = (Neighbors::default(), Neighbors::default());
     for first in (0..count).step_by(CHUNK) {
         // The last chunk may begin in the one before, and gives the same bytes again.
         let first = first.min(count - CHUNK);

@@ -3,7 +3,7 @@
 //! up. Because the order is random, keeping the first images is as good as any eviction policy, and needs no
 //! lock.
 
-use std::ops::Deref;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -13,7 +13,8 @@ use yolo_plan::options::Cache;
 
 use super::LoaderError;
 use super::disk;
-use crate::image::{Image, decode, resize};
+use crate::image::decode;
+use crate::image::{Image, resize};
 use crate::scan::Sample;
 
 /// The filter that shrinks images.
@@ -38,17 +39,16 @@ pub(super) struct LoadBuffers {
 pub(super) enum Loaded<'a> {
     /// The store keeps it.
     Kept(Arc<Image>),
-    /// It is in a buffer.
-    Buffered(&'a Image),
+    /// It, or the part of it that begins at this column, is in a buffer.
+    Buffered(&'a Image, usize),
 }
 
-impl Deref for Loaded<'_> {
-    type Target = Image;
-
-    fn deref(&self) -> &Image {
+impl Loaded<'_> {
+    /// The pixels, and the column of the whole image with which they begin.
+    pub(super) fn part(&self) -> (&Image, usize) {
         match self {
-            Self::Kept(image) => image,
-            Self::Buffered(image) => image,
+            Self::Kept(image) => (image, 0),
+            Self::Buffered(image, first) => (image, *first),
         }
     }
 }
@@ -126,10 +126,11 @@ impl ImageStore {
         scaled(sample.width as usize, sample.height as usize, self.size)
     }
 
-    /// The image of sample `index`, in `buffers` if it is not kept.
+    /// The image of sample `index`, or at least `columns` of it; in `buffers` if it is not kept.
     pub(super) fn get<'a>(
         &self,
         index: usize,
+        columns: Option<&Range<usize>>,
         buffers: &'a mut LoadBuffers,
     ) -> Result<Loaded<'a>, LoaderError> {
         let slot = &self.slots[index];
@@ -141,9 +142,9 @@ impl ImageStore {
         let fits =
             self.budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
         if fits.is_err() {
-            return self.load(index, buffers).map(|image| Loaded::Buffered(image));
+            return self.load(index, columns, buffers).map(|(image, first)| Loaded::Buffered(image, first));
         }
-        let kept = self.load(index, buffers).map(|image| Arc::new(std::mem::take(image)));
+        let kept = self.load(index, None, buffers).map(|(image, _)| Arc::new(std::mem::take(image)));
         if kept.as_ref().map_or(true, |image| slot.set(Arc::clone(image)).is_err()) {
             // It could not be loaded, or another thread has stored the same image in the meantime.
             self.budget.fetch_add(bytes, Ordering::Relaxed);
@@ -151,11 +152,17 @@ impl ImageStore {
         kept.map(Loaded::Kept)
     }
 
-    /// Loads an image from the cache on disk or from its file.
-    fn load<'a>(&self, index: usize, buffers: &'a mut LoadBuffers) -> Result<&'a mut Image, LoaderError> {
+    /// Loads an image, or at least `columns` of it, from the cache on disk or from its file. Also returns the
+    /// first column.
+    fn load<'a>(
+        &self,
+        index: usize,
+        columns: Option<&Range<usize>>,
+        buffers: &'a mut LoadBuffers,
+    ) -> Result<(&'a mut Image, usize), LoaderError> {
         let sample = &self.samples[index];
         if !self.on_disk {
-            return self.decode(sample, buffers);
+            return self.decode(sample, columns, buffers);
         }
         let filter = match self.shrink {
             Shrink::Linear => "linear",
@@ -164,9 +171,9 @@ impl ImageStore {
         let cached = disk::path_of(&sample.image, self.size, filter);
         let found = disk::read_into(&sample.image, &cached, &mut buffers.decoded).is_some();
         if found && [buffers.decoded.width, buffers.decoded.height] == self.size_of(index) {
-            return Ok(&mut buffers.decoded);
+            return Ok((&mut buffers.decoded, 0));
         }
-        let image = self.decode(sample, buffers)?;
+        let (image, _) = self.decode(sample, None, buffers)?;
         if !self.disk_failed.load(Ordering::Relaxed)
             && let Err(error) = disk::write(&sample.image, &cached, image)
             && !self.disk_failed.swap(true, Ordering::Relaxed)
@@ -176,36 +183,40 @@ impl ImageStore {
                 cached.display()
             ));
         }
-        Ok(image)
+        Ok((image, 0))
     }
 
-    /// Decodes and scales the image of a sample.
+    /// Decodes and scales the image of a sample, or at least `columns` of it. Also returns the first column.
     fn decode<'a>(
         &self,
         sample: &Sample,
+        columns: Option<&Range<usize>>,
         buffers: &'a mut LoadBuffers,
-    ) -> Result<&'a mut Image, LoaderError> {
+    ) -> Result<(&'a mut Image, usize), LoaderError> {
         let LoadBuffers { file, decoded: image, scaled: out } = buffers;
-        decode::decode_into(&sample.image, file, image)
+        let [width, height] = scaled(sample.width as usize, sample.height as usize, self.size);
+        // Only in an image that is not resized are its columns those of the file.
+        let columns = columns.filter(|_| [width, height] == [sample.width as usize, sample.height as usize]);
+        let decoded = decode::decode_into(&sample.image, columns, file, image)
             .map_err(|source| LoaderError::Image { path: sample.image.clone(), source })?;
-        if [image.width, image.height] != [sample.width as usize, sample.height as usize] {
+        let whole = decoded.whole;
+        if whole != [sample.width as usize, sample.height as usize] {
             return Err(LoaderError::Changed {
                 path: sample.image.clone(),
-                width: image.width,
-                height: image.height,
+                width: whole[0],
+                height: whole[1],
                 scanned: [sample.width, sample.height],
             });
         }
-        let [width, height] = scaled(image.width, image.height, self.size);
-        if [width, height] == [image.width, image.height] {
-            return Ok(image);
+        if [width, height] == whole {
+            return Ok((image, decoded.left));
         }
-        if self.shrink == Shrink::Area && width <= image.width && height <= image.height {
+        if self.shrink == Shrink::Area && width <= whole[0] && height <= whole[1] {
             resize::area_into(image, width, height, out);
         } else {
             resize::linear_into(image, width, height, out);
         }
-        Ok(out)
+        Ok((out, 0))
     }
 }
 
@@ -276,10 +287,14 @@ mod tests {
             let bytes = size * (size * 3 / 4) * 3;
             let store = ImageStore::new(Arc::clone(&samples), &[], size, Shrink::Linear, None, bytes);
             let mut buffers = LoadBuffers::default();
-            assert!(matches!(store.get(0, &mut buffers), Ok(Loaded::Kept(_))), "there is memory for one");
-            let mut place = || store.get(1, &mut buffers).map(|image| image.data.as_ptr()).unwrap();
+            assert!(
+                matches!(store.get(0, None, &mut buffers), Ok(Loaded::Kept(_))),
+                "there is memory for one"
+            );
+            let mut place =
+                || store.get(1, None, &mut buffers).map(|image| image.part().0.data.as_ptr()).unwrap();
             assert_eq!(place(), place());
-            assert!(matches!(store.get(1, &mut buffers), Ok(Loaded::Buffered(_))));
+            assert!(matches!(store.get(1, None, &mut buffers), Ok(Loaded::Buffered(_, 0))));
         }
     }
 }

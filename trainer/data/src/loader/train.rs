@@ -16,7 +16,7 @@ use crate::augment::picture::Picture;
 use crate::augment::{Augment, mixup};
 use crate::balance::balanced;
 use crate::image::finish::Finish;
-use crate::image::resize;
+use crate::image::{Image, resize};
 use crate::random::{Purpose, Random};
 use crate::rect_batches::{RectBatches, batch_shapes};
 use crate::sampler::Sampler;
@@ -221,9 +221,9 @@ impl Source for TrainSource {
         let images = self.images(&first, tiles)?;
         let other_images =
             second.as_ref().map_or(Ok(Vec::new()), |(layout, _)| self.images(layout, other_tiles))?;
-        let view = first.view(images.iter().map(|image| &**image), canvas);
+        let view = first.view(images.iter().map(Loaded::part), canvas);
         let mixed = second.as_ref().map(|(layout, share)| {
-            (layout.view(other_images.iter().map(|image| &**image), other_canvas), *share)
+            (layout.view(other_images.iter().map(Loaded::part), other_canvas), *share)
         });
         let picture = Picture { view, mixed, finish };
         picture.write(size, buffers, planes);
@@ -262,7 +262,7 @@ impl TrainSource {
         Layout::mosaic(index, self.store.samples(), size_of, *image_size, augment, random)
     }
 
-    /// The images of a layout, each in the size that it needs.
+    /// The images of a layout, or the parts that it shows, each in the size that it needs.
     fn images<'a>(
         &self,
         layout: &Layout,
@@ -270,13 +270,18 @@ impl TrainSource {
     ) -> Result<Vec<Loaded<'a>>, LoaderError> {
         let image = |(tile, buffers): (&LayoutTile, &'a mut TileBuffers)| {
             let TileBuffers { load, fitted } = buffers;
-            let image = self.store.get(tile.image, load)?;
+            let Some(columns) = layout.shown(tile) else {
+                fitted.clone_from(&Image::default());
+                return Ok(Loaded::Buffered(fitted, 0));
+            };
             let [width, height] = tile.size;
-            if [image.width, image.height] == tile.size {
-                return Ok(image);
+            let fits = self.store.size_of(tile.image) == tile.size;
+            let loaded = self.store.get(tile.image, fits.then_some(&columns), load)?;
+            if fits {
+                return Ok(loaded);
             }
-            resize::linear_into(&image, width, height, fitted);
-            Ok(Loaded::Buffered(fitted))
+            resize::linear_into(loaded.part().0, width, height, fitted);
+            Ok(Loaded::Buffered(fitted, 0))
         };
         layout.tiles.iter().zip(buffers).map(image).collect()
     }

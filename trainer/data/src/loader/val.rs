@@ -156,9 +156,10 @@ impl Source for ValSource {
     ) -> Result<Made, LoaderError> {
         let sample = &self.store.samples()[index];
         let Scratch { tiles: [[buffers, ..], _], canvases: [canvas, _], .. } = scratch;
-        let loaded = self.store.get(index, &mut buffers.load)?;
+        let loaded = self.store.get(index, None, &mut buffers.load)?;
+        let (loaded, _) = loaded.part();
         let letterbox = Letterbox::new(loaded.height, loaded.width, &LetterboxOptions::exact(size, false));
-        letterbox.apply(&loaded, canvas);
+        letterbox.apply(loaded, canvas);
         Finish::default().write(canvas, planes);
         let extent = [loaded.width as f64 * letterbox.ratio[1], loaded.height as f64 * letterbox.ratio[0]];
         let labels: Vec<Label> = Label::of_sample(sample, extent, letterbox.pad).collect();
