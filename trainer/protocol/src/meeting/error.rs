@@ -16,7 +16,7 @@ pub enum MeetingError {
     /// Machines did not come in time.
     Missing { seconds: u64, missing: Vec<usize>, machines: usize },
     /// A machine differs from the master.
-    Differs(Difference),
+    Differs(Box<Difference>),
     /// Machines came, but did not get ready in time.
     Late(Vec<(usize, String)>),
     /// A machine closed its connection.

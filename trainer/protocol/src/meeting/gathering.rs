@@ -199,7 +199,8 @@ impl Gathering {
 
     fn difference(&self, member: &Arrival) -> Option<MeetingError> {
         let other = (member.machine, member.host.as_str(), &member.facts[..]);
-        first_difference((&self.own.host, &self.own.facts), other).map(MeetingError::Differs)
+        first_difference((&self.own.host, &self.own.facts), other)
+            .map(|difference| MeetingError::Differs(Box::new(difference)))
     }
 
     /// Tells all that there will be no run.

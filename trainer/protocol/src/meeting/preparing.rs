@@ -126,7 +126,7 @@ impl Preparing {
             Ok(FromWaiting::Ready { backend, data }) => {
                 let (master, own) = &self.own;
                 if let Some(difference) = first_difference((master, own), (machine, &host, &data)) {
-                    return Err(MeetingError::Differs(difference));
+                    return Err(MeetingError::Differs(Box::new(difference)));
                 }
                 self.backends[index] = Some(backend);
                 Ok(())

@@ -4,6 +4,8 @@
 //! relies on. A seed that fails is printed, and replays exactly:
 //! `YOLO_SIMULATION_SEED=17 cargo test -p yolo-protocol --test meeting -- --nocapture`.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod defects;
 mod history;
 mod master;
