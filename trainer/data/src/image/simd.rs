@@ -1,5 +1,6 @@
 //! Compiles an inner loop twice, for any x86-64 processor and for those with AVX2, and chooses at run time. The
-//! loops are plain Rust in integers, or in floats whose result is exact, so both give the same bytes.
+//! loops are plain Rust in integers, or in floats whose result is exact, so both give the same bytes. The crate
+//! multiversion makes the choice, so that no code here is unsafe. It asks the processor once for each loop.
 
 /// Defines a function that runs with AVX2 where the processor has it, and the same one that never does.
 macro_rules! with_avx2 {
@@ -9,22 +10,8 @@ macro_rules! with_avx2 {
         $vis fn $plain($($arg: $type),*) $body
 
         $(#[$doc])*
+        #[multiversion::multiversion(targets("x86_64+avx2"), dispatcher = "direct")]
         $vis fn $name($($arg: $type),*) {
-            #[cfg(target_arch = "x86_64")]
-            {
-                #[target_feature(enable = "avx2")]
-                fn avx2($($arg: $type),*) {
-                    $plain($($arg),*);
-                }
-                if std::arch::is_x86_feature_detected!("avx2") {
-                    #[expect(unsafe_code, reason = "the compiler cannot know the processor")]
-                    // SAFETY: the processor has AVX2, and the function is safe otherwise.
-                    unsafe {
-                        avx2($($arg),*);
-                    }
-                    return;
-                }
-            }
             $plain($($arg),*);
         }
     };
