@@ -1,22 +1,17 @@
-//! Which signals of a terminal this program obeys. Whoever starts it can have it ignore some: `nohup` ignores SIGHUP, so
-//! that a run outlives its terminal, and a shell without job control ignores SIGINT for what it starts with `&`, so that
-//! Ctrl-C ends only what runs in front. A handler would undo that.
+//! Which signals this program obeys. `nohup` starts a program that ignores SIGHUP, so that it outlives its terminal; a
+//! handler would undo that. SIGINT is obeyed even where a script has started the program with `&`, for which shells
+//! ignore it: the script may well stop the run with `kill -INT`, and nobody sends it by accident.
 #![cfg(unix)]
 
 use std::ffi::c_int;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTSTP};
+use signal_hook::consts::SIGHUP;
 
-/// Of these signals, those to handle: not those of a terminal that this program ignores since its start. SIGTERM is
-/// always handled. It is meant for this process.
+/// Of these signals, those to handle: all but SIGHUP if this program ignores it since its start.
 pub(crate) fn obeyed(signals: &[c_int]) -> Vec<c_int> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = ignored(&status);
-    let is_obeyed = |signal: &c_int| match *signal {
-        SIGINT | SIGHUP | SIGTSTP => ignored & (1 << (signal - 1)) == 0,
-        _ => true,
-    };
-    signals.iter().copied().filter(is_obeyed).collect()
+    let hangup_is_ignored = ignored(&status) & (1 << (SIGHUP - 1)) != 0;
+    signals.iter().copied().filter(|&signal| signal != SIGHUP || !hangup_is_ignored).collect()
 }
 
 /// The signals that a process ignores, as bits of the kernel's `SigIgn`. 0 where it does not say.

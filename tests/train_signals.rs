@@ -47,24 +47,37 @@ fn sigterm_sent_twice_saves_the_run() {
     assert!(ranks.into_iter().all(|pid| !is_alive(pid)));
 }
 
-#[test]
-fn signals_that_are_ignored_from_the_start_stay_ignored() {
-    let user = User::new();
-    user.write_data_set();
-    // As `nohup` and `&` in a script start it.
-    let yolo = user.command(&format!("{TRAIN} --epochs 3"));
+/// Starts a run in a shell that ignores these signals, as `nohup` does with HUP, and a script that uses `&` with INT.
+fn ignoring(user: &User, signals: &str, options: &str) -> user::Running {
+    let yolo = user.command(&format!("{TRAIN} {options}"));
     let mut shell = Command::new("sh");
-    shell.args(["-c", "trap '' INT HUP; exec \"$0\" \"$@\""]).arg(yolo.get_program()).args(yolo.get_args());
+    let script = format!("trap '' {signals}; exec \"$0\" \"$@\"");
+    shell.args(["-c", &script]).arg(yolo.get_program()).args(yolo.get_args());
     shell.current_dir(user.path()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     shell.envs(yolo.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let running = user::Running::of(shell.spawn().unwrap());
+    user::Running::of(shell.spawn().unwrap())
+}
+
+#[test]
+fn a_run_under_nohup_outlives_its_terminal() {
+    let user = User::new();
+    user.write_data_set();
+    let running = ignoring(&user, "HUP", "--epochs 3");
     let rank = wait_for("a rank", || running.ranks().first().copied());
-    for signal in [SIGHUP, SIGINT, SIGINT] {
-        running.signal(signal);
-    }
+    running.signal(SIGHUP);
     let output = running.wait().succeeded();
     assert!(!output.stderr.contains("interrupted"), "{}", output.stderr);
     assert!(!is_alive(rank));
+}
+
+#[test]
+fn a_script_can_interrupt_what_it_started_with_an_ampersand() {
+    let user = User::new();
+    user.write_data_set();
+    let running = ignoring(&user, "INT", "--epochs 300");
+    wait_for("a rank", || running.ranks().first().copied());
+    running.signal(SIGINT);
+    running.wait().failed_with(130, &["interrupted"]);
 }
 
 #[test]

@@ -20,8 +20,6 @@ use crate::doctor;
 use crate::error::CommandError;
 use crate::launch::{self, Programs, RunEnd, run_folder};
 use crate::machine;
-#[cfg(unix)]
-use crate::obeyed_signals::obeyed;
 use crate::output_file;
 use crate::printer::{Printer, RunView, bench_doubt, bench_row, bench_tables as text};
 
@@ -221,7 +219,7 @@ impl Interrupt {
         #[cfg(unix)]
         {
             let happened = std::sync::Arc::default();
-            for signal in obeyed(&[signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM]) {
+            for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
                 // Without a handler the system ends the program between two runs.
                 let _ = signal_hook::flag::register(signal, std::sync::Arc::clone(&happened));
             }

@@ -1,8 +1,6 @@
 //! Ctrl-C before a run begins: the program prints a message and exits at once. Everything that setup writes can be
 //! continued from any point, and a machine that waits for others has nothing to clean up.
 
-#[cfg(unix)]
-use crate::obeyed_signals::obeyed;
 use crate::printer::Printer;
 
 /// Handles SIGINT and SIGTERM until it is dropped.
@@ -26,7 +24,7 @@ impl Interrupt {
     ) -> Self {
         use signal_hook::consts::{SIGINT, SIGTERM};
         // Without a handler the system ends the program, which is as safe.
-        let Ok(mut signals) = signal_hook::iterator::Signals::new(obeyed(&[SIGINT, SIGTERM])) else {
+        let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]) else {
             return Self { handle: None };
         };
         let handle = signals.handle();
