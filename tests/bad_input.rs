@@ -107,7 +107,7 @@ fn what_is_missing_is_no_mistake_in_the_options() {
     let train = "train --data squares/squares.yaml --cfg yolov5n --weights= --imgsz 64 --epochs 1";
     user.run("train --data squares/squares.yaml").failed_with(1, &["yolov5s.pt"]);
     user.run("train --weights= --cfg yolov5n").failed_with(1, &["coco128"]);
-    user.run("train --resume gone.pt").failed_with(1, &["gone.pt: this checkpoint does not exist"]);
+    user.run("train --resume gone.pt").failed_with(1, &["gone.pt: there is no such run or checkpoint"]);
     user.run(&format!("{train} --device cpu --nccl no.so"))
         .failed_with(1, &["--nccl no.so does not exist or is not a file"]);
     if !std::path::Path::new("/proc/driver/nvidia").exists() {

@@ -82,6 +82,14 @@ fn a_damaged_checkpoint_is_refused_and_another_one_is_offered() {
 }
 
 #[test]
+fn a_run_that_has_lost_its_last_checkpoint_does_not_start_again() {
+    let (user, run) = finished_run();
+    std::fs::remove_file(run.join("weights/last.pt")).unwrap();
+    let said = ["the run cannot be resumed: ", "weights/last.pt", "`--resume ", "weights/epoch1.pt`"];
+    refused(&user, &run, "runs/train/exp", &said);
+}
+
+#[test]
 fn what_is_no_checkpoint_is_refused() {
     let (user, run) = finished_run();
     std::fs::copy(run.join("weights/epoch1.pt"), run.join("weights/last.pt")).unwrap();

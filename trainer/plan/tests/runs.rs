@@ -77,7 +77,7 @@ fn a_plan_is_written_and_read_back() {
     fs::write(&path, text.replace("\"version\": 2", "\"version\": 9")).unwrap();
     assert!(RunPlan::read(&path).unwrap_err().to_string().contains("has version 9"));
     fs::write(&path, &text[..text.len() / 2]).unwrap();
-    assert!(RunPlan::read(&path).unwrap_err().to_string().contains("is not a run plan"));
+    assert!(RunPlan::read(&path).unwrap_err().to_string().contains("is damaged or no plan of a run"));
     assert!(
         RunPlan::read(&path.with_extension("gone")).unwrap_err().to_string().contains("cannot read the plan")
     );
@@ -118,7 +118,7 @@ fn a_run_is_resumed_in_its_folder() {
         assert_eq!(task(&ready(plan_train(&options, &fixture.context).unwrap())).max_restarts, 3);
     }
     let gone = error(&last.with_file_name("gone.pt"));
-    assert!(gone.contains("this checkpoint does not exist"), "{gone}");
+    assert!(gone.contains("there is no such run or checkpoint"), "{gone}");
     fs::remove_file(run_dir.join("plan.json")).unwrap();
     assert!(error(&last).contains("there is no plan.json"), "{}", error(&last));
 

@@ -183,11 +183,14 @@ impl RunPlan {
     /// # Errors
     /// When the file is not a plan, or one of another version.
     pub fn read(path: &Path) -> Result<Self, PlanError> {
+        const REPLACE: &str =
+            "restore the file, or start a new run from the weights of this one with --weights";
         let shown = path.display();
         let text = std::fs::read_to_string(path)
             .map_err(|error| PlanError::new(format!("cannot read the plan {shown}: {error}")))?;
-        let damaged =
-            |error: serde_json::Error| PlanError::new(format!("{shown} is not a run plan: {error}"));
+        let damaged = |error: serde_json::Error| {
+            PlanError::new(format!("{shown} is damaged or no plan of a run: {error}")).with_hint(REPLACE)
+        };
         let value: serde_json::Value = serde_json::from_str(&text).map_err(damaged)?;
         match value.get("version").and_then(serde_json::Value::as_u64) {
             Some(version) if version == u64::from(PLAN_VERSION) => {}
@@ -198,7 +201,8 @@ impl RunPlan {
                 .with_hint("use the version of yolo that wrote it, or start a new run"));
             }
             None => {
-                return Err(PlanError::new(format!("{shown} is not a run plan: it has no version")));
+                return Err(PlanError::new(format!("{shown} is no plan of a run: it has no version"))
+                    .with_hint(REPLACE));
             }
         }
         serde_json::from_value(value).map_err(damaged)

@@ -144,8 +144,11 @@ fn find(path: &Path) -> Result<Interrupted, PlanError> {
         return of_checkpoint(path);
     }
     if !path.is_dir() {
-        return Err(PlanError::new(format!("--resume {}: this checkpoint does not exist", path.display()))
-            .with_hint("--resume without a path continues the most recent run under runs/"));
+        return Err(PlanError::new(format!(
+            "--resume {}: there is no such run or checkpoint",
+            path.display()
+        ))
+        .with_hint(NAME_A_RUN));
     }
     for inside in ["weights/last.pt", "last.pt"] {
         let file = path.join(inside);
@@ -155,10 +158,21 @@ fn find(path: &Path) -> Result<Interrupted, PlanError> {
     }
     if path.join(PLAN_FILE).is_file() {
         let run_dir = real(path)?;
-        return Ok(Interrupted { run_dir, checkpoint: None, shown: path.display().to_string() });
+        // Invariant: such a run does not start again, which would replace what it has. Whoever reads the checkpoint
+        // says that it is not there, and which others are.
+        let checkpoint = has_lost_last(&run_dir).then(|| run_dir.join("weights/last.pt"));
+        return Ok(Interrupted { run_dir, checkpoint, shown: path.display().to_string() });
     }
     Err(PlanError::new(format!("--resume {}: there is no weights/last.pt in this folder", path.display()))
         .with_hint(NAME_A_RUN))
+}
+
+/// Whether a run without `last.pt` has had one: it has a best checkpoint, and the results of two epochs. A run that
+/// is killed while it saves for the first time has the best checkpoint and the results of one.
+fn has_lost_last(run_dir: &Path) -> bool {
+    let results = std::fs::read_to_string(run_dir.join("results.csv")).unwrap_or_default();
+    // One line has the names of the columns.
+    run_dir.join("weights/best.pt").is_file() && results.lines().count() > 2
 }
 
 /// The run of a checkpoint, which may be a link to a file in a run folder.
