@@ -235,7 +235,7 @@ impl Run<'_> {
                         path.display()
                     ));
                     if several {
-                        printer.say("on this machine alone, or on all with --nnodes and the other options about machines");
+                        printer.say(launch::ON_SEVERAL);
                     }
                 }
                 Ok(exit::INTERRUPTED)

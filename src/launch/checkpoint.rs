@@ -8,6 +8,10 @@ use yolo_plan::RunPlan;
 
 use super::programs::Programs;
 
+/// Where a run on several machines can be resumed.
+pub(crate) const ON_SEVERAL: &str =
+    "on this machine alone, or on all with --nnodes and the other options about machines";
+
 /// The `last.pt` of a run, which may not have been written yet.
 #[derive(Debug)]
 pub(super) struct LastCheckpoint {
@@ -18,6 +22,8 @@ pub(super) struct LastCheckpoint {
     earlier: Option<SystemTime>,
     /// The run folder, if the run can be started again from its plan before it has a checkpoint.
     folder: Option<PathBuf>,
+    /// Whether machines of `--nnodes` take part.
+    several: bool,
 }
 
 impl LastCheckpoint {
@@ -26,7 +32,9 @@ impl LastCheckpoint {
     pub(super) fn of(plan: &RunPlan, programs: &Programs) -> Self {
         let starts_again = plan.ranks.are_all() && plan.task.train().is_some();
         let folder = starts_again.then(|| plan.run_dir.clone());
-        Self { command: programs.resume_command(), folder, ..Self::new(&plan.run_dir, plan.resumes()) }
+        let several = !plan.ranks.are_all() && !programs.meet_elsewhere();
+        let command = programs.resume_command();
+        Self { command, folder, several, ..Self::new(&plan.run_dir, plan.resumes()) }
     }
 
     /// The checkpoint of a run in `run_dir`. A resumed run can be resumed again from the checkpoint
@@ -34,7 +42,7 @@ impl LastCheckpoint {
     pub(super) fn new(run_dir: &Path, resumes: bool) -> Self {
         let path = run_dir.join("weights").join("last.pt");
         let earlier = if resumes { None } else { written(&path) };
-        Self { path, command: "yolo train --resume", earlier, folder: None }
+        Self { path, command: "yolo train --resume", earlier, folder: None, several: false }
     }
 
     /// Its path, if this run can be resumed from it.
@@ -46,6 +54,9 @@ impl LastCheckpoint {
     pub(super) fn advice(&self) -> Option<String> {
         let command = |path: &Path| format!("`{} {}`", self.command, path.display());
         match (self.path(), &self.folder) {
+            (Some(last), _) if self.several => {
+                Some(format!("resume the run with {}, {ON_SEVERAL}", command(&last)))
+            }
             (Some(last), _) => Some(format!("resume the run with {}", command(&last))),
             (None, Some(folder)) => Some(format!("start the run again with {}", command(folder))),
             (None, None) => None,

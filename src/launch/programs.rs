@@ -21,10 +21,14 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
+    /// Whether another launcher starts the ranks, and tells them where they meet.
+    pub(super) fn meet_elsewhere(&self) -> bool {
+        self.environment.iter().any(|(name, _)| name == MASTER_ADDR)
+    }
+
     /// The command that resumes a run of these ranks: `yolo rank` if another launcher starts them, which is
     /// why they are told here where they meet.
     pub(crate) fn resume_command(&self) -> &'static str {
-        let meet_elsewhere = self.environment.iter().any(|(name, _)| name == MASTER_ADDR);
-        if meet_elsewhere { "yolo rank --resume" } else { "yolo train --resume" }
+        if self.meet_elsewhere() { "yolo rank --resume" } else { "yolo train --resume" }
     }
 }
