@@ -77,7 +77,9 @@ fn a_script_can_interrupt_what_it_started_with_an_ampersand() {
     let running = ignoring(&user, "INT", "--epochs 300");
     wait_for("a rank", || running.ranks().first().copied());
     running.signal(SIGINT);
-    running.wait().failed_with(130, &["interrupted"]);
+    let output = running.wait();
+    assert_eq!(output.code, Some(130), "{}", output.stderr);
+    assert!(output.stderr.contains("interrupted"), "{}", output.stderr);
 }
 
 #[test]

@@ -1,10 +1,11 @@
-//! Options of YOLOv5's `train.py` that have no effect here: they are accepted, so that commands that people have
-//! keep working, and one warning names those that were given.
+//! Options of YOLOv5's `train.py` that `yolo train` does not have. Those without an effect here are accepted, so that
+//! commands that people have keep working, and one warning names them. The others are refused by name: a message about
+//! an unexpected argument would suggest another option.
 
 use clap::Args;
 use yolo_base::format::list;
 
-/// The options. They are not in the help.
+/// The options of `train.py`. They are not in the help.
 #[derive(Debug, Args)]
 pub(crate) struct IgnoredArgs {
     #[arg(long, value_name = "NAME", hide = true)]
@@ -31,6 +32,14 @@ pub(crate) struct IgnoredArgs {
     local_rank: Option<i64>,
     #[arg(long, value_name = "URL", hide = true)]
     bucket: Option<String>,
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "", hide = true)]
+    evolve: Option<String>,
+    #[arg(long, hide = true)]
+    image_weights: bool,
+    #[arg(long, hide = true)]
+    quad: bool,
+    #[arg(long, hide = true)]
+    adam: bool,
 }
 
 impl IgnoredArgs {
@@ -62,9 +71,31 @@ impl IgnoredArgs {
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
-    /// The bucket to which the user wants results to be uploaded, which nothing here does.
-    pub(crate) fn bucket(&self) -> Option<&str> {
-        self.bucket.as_deref().map(str::trim).filter(|bucket| !bucket.is_empty())
+    /// Why the run is refused, and what to do, if an option was given that would change it.
+    pub(crate) fn refusal(&self) -> Option<(String, &'static str)> {
+        let bucket = self.bucket.as_deref().map(str::trim).filter(|bucket| !bucket.is_empty());
+        if let Some(bucket) = bucket {
+            // Nobody should believe that results are safe elsewhere when they are not.
+            return Some((
+                format!("--bucket {bucket}: yolo uploads nothing"),
+                "omit it, and copy the run folder when the run is complete, for example with `gcloud storage rsync`",
+            ));
+        }
+        let not_yet = |what: &str| format!("{what} is not supported yet");
+        if self.evolve.is_some() {
+            let what = not_yet("--evolve (search for hyperparameters)");
+            return Some((what, "omit it; --hyp names a file of hyperparameters"));
+        }
+        if self.image_weights {
+            let what =
+                not_yet("--image-weights (draw images of classes that are detected poorly more often)");
+            return Some((what, "omit it"));
+        }
+        if self.quad {
+            return Some((not_yet("--quad (batches of four images in one)"), "omit it"));
+        }
+        self.adam
+            .then(|| ("--adam is an option of older versions of YOLOv5".to_owned(), "use --optimizer Adam"))
     }
 }
 
@@ -103,9 +134,15 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_bucket_is_none() {
-        // What train.py has by default.
-        assert_eq!(parsed("--bucket=").bucket(), None);
-        assert_eq!(parsed("--bucket gs://mine").bucket(), Some("gs://mine"));
+    fn options_that_would_change_the_run_are_refused_by_name() {
+        let refused = |arguments: &str| parsed(arguments).refusal().map(|(what, _)| what);
+        assert_eq!(refused("--entity team"), None);
+        assert_eq!(refused("--bucket="), None, "what train.py has by default");
+        assert_eq!(refused("--bucket gs://mine").unwrap(), "--bucket gs://mine: yolo uploads nothing");
+        for option in ["--evolve", "--evolve 300", "--image-weights", "--quad"] {
+            let what = refused(option).unwrap();
+            assert!(what.contains("is not supported yet"), "{what}");
+        }
+        assert_eq!(parsed("--adam").refusal().unwrap().1, "use --optimizer Adam");
     }
 }

@@ -29,6 +29,13 @@ pub(super) fn rank(args: &TrainArgs, offline: bool, printer: &Printer) -> Result
     if let Err(error) = refuse(args, layout.launcher) {
         return Err(of_rank(not_started(events.as_ref(), error.into())));
     }
+    if let Some((what, hint)) = args.ignored.refusal() {
+        let error = CommandError::Usage { what, hint: hint.to_owned() };
+        return Err(of_rank(not_started(events.as_ref(), error)));
+    }
+    if let Some(warning) = args.ignored.warning().filter(|_| layout.rank == 0) {
+        printer.warning(warning);
+    }
     let options = match setup::with_named_nccl(&args.options) {
         Ok(options) => options,
         Err(error) => return Err(of_rank(not_started(events.as_ref(), error.into()))),

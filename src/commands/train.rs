@@ -16,8 +16,8 @@ use crate::setup;
 pub(super) fn train(args: &TrainArgs, offline: bool, printer: &Printer) -> Result<u8, CommandError> {
     let events = args.json.then(|| RunEvents::new(printer));
     let refused = |error| not_started(events.as_ref(), error);
-    if let Some(bucket) = args.ignored.bucket() {
-        return Err(refused(not_uploaded(bucket)));
+    if let Some((what, hint)) = args.ignored.refusal() {
+        return Err(refused(CommandError::Usage { what, hint: hint.to_owned() }));
     }
     let options = &setup::with_named_nccl(&args.options).map_err(|error| refused(error.into()))?;
     if let Some(warning) = args.ignored.warning() {
@@ -43,13 +43,5 @@ pub(super) fn train(args: &TrainArgs, offline: bool, printer: &Printer) -> Resul
     match place {
         Some(place) => machines::execute(run, options, &place, offline, printer),
         None => run.execute(offline, printer),
-    }
-}
-
-/// Nobody should believe that results are safe elsewhere when they are not.
-fn not_uploaded(bucket: &str) -> CommandError {
-    CommandError::Usage {
-        what: format!("--bucket {bucket}: yolo uploads nothing"),
-        hint: "omit it, and copy the run folder when the run is complete, for example with `gcloud storage rsync`".to_owned(),
     }
 }
