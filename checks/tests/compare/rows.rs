@@ -255,6 +255,7 @@ fn option_rows() -> Vec<Row> {
         ("data", with("data", json!("a.yaml")), with("data", json!("b.yaml")), Status::Error, agree),
         ("batch-split", with("batch_split", json!("16,8")), run(json!({})), Status::Error, agree),
         ("sync-bn", with("sync_bn", json!(true)), run(json!({})), Status::Error, agree),
+        ("multi-scale", with("multi_scale", json!(true)), run(json!({})), Status::Error, agree),
         ("amp", with("amp", json!(true)), run(json!({})), Status::Error, agree),
         ("cache", with("cache", json!("ram")), run(json!({})), Status::Info, "its own way"),
         ("workers", with("workers", json!(4)), with("workers", json!(8)), Status::Info, "loaders"),
