@@ -28,23 +28,23 @@ const FOLDERS: &str = "import sys; print('\\n'.join(sys.path))";
 pub fn with_named_nccl(options: &TrainOptions) -> Result<TrainOptions, SetupError> {
     let mut options = options.clone();
     if options.nccl.as_deref() == Some(Path::new(PIP)) {
-        options.nccl = Some(find(&PYTHONS)?);
+        let asked = PYTHONS.iter().find_map(|python| Some((*python, folders(python)?)));
+        let (python, folders) = asked.ok_or(NcclError::NoPython)?;
+        options.nccl = Some(find(python, &folders)?);
     }
     Ok(options)
 }
 
-fn find(pythons: &[&str]) -> Result<PathBuf, NcclError> {
-    let asked = pythons.iter().find_map(|python| Some((*python, folders(python)?)));
-    let Some((python, folders)) = asked else { return Err(NcclError::NoPython) };
-    let libraries =
-        folders.lines().filter(|folder| !folder.is_empty()).map(|folder| Path::new(folder).join(LIBRARY));
-    let found = libraries.into_iter().find(|library| library.is_file());
+/// The library in the first of these folders, one per line, that has it.
+fn find(python: &str, folders: &str) -> Result<PathBuf, NcclError> {
+    let folders = folders.lines().filter(|folder| !folder.is_empty());
+    let mut libraries = folders.map(|folder| Path::new(folder).join(LIBRARY));
+    let found = libraries.find(|library| library.is_file());
     found.ok_or_else(|| NcclError::NoPackage { python: python.to_owned() })
 }
 
 /// What this Python prints, if it is there and works.
 fn folders(python: &str) -> Option<String> {
-    // Isolated from the working folder, in which a `nvidia` folder of the user's may be.
     let output = Command::new(python)
         .args(["-c", FOLDERS])
         .stdin(Stdio::null())
@@ -54,20 +54,9 @@ fn folders(python: &str) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A program that prints these folders, as Python would.
-    fn python(folder: &Path, printed: &[&Path]) -> String {
-        use std::os::unix::fs::PermissionsExt as _;
-
-        let lines: Vec<String> = printed.iter().map(|path| format!("echo '{}'\n", path.display())).collect();
-        let program = folder.join("python3");
-        std::fs::write(&program, format!("#!/bin/sh\n{}", lines.concat())).unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        program.display().to_string()
-    }
 
     #[test]
     fn the_library_is_in_the_first_folder_that_has_one() {
@@ -78,13 +67,19 @@ mod tests {
             std::fs::create_dir_all(library.parent().unwrap()).unwrap();
             std::fs::write(library, "").unwrap();
         }
-        let both = python(root.path(), &[Path::new(""), &standard, &first, &second]);
-        assert_eq!(find(&["no-such-python", &both]).unwrap(), first.join(LIBRARY));
-        let neither = python(root.path(), &[&standard]);
-        let error = find(&[&neither]).unwrap_err();
-        assert_eq!(error.to_string(), format!("--nccl pip: {neither} has no package of NCCL"));
-        let error = find(&["no-such-python"]).unwrap_err();
-        assert_eq!(error.to_string(), "--nccl pip: there is no Python that could have the package");
+        let lines = |folders: &[&Path]| -> String {
+            folders.iter().map(|folder| format!("{}\n", folder.display())).collect()
+        };
+        // Python's first folder is the working one, whose name is empty.
+        let found = find("python3", &lines(&[Path::new(""), &standard, &first, &second])).unwrap();
+        assert_eq!(found, first.join(LIBRARY));
+        let error = find("python3", &lines(&[&standard])).unwrap_err();
+        assert_eq!(error.to_string(), "--nccl pip: python3 has no package of NCCL");
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_has_no_folders() {
+        assert_eq!(folders("no-such-python"), None);
     }
 
     #[test]
