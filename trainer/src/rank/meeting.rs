@@ -75,7 +75,7 @@ pub(super) fn meet(
     }
     let problem = match &plan.task {
         Task::Join(join) => {
-            let joined = joining::task(&meeting.from_rank_0(TASK)?, join, &plan.ranks);
+            let joined = joining::task(&meeting.told_by_rank_0(TASK)?, join, &plan.ranks);
             joined.map(|task| plan.task = task).err()
         }
         _ => None,
@@ -216,14 +216,14 @@ impl Waiting<'_> {
 
     /// The others: wait for what rank 0 announces.
     fn for_rank_0(&self) -> Result<Value, TrainError> {
-        let text = self.from_rank_0(RESULT)?;
+        let text = self.told_by_rank_0(RESULT)?;
         // Rank 0 may have left, and the store with it: the result is known all the same.
         let _ = self.store.add(READ, 1);
         serde_json::from_slice(&text).map_err(|_| TrainError::new("rank 0 runs another version of yolo"))
     }
 
     /// What rank 0 says under this key, as soon as it does.
-    fn from_rank_0(&self, key: &str) -> Result<Vec<u8>, TrainError> {
+    fn told_by_rank_0(&self, key: &str) -> Result<Vec<u8>, TrainError> {
         while !self.store.check(&[key])? {
             if self.began.elapsed() >= self.limit + MORE {
                 let came = self.store.check(&[&introduced(0)])?;
