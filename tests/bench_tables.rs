@@ -8,7 +8,6 @@
 #[path = "support/user.rs"]
 mod user;
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -126,11 +125,10 @@ fn a_synthetic_batch_has_no_limit() {
 /// A trainer that acts on some plans as `script` says, in which `$1` is the plan, and trains otherwise.
 fn trainer(user: &User, script: &str) -> PathBuf {
     let trainer = Path::new(env!("CARGO_BIN_EXE_yolo")).with_file_name("yolo-trainer");
-    let program = user.path().join("trainer");
-    let text = format!("#!/usr/bin/env bash\n{script}\nexec '{}' \"$@\"\n", trainer.display());
-    std::fs::write(&program, text).unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-    program
+    user.write_program(
+        "trainer",
+        &format!("#!/usr/bin/env bash\n{script}\nexec '{}' \"$@\"\n", trainer.display()),
+    )
 }
 
 /// Events of a rank whose memory runs out.

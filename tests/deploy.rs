@@ -102,9 +102,7 @@ fn the_batch_script_trains_under_srun() {
     let user = User::new();
     user.write_data_set();
     let mut command = script(&user, "slurm.sbatch", &options());
-    let srun = user.path().join("bin/srun");
-    std::fs::write(&srun, SRUN).unwrap();
-    std::fs::set_permissions(&srun, std::fs::Permissions::from_mode(0o755)).unwrap();
+    user.write_program("bin/srun", SRUN);
     // Of a job, but not of a step. The number of the process makes the port that of this test.
     command
         .env("SLURM_JOB_ID", std::process::id().to_string())

@@ -227,12 +227,9 @@ fn a_user_name_may_be_a_field_name() {
 #[test]
 #[cfg(target_os = "linux")]
 fn arguments_of_other_processes_are_not_recorded() {
-    use std::os::unix::fs::PermissionsExt as _;
     let user = User::new();
     // A process named python3 that waits forever for input.
-    let script = user.path().join("python3");
-    std::fs::write(&script, "#!/bin/sh\nread line\n").unwrap();
-    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let script = user.write_program("python3", "#!/bin/sh\nread line\n");
     let mut child = std::process::Command::new(&script)
         .args(["train.py", "--password", "hunter2", "--token=abc123tok", "mail@kowalska.org"])
         .stdin(std::process::Stdio::piped())

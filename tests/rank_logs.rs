@@ -8,7 +8,6 @@
 #[path = "support/user.rs"]
 mod user;
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, SystemTime};
 
 use user::{SIGINT, SIGKILL, TRAIN, User, send_signal, wait_for};
@@ -98,16 +97,14 @@ fn a_resumed_run_continues_its_logs() {
 fn a_message_quotes_what_a_library_wrote_and_nothing_else() {
     let user = User::new();
     user.write_data_set();
-    let trainer = user.path().join("trainer");
-    // It says hello, warns, and gives up like a library in C++.
+    // The trainer says hello, warns, and gives up like a library in C++.
     let script = r#"#!/usr/bin/env bash
 echo '{"event":"hello","protocol":2,"version":"VERSION","rank":0,"pid":1,"device":"cpu","threads":1}' >&$YOLO_EVENTS_FD
 echo '{"event":"warning","message":"this is a warning"}' >&$YOLO_EVENTS_FD
 echo "terminate called after throwing an instance of 'c10::Error'" >&2
 kill -ABRT $$
 "#;
-    std::fs::write(&trainer, script.replace("VERSION", env!("CARGO_PKG_VERSION"))).unwrap();
-    std::fs::set_permissions(&trainer, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let trainer = user.write_program("trainer", &script.replace("VERSION", env!("CARGO_PKG_VERSION")));
     let mut command = user.command(&format!("{TRAIN} --noplots --epochs 1"));
     let output = user::Finished::from(command.env("YOLO_TRAINER", &trainer).output().unwrap());
     let said = "rank0.log:\n  terminate called after throwing an instance of 'c10::Error'\n";

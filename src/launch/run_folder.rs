@@ -1,7 +1,9 @@
 //! Creating the folder of a run. One exclusive call creates it, and a lock keeps it, so that two runs never share
 //! a folder. What an earlier run left there (`--exist-ok`) never becomes part of the new one.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
+#[cfg(unix)]
+use std::fs::TryLockError;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 

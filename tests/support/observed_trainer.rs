@@ -2,7 +2,6 @@
 
 #![allow(unreachable_pub, reason = "each test program has this file as a module")]
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::user::{Running, User, wait_for};
@@ -16,15 +15,14 @@ pub struct ObservedTrainer {
 impl ObservedTrainer {
     pub fn new(user: &User) -> Self {
         let trainer = Path::new(env!("CARGO_BIN_EXE_yolo")).with_file_name("yolo-trainer");
-        let (program, events) = (user.path().join("observed-trainer"), user.path().join("events"));
+        let events = user.path().join("events");
         // The events go through `tee`; `exec` lets the signals of the supervisor reach the trainer.
         let script = format!(
             "#!/usr/bin/env bash\nfd=$YOLO_EVENTS_FD\neval \"exec $fd> >(exec tee -a '{}' >&$fd)\"\nexec '{}' \"$@\"\n",
             events.display(),
             trainer.display()
         );
-        std::fs::write(&program, script).unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let program = user.write_program("observed-trainer", &script);
         Self { program, events }
     }
 

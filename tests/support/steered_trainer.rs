@@ -3,7 +3,6 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -101,9 +100,7 @@ pub struct SteeredTrainer {
 
 impl SteeredTrainer {
     pub fn new(user: &User) -> Self {
-        let program = user.path().join("steered-trainer");
-        std::fs::write(&program, SCRIPT).unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let program = user.write_program("steered-trainer", SCRIPT);
         Self { program, missed: user.path().join("moment-missed") }
     }
 

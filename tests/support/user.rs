@@ -44,6 +44,21 @@ impl User {
         self.folder.path()
     }
 
+    /// Writes a script that can be executed, and returns its path.
+    ///
+    /// Another process writes it. If this one did, a process that another test starts at that moment could inherit the
+    /// open file, and nothing can execute a file that is open for writing.
+    #[cfg(unix)]
+    pub fn write_program(&self, name: &str, script: &str) -> PathBuf {
+        let path = self.path().join(name);
+        let written = Command::new("sh")
+            .args(["-c", "printf %s \"$0\" >\"$1\" && chmod 755 \"$1\"", script])
+            .arg(&path)
+            .status();
+        assert!(written.unwrap().success());
+        path
+    }
+
     /// Writes a small data set, red and blue squares on gray, and returns the path of its yaml.
     pub fn write_data_set(&self) -> PathBuf {
         let root = self.path().join("squares");
