@@ -74,8 +74,10 @@ fn a_resumed_run_continues_its_logs() {
     let rank = wait_for("the rank", || again.ranks().first().copied());
     wait_for("it to train", || {
         let log = log(&user, 0);
-        let starts = log.iter().filter(|(_, text)| text.contains(" started rank 0 of 1 ")).count();
-        let trains = log.last().is_some_and(|(_, text)| text.starts_with("epoch "));
+        let begin = |text: &str| text.contains(" started rank 0 of 1 ");
+        let starts = log.iter().filter(|(_, text)| begin(text)).count();
+        let mut now = log.iter().rev().take_while(|(_, text)| !begin(text));
+        let trains = now.any(|(_, text)| text.starts_with("epoch "));
         (starts == 2 && trains).then_some(())
     });
     send_signal(rank, SIGKILL);
