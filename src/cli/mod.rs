@@ -4,12 +4,12 @@
 mod bench;
 mod completions;
 mod doctor;
-mod ignored;
 mod planned_run;
 mod setup;
 mod styles;
 mod train;
 mod val;
+mod yolov5_only;
 
 pub(crate) use bench::BenchArgs;
 pub(crate) use completions::{CompletionsArgs, ManArgs};

@@ -4,7 +4,7 @@ use clap::{Arg, Args};
 use yolo_plan::number::{positive, whole};
 use yolo_plan::options::TrainOptions;
 
-use super::ignored::IgnoredArgs;
+use super::yolov5_only::Yolov5OnlyArgs;
 
 /// The options of `yolo train`.
 #[derive(Debug, Args)]
@@ -15,7 +15,7 @@ pub(crate) struct TrainArgs {
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) ignored: IgnoredArgs,
+    pub(crate) yolov5_only: Yolov5OnlyArgs,
     #[command(flatten)]
     pub(crate) machines: MachineArgs,
     /// Skip the preflight checks

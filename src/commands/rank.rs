@@ -29,11 +29,7 @@ pub(super) fn rank(args: &TrainArgs, offline: bool, printer: &Printer) -> Result
     if let Err(error) = refuse(args, layout.launcher) {
         return Err(of_rank(not_started(events.as_ref(), error.into())));
     }
-    if let Some((what, hint)) = args.ignored.refusal() {
-        let error = CommandError::Usage { what, hint: hint.to_owned() };
-        return Err(of_rank(not_started(events.as_ref(), error)));
-    }
-    if let Some(warning) = args.ignored.warning().filter(|_| layout.rank == 0) {
+    if let Some(warning) = args.yolov5_only.warning().filter(|_| layout.rank == 0) {
         printer.warning(warning);
     }
     let options = match setup::with_named_nccl(&args.options) {
@@ -78,6 +74,7 @@ fn plan(options: &TrainOptions, layout: &Layout, context: &PlanContext) -> Resul
 
 /// Refuses what the launcher decides, and what a rank cannot decide alone.
 fn refuse(args: &TrainArgs, launcher: Launcher) -> Result<(), PlanError> {
+    args.yolov5_only.refuse()?;
     if args.options.workers == Some(Workers::Auto) {
         return Err(loader_threads::only_on_one_machine("in `yolo rank`"));
     }

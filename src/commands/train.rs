@@ -16,11 +16,9 @@ use crate::setup;
 pub(super) fn train(args: &TrainArgs, offline: bool, printer: &Printer) -> Result<u8, CommandError> {
     let events = args.json.then(|| RunEvents::new(printer));
     let refused = |error| not_started(events.as_ref(), error);
-    if let Some((what, hint)) = args.ignored.refusal() {
-        return Err(refused(CommandError::Usage { what, hint: hint.to_owned() }));
-    }
+    args.yolov5_only.refuse().map_err(|error| refused(error.into()))?;
     let options = &setup::with_named_nccl(&args.options).map_err(|error| refused(error.into()))?;
-    if let Some(warning) = args.ignored.warning() {
+    if let Some(warning) = args.yolov5_only.warning() {
         printer.warning(warning);
     }
     let MachineArgs { nnodes, node_rank, master_addr, master_port } = &args.machines;

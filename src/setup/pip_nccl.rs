@@ -14,7 +14,7 @@ const PIP: &str = "pip";
 /// The library's place in the folder of packages. The packages for CUDA 12 and 13 share it.
 const LIBRARY: &str = "nvidia/nccl/lib/libnccl.so.2";
 
-/// The programs that may be the active Python, in the order of their age.
+/// The programs that may be the active Python, the usual name first.
 const PYTHONS: [&str; 2] = ["python3", "python"];
 
 /// Prints the folders of packages, one per line.

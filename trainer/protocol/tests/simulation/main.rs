@@ -14,13 +14,12 @@ mod program;
 mod properties;
 mod ranks;
 mod schedule;
+#[path = "../support/seeds.rs"]
+mod seeds;
 mod world;
 
 use defects::Defect;
 use schedule::Schedule;
-
-/// Schedules that are played in each run of this test.
-const SCHEDULES: u64 = 100_000;
 
 /// Plays one schedule and returns what is wrong.
 fn play(seed: u64, defect: Option<Defect>) -> Result<(), String> {
@@ -29,14 +28,9 @@ fn play(seed: u64, defect: Option<Defect>) -> Result<(), String> {
     properties::check(&schedule, &history)
 }
 
-/// The seed to replay, and whether to print what happens.
-fn replayed() -> Option<u64> {
-    std::env::var("YOLO_SIMULATION_SEED").ok()?.parse().ok()
-}
-
 #[test]
 fn every_schedule_ends_as_it_should() {
-    if let Some(seed) = replayed() {
+    if let Some(seed) = seeds::replayed() {
         let schedule = Schedule::from_seed(seed);
         println!("{schedule:#?}");
         let history = world::World::new(&schedule, None).run();
@@ -45,32 +39,17 @@ fn every_schedule_ends_as_it_should() {
         properties::check(&schedule, &history).unwrap();
         return;
     }
-    let failures: Vec<String> = (0..SCHEDULES)
-        .filter_map(|seed| play(seed, None).err().map(|why| format!("seed {seed}: {why}")))
-        .take(5)
-        .collect();
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    seeds::assert_all_hold(|seed| play(seed, None));
 }
 
 #[test]
 fn the_schedules_reach_every_verdict_and_notice() {
-    let mut seen = std::collections::BTreeMap::<&str, u32>::new();
-    for seed in 0..5_000 {
-        let history = world::World::new(&Schedule::from_seed(seed), None).run();
-        for kind in properties::kinds(&history) {
-            *seen.entry(kind).or_default() += 1;
-        }
-    }
-    for kind in properties::KINDS {
-        assert!(seen.get(kind).is_some_and(|count| *count >= 10), "{kind}: {seen:?}");
-    }
+    seeds::assert_reached(&properties::KINDS, |seed| {
+        properties::kinds(&world::World::new(&Schedule::from_seed(seed), None).run())
+    });
 }
 
 #[test]
 fn each_known_defect_is_found() {
-    for defect in Defect::ALL {
-        let found = (0..20_000).find_map(|seed| play(seed, Some(defect)).err().map(|why| (seed, why)));
-        let (seed, why) = found.unwrap_or_else(|| panic!("no seed finds {defect:?}"));
-        println!("{defect:?}: seed {seed}: {why}");
-    }
+    seeds::assert_each_found(&Defect::ALL, |seed, defect| play(seed, Some(defect)));
 }

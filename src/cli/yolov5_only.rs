@@ -4,10 +4,11 @@
 
 use clap::Args;
 use yolo_base::format::list;
+use yolo_plan::PlanError;
 
 /// The options of `train.py`. They are not in the help.
 #[derive(Debug, Args)]
-pub(crate) struct IgnoredArgs {
+pub(crate) struct Yolov5OnlyArgs {
     #[arg(long, value_name = "NAME", hide = true)]
     entity: Option<String>,
     #[arg(long = "upload_dataset", alias = "upload-dataset", num_args = 0..=1, default_missing_value = "true", hide = true)]
@@ -42,7 +43,7 @@ pub(crate) struct IgnoredArgs {
     adam: bool,
 }
 
-impl IgnoredArgs {
+impl Yolov5OnlyArgs {
     /// The warning about the options that were given, if there are any.
     pub(crate) fn warning(&self) -> Option<String> {
         let tracking = [
@@ -71,48 +72,58 @@ impl IgnoredArgs {
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
-    /// Why the run is refused, and what to do, if an option was given that would change it.
-    pub(crate) fn refusal(&self) -> Option<(String, &'static str)> {
+    /// Refuses the options that would change the run.
+    ///
+    /// # Errors
+    /// When one is given.
+    pub(crate) fn refuse(&self) -> Result<(), PlanError> {
+        let error = |what: String, hint: &str| Err(PlanError::usage(what).with_hint(hint));
+        let not_yet = |what: &str| format!("{what} is not supported yet");
         let bucket = self.bucket.as_deref().map(str::trim).filter(|bucket| !bucket.is_empty());
         if let Some(bucket) = bucket {
             // Nobody should believe that results are safe elsewhere when they are not.
-            return Some((
+            return error(
                 format!("--bucket {bucket}: yolo uploads nothing"),
                 "omit it, and copy the run folder when the run is complete, for example with `gcloud storage rsync`",
-            ));
+            );
         }
-        let not_yet = |what: &str| format!("{what} is not supported yet");
         if self.evolve.is_some() {
             let what = not_yet("--evolve (search for hyperparameters)");
-            return Some((what, "omit it; --hyp names a file of hyperparameters"));
+            return error(what, "omit it; --hyp names a file of hyperparameters");
         }
         if self.image_weights {
             let what =
                 not_yet("--image-weights (draw images of classes that are detected poorly more often)");
-            return Some((what, "omit it"));
+            return error(what, "omit it");
         }
         if self.quad {
-            return Some((not_yet("--quad (batches of four images in one)"), "omit it"));
+            return error(not_yet("--quad (batches of four images in one)"), "omit it");
         }
-        self.adam
-            .then(|| ("--adam is an option of older versions of YOLOv5".to_owned(), "use --optimizer Adam"))
+        if self.adam {
+            return error(
+                "--adam is an option of older versions of YOLOv5".to_owned(),
+                "use --optimizer Adam",
+            );
+        }
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use yolo_base::Hint as _;
 
     use super::*;
 
     #[derive(Debug, Parser)]
     struct Command {
         #[command(flatten)]
-        ignored: IgnoredArgs,
+        options: Yolov5OnlyArgs,
     }
 
-    fn parsed(arguments: &str) -> IgnoredArgs {
-        Command::try_parse_from(std::iter::once("yolo").chain(arguments.split_whitespace())).unwrap().ignored
+    fn parsed(arguments: &str) -> Yolov5OnlyArgs {
+        Command::try_parse_from(std::iter::once("yolo").chain(arguments.split_whitespace())).unwrap().options
     }
 
     #[test]
@@ -135,14 +146,14 @@ mod tests {
 
     #[test]
     fn options_that_would_change_the_run_are_refused_by_name() {
-        let refused = |arguments: &str| parsed(arguments).refusal().map(|(what, _)| what);
-        assert_eq!(refused("--entity team"), None);
-        assert_eq!(refused("--bucket="), None, "what train.py has by default");
-        assert_eq!(refused("--bucket gs://mine").unwrap(), "--bucket gs://mine: yolo uploads nothing");
+        let refused = |arguments: &str| parsed(arguments).refuse().unwrap_err();
+        assert!(parsed("--entity team").refuse().is_ok());
+        assert!(parsed("--bucket=").refuse().is_ok(), "what train.py has by default");
+        assert_eq!(refused("--bucket gs://mine").to_string(), "--bucket gs://mine: yolo uploads nothing");
         for option in ["--evolve", "--evolve 300", "--image-weights", "--quad"] {
-            let what = refused(option).unwrap();
+            let what = refused(option).to_string();
             assert!(what.contains("is not supported yet"), "{what}");
         }
-        assert_eq!(parsed("--adam").refusal().unwrap().1, "use --optimizer Adam");
+        assert_eq!(refused("--adam").hint().unwrap(), "use --optimizer Adam");
     }
 }
