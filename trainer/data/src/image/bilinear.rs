@@ -66,9 +66,12 @@ pub struct Neighbors([[u32; CHUNK]; 2]);
 impl Neighbors {
     /// Sets the two neighbors of sample `index`.
     #[inline(always)]
-    pub fn set(&mut self, index: usize, &[a, b, c, d, e, f]: &[u8; 6]) {
-        self.0[0][index] = u32::from_le_bytes([a, b, c, d]);
-        self.0[1][index] = u32::from_le_bytes([c, d, e, f]);
+    pub fn set(&mut self, index: usize, two: &[u8; 6]) {
+        // Two loads that overlap; six bytes by name would be six loads.
+        let [first, last] =
+            [two.first_chunk(), two.last_chunk()].map(|four| u32::from_le_bytes(*four.unwrap_or(&[0; 4])));
+        self.0[0][index] = first;
+        self.0[1][index] = last;
     }
 
     /// Sets the neighbors of a chunk in one line of pixels, the first at position `x`. A position outside the line

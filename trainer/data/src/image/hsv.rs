@@ -1,5 +1,8 @@
 //! Color augmentation in OpenCV's 8-bit HSV space, where hue is 0 to 179 (spec §7). The three gains become
-//! lookup tables, so that a pixel costs a few integer operations.
+//! lookup tables, so that a pixel costs a few integer operations. [`super::hsv_rows`] has the same for many pixels
+//! at once.
+
+use super::hsv_factors::Factors;
 
 /// The fraction bits of the division tables in OpenCV's conversion.
 const SHIFT: u32 = 12;
@@ -69,6 +72,9 @@ pub struct HsvTables {
     pub saturation: [u8; 256],
     /// The new value of each value.
     pub value: [u8; 256],
+    /// The same tables as factors, if there are such; hyperparameters give gains for which there are none only by
+    /// accident.
+    pub(super) factors: Option<Factors>,
 }
 
 impl HsvTables {
@@ -80,6 +86,7 @@ impl HsvTables {
             hue: std::array::from_fn(|x| (x as f64 * gains[0]).rem_euclid(180.0) as u8),
             saturation: clipped(gains[1]),
             value: clipped(gains[2]),
+            factors: Factors::new(gains),
         }
     }
 

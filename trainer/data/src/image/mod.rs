@@ -7,6 +7,7 @@ pub mod encode;
 pub mod filtered;
 pub mod finish;
 pub mod hsv;
+mod hsv_factors;
 mod hsv_rows;
 pub mod letterbox;
 pub mod resize;
