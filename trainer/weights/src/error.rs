@@ -57,9 +57,9 @@ pub enum Problem {
     /// Text, with its beginning.
     #[error("is a text file, not weights (it begins with “{0}”)")]
     Text(String),
-    /// PyTorch's format before version 1.6, or a bare pickle.
-    #[error("is in the format of PyTorch before version 1.6 ({0}), which is not supported")]
-    Legacy(&'static str),
+    /// A tar archive, which PyTorch wrote before version 0.2, or a bare pickle.
+    #[error("is {0}, which is not supported")]
+    Foreign(&'static str),
     /// A TorchScript export.
     #[error("is a TorchScript export, not a checkpoint")]
     TorchScript,
@@ -71,6 +71,9 @@ pub enum Problem {
         "is truncated: it begins like a PyTorch checkpoint, but its {0} bytes end without the directory of the archive"
     )]
     Truncated(u64),
+    /// A file in the format before version 1.6 that ends too early.
+    #[error("is truncated: its {0} bytes end before the data of its tensors does")]
+    TensorsEnd(u64),
     /// A zip archive without entries.
     #[error("is an empty zip archive")]
     EmptyZip,
@@ -137,7 +140,7 @@ impl Problem {
             }
             Self::Io { .. } => return None,
             Self::NotAFile => "give the path of the weights file itself, for example FOLDER/best.pt",
-            Self::Empty | Self::Truncated(_) => {
+            Self::Empty | Self::Truncated(_) | Self::TensorsEnd(_) => {
                 "download or copy the file again; the last attempt was incomplete"
             }
             Self::Html => "download the file itself; the URL may lead to a page about it, or require a login",
@@ -145,8 +148,8 @@ impl Problem {
             Self::Text(_) | Self::Unknown | Self::EmptyZip | Self::NoPickle(_) => {
                 "use a PyTorch checkpoint (.pt) or a .safetensors file"
             }
-            Self::Legacy(_) => {
-                "if you trust the file, load it with PyTorch 1.6 or later and save it again with torch.save"
+            Self::Foreign(_) => {
+                "if you trust the file, load it with Python and save it again with torch.save"
             }
             Self::TorchScript => "use the .pt checkpoint that the export was made from",
             Self::Record { .. } | Self::Pickle { .. } | Self::Tensor { .. } | Self::Safetensors(_) => {

@@ -8,6 +8,7 @@ mod atomic;
 mod checkpoint;
 mod error;
 mod json;
+mod legacy;
 mod pickle;
 mod safetensors;
 mod sniff;
@@ -17,7 +18,7 @@ mod write;
 mod zip;
 
 use std::fs::{self, File};
-use std::io::{Cursor, Read, Seek};
+use std::io::{self, Cursor, Read, Seek};
 use std::path::Path;
 
 pub use error::{Problem, WeightsError};
@@ -27,11 +28,11 @@ pub use write::{encode, write_pt};
 
 use sniff::Kind;
 
-/// Reads a `.pt` file (in PyTorch's zip layout) or a `.safetensors` file. The content decides
-/// which of the two it is, not the name.
+/// Reads a `.pt` file, in PyTorch's zip layout or in that before version 1.6, or a `.safetensors` file. The content
+/// decides which it is, not the name.
 ///
 /// # Errors
-/// If the file cannot be read, is neither of the two, is damaged, references a class that is not
+/// If the file cannot be read, is none of these, is damaged, references a class that is not
 /// on the allow-list, or holds no model.
 pub fn read(path: &Path) -> Result<WeightsFile, WeightsError> {
     read_inner(path).map_err(|problem| WeightsError::new(path, problem))
@@ -61,12 +62,16 @@ fn read_inner(path: &Path) -> Result<WeightsFile, Problem> {
             file.rewind().map_err(reading)?;
             checkpoint::weights(zip::read(file, metadata.len())?)
         }
-        Kind::Safetensors => {
-            file.rewind().map_err(reading)?;
-            let mut bytes = Vec::new();
-            file.read_to_end(&mut bytes).map_err(reading)?;
-            safetensors::weights(&bytes)
-        }
+        Kind::Legacy => checkpoint::weights(legacy::read(&whole(file).map_err(reading)?)?),
+        Kind::Safetensors => safetensors::weights(&whole(file).map_err(reading)?),
         Kind::Other(problem) => Err(problem),
     }
+}
+
+/// All bytes of a file.
+fn whole(mut file: File) -> io::Result<Vec<u8>> {
+    file.rewind()?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }

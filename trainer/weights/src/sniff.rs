@@ -5,11 +5,12 @@
 use std::io::{self, Read, Seek, SeekFrom};
 
 use crate::error::Problem;
-use crate::pickle;
+use crate::{legacy, pickle};
 
 /// How to read a file, or why it cannot be read.
 pub(crate) enum Kind {
     Zip,
+    Legacy,
     Safetensors,
     Other(Problem),
 }
@@ -36,14 +37,17 @@ pub(crate) fn kind(file: &mut (impl Read + Seek), length: u64) -> io::Result<Kin
         return Ok(Kind::Other(Problem::Truncated(length)));
     }
     if head.get(257..262) == Some(b"ustar") {
-        return Ok(Kind::Other(Problem::Legacy("a tar archive")));
+        return Ok(Kind::Other(Problem::Foreign("a tar archive")));
     }
     if let Some(problem) = text(&head) {
         // Protocol 0 of pickle is text, and can run code as well.
         return Ok(Kind::Other(bare_pickle(file, length)?.unwrap_or(problem)));
     }
+    if legacy::is_legacy(&head) {
+        return Ok(Kind::Legacy);
+    }
     if let [0x80, 1..=5, ..] = head[..] {
-        let problem = bare_pickle(file, length)?.unwrap_or(Problem::Legacy("a bare pickle"));
+        let problem = bare_pickle(file, length)?.unwrap_or(Problem::Foreign("a bare pickle"));
         return Ok(Kind::Other(problem));
     }
     Ok(Kind::Other(bare_pickle(file, length)?.unwrap_or(Problem::Unknown)))

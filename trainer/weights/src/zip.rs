@@ -97,14 +97,13 @@ impl<R: Read + Seek> Archive<R> {
 impl<R: Read + Seek> Storages for Archive<R> {
     fn read(&mut self, key: &str, element: usize) -> Result<Vec<u8>, Problem> {
         let mut bytes = self.record(&format!("data/{key}"), u64::MAX)?;
-        if self.big_endian && element > 1 {
-            bytes.chunks_exact_mut(element).for_each(<[u8]>::reverse);
+        if self.big_endian {
+            pickle::reverse_elements(&mut bytes, element);
         }
         Ok(bytes)
     }
 
     fn budget(&self) -> u64 {
-        // Each tensor counts as itself and as its storage, and tensors can share a storage.
-        self.length.saturating_mul(8) + (64 << 20)
+        pickle::budget(self.length)
     }
 }

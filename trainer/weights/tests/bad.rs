@@ -37,15 +37,18 @@ fn pickle(stream: &[u8]) -> WeightsError {
 }
 
 fn golden(protocol: u8) -> Vec<u8> {
-    let name = format!("tests/golden/protocol{protocol}.pt");
-    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
+    golden_file(&format!("protocol{protocol}.pt"))
+}
+
+fn golden_file(name: &str) -> Vec<u8> {
+    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)).unwrap()
 }
 
 #[test]
 fn files_that_are_not_checkpoints_are_recognized() {
     let mut tar = vec![0; 1024];
     tar[257..262].copy_from_slice(b"ustar");
-    let legacy = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.";
+    let bare = b"\x80\x02X\x05\0\0\0hello.";
     let cases: [(&[u8], &str, &str); 14] = [
         (b"", "is empty (0 bytes)", "download"),
         (b"\n<!DOCTYPE html><html><body>Sign in</body></html>", "web page", "login"),
@@ -56,8 +59,8 @@ fn files_that_are_not_checkpoints_are_recognized() {
             "git lfs pull",
         ),
         (b"Not Found", "is a text file, not weights (it begins with \u{201c}Not Found\u{201d})", ".pt"),
-        (&tar, "before version 1.6 (a tar archive)", "torch.save"),
-        (legacy, "before version 1.6 (a bare pickle)", "torch.save"),
+        (&tar, "is a tar archive, which is not supported", "torch.save"),
+        (bare, "is a bare pickle, which is not supported", "torch.save"),
         (b"\xff\xd8\xff\xe0\x00\x10JFIF", "neither", ".safetensors"),
         (b"PK", "truncated", "again"),
         (&archive(&[]), "is an empty zip archive", ".pt"),
@@ -80,6 +83,51 @@ fn a_truncated_checkpoint_is_reported_as_truncated() {
         let error = rejected(&whole[..length]);
         assert!(matches!(error.problem(), Problem::Truncated(n) if *n == length as u64), "{length}: {error}");
     }
+}
+
+#[test]
+fn a_truncated_checkpoint_in_the_old_format_is_reported_as_such() {
+    for name in ["legacy2.pt", "legacy4.pt"] {
+        let whole = golden_file(name);
+        let mut ends_in_tensors = 0;
+        for length in (32..whole.len()).step_by(13) {
+            let error = rejected(&whole[..length]);
+            match error.problem() {
+                Problem::Pickle { reason, .. } => assert!(reason.starts_with("ends "), "{length}: {error}"),
+                Problem::TensorsEnd(n) => {
+                    assert_eq!(*n, length as u64);
+                    ends_in_tensors += 1;
+                }
+                _ => panic!("{length}: {error}"),
+            }
+            assert!(error.hint().unwrap().contains("again"), "{:?}", error.hint());
+        }
+        assert!(ends_in_tensors > 0);
+    }
+}
+
+#[test]
+fn a_damaged_checkpoint_in_the_old_format_never_panics() {
+    let whole = golden_file("legacy2.pt");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("damaged.pt");
+    for at in 0..whole.len() {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x41;
+        std::fs::write(&path, &damaged).unwrap();
+        // Damage in the data of a tensor cannot be noticed; everything else is an error.
+        let _ = torch_checkpoint::read(&path);
+    }
+}
+
+#[test]
+fn the_old_format_runs_no_code_either() {
+    let mut bytes = golden_file("legacy2.pt");
+    let name = b"cmodels.yolo\nDetectionModel\n";
+    let at = bytes.windows(name.len()).position(|part| part == name).unwrap();
+    bytes.splice(at..at + name.len(), *b"cposix\nsystem\n");
+    let error = rejected(&bytes);
+    assert!(error.to_string().contains("references `posix.system`"), "{error}");
 }
 
 #[test]

@@ -47,8 +47,8 @@ fn assert_equals_pytorch(file: &WeightsFile, sums: &str) {
 }
 
 #[test]
-fn a_yolov5_checkpoint_is_read_like_pytorch_in_all_protocols() {
-    for name in ["protocol2.pt", "protocol4.pt"] {
+fn a_yolov5_checkpoint_is_read_like_pytorch_in_all_protocols_and_formats() {
+    for name in ["protocol2.pt", "protocol4.pt", "legacy2.pt", "legacy4.pt"] {
         let file = torch_checkpoint::read(&golden(name)).unwrap();
         assert_equals_pytorch(&file, "tiny.json");
         assert_eq!(file.names.as_deref(), Some(&["cat".to_owned(), "dog".to_owned()][..]));

@@ -12,6 +12,19 @@ pub(crate) trait Storages {
     fn budget(&self) -> u64;
 }
 
+/// The tensor bytes that a file of `length` bytes may request. Each tensor counts as itself and as its storage, and
+/// tensors can share a storage.
+pub(crate) fn budget(length: u64) -> u64 {
+    length.saturating_mul(8) + (64 << 20)
+}
+
+/// Converts elements of `element` bytes from big-endian to little-endian order.
+pub(crate) fn reverse_elements(bytes: &mut [u8], element: usize) {
+    if element > 1 {
+        bytes.chunks_exact_mut(element).for_each(<[u8]>::reverse);
+    }
+}
+
 /// For a pickle without tensors.
 pub(crate) struct NoStorages;
 

@@ -14,6 +14,11 @@ impl<'a> Stream<'a> {
         Self { bytes, at: 0 }
     }
 
+    /// The bytes taken so far.
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
     /// An error at this position. `reason` continues the phrase "its pickle".
     pub(super) fn damaged(&self, reason: impl Into<String>) -> Problem {
         Problem::Pickle { at: self.at, reason: reason.into() }

@@ -53,14 +53,18 @@ pub(super) fn tensor(
     Ok(TensorData { dtype, shape, bytes })
 }
 
-/// Reads `('storage', class, key, device, elements)`: the key and the element type.
+/// Reads `('storage', class, key, device, elements)`: the key and the element type. Before version 1.6 a sixth item
+/// says if the storage is a part of another.
 fn storage_reference<'a>(arena: &Arena<'a>, id: Id) -> Result<(&'a str, DType), Problem> {
     let Node::Persistent(reference) = arena.nodes[id] else {
         return Err(malformed("does not point to a storage"));
     };
-    let [tag, class, key, ..] = *arena.items(reference) else {
+    let [tag, class, key, ref others @ ..] = *arena.items(reference) else {
         return Err(malformed("points to a malformed storage"));
     };
+    if others.get(2).is_some_and(|part| !matches!(arena.nodes[*part], Node::None)) {
+        return Err(Problem::Unsupported("a tensor in a part of a storage".to_owned()));
+    }
     let (Some("storage"), Some(class), Some(key)) = (arena.text(tag), arena.class(class), arena.text(key))
     else {
         return Err(malformed("points to a malformed storage"));

@@ -13,8 +13,8 @@ use super::opcode as op;
 use super::stream::Stream;
 use crate::error::Problem;
 
-/// Runs a stream to its end.
-pub(super) fn run(bytes: &[u8]) -> Result<(Vec<Node>, Id), Problem> {
+/// Runs a pickle, and returns its nodes, the one that is its value, and its length in bytes.
+pub(super) fn run(bytes: &[u8]) -> Result<(Vec<Node>, Id, usize), Problem> {
     let mut machine = Machine {
         stream: Stream::new(bytes),
         nodes: Vec::new(),
@@ -27,7 +27,7 @@ pub(super) fn run(bytes: &[u8]) -> Result<(Vec<Node>, Id), Problem> {
         let code = machine.stream.byte()?;
         if code == op::STOP {
             let root = machine.pop()?;
-            return Ok((machine.nodes, root));
+            return Ok((machine.nodes, root, machine.stream.position()));
         }
         machine.step(code)?;
     }
@@ -64,11 +64,7 @@ impl Machine<'_> {
             op::APPEND | op::APPENDS | op::ADDITEMS | op::SETITEM | op::SETITEMS => self.extend(code),
             op::GLOBAL | op::STACK_GLOBAL => self.global(code),
             op::INST | op::OBJ | op::REDUCE | op::NEWOBJ | op::NEWOBJ_EX | op::BUILD => self.object(code),
-            op::BINPERSID => {
-                let id = self.pop()?;
-                self.push(Node::Persistent(id));
-                Ok(())
-            }
+            op::BINPERSID => self.persistent(),
             op::PERSID => Err(self.stream.damaged("refers to outside data in a way that PyTorch does not")),
             op::EXT1 | op::EXT2 | op::EXT4 => {
                 Err(self.stream.damaged("uses the extension registry, which no checkpoint needs"))

@@ -65,6 +65,22 @@ impl Machine<'_> {
         }
     }
 
+    /// Pushes what is outside the pickle: a storage, or `('module', class, file, source)`, by which PyTorch before
+    /// version 1.6 names a class together with its source.
+    pub(super) fn persistent(&mut self) -> Result<(), Problem> {
+        let id = self.pop()?;
+        if let Node::Tuple(items) = &self.nodes[id]
+            && let [tag, class, ..] = items[..]
+            && matches!(&self.nodes[tag], Node::Str(tag) if tag == "module")
+            && matches!(self.nodes[class], Node::Class(..))
+        {
+            self.stack.push(class);
+        } else {
+            self.push(Node::Persistent(id));
+        }
+        Ok(())
+    }
+
     fn class(&mut self, module: &str, name: &str) -> Result<(), Problem> {
         let Some(family) = classes::family(module, name) else {
             let full: String = format!("{module}.{name}").chars().take(200).collect();
