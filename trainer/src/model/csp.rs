@@ -128,13 +128,19 @@ pub(super) struct BottleneckCsp {
     cv3: Conv2d,
     cv4: Conv,
     bn: BatchNorm2d,
+    joined_act: Activation,
     m: Box<dyn Block>,
 }
 
 impl BottleneckCsp {
-    pub(super) fn new(b: &mut Builder<'_>, spec: &CspSpec) -> Result<Self, TrainError> {
+    pub(super) fn new(
+        b: &mut Builder<'_>,
+        spec: &CspSpec,
+        joined_act: Activation,
+    ) -> Result<Self, TrainError> {
         let (c, inner) = (hidden(spec), inner(spec));
         Ok(Self {
+            joined_act,
             cv1: b.scope("cv1", |b| Conv::new(b, square(spec.c1, c, 1, 1, 1, spec.act)))?,
             cv2: b.scope("cv2", |b| Conv2d::pointwise(b, spec.c1, c, false))?,
             cv3: b.scope("cv3", |b| Conv2d::pointwise(b, c, c, false))?,
@@ -149,8 +155,8 @@ impl Block for BottleneckCsp {
     fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TrainError> {
         let deep = self.m.forward(&self.cv1.forward(x, pass)?, pass)?;
         let joined = Tensor::f_cat(&[self.cv3.forward(&deep, pass)?, self.cv2.forward(x, pass)?], 1)?;
-        // This activation is always SiLU; the one in the YAML file applies to `Conv` only.
-        let joined = activate(self.bn.forward(&joined, pass)?, Activation::Silu)?;
+        // The `activation` of the YAML file applies to `Conv` only.
+        let joined = activate(self.bn.forward(&joined, pass)?, self.joined_act)?;
         self.cv4.forward(&joined, pass)
     }
 }

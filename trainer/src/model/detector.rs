@@ -14,6 +14,7 @@ use super::build::{NORM_EPS, Source};
 use super::conv;
 use super::detect::Detect;
 use super::network::{Network, Placement};
+use super::saved_activations;
 use super::state::State;
 use crate::error::TrainError;
 
@@ -67,13 +68,14 @@ impl Model {
             TrainError::new("the weights file contains only tensors, not the model that they belong to")
                 .with_hint("pass the model as well: `--cfg yolov5n`, or your own yaml file")
         };
-        let yaml = file.yaml.as_ref().ok_or_else(bare)?;
+        let mut yaml = file.yaml.clone().ok_or_else(bare)?;
+        saved_activations::add(&mut yaml, &file.root);
         let written = || yaml.get("nc").and_then(serde_json::Value::as_u64).map(|nc| nc as usize);
         let nc = nc.or_else(written).or_else(|| file.names.as_ref().map(Vec::len)).ok_or_else(|| {
             TrainError::new("the weights file does not say how many classes its model detects")
                 .with_hint("pass the model as well: `--cfg yolov5n`, or your own yaml file")
         })?;
-        Self::new(&ModelSpec::from_yaml_value(yaml, nc, anchors)?, device)
+        Self::new(&ModelSpec::from_yaml_value(&yaml, nc, anchors)?, device)
     }
 
     /// A copy with its own tensors, which need no gradients. The moving average starts as one.

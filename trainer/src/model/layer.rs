@@ -79,7 +79,7 @@ fn block(b: &mut Builder<'_>, module: &Module) -> Result<Box<dyn Block>, TrainEr
         Module::C3Ghost(spec) => Box::new(C3::ghost(b, spec)?),
         Module::C3Tr(spec) => Box::new(C3::transformer(b, spec)?),
         Module::C3Spp { csp, k } => Box::new(C3::pooling(b, csp, k)?),
-        Module::BottleneckCsp(spec) => Box::new(BottleneckCsp::new(b, spec)?),
+        Module::BottleneckCsp { csp, joined_act } => Box::new(BottleneckCsp::new(b, csp, *joined_act)?),
         Module::Spp { c1, c2, k, act } => Box::new(Spp::new(b, *c1, *c2, k, *act)?),
         &Module::Sppf { c1, c2, k, act } => Box::new(Sppf::new(b, c1, c2, k, act)?),
         Module::Focus(spec) => Box::new(Focus::new(b, *spec)?),

@@ -14,6 +14,7 @@ mod network;
 mod pool;
 mod replica;
 mod reshape;
+mod saved_activations;
 mod state;
 mod summary;
 mod transfer;

@@ -20,6 +20,8 @@ pub(crate) struct Row<'a> {
     pub(crate) args: Vec<Value>,
     /// The activation of convolutions that do not name one.
     pub(crate) default_act: Activation,
+    /// The activation after the joined branches of a `BottleneckCSP`.
+    pub(crate) joined_act: Activation,
 }
 
 impl Row<'_> {

@@ -81,6 +81,10 @@ pub(crate) fn build(
     Ok(spec)
 }
 
+/// The key of the activation after the joined branches of a `BottleneckCSP`. It is ours: YOLOv5's YAML files cannot name
+/// that activation, but it changed between the versions of YOLOv5, and old weights need theirs.
+pub const JOINED_ACTIVATION: &str = "joined_activation";
+
 /// Anchors to be replaced by AutoAnchor.
 fn placeholders(levels: usize, na: usize) -> Vec<Vec<[f64; 2]>> {
     let level: Vec<[f64; 2]> = (0..na).map(|i| [2.0 * i as f64, 2.0 * i as f64 + 1.0]).collect();
@@ -130,11 +134,12 @@ impl Yaml<'_> {
         })
     }
 
-    fn default_activation(&self) -> Result<Activation, PlanError> {
-        match self.fields.get("activation") {
+    /// The activation under `key`, by default SiLU.
+    fn activation(&self, key: &str) -> Result<Activation, PlanError> {
+        match self.fields.get(key) {
             None | Some(Value::Null) => Ok(Activation::Silu),
             Some(Value::String(text)) => activation(text).map_err(|reason| self.error(reason)),
-            Some(other) => Err(self.error(format!("activation is {}; it must be a name", show(other)))),
+            Some(other) => Err(self.error(format!("{key} is {}; it must be a name", show(other)))),
         }
     }
 
@@ -148,14 +153,21 @@ impl Yaml<'_> {
 
     /// The layers, and the anchors that the row of Detect names.
     fn layers(&self, scope: &Scope, image_channels: usize) -> Result<(Vec<Layer>, Value), PlanError> {
-        let default_act = self.default_activation()?;
+        let default_act = self.activation("activation")?;
+        let joined_act = self.activation(JOINED_ACTIVATION)?;
         let (backbone, head) = (self.rows("backbone")?, self.rows("head")?);
         let count = backbone.len() + head.len();
         if count > MAX_ROWS {
             return Err(self.error(format!("it has {count} rows; a model may have up to {MAX_ROWS}")));
         }
-        let mut reader =
-            RowReader { source: self.source, scope, image_channels, default_act, layers: Vec::new() };
+        let mut reader = RowReader {
+            source: self.source,
+            scope,
+            image_channels,
+            default_act,
+            joined_act,
+            layers: Vec::new(),
+        };
         let mut detect_anchors = Value::Null;
         for (index, row) in backbone.iter().chain(head).enumerate() {
             if matches!(reader.layers.last(), Some(Layer { module: Module::Detect { .. }, .. })) {
@@ -183,6 +195,7 @@ struct RowReader<'a> {
     scope: &'a Scope,
     image_channels: usize,
     default_act: Activation,
+    joined_act: Activation,
     /// The layers of the rows before.
     layers: Vec<Layer>,
 }
@@ -206,7 +219,7 @@ impl RowReader<'_> {
         let place = format!("{place} ({module})");
         let args = self.arguments(args).map_err(|reason| PlanError::new(format!("{place}: {reason}")))?;
         let second = args.get(1).cloned().unwrap_or(Value::Null);
-        let row = Row { place: &place, args, default_act: self.default_act };
+        let row = Row { place: &place, args, default_act: self.default_act, joined_act: self.joined_act };
         let n = self.scope.scale_repeats(n);
         if n > MAX_SIZE {
             return Err(row.error(format!("{n} repeats are more than the limit of {MAX_SIZE}")));

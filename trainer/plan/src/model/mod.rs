@@ -22,6 +22,7 @@ mod spec;
 
 pub use channels::{gcd, mixed_shares};
 pub use cost::{LayerCost, MIN_STRIDE, Summary, largest_stride};
+pub use grammar::JOINED_ACTIVATION;
 pub use parts::{Load, ModelPart};
 pub use spec::{Activation, ConvSpec, CspSpec, Layer, ModelSpec, Module};
 

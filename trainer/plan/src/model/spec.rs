@@ -117,7 +117,11 @@ pub enum Module {
         act: Activation,
     },
     C3(CspSpec),
-    BottleneckCsp(CspSpec),
+    BottleneckCsp {
+        csp: CspSpec,
+        /// Activation after the joined branches.
+        joined_act: Activation,
+    },
     C3x(CspSpec),
     C3Tr(CspSpec),
     C3Ghost(CspSpec),

@@ -187,7 +187,7 @@ impl Meter {
             Module::C3(csp) => self.c3(csp, |meter, c| {
                 (0..csp.n).for_each(|_| meter.bottleneck(c, c, csp.g, 1.0, csp.act));
             }),
-            Module::BottleneckCsp(csp) => self.bottleneck_csp(csp),
+            Module::BottleneckCsp { csp, .. } => self.bottleneck_csp(csp),
             Module::C3x(csp) => self.c3(csp, |meter, c| {
                 (0..csp.n).for_each(|_| meter.cross([c, c], 3, 1, csp.g, 1.0, csp.act));
             }),

@@ -198,7 +198,7 @@ fn shares_activation(module: &Module, default: Activation) -> bool {
     match module {
         Module::Bottleneck { .. }
         | Module::C3(_)
-        | Module::BottleneckCsp(_)
+        | Module::BottleneckCsp { .. }
         | Module::C3x(_)
         | Module::C3Tr(_)
         | Module::C3Ghost(_)

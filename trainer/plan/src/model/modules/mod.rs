@@ -107,7 +107,9 @@ fn channel_module(
         ChannelModule::GhostBottleneck => block::ghost_bottleneck(row, c1, c2),
         ChannelModule::Spp => block::spp(row, c1, c2),
         ChannelModule::Sppf => block::sppf(row, c1, c2),
-        ChannelModule::BottleneckCsp => Ok(Module::BottleneckCsp(block::csp(row, c1, c2, n, 0)?)),
+        ChannelModule::BottleneckCsp => {
+            Ok(Module::BottleneckCsp { csp: block::csp(row, c1, c2, n, 0)?, joined_act: row.joined_act })
+        }
         ChannelModule::C3 => Ok(Module::C3(block::csp(row, c1, c2, n, 0)?)),
         ChannelModule::C3x => Ok(Module::C3x(block::csp(row, c1, c2, n, 0)?)),
         ChannelModule::C3Tr => block::c3_tr(row, c1, c2, n),

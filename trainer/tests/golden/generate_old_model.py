@@ -1,0 +1,159 @@
+"""Writes old_model.pt, a small detector saved as YOLOv5 3.0 saved its own, and old_model.safetensors, its outputs.
+
+    python generate_old_model.py
+
+Needs torch and safetensors. As in that release, the YAML does not name the activations: convolutions have Hardswish, and
+the joined branches of a BottleneckCSP have LeakyReLU. The file has the format of PyTorch before version 1.6. The modules are
+written from the description in docs/yolov5-spec.md.
+"""
+import pathlib
+import sys
+import types
+
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+FOLDER = pathlib.Path(__file__).parent
+ANCHORS = [[10, 13, 16, 30], [30, 61, 62, 45]]
+YAML = {
+    "nc": 2,
+    "depth_multiple": 1.0,
+    "width_multiple": 1.0,
+    "anchors": ANCHORS,
+    "backbone": [
+        [-1, 1, "Focus", [8, 3]],
+        [-1, 1, "Conv", [16, 3, 2]],
+        [-1, 1, "BottleneckCSP", [16]],
+        [-1, 1, "Conv", [16, 3, 2]],
+        [-1, 1, "SPP", [16, [5, 9, 13]]],
+    ],
+    "head": [
+        [-1, 1, "BottleneckCSP", [16, False]],
+        [[2, 5], 1, "Detect", ["nc", "anchors"]],
+    ],
+}
+
+
+def norm(channels):
+    layer = nn.BatchNorm2d(channels, eps=1e-3, momentum=0.03)
+    layer.running_mean.uniform_(-0.5, 0.5)
+    layer.running_var.uniform_(0.5, 2.0)
+    return layer
+
+
+class Conv(nn.Module):
+    def __init__(self, c1, c2, k=1, s=1):
+        super().__init__()
+        self.conv, self.bn = nn.Conv2d(c1, c2, k, s, k // 2, bias=False), norm(c2)
+        self.act = nn.Hardswish()
+
+    def forward(self, x):
+        return self.act(self.bn(self.conv(x)))
+
+
+class Focus(nn.Module):
+    def __init__(self, c1, c2, k):
+        super().__init__()
+        self.conv = Conv(4 * c1, c2, k)
+
+    def forward(self, x):
+        corners = [x[..., row::2, column::2] for column in (0, 1) for row in (0, 1)]
+        return self.conv(torch.cat(corners, 1))
+
+
+class Bottleneck(nn.Module):
+    def __init__(self, c, adds):
+        super().__init__()
+        self.cv1, self.cv2, self.add = Conv(c, c), Conv(c, c, 3), adds
+
+    def forward(self, x):
+        y = self.cv2(self.cv1(x))
+        return x + y if self.add else y
+
+
+class BottleneckCSP(nn.Module):
+    def __init__(self, c1, c2, adds=True):
+        super().__init__()
+        c = c2 // 2
+        self.cv1, self.cv4 = Conv(c1, c), Conv(2 * c, c2)
+        self.cv2, self.cv3 = nn.Conv2d(c1, c, 1, bias=False), nn.Conv2d(c, c, 1, bias=False)
+        self.bn, self.act = norm(2 * c), nn.LeakyReLU(0.1, inplace=True)
+        self.m = nn.Sequential(Bottleneck(c, adds))
+
+    def forward(self, x):
+        joined = torch.cat([self.cv3(self.m(self.cv1(x))), self.cv2(x)], 1)
+        return self.cv4(self.act(self.bn(joined)))
+
+
+class SPP(nn.Module):
+    def __init__(self, c1, c2, kernels):
+        super().__init__()
+        self.cv1, self.cv2 = Conv(c1, c1 // 2), Conv(c1 // 2 * (len(kernels) + 1), c2)
+        self.m = nn.ModuleList(nn.MaxPool2d(k, 1, k // 2) for k in kernels)
+
+    def forward(self, x):
+        x = self.cv1(x)
+        return self.cv2(torch.cat([x] + [pool(x) for pool in self.m], 1))
+
+
+class Detect(nn.Module):
+    def __init__(self, channels, strides, nc):
+        super().__init__()
+        pixels = torch.tensor(ANCHORS).float().view(len(strides), -1, 2)
+        self.nc, self.stride = nc, torch.tensor(strides)
+        self.register_buffer("anchors", pixels / self.stride.view(-1, 1, 1))
+        self.register_buffer("anchor_grid", pixels.view(len(strides), 1, -1, 1, 1, 2))
+        self.m = nn.ModuleList(nn.Conv2d(c, 2 * (nc + 5), 1) for c in channels)
+
+    def forward(self, x):
+        maps = []
+        for layer, level in zip(self.m, x):
+            batch, _, height, width = level.shape
+            maps.append(layer(level).view(batch, 2, self.nc + 5, height, width).permute(0, 1, 3, 4, 2).contiguous())
+        return maps
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        layers = [Focus(3, 8, 3), Conv(8, 16, 3, 2), BottleneckCSP(16, 16), Conv(16, 16, 3, 2)]
+        layers += [SPP(16, 16, [5, 9, 13]), BottleneckCSP(16, 16, False), Detect([16, 16], [4.0, 8.0], 2)]
+        self.model, self.yaml = nn.Sequential(*layers), YAML
+        self.names, self.stride = ["cat", "dog"], layers[-1].stride
+
+    def forward(self, x):
+        saved = {}
+        for index, layer in enumerate(self.model):
+            x = layer([saved[2], saved[5]] if index == 6 else x)
+            saved[index] = x
+        return x
+
+
+def rename(cls, module):
+    """Gives a class the module that it has in YOLOv5, because a pickle names it."""
+    for end in range(1, module.count(".") + 2):
+        name = ".".join(module.split(".")[:end])
+        sys.modules.setdefault(name, types.ModuleType(name))
+    setattr(sys.modules[module], cls.__name__, cls)
+    cls.__module__ = module
+
+
+def source_of(cls):
+    """Stands in for the source of a class, which the format contains beside its name."""
+    return ["# the source of a class\n"], 1, f"{cls.__name__}.py"
+
+
+for cls in (Conv, Focus, Bottleneck, BottleneckCSP, SPP):
+    rename(cls, "models.common")
+for cls in (Detect, Model):
+    rename(cls, "models.yolo")
+torch.serialization.get_source_lines_and_file = source_of
+torch.manual_seed(0)
+model = Model().eval()
+image = torch.linspace(0, 1, 3 * 32 * 64).view(1, 3, 32, 64)
+with torch.no_grad():
+    maps = model(image)
+checkpoint = {"epoch": -1, "best_fitness": None, "model": model, "optimizer": None}
+torch.save(checkpoint, FOLDER / "old_model.pt", _use_new_zipfile_serialization=False)
+save_file({"image": image, "map0": maps[0], "map1": maps[1]}, FOLDER / "old_model.safetensors")
