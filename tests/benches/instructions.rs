@@ -50,6 +50,8 @@ fn loader() -> TrainLoader {
         seed: 0,
         workers: 0,
         rect: false,
+        image_weights: None,
+        quad: false,
         cache: None,
         augment,
     };

@@ -36,6 +36,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             seed: 0,
             workers: 0,
             rect: false,
+            image_weights: None,
+            quad: false,
             cache: None,
             augment: Augment::from(&HyperParameters::load("scratch-low")?),
         };

@@ -5,6 +5,7 @@ pub mod augment;
 pub mod balance;
 pub mod error;
 pub mod image;
+pub mod image_weights;
 pub mod loader;
 pub mod random;
 pub mod rect_batches;

@@ -17,6 +17,10 @@ pub enum Purpose {
     Anchors,
     /// The size of the images of one batch in one epoch.
     BatchSize,
+    /// The images of an epoch that are drawn by weight.
+    ImageWeights,
+    /// What four images of a batch become, in one epoch.
+    Quad,
 }
 
 /// A stream of random numbers for one purpose.

@@ -15,6 +15,8 @@ pub struct Sampler {
     rank: usize,
     /// The seed of the order; with `None`, images keep their order.
     seed: Option<u64>,
+    /// Whether images that do not fill a batch are left out.
+    only_full: bool,
 }
 
 impl Sampler {
@@ -22,7 +24,14 @@ impl Sampler {
     /// images of rank r, at least one.
     pub fn new(images: usize, shares: &[usize], rank: usize, seed: Option<u64>) -> Self {
         debug_assert!(rank < shares.len() && shares.iter().all(|share| *share > 0));
-        Self { images, shares: shares.to_vec(), rank, seed }
+        Self { images, shares: shares.to_vec(), rank, seed, only_full: false }
+    }
+
+    /// The same sampler with full batches only: an epoch leaves out the last images of its order that do not
+    /// fill one.
+    #[must_use]
+    pub fn with_full_batches(self) -> Self {
+        Self { only_full: true, ..self }
     }
 
     /// The number of ranks.
@@ -36,9 +45,12 @@ impl Sampler {
     }
 
     /// The number of images in an epoch over all ranks: all images, and repetitions, so that each rank
-    /// has an image in the last batch. With equal shares the last batch has equal shares too.
+    /// has an image in the last batch; or only those that fill batches. With equal shares the last batch has equal shares too.
     pub fn padded(&self) -> usize {
         let (world, size) = (self.world(), self.size());
+        if self.only_full {
+            return self.images - self.images % size;
+        }
         if self.shares.iter().all(|share| *share == self.shares[0]) {
             return self.images.next_multiple_of(world);
         }
@@ -157,6 +169,16 @@ mod tests {
             assert_eq!(two.concat(), one.batch(&order, b));
             let three = [0, 1].map(|rank| Sampler::new(22, &[3, 1], rank, Some(3)).batch(&order, b));
             assert_eq!(three.concat(), one.batch(&order, b));
+        }
+    }
+
+    #[test]
+    fn full_batches_leave_out_the_rest() {
+        for (images, batches) in [(23, 2), (16, 2), (7, 0)] {
+            let sampler = Sampler::new(images, &[4, 4], 1, Some(3)).with_full_batches();
+            assert_eq!(sampler.batches_per_epoch(), batches);
+            let order = sampler.order(0);
+            assert!((0..batches).all(|batch| sampler.batch(&order, batch).len() == 4));
         }
     }
 

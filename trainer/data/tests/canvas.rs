@@ -186,6 +186,8 @@ fn the_loader_gives_the_bytes_of_the_steps_one_by_one() {
             seed,
             workers: 0,
             rect: false,
+            image_weights: None,
+            quad: false,
             cache: None,
             augment: augment.clone(),
         };
@@ -231,6 +233,8 @@ fn images_that_are_not_kept_give_the_same_batches() {
                 seed: 5,
                 workers: 0,
                 rect: false,
+                image_weights: None,
+                quad: false,
                 cache: None,
                 augment: Augment { degrees, ..augment.clone() },
             };

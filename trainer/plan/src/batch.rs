@@ -16,6 +16,51 @@ pub struct Batch {
     pub note: Option<String>,
 }
 
+/// How many images become one with `--quad`.
+pub const QUAD: usize = 4;
+
+impl Batch {
+    /// Checks that `--quad` can make one image of four in each of `parts` parts of the batch.
+    ///
+    /// # Errors
+    /// When a part is not a multiple of four; the hint then names the nearest batch.
+    pub fn check_quads(&self, parts: usize) -> Result<(), PlanError> {
+        let share = self.total / parts.max(1);
+        let shares = if self.split.is_empty() { vec![share; parts] } else { self.split.clone() };
+        if shares.iter().all(|share| share.is_multiple_of(QUAD)) {
+            return Ok(());
+        }
+        if !self.split.is_empty() {
+            let list = |shares: &[usize]| shares.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+            let nearest: Vec<usize> =
+                shares.iter().map(|share| ((share + QUAD / 2) / QUAD * QUAD).max(QUAD)).collect();
+            let message = format!(
+                "--quad makes one image of {QUAD}, but the shares of the batch, {}, are not all multiples of {QUAD}",
+                list(&shares)
+            );
+            return Err(PlanError::usage(message).with_hint(format!(
+                "use --batch-split {} with --batch {}",
+                list(&nearest),
+                nearest.iter().sum::<usize>()
+            )));
+        }
+        let unit = QUAD * parts;
+        let below = self.total / unit * unit;
+        let above = below + unit;
+        let nearest = if below == 0 { format!("{above}") } else { format!("{below} or {above}") };
+        let of_each = if parts > 1 {
+            format!(", so that each of {parts} parts is one of {QUAD}")
+        } else {
+            String::new()
+        };
+        Err(PlanError::usage(format!(
+            "--quad makes one image of {QUAD}, so --batch must be a multiple of {unit}{of_each}, but it is {}",
+            self.total
+        ))
+        .with_hint(format!("use --batch {nearest}")))
+    }
+}
+
 /// Divides a batch among `ranks` ranks, of which this plan has those on `devices`. `split` is `--batch-split`; `given` is whether the user
 /// gave `--batch`, which explicit shares otherwise add up to.
 ///

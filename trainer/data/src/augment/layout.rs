@@ -13,6 +13,7 @@ use crate::image::Image;
 use crate::image::letterbox::{Letterbox, LetterboxOptions};
 use crate::image::tiles::{Place, Tile, View};
 use crate::image::warp::{Matrix, invert};
+use crate::image_weights::EpochImages;
 use crate::random::Random;
 use crate::scan::Sample;
 
@@ -45,17 +46,17 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Draws a mosaic of image `index` and three others, for an output of `size` pixels. `size_of` gives the
-    /// width and height of an image.
+    /// Draws a mosaic of the image at `position` and three others of the epoch, for an output of `size` pixels.
+    /// `size_of` gives the width and height of an image.
     pub fn mosaic(
-        index: usize,
+        (position, images): (usize, &EpochImages),
         samples: &[Sample],
         size_of: impl Fn(usize) -> [usize; 2],
         size: usize,
         augment: &Augment,
         random: &mut Random,
     ) -> Self {
-        let (center, mut indices) = draw_images(index, samples.len(), size, random);
+        let (center, mut indices) = draw_images((position, images), size, random);
         random.shuffle(&mut indices);
         let sizes = indices.map(size_of);
         let places = places(sizes, center, size);
@@ -144,12 +145,16 @@ impl Layout {
     }
 }
 
-/// Draws the center of a mosaic of `size`, and the images around `index` out of `count`.
-pub fn draw_images(index: usize, count: usize, size: usize, random: &mut Random) -> ([usize; 2], [usize; 4]) {
+/// Draws the center of a mosaic of `size`, and the images around the one at `position` of an epoch.
+pub fn draw_images(
+    (position, images): (usize, &EpochImages),
+    size: usize,
+    random: &mut Random,
+) -> ([usize; 2], [usize; 4]) {
     let center = draw_center(size, random);
-    let mut indices = [index, 0, 0, 0];
+    let mut indices = [images.at(position), 0, 0, 0];
     for other in &mut indices[1..] {
-        *other = random.below(count);
+        *other = images.any(random);
     }
     (center, indices)
 }

@@ -9,6 +9,7 @@ pub mod mixup;
 pub mod mosaic;
 pub mod perspective;
 pub mod picture;
+pub mod quad;
 pub mod transform;
 
 use yolo_plan::hyp::HyperParameters;

@@ -37,6 +37,14 @@ pub enum LoaderError {
     /// There is nothing to load.
     #[error("there are no images to load")]
     NoImages,
+    /// With `--quad` only full batches are trained, and there is none.
+    #[error("--quad trains full batches only, and {images} images are fewer than a batch of {batch}")]
+    NoFullBatch {
+        /// Images of the split.
+        images: usize,
+        /// Images of a batch over all ranks.
+        batch: usize,
+    },
     /// A setting is out of range.
     #[error("{name} is {value}; it must be {requirement}")]
     Setting {
@@ -66,6 +74,7 @@ impl Hint for LoaderError {
             Self::Image { .. } => "restore the image, or start again to train without it",
             Self::Changed { .. } => "start again, so that the data set is verified again",
             Self::NoImages => "check the folders in the data YAML",
+            Self::NoFullBatch { .. } => "use a smaller --batch, or omit --quad",
             Self::Setting { .. } => return None,
             Self::Threads { .. } => "use fewer --workers",
             Self::Worker => "this is a bug; report it with the lines above",

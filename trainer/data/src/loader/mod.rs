@@ -8,6 +8,7 @@ mod error;
 mod pipeline;
 mod store;
 mod train;
+mod train_source;
 mod val;
 
 pub use error::LoaderError;

@@ -1,7 +1,7 @@
 //! The pipeline of both loaders. Two producers make alternate batches, so that one batch is ready while the
 //! next is being made. One pool of threads loads the images of both, directly into the batch. Producers run
-//! ahead of the consumer by a bounded number of batches, into the next epoch if there is one, and end when
-//! the loader is dropped.
+//! ahead of the consumer by a bounded number of batches, into the next epoch if its images are known, and end
+//! when the loader is dropped.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,13 +36,18 @@ pub(super) struct Scratch {
     pub(super) canvases: [Image; 2],
     /// For writing the picture.
     pub(super) picture: PictureBuffers,
+    /// The planes of one of the four images of a quad.
+    pub(super) quadrant: Vec<u8>,
 }
 
 /// The shape and the images of a batch.
 pub(super) struct BatchPlan {
     pub(super) height: usize,
     pub(super) width: usize,
+    /// Each is an entry of the epoch's order.
     pub(super) images: Vec<usize>,
+    /// How many of them become one image of the batch.
+    pub(super) per_image: usize,
 }
 
 /// The item of an image, and its targets without the index in the batch.
@@ -50,19 +55,19 @@ pub(super) type Made = (Item, Vec<[f32; 5]>);
 
 /// What differs between training and validation.
 pub(super) trait Source: Send + Sync + 'static {
-    /// Whether another epoch follows, so that its first batches are made ahead.
-    const REPEATS: bool;
+    /// Whether the batches of the epoch that follows can be made ahead.
+    fn runs_ahead(&self) -> bool;
     /// The number of batches in an epoch.
     fn batches(&self) -> usize;
-    /// The order of images in an epoch.
+    /// The order of images in an epoch, as numbers that [`Self::make`] understands.
     fn order(&self, epoch: u64) -> Vec<usize>;
     /// The shape and the images of a batch.
     fn plan(&self, order: &[usize], batch: usize) -> BatchPlan;
-    /// Makes one image and writes its pixels to `planes`: R, G, B.
+    /// Makes one image of as many as the plan says and writes its pixels to `planes`: R, G, B.
     fn make(
         &self,
         epoch: u64,
-        image: usize,
+        images: &[usize],
         size: [usize; 2],
         scratch: &mut Scratch,
         planes: &mut [u8],
@@ -116,25 +121,26 @@ impl<S: Source> Maker<S> {
         batch: usize,
         stop: &AtomicBool,
     ) -> Option<Result<Batch, LoaderError>> {
-        let BatchPlan { height, width, images } = self.source.plan(order, batch);
+        let BatchPlan { height, width, images, per_image } = self.source.plan(order, batch);
         let mut pixels = self.used.try_recv().unwrap_or_default();
         // Every byte is overwritten below, so the old bytes need not be cleared.
-        pixels.resize(images.len() * 3 * height * width, 0);
-        let make = |(planes, &image): (&mut [u8], &usize)| {
+        pixels.resize(images.len() / per_image * 3 * height * width, 0);
+        let make = |(planes, images): (&mut [u8], &[usize])| {
             if stop.load(Ordering::Relaxed) {
                 return Err(None);
             }
             let mut scratch = self.scratch().pop().unwrap_or_default();
-            let made = self.source.make(epoch, image, [height, width], &mut scratch, planes);
+            let made = self.source.make(epoch, images, [height, width], &mut scratch, planes);
             self.scratch().push(scratch);
             made.map_err(Some)
         };
         let size = 3 * height * width;
         let made: Result<Vec<Made>, Option<LoaderError>> = match &self.pool {
             Some(pool) => pool.install(|| {
-                pixels.par_chunks_exact_mut(size).zip(&images).with_max_len(1).map(make).collect()
+                let images = images.par_chunks_exact(per_image);
+                pixels.par_chunks_exact_mut(size).zip(images).with_max_len(1).map(make).collect()
             }),
-            None => pixels.chunks_exact_mut(size).zip(&images).map(make).collect(),
+            None => pixels.chunks_exact_mut(size).zip(images.chunks_exact(per_image)).map(make).collect(),
         };
         let made = match made {
             Ok(made) => made,
@@ -263,15 +269,17 @@ impl<S: Source> Pipeline<S> {
         let received = stream.inputs[stream.turn].recv().unwrap_or(Err(LoaderError::Worker));
         stream.turn = (stream.turn + 1) % PRODUCERS;
         stream.next = position.next(self.maker.source.batches());
-        if received.is_err() {
+        let ended = stream.next.epoch != epoch && !self.maker.source.runs_ahead();
+        if received.is_err() || ended {
             self.stream = None;
         }
         received
     }
 
-    /// Stops the producers until the next batch is requested.
+    /// Stops the producers until the next batch is requested, and forgets the order of the epoch.
     pub(super) fn pause(&mut self) {
         self.stream = None;
+        self.order = None;
     }
 
     /// Starts the producers at a position, so that its batch is ready sooner.
@@ -337,7 +345,7 @@ fn produce<S: Source>(maker: &Maker<S>, requests: &Receiver<Request>) {
         let batches = maker.source.batches();
         let mut position = from;
         let mut order = (position.epoch, maker.source.order(position.epoch));
-        while S::REPEATS || position.epoch == epoch {
+        while maker.source.runs_ahead() || position.epoch == epoch {
             if order.0 != position.epoch {
                 order = (position.epoch, maker.source.order(position.epoch));
             }

@@ -4,21 +4,17 @@
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use yolo_plan::batch::QUAD;
 use yolo_plan::options::{Balance, Cache};
 
 use super::batches::Batches;
-use super::pipeline::{BatchPlan, Made, Pipeline, Recycler, Scratch, Source, TileBuffers};
-use super::store::{ImageStore, Loaded, Shrink};
-use super::{Batch, Item, LoaderError};
-use crate::augment::label::{Label, normalize};
-use crate::augment::layout::{Layout, LayoutTile, draw_images};
-use crate::augment::picture::Picture;
-use crate::augment::{Augment, mixup};
-use crate::balance::balanced;
-use crate::image::finish::Finish;
-use crate::image::{Image, resize};
-use crate::random::{Purpose, Random};
-use crate::rect_batches::{RectBatches, batch_shapes};
+use super::pipeline::{Pipeline, Recycler, Source as _};
+use super::store::{ImageStore, Shrink};
+use super::train_source::TrainSource;
+use super::{Batch, LoaderError};
+use crate::augment::Augment;
+use crate::image_weights::WeightedImages;
+use crate::rect_batches::batch_shapes;
 use crate::sampler::Sampler;
 use crate::scan::Sample;
 
@@ -43,8 +39,14 @@ pub struct LoaderSettings {
     pub seed: u64,
     /// Threads that load images; 0 loads in the caller's thread.
     pub workers: usize,
-    /// Rectangular batches of images with similar shapes, in a fixed order and without mosaic.
+    /// Rectangular batches of images with similar shapes, in a fixed order and without mosaic. Not together
+    /// with `image_weights`.
     pub rect: bool,
+    /// The number of classes if images are drawn by weight; `None` if an epoch has each image once.
+    pub image_weights: Option<usize>,
+    /// Four images become one of twice the size. The shares are multiples of four then, and images that do
+    /// not fill a batch are left out.
+    pub quad: bool,
     /// Where scaled images are kept between epochs.
     pub cache: Option<Cache>,
     /// How strongly images are augmented.
@@ -79,16 +81,30 @@ impl TrainLoader {
         }
         let LoaderSettings { rank, seed, workers, .. } = settings;
         let seed = (!settings.rect).then_some(seed);
-        let sampler = Sampler::new(samples.len(), &settings.shares, rank, seed);
+        let mut sampler = Sampler::new(samples.len(), &settings.shares, rank, seed);
+        if settings.quad {
+            if let Some(share) = settings.shares.iter().find(|share| !share.is_multiple_of(QUAD)) {
+                let (name, requirement) = ("the batch of a rank", "a multiple of 4");
+                return Err(LoaderError::Setting { name, requirement, value: *share });
+            }
+            sampler = sampler.with_full_batches();
+            if sampler.batches_per_epoch() == 0 {
+                let batch = settings.shares.iter().sum();
+                return Err(LoaderError::NoFullBatch { images: samples.len(), batch });
+            }
+        }
         let rect = settings.rect.then(|| {
             // The images of all ranks determine the shape, so that it is the same on every rank.
             let batch = settings.shares.iter().sum();
             batch_shapes(&sizes(&samples), batch, settings.image_size, settings.stride, 0.0)
         });
         let costs = settings.balance.map(|balance| costs(&samples, balance));
+        let weighted = settings
+            .image_weights
+            .map(|classes| WeightedImages::new(Arc::clone(&samples), classes, settings.seed));
         let all: Vec<usize> = (0..samples.len()).collect();
         let store = ImageStore::new(samples, &all, settings.image_size, Shrink::Linear, settings.cache, KEEP);
-        Ok(Self(Pipeline::new(TrainSource { store, sampler, rect, costs, settings }, workers)?))
+        Ok(Self(Pipeline::new(TrainSource { store, sampler, rect, costs, weighted, settings }, workers)?))
     }
 
     /// The number of batches in an epoch, the same on every rank. The last may be smaller.
@@ -99,6 +115,16 @@ impl TrainLoader {
     /// Which images each rank has in each batch.
     pub fn sampler(&self) -> &Sampler {
         &self.0.source().sampler
+    }
+
+    /// With image weights, sets the average precision of each class in the last validation: images of classes with
+    /// a low one are drawn more often in the epochs that follow. Before the first validation, all are 0.
+    pub fn set_average_precisions(&mut self, average_precisions: &[f64]) {
+        if let Some(weighted) = &self.0.source().weighted {
+            weighted.set_average_precisions(average_precisions);
+            // What was made ahead is of another draw.
+            self.0.pause();
+        }
     }
 
     /// Starts making the batches of an epoch in the background, beginning with `first_batch`.
@@ -160,129 +186,5 @@ fn costs(samples: &[Sample], balance: Balance) -> Vec<u64> {
     match balance {
         Balance::Boxes => samples.iter().map(|sample| sample.boxes.len() as u64).collect(),
         Balance::Bytes => samples.par_iter().map(bytes).collect(),
-    }
-}
-
-struct TrainSource {
-    store: ImageStore,
-    sampler: Sampler,
-    /// The order and shapes of rectangular batches.
-    rect: Option<RectBatches>,
-    /// The cost of each image, if ranks are balanced.
-    costs: Option<Vec<u64>>,
-    settings: LoaderSettings,
-}
-
-impl Source for TrainSource {
-    const REPEATS: bool = true;
-
-    fn batches(&self) -> usize {
-        self.sampler.batches_per_epoch()
-    }
-
-    fn order(&self, epoch: u64) -> Vec<usize> {
-        let order = self.rect.as_ref().map_or_else(|| self.sampler.order(epoch), |rect| rect.order.clone());
-        match &self.costs {
-            Some(costs) => balanced(&order, &self.sampler, |image| self.cost(costs, epoch, image)),
-            None => order,
-        }
-    }
-
-    fn plan(&self, order: &[usize], batch: usize) -> BatchPlan {
-        let square = [self.settings.image_size; 2];
-        let [height, width] = self.rect.as_ref().map_or(square, |rect| rect.shapes[batch]);
-        BatchPlan { height, width, images: self.sampler.batch(order, batch) }
-    }
-
-    fn make(
-        &self,
-        epoch: u64,
-        index: usize,
-        size: [usize; 2],
-        scratch: &mut Scratch,
-        planes: &mut [u8],
-    ) -> Result<Made, LoaderError> {
-        let augment = &self.settings.augment;
-        let samples = self.store.samples();
-        let (mut random, is_mosaic) = self.random(epoch, index);
-        let first = if is_mosaic {
-            self.mosaic(index, &mut random)
-        } else {
-            Layout::single(index, &samples[index], self.store.size_of(index), size, augment, &mut random)
-        };
-        let second = (is_mosaic && random.chance(augment.mixup)).then(|| {
-            let layout = self.mosaic(random.below(samples.len()), &mut random);
-            (layout, mixup::draw_share(&mut random))
-        });
-        let finish = augment.draw_finish(&mut random);
-
-        let Scratch { tiles: [tiles, other_tiles], canvases: [canvas, other_canvas], picture: buffers } =
-            scratch;
-        let images = self.images(&first, tiles)?;
-        let other_images =
-            second.as_ref().map_or(Ok(Vec::new()), |(layout, _)| self.images(layout, other_tiles))?;
-        let view = first.view(images.iter().map(Loaded::part), canvas);
-        let mixed = second.as_ref().map(|(layout, share)| {
-            (layout.view(other_images.iter().map(Loaded::part), other_canvas), *share)
-        });
-        let picture = Picture { view, mixed, finish };
-        picture.write(size, buffers, planes);
-
-        let other_labels = second.into_iter().flat_map(|(layout, _)| layout.labels);
-        let labels: Vec<Label> = first.labels.into_iter().chain(other_labels).collect();
-        let Finish { up_down, left_right, .. } = picture.finish;
-        let targets = normalize(&labels, size, up_down, left_right).collect();
-        let native = [samples[index].height, samples[index].width];
-        Ok((Item { sample: index, native, ratio: [1.0; 2], pad: [0.0; 2] }, targets))
-    }
-}
-
-impl TrainSource {
-    /// The random numbers of an image, and whether it becomes a mosaic.
-    fn random(&self, epoch: u64, index: usize) -> (Random, bool) {
-        let mut random = Random::keyed(self.settings.seed, epoch, Purpose::Augment, index as u64);
-        let is_mosaic = !self.settings.rect && random.chance(self.settings.augment.mosaic);
-        (random, is_mosaic)
-    }
-
-    /// The cost of making an image: that of a mosaic is the sum of its four images.
-    fn cost(&self, costs: &[u64], epoch: u64, index: usize) -> u64 {
-        let (mut random, is_mosaic) = self.random(epoch, index);
-        if !is_mosaic {
-            return costs[index];
-        }
-        let (_, images) = draw_images(index, costs.len(), self.settings.image_size, &mut random);
-        images.into_iter().map(|image| costs[image]).sum()
-    }
-
-    /// Draws a mosaic of image `index` and three others.
-    fn mosaic(&self, index: usize, random: &mut Random) -> Layout {
-        let size_of = |image| self.store.size_of(image);
-        let LoaderSettings { image_size, augment, .. } = &self.settings;
-        Layout::mosaic(index, self.store.samples(), size_of, *image_size, augment, random)
-    }
-
-    /// The images of a layout, or the parts that it shows, each in the size that it needs.
-    fn images<'a>(
-        &self,
-        layout: &Layout,
-        buffers: &'a mut [TileBuffers],
-    ) -> Result<Vec<Loaded<'a>>, LoaderError> {
-        let image = |(tile, buffers): (&LayoutTile, &'a mut TileBuffers)| {
-            let TileBuffers { load, fitted } = buffers;
-            let Some(columns) = layout.shown(tile) else {
-                fitted.clone_from(&Image::default());
-                return Ok(Loaded::Buffered(fitted, 0));
-            };
-            let [width, height] = tile.size;
-            let fits = self.store.size_of(tile.image) == tile.size;
-            let loaded = self.store.get(tile.image, fits.then_some(&columns), load)?;
-            if fits {
-                return Ok(loaded);
-            }
-            resize::linear_into(loaded.part().0, width, height, fitted);
-            Ok(Loaded::Buffered(fitted, 0))
-        };
-        layout.tiles.iter().zip(buffers).map(image).collect()
     }
 }

@@ -129,7 +129,9 @@ impl ValSource {
 }
 
 impl Source for ValSource {
-    const REPEATS: bool = false;
+    fn runs_ahead(&self) -> bool {
+        false
+    }
 
     fn batches(&self) -> usize {
         let all = self.sampler.batches_per_epoch();
@@ -143,17 +145,18 @@ impl Source for ValSource {
     fn plan(&self, order: &[usize], batch: usize) -> BatchPlan {
         let batch = self.number(batch);
         let [height, width] = self.rect.as_ref().map_or([self.image_size; 2], |rect| rect.shapes[batch]);
-        BatchPlan { height, width, images: self.sampler.batch(order, batch) }
+        BatchPlan { height, width, images: self.sampler.batch(order, batch), per_image: 1 }
     }
 
     fn make(
         &self,
         _epoch: u64,
-        index: usize,
+        images: &[usize],
         size: [usize; 2],
         scratch: &mut Scratch,
         planes: &mut [u8],
     ) -> Result<Made, LoaderError> {
+        let index = images[0];
         let sample = &self.store.samples()[index];
         let Scratch { tiles: [[buffers, ..], _], canvases: [canvas, _], .. } = scratch;
         let loaded = self.store.get(index, None, &mut buffers.load)?;
