@@ -16,10 +16,8 @@ use support::markdown::Page;
 use yolo_checks::{Area, entry};
 
 /// Options of YOLOv5 that the pages name because `yolo` lacks them, or accepts and ignores them.
-const MISSING_OPTIONS: [&str; 9] = [
+const MISSING_OPTIONS: [&str; 7] = [
     "--evolve",
-    "--image-weights",
-    "--quad",
     "--bucket",
     "--entity",
     "--upload_dataset",

@@ -48,6 +48,8 @@ fn options_that_change_the_weights() {
         ("smooth", "--label-smoothing 0.1"),
         ("rect", "--rect"),
         ("scales", "--multi-scale"),
+        ("weighted", "--image-weights"),
+        ("quad", "--quad"),
         ("freeze", "--freeze 3"),
         ("list", "--freeze 1 7"),
         ("seed", "--seed 7"),
@@ -57,6 +59,10 @@ fn options_that_change_the_weights() {
         train(&user, name, arguments);
         assert!(weights(&user, name) != plain, "{arguments} had no effect");
     }
+    let both = train(&user, "both", "--rect --image-weights");
+    assert!(both.stderr.contains("warning: --rect has no effect with --image-weights"), "{}", both.stderr);
+    assert!(weights(&user, "both") == weights(&user, "weighted"), "--image-weights does not replace --rect");
+
     // After one of two epochs, both schedules have the same value; three epochs are needed.
     train(&user, "line", "--epochs 3");
     train(&user, "cosine", "--epochs 3 --cos-lr");
@@ -78,6 +84,11 @@ fn options_that_change_the_weights() {
     let gloo = train(&user, "gloo", "--nproc-per-node 2 --backend gloo");
     assert!(!gloo.stderr.contains("communicating over"), "{}", gloo.stderr);
     assert!(weights(&user, "gloo") == weights(&user, "two"), "--backend gloo is not what auto chooses");
+    for options in ["--quad", "--image-weights", "--quad --image-weights --multi-scale --rect"] {
+        let name = format!("two{}", options.replace([' ', '-'], ""));
+        train(&user, &name, &format!("--nproc-per-node 2 {options}"));
+        assert!(weights(&user, &name) != weights(&user, "two"), "{options} had no effect on two ranks");
+    }
     train(&user, "sync", "--nproc-per-node 2 --sync-bn");
     assert!(weights(&user, "sync") != weights(&user, "two"), "--sync-bn had no effect");
     train(&user, "same", "--device cpu,cpu --batch-split 4,4");
@@ -123,6 +134,8 @@ fn options_that_change_only_the_files() {
         ("disk", "--cache disk"),
         ("again", "--cache disk"),
         ("bare", "--noplots --nosave"),
+        // The thread that trains loads the images.
+        ("alone", "--workers 0"),
     ] {
         train(&user, name, arguments);
         assert!(weights(&user, name) == plain, "{arguments} changed the weights");
@@ -147,7 +160,7 @@ fn options_that_change_only_the_files() {
 fn unsupported_options_are_usage_errors() {
     let user = User::new();
     user.write_data_set();
-    for option in ["--image-weights", "--quad", "--evolve", "--adam", "--bucket x"] {
+    for option in ["--evolve", "--adam", "--bucket x", "--quad --batch 6"] {
         let output = user.run(&format!("{TRAIN} {option}"));
         assert_eq!(output.code, Some(2), "{option}: {}", output.stderr);
     }
@@ -223,7 +236,9 @@ fn options_of_val() {
     }
     // With few classes, the table has a row per class anyway.
     assert_eq!(val("verbose", "--verbose").table(), plain.table());
-    assert_eq!(val("workers", "--workers 2").table(), plain.table());
+    for workers in ["--workers 2", "--workers 0"] {
+        assert_eq!(val("workers", workers).table(), plain.table());
+    }
     // Two classes in the weights, one in the table.
     let single = val("single", "--single-cls --save-txt");
     assert_eq!(counts(&single), counts(&plain));

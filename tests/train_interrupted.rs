@@ -83,10 +83,10 @@ fn ctrl_c_saves_the_run_and_resume_continues_it() {
 /// gradients accumulated so far.
 #[test]
 fn a_resumed_run_ends_with_the_weights_of_an_uninterrupted_one() {
-    for ranks in ["", " --nproc-per-node 2"] {
+    for options in ["", " --nproc-per-node 2", " --nproc-per-node 2 --image-weights"] {
         let user = User::new();
         user.write_data_set();
-        let arguments = format!("{TRAIN}{ranks} --batch 2 --nbs 128 --epochs 3");
+        let arguments = format!("{TRAIN}{options} --batch 2 --nbs 128 --epochs 3");
         user.run(&format!("{arguments} --name whole")).succeeded();
         let at = Moment::when("training epoch 2 of 3");
         interrupt_saying(&user, &format!("{arguments} --name cut"), Act::Interrupt, at, SAVED);
@@ -103,6 +103,33 @@ fn a_resumed_run_ends_with_the_weights_of_an_uninterrupted_one() {
         // The losses of the interrupted epoch are also means over all of its steps.
         assert_same_run(&user, "whole", "cut");
     }
+}
+
+/// The images of the second epoch depend on the validation before it, which the resumed run does not repeat.
+#[test]
+fn image_weights_continue_with_the_validation_that_the_checkpoint_has() {
+    let user = User::new();
+    user.write_data_set();
+    user.run(&format!("{TRAIN} --noplots --image-weights --epochs 2 --save-period 1")).succeeded();
+    let weights = user.path().join("runs/train/exp/weights");
+    let last = weights.join("last.pt");
+    let finished = read(&last).unwrap().tensors;
+    let mut saved = read(&weights.join("epoch0.pt")).unwrap().root;
+    let mut resumed = |average_precisions: Option<[f64; 2]>| {
+        let Value::Dict(fields) = &mut saved else { panic!("a checkpoint is a dictionary") };
+        let (_, of_classes) =
+            fields.iter_mut().find(|(name, _)| name.as_str() == Some("average_precisions")).unwrap();
+        assert_eq!(of_classes.as_slice().unwrap().len(), 2, "one number per class");
+        if let Some(others) = average_precisions {
+            *of_classes = Value::List(others.map(Value::Float).to_vec());
+        }
+        torch_checkpoint::write_pt(&last, &saved).unwrap();
+        user.run("train --resume runs/train/exp").succeeded();
+        read(&last).unwrap().tensors
+    };
+    assert!(resumed(None) == finished, "the resumed run draws other images");
+    // Were red found without an error, only images with blue would be drawn.
+    assert!(resumed(Some([1.0, 0.0])) != finished, "the last validation has no effect");
 }
 
 #[test]

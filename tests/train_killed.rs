@@ -169,3 +169,19 @@ fn two_ranks_of_which_one_is_killed_end_as_if_it_never_was() {
     let died = assert_ends_as_if_never_killed(&user, "cut", options, 1, &kills);
     assert!(died >= 2, "only {died} of 4 kills hit");
 }
+
+#[test]
+fn a_run_with_image_weights_and_quad_that_is_killed_ends_as_if_it_never_was() {
+    let user = User::new();
+    user.write_data_set();
+    let options = "--image-weights --quad --batch 4";
+    whole(&user, options, 2);
+    let kills = [(1, 30), (2, 30)].map(|(count, milliseconds)| Moment {
+        rank: 0,
+        doing: "training epoch",
+        count,
+        milliseconds,
+    });
+    let died = assert_ends_as_if_never_killed(&user, "cut", options, 2, &kills);
+    assert!(died >= 1, "no kill hit");
+}

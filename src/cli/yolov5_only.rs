@@ -36,10 +36,6 @@ pub(crate) struct Yolov5OnlyArgs {
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "", hide = true)]
     evolve: Option<String>,
     #[arg(long, hide = true)]
-    image_weights: bool,
-    #[arg(long, hide = true)]
-    quad: bool,
-    #[arg(long, hide = true)]
     adam: bool,
 }
 
@@ -90,14 +86,6 @@ impl Yolov5OnlyArgs {
         if self.evolve.is_some() {
             let what = not_yet("--evolve (search for hyperparameters)");
             return error(what, "omit it; --hyp names a file of hyperparameters");
-        }
-        if self.image_weights {
-            let what =
-                not_yet("--image-weights (draw images of classes that are detected poorly more often)");
-            return error(what, "omit it");
-        }
-        if self.quad {
-            return error(not_yet("--quad (batches of four images in one)"), "omit it");
         }
         if self.adam {
             return error(
@@ -150,7 +138,7 @@ mod tests {
         assert!(parsed("--entity team").refuse().is_ok());
         assert!(parsed("--bucket=").refuse().is_ok(), "what train.py has by default");
         assert_eq!(refused("--bucket gs://mine").to_string(), "--bucket gs://mine: yolo uploads nothing");
-        for option in ["--evolve", "--evolve 300", "--image-weights", "--quad"] {
+        for option in ["--evolve", "--evolve 300"] {
             let what = refused(option).to_string();
             assert!(what.contains("is not supported yet"), "{what}");
         }

@@ -1,7 +1,7 @@
 //! How far a run has come.
 
 /// How far a run has come.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
     /// Epochs that are complete.
     pub epochs_done: usize,
@@ -15,6 +15,9 @@ pub struct Progress {
     pub best_fitness: f64,
     /// The epoch in which the fitness last rose, for early stopping.
     pub best_epoch: usize,
+    /// The mAP50-95 of each class in the last validation, on which the images of an epoch depend with
+    /// `--image-weights`. Empty without it, and before the first validation.
+    pub average_precisions: Vec<f64>,
 }
 
 impl Progress {
@@ -26,5 +29,6 @@ impl Progress {
         last_optimizer_step: -1,
         best_fitness: 0.0,
         best_epoch: 0,
+        average_precisions: Vec::new(),
     };
 }

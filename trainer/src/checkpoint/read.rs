@@ -71,14 +71,19 @@ pub(super) fn parse_resume(file: &WeightsFile, path: &Path) -> Result<Resume, Tr
             best_fitness,
             // Checkpoints of yolo 0.1.0 do not have it: their patience starts again.
             best_epoch: count("best_epoch").unwrap_or_else(|_| epochs_done.saturating_sub(1)),
+            // Only runs with --image-weights have them.
+            average_precisions: field(&file.root, "average_precisions").and_then(numbers).unwrap_or_default(),
         },
     })
 }
 
 fn loss_sums(value: &Value) -> Option<[f32; 3]> {
-    let sums: Option<Vec<f32>> =
-        value.as_slice()?.iter().map(|sum| sum.as_f64().map(|sum| sum as f32)).collect();
-    sums?.try_into().ok()
+    let sums: Vec<f32> = numbers(value)?.into_iter().map(|sum| sum as f32).collect();
+    sums.try_into().ok()
+}
+
+fn numbers(value: &Value) -> Option<Vec<f64>> {
+    value.as_slice()?.iter().map(Value::as_f64).collect()
 }
 
 fn field<'a>(root: &'a Value, name: &str) -> Option<&'a Value> {

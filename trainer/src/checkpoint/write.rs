@@ -49,7 +49,8 @@ impl Checkpoint<'_> {
             entry("optimizer", state.optimizer),
             entry("gradients", state.gradients),
             entry("batches_done", Value::Int(progress.batches_done as i64)),
-            entry("loss_sums", Value::List(progress.loss_sums.map(|sum| Value::Float(sum.into())).to_vec())),
+            entry("average_precisions", numbers(progress.average_precisions)),
+            entry("loss_sums", numbers(progress.loss_sums.map(f64::from))),
             entry("last_optimizer_step", Value::Int(progress.last_optimizer_step)),
             entry("finished", Value::Bool(false)),
         ];
@@ -99,6 +100,10 @@ impl Checkpoint<'_> {
             entry("yolo_version", Value::Str(env!("CARGO_PKG_VERSION").to_owned())),
         ])
     }
+}
+
+fn numbers(all: impl IntoIterator<Item = f64>) -> Value {
+    Value::List(all.into_iter().map(Value::Float).collect())
 }
 
 fn entry(name: &str, value: Value) -> (Value, Value) {

@@ -103,7 +103,7 @@ impl DetectionLoss {
             class_loss.f_mul_scalar(self.settings.class_gain)?,
         ];
         let items = Tensor::f_stack(&parts, 0)?;
-        let total = items.f_sum(Kind::Float)?.f_mul_scalar(batch as f64)?;
+        let total = items.f_sum(Kind::Float)?.f_mul_scalar(batch as f64 * self.settings.total_gain)?;
         Ok(LossOutput { total, items: items.f_detach()? })
     }
 

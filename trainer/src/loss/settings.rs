@@ -1,5 +1,6 @@
 //! The constants of the loss. Training scales the gains to the model and the image size (spec §4).
 
+use yolo_plan::batch::QUAD;
 use yolo_plan::run::TrainTask;
 use yolo_plan::schedule::scale_gains;
 
@@ -22,6 +23,8 @@ pub struct LossSettings {
     pub focal_gamma: f64,
     /// The factor from which on an anchor is too large or too small for a target.
     pub anchor_threshold: f64,
+    /// Factor of the total, but not of its three parts: 4 with `--quad`, where one image is made of four.
+    pub total_gain: f64,
 }
 
 impl LossSettings {
@@ -36,6 +39,7 @@ impl LossSettings {
         label_smoothing: 0.0,
         focal_gamma: 0.0,
         anchor_threshold: 4.0,
+        total_gain: 1.0,
     };
 
     /// The settings of a run whose model has this many levels. The gains are scaled to the number of
@@ -52,6 +56,7 @@ impl LossSettings {
             label_smoothing: task.label_smoothing,
             focal_gamma: hyp.fl_gamma,
             anchor_threshold: hyp.anchor_t,
+            total_gain: if task.quad { QUAD as f64 } else { 1.0 },
         }
     }
 }

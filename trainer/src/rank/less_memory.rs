@@ -2,6 +2,7 @@
 //! that is not possible, smaller images.
 
 use yolo_plan::RunPlan;
+use yolo_plan::batch::QUAD;
 use yolo_plan::options::Parallel;
 use yolo_plan::run::{Task, TrainTask};
 
@@ -22,7 +23,8 @@ pub(super) fn advice(plan: &RunPlan) -> Option<String> {
 /// `parts` is the number of ranks, or of replicas, which `what` says.
 fn of_training(task: &TrainTask, parts: usize, what: &str) -> String {
     let shares = task.shares(parts);
-    let halves: Vec<usize> = shares.iter().map(|share| (share / 2).max(1)).collect();
+    let unit = if task.quad { QUAD } else { 1 };
+    let halves: Vec<usize> = shares.iter().map(|share| (share / 2 / unit * unit).max(unit)).collect();
     let smaller = smaller_size(task.image_size);
     let images = smaller.map(|size| format!("--imgsz from {} to {size}", task.image_size));
     let unequal = shares.windows(2).any(|pair| pair[0] != pair[1]);
@@ -91,6 +93,11 @@ mod tests {
         );
         assert_eq!(advice(2, &[], 640, 2), "lower --imgsz from 640 to 448, or use a smaller model");
         assert_eq!(advice(1, &[], 64, 1), "use a smaller model");
+        let quad = |batch| of_training(&TrainTask { quad: true, ..task(batch, &[], 64) }, 1, "rank");
+        assert_eq!(
+            (quad(24).as_str(), quad(4).as_str()),
+            ("lower --batch from 24 to 12, or use a smaller model", "use a smaller model")
+        );
     }
 
     #[test]

@@ -62,6 +62,8 @@ pub(crate) fn train_loader(
         seed: task.seed,
         workers: task.workers,
         rect: task.rect,
+        image_weights: task.image_weights.then_some(task.data.names.len()),
+        quad: task.quad,
         cache: task.cache,
         augment: (&task.hyp).into(),
     };

@@ -33,7 +33,7 @@ fn loss_and_gradients_agree() {
     let exact = in_double(&cpu);
     let heads = exact.forward_train(&images_in_double(&batch)).unwrap();
     let want = items(&heads, &batch.targets, exact.anchors().unwrap());
-    let want_total = want.sum(Kind::Double) * batch.items.len() as f64;
+    let want_total = want.sum(Kind::Double) * (batch.items.len() as f64 * SETTINGS.total_gain);
     want_total.backward();
 
     let mut closest = Closest::default();

@@ -19,6 +19,7 @@ pub(crate) const SETTINGS: LossSettings = LossSettings {
     label_smoothing: 0.1,
     focal_gamma: 0.0,
     anchor_threshold: 4.0,
+    total_gain: 4.0,
 };
 
 /// Box, objectness and class loss after their gains: (3), with their graph. `anchors` is (levels, anchors,

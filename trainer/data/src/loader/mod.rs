@@ -6,6 +6,7 @@ mod batches;
 mod disk;
 mod error;
 mod pipeline;
+mod settings;
 mod store;
 mod train;
 mod train_source;
@@ -13,7 +14,8 @@ mod val;
 
 pub use error::LoaderError;
 pub use pipeline::Recycler;
-pub use train::{LoaderSettings, TrainLoader};
+pub use settings::LoaderSettings;
+pub use train::TrainLoader;
 pub use val::{ValLoader, ValSettings};
 
 /// The images and targets of one step on one rank.

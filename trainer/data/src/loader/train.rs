@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use yolo_plan::batch::QUAD;
-use yolo_plan::options::{Balance, Cache};
+use yolo_plan::options::Balance;
 
 use super::batches::Batches;
 use super::pipeline::{Pipeline, Recycler, Source as _};
+use super::settings::LoaderSettings;
 use super::store::{ImageStore, Shrink};
 use super::train_source::TrainSource;
 use super::{Batch, LoaderError};
-use crate::augment::Augment;
 use crate::image_weights::WeightedImages;
 use crate::rect_batches::batch_shapes;
 use crate::sampler::Sampler;
@@ -21,37 +21,6 @@ use crate::scan::Sample;
 /// The bytes of scaled images kept in memory without `--cache`: enough for small data sets, and little
 /// compared with the memory of a machine that trains large ones.
 const KEEP: usize = 256 << 20;
-
-/// The settings of a training loader.
-#[derive(Debug, Clone)]
-pub struct LoaderSettings {
-    /// Side of the square network input in pixels.
-    pub image_size: usize,
-    /// Largest stride of the model; rectangular batches are multiples of it.
-    pub stride: usize,
-    /// Images per step of each rank.
-    pub shares: Vec<usize>,
-    /// This rank.
-    pub rank: usize,
-    /// The cost that the ranks of a step share alike; `None` for no balance.
-    pub balance: Option<Balance>,
-    /// Seed of order and augmentation.
-    pub seed: u64,
-    /// Threads that load images; 0 loads in the caller's thread.
-    pub workers: usize,
-    /// Rectangular batches of images with similar shapes, in a fixed order and without mosaic. Not together
-    /// with `image_weights`.
-    pub rect: bool,
-    /// The number of classes if images are drawn by weight; `None` if an epoch has each image once.
-    pub image_weights: Option<usize>,
-    /// Four images become one of twice the size. The shares are multiples of four then, and images that do
-    /// not fill a batch are left out.
-    pub quad: bool,
-    /// Where scaled images are kept between epochs.
-    pub cache: Option<Cache>,
-    /// How strongly images are augmented.
-    pub augment: Augment,
-}
 
 /// Loads training batches.
 pub struct TrainLoader(Pipeline<TrainSource>);

@@ -7,8 +7,8 @@ use yolo_plan::batch::QUAD;
 
 use super::LoaderError;
 use super::pipeline::{BatchPlan, Made, Scratch, Source, TileBuffers};
+use super::settings::LoaderSettings;
 use super::store::{ImageStore, Loaded};
-use super::train::LoaderSettings;
 use crate::augment::label::{Label, normalize};
 use crate::augment::layout::{Layout, LayoutTile, draw_images};
 use crate::augment::picture::Picture;

@@ -144,6 +144,12 @@ pub struct TrainOptions {
     /// Train each batch at a size of its own, from half to one and a half times --imgsz
     #[arg(long, help_heading = "Training")]
     pub multi_scale: bool,
+    /// Draw the images of each epoch with replacement, those with classes of low mAP more often
+    #[arg(long, help_heading = "Training")]
+    pub image_weights: bool,
+    /// Make one image of four, twice as large: all four, or the first enlarged; the batch of each rank is a multiple of 4
+    #[arg(long, help_heading = "Training")]
+    pub quad: bool,
     /// Cache decoded images: in RAM (also if no value is given) or on disk
     #[arg(long, value_name = "WHERE", num_args = 0..=1, default_missing_value = "ram", help_heading = "Training")]
     pub cache: Option<Cache>,

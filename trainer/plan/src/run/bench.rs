@@ -95,6 +95,8 @@ pub fn plan_loader_threads(run: &RunPlan, run_dir: PathBuf) -> Option<RunPlan> {
         nominal_batch: (task.nominal_batch * share / task.batch).max(1),
         balance: None,
         sync_bn: false,
+        // Four images in one have as many pixels, and are loaded at the same cost or less.
+        quad: false,
         ..task.clone()
     };
     let alone = Ranks {

@@ -80,3 +80,12 @@ pub(super) fn ranks(
     }
     Ok(Ranks::in_one_process(devices, inventory))
 }
+
+/// Among how many devices the single rank of such a run divides its batch; `None` if it is divided among ranks.
+pub(super) fn parts(parallel: Parallel, ranks: &Ranks) -> Option<usize> {
+    match parallel {
+        Parallel::Ddp => None,
+        Parallel::Dp => Some(ranks.all_devices().len()),
+        Parallel::Model => Some(1),
+    }
+}

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::resume_ranks::{self, Before};
 use super::{PLAN_FILE, PlanContext, Planned, RunPlan, Task, folder};
+use crate::batch::QUAD;
 use crate::error::PlanError;
 use crate::options::{TrainOptions, option_name};
 
@@ -56,6 +57,7 @@ pub(super) fn plan_resume(
         parallel: &mut task.parallel,
         split: &mut task.batch_split,
         sync_bn: task.sync_bn,
+        images_as_one: if task.quad { QUAD } else { 1 },
     };
     let warnings = resume_ranks::choose(options, context, before, &mut notes)?;
     plan.run_dir = run_dir;

@@ -26,6 +26,8 @@ pub(super) struct Before<'a> {
     pub(super) split: &'a mut Vec<usize>,
     /// Whether its ranks normalize together.
     pub(super) sync_bn: bool,
+    /// How many images of a rank become one.
+    pub(super) images_as_one: usize,
 }
 
 /// Replaces the ranks and their loader threads if the options name others, and says in `notes` what
@@ -36,7 +38,8 @@ pub(super) fn choose(
     before: Before<'_>,
     notes: &mut Vec<String>,
 ) -> Result<Vec<String>, PlanError> {
-    let Before { ranks, workers: loader_threads, batch, parallel: mode, split, sync_bn } = before;
+    let Before { ranks, workers: loader_threads, batch, parallel: mode, split, sync_bn, images_as_one } =
+        before;
     let cores = context.inventory.cores;
     let TrainOptions { device, nproc_per_node, backend, nccl, workers, .. } = options;
     let mut warnings = Vec::new();
@@ -64,7 +67,8 @@ pub(super) fn choose(
         if !other_mode && new.all_devices() == ranks.all_devices() {
             *ranks = Ranks { threads: ranks.threads, ..new };
         } else {
-            check_batch(batch, split, ranks, (parts(parallel, &new), "device"))?;
+            let devices = one_process::parts(parallel, &new).unwrap_or(1);
+            check_batch((batch, images_as_one), split, ranks, (devices, "device"))?;
             notes.push(change((ranks, *mode), (&new, parallel), batch, split));
             split.clear();
             *loader_threads = new.workers(Some(*loader_threads), batch, cores);
@@ -88,7 +92,7 @@ pub(super) fn choose(
             // The same devices keep their threads, on which the last bits of the results depend.
             *ranks = Ranks { threads: ranks.threads, ..new };
         } else {
-            check_batch(batch, split, ranks, (new.world_size, "rank"))?;
+            check_batch((batch, images_as_one), split, ranks, (new.world_size, "rank"))?;
             notes.push(change((ranks, *mode), (&new, parallel), batch, split));
             split.clear();
             *loader_threads = new.workers(Some(*loader_threads), new.share(batch), cores);
@@ -179,23 +183,18 @@ fn backend(
     }
 }
 
-/// Among how many devices a single rank divides its batch.
-fn parts(parallel: Parallel, ranks: &Ranks) -> usize {
-    if parallel == Parallel::Dp { ranks.all_devices().len() } else { 1 }
-}
-
 /// Refuses a number of other ranks, or of devices of a single one, among which the batch cannot be divided
 /// equally.
 fn check_batch(
-    batch: usize,
+    (batch, unit): (usize, usize),
     split: &[usize],
     before: &Ranks,
     (parts, what): (usize, &str),
 ) -> Result<(), PlanError> {
-    if batch.is_multiple_of(parts) {
+    if batch.is_multiple_of(parts * unit) {
         return Ok(());
     }
-    let fewer = (1..parts).rev().find(|fewer| batch.is_multiple_of(*fewer)).unwrap_or(1);
+    let fewer = (1..parts).rev().find(|fewer| batch.is_multiple_of(*fewer * unit)).unwrap_or(1);
     let fewer = count(fewer, what);
     let (kept, hint) = if split.is_empty() {
         (String::new(), format!("resume it on {fewer}"))
@@ -206,9 +205,10 @@ fn check_batch(
             format!("resume it with --device {own}, or on {fewer}"),
         )
     };
+    let groups = if unit > 1 { format!(" in groups of {unit} (--quad)") } else { String::new() };
     Err(PlanError::usage(format!(
         "the run cannot be resumed on {}: its batch of {batch}, which stays the same, cannot be divided \
-         equally among them{kept}",
+         equally among them{groups}{kept}",
         count(parts, what)
     ))
     .with_hint(hint))
@@ -217,7 +217,7 @@ fn check_batch(
 /// What other ranks change.
 fn change(before: (&Ranks, Parallel), new: (&Ranks, Parallel), batch: usize, split: &[usize]) -> String {
     let (ranks, parallel) = new;
-    let share = count(ranks.share(batch) / parts(parallel, ranks), "image");
+    let share = count(ranks.share(batch) / one_process::parts(parallel, ranks).unwrap_or(1), "image");
     let each = match parallel {
         Parallel::Ddp => format!("the batch over all ranks stays {batch}, {share} on each"),
         Parallel::Dp => format!("the batch stays {batch}, {share} on each device"),

@@ -57,6 +57,10 @@ pub struct TrainTask {
     pub rect: bool,
     #[serde(default)]
     pub multi_scale: bool,
+    #[serde(default)]
+    pub image_weights: bool,
+    #[serde(default)]
+    pub quad: bool,
     /// Continue from this checkpoint of the same run folder.
     pub resume: Option<PathBuf>,
     pub nosave: bool,
@@ -134,6 +138,10 @@ pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Plann
     if options.sync_bn && ranks.world_size == 1 {
         warnings.push("--sync-bn has no effect on a single rank".to_owned());
     }
+    if options.rect && options.image_weights {
+        warnings
+            .push("--rect has no effect with --image-weights, which draws the images of a batch".to_owned());
+    }
     if options.balance.is_some() && ranks.world_size == 1 {
         warnings.push("--balance has no effect on a single rank".to_owned());
     }
@@ -171,8 +179,10 @@ pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Plann
             .and_then(|epochs| usize::try_from(epochs).ok())
             .filter(|epochs| *epochs > 0),
         single_cls: options.single_cls,
-        rect: options.rect,
+        rect: options.rect && !options.image_weights,
         multi_scale: options.multi_scale,
+        image_weights: options.image_weights,
+        quad: options.quad,
         cache: options.cache,
         resume: None,
         max_restarts: options.max_restarts.unwrap_or(0),
@@ -208,6 +218,9 @@ impl<'a> Checked<'a> {
         let parallel = options.parallel.unwrap_or_default();
         let (ranks, notes) = ranks(parallel, options, context)?;
         let batch = batch(parallel, effective.batch, options, &ranks, inventory)?;
+        if options.quad {
+            batch.check_quads(one_process::parts(parallel, &ranks).unwrap_or(ranks.world_size))?;
+        }
         let epochs = positive("--epochs", effective.epochs, MAX_EPOCHS)?;
         let nominal_batch = positive("--nbs", options.nbs.unwrap_or(defaults.nbs), MAX_NOMINAL_BATCH)?;
         let image_size = image_size::check(effective.image_size)?;

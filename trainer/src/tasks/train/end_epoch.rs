@@ -66,6 +66,9 @@ impl Training<'_> {
         } else {
             None
         };
+        if let Some(validation) = &validation {
+            self.weigh_images(validation);
+        }
         // As in YOLOv5, an epoch without validation has the fitness 0.
         let fitness = validation.as_ref().map_or(0.0, |validation| validation.metrics.fitness());
         let best = fitness >= self.progress.best_fitness;
@@ -84,6 +87,17 @@ impl Training<'_> {
             self.save(number, best)?;
         }
         Ok(if stop { Decision::StopEarly } else { Decision::Continue })
+    }
+
+    /// Lets the images of the next epoch depend on this validation, with `--image-weights`.
+    fn weigh_images(&mut self, validation: &Validation) {
+        if !self.task.image_weights {
+            return;
+        }
+        self.progress.average_precisions = validation.average_precisions(self.task.data.names.len());
+        if let Some(loader) = &mut self.loader {
+            loader.set_average_precisions(&self.progress.average_precisions);
+        }
     }
 
     /// Appends the epoch to `results.csv` and reports it.

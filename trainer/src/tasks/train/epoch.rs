@@ -36,7 +36,7 @@ impl Training<'_> {
             if self.context.is_main() {
                 self.show(number, index, batches, &batch, &mut meter)?;
             }
-            let images = batch.items.len();
+            let images = sampler.local(index).len();
             recycler.give(batch.pixels);
             self.context.reporter.stage(Stage::Exchanging);
             interrupted = self.context.any_asked_to_stop()?;

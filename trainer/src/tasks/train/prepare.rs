@@ -33,7 +33,7 @@ pub(super) fn prepare<'a>(
         None => task.weights.as_deref().map(torch_checkpoint::read).transpose()?,
         Some(_) => None,
     };
-    let progress = resume.as_ref().map_or(Progress::START, |resume| resume.progress);
+    let progress = resume.as_ref().map_or(Progress::START, |resume| resume.progress.clone());
     context.reporter.phase("reading labels");
     let samples: Arc<[Sample]> = read_split(context, task, "train", &task.data.train)?.samples.into();
 
@@ -46,6 +46,7 @@ pub(super) fn prepare<'a>(
     }
     let stride = model.largest_stride();
     let mut loader = train_loader(context, task, Arc::clone(&samples), stride)?;
+    loader.set_average_precisions(&progress.average_precisions);
     // The loader's threads work on the first batches while this thread prepares the rest.
     loader.prefetch(progress.epochs_done as u64, progress.batches_done);
     if resume.is_none() && task.autoanchor {

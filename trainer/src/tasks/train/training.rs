@@ -83,7 +83,7 @@ impl Training<'_> {
             ema_updates: ema.updates(),
             optimizer: self.learner.optimizer().state_dict()?,
             gradients: if between_steps { self.learner.gradients()? } else { Value::None },
-            progress: self.progress,
+            progress: self.progress.clone(),
         };
         Checkpoint { task: self.task }.write_running(&path, state)?;
         Ok(path)

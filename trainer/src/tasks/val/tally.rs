@@ -28,6 +28,19 @@ pub struct Validation {
     pub detections: Vec<ImageDetections>,
 }
 
+impl Validation {
+    /// The mAP50-95 of each of `classes` classes. Classes without labels have that of all classes, as in YOLOv5.
+    pub fn average_precisions(&self, classes: usize) -> Vec<f64> {
+        let mut all = vec![self.metrics.map50_95; classes];
+        for score in &self.scores {
+            if let Some(of_class) = all.get_mut(score.class) {
+                *of_class = score.ap50_95();
+            }
+        }
+        all
+    }
+}
+
 /// The detections of one image.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImageDetections {
