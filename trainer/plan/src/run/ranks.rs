@@ -150,9 +150,13 @@ impl Ranks {
     }
 
     /// Loader threads per rank: `--workers`, but no more than the rank's share of the cores, and than the
-    /// images that it loads per step, which are `share` in the rank with the most.
+    /// images that it loads per step, which are `share` in the rank with the most. With none, the thread that trains
+    /// loads, which only the user chooses.
     pub(super) fn workers(&self, option: Option<usize>, share: usize, cores: usize) -> usize {
-        option.unwrap_or(WORKERS).min(cores / self.on_this_machine()).min(share).max(1)
+        match option {
+            Some(0) => 0,
+            _ => option.unwrap_or(WORKERS).min(cores / self.on_this_machine()).min(share).max(1),
+        }
     }
 }
 
@@ -170,6 +174,7 @@ mod tests {
         let whole = part(2, None);
         assert!(whole.are_all());
         assert_eq!((whole.threads, whole.share(32), whole.workers(None, 16, 16)), (8, 16, 8));
+        assert_eq!((whole.workers(Some(0), 16, 16), whole.workers(None, 16, 1)), (0, 1));
         // The second of two machines with four ranks each.
         let machine = Part { first: 4, first_here: 0, here: 4, world_size: 8 };
         let half = part(4, Some(machine));
