@@ -40,8 +40,9 @@ pub(crate) struct Yolov5OnlyArgs {
 }
 
 impl Yolov5OnlyArgs {
-    /// The warning about the options that were given, if there are any.
-    pub(crate) fn warning(&self) -> Option<String> {
+    /// The warning about the options that were given, if there are any. A launcher adds `--local_rank` by itself, so
+    /// it needs none `under_launcher`.
+    pub(crate) fn warning(&self, under_launcher: bool) -> Option<String> {
         let tracking = [
             ("--entity", self.entity.is_some()),
             ("--upload_dataset", self.upload_dataset.is_some()),
@@ -58,7 +59,7 @@ impl Yolov5OnlyArgs {
                 if tracking.len() == 1 { "has" } else { "have" }
             ));
         }
-        if self.local_rank.is_some() {
+        if self.local_rank.is_some() && !under_launcher {
             parts.push(
                 "--local_rank has no effect: yolo starts its ranks itself (--device), and `yolo rank` takes their \
                  numbers from the launcher's environment"
@@ -116,20 +117,23 @@ mod tests {
 
     #[test]
     fn options_of_tracking_services_are_named_in_one_warning() {
-        assert_eq!(parsed("").warning(), None);
+        assert_eq!(parsed("").warning(false), None);
         assert_eq!(
             parsed("--entity team --upload_dataset val --bbox_interval -1 --artifact_alias latest")
-                .warning()
+                .warning(false)
                 .unwrap(),
             "--entity, --upload_dataset, --bbox_interval and --artifact_alias have no effect, because yolo sends nothing \
              to tracking services"
         );
         assert_eq!(
-            parsed("--upload-dataset --local-rank 0").warning().unwrap(),
+            parsed("--upload-dataset --local-rank 0").warning(false).unwrap(),
             "--upload_dataset has no effect, because yolo sends nothing to tracking services; --local_rank has no \
              effect: yolo starts its ranks itself (--device), and `yolo rank` takes their numbers from the launcher's \
              environment"
         );
+        for option in ["--local_rank=1", "--local-rank 1"] {
+            assert_eq!(parsed(option).warning(true), None, "launchers add it");
+        }
     }
 
     #[test]

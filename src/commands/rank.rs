@@ -29,7 +29,7 @@ pub(super) fn rank(args: &TrainArgs, offline: bool, printer: &Printer) -> Result
     if let Err(error) = refuse(args, layout.launcher) {
         return Err(of_rank(not_started(events.as_ref(), error.into())));
     }
-    if let Some(warning) = args.yolov5_only.warning().filter(|_| layout.rank == 0) {
+    if let Some(warning) = args.yolov5_only.warning(true).filter(|_| layout.rank == 0) {
         printer.warning(warning);
     }
     let options = match setup::with_named_nccl(&args.options) {

@@ -18,7 +18,7 @@ pub(super) fn train(args: &TrainArgs, offline: bool, printer: &Printer) -> Resul
     let refused = |error| not_started(events.as_ref(), error);
     args.yolov5_only.refuse().map_err(|error| refused(error.into()))?;
     let options = &setup::with_named_nccl(&args.options).map_err(|error| refused(error.into()))?;
-    if let Some(warning) = args.yolov5_only.warning() {
+    if let Some(warning) = args.yolov5_only.warning(false) {
         printer.warning(warning);
     }
     let MachineArgs { nnodes, node_rank, master_addr, master_port } = &args.machines;
