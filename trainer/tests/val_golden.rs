@@ -9,7 +9,9 @@
 
 mod support;
 
-use support::{floats, golden, golden_or_committed, json, tensors};
+use std::path::Path;
+
+use support::{committed, floats, golden, golden_or_committed, json, tensors};
 use tch::Tensor;
 use yolo_plan::event::Metrics;
 use yolo_trainer::detection::{Detection, NmsSettings, Truth, iou, suppress, to_native};
@@ -19,23 +21,27 @@ fn rows<const N: usize>(tensor: &Tensor) -> Vec<[f32; N]> {
     floats(tensor).chunks_exact(N).map(|row| row.try_into().unwrap()).collect()
 }
 
-#[test]
-fn suppression_keeps_the_same_boxes() {
-    let (Some(numbers), Some(cases)) = (golden("e_nms.safetensors"), golden("e_nms.json")) else { return };
-    let (all, cases) = (tensors(&numbers), json(&cases));
+/// The classes, thresholds and options of a recorded case.
+fn settings_of(case: &serde_json::Value, hybrid: bool) -> NmsSettings {
+    NmsSettings {
+        conf_thres: case["conf_thres"].as_f64().unwrap_or(0.25) as f32,
+        iou_thres: case["iou_thres"].as_f64().unwrap_or(0.45),
+        multi_label: case["multi_label"].as_bool().unwrap_or(hybrid),
+        agnostic: case["agnostic"].as_bool().unwrap_or(false),
+        classes: case["classes"]
+            .as_array()
+            .map(|list| list.iter().map(|class| class.as_u64().unwrap() as usize).collect()),
+        max_det: case["max_det"].as_u64().unwrap_or(300) as usize,
+    }
+}
+
+/// Fails unless every detection of every case is YOLOv5's to the last bit, in its order.
+fn keeps_the_recorded_boxes(numbers: &Path, cases: &Path) {
+    let (all, cases) = (tensors(numbers), json(cases));
     for case in cases.as_array().unwrap() {
         let name = case["case"].as_u64().map_or("hybrid".to_owned(), |number| format!("case{number}"));
         let hybrid = name == "hybrid";
-        let settings = NmsSettings {
-            conf_thres: case["conf_thres"].as_f64().unwrap_or(0.25) as f32,
-            iou_thres: case["iou_thres"].as_f64().unwrap_or(0.45) as f32,
-            multi_label: case["multi_label"].as_bool().unwrap_or(hybrid),
-            agnostic: case["agnostic"].as_bool().unwrap_or(false),
-            classes: case["classes"]
-                .as_array()
-                .map(|list| list.iter().map(|class| class.as_u64().unwrap() as usize).collect()),
-            max_det: case["max_det"].as_u64().unwrap_or(300) as usize,
-        };
+        let settings = settings_of(case, hybrid);
         let predictions = &all[case["src"].as_str().unwrap_or("pred")];
         let nc = predictions.size()[2] as usize - 5;
         for (image, count) in case["n"].as_array().unwrap().iter().enumerate() {
@@ -45,17 +51,26 @@ fn suppression_keeps_the_same_boxes() {
             assert_eq!(got.len() as u64, count.as_u64().unwrap(), "{name}, image {image}");
             let want = rows::<6>(&all[&format!("{name}.img{image}")]);
             for (index, (got, want)) in got.iter().zip(&want).enumerate() {
-                assert!(
-                    (got.confidence - want[4]).abs() < 1e-6,
-                    "{name}.{image}[{index}]: {got:?} and {want:?}"
-                );
-                assert_eq!(got.class, want[5] as usize, "{name}.{image}[{index}]");
-                for (a, b) in got.corners.iter().zip(want) {
-                    assert!((a - b).abs() < 1e-3, "{name}.{image}[{index}]: {got:?} and {want:?}");
-                }
+                let [left, top, right, bottom] = got.corners;
+                let got = [left, top, right, bottom, got.confidence, got.class as f32];
+                assert_eq!(got, *want, "{name}.{image}[{index}]");
             }
         }
     }
+}
+
+#[test]
+fn suppression_keeps_the_same_boxes() {
+    let (Some(numbers), Some(cases)) = (golden("e_nms.safetensors"), golden("e_nms.json")) else { return };
+    keeps_the_recorded_boxes(&numbers, &cases);
+}
+
+/// With 80 classes, the last ones are compared 600,000 pixels away, where floats are 1/16 apart: some boxes stay
+/// only for that reason.
+#[test]
+fn suppression_rounds_as_with_the_class_offset() {
+    let [numbers, cases] = ["safetensors", "json"].map(|kind| committed(&format!("nms_80_classes.{kind}")));
+    keeps_the_recorded_boxes(&numbers, &cases);
 }
 
 #[test]
@@ -213,7 +228,7 @@ fn boxes_map_back_to_the_image() {
         let pad = [(width - native[1] * gain) / 2.0, (height - native[0] * gain) / 2.0];
         let boxes = case["inp"].as_array().unwrap().iter().zip(case["out"].as_array().unwrap());
         for (from, to) in boxes {
-            let got = to_native(corners(from), [gain; 2], pad, native.map(|side| side as u32));
+            let got = to_native(corners(from), gain, pad, native.map(|side| side as u32));
             let want = corners(to);
             let off = got.iter().zip(want).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
             assert!(off < 1e-3, "{got:?}, YOLOv5 {want:?}");

@@ -30,12 +30,12 @@ pub fn corners([x, y, w, h]: [f32; 4]) -> Corners {
 }
 
 /// Area of a box. As in YOLOv5, negative sides are not clamped.
-pub(super) fn area([left, top, right, bottom]: Corners) -> f32 {
+fn area([left, top, right, bottom]: Corners) -> f32 {
     (right - left) * (bottom - top)
 }
 
 /// Area of the intersection of two boxes.
-pub(super) fn intersection(a: Corners, b: Corners) -> f32 {
+fn intersection(a: Corners, b: Corners) -> f32 {
     let width = (a[2].min(b[2]) - a[0].max(b[0])).max(0.0);
     let height = (a[3].min(b[3]) - a[1].max(b[1])).max(0.0);
     width * height
@@ -47,12 +47,12 @@ pub fn iou(a: Corners, b: Corners) -> f32 {
     shared / (area(a) + area(b) - shared + 1e-7)
 }
 
-/// Maps a box from letterboxed pixels to pixels of the image file, clipped to the image.
-/// `ratio` is (height, width), `pad` is (width, height), `native` is (height, width).
-pub fn to_native(corners: Corners, ratio: [f32; 2], pad: [f32; 2], native: [u32; 2]) -> Corners {
+/// Maps a box from letterboxed pixels to pixels of the image file, clipped to the image. `gain` is the scale of
+/// both axes, `pad` is (width, height), `native` is (height, width).
+pub fn to_native(corners: Corners, gain: f32, pad: [f32; 2], native: [u32; 2]) -> Corners {
     let [height, width] = native.map(|side| side as f32);
-    let x = |value: f32| ((value - pad[0]) / ratio[1]).clamp(0.0, width);
-    let y = |value: f32| ((value - pad[1]) / ratio[0]).clamp(0.0, height);
+    let x = |value: f32| ((value - pad[0]) / gain).clamp(0.0, width);
+    let y = |value: f32| ((value - pad[1]) / gain).clamp(0.0, height);
     [x(corners[0]), y(corners[1]), x(corners[2]), y(corners[3])]
 }
 
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn a_letterboxed_box_maps_back_into_the_image() {
         // A 200x100 image (h 100, w 200) halved and padded by 25 rows on top.
-        let native = to_native([10.0, 35.0, 120.0, 60.0], [0.5, 0.5], [0.0, 25.0], [100, 200]);
+        let native = to_native([10.0, 35.0, 120.0, 60.0], 0.5, [0.0, 25.0], [100, 200]);
         assert_eq!(native, [20.0, 20.0, 200.0, 70.0]);
     }
 }

@@ -6,7 +6,8 @@ use yolo_data::loader::{Batch, Item};
 
 use super::augmented::forward_augmented;
 use super::boxes::{Corners, Detection, to_native};
-use super::nms::{NmsSettings, suppress};
+use super::nms::{NmsSettings, Suppressor};
+use super::rows::Rows;
 use crate::error::TrainError;
 use crate::model::{Model, images_tensor};
 
@@ -21,14 +22,18 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// The decoded outputs on the CPU, image after image, in rows of `5 + nc` numbers. Waits for the
-    /// device.
+    /// The outputs in host memory, from which suppression above a confidence of `conf_thres` finds the same
+    /// objects as from all. Waits for the device.
     ///
     /// # Errors
     /// When memory runs out.
-    pub fn rows(&self) -> Result<Vec<f32>, TrainError> {
-        let decoded = self.decoded.f_to_device(Device::Cpu)?.f_to_kind(Kind::Float)?.f_contiguous()?;
-        Ok(Vec::<f32>::try_from(decoded.f_reshape([-1])?)?)
+    pub fn rows(&self, conf_thres: f32) -> Result<Rows, TrainError> {
+        // On the CPU there is nothing to copy, and suppression passes over the other rows faster.
+        if self.decoded.device() == Device::Cpu {
+            Rows::all(&self.decoded)
+        } else {
+            no_grad(|| Rows::above(&self.decoded, conf_thres))
+        }
     }
 }
 
@@ -59,15 +64,16 @@ pub fn forward(model: &Model, input: &Tensor, augment: bool) -> Result<Outputs, 
 /// outputs of the image, `item` describes how the image was placed in the batch. `known` boxes, in
 /// pixels of the batch, take part in suppression with confidence 1.
 pub fn find_objects(
+    suppressor: &mut Suppressor,
     rows: &[f32],
     classes: usize,
     item: &Item,
     known: &[(usize, Corners)],
     nms: &NmsSettings,
 ) -> Vec<Detection> {
-    let mut found = suppress(rows, classes, known, nms);
+    let mut found = suppressor.suppress(rows, classes, known, nms);
     for detection in &mut found {
-        detection.corners = to_native(detection.corners, item.ratio, item.pad, item.native);
+        detection.corners = to_native(detection.corners, item.gain(), item.pad, item.native);
     }
     found
 }

@@ -4,11 +4,13 @@
 
 mod augmented;
 mod boxes;
+mod candidates;
 mod image_result;
 mod inference;
 mod label_files;
 mod load_model;
 mod nms;
+mod rows;
 
 pub use augmented::forward_augmented;
 pub use boxes::{Corners, Detection, Truth, corners, iou, to_native};
@@ -16,4 +18,5 @@ pub use image_result::ImageResult;
 pub use inference::{Outputs, find_objects, forward, input_tensor};
 pub use label_files::LabelFiles;
 pub use load_model::{LoadedModel, load_model};
-pub use nms::{NmsSettings, suppress};
+pub use nms::{NmsSettings, Suppressor, suppress};
+pub use rows::Rows;

@@ -1,20 +1,24 @@
-//! Non-maximum suppression (spec §9): from the decoded outputs of one image to its detections. It
-//! works on plain numbers: few boxes pass the confidence threshold, and all later steps run on the
-//! CPU. Unlike YOLOv5 it has no time limit, which would silently drop the detections of some
-//! images; it stops at `max_det` detections instead.
+//! Non-maximum suppression (spec §9): from the decoded outputs of one image to its detections. It works on flat
+//! buffers of plain numbers that a thread keeps between images, and rounds as YOLOv5 does, so that both keep the
+//! same boxes. Unlike YOLOv5 it has no time limit, which would silently drop the detections of some images; it
+//! stops at `max_det` detections instead.
 
-use super::boxes::{Corners, Detection, area, corners, intersection};
+use super::boxes::{Corners, Detection, corners};
+use super::candidates::Candidates;
 
-/// Only this many candidates per image, the most confident ones, enter suppression (spec §9).
-const MAX_CANDIDATES: usize = 30_000;
+/// Boxes of different classes are this many pixels apart when they are compared (spec §9).
+const CLASS_OFFSET: f32 = 7680.0;
+/// So many kept boxes are compared with a candidate at once.
+const LANES: usize = 16;
 
 /// Which boxes are kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NmsSettings {
     /// Minimum confidence, exclusive.
     pub conf_thres: f32,
-    /// IoU above which the less confident box is dropped.
-    pub iou_thres: f32,
+    /// IoU above which the less confident box is dropped. In double precision, as YOLOv5 compares it: the float
+    /// nearest to 0.6 is above 0.6.
+    pub iou_thres: f64,
     /// A box may have several classes.
     pub multi_label: bool,
     /// Boxes of different classes suppress each other.
@@ -36,69 +40,129 @@ pub fn suppress(
     known: &[(usize, Corners)],
     settings: &NmsSettings,
 ) -> Vec<Detection> {
-    let multi_label = settings.multi_label && nc > 1;
-    let mut candidates = Vec::new();
-    for row in predictions.chunks_exact(5 + nc) {
-        // The comparison also drops rows whose objectness is NaN.
-        if row[4] > settings.conf_thres {
-            push_classes(row, multi_label, settings, &mut candidates);
+    Suppressor::default().suppress(predictions, nc, known, settings)
+}
+
+/// Suppresses image after image with the same buffers.
+#[derive(Debug, Default)]
+pub struct Suppressor {
+    candidates: Candidates,
+    kept: Kept,
+}
+
+impl Suppressor {
+    /// As [`suppress`].
+    pub fn suppress(
+        &mut self,
+        predictions: &[f32],
+        nc: usize,
+        known: &[(usize, Corners)],
+        settings: &NmsSettings,
+    ) -> Vec<Detection> {
+        self.candidates.collect(predictions, nc, known, settings);
+        let most = largest_float_up_to(settings.iou_thres);
+        self.kept.clear();
+        let mut found = Vec::new();
+        for candidate in self.candidates.most_confident_first() {
+            if found.len() == settings.max_det {
+                break;
+            }
+            let (class, corners) = match known.get(candidate.known()) {
+                Some(&known) => known,
+                None => {
+                    let row = &predictions[candidate.row * (5 + nc)..];
+                    (candidate.class, corners([row[0], row[1], row[2], row[3]]))
+                }
+            };
+            let offset = if settings.agnostic { 0.0 } else { class as f32 * CLASS_OFFSET };
+            if self.kept.add_unless_overlapped(corners.map(|side| side + offset), most) {
+                found.push(Detection { corners, confidence: candidate.confidence, class });
+            }
         }
+        found
     }
-    candidates.extend(
-        known.iter().filter(|(class, _)| wanted(settings, *class)).map(|&(class, corners)| Detection {
-            corners,
-            confidence: 1.0,
-            class,
-        }),
-    );
-    candidates.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
-    candidates.truncate(MAX_CANDIDATES);
-    greedy(&candidates, settings)
 }
 
-fn wanted(settings: &NmsSettings, class: usize) -> bool {
-    settings.classes.as_ref().is_none_or(|classes| classes.contains(&class))
+/// The largest float that is at most `threshold`: a float is above `threshold` exactly if it is above this one.
+fn largest_float_up_to(threshold: f64) -> f32 {
+    let nearest = threshold as f32;
+    if f64::from(nearest) > threshold { nearest.next_down() } else { nearest }
 }
 
-fn push_classes(row: &[f32], multi_label: bool, settings: &NmsSettings, out: &mut Vec<Detection>) {
-    let corners = corners([row[0], row[1], row[2], row[3]]);
-    let scores = row[5..].iter().map(|probability| probability * row[4]).enumerate();
-    let mut push = |class: usize, confidence: f32| {
-        if confidence > settings.conf_thres && wanted(settings, class) {
-            out.push(Detection { corners, confidence, class });
+/// The kept boxes of an image with their class offsets, one list for each side, so that one instruction compares
+/// several. Lists end with empty boxes up to a multiple of [`LANES`].
+#[derive(Debug, Default)]
+struct Kept {
+    left: Vec<f32>,
+    top: Vec<f32>,
+    right: Vec<f32>,
+    bottom: Vec<f32>,
+    area: Vec<f32>,
+    count: usize,
+}
+
+impl Kept {
+    fn clear(&mut self) {
+        for list in self.lists() {
+            list.clear();
         }
-    };
-    if multi_label {
-        scores.for_each(|(class, confidence)| push(class, confidence));
-    } else if let Some((class, confidence)) =
-        scores.reduce(|best, next| if next.1 > best.1 { next } else { best })
-    {
-        push(class, confidence);
+        self.count = 0;
+    }
+
+    fn lists(&mut self) -> [&mut Vec<f32>; 5] {
+        [&mut self.left, &mut self.top, &mut self.right, &mut self.bottom, &mut self.area]
+    }
+
+    /// Adds a box, unless one that was kept overlaps it by more than `most`. Returns whether it did.
+    fn add_unless_overlapped(&mut self, [left, top, right, bottom]: Corners, most: f32) -> bool {
+        // As in YOLOv5, negative sides are not clamped.
+        let area = (right - left) * (bottom - top);
+        let blocks = self.left.chunks_exact(LANES).zip(self.top.chunks_exact(LANES)).zip(
+            self.right
+                .chunks_exact(LANES)
+                .zip(self.bottom.chunks_exact(LANES).zip(self.area.chunks_exact(LANES))),
+        );
+        for ((lefts, tops), (rights, (bottoms, areas))) in blocks {
+            let mut shared = [0.0_f32; LANES];
+            for i in 0..LANES {
+                let width = larger(0.0, smaller(rights[i], right) - larger(lefts[i], left));
+                let height = larger(0.0, smaller(bottoms[i], bottom) - larger(tops[i], top));
+                shared[i] = width * height;
+            }
+            // Most candidates touch no box of their class: the division is left out.
+            if shared.iter().fold(false, |any, &shared| any | (shared > 0.0)) {
+                let mut over = false;
+                for i in 0..LANES {
+                    over |= shared[i] / (areas[i] + area - shared[i]) > most;
+                }
+                if over {
+                    return false;
+                }
+            }
+        }
+        let at = self.count;
+        if at == self.left.len() {
+            for list in self.lists() {
+                list.resize(at + LANES, 0.0);
+            }
+        }
+        for (list, value) in self.lists().into_iter().zip([left, top, right, bottom, area]) {
+            list[at] = value;
+        }
+        self.count += 1;
+        true
     }
 }
 
-/// Keeps a candidate if no kept one of its class overlaps it by more than the threshold.
-fn greedy(candidates: &[Detection], settings: &NmsSettings) -> Vec<Detection> {
-    let mut kept: Vec<Detection> = Vec::new();
-    for candidate in candidates {
-        if kept.len() == settings.max_det {
-            break;
-        }
-        let suppressed = kept.iter().any(|winner| {
-            (settings.agnostic || winner.class == candidate.class)
-                && overlap(winner.corners, candidate.corners) > settings.iou_thres
-        });
-        if !suppressed {
-            kept.push(*candidate);
-        }
-    }
-    kept
+/// One instruction where `f32::max` is several.
+#[inline]
+fn larger(a: f32, b: f32) -> f32 {
+    if b > a { b } else { a }
 }
 
-/// Intersection over union without an epsilon, as YOLOv5's suppression computes it.
-fn overlap(a: Corners, b: Corners) -> f32 {
-    let shared = intersection(a, b);
-    shared / (area(a) + area(b) - shared)
+#[inline]
+fn smaller(a: f32, b: f32) -> f32 {
+    if b < a { b } else { a }
 }
 
 #[cfg(test)]
@@ -131,6 +195,14 @@ mod tests {
         assert_eq!(suppress(&rows, 2, &[], &settings()).len(), 2);
         assert_eq!(suppress(&rows, 2, &[], &NmsSettings { agnostic: true, ..settings() }).len(), 1);
         assert_eq!(suppress(&rows, 2, &[], &NmsSettings { multi_label: false, ..settings() }).len(), 1);
+    }
+
+    #[test]
+    fn an_overlap_of_exactly_the_threshold_suppresses_nothing() {
+        // Intersection 50 and union 100.
+        let rows = [[5.0, 5.0, 10.0, 10.0, 0.9, 1.0], [5.0, 2.5, 10.0, 5.0, 0.8, 1.0]].concat();
+        let at = |iou_thres| suppress(&rows, 1, &[], &NmsSettings { iou_thres, ..settings() }).len();
+        assert_eq!((at(0.5), at(0.499_999_999)), (2, 1));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tch::{Device, Tensor};
 use yolo_data::scan::Sample;
-use yolo_trainer::detection::{Detection, NmsSettings, find_objects, forward, iou, suppress};
+use yolo_trainer::detection::{Detection, NmsSettings, Suppressor, find_objects, forward, iou, suppress};
 use yolo_trainer::loss::DetectionLoss;
 use yolo_trainer::model::{Model, images_tensor};
 use yolo_trainer::tasks::val::{Observer, Split, ValidateOptions, validate};
@@ -68,7 +68,7 @@ fn all_among(what: &str, found: &[Detection], others: &[Detection], nms: &NmsSet
             other.class == detection.class
                 && (other.confidence - detection.confidence).abs() < CONFIDENCE
                 && (other.corners.iter().zip(detection.corners).all(near)
-                    || iou(other.corners, detection.corners) > nms.iou_thres)
+                    || f64::from(iou(other.corners, detection.corners)) > nms.iou_thres)
         };
         assert!(others.iter().any(counterpart), "{what}: {detection:?} has no counterpart");
     }
@@ -98,11 +98,11 @@ fn boxes_are_decoded_and_suppressed_alike() {
     closest.print();
 
     let classes = own.spec().nc;
-    let (own_rows, want_rows) = (got.rows().unwrap(), rows(&want));
+    let want_rows = rows(&want);
     let nms = suppression(&want_rows, classes);
-    let per_image = own_rows.len() / batch.items.len();
+    let own_rows = got.rows(nms.conf_thres).unwrap();
     let mut kept = 0;
-    for (index, (got, want)) in own_rows.chunks_exact(per_image).zip(&want_rows).enumerate() {
+    for (index, (got, want)) in own_rows.images().zip(&want_rows).enumerate() {
         let (got, want) = (suppress(got, classes, &[], &nms), suppress(want, classes, &[], &nms));
         all_among(&format!("image {index}, detections of the device"), &got, &want, &nms);
         all_among(&format!("image {index}, detections of the reference"), &want, &got, &nms);
@@ -119,7 +119,7 @@ fn labeled(exact: &Model, samples: &Arc<[Sample]>, nms: &NmsSettings) -> Arc<[Sa
     let (decoded, _) = outputs(exact, &batch);
     let label = |item, rows: Vec<f32>, sample: &Sample| {
         let (width, height) = (sample.width as f32, sample.height as f32);
-        let found = find_objects(&rows, exact.spec().nc, item, &[], nms);
+        let found = find_objects(&mut Suppressor::default(), &rows, exact.spec().nc, item, &[], nms);
         let boxes = found.iter().step_by(2).take(8).map(|found| {
             let [left, top, right, bottom] = found.corners;
             let size = [0.9 * (right - left) / width, 0.9 * (bottom - top) / height];

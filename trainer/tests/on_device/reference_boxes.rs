@@ -8,7 +8,7 @@ use tch::{Device, Kind, Tensor, no_grad};
 use yolo_data::loader::Batch;
 use yolo_data::scan::Sample;
 use yolo_plan::event::Metrics;
-use yolo_trainer::detection::{Detection, NmsSettings, Truth, corners, find_objects};
+use yolo_trainer::detection::{Detection, NmsSettings, Suppressor, Truth, corners, find_objects};
 use yolo_trainer::metrics::{ClassScore, Judged, match_image, score};
 use yolo_trainer::model::Model;
 
@@ -77,7 +77,8 @@ pub(crate) fn validate(exact: &Model, samples: &Arc<[Sample]>, batch: usize, nms
         for (item, rows) in batch.items.iter().zip(rows(&decoded)) {
             let truths = truths(&samples[item.sample]);
             truths.iter().for_each(|truth| labels[truth.class] += 1);
-            let found: Vec<Detection> = find_objects(&rows, classes, item, &[], nms);
+            let found: Vec<Detection> =
+                find_objects(&mut Suppressor::default(), &rows, classes, item, &[], nms);
             let hits = match_image(&found, &truths);
             judged.extend(found.iter().zip(hits).map(|(found, hits)| Judged {
                 hits,

@@ -47,3 +47,11 @@ pub struct Item {
     /// The padding in pixels on the left (x) and the top (y) before rounding; 0 for an augmented image.
     pub pad: [f32; 2],
 }
+
+impl Item {
+    /// The scale with which boxes go back from batch to native pixels, the same for both axes: as in YOLOv5, that of
+    /// the height. The scale of the width differs by less than a pixel of the batch, because a side is rounded.
+    pub fn gain(&self) -> f32 {
+        self.ratio[0]
+    }
+}

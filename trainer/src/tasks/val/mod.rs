@@ -6,6 +6,7 @@
 mod coco_json;
 mod message;
 mod pictures;
+mod post_processing;
 mod run;
 mod tally;
 mod validate;

@@ -215,9 +215,11 @@ impl Pass<'_> {
         )?;
         let mut options = ValidateOptions::standard(self.task.single_cls);
         options.nms.conf_thres = self.task.conf_thres as f32;
-        options.nms.iou_thres = self.task.iou_thres as f32;
+        options.nms.iou_thres = self.task.iou_thres;
         options.nms.max_det = self.task.max_det;
         options.augment = self.task.augment;
+        // What is measured must be the time of each stage alone.
+        options.overlap = self.task.mode == ValMode::Accuracy;
         options.hybrid = self.task.save_hybrid;
         options.keep_detections = self.task.save_json || self.saves_labels();
         options.half = self.task.half && self.context.device.is_cuda();

@@ -9,7 +9,7 @@ use yolo_plan::event::{Metrics, ValRow, ValTable};
 use super::message::{Reader, Writer};
 use crate::detection::{Detection, Truth};
 use crate::error::TrainError;
-use crate::metrics::{ClassScore, ConfusionMatrix, Judged, match_image, score};
+use crate::metrics::{ClassScore, ConfusionMatrix, Hits, Judged, score};
 
 /// The result of a validation.
 #[derive(Debug, Clone)]
@@ -83,28 +83,29 @@ impl Tally {
         }
     }
 
-    /// Starts the batch with this number; what is added next belongs to it.
-    pub(super) fn start_batch(&mut self, number: usize) {
+    fn start_batch(&mut self, number: usize) {
         self.batches.push(BatchTally { number, ..BatchTally::default() });
     }
 
-    fn batch(&mut self) -> &mut BatchTally {
-        if self.batches.is_empty() {
-            self.start_batch(0);
-        }
-        let last = self.batches.len() - 1;
-        &mut self.batches[last]
+    /// The batch with this number, among the last ones.
+    fn batch(&mut self, number: usize) -> &mut BatchTally {
+        let index = self.batches.iter().rposition(|batch| batch.number == number).unwrap_or_else(|| {
+            self.start_batch(number);
+            self.batches.len() - 1
+        });
+        &mut self.batches[index]
     }
 
     /// Adds the loss items of a batch. Waits for the device.
-    pub(super) fn add_losses(&mut self, items: &Tensor) -> Result<(), TrainError> {
+    pub(super) fn add_losses(&mut self, number: usize, items: &Tensor) -> Result<(), TrainError> {
         let items = Vec::<f32>::try_from(items.f_to_device(Device::Cpu)?)?;
-        self.batch().losses =
+        self.batch(number).losses =
             Some(std::array::from_fn(|index| items.get(index).copied().unwrap_or_default()));
         Ok(())
     }
 
-    pub(super) fn add_image(&mut self, found: &[Detection], truths: &[Truth]) {
+    /// Adds an image of a batch. `hits` says which detections are correct.
+    pub(super) fn add_image(&mut self, number: usize, found: &[Detection], truths: &[Truth], hits: &[Hits]) {
         self.images += 1;
         let mut present = vec![false; self.labels.len()];
         for truth in truths {
@@ -114,9 +115,8 @@ impl Tally {
         for (count, _) in self.images_with.iter_mut().zip(present).filter(|(_, present)| *present) {
             *count += 1;
         }
-        let hits = match_image(found, truths);
-        self.batch().judged.extend(found.iter().zip(hits).map(|(detection, hits)| Judged {
-            hits,
+        self.batch(number).judged.extend(found.iter().zip(hits).map(|(detection, hits)| Judged {
+            hits: *hits,
             confidence: detection.confidence,
             class: detection.class,
         }));
@@ -127,8 +127,8 @@ impl Tally {
     }
 
     /// Keeps the detections of an image for the result.
-    pub(super) fn keep(&mut self, sample: usize, found: &[Detection]) {
-        self.batch().kept.push(ImageDetections { sample, detections: found.to_vec() });
+    pub(super) fn keep(&mut self, number: usize, sample: usize, found: &[Detection]) {
+        self.batch(number).kept.push(ImageDetections { sample, detections: found.to_vec() });
     }
 
     /// Adds the times of a batch: preparing the input, the model, suppression with matching.

@@ -1,21 +1,19 @@
-//! One pass over a split: batches from the loader go through the model and suppression, and the
-//! detections are matched with the labels. Training calls it after each epoch, with its loss;
+//! One pass over a split: batches from the loader go through the model, then through suppression and matching with
+//! the labels on other threads. Training calls it after each epoch, with its loss;
 //! `yolo val` calls it with the user's options.
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use tch::no_grad;
+use tch::{Kind, Tensor, no_grad};
 use tch_distributed::ProcessGroup;
-use yolo_data::loader::{Batch, ValLoader};
+use yolo_data::loader::{Recycler, ValLoader};
 use yolo_data::scan::Sample;
 
+use super::post_processing::{Pending, PostProcessing, Processed, ProcessedImage};
 use super::tally::{Tally, Validation};
-use crate::detection::{
-    Corners, Detection, ImageResult, NmsSettings, Truth, corners, find_objects, forward, input_tensor,
-    to_native,
-};
+use crate::detection::{ImageResult, NmsSettings, forward, input_tensor};
 use crate::error::TrainError;
 use crate::loss::DetectionLoss;
 use crate::model::Model;
@@ -45,6 +43,9 @@ pub struct ValidateOptions {
     pub hybrid: bool,
     /// The result has the detections of each image.
     pub keep_detections: bool,
+    /// Suppression of a batch runs beside the network on the next one. Without it, the times of both are those of
+    /// each alone.
+    pub overlap: bool,
 }
 
 impl ValidateOptions {
@@ -65,6 +66,7 @@ impl ValidateOptions {
             augment: false,
             hybrid: false,
             keep_detections: false,
+            overlap: true,
         }
     }
 }
@@ -78,7 +80,8 @@ pub enum Stage {
     Preprocess,
     /// The model runs, and its outputs are copied back.
     Inference,
-    /// Suppression, and the comparison with the labels.
+    /// Suppression, and the comparison with the labels. Of the batch before, with [`ValidateOptions::overlap`];
+    /// the rest of its time is within the other stages.
     Nms,
 }
 
@@ -131,12 +134,21 @@ fn run_over(
     loss: Option<&DetectionLoss>,
     observer: &mut dyn Observer,
 ) -> Result<bool, TrainError> {
+    let threads = usize::try_from(tch::get_num_threads()).unwrap_or(1);
+    let post_processing = PostProcessing::start(threads, model.spec().nc, options)?;
     let batches = split.loader.batches();
-    let recycler = split.loader.recycler();
     let numbers: Vec<usize> = (0..batches).map(|index| split.loader.number(index)).collect();
-    for (done, (number, batch)) in (1..).zip(numbers.into_iter().zip(split.loader.iter())) {
+    let mut results = Results {
+        tally,
+        recycler: split.loader.recycler(),
+        samples: &split.samples,
+        options,
+        done: 0,
+        batches,
+    };
+    let mut in_work: Option<(usize, Pending)> = None;
+    for (number, batch) in numbers.into_iter().zip(split.loader.iter()) {
         let batch = batch?;
-        tally.start_batch(number);
         observer.stage_done(Stage::Load);
         let began = Instant::now();
         let input = input_tensor(model, &batch, options.half)?;
@@ -144,74 +156,75 @@ fn run_over(
         let prepared = Instant::now();
         let outputs = forward(model, &input, options.augment)?;
         if let (Some(loss), Some(heads)) = (loss, &outputs.heads) {
-            let items = no_grad(|| loss.compute(heads, &batch.targets))?.items;
-            tally.add_losses(&items)?;
+            let items = no_grad(|| loss.compute(&in_float(heads)?, &batch.targets))?.items;
+            results.tally.add_losses(number, &items)?;
         }
-        let rows = outputs.rows()?;
+        let rows = outputs.rows(options.nms.conf_thres)?;
         observer.stage_done(Stage::Inference);
-        let inferred = Instant::now();
-        let numbers_per_image = rows.len() / batch.items.len().max(1);
-        for (index, rows) in rows.chunks_exact(numbers_per_image.max(1)).enumerate() {
-            let (found, truths) = detect(rows, &batch, index, model.spec().nc, options);
+        results.tally.add_times([prepared - began, prepared.elapsed(), Duration::ZERO]);
+        let pending = post_processing.begin(batch, rows);
+        let finished =
+            if options.overlap { in_work.replace((number, pending)) } else { Some((number, pending)) };
+        if let Some((number, pending)) = finished
+            && !results.add(number, pending, observer)?
+        {
+            return Ok(false);
+        }
+    }
+    match in_work {
+        Some((number, pending)) => results.add(number, pending, observer),
+        None => Ok(true),
+    }
+}
+
+/// The heads in single precision, in which losses are computed.
+fn in_float(heads: &[Tensor]) -> Result<Vec<Tensor>, TrainError> {
+    heads
+        .iter()
+        .map(|head| {
+            Ok(if head.kind() == Kind::Half { head.f_to_kind(Kind::Float)? } else { head.shallow_clone() })
+        })
+        .collect()
+}
+
+/// Where the results of batches go, in their order.
+struct Results<'a> {
+    tally: &'a mut Tally,
+    recycler: Recycler,
+    samples: &'a [Sample],
+    options: &'a ValidateOptions,
+    done: usize,
+    batches: usize,
+}
+
+impl Results<'_> {
+    /// Waits for a batch and adds its images. Returns whether to continue.
+    fn add(
+        &mut self,
+        number: usize,
+        pending: Pending,
+        observer: &mut dyn Observer,
+    ) -> Result<bool, TrainError> {
+        let Processed { batch, images, time } = pending.wait()?;
+        for (index, ProcessedImage { found, truths, hits }) in images.iter().enumerate() {
             let item = &batch.items[index];
-            tally.add_image(&found, &truths);
-            if options.keep_detections {
-                tally.keep(item.sample, &found);
+            self.tally.add_image(number, found, truths, hits);
+            if self.options.keep_detections {
+                self.tally.keep(number, item.sample, found);
             }
             observer.image(&ImageResult {
-                sample: &split.samples[item.sample],
+                sample: &self.samples[item.sample],
                 native: item.native,
-                detections: &found,
+                detections: found,
                 batch: &batch,
                 batch_number: number,
                 index,
             })?;
         }
         observer.stage_done(Stage::Nms);
-        tally.add_times([prepared - began, inferred - prepared, inferred.elapsed()]);
-        recycler.give(batch.pixels);
-        if !observer.batch_done(done, batches) {
-            return Ok(false);
-        }
+        self.tally.add_times([Duration::ZERO, Duration::ZERO, time]);
+        self.recycler.give(batch.pixels);
+        self.done += 1;
+        Ok(observer.batch_done(self.done, self.batches))
     }
-    Ok(true)
-}
-
-/// The detections and the labels of one image, both in pixels of the image file.
-fn detect(
-    rows: &[f32],
-    batch: &Batch,
-    index: usize,
-    classes: usize,
-    options: &ValidateOptions,
-) -> (Vec<Detection>, Vec<Truth>) {
-    let item = &batch.items[index];
-    let mut truths = labels_of(batch, index, options.single_cls);
-    let known: Vec<(usize, Corners)> = if options.hybrid {
-        truths.iter().map(|truth| (truth.class, truth.corners)).collect()
-    } else {
-        Vec::new()
-    };
-    let mut found = find_objects(rows, classes, item, &known, &options.nms);
-    if options.single_cls {
-        found.iter_mut().for_each(|detection| detection.class = 0);
-    }
-    for truth in &mut truths {
-        truth.corners = to_native(truth.corners, item.ratio, item.pad, item.native);
-    }
-    (found, truths)
-}
-
-/// The labels of one image of a batch, in pixels of the batch.
-fn labels_of(batch: &Batch, index: usize, single_cls: bool) -> Vec<Truth> {
-    let (width, height) = (batch.width as f32, batch.height as f32);
-    batch
-        .targets
-        .iter()
-        .filter(|target| target[0] as usize == index)
-        .map(|&[_, class, x, y, w, h]| Truth {
-            corners: corners([x * width, y * height, w * width, h * height]),
-            class: if single_cls { 0 } else { class as usize },
-        })
-        .collect()
 }
