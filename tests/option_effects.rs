@@ -229,11 +229,10 @@ fn options_of_val() {
     // Speed is measured on square batches without padding, but on the same images and labels.
     let speed = val("speed", "--task speed");
     assert_eq!(counts(&speed), counts(&plain));
-    for option in ["--half", "--dnn"] {
-        let output = val(&option[2..], option);
-        assert!(output.stderr.contains(&format!("warning: {option}")), "{}", output.stderr);
-        assert_eq!(output.table(), plain.table());
-    }
+    let dnn = val("dnn", "--dnn");
+    assert!(dnn.stderr.contains("warning: --dnn"), "{}", dnn.stderr);
+    assert_eq!(dnn.table(), plain.table());
+    user.run(&format!("{VAL} --half")).failed_with(2, &["--half contradicts --device cpu", "CUDA"]);
     // With few classes, the table has a row per class anyway.
     assert_eq!(val("verbose", "--verbose").table(), plain.table());
     for workers in ["--workers 2", "--workers 0"] {

@@ -4,6 +4,7 @@
 
 mod support;
 
+use yolo_base::Hint as _;
 use yolo_plan::options::ValOptions;
 use yolo_plan::run::{Split, ValMode};
 
@@ -18,10 +19,9 @@ fn a_validation_has_yolov5s_defaults() {
     assert_eq!((task.split, task.mode), (Split::Val, ValMode::Accuracy));
     assert_eq!((task.image_size, task.batch), (640, 32));
     assert_eq!(planned.plan.run_dir, fixture.context.places.working_dir.join("runs/val/exp"));
-    let speed =
-        fixture.val(ValOptions { task: Some("speed".into()), half: true, ..ValOptions::default() }).unwrap();
+    let speed = fixture.val(ValOptions { task: Some("speed".into()), ..ValOptions::default() }).unwrap();
     assert_eq!((val_task(&speed).conf_thres, val_task(&speed).iou_thres), (0.25, 0.45));
-    assert!(!val_task(&speed).half && speed.warnings[0].contains("--half"));
+    assert!(!val_task(&speed).half && speed.warnings.is_empty(), "the fixture has no GPU");
     let error = |options| fixture.val(options).unwrap_err().to_string();
     assert!(error(ValOptions { task: Some("race".into()), ..ValOptions::default() }).contains("--task race"));
     assert!(
@@ -34,4 +34,24 @@ fn a_validation_has_yolov5s_defaults() {
     assert!(error(ValOptions { batch_size: Some(0), ..ValOptions::default() }).contains("--batch 0"));
     let dnn = fixture.val(ValOptions { dnn: true, ..ValOptions::default() }).unwrap();
     assert!(dnn.warnings[0].starts_with("--dnn "), "{:?}", dnn.warnings);
+}
+
+#[test]
+fn half_precision_is_refused_on_the_cpu() {
+    let fixture = Fixture::new();
+    let error = |device: Option<&str>| {
+        let device = device.map(str::to_owned);
+        let error = fixture.val(ValOptions { half: true, device, ..ValOptions::default() }).unwrap_err();
+        format!("{error}; {}", error.hint().unwrap())
+    };
+    assert_eq!(
+        error(Some("cpu")),
+        "--half contradicts --device cpu: half precision needs a CUDA device, because a CPU is slower with it; \
+         omit --half, or give a GPU with --device"
+    );
+    assert_eq!(
+        error(None),
+        "--half cannot be used, because no GPU is usable here: half precision needs a CUDA device, because a CPU is \
+         slower with it; omit --half; `yolo doctor` says why no GPU is usable"
+    );
 }

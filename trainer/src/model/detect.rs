@@ -95,12 +95,14 @@ impl Detect {
     }
 
     /// Boxes (center x, center y, width, height in pixels), objectness and classes as
-    /// probabilities: (B, N, nc + 5), ordered by level, anchor, row, column.
+    /// probabilities: (B, N, nc + 5), ordered by level, anchor, row, column. Heads in half precision are decoded in
+    /// single precision: half a pixel would be the next number above 512.
     pub(super) fn decode(&self, raw: &[Tensor]) -> Result<Tensor, TrainError> {
         let mut levels = Vec::with_capacity(raw.len());
         for (index, (raw, &stride)) in raw.iter().zip(&self.strides).enumerate() {
             let (b, na, ny, nx, outputs) = raw.size5()?;
-            let y = raw.f_sigmoid()?;
+            let single = if raw.kind() == Kind::Half { &raw.f_to_kind(Kind::Float)? } else { raw };
+            let y = single.f_sigmoid()?;
             let grid = cells(nx, ny, y.kind(), y.device())?;
             let anchors = self.anchors.f_narrow(0, index as i64, 1)?.f_mul_scalar(stride)?;
             let anchors = anchors.f_to_kind(y.kind())?.f_reshape([1, na, 1, 1, 2])?;

@@ -85,6 +85,12 @@ impl DataSet {
         Ok((Self { yaml, train: found.train, val: found.val, test: found.test, names }, warnings))
     }
 
+    /// Whether its validation images are those of COCO 2017, whose categories, annotations and thresholds YOLOv5
+    /// knows.
+    pub fn is_coco(&self) -> bool {
+        self.val.iter().any(|path| path.ends_with("coco/val2017.txt"))
+    }
+
     /// Merges all classes into one, for `--single-cls`. A single class keeps its name.
     pub(crate) fn merge_classes(&mut self) {
         if self.names.len() != 1 {

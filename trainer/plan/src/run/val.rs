@@ -107,7 +107,10 @@ pub fn plan_val(options: &ValOptions, context: &PlanContext) -> Result<Planning,
     let stride = weights.iter().map(|path| weights::largest_stride(path)).max().unwrap_or(MIN_STRIDE);
     let image_size = image_size::rounded(image_size, stride, 0, &mut warnings);
     let on_cpu = choice.devices.contains(&Device::Cpu);
-    warnings.extend(without_effect(options, on_cpu));
+    if options.half && on_cpu {
+        return Err(half_on_cpu(options));
+    }
+    warnings.extend(without_effect(options));
     let connection = connection(&choice.devices, inventory)?;
     let notes = choice.note.into_iter().chain(connection.notes.clone()).collect();
     let ranks = Ranks::new(choice.devices, connection, None, inventory.cores);
@@ -133,7 +136,8 @@ pub fn plan_val(options: &ValOptions, context: &PlanContext) -> Result<Planning,
         save_hybrid: options.save_hybrid,
         save_conf: options.save_conf,
         save_json: options.save_json,
-        half: options.half && !on_cpu,
+        // As in YOLOv5, speed is measured in half precision where there is one.
+        half: options.half || mode != ValMode::Accuracy && !on_cpu,
     };
     Ok(Planning::ready(ranks, run_dir, Task::Val(Box::new(task)), warnings, notes))
 }
@@ -218,16 +222,24 @@ fn has_images(data: &DataSet, split: Split) -> Result<(), PlanError> {
     Ok(())
 }
 
+/// Half precision has no fast operations on a CPU, and some not at all.
+fn half_on_cpu(options: &ValOptions) -> PlanError {
+    let because = "half precision needs a CUDA device, because a CPU is slower with it";
+    match &options.device {
+        Some(device) => PlanError::usage(format!("--half contradicts --device {device}: {because}"))
+            .with_hint("omit --half, or give a GPU with --device"),
+        None => PlanError::new(format!("--half cannot be used, because no GPU is usable here: {because}"))
+            .with_hint("omit --half; `yolo doctor` says why no GPU is usable"),
+    }
+}
+
 /// Warnings about options that change nothing in this run.
-fn without_effect(options: &ValOptions, on_cpu: bool) -> Vec<String> {
+fn without_effect(options: &ValOptions) -> Vec<String> {
     let mut warnings = Vec::new();
     if options.dnn {
         warnings.push(
             "--dnn selects the engine for ONNX files and has no effect on .pt and .safetensors".to_owned(),
         );
-    }
-    if options.half && on_cpu {
-        warnings.push("--half works on GPUs only: validating in fp32 on the CPU".to_owned());
     }
     warnings
 }

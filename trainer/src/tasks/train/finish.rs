@@ -60,7 +60,10 @@ impl Training<'_> {
     /// Validates the file, so that the table is the one that `yolo val` prints for it.
     fn validate_best(&mut self, best: &Path) -> Result<(), TrainError> {
         self.context.reporter.phase("validating best.pt");
-        let model = self.best_model(best)?;
+        let mut model = self.best_model(best)?;
+        if self.context.device.is_cuda() {
+            model.to_half()?;
+        }
         let (task, folder) = (self.task, &self.plan.run_dir);
         let mut pictures = ValPictures::new(folder, &task.data.names);
         let validation = self.validate_final(&model, &mut |image| {

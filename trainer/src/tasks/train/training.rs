@@ -21,6 +21,9 @@ use crate::report::ResultsFile;
 use crate::tasks::val::{Observer, Split, ValidateOptions, Validation, validate};
 use crate::training::Rate;
 
+/// The IoU of suppression in the final validation on COCO (spec §9).
+const COCO_IOU: f64 = 0.65;
+
 /// A run in progress on one rank.
 pub(super) struct Training<'a> {
     pub(super) context: &'a Context,
@@ -40,20 +43,24 @@ pub(super) struct Training<'a> {
 }
 
 impl Training<'_> {
-    /// Validates the averaged weights with the training's loss; all ranks do it together. Returns the
+    /// Validates the averaged weights with the training's loss, on CUDA in half precision; all ranks do it together. Returns the
     /// same on every rank: `None` if the user interrupted it.
     pub(super) fn validate_average(&mut self) -> Result<Option<Validation>, TrainError> {
         self.learner.share_average()?;
         let Some(model) = self.learner.averaged_model() else {
             return Err(TrainError::new("this rank has no averaged weights to validate"));
         };
-        let options = ValidateOptions::standard(self.task.single_cls);
+        let half = self.context.device.is_cuda();
+        let options = ValidateOptions { half, ..ValidateOptions::standard(self.task.single_cls) };
+        // A copy: YOLOv5 rounds the averaged weights themselves, which then keep less of each step.
+        let copy = if half { Some(model.fused_half()?) } else { None };
+        let model = copy.as_ref().unwrap_or(model);
         let mut observer = UntilInterrupted { context: self.context, on_image: &mut |_| Ok(()) };
         let loss = Some(self.learner.loss());
         validate(model, &mut self.val, &self.task.data.names, &options, loss, &mut observer)
     }
 
-    /// Validates `model` as `yolo val` does, together with the other ranks, and shows each image of
+    /// Validates `model`, which is in half precision on CUDA, as `yolo val` does, together with the other ranks, and shows each image of
     /// this rank's share to `on_image`. Returns the same on every rank: `None` if the user interrupted
     /// it.
     pub(super) fn validate_final(
@@ -61,7 +68,11 @@ impl Training<'_> {
         model: &Model,
         on_image: &mut dyn FnMut(&ImageResult<'_>) -> Result<(), TrainError>,
     ) -> Result<Option<Validation>, TrainError> {
-        let options = ValidateOptions::standard(self.task.single_cls);
+        let mut options = ValidateOptions::standard(self.task.single_cls);
+        options.half = self.context.device.is_cuda();
+        if self.task.data.is_coco() {
+            options.nms.iou_thres = COCO_IOU;
+        }
         let mut observer = UntilInterrupted { context: self.context, on_image };
         validate(model, &mut self.val, &self.task.data.names, &options, None, &mut observer)
     }

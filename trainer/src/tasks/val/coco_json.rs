@@ -23,7 +23,7 @@ impl CocoJson {
     /// A file in `folder`, named after the weights.
     pub(super) fn new(task: &ValTask, folder: &Path, weights: &Path) -> Self {
         let stem = weights.file_stem().unwrap_or_default().to_string_lossy();
-        let coco = task.data.val.iter().any(|path| path.ends_with("coco/val2017.txt"));
+        let coco = task.data.is_coco();
         Self { path: folder.join(format!("{stem}_predictions.json")), coco, results: Vec::new() }
     }
 

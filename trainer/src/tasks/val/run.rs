@@ -41,9 +41,6 @@ pub fn run(context: &Context, plan: &RunPlan, task: &ValTask) -> Result<Ending, 
     let began = Instant::now();
     let samples = read_samples(context, task)?;
     context.hold_stop_requests();
-    if context.is_main() && task.half && !context.device.is_cuda() {
-        context.reporter.warning("--half has no effect on the CPU: half precision needs a CUDA device");
-    }
     let mut files = Vec::new();
     for path in &task.weights {
         let model = load(context, task, path)?;
@@ -93,8 +90,7 @@ fn read_samples(context: &Context, task: &ValTask) -> Result<Arc<[Sample]>, Trai
 /// The model of a weights file, fused, and in half precision if asked for.
 fn load(context: &Context, task: &ValTask, path: &Path) -> Result<Model, TrainError> {
     context.reporter.phase("reading the weights");
-    let half = task.half && context.device.is_cuda();
-    let LoadedModel { model, transfer, .. } = load_model(path, context.device, half)?;
+    let LoadedModel { model, transfer, .. } = load_model(path, context.device, task.half)?;
     if context.is_main() && transfer.matched < transfer.total {
         context.reporter.warning(format!("{}: {}", path.display(), transfer.summary()));
     }
@@ -222,7 +218,7 @@ impl Pass<'_> {
         options.overlap = self.task.mode == ValMode::Accuracy;
         options.hybrid = self.task.save_hybrid;
         options.keep_detections = self.task.save_json || self.saves_labels();
-        options.half = self.task.half && self.context.device.is_cuda();
+        options.half = self.task.half;
         self.context.reporter.phase("validating");
         let group = self.context.group.clone();
         let mut split = Split { samples: Arc::clone(self.samples), loader, group };
