@@ -212,6 +212,9 @@ fn options_of_val() {
     let found: serde_json::Value = serde_json::from_str(&found).unwrap();
     let found = found.as_array().unwrap();
     assert!(!found.is_empty() && found.iter().all(|one| one["bbox"].as_array().unwrap().len() == 4));
+    let coco = val("coco", "--save-json");
+    assert!(coco.stdout.contains("IoU=0.50:0.95 | area=   all | maxDets=100 ] = "), "{}", coco.stdout);
+    assert!(folder("coco").join("annotations.json").is_file());
     // Labels count as detections with confidence 1, so all are found.
     assert!(val("hybrid", "--save-hybrid").table().contains("0.995"));
     assert!(folder("hybrid").join("labels/00.txt").is_file());

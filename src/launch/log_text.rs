@@ -41,6 +41,10 @@ pub(super) fn of_event(event: &Event) -> Option<String> {
             let all = table.rows.first().map(|row| format!(": {}", of_metrics(&row.metrics)));
             format!("{title}{}", all.unwrap_or_default())
         }
+        Event::CocoEvaluated { title, scores } => {
+            let number = |index: usize| scores.0[index].unwrap_or(-1.0);
+            format!("{title} by COCO's rules: AP {:.4}, AP50 {:.4}", number(0), number(1))
+        }
         Event::Finished { epochs: 0, .. } => "finished".to_owned(),
         Event::Finished { epochs, seconds, stopped_early, .. } => format!(
             "finished: {} in {}{}",

@@ -32,7 +32,7 @@ pub(crate) use comparison_text::comparison_text;
 pub(crate) use run_events::RunEvents;
 pub(crate) use run_view::{RunResults, RunView};
 pub(crate) use setup_view::SetupView;
-pub(crate) use val_table::val_table;
+pub(crate) use val_table::{coco_table, val_table};
 pub(crate) use wrap::{COLUMNS, cut, wrap};
 pub(crate) use wsl::WslView;
 

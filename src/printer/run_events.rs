@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use yolo_base::Hint as _;
 use yolo_checks::GpuLoad;
 use yolo_plan::RunPlan;
-use yolo_plan::event::{EpochSummary, Event, Metrics, Step};
+use yolo_plan::event::{CocoScores, EpochSummary, Event, Metrics, Step};
 
 use super::Printer;
 use super::rank_rates::RankRates;
@@ -109,6 +109,14 @@ impl<'a> RunEvents<'a> {
                         "milliseconds_per_image": speed,
                     }),
                 );
+            }
+            Event::CocoEvaluated { title, scores } => {
+                let scores: Map<String, Value> = CocoScores::NAMES
+                    .iter()
+                    .zip(scores.0)
+                    .map(|((name, _), score)| ((*name).to_owned(), json!(score)))
+                    .collect();
+                self.print("coco", json!({ "title": title, "scores": scores }));
             }
             // The first rank of each machine reports it.
             Event::Finished { .. } if rank > 0 && !self.one_of_several => {}

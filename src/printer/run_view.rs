@@ -11,7 +11,7 @@ use yolo_plan::run::Task;
 
 use super::rank_rates::RankRates;
 use super::status_line::StatusLine;
-use super::{Printer, gpu_loads, val_table};
+use super::{Printer, coco_table, gpu_loads, val_table};
 
 /// Time between plain lines about a running epoch.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
@@ -100,6 +100,12 @@ impl<'a> RunView<'a> {
                     }
                 });
             }
+            Event::CocoEvaluated { title, scores } => self.line.bar().suspend(|| {
+                self.printer.say(format_args!("\n{title} by COCO's rules:"));
+                if self.tables {
+                    self.printer.result(coco_table(scores));
+                }
+            }),
             Event::BenchMeasured { measurement } => self.results.measurements.push(measurement.clone()),
             Event::Finished { files, epochs, seconds, stopped_early } => {
                 self.results.files.clone_from(files);

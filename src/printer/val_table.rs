@@ -1,6 +1,6 @@
-//! The table of a validation, in the columns that YOLOv5 prints (spec §9).
+//! The table of a validation, in the columns that YOLOv5 prints (spec §9), and COCO's numbers.
 
-use yolo_plan::event::ValTable;
+use yolo_plan::event::{CocoScores, ValTable};
 
 /// The table as text, one line per class after the row `all`.
 pub(crate) fn val_table(table: &ValTable) -> String {
@@ -25,6 +25,13 @@ pub(crate) fn val_table(table: &ValTable) -> String {
     text
 }
 
+/// COCO's numbers as pycocotools prints them: -1 stands for none.
+pub(crate) fn coco_table(scores: &CocoScores) -> String {
+    let lines = CocoScores::NAMES.iter().zip(scores.0);
+    let lines = lines.map(|((_, text), score)| format!(" {text} = {:.3}", score.unwrap_or(-1.0)));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,5 +47,26 @@ mod tests {
               all        87        967     0.500     0.250     0.750     1.000
         Platelets        87        967     0.500     0.250     0.750     1.000
         ");
+    }
+
+    #[test]
+    fn cocos_numbers_look_like_pycocotools() {
+        let mut scores = [Some(0.4567); 12];
+        scores[3] = None;
+        let text = coco_table(&CocoScores(scores));
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 12);
+        assert_eq!(
+            lines[0],
+            " Average Precision  (AP) @[ IoU=0.50:0.95 | area=   all | maxDets=100 ] = 0.457"
+        );
+        assert_eq!(
+            lines[3],
+            " Average Precision  (AP) @[ IoU=0.50:0.95 | area= small | maxDets=100 ] = -1.000"
+        );
+        assert_eq!(
+            lines[7],
+            " Average Recall     (AR) @[ IoU=0.50:0.95 | area=   all | maxDets= 10 ] = 0.457"
+        );
     }
 }

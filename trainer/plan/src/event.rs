@@ -61,6 +61,8 @@ pub enum Event {
     Epoch(EpochSummary),
     /// A validation ended, with its table.
     Validated { title: String, table: ValTable },
+    /// The detections of `--save-json` were evaluated by COCO's rules.
+    CocoEvaluated { title: String, scores: CocoScores },
     /// `yolo doctor --deep` has measured something on this rank.
     Measured { measure: Measure, value: f64 },
     /// `yolo bench` has measured something. Only a `yolo` that knows this event starts such a run, so
@@ -190,6 +192,29 @@ impl Metrics {
     pub fn fitness(&self) -> f64 {
         0.1 * self.map50 + 0.9 * self.map50_95
     }
+}
+
+/// The twelve numbers of COCO's evaluation, in pycocotools' order; `None` where no label has such an area.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct CocoScores(pub [Option<f64>; 12]);
+
+impl CocoScores {
+    /// The names of the numbers for programs, and what pycocotools prints before them: the kind, the IoU, the area
+    /// of the labels, and the most detections per image.
+    pub const NAMES: [(&'static str, &'static str); 12] = [
+        ("AP", "Average Precision  (AP) @[ IoU=0.50:0.95 | area=   all | maxDets=100 ]"),
+        ("AP50", "Average Precision  (AP) @[ IoU=0.50      | area=   all | maxDets=100 ]"),
+        ("AP75", "Average Precision  (AP) @[ IoU=0.75      | area=   all | maxDets=100 ]"),
+        ("APsmall", "Average Precision  (AP) @[ IoU=0.50:0.95 | area= small | maxDets=100 ]"),
+        ("APmedium", "Average Precision  (AP) @[ IoU=0.50:0.95 | area=medium | maxDets=100 ]"),
+        ("APlarge", "Average Precision  (AP) @[ IoU=0.50:0.95 | area= large | maxDets=100 ]"),
+        ("AR1", "Average Recall     (AR) @[ IoU=0.50:0.95 | area=   all | maxDets=  1 ]"),
+        ("AR10", "Average Recall     (AR) @[ IoU=0.50:0.95 | area=   all | maxDets= 10 ]"),
+        ("AR100", "Average Recall     (AR) @[ IoU=0.50:0.95 | area=   all | maxDets=100 ]"),
+        ("ARsmall", "Average Recall     (AR) @[ IoU=0.50:0.95 | area= small | maxDets=100 ]"),
+        ("ARmedium", "Average Recall     (AR) @[ IoU=0.50:0.95 | area=medium | maxDets=100 ]"),
+        ("ARlarge", "Average Recall     (AR) @[ IoU=0.50:0.95 | area= large | maxDets=100 ]"),
+    ];
 }
 
 /// The table that a validation prints: the row `all`, then one row per class.

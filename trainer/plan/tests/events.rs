@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use yolo_plan::bench_report::{Measurement, Rate, Source, StepPhases, Together, ValPhases};
-use yolo_plan::event::{EpochSummary, Event, Metrics, OutputFile, Progress, Stage, Step, ValRow, ValTable};
+use yolo_plan::event::{
+    CocoScores, EpochSummary, Event, Metrics, OutputFile, Progress, Stage, Step, ValRow, ValTable,
+};
 
 fn metrics() -> impl Strategy<Value = Metrics> {
     (0.0..1.0, 0.0..1.0, 0.0..1.0, 0.0..1.0).prop_map(|(precision, recall, map50, map50_95)| Metrics {
@@ -113,6 +115,8 @@ fn event() -> impl Strategy<Value = Event> {
                 },
             }
         }),
+        (text(), prop::array::uniform12(prop::option::of(0.0..1.0)))
+            .prop_map(|(title, scores)| Event::CocoEvaluated { title, scores: CocoScores(scores) }),
         measurement().prop_map(|measurement| Event::BenchMeasured { measurement }),
         (text(), any::<usize>(), any::<bool>()).prop_map(|(what, epochs, stopped_early)| Event::Finished {
             files: vec![OutputFile { path: what.clone().into(), what }],

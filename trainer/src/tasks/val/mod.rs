@@ -3,6 +3,7 @@
 //! `yolo val`. Several ranks share the batches of a split; all have the result of one rank that runs
 //! over all of them.
 
+mod coco_eval;
 mod coco_json;
 mod message;
 mod pictures;

@@ -11,10 +11,11 @@ use yolo_base::format::count_of;
 use yolo_data::loader::{self, ValLoader};
 use yolo_data::scan::{Sample, ScanOptions, scan};
 use yolo_plan::RunPlan;
-use yolo_plan::event::{Event, OutputFile, Step};
+use yolo_plan::event::{CocoScores, Event, OutputFile, Step};
 use yolo_plan::run::{Split as SplitName, ValMode, ValTask};
 
-use super::coco_json::CocoJson;
+use super::coco_eval::{annotations_of_coco, by_annotations, by_labels};
+use super::coco_json::{CocoDetections, write_annotations};
 use super::pictures::write_pictures;
 use super::tally::Validation;
 use super::validate::{Observer, Split, ValidateOptions, validate};
@@ -141,15 +142,25 @@ impl Pass<'_> {
             table.rows.truncate(1);
         }
         let title = weights.display().to_string();
-        self.context.reporter.send(&Event::Validated { title, table });
         let mut files = Vec::new();
+        let mut coco = None;
+        if self.task.save_json {
+            let found = CocoDetections::new(self.task, &measured.detections);
+            let path = found.write(self.samples, folder, weights)?;
+            files.push(OutputFile { what: "predictions".to_owned(), path });
+            coco = self.by_cocos_rules(&found, &mut files)?;
+        }
+        if let (true, Some(scores), Some(all)) = (self.task.data.is_coco(), coco, table.rows.first_mut()) {
+            // As in YOLOv5, what COCO's evaluation says counts on COCO.
+            all.metrics.map50_95 = scores.0[0].unwrap_or_default();
+            all.metrics.map50 = scores.0[1].unwrap_or_default();
+        }
+        self.context.reporter.send(&Event::Validated { title: title.clone(), table });
+        if let Some(scores) = coco {
+            self.context.reporter.send(&Event::CocoEvaluated { title, scores });
+        }
         let detected =
             measured.detections.iter().map(|image| (&self.samples[image.sample], &image.detections));
-        if self.task.save_json {
-            let mut json = CocoJson::new(self.task, folder, weights);
-            detected.clone().for_each(|(sample, found)| json.add(sample, found));
-            files.push(OutputFile { what: "predictions".to_owned(), path: json.write()? });
-        }
         if self.saves_labels() {
             let labels = LabelFiles::create(folder.join("labels"), self.task.save_conf)?;
             for (sample, found) in detected {
@@ -161,6 +172,33 @@ impl Pass<'_> {
         plots.push(plot_confusion(&measured.confusion, names, folder)?);
         files.extend(plots.into_iter().map(|path| OutputFile { what: "plot".to_owned(), path }));
         Ok(files)
+    }
+
+    /// What COCO's evaluation says about the detections; `None` without COCO's annotations, after a warning. On
+    /// other data sets the labels are the annotations, and are written to a file.
+    fn by_cocos_rules(
+        &self,
+        found: &CocoDetections,
+        files: &mut Vec<OutputFile>,
+    ) -> Result<Option<CocoScores>, TrainError> {
+        let (data, samples) = (&self.task.data, self.samples);
+        let scores = match annotations_of_coco(data) {
+            Some(file) if !file.exists() => {
+                self.context.reporter.warning(format!(
+                    "COCO's numbers are missing: there is no {}, which has the crowds and areas that labels lack",
+                    file.display()
+                ));
+                return Ok(None);
+            }
+            Some(file) => by_annotations(&file, samples, found),
+            None => {
+                let path = write_annotations(samples, &data.names, &self.plan.run_dir)?;
+                files.push(OutputFile { what: "annotations".to_owned(), path });
+                by_labels(samples, &data.names, found)
+            }
+        };
+        // The detections are saved, so the validation goes on.
+        Ok(scores.map_err(|error| self.context.reporter.warning(error.to_string())).ok())
     }
 
     fn saves_labels(&self) -> bool {
