@@ -231,6 +231,7 @@ fn options_of_val() {
     assert_eq!(counts(&val("test", "--task test"))[1], "16");
     // Speed is measured on square batches without padding, but on the same images and labels.
     let speed = val("speed", "--task speed");
+    assert!(!folder("speed").join("PR_curve.svg").exists(), "drawing would take time that is measured");
     assert_eq!(counts(&speed), counts(&plain));
     let dnn = val("dnn", "--dnn");
     assert!(dnn.stderr.contains("warning: --dnn"), "{}", dnn.stderr);
@@ -270,14 +271,19 @@ fn a_study_writes_a_line_per_image_size() {
     assert_eq!(tables, 11, "{}", output.stdout);
 
     let text = std::fs::read_to_string(user.path().join("runs/val/study/study_one_best.txt")).unwrap();
-    let lines: Vec<Vec<f64>> =
-        text.lines().map(|line| line.split(' ').map(|cell| cell.parse().unwrap()).collect()).collect();
-    let sizes: Vec<f64> = lines.iter().map(|line| line[0]).collect();
-    assert_eq!(sizes, (2..=12).map(|step| f64::from(step * 128)).collect::<Vec<_>>());
+    let lines: Vec<Vec<f64>> = text
+        .lines()
+        .map(|line| line.split_whitespace().map(|cell| cell.parse().unwrap()).collect())
+        .collect();
+    assert_eq!(lines.len(), 11, "image sizes 256 to 1536 in steps of 128");
     for line in lines {
-        let (metrics, milliseconds) = line[1..].split_at(4);
+        let (metrics, times) = line.split_at(4);
         assert!(metrics.iter().all(|metric| (0.0..=1.0).contains(metric)), "{line:?}");
+        let (losses, milliseconds) = times.split_at(3);
+        assert_eq!(losses, [0.0; 3]);
         assert_eq!(milliseconds.len(), 3, "pre-processing, inference, NMS");
         assert!(milliseconds.iter().all(|time| *time > 0.0), "{line:?}");
     }
+    let plot = std::fs::read_to_string(user.path().join("runs/val/study/study.svg")).unwrap();
+    assert!(plot.contains("mAP50-95") && plot.contains("1536"));
 }

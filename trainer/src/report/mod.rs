@@ -11,6 +11,7 @@ mod labels_plot;
 mod plot_style;
 mod results_csv;
 mod results_plot;
+mod study_plot;
 
 pub use batch_pictures::{PICTURED, Picture, ValPictures, draw_targets};
 pub use confusion_plot::plot_confusion;
@@ -20,3 +21,4 @@ pub use hyp_and_opt_yaml::write_hyp_and_opt;
 pub use labels_plot::plot_labels;
 pub use results_csv::ResultsFile;
 pub use results_plot::plot_results;
+pub use study_plot::{StudyLine, StudyPoint, plot_study};

@@ -11,7 +11,7 @@ use yolo_base::format::count_of;
 use yolo_data::loader::{self, ValLoader};
 use yolo_data::scan::{Sample, ScanOptions, scan};
 use yolo_plan::RunPlan;
-use yolo_plan::event::{CocoScores, Event, OutputFile, Step};
+use yolo_plan::event::{CocoScores, Event, Metrics, OutputFile, Step};
 use yolo_plan::run::{Split as SplitName, ValMode, ValTask};
 
 use super::coco_eval::{annotations_of_coco, by_annotations, by_labels};
@@ -24,7 +24,7 @@ use crate::error::TrainError;
 use crate::model::Model;
 use crate::percent_g::percent_g;
 use crate::rank::context::{Context, Ending};
-use crate::report::{ValPictures, plot_confusion, plot_curves};
+use crate::report::{StudyLine, StudyPoint, ValPictures, plot_confusion, plot_curves, plot_study};
 
 /// With more classes than this, the table has a row for each only with `--verbose`.
 const LISTED_CLASSES: usize = 49;
@@ -43,10 +43,12 @@ pub fn run(context: &Context, plan: &RunPlan, task: &ValTask) -> Result<Ending, 
     let samples = read_samples(context, task)?;
     context.hold_stop_requests();
     let mut files = Vec::new();
+    let mut studied = Vec::new();
     for path in &task.weights {
         let model = load(context, task, path)?;
         let pass = Pass { context, plan, task, samples: &samples, model };
-        let written = if task.mode == ValMode::Study { pass.study(path)? } else { pass.once(path)? };
+        let written =
+            if task.mode == ValMode::Study { pass.study(path, &mut studied)? } else { pass.once(path)? };
         let Some(written) = written else {
             if context.is_main() {
                 context.reporter.send(&Event::Interrupted { resume_from: None });
@@ -54,6 +56,11 @@ pub fn run(context: &Context, plan: &RunPlan, task: &ValTask) -> Result<Ending, 
             return Ok(Ending::Interrupted);
         };
         files.extend(written);
+    }
+    if context.is_main() && task.mode == ValMode::Study {
+        let path = plan.run_dir.join("study.svg");
+        plot_study(&studied, &path)?;
+        files.push(OutputFile { what: "plot".to_owned(), path });
     }
     if context.is_main() {
         context.reporter.send(&Event::Finished {
@@ -128,7 +135,9 @@ impl Pass<'_> {
     /// interrupted.
     fn once(&self, weights: &Path) -> Result<Option<Vec<OutputFile>>, TrainError> {
         let mut pictures = ValPictures::new(&self.plan.run_dir, &self.task.data.names);
-        let measured = self.measure(self.task.image_size, &mut |image| pictures.add(image))?;
+        // Drawing would take time that is measured.
+        let mut picture = |image: &ImageResult<'_>| if self.draws() { pictures.add(image) } else { Ok(()) };
+        let measured = self.measure(self.task.image_size, &mut picture)?;
         write_pictures(self.context, pictures.finish()?)?;
         let Some(measured) = measured else { return Ok(None) };
         if self.context.is_main() { self.write(weights, measured).map(Some) } else { Ok(Some(Vec::new())) }
@@ -168,10 +177,17 @@ impl Pass<'_> {
             }
             files.push(OutputFile { what: "labels".to_owned(), path: labels.folder().to_owned() });
         }
-        let mut plots = plot_curves(&measured.scores, names, folder)?;
-        plots.push(plot_confusion(&measured.confusion, names, folder)?);
-        files.extend(plots.into_iter().map(|path| OutputFile { what: "plot".to_owned(), path }));
+        if self.draws() {
+            let mut plots = plot_curves(&measured.scores, names, folder)?;
+            plots.push(plot_confusion(&measured.confusion, names, folder)?);
+            files.extend(plots.into_iter().map(|path| OutputFile { what: "plot".to_owned(), path }));
+        }
         Ok(files)
+    }
+
+    /// Whether there are plots and pictures; as in YOLOv5, not when speed is measured.
+    fn draws(&self) -> bool {
+        self.task.mode == ValMode::Accuracy
     }
 
     /// What COCO's evaluation says about the detections; `None` without COCO's annotations, after a warning. On
@@ -205,25 +221,36 @@ impl Pass<'_> {
         self.task.save_txt || self.task.save_hybrid
     }
 
-    /// Accuracy and speed at many image sizes, one line each in `study_*.txt`. Returns the file;
-    /// `None` if it was interrupted.
-    fn study(&self, weights: &Path) -> Result<Option<Vec<OutputFile>>, TrainError> {
+    /// Accuracy and speed at many image sizes, one line each in `study_*.txt`, and added to `studied` for the plot.
+    /// Returns the file; `None` if it was interrupted.
+    fn study(
+        &self,
+        weights: &Path,
+        studied: &mut Vec<StudyLine>,
+    ) -> Result<Option<Vec<OutputFile>>, TrainError> {
         let stem = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let name = format!("study_{}_{}.txt", stem(&self.task.data.yaml), stem(weights));
         let path = self.plan.run_dir.join(name);
         let unwritable = |error: std::io::Error| TrainError::new(format!("cannot write the study: {error}"));
         let main = self.context.is_main();
         let mut file = main.then(|| fs_err::File::create(&path)).transpose().map_err(unwritable)?;
+        let mut points = Vec::new();
         for size in study_sizes() {
             let Some(measured) = self.measure(size, &mut |_| Ok(()))? else { return Ok(None) };
             let Some(file) = &mut file else { continue };
-            let line = study_line(size, &measured);
+            let line = study_line(&measured);
+            points.push(StudyPoint {
+                image_size: size,
+                milliseconds: measured.table.speed_ms.iter().sum(),
+                map50_95: measured.metrics.map50_95,
+            });
             let title = format!("{} at {size} px", weights.display());
             let mut table = measured.table;
             table.rows.truncate(1);
             self.context.reporter.send(&Event::Validated { title, table });
             writeln!(file, "{line}").map_err(unwritable)?;
         }
+        studied.push(StudyLine { name: stem(weights), points });
         Ok(Some(vec![OutputFile { what: "study".to_owned(), path }]))
     }
 
@@ -272,15 +299,13 @@ impl Pass<'_> {
     }
 }
 
-/// A line of `study_*.txt`: image size, metrics, milliseconds per image.
-fn study_line(size: usize, measured: &Validation) -> String {
-    let metrics = measured.metrics;
+/// A line of `study_*.txt` in YOLOv5's format: metrics, the three losses, which a study does not compute, and
+/// milliseconds per image. The lines are in the order of the image sizes.
+fn study_line(measured: &Validation) -> String {
+    let Metrics { precision, recall, map50, map50_95 } = measured.metrics;
     let [before, inference, nms] = measured.table.speed_ms;
-    let numbers =
-        [metrics.precision, metrics.recall, metrics.map50, metrics.map50_95, before, inference, nms];
-    let cells: Vec<String> =
-        std::iter::once(size.to_string()).chain(numbers.map(|value| percent_g(value, 4))).collect();
-    cells.join(" ")
+    let numbers = [precision, recall, map50, map50_95, 0.0, 0.0, 0.0, before, inference, nms];
+    numbers.map(|number| format!("{:>10}", percent_g(number, 4))).join(" ")
 }
 
 /// Reports each batch, and stops when the user interrupts.
@@ -320,7 +345,7 @@ impl Observer for Progress<'_> {
 
 #[cfg(test)]
 mod tests {
-    use yolo_plan::event::{Metrics, ValTable};
+    use yolo_plan::event::ValTable;
 
     use super::*;
     use crate::metrics::ConfusionMatrix;
@@ -332,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_a_study_has_size_metrics_and_times() {
+    fn a_line_of_a_study_has_metrics_losses_and_times() {
         let measured = Validation {
             table: ValTable { rows: Vec::new(), speed_ms: [0.5, 12.25, 1.0], images: 8 },
             metrics: Metrics { precision: 0.5, recall: 0.25, map50: 0.123_45, map50_95: 0.0625 },
@@ -341,6 +366,9 @@ mod tests {
             confusion: ConfusionMatrix::new(1),
             detections: Vec::new(),
         };
-        assert_eq!(study_line(640, &measured), "640 0.5 0.25 0.1235 0.0625 0.5 12.25 1");
+        assert_eq!(
+            study_line(&measured),
+            "       0.5       0.25     0.1235     0.0625          0          0          0        0.5      12.25          1"
+        );
     }
 }
