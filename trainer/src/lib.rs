@@ -9,10 +9,11 @@ pub mod learner;
 pub mod loss;
 pub mod metrics;
 pub mod model;
-mod percent_g;
 pub mod rank;
 pub mod report;
 mod synchronize;
 pub mod tasks;
 pub mod tensor_io;
 mod training;
+
+use yolo_base::percent_g;

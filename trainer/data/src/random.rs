@@ -5,6 +5,7 @@
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
+use yolo_plan::evolve::Draw;
 
 /// The use of a stream of random numbers. Streams of different purposes are independent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub enum Purpose {
     ImageWeights,
     /// What four images of a batch become, in one epoch.
     Quad,
+    /// The hyperparameters of one generation of an evolution.
+    Evolution,
 }
 
 /// A stream of random numbers for one purpose.
@@ -78,6 +81,17 @@ impl Random {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));
         }
+    }
+}
+
+/// The mutations of an evolution, whose rules are in the crate of the plan.
+impl Draw for Random {
+    fn unit(&mut self) -> f64 {
+        Self::unit(self)
+    }
+
+    fn normal(&mut self) -> f64 {
+        Self::normal(self)
     }
 }
 

@@ -13,6 +13,7 @@ pub mod dataset;
 pub mod device;
 pub mod error;
 pub mod event;
+pub mod evolve;
 pub mod hyp;
 pub mod launcher;
 pub mod model;

@@ -84,6 +84,9 @@ pub struct TrainTask {
     /// How many times a failed run is started again.
     #[serde(default)]
     pub max_restarts: u32,
+    /// Whether the run is a generation of `--evolve`: its metrics count, and it leaves no weights.
+    #[serde(default)]
+    pub evolve: bool,
 }
 
 impl TrainTask {
@@ -186,6 +189,7 @@ pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Plann
         cache: options.cache,
         resume: None,
         max_restarts: options.max_restarts.unwrap_or(0),
+        evolve: false,
     };
     Ok(Planning::ready(ranks, checked.run_dir, Task::Train(Box::new(task)), warnings, notes))
 }

@@ -82,7 +82,8 @@ impl Training<'_> {
             self.report_epoch(number, train_losses, seconds, validation.as_ref(), best)?;
         }
         self.start_epoch(number + 1);
-        if self.context.is_main() && (!self.task.nosave || last || stop) {
+        let saves = !self.task.evolve && (!self.task.nosave || last || stop);
+        if self.context.is_main() && saves {
             self.context.reporter.phase("writing the checkpoint");
             self.save(number, best)?;
         }

@@ -122,9 +122,13 @@ impl Training<'_> {
         // The checkpoint has one set of gradients for all ranks.
         self.learner.share_gradients()?;
         if self.context.is_main() {
-            self.context.reporter.phase("saving the interrupted run");
-            let path = self.save_as("last.pt")?;
-            self.context.reporter.send(&Event::Interrupted { resume_from: Some(path) });
+            // An evolution repeats the generation, because the next ones depend on it.
+            let mut resume_from = None;
+            if !self.task.evolve {
+                self.context.reporter.phase("saving the interrupted run");
+                resume_from = Some(self.save_as("last.pt")?);
+            }
+            self.context.reporter.send(&Event::Interrupted { resume_from });
         }
         // No rank leaves before the file is written: the supervisor stops all when one ends.
         self.context.broadcast(0)?;

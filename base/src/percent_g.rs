@@ -1,8 +1,8 @@
-//! Numbers as C's `%g` prints them, for `results.csv` and saved label files.
+//! Numbers as C's `%g` prints them, for `results.csv`, `evolve.csv` and saved label files.
 
 /// `value` with at most `digits` significant digits and without trailing zeros. Numbers below 1e-4,
 /// and those with more digits before the point, get an exponent.
-pub(crate) fn percent_g(value: f64, digits: usize) -> String {
+pub fn percent_g(value: f64, digits: usize) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
