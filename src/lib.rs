@@ -7,6 +7,7 @@ mod cpu_affinity;
 pub mod dirs;
 mod doctor;
 mod error;
+mod evolve;
 pub mod fetch;
 mod launch;
 mod machine;

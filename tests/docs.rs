@@ -16,8 +16,7 @@ use support::markdown::Page;
 use yolo_checks::{Area, entry};
 
 /// Options of YOLOv5 that the pages name because `yolo` lacks them, or accepts and ignores them.
-const MISSING_OPTIONS: [&str; 7] = [
-    "--evolve",
+const MISSING_OPTIONS: [&str; 6] = [
     "--bucket",
     "--entity",
     "--upload_dataset",

@@ -61,6 +61,8 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
     ("src/fetch", "src/commands", "commands call; they are not called"),
     ("src/bench", "src/printer", "libraries return data; the commands print"),
     ("src/bench", "src/commands", "commands call; they are not called"),
+    ("src/evolve", "src/printer", "libraries return data; the commands print"),
+    ("src/evolve", "src/commands", "commands call; they are not called"),
     ("src/setup", "src/printer", "libraries return data; the commands print"),
     ("src/setup", "src/commands", "commands call; they are not called"),
     ("src/setup", "src/launch", "setup starts no ranks"),

@@ -160,7 +160,7 @@ fn options_that_change_only_the_files() {
 fn unsupported_options_are_usage_errors() {
     let user = User::new();
     user.write_data_set();
-    for option in ["--evolve", "--adam", "--bucket x", "--quad --batch 6"] {
+    for option in ["--adam", "--bucket x", "--quad --batch 6"] {
         let output = user.run(&format!("{TRAIN} {option}"));
         assert_eq!(output.code, Some(2), "{option}: {}", output.stderr);
     }

@@ -4,6 +4,7 @@
 mod bench;
 mod completions;
 mod doctor;
+mod evolve;
 mod planned_run;
 mod setup;
 mod styles;

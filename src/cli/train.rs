@@ -4,6 +4,7 @@ use clap::{Arg, Args};
 use yolo_plan::number::{positive, whole};
 use yolo_plan::options::TrainOptions;
 
+use super::evolve::EvolveArgs;
 use super::yolov5_only::Yolov5OnlyArgs;
 
 /// The options of `yolo train`.
@@ -14,6 +15,8 @@ pub(crate) struct TrainArgs {
     /// Print what happens as JSON, one event per line
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) evolution: EvolveArgs,
     #[command(flatten)]
     pub(crate) yolov5_only: Yolov5OnlyArgs,
     #[command(flatten)]
@@ -30,7 +33,8 @@ const LAUNCHERS: [&str; 6] =
 /// Leaves these options out of the help of `yolo rank`.
 pub(super) fn hide_what_launchers_decide(arg: Arg) -> Arg {
     // With a launcher, there is only one way to train on several devices.
-    let hidden = LAUNCHERS.contains(&arg.get_id().as_str()) || arg.get_id() == "parallel";
+    let id = arg.get_id().as_str();
+    let hidden = LAUNCHERS.contains(&id) || super::evolve::OPTIONS.contains(&id) || id == "parallel";
     if hidden { arg.hide(true) } else { arg }
 }
 

@@ -33,8 +33,6 @@ pub(crate) struct Yolov5OnlyArgs {
     local_rank: Option<i64>,
     #[arg(long, value_name = "URL", hide = true)]
     bucket: Option<String>,
-    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "", hide = true)]
-    evolve: Option<String>,
     #[arg(long, hide = true)]
     adam: bool,
 }
@@ -75,7 +73,6 @@ impl Yolov5OnlyArgs {
     /// When one is given.
     pub(crate) fn refuse(&self) -> Result<(), PlanError> {
         let error = |what: String, hint: &str| Err(PlanError::usage(what).with_hint(hint));
-        let not_yet = |what: &str| format!("{what} is not supported yet");
         let bucket = self.bucket.as_deref().map(str::trim).filter(|bucket| !bucket.is_empty());
         if let Some(bucket) = bucket {
             // Nobody should believe that results are safe elsewhere when they are not.
@@ -83,10 +80,6 @@ impl Yolov5OnlyArgs {
                 format!("--bucket {bucket}: yolo uploads nothing"),
                 "omit it, and copy the run folder when the run is complete, for example with `gcloud storage rsync`",
             );
-        }
-        if self.evolve.is_some() {
-            let what = not_yet("--evolve (search for hyperparameters)");
-            return error(what, "omit it; --hyp names a file of hyperparameters");
         }
         if self.adam {
             return error(
@@ -142,10 +135,6 @@ mod tests {
         assert!(parsed("--entity team").refuse().is_ok());
         assert!(parsed("--bucket=").refuse().is_ok(), "what train.py has by default");
         assert_eq!(refused("--bucket gs://mine").to_string(), "--bucket gs://mine: yolo uploads nothing");
-        for option in ["--evolve", "--evolve 300"] {
-            let what = refused(option).to_string();
-            assert!(what.contains("is not supported yet"), "{what}");
-        }
         assert_eq!(refused("--adam").hint().unwrap(), "use --optimizer Adam");
     }
 }

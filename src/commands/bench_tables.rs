@@ -12,6 +12,7 @@ use yolo_plan::bench_tables::{Outcome, Row, Tables, to_csv};
 use yolo_plan::event::Event;
 use yolo_plan::run::{PlannedRow, PlannedTables, TablesPlanning, plan_bench_tables};
 
+use super::interrupt::BetweenRuns;
 use super::run::{fit_to_machine, planned};
 use crate::bench::{self, RowEnd, Runs};
 use crate::cli::BenchArgs;
@@ -66,7 +67,7 @@ pub(super) fn bench_tables(args: &BenchArgs, offline: bool, printer: &Printer) -
 
     let Some(mut tables) = rows.first().and_then(Tables::new) else { return Ok(exit::SUCCESS) };
     let mut runs =
-        Ranks { folder, programs: &programs, printer, rows: rows.len(), interrupt: Interrupt::new() };
+        Ranks { folder, programs: &programs, printer, rows: rows.len(), interrupt: BetweenRuns::new() };
     bench::measure(&mut tables, &rows, &mut runs);
     show(&tables, args, printer)
 }
@@ -155,7 +156,7 @@ struct Ranks<'a> {
     programs: &'a Programs,
     printer: &'a Printer,
     rows: usize,
-    interrupt: Interrupt,
+    interrupt: BetweenRuns,
 }
 
 impl Runs for Ranks<'_> {
@@ -205,34 +206,5 @@ impl Runs for Ranks<'_> {
 
     fn interrupted(&self) -> bool {
         self.interrupt.happened()
-    }
-}
-
-/// Notices Ctrl-C between two runs. During a run, its supervisor handles it too.
-struct Interrupt {
-    #[cfg(unix)]
-    happened: std::sync::Arc<std::sync::atomic::AtomicBool>,
-}
-
-impl Interrupt {
-    fn new() -> Self {
-        #[cfg(unix)]
-        {
-            let happened = std::sync::Arc::default();
-            for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-                // Without a handler the system ends the program between two runs.
-                let _ = signal_hook::flag::register(signal, std::sync::Arc::clone(&happened));
-            }
-            Self { happened }
-        }
-        #[cfg(not(unix))]
-        Self {}
-    }
-
-    fn happened(&self) -> bool {
-        #[cfg(unix)]
-        return self.happened.load(std::sync::atomic::Ordering::Relaxed);
-        #[cfg(not(unix))]
-        false
     }
 }

@@ -1,5 +1,6 @@
 //! Ctrl-C before a run begins: the program prints a message and exits at once. Everything that setup writes can be
-//! continued from any point, and a machine that waits for others has nothing to clean up.
+//! continued from any point, and a machine that waits for others has nothing to clean up. Between the runs of a command
+//! that starts several, Ctrl-C is only noticed.
 
 use crate::printer::Printer;
 
@@ -57,5 +58,36 @@ impl Drop for Interrupt {
         if let Some(handle) = &self.handle {
             handle.close();
         }
+    }
+}
+
+/// Notices Ctrl-C between two runs. During a run, its supervisor handles it too.
+pub(super) struct BetweenRuns {
+    #[cfg(unix)]
+    happened: std::sync::Arc<std::sync::atomic::AtomicBool>,
+}
+
+impl BetweenRuns {
+    /// Notices it from now on.
+    pub(super) fn new() -> Self {
+        #[cfg(unix)]
+        {
+            let happened = std::sync::Arc::default();
+            for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+                // Without a handler the system ends the program between two runs.
+                let _ = signal_hook::flag::register(signal, std::sync::Arc::clone(&happened));
+            }
+            Self { happened }
+        }
+        #[cfg(not(unix))]
+        Self {}
+    }
+
+    /// Whether it has happened.
+    pub(super) fn happened(&self) -> bool {
+        #[cfg(unix)]
+        return self.happened.load(std::sync::atomic::Ordering::Relaxed);
+        #[cfg(not(unix))]
+        false
     }
 }

@@ -6,6 +6,7 @@ mod bench;
 mod bench_tables;
 mod command_line;
 mod completions;
+mod evolve;
 mod interrupt;
 mod loader_threads;
 mod log_folder;
@@ -53,6 +54,7 @@ pub fn run() -> ExitCode {
 /// Runs one command and returns its exit status.
 fn dispatch(cli: &Cli, printer: &Printer) -> Result<u8, CommandError> {
     match &cli.command {
+        Command::Train(args) if args.evolution.evolve.is_some() => evolve::evolve(args, cli.offline, printer),
         Command::Train(args) => train::train(args, cli.offline, printer),
         Command::Rank(args) => rank::rank(args, cli.offline, printer),
         Command::Val(args) => val::val(args, cli.offline, printer),

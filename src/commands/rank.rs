@@ -75,6 +75,12 @@ fn plan(options: &TrainOptions, layout: &Layout, context: &PlanContext) -> Resul
 /// Refuses what the launcher decides, and what a rank cannot decide alone.
 fn refuse(args: &TrainArgs, launcher: Launcher) -> Result<(), PlanError> {
     args.yolov5_only.refuse()?;
+    if args.evolution.evolve.is_some() {
+        return Err(PlanError::usage(format!(
+            "--evolve has no meaning in `yolo rank`, because {launcher} starts the ranks of one training"
+        ))
+        .with_hint("run `yolo train --evolve` on one machine, which trains each generation on all devices of --device"));
+    }
     if args.options.workers == Some(Workers::Auto) {
         return Err(loader_threads::only_on_one_machine("in `yolo rank`"));
     }

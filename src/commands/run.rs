@@ -309,7 +309,7 @@ pub(super) fn fit_to_machine(host: &Host, ranks: &mut Ranks) -> Vec<String> {
 
 /// The GPUs that the ranks of this machine use. What runs on a MIG instance cannot be told from the rest of
 /// its GPU.
-fn gpus_of(ranks: &Ranks) -> Vec<usize> {
+pub(super) fn gpus_of(ranks: &Ranks) -> Vec<usize> {
     let index = |device: &Device| match device {
         Device::Cuda(index) => Some(*index),
         Device::Cpu | Device::Mig { .. } => None,

@@ -77,7 +77,7 @@ pub(crate) fn create(plan: &mut RunPlan, exist_ok: bool) -> Result<PlanFile, Lau
 /// Locks a folder until the file is closed, which the kernel does when the process ends in any way. `None` on
 /// file systems that have no such locks.
 #[cfg(unix)]
-fn lock(folder: &Path) -> Result<Option<File>, LaunchError> {
+pub(crate) fn lock(folder: &Path) -> Result<Option<File>, LaunchError> {
     let Ok(file) = File::open(folder) else { return Ok(None) };
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
@@ -90,7 +90,7 @@ fn lock(folder: &Path) -> Result<Option<File>, LaunchError> {
 
 /// Windows does not open folders, and starts no ranks.
 #[cfg(not(unix))]
-fn lock(_folder: &Path) -> Result<Option<File>, LaunchError> {
+pub(crate) fn lock(_folder: &Path) -> Result<Option<File>, LaunchError> {
     Ok(None)
 }
 

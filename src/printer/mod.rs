@@ -8,6 +8,7 @@
 mod bench_table;
 mod bench_tables;
 mod comparison_text;
+mod evolution;
 mod gpu_loads;
 mod rank_rates;
 mod run_events;
@@ -29,6 +30,7 @@ use yolo_base::Hint;
 pub(crate) use bench_table::{bench_table, reason as reason_for_workers};
 pub(crate) use bench_tables::{bench_doubt, bench_row, bench_tables};
 pub(crate) use comparison_text::comparison_text;
+pub(crate) use evolution::{evolution_result, generation_begins, generation_ends};
 pub(crate) use run_events::RunEvents;
 pub(crate) use run_view::{RunResults, RunView};
 pub(crate) use setup_view::SetupView;

@@ -10,7 +10,8 @@ use serde_json::{Map, Value, json};
 use yolo_base::Hint as _;
 use yolo_checks::GpuLoad;
 use yolo_plan::RunPlan;
-use yolo_plan::event::{CocoScores, EpochSummary, Event, Metrics, Step};
+use yolo_plan::event::{CocoScores, EpochSummary, Event, Metrics, OutputFile, Step};
+use yolo_plan::evolve::Table;
 
 use super::Printer;
 use super::rank_rates::RankRates;
@@ -137,6 +138,46 @@ impl<'a> RunEvents<'a> {
             | Event::Interrupted { .. }
             | Event::Failed { .. } => {}
         }
+    }
+
+    /// The ranks of another run of the same command start.
+    pub(crate) fn next_run(&mut self) {
+        self.ranks = RankRates::default();
+        self.gpus = Vec::new();
+    }
+
+    /// The last generation of the table was trained, out of `all`; `failure` is why it has no metrics.
+    pub(crate) fn generation(&self, table: &Table, all: usize, parent: Option<usize>, failure: Option<&str>) {
+        let Some(row) = table.rows().last() else { return };
+        let number = table.rows().len();
+        let metrics = failure.is_none().then(|| of_metrics(&row.metrics));
+        self.print(
+            "generation",
+            json!({
+                "generation": number,
+                "generations": all,
+                "parent": parent.map(|parent| parent + 1),
+                "hyperparameters": table.genes().named(&row.values),
+                "metrics": metrics,
+                "fitness": row.fitness(),
+                "best": table.best() == Some(number - 1),
+                "failure": failure,
+            }),
+        );
+    }
+
+    /// The search has all of its generations.
+    pub(crate) fn evolved(&self, table: &Table, files: &[OutputFile]) {
+        let best = table.best();
+        self.print(
+            "evolved",
+            json!({
+                "generations": table.rows().len(),
+                "best": best.map(|best| best + 1),
+                "fitness": best.map(|best| table.rows()[best].fitness()),
+                "files": files,
+            }),
+        );
     }
 
     /// The run was interrupted, and all ranks have ended.
