@@ -106,6 +106,8 @@ fn an_interrupted_search_continues_as_if_it_had_not_been() {
     assert_eq!(names(&user), ["evolve.csv", "evolve.svg", "hyp_evolve.yaml"]);
     assert!(table(&whole).starts_with(&table(&user)));
 
+    // A folder of the user is not taken for that of a generation.
+    std::fs::create_dir(folder(&user).join("generation-notes")).unwrap();
     let running = user.start(&format!("{} --resume", evolve("6")));
     let before = table(&user).lines().count();
     wait_for("another generation", || table_has(&user, before).then_some(()));
@@ -117,7 +119,7 @@ fn an_interrupted_search_continues_as_if_it_had_not_been() {
 
     user.run(&format!("{} --resume", evolve("6"))).succeeded();
     assert_eq!(table(&user), table(&whole));
-    assert_eq!(names(&user), ["evolve.csv", "evolve.svg", "hyp_evolve.yaml"]);
+    assert_eq!(names(&user), ["evolve.csv", "evolve.svg", "generation-notes", "hyp_evolve.yaml"]);
 }
 
 /// Whether the table has at least so many generations.
@@ -245,6 +247,16 @@ fn options_and_tables_that_do_not_fit_are_refused() {
         "--evolve trains on the devices of one machine, and --nnodes 2 asks for several",
     );
     user.run(&format!("{TRAIN} --resume-evolve x.csv")).failed_with(2, &["--evolve"]);
+    let variables = [
+        ("RANK", "0"),
+        ("WORLD_SIZE", "1"),
+        ("LOCAL_RANK", "0"),
+        ("LOCAL_WORLD_SIZE", "1"),
+        ("MASTER_ADDR", "127.0.0.1"),
+        ("MASTER_PORT", "29500"),
+    ];
+    let rank = user.start_with(&evolve("2").replacen("train", "rank", 1), &variables).wait();
+    rank.failed_with(2, &["--evolve has no meaning in `yolo rank`"]);
 
     let genes = yolo_plan::evolve::Genes::new(false);
     let mut good = yolo_plan::evolve::Table::new(genes);

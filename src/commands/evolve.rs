@@ -25,7 +25,8 @@ use crate::dirs::YoloDirs;
 use crate::doctor;
 use crate::error::CommandError;
 use crate::evolve::{
-    self, End, Failure, Search, TABLE, TrainingEnd, Trainings, continued, newest, population, table_in,
+    self, End, Failure, Search, TABLE, TrainingEnd, Trainings, continued, folder_of, keep_failed, newest,
+    population, remove_leftovers, table_in,
 };
 use crate::launch::machines::Place;
 use crate::launch::{self, LaunchError, Programs, RunEnd, run_folder};
@@ -38,22 +39,12 @@ use crate::setup;
 const BEST: &str = "hyp_evolve.yaml";
 /// The plot.
 const PLOT: &str = "evolve.svg";
-/// What the folders of trainings begin with.
-const GENERATION: &str = "generation";
 
 /// Searches for hyperparameters and returns the exit status.
 pub(super) fn evolve(args: &TrainArgs, offline: bool, printer: &Printer) -> Result<u8, CommandError> {
     let events = RefCell::new(args.json.then(|| RunEvents::new(printer)));
     let result = search(args, offline, &events, printer);
     result.map_err(|error| not_started(events.borrow().as_ref(), error))
-}
-
-/// A search before its first training.
-struct Begun {
-    /// The generations of the search that it continues.
-    table: Table,
-    /// The folder that it continues in.
-    folder: Option<PathBuf>,
 }
 
 fn search(
@@ -67,7 +58,12 @@ fn search(
     let given = setup::with_named_nccl(&args.options)?;
     one_machine(&args.machines)?;
     let genes = Genes::new(!given.noautoanchor);
-    let begun = begin(args, &given, genes, printer)?;
+    let earlier = earlier_table(args, &given)?;
+    if let Some(file) = &earlier {
+        // A file that is damaged is reported before anything is fetched.
+        continued(file, genes)?;
+    }
+    let earlier = earlier.map(|file| std::path::absolute(&file).unwrap_or(file));
     let files = args.evolution.evolve_population.as_deref();
     let files = files.map(|folder| population(folder, genes)).transpose()?;
     args.yolov5_only.warning().into_iter().chain(warning(&given)).for_each(|text| printer.warning(text));
@@ -86,13 +82,20 @@ fn search(
     }
     let programs = machine::programs(&dirs, plan.ranks.backend, offline, &notes, printer)?;
     // Invariant: the folder is created last, so that a failed download leaves no empty one.
-    if let Some(folder) = &begun.folder {
-        plan.run_dir.clone_from(folder);
+    if let Some(folder) = earlier.as_ref().and_then(|file| file.parent()) {
+        folder.clone_into(&mut plan.run_dir);
     }
-    run_folder::claim(&mut plan, begun.folder.is_some() || given.exist_ok)?;
+    run_folder::claim(&mut plan, earlier.is_some() || given.exist_ok)?;
     let _lock = run_folder::lock(&plan.run_dir)?;
-    remove_unfinished(&plan.run_dir);
+    remove_leftovers(&plan.run_dir);
     printer.say(format_args!("run folder {}", plan.run_dir.display()));
+    // Read only now: until the folder was locked, another search could add generations.
+    let (mut table, cut_short) = match &earlier {
+        Some(file) => continued(file, genes)?,
+        None => (Table::new(genes), None),
+    };
+    cut_short.iter().for_each(|warning| printer.warning(warning));
+    let csv = earlier.unwrap_or_else(|| plan.run_dir.join(TABLE));
     if let Some(events) = events.borrow().as_ref() {
         events.planned(&plan);
     }
@@ -101,7 +104,7 @@ fn search(
     let mut workers = None;
     if options.workers == Some(Workers::Auto) {
         if let Measured::Interrupted { killed } = loader_threads::choose(&mut plan, &programs, printer)? {
-            return Ok(interrupted(&plan.run_dir, killed, events, printer));
+            return Ok(interrupted(&csv, killed, events, printer));
         }
         workers = plan.task.train().map(|task| task.workers);
     }
@@ -110,13 +113,13 @@ fn search(
     let base = base.filter(|_| files.is_none() || options.hyp.as_ref().is_some_and(|hyp| !hyp.is_empty()));
     let first = base.into_iter().chain(files.unwrap_or_default()).collect();
     let search = Search { generations, seed: options.seed.unwrap_or(0), first };
-    let mut table = begun.table;
     if !table.rows().is_empty() {
         printer.say(format_args!("continuing after {}", count(table.rows().len(), "generation")));
     }
     let gpus = GpuMonitor::start(gpus_of(&plan.ranks));
     let mut generation = Ranks {
         folder: plan.run_dir.clone(),
+        csv: csv.clone(),
         options,
         context,
         host: &host,
@@ -139,21 +142,20 @@ fn search(
         generation.publish(&table)?;
     }
     let end = evolve::evolve(&search, &mut table, &mut generation)?;
-    finish(end, &table, &plan, events, printer)
+    finish(end, &table, (&plan.run_dir, &csv), events, printer)
 }
 
 /// Says how the search ended, and returns the exit status.
 fn finish(
     end: End,
     table: &Table,
-    plan: &RunPlan,
+    (folder, csv): (&Path, &Path),
     events: &RefCell<Option<RunEvents<'_>>>,
     printer: &Printer,
 ) -> Result<u8, CommandError> {
-    let folder = &plan.run_dir;
     match end {
         End::Finished => {}
-        End::Interrupted { killed } => return Ok(interrupted(folder, killed, events, printer)),
+        End::Interrupted { killed } => return Ok(interrupted(csv, killed, events, printer)),
         End::Failed { first: Failure { generation, message }, count } => {
             let failed = match count {
                 1 => "the generation failed".to_owned(),
@@ -163,13 +165,13 @@ fn finish(
                 what: format!("{failed}, the first of them, generation {}, with: {message}", generation + 1),
                 hint: format!(
                     "the same command must work without --evolve first; the logs are in {}",
-                    folder.join(format!("{GENERATION}*")).join("logs").display()
+                    folder.join("generation*").join("logs").display()
                 ),
             });
         }
     }
-    let (csv, hyp, svg) = (folder.join(TABLE), folder.join(BEST), folder.join(PLOT));
-    let files: [(&str, &Path); 3] = [("generations", &csv), ("hyperparameters", &hyp), ("plot", &svg)];
+    let (hyp, svg) = (folder.join(BEST), folder.join(PLOT));
+    let files: [(&str, &Path); 3] = [("generations", csv), ("hyperparameters", &hyp), ("plot", &svg)];
     if let Some(events) = events.borrow().as_ref() {
         let files = files.map(|(what, path)| OutputFile { what: what.to_owned(), path: path.to_owned() });
         events.evolved(table, &files);
@@ -180,21 +182,15 @@ fn finish(
 }
 
 /// Says how an interrupted search is continued, and returns the exit status.
-fn interrupted(
-    folder: &Path,
-    killed: bool,
-    events: &RefCell<Option<RunEvents<'_>>>,
-    printer: &Printer,
-) -> u8 {
-    let table = folder.join(TABLE);
-    let table = table.is_file().then_some(table);
+fn interrupted(csv: &Path, killed: bool, events: &RefCell<Option<RunEvents<'_>>>, printer: &Printer) -> u8 {
+    let table = csv.is_file().then_some(csv);
     if let Some(events) = events.borrow().as_ref() {
-        events.interrupted(table.as_deref(), killed);
+        events.interrupted(table, killed);
     }
     match table {
         Some(table) => printer.say(format_args!(
-            "interrupted; the generation that was being trained is dropped\nto continue with it, run the same command with\n  \
-             --resume-evolve {}",
+            "interrupted; the generation that was being trained is dropped\nto continue with it, run the same command \
+             with\n  --resume-evolve {}",
             table.display()
         )),
         None => printer.say("interrupted before the first generation was trained"),
@@ -217,13 +213,8 @@ fn one_machine(machines: &MachineArgs) -> Result<(), CommandError> {
     }
 }
 
-/// What the search continues, if it does.
-fn begin(
-    args: &TrainArgs,
-    options: &TrainOptions,
-    genes: Genes,
-    printer: &Printer,
-) -> Result<Begun, CommandError> {
+/// The table that the search continues, if it does.
+fn earlier_table(args: &TrainArgs, options: &TrainOptions) -> Result<Option<PathBuf>, CommandError> {
     let project = options.project.clone().unwrap_or_else(|| yolo_plan::evolve::PROJECT.into());
     let named = options.name.as_ref().map(|name| project.join(name).join(TABLE));
     let file = match (&options.resume, &args.evolution.resume_evolve) {
@@ -247,26 +238,14 @@ fn begin(
         }
         (None, None) => None,
     };
-    let Some(file) = file else { return Ok(Begun { table: Table::new(genes), folder: None }) };
-    let (table, cut_short) = continued(&file, genes)?;
-    cut_short.iter().for_each(|warning| printer.warning(warning));
-    let folder = std::path::absolute(&file).ok().and_then(|file| file.parent().map(Path::to_owned));
-    Ok(Begun { table, folder })
-}
-
-/// Removes what a search that was killed has left. What cannot be removed is in nobody's way, because each training has
-/// a folder with a new name.
-fn remove_unfinished(folder: &Path) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok) {
-        if entry.file_name().to_string_lossy().starts_with(GENERATION) && entry.path().is_dir() {
-            let _ = std::fs::remove_dir_all(entry.path());
-        }
-    }
+    Ok(file)
 }
 
 /// Starts the ranks of each generation and shows what they report.
 struct Ranks<'a, 'p> {
     folder: PathBuf,
+    /// The table.
+    csv: PathBuf,
     options: TrainOptions,
     context: PlanContext,
     host: &'a Host,
@@ -312,13 +291,10 @@ impl Trainings for Ranks<'_, '_> {
         parent: Option<usize>,
         values: &[f64],
     ) -> Result<TrainingEnd, CommandError> {
-        let prefix = format!("{GENERATION}{}-", number + 1);
-        let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(&self.folder).map_err(|source| {
-            CommandError::File {
-                what: format!("cannot create a folder in {}", self.folder.display()),
-                source,
-                hint: Some("name a writable folder with --project".to_owned()),
-            }
+        let folder = folder_of(&self.folder, number).map_err(|source| CommandError::File {
+            what: format!("cannot create a folder in {}", self.folder.display()),
+            source,
+            hint: Some("name a writable folder with --project".to_owned()),
         })?;
         let mut plan = self.plan(folder.path(), values)?;
         let plan_file = run_folder::create(&mut plan, true)?;
@@ -363,7 +339,7 @@ impl Trainings for Ranks<'_, '_> {
             (Err(error @ (LaunchError::Rank(_) | LaunchError::Unfinished { .. })), _) => error.to_string(),
             (Err(error), _) => return Err(error.into()),
         };
-        let _ = folder.keep();
+        keep_failed(folder, &message);
         Ok(TrainingEnd::Failed(message))
     }
 
@@ -390,7 +366,7 @@ impl Trainings for Ranks<'_, '_> {
 
     fn publish(&mut self, table: &Table) -> Result<(), CommandError> {
         // The table is written first: the others follow from it.
-        output_file::write(&self.folder.join(TABLE), &table.to_csv())?;
+        output_file::write(&self.csv, &table.to_csv())?;
         if let Some(text) = best_hyp_yaml(table) {
             output_file::write(&self.folder.join(BEST), &text)?;
         }
