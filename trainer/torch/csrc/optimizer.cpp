@@ -1,20 +1,25 @@
 #include "optimizer.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_amp_foreach_non_finite_check_and_unscale.h>
+#include <ATen/ops/_amp_update_scale.h>
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/_foreach_norm.h>
+#include <ATen/ops/_foreach_sub.h>
 #include <ATen/ops/_foreach_zero.h>
 #include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/reciprocal.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "shim/error.h"
 #include "shim/tensors.h"
@@ -46,6 +51,24 @@ at::Tensor norm_of(const std::vector<at::Tensor>& list) {
   return at::linalg_vector_norm(at::stack(at::_foreach_norm(list, 2)), 2);
 }
 
+// The 2-norm of all tensors of the groups, on the device of the first group.
+at::Tensor norm_of_groups(const std::vector<std::vector<at::Tensor>>& groups) {
+  auto total = norm_of(groups.front());
+  if (groups.size() == 1) {
+    return total;
+  }
+  std::vector<at::Tensor> norms = {total};
+  for (size_t i = 1; i < groups.size(); ++i) {
+    norms.push_back(norm_of(groups[i]).to(total.device()));
+  }
+  return at::linalg_vector_norm(at::stack(norms), 2);
+}
+
+// A tensor that the caller may omit with a null pointer.
+std::optional<at::Tensor> optional(const at::Tensor* tensor) {
+  return tensor == nullptr ? std::nullopt : std::optional<at::Tensor>(*tensor);
+}
+
 } // namespace
 
 extern "C" {
@@ -55,7 +78,9 @@ int tcht_fused_sgd(
     at::Tensor* const* gradients,
     at::Tensor* const* buffers,
     size_t count,
-    const tcht::SgdOptions* options) {
+    const tcht::SgdOptions* options,
+    at::Tensor* grad_scale,
+    at::Tensor* found_inf) {
   return tcht::guarded([&] {
     at::NoGradGuard no_grad;
     at::_fused_sgd_(
@@ -68,7 +93,9 @@ int tcht_fused_sgd(
         options->dampening,
         options->nesterov != 0,
         /*maximize=*/false,
-        options->first_step != 0);
+        options->first_step != 0,
+        optional(grad_scale),
+        optional(found_inf));
   });
 }
 
@@ -79,7 +106,9 @@ int tcht_fused_adam(
     at::Tensor* const* second_moments,
     at::Tensor* const* steps,
     size_t count,
-    const tcht::AdamOptions* options) {
+    const tcht::AdamOptions* options,
+    at::Tensor* grad_scale,
+    at::Tensor* found_inf) {
   return tcht::guarded([&] {
     at::NoGradGuard no_grad;
     const auto parameter_list = tcht::to_vector(parameters, count);
@@ -102,12 +131,19 @@ int tcht_fused_adam(
           options->weight_decay,
           options->eps,
           /*amsgrad=*/false,
-          /*maximize=*/false);
+          /*maximize=*/false,
+          optional(grad_scale),
+          optional(found_inf));
     };
     if (options->decoupled != 0) {
       step([](auto&&... arguments) { at::_fused_adamw_(arguments...); });
     } else {
       step([](auto&&... arguments) { at::_fused_adam_(arguments...); });
+    }
+    if (found_inf != nullptr) {
+      // A step that was skipped does not count. Whether it was is known only on
+      // the device.
+      at::_foreach_sub_(step_list, std::vector<at::Tensor>(count, *found_inf));
     }
   });
 }
@@ -139,14 +175,7 @@ int tcht_clip_grad_norm(at::Tensor* const* gradients, size_t count, double max_n
   return tcht::guarded([&] {
     at::NoGradGuard no_grad;
     const auto groups = by_device(tcht::to_vector(gradients, count));
-    auto total = norm_of(groups.front());
-    if (groups.size() > 1) {
-      std::vector<at::Tensor> norms = {total};
-      for (size_t i = 1; i < groups.size(); ++i) {
-        norms.push_back(norm_of(groups[i]).to(total.device()));
-      }
-      total = at::linalg_vector_norm(at::stack(norms), 2);
-    }
+    const auto total = norm_of_groups(groups);
     // Multiply even if the factor is 1: testing it would wait for the device.
     const auto factor = (max_norm / (total + kClipEpsilon)).clamp_max(1.0);
     for (const auto& group : groups) {
@@ -165,6 +194,42 @@ int tcht_amp_unscale(
     at::NoGradGuard no_grad;
     at::_amp_foreach_non_finite_check_and_unscale_(
         tcht::to_vector(gradients, count), *found_inf, *inverse_scale);
+  });
+}
+
+int tcht_clip_scaled(
+    at::Tensor* const* gradients,
+    size_t count,
+    double max_norm,
+    at::Tensor* scale,
+    at::Tensor** norm,
+    at::Tensor** grad_scale,
+    at::Tensor** found_inf) {
+  return tcht::guarded([&] {
+    at::NoGradGuard no_grad;
+    auto total = norm_of_groups(by_device(tcht::to_vector(gradients, count))).to(scale->device());
+    auto infinite = at::zeros_like(total);
+    // The norm is finite only if all gradients are, so testing it is enough. This
+    // one kernel also divides it by the scale.
+    at::_amp_foreach_non_finite_check_and_unscale_({total}, infinite, scale->reciprocal());
+    // The inverse of the factor of clipping: dividing by a factor above 1 clips.
+    const auto divisor = ((total + kClipEpsilon) / max_norm).clamp_min(1.0) * *scale;
+    *norm = new at::Tensor(total);
+    *grad_scale = new at::Tensor(divisor);
+    *found_inf = new at::Tensor(infinite);
+  });
+}
+
+int tcht_amp_update_scale(
+    at::Tensor* scale,
+    at::Tensor* tracker,
+    at::Tensor* found_inf,
+    double growth_factor,
+    double backoff_factor,
+    int64_t growth_interval) {
+  return tcht::guarded([&] {
+    at::NoGradGuard no_grad;
+    at::_amp_update_scale_(*scale, *tracker, *found_inf, growth_factor, backoff_factor, growth_interval);
   });
 }
 

@@ -60,6 +60,8 @@ unsafe extern "C" {
         buffers: *const TensorPtr,
         count: usize,
         options: *const SgdOptions,
+        grad_scale: TensorPtr,
+        found_inf: TensorPtr,
     ) -> c_int;
     pub(crate) fn tcht_fused_adam(
         parameters: *const TensorPtr,
@@ -69,6 +71,8 @@ unsafe extern "C" {
         steps: *const TensorPtr,
         count: usize,
         options: *const AdamOptions,
+        grad_scale: TensorPtr,
+        found_inf: TensorPtr,
     ) -> c_int;
     pub(crate) fn tcht_foreach_zero(tensors: *const TensorPtr, count: usize) -> c_int;
     pub(crate) fn tcht_foreach_mul(tensors: *const TensorPtr, count: usize, factor: f64) -> c_int;
@@ -83,6 +87,23 @@ unsafe extern "C" {
         count: usize,
         max_norm: f64,
         norm: *mut TensorPtr,
+    ) -> c_int;
+    pub(crate) fn tcht_clip_scaled(
+        gradients: *const TensorPtr,
+        count: usize,
+        max_norm: f64,
+        scale: TensorPtr,
+        norm: *mut TensorPtr,
+        grad_scale: *mut TensorPtr,
+        found_inf: *mut TensorPtr,
+    ) -> c_int;
+    pub(crate) fn tcht_amp_update_scale(
+        scale: TensorPtr,
+        tracker: TensorPtr,
+        found_inf: TensorPtr,
+        growth_factor: f64,
+        backoff_factor: f64,
+        growth_interval: i64,
     ) -> c_int;
     pub(crate) fn tcht_amp_unscale(
         gradients: *const TensorPtr,

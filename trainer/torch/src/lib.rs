@@ -1,4 +1,4 @@
-//! What training with tch needs and tch lacks: fused optimizers, autocast, memory formats, copies
+//! What training with tch needs and tch lacks: fused optimizers, autocast, a loss scale, memory formats, copies
 //! to a GPU that do not block, and CUDA libraries that are opened at run time. The C++ side is in `csrc/`.
 //!
 #![doc = include_str!("../README.md")]
@@ -14,6 +14,7 @@ mod host_waits;
 mod memory;
 mod memory_format;
 mod optimizer;
+mod scaler;
 
 pub use autocast::{Autocast, autocast};
 pub use context::{Determinism, allows_tf32, determinism, set_allow_tf32, set_determinism, set_num_threads};
@@ -24,6 +25,7 @@ pub use host_waits::host_waits;
 pub use memory::peak_reserved_memory;
 pub use memory_format::{is_channels_last, set_channels_last, to_channels_last};
 pub use optimizer::{
-    Adam, AdamState, Sgd, amp_unscale, clip_grad_norm, foreach_ema, foreach_mul, foreach_zero, fused_adam,
-    fused_adamw, fused_sgd,
+    Adam, AdamState, ScaledStep, Sgd, amp_unscale, clip_grad_norm, foreach_ema, foreach_mul, foreach_zero,
+    fused_adam, fused_adam_scaled, fused_adamw, fused_sgd, fused_sgd_scaled,
 };
+pub use scaler::{GradScaler, ScalerSettings, ScalerState};

@@ -79,6 +79,26 @@ impl AdamState {
     }
 }
 
+/// What a step needs to know about gradients of a scaled loss; [`GradScaler::clip`](crate::GradScaler::clip) makes
+/// it. All of it stays on the device: the host need not know whether a step was taken.
+#[derive(Debug)]
+pub struct ScaledStep {
+    /// What the step divides the gradients by: a float32 scalar.
+    pub grad_scale: Tensor,
+    /// 1 if the step must change nothing, else 0: a float32 scalar.
+    pub found_inf: Tensor,
+}
+
+impl ScaledStep {
+    /// The same on another device. The host waits for none of them.
+    fn on(&self, device: Device) -> Result<Self> {
+        let moved = |tensor: &Tensor| {
+            tensor.f_to_device(device).map_err(|error| Error::from_tch("moving the loss scale", &error))
+        };
+        Ok(Self { grad_scale: moved(&self.grad_scale)?, found_inf: moved(&self.found_inf)? })
+    }
+}
+
 /// Takes one step of SGD, in place on parameters and momentum buffers. If the momentum is 0,
 /// `buffers` is not used and may be empty. With `first_step` the buffers are not initialized and
 /// become the gradients; buffers of zeros give the same result if the dampening is 0.
@@ -91,6 +111,33 @@ pub fn fused_sgd<P: Borrow<Tensor>, G: Borrow<Tensor>, B: Borrow<Tensor>>(
     buffers: &[B],
     sgd: &Sgd,
     first_step: bool,
+) -> Result<()> {
+    sgd_step(parameters, gradients, buffers, sgd, first_step, None)
+}
+
+/// Takes one step of SGD on gradients of a scaled loss, or none if one of them is not finite: parameters
+/// and momentum buffers then keep their values. Buffers start as zeros. The gradients are divided by
+/// the scale, in place.
+///
+/// # Errors
+/// If the lists differ in length or shapes, or a gradient is undefined.
+pub fn fused_sgd_scaled<P: Borrow<Tensor>, G: Borrow<Tensor>, B: Borrow<Tensor>>(
+    parameters: &[P],
+    gradients: &[G],
+    buffers: &[B],
+    sgd: &Sgd,
+    step: &ScaledStep,
+) -> Result<()> {
+    sgd_step(parameters, gradients, buffers, sgd, false, Some(step))
+}
+
+fn sgd_step<P: Borrow<Tensor>, G: Borrow<Tensor>, B: Borrow<Tensor>>(
+    parameters: &[P],
+    gradients: &[G],
+    buffers: &[B],
+    sgd: &Sgd,
+    first_step: bool,
+    scaled: Option<&ScaledStep>,
 ) -> Result<()> {
     let action = "SGD step";
     same_length(action, parameters.len(), "gradients", gradients.len())?;
@@ -105,7 +152,7 @@ pub fn fused_sgd<P: Borrow<Tensor>, G: Borrow<Tensor>, B: Borrow<Tensor>>(
     if let Some(devices) = several_devices(parameters) {
         return devices.iter().try_for_each(|at| {
             let buffers = if without_buffers { Vec::new() } else { chosen(buffers, at) };
-            fused_sgd(&chosen(parameters, at), &chosen(gradients, at), &buffers, sgd, first_step)
+            sgd_step(&chosen(parameters, at), &chosen(gradients, at), &buffers, sgd, first_step, scaled)
         });
     }
     let options = ffi::SgdOptions {
@@ -116,11 +163,13 @@ pub fn fused_sgd<P: Borrow<Tensor>, G: Borrow<Tensor>, B: Borrow<Tensor>>(
         nesterov: sgd.nesterov.into(),
         first_step: first_step.into(),
     };
+    let scaled = scaled.map(|step| step.on(parameters[0].borrow().device())).transpose()?;
+    let (grad_scale, found_inf) = scale_pointers(scaled.as_ref());
     let (parameters, gradients) = (ffi::pointers(parameters), defined(action, gradients)?);
     let buffers = ffi::pointers(buffers);
     let buffers = if without_buffers { ptr::null() } else { buffers.as_ptr() };
     // SAFETY: all tensors are alive during the call. The lists have the same length, except
-    // `buffers`, which is null if it is not used.
+    // `buffers`, which is null if it is not used, as are the tensors of the scale.
     let status = unsafe {
         ffi::tcht_fused_sgd(
             parameters.as_ptr(),
@@ -128,6 +177,8 @@ pub fn fused_sgd<P: Borrow<Tensor>, G: Borrow<Tensor>, B: Borrow<Tensor>>(
             buffers,
             parameters.len(),
             &raw const options,
+            grad_scale,
+            found_inf,
         )
     };
     ffi::check(status, || action.to_owned())
@@ -143,7 +194,7 @@ pub fn fused_adam<P: Borrow<Tensor>, G: Borrow<Tensor>>(
     state: &AdamState,
     adam: &Adam,
 ) -> Result<()> {
-    adam_step(parameters, gradients, state, adam, false)
+    adam_step(parameters, gradients, state, adam, false, None)
 }
 
 /// Takes one step of AdamW, which applies the weight decay to the parameters themselves.
@@ -156,7 +207,24 @@ pub fn fused_adamw<P: Borrow<Tensor>, G: Borrow<Tensor>>(
     state: &AdamState,
     adam: &Adam,
 ) -> Result<()> {
-    adam_step(parameters, gradients, state, adam, true)
+    adam_step(parameters, gradients, state, adam, true, None)
+}
+
+/// Takes one step of Adam, or of AdamW if the weight decay is `decoupled`, on gradients of a scaled loss, or
+/// none if one of them is not finite: parameters, moments and step counts then keep their values. The
+/// gradients are divided by the scale, in place.
+///
+/// # Errors
+/// If the lists differ in length or shapes, or a gradient is undefined.
+pub fn fused_adam_scaled<P: Borrow<Tensor>, G: Borrow<Tensor>>(
+    parameters: &[P],
+    gradients: &[G],
+    state: &AdamState,
+    adam: &Adam,
+    decoupled: bool,
+    step: &ScaledStep,
+) -> Result<()> {
+    adam_step(parameters, gradients, state, adam, decoupled, Some(step))
 }
 
 fn adam_step<P: Borrow<Tensor>, G: Borrow<Tensor>>(
@@ -165,6 +233,7 @@ fn adam_step<P: Borrow<Tensor>, G: Borrow<Tensor>>(
     state: &AdamState,
     adam: &Adam,
     decoupled: bool,
+    scaled: Option<&ScaledStep>,
 ) -> Result<()> {
     let action = if decoupled { "AdamW step" } else { "Adam step" };
     same_length(action, parameters.len(), "gradients", gradients.len())?;
@@ -182,7 +251,7 @@ fn adam_step<P: Borrow<Tensor>, G: Borrow<Tensor>>(
                 second_moments: handles(&state.second_moments),
                 steps: handles(&state.steps),
             };
-            adam_step(&chosen(parameters, at), &chosen(gradients, at), &state, adam, decoupled)
+            adam_step(&chosen(parameters, at), &chosen(gradients, at), &state, adam, decoupled, scaled)
         });
     }
     let options = ffi::AdamOptions {
@@ -193,10 +262,13 @@ fn adam_step<P: Borrow<Tensor>, G: Borrow<Tensor>>(
         weight_decay: adam.weight_decay,
         decoupled: decoupled.into(),
     };
+    let scaled = scaled.map(|step| step.on(parameters[0].borrow().device())).transpose()?;
+    let (grad_scale, found_inf) = scale_pointers(scaled.as_ref());
     let (parameters, gradients) = (ffi::pointers(parameters), defined(action, gradients)?);
     let (first, second) = (ffi::pointers(&state.first_moments), ffi::pointers(&state.second_moments));
     let steps = ffi::pointers(&state.steps);
-    // SAFETY: all tensors are alive during the call, and the lists have the same length.
+    // SAFETY: all tensors are alive during the call, and the lists have the same length. The tensors of
+    // the scale are null if there is none.
     let status = unsafe {
         ffi::tcht_fused_adam(
             parameters.as_ptr(),
@@ -206,6 +278,8 @@ fn adam_step<P: Borrow<Tensor>, G: Borrow<Tensor>>(
             steps.as_ptr(),
             parameters.len(),
             &raw const options,
+            grad_scale,
+            found_inf,
         )
     };
     ffi::check(status, || action.to_owned())
@@ -319,6 +393,13 @@ pub fn amp_unscale<T: Borrow<Tensor>>(
     ffi::check(status, || action.to_owned())
 }
 
+/// The pointers of `grad_scale` and `found_inf`, null without a scale.
+fn scale_pointers(scaled: Option<&ScaledStep>) -> (ffi::TensorPtr, ffi::TensorPtr) {
+    scaled.map_or((ptr::null_mut(), ptr::null_mut()), |step| {
+        (ffi::pointer(&step.grad_scale), ffi::pointer(&step.found_inf))
+    })
+}
+
 /// The positions of the tensors on each device, in the order in which devices first appear; `None` if all
 /// are on one.
 fn several_devices<T: Borrow<Tensor>>(tensors: &[T]) -> Option<Vec<Vec<usize>>> {
@@ -352,7 +433,7 @@ fn same_length(action: &str, parameters: usize, name: &str, length: usize) -> Re
 
 /// The pointers of a list of tensors that must all be defined. A gradient is undefined before the
 /// first backward pass.
-fn defined<T: Borrow<Tensor>>(action: &str, tensors: &[T]) -> Result<Vec<ffi::TensorPtr>> {
+pub(crate) fn defined<T: Borrow<Tensor>>(action: &str, tensors: &[T]) -> Result<Vec<ffi::TensorPtr>> {
     if let Some(index) = tensors.iter().position(|tensor| !tensor.borrow().defined()) {
         return Err(Error::new(action, format!("tensor {index} is undefined")));
     }

@@ -9,7 +9,7 @@ use crate::compare::{device, random};
 
 /// The waits during `work`. Tests that run at the same time would be counted too, so only the smallest
 /// count of several attempts is exact.
-fn waits_in(work: impl Fn()) -> u64 {
+pub(crate) fn waits_in(work: impl Fn()) -> u64 {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     // CUDA and its libraries are initialized by the first attempt.

@@ -12,6 +12,7 @@ mod layout;
 mod lists;
 mod memory;
 mod optimizers;
+mod scaler;
 
 use std::process::Command;
 
