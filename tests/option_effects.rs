@@ -52,6 +52,7 @@ fn options_that_change_the_weights() {
         ("quad", "--quad"),
         ("freeze", "--freeze 3"),
         ("list", "--freeze 1 7"),
+        ("bf16", "--precision bf16"),
         ("seed", "--seed 7"),
         ("hyp", "--hyp high"),
         ("nominal", "--nbs 4"),
@@ -63,6 +64,8 @@ fn options_that_change_the_weights() {
     assert!(both.stderr.contains("warning: --rect has no effect with --image-weights"), "{}", both.stderr);
     assert!(weights(&user, "both") == weights(&user, "weighted"), "--image-weights does not replace --rect");
 
+    train(&user, "fp32", "--precision fp32");
+    assert!(weights(&user, "fp32") == plain, "--precision fp32 is not the default on the CPU");
     // After one of two epochs, both schedules have the same value; three epochs are needed.
     train(&user, "line", "--epochs 3");
     train(&user, "cosine", "--epochs 3 --cos-lr");

@@ -83,7 +83,7 @@ fn ctrl_c_saves_the_run_and_resume_continues_it() {
 /// gradients accumulated so far.
 #[test]
 fn a_resumed_run_ends_with_the_weights_of_an_uninterrupted_one() {
-    for options in ["", " --nproc-per-node 2", " --nproc-per-node 2 --image-weights"] {
+    for options in ["", " --nproc-per-node 2", " --nproc-per-node 2 --image-weights", " --precision bf16"] {
         let user = User::new();
         user.write_data_set();
         let arguments = format!("{TRAIN}{options} --batch 2 --nbs 128 --epochs 3");

@@ -10,7 +10,7 @@ const DEFAULT_IMAGE_SIZE: usize = 640;
 
 /// Options of a future release: the doctor accepts them after `--`, but `yolo train` does not yet.
 /// Suggest these only if the user already passed them.
-pub const NOT_YET_OF_TRAIN: [&str; 1] = ["--amp"];
+pub const NOT_YET_OF_TRAIN: [&str; 0] = [];
 
 /// A planned run. `None` means that the option was not given; the plan chooses the default.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -62,7 +62,7 @@ pub struct Intent {
     pub resume: Option<String>,
     /// Synchronized batch normalization.
     pub sync_bn: bool,
-    /// Mixed precision.
+    /// Mixed precision; `None` if the plan chooses it.
     pub amp: Option<bool>,
     /// `nccl` or `gloo`.
     pub backend: Option<String>,
@@ -71,7 +71,7 @@ pub struct Intent {
 impl Intent {
     /// Whether a remedy may suggest an option: `yolo train` has it, or the user passed it.
     pub fn may_name(&self, option: &str) -> bool {
-        option != "--amp" || self.amp.is_some()
+        !NOT_YET_OF_TRAIN.contains(&option)
     }
 
     /// Ranks on this machine: one per device, and at least one.

@@ -1,7 +1,7 @@
 //! The command line of a planned run: the options of `yolo train` that follow `--` in `yolo doctor` and
 //! `yolo setup`.
 
-use clap::{Args, Parser};
+use clap::Parser;
 
 use super::TrainArgs;
 
@@ -11,16 +11,6 @@ use super::TrainArgs;
 pub(crate) struct PlannedTrain {
     #[command(flatten)]
     pub(crate) train: TrainArgs,
-    #[command(flatten)]
-    pub(crate) future: FutureArgs,
-}
-
-/// Options of a future `yolo train`, for checking a machine before it takes part in a run.
-#[derive(Debug, Args)]
-pub(crate) struct FutureArgs {
-    /// Use mixed precision (true or false)
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
-    pub(crate) amp: Option<bool>,
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use yolo_checks::Intent;
 use yolo_plan::RunPlan;
 use yolo_plan::backend::Backend;
 use yolo_plan::device::{Device, Entry, entries};
-use yolo_plan::options::{BackendOption, Cache, Parallel, TrainOptions, Workers};
+use yolo_plan::options::{BackendOption, Cache, Parallel, PrecisionOption, TrainOptions, Workers};
 use yolo_plan::run::EffectiveOptions;
 
 use crate::cli::PlannedTrain;
@@ -13,7 +13,7 @@ use crate::cli::PlannedTrain;
 /// The run that the arguments after `--` describe. Invalid arguments end the program with clap's
 /// message, as in `yolo train`.
 pub(crate) fn of_arguments(arguments: &[String]) -> Intent {
-    let PlannedTrain { train, future } = parse(arguments);
+    let PlannedTrain { train } = parse(arguments);
     let machines = &train.machines;
     let options = &train.options;
     let intent = if options.resume.is_some() { of_options(options) } else { with_defaults(options) };
@@ -22,7 +22,6 @@ pub(crate) fn of_arguments(arguments: &[String]) -> Intent {
         node_rank: machines.node_rank,
         master_addr: machines.master_addr.clone(),
         master_port: machines.master_port,
-        amp: future.amp,
         ..intent
     }
 }
@@ -68,6 +67,7 @@ pub(super) fn of_plan(options: &TrainOptions, plan: &RunPlan) -> Intent {
             .map(|split| split.iter().map(usize::to_string).collect::<Vec<_>>().join(",")),
         image_size: task.map(|task| task.image_size),
         multi_scale: task.is_some_and(|task| task.multi_scale),
+        amp: task.map(|task| task.precision.is_mixed()),
         workers: task.map(|task| task.workers),
         project: plan.run_dir.parent().map(|folder| folder.to_string_lossy().into_owned()),
         backend: plan.ranks.backend.map(|backend| backend.to_string()),
@@ -124,6 +124,11 @@ fn of_options(options: &TrainOptions) -> Intent {
         batch_split: options.batch_split.clone(),
         image_size: options.imgsz,
         multi_scale: options.multi_scale,
+        amp: match options.precision.unwrap_or_default() {
+            PrecisionOption::Auto => None,
+            PrecisionOption::Fp32 => Some(false),
+            PrecisionOption::Fp16 | PrecisionOption::Bf16 => Some(true),
+        },
         model: options.cfg.clone(),
         weights: options.weights.clone(),
         data: options.data.clone(),
@@ -164,6 +169,9 @@ mod tests {
             (Some(64), Some("birds.yaml"), Some("ram"))
         );
         assert_eq!(planned.ranks_here(), 2);
+        let mixed = |arguments: &str| intent(arguments).amp;
+        assert_eq!((mixed("--precision fp32"), mixed("--precision BF16")), (Some(false), Some(true)));
+        assert_eq!(mixed("--precision auto"), None);
     }
 
     #[test]

@@ -59,6 +59,7 @@ impl<'a> RunEvents<'a> {
                 "backend": plan.ranks.backend,
                 "batch": plan.task.training().map(|task| task.batch),
                 "image_size": plan.task.training().map(|task| task.image_size),
+                "precision": plan.task.training().map(|task| task.precision),
                 "epochs": plan.task.train().map(|task| task.epochs),
             }),
         );

@@ -9,6 +9,7 @@ pub mod learner;
 pub mod loss;
 pub mod metrics;
 pub mod model;
+pub mod precision;
 pub mod rank;
 pub mod report;
 mod synchronize;

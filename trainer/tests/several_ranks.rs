@@ -18,6 +18,7 @@ use tch::{Device, Kind, Tensor, no_grad};
 use tch_distributed::ProcessGroup;
 use yolo_plan::model::ModelSpec;
 use yolo_plan::options::Optimizer as Algorithm;
+use yolo_plan::precision::Precision;
 use yolo_plan::schedule::StepSettings;
 use yolo_trainer::learner::{Learner, Optimizer};
 use yolo_trainer::loss::LossSettings;
@@ -221,5 +222,37 @@ fn unequal_shares_have_the_gradients_of_one_rank_with_the_whole_batch() {
         println!("weighted by images {several:e}, unweighted {unweighted:e}");
         assert!(several < SYNCHRONIZED, "weighted by images, the gradients are off by {several:e}");
         assert!(unweighted > 20.0 * several, "unweighted, they are off by only {unweighted:e}");
+    });
+}
+
+#[test]
+fn an_overflow_on_one_rank_skips_the_step_on_all() {
+    on_two_ranks("an_overflow_on_one_rank_skips_the_step_on_all", |rank, group| {
+        let mut learner = learner(Some(group), &[]).with_precision(Precision::Fp16).unwrap();
+        let scale =
+            |learner: &Learner| learner.scaler_state().unwrap().get("scale").unwrap().as_f64().unwrap();
+        let weights = |learner: &Learner| -> Vec<Tensor> {
+            learner.model().state().parameters().map(|entry| entry.tensor.detach().copy()).collect()
+        };
+        let mut train = |overflows: bool| {
+            let (scale_before, weights_before) = (scale(&learner), weights(&learner));
+            let _items = learner.accumulate(&images(rank, 0), &objects(0.3)).unwrap();
+            if overflows && rank == 1 {
+                let first = learner.model().state().parameters().next().unwrap();
+                let _ = first.tensor.grad().fill_(f64::INFINITY);
+            }
+            let _norm = learner.update().unwrap();
+            let moved = weights(&learner) != weights_before;
+            (moved, scale(&learner) / scale_before)
+        };
+        // Real gradients may overflow with the first scale, which is what it is for.
+        while train(false) == (false, 0.5) {}
+        assert_eq!(train(true), (false, 0.5), "rank {rank} with an overflow on rank 1");
+        assert_eq!(train(false), (true, 1.0), "rank {rank} afterwards");
+        for weights in weights(&learner) {
+            let of_rank_0 = weights.copy();
+            group.broadcast(&[&of_rank_0], 0).unwrap();
+            assert!(of_rank_0.equal(&weights), "the ranks have other weights");
+        }
     });
 }

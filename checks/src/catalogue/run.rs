@@ -117,7 +117,9 @@ pub(super) const ROWS: &[Entry] = &[
         title: "A GPU produces NaN in half precision",
         cause: "half-precision convolutions are broken on the GTX 16 series and related chips: all losses \
                 become NaN",
-        remedy: Some("omit --amp, so that `yolo train` uses single precision"),
+        remedy: Some(
+            "use --precision fp32: `yolo train` would notice the NaN and use single precision as well, but warn each time",
+        ),
         fix: None,
         detects: &["amp-gtx16xx-nan"],
     },

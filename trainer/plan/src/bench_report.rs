@@ -28,7 +28,7 @@ pub struct Report {
     pub image_size: usize,
     /// Images per training step.
     pub batch: usize,
-    /// The number format of the network: `fp32`.
+    /// The number format of the network in training: `fp32`, `fp16` or `bf16`.
     pub precision: &'static str,
     /// CPU threads of the network.
     pub threads: usize,
@@ -225,7 +225,7 @@ impl Report {
             model: model_name(task),
             image_size: task.training.image_size,
             batch: task.training.batch,
-            precision: "fp32",
+            precision: task.training.precision.name(),
             threads: plan.ranks.threads,
             measurements,
             limit: None,

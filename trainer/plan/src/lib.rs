@@ -19,6 +19,7 @@ pub mod launcher;
 pub mod model;
 pub mod number;
 pub mod options;
+pub mod precision;
 pub mod run;
 pub mod schedule;
 mod yaml;

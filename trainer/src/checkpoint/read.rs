@@ -4,11 +4,13 @@
 use std::path::Path;
 
 use indexmap::IndexMap;
+use tch_train::ScalerState;
 use torch_checkpoint::{TensorData, Value, WeightsFile};
 use yolo_plan::run::{check_resumable, lacks};
 
 use super::progress::Progress;
 use crate::error::TrainError;
+use crate::learner::scaler_of;
 
 /// The state of a run to resume.
 #[derive(Debug)]
@@ -23,6 +25,8 @@ pub struct Resume {
     pub optimizer: Value,
     /// The gradients since the last step, if the run was interrupted between two steps.
     pub gradients: Option<IndexMap<String, TensorData>>,
+    /// The loss scale, which the gradients have, if the run was in float16.
+    pub scaler: Option<ScalerState>,
     /// How far the run had come.
     pub progress: Progress,
 }
@@ -62,6 +66,10 @@ pub(super) fn parse_resume(file: &WeightsFile, path: &Path) -> Result<Resume, Tr
         averaged: tensors("ema").ok().map(with),
         updates: integer("updates")?.unsigned_abs(),
         gradients: field(&file.root, "gradients").and_then(self::tensors),
+        scaler: match field(&file.root, "scaler") {
+            None | Some(Value::None) => None,
+            Some(saved) => Some(scaler_of(saved).ok_or_else(|| incomplete("scaler"))?),
+        },
         optimizer: field(&file.root, "optimizer").cloned().ok_or_else(|| incomplete("optimizer"))?,
         progress: Progress {
             epochs_done,

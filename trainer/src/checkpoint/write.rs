@@ -28,6 +28,8 @@ pub struct TrainingState<'a> {
     pub optimizer: Value,
     /// The gradients since the last step, by name; `None` at the end of an epoch.
     pub gradients: Value,
+    /// The loss scale of float16; `None` without one.
+    pub scaler: Value,
     /// How far the run has come.
     pub progress: Progress,
 }
@@ -48,6 +50,7 @@ impl Checkpoint<'_> {
             entry("updates", Value::Int(state.ema_updates as i64)),
             entry("optimizer", state.optimizer),
             entry("gradients", state.gradients),
+            entry("scaler", state.scaler),
             entry("batches_done", Value::Int(progress.batches_done as i64)),
             entry("average_precisions", numbers(progress.average_precisions)),
             entry("loss_sums", numbers(progress.loss_sums.map(f64::from))),

@@ -40,7 +40,7 @@ impl DataParallel {
         Ok(self.reducer.prepare_forward()?)
     }
 
-    /// Runs the backward pass of `loss` and adds up the gradients over all ranks, also those that
+    /// Runs the backward pass of `loss`, which may have a scale, and adds up the gradients over all ranks, also those that
     /// [`Self::accumulate`] has left.
     pub(super) fn backward(&mut self, loss: &Tensor) -> Result<(), TrainError> {
         self.reducer.backward(&self.scaled(loss)?)?;

@@ -7,22 +7,27 @@ mod data_parallel;
 mod ema;
 mod optimizer;
 mod replicas;
+mod scale;
 
 use std::rc::Rc;
 
 use indexmap::IndexMap;
 use tch::{Device, Tensor};
 use tch_distributed::ProcessGroup;
+use tch_train::{GradScaler, ScalerSettings};
 use torch_checkpoint::{TensorData, Value};
+use yolo_plan::precision::Precision;
 use yolo_plan::schedule::StepSettings;
 
 use self::data_parallel::DataParallel;
 pub use self::ema::Ema;
 pub use self::optimizer::Optimizer;
 use self::replicas::Replicas;
+pub(crate) use self::scale::scaler_of;
 use crate::error::TrainError;
 use crate::loss::{DetectionLoss, LossOutput, LossSettings};
 use crate::model::Model;
+use crate::precision::in_precision;
 use crate::tensor_io::{fill, tensor_data};
 
 /// Gradients are clipped to this global norm (spec §6).
@@ -40,6 +45,9 @@ pub struct Learner {
     average: Option<Model>,
     parallel: Option<DataParallel>,
     replicas: Option<Replicas>,
+    precision: Precision,
+    /// In float16, whose range is small.
+    scaler: Option<GradScaler>,
 }
 
 impl Learner {
@@ -62,13 +70,27 @@ impl Learner {
             model.set_sync_bn(group.cloned());
         }
         let loss = DetectionLoss::new(model.anchors()?, model.spec().nc, loss, model.device())?;
-        Ok(Self { model, optimizer, loss, ema, average: None, parallel, replicas: None })
+        let (precision, scaler) = (Precision::Fp32, None);
+        Ok(Self { model, optimizer, loss, ema, average: None, parallel, replicas: None, precision, scaler })
     }
 
     /// Trains with a replica of the model on each of these devices, of which the first is that of the model.
     #[must_use]
     pub fn with_replicas(self, devices: Vec<Device>) -> Self {
         Self { replicas: Some(Replicas::on(devices)), ..self }
+    }
+
+    /// Trains in this precision. Weights, average, optimizer and loss stay in float32.
+    ///
+    /// # Errors
+    /// When memory runs out.
+    pub fn with_precision(self, precision: Precision) -> Result<Self, TrainError> {
+        let device = self.model.device();
+        let scaler = match precision {
+            Precision::Fp16 => Some(GradScaler::new(device, ScalerSettings::default())?),
+            Precision::Fp32 | Precision::Bf16 => None,
+        };
+        Ok(Self { precision, scaler, ..self })
     }
 
     /// Trains on one batch: sets the rates of the schedule, adds the gradients, and updates the weights
@@ -114,13 +136,14 @@ impl Learner {
     /// When memory runs out, or a peer is lost while SyncBatchNorm exchanges statistics.
     pub fn accumulate(&mut self, images: &Tensor, targets: &[[f32; 6]]) -> Result<Tensor, TrainError> {
         let heads = self.heads(images)?;
-        let loss = self.loss.compute(&heads, targets)?;
+        let LossOutput { total, items } = self.loss_of(&heads, targets)?;
         drop(heads);
+        let total = self.scaled(total)?;
         match &mut self.parallel {
-            Some(parallel) => parallel.accumulate(&loss.total)?,
-            None => loss.total.f_backward()?,
+            Some(parallel) => parallel.accumulate(&total)?,
+            None => total.f_backward()?,
         }
-        Ok(loss.items)
+        Ok(items)
     }
 
     /// Runs one batch forward and backward. Its gradients and those that ranks have accumulated are
@@ -131,14 +154,13 @@ impl Learner {
     /// When memory runs out, or a peer is lost.
     pub fn backward(&mut self, images: &Tensor, targets: &[[f32; 6]]) -> Result<Tensor, TrainError> {
         let heads = self.forward(images)?;
-        let loss = self.loss.compute(&heads, targets)?;
+        let loss = self.loss_of(&heads, targets)?;
         drop(heads);
         self.add_gradients(&loss)?;
         Ok(loss.items)
     }
 
-    /// The first third of [`Self::backward`]: the raw heads of a batch, from which [`Self::loss`]
-    /// computes the loss.
+    /// The first third of [`Self::backward`]: the raw heads of a batch.
     ///
     /// # Errors
     /// When memory runs out, or a peer is lost.
@@ -151,8 +173,24 @@ impl Learner {
 
     fn heads(&self, images: &Tensor) -> Result<Vec<Tensor>, TrainError> {
         match &self.replicas {
-            Some(replicas) => replicas.forward(&self.model, images),
-            None => self.model.forward_train(images),
+            Some(replicas) => replicas.forward(&self.model, images, self.precision),
+            None => in_precision(self.precision, images.device(), || self.model.forward_train(images)),
+        }
+    }
+
+    /// The second third of [`Self::backward`]: the loss of these heads.
+    ///
+    /// # Errors
+    /// When the heads do not fit the model, or memory runs out.
+    pub fn loss_of(&self, heads: &[Tensor], targets: &[[f32; 6]]) -> Result<LossOutput, TrainError> {
+        in_precision(self.precision, self.model.device(), || self.loss.compute(heads, targets))
+    }
+
+    /// A loss with the scale of float16, if there is one.
+    fn scaled(&self, total: Tensor) -> Result<Tensor, TrainError> {
+        match &self.scaler {
+            Some(scaler) => Ok(scaler.scale(&total)?),
+            None => Ok(total),
         }
     }
 
@@ -161,21 +199,37 @@ impl Learner {
     /// # Errors
     /// When memory runs out, or a peer is lost.
     pub fn add_gradients(&mut self, loss: &LossOutput) -> Result<(), TrainError> {
+        let total = self.scaled(loss.total.shallow_clone())?;
         match &mut self.parallel {
-            Some(parallel) => parallel.backward(&loss.total),
-            None => Ok(loss.total.f_backward()?),
+            Some(parallel) => parallel.backward(&total),
+            None => Ok(total.f_backward()?),
         }
     }
 
     /// Clips the gradients, steps along them and sets them to zero; the moving average follows.
     /// Returns the norm of the gradients before clipping, without waiting for the device.
     ///
+    /// In float16, a step whose gradients have overflowed changes nothing and lowers the scale, as in YOLOv5. All ranks
+    /// do the same without asking each other: each has the sums over all ranks, in which an infinity or a NaN
+    /// of one rank stays one, and each began with the same scale.
+    ///
     /// # Errors
     /// When libtorch fails, or a peer is lost.
     pub fn update(&mut self) -> Result<Tensor, TrainError> {
         self.share_gradients()?;
-        let norm = self.optimizer.clip_gradients(MAX_GRADIENT_NORM)?;
-        self.optimizer.step()?;
+        let norm = match &mut self.scaler {
+            None => {
+                let norm = self.optimizer.clip_gradients(MAX_GRADIENT_NORM)?;
+                self.optimizer.step()?;
+                norm
+            }
+            Some(scaler) => {
+                let (norm, step) = scaler.clip(&self.optimizer.gradients()?, MAX_GRADIENT_NORM)?;
+                self.optimizer.step_scaled(&step)?;
+                scaler.update(&step)?;
+                norm
+            }
+        };
         self.optimizer.zero_grad()?;
         if let Some(ema) = &mut self.ema {
             ema.update(self.model.state())?;
@@ -211,7 +265,7 @@ impl Learner {
     }
 
     /// The gradients that were added up since the last step, as a dictionary for a checkpoint, or
-    /// `None` if there are none. They are those of this rank until [`Self::share_gradients`].
+    /// `None` if there are none. They have the scale of [`Self::scaler_state`]. They are those of this rank until [`Self::share_gradients`].
     pub(crate) fn gradients(&self) -> Result<Value, TrainError> {
         let mut entries = Vec::new();
         for entry in self.model.state().parameters().filter(|entry| entry.tensor.requires_grad()) {
@@ -223,16 +277,20 @@ impl Learner {
         Ok(if entries.is_empty() { Value::None } else { Value::dict(entries) })
     }
 
-    /// Restores the gradients that a checkpoint holds.
+    /// Restores the gradients that a checkpoint holds. Restore the scale first: `saved_scale` is that which they have.
     pub(crate) fn restore_gradients(
         &mut self,
         saved: &IndexMap<String, TensorData>,
+        saved_scale: f64,
     ) -> Result<(), TrainError> {
+        // 1 unless the run continues in another precision.
+        let factor = self.scale()? / saved_scale;
         let mut total: Option<Tensor> = None;
         for entry in self.model.state().parameters() {
             let Some(data) = saved.get(&entry.name) else { continue };
             let gradient = entry.tensor.f_detach()?.f_zeros_like()?;
             fill(&gradient, data).map_err(|error| error.at(format!("the gradient of {}", entry.name)))?;
+            let gradient = gradient.f_mul_scalar(factor)?;
             // The derivative of Σ w·g with respect to w is g. The reducer is not prepared for this
             // backward pass, so it exchanges nothing.
             let term = entry.tensor.f_mul(&gradient)?.f_sum(entry.tensor.kind())?;
@@ -243,6 +301,11 @@ impl Learner {
             });
         }
         total.map_or(Ok(()), |total| Ok(total.f_backward()?))
+    }
+
+    /// The precision of training.
+    pub fn precision(&self) -> Precision {
+        self.precision
     }
 
     /// The model.

@@ -4,6 +4,7 @@ use torch_checkpoint::WeightsFile;
 use yolo_base::format;
 use yolo_plan::model::{Load, ModelPart};
 use yolo_plan::options::{Optimizer as Algorithm, Parallel};
+use yolo_plan::precision::Precision;
 use yolo_plan::run::TrainTask;
 use yolo_plan::schedule::scaled_weight_decay;
 
@@ -12,6 +13,7 @@ use crate::error::TrainError;
 use crate::learner::{Ema, Learner, Optimizer};
 use crate::loss::LossSettings;
 use crate::model::{Model, Transfer};
+use crate::precision::why_not_fp16;
 use crate::rank::context::{Context, Devices};
 
 /// The model of the plan with the tensors of its weights, or of the checkpoint to resume. With `--parallel model`,
@@ -112,6 +114,7 @@ pub(crate) fn build_learner(
     model: Model,
     resume: Option<&Resume>,
 ) -> Result<Learner, TrainError> {
+    let precision = precision(context, task, &model)?;
     let decay = scaled_weight_decay(task.hyp.weight_decay, task.nominal_batch, task.batch);
     let (lr, momentum) = (task.hyp.lr0, task.hyp.momentum);
     let mut optimizer = Optimizer::new(task.optimizer, model.state(), lr, momentum, decay)?;
@@ -137,8 +140,41 @@ pub(crate) fn build_learner(
     if task.parallel == Parallel::Dp {
         learner = learner.with_replicas(context.devices.all.clone());
     }
-    if let Some(gradients) = resume.and_then(|resume| resume.gradients.as_ref()) {
-        learner.restore_gradients(gradients)?;
+    learner = learner.with_precision(precision)?;
+    if precision.is_mixed() && context.is_main() {
+        context.reporter.note(format!("mixed precision: {precision}, with weights and loss in fp32"));
+    }
+    if let Some(resume) = resume {
+        if let Some(scaler) = resume.scaler {
+            learner.restore_scaler(scaler)?;
+        }
+        if let Some(gradients) = &resume.gradients {
+            learner.restore_gradients(gradients, resume.scaler.map_or(1.0, |scaler| scaler.scale))?;
+        }
     }
     Ok(learner)
+}
+
+/// The precision of the task, or float32 if the GPU of a rank cannot compute in float16. All ranks get the same answer.
+fn precision(context: &Context, task: &TrainTask, model: &Model) -> Result<Precision, TrainError> {
+    if task.precision != Precision::Fp16 {
+        return Ok(task.precision);
+    }
+    // The plan of one machine refuses it. A rank on another machine gets the task of the first.
+    if !context.device.is_cuda() {
+        return Err(TrainError::new("the run is in fp16, for which the CPU of this rank has no arithmetic")
+            .with_hint("start runs in which a rank is on the CPU with --precision fp32 or bf16"));
+    }
+    context.reporter.phase("trying mixed precision");
+    let found = why_not_fp16(model)?;
+    let found = context.gather(found.unwrap_or_default().into_bytes())?;
+    let Some(rank) = found.iter().position(|why| !why.is_empty()) else { return Ok(task.precision) };
+    if context.is_main() {
+        let why = String::from_utf8_lossy(&found[rank]);
+        context.reporter.warning(format!(
+            "the run continues in fp32, because the GPU of rank {rank} does not compute well in fp16: {why}; \
+             --precision fp32 saves this check"
+        ));
+    }
+    Ok(Precision::Fp32)
 }

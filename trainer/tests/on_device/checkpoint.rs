@@ -44,6 +44,7 @@ fn save(path: &Path, learner: &Learner) {
         ema_updates: ema.updates(),
         optimizer: learner.optimizer().state_dict().unwrap(),
         gradients: Value::None,
+        scaler: Value::None,
         progress: Progress { epochs_done: 1, ..Progress::START },
     };
     let task = task(learner.model().spec().nc);

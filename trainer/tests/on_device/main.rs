@@ -16,6 +16,7 @@ mod checkpoint;
 mod compare;
 mod detection;
 mod gradients;
+mod mixed;
 mod models;
 mod reference_boxes;
 mod reference_loss;

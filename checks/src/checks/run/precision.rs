@@ -10,9 +10,9 @@ use crate::status::Status;
 /// Cards with the chips TU116 and TU117.
 const AFFECTED: [&str; 8] = ["GTX 1650", "GTX 1660", "GTX 1630", "T400", "T600", "T1000", "MX450", "MX550"];
 
-/// The remedy if the run does not ask for half precision.
-const HARMLESS: &str =
-    "nothing for `yolo train`, which uses single precision; in other programs, turn off mixed precision";
+/// The remedy if the plan is not known.
+const HARMLESS: &str = "nothing for `yolo train`, which notices the NaN before it trains and uses single precision; in other programs, \
+                        turn off mixed precision";
 
 pub(super) static CHECK: Check = Check {
     question: "Does mixed precision work on these GPUs?",

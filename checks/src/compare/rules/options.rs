@@ -75,7 +75,12 @@ pub(super) const RULES: &[Rule] = &[
         read: |one| option(one, |run| on(run.multi_scale)),
         judge: must_agree,
     },
-    Rule { id: "amp", what: "--amp", read: |one| option(one, |run| run.amp.and_then(on)), judge: must_agree },
+    Rule {
+        id: "amp",
+        what: "mixed precision",
+        read: |one| option(one, |run| run.amp.and_then(on)),
+        judge: must_agree,
+    },
     Rule { id: "class-names", what: "class names", read: classes, judge: judge_classes },
     Rule {
         id: "train-images",

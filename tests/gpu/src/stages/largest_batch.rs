@@ -44,7 +44,8 @@ pub(super) fn find(stage: &mut StageRun<'_>) -> Result<Option<Found>, Stop> {
 /// Whether a step with this batch fits; `None` if the trial failed for another reason.
 fn trial(stage: &mut StageRun<'_>, batch: u32) -> Result<Option<bool>, Stop> {
     let size = stage.session.scale.of(640, 64);
-    let ended = stage.run(bench::invocation(stage.session, MODEL, size, batch, 1, "--synthetic"))?;
+    let ended =
+        stage.run(bench::invocation(stage.session, MODEL, size, batch, 1, "--synthetic --precision fp32"))?;
     if ended.succeeded() || bench::ran_out_of_memory(&ended) {
         return Ok(Some(ended.succeeded()));
     }

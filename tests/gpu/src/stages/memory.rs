@@ -73,7 +73,14 @@ fn by_batch(stage: &mut StageRun<'_>) -> Result<(), Stop> {
     };
     for batch in BATCHES {
         let sampler = Sampler::start(std::sync::Arc::clone(&monitor));
-        let ended = stage.run(bench::invocation(session, "yolov5n", 640, batch, 2, "--synthetic"))?;
+        let ended = stage.run(bench::invocation(
+            session,
+            "yolov5n",
+            640,
+            batch,
+            2,
+            "--synthetic --precision fp32",
+        ))?;
         let samples = sampler.finish();
         if batch > BATCHES[0] && bench::ran_out_of_memory(&ended) {
             stage.skip(format!("memory of batch {batch} and larger"), "it does not fit into this GPU");

@@ -32,15 +32,15 @@ enum End {
     Failed,
 }
 
-/// Compares, for as many rounds as the time allows. `amp`: whether `yolo` has mixed precision.
-pub(super) fn run(stage: &mut StageRun<'_>, amp: bool) -> Result<(), Stop> {
+/// Compares, for as many rounds as the time allows. On the CPU, both are in fp32.
+pub(super) fn run(stage: &mut StageRun<'_>) -> Result<(), Stop> {
     if stage.session.kit.original().is_none() {
         stage.skip(WHAT, "the kit was packed without --original");
         return Ok(());
     }
     let scale = &stage.session.scale;
     let size = scale.of(640, 64);
-    let sides = Side::all(scale.of(true, false), amp && !scale.rehearsal);
+    let sides = Side::all(scale.of(true, false), !scale.rehearsal);
     let batches: &[u32] = scale.of(&[16, 64], &[4]);
     let mut comparisons: Vec<Comparison> =
         batches.iter().map(|&batch| Comparison::new(size, batch, sides.clone())).collect();
@@ -154,14 +154,19 @@ fn of_original(session: &Session, comparison: &Comparison, precision: Precision)
 fn of_yolo(session: &Session, comparison: &Comparison, precision: Precision) -> Invocation {
     let Comparison { size, batch, .. } = comparison;
     let (device, seconds) = (&session.scale.device, seconds(session));
-    let amp = if precision == Precision::Amp { "--amp" } else { "" };
+    let format = match precision {
+        Precision::Fp32 => "fp32",
+        Precision::Amp => "fp16",
+    };
     session
         .yolo()
         .args(&format!(
             "bench --json --device {device} --imgsz {size} --batch {batch} --workers {}",
             workers()
         ))
-        .args(&format!("--cfg yolov5n --weights= --cache ram --training --seconds {seconds} {amp}"))
+        .args(&format!(
+            "--cfg yolov5n --weights= --cache ram --training --seconds {seconds} --precision {format}"
+        ))
         // The file and not the name `shapes`, which has hyperparameters of its own.
         .arg("--data")
         .arg(session.data_file())

@@ -17,15 +17,24 @@ use crate::stage_run::{StageRun, Stop};
 struct Cell {
     model: &'static str,
     batch: u32,
+    precision: &'static str,
     parts: &'static str,
 }
 
-/// On a GPU: the loader and the validation once, training for each model and batch.
-const CELLS: [Cell; 4] = [
-    Cell { model: "yolov5n", batch: 16, parts: "--training --synthetic --loader --validation" },
-    Cell { model: "yolov5n", batch: 64, parts: "--training --synthetic" },
-    Cell { model: "yolov5s", batch: 64, parts: "--training --synthetic" },
-    Cell { model: "yolov5m", batch: 64, parts: "--training --synthetic" },
+/// On a GPU: the loader and the validation once, training for each model, batch and precision.
+const CELLS: [Cell; 7] = [
+    Cell {
+        model: "yolov5n",
+        batch: 16,
+        precision: "fp32",
+        parts: "--training --synthetic --loader --validation",
+    },
+    Cell { model: "yolov5n", batch: 64, precision: "fp16", parts: "--training --synthetic" },
+    Cell { model: "yolov5s", batch: 64, precision: "fp16", parts: "--training --synthetic" },
+    Cell { model: "yolov5m", batch: 64, precision: "fp16", parts: "--training --synthetic" },
+    Cell { model: "yolov5n", batch: 64, precision: "fp32", parts: "--training --synthetic" },
+    Cell { model: "yolov5s", batch: 64, precision: "fp32", parts: "--training --synthetic" },
+    Cell { model: "yolov5m", batch: 64, precision: "fp32", parts: "--training --synthetic" },
 ];
 
 /// The unit of a phase.
@@ -36,17 +45,24 @@ const SMALLEST: u32 = 16;
 
 /// What `--full` adds.
 const FULL: [Cell; 6] = [
-    Cell { model: "yolov5n", batch: 128, parts: "--training --synthetic --validation" },
-    Cell { model: "yolov5s", batch: 16, parts: "--training --synthetic --validation" },
-    Cell { model: "yolov5s", batch: 128, parts: "--training --synthetic" },
-    Cell { model: "yolov5m", batch: 16, parts: "--training --synthetic --validation" },
-    Cell { model: "yolov5m", batch: 128, parts: "--training --synthetic" },
-    Cell { model: "yolov5l", batch: 64, parts: "--training --synthetic" },
+    Cell { model: "yolov5n", batch: 128, precision: "fp32", parts: "--training --synthetic --validation" },
+    Cell { model: "yolov5s", batch: 16, precision: "fp32", parts: "--training --synthetic --validation" },
+    Cell { model: "yolov5s", batch: 128, precision: "fp32", parts: "--training --synthetic" },
+    Cell { model: "yolov5m", batch: 16, precision: "fp32", parts: "--training --synthetic --validation" },
+    Cell { model: "yolov5m", batch: 128, precision: "fp32", parts: "--training --synthetic" },
+    Cell { model: "yolov5l", batch: 64, precision: "fp32", parts: "--training --synthetic" },
 ];
 
-/// In a rehearsal: every part once.
-const REHEARSAL: [Cell; 1] =
-    [Cell { model: "yolov5n", batch: 4, parts: "--training --synthetic --loader --validation" }];
+/// In a rehearsal: every part once. `yolo` refuses fp16 on the CPU.
+const REHEARSAL: [Cell; 2] = [
+    Cell {
+        model: "yolov5n",
+        batch: 4,
+        precision: "fp32",
+        parts: "--training --synthetic --loader --validation",
+    },
+    Cell { model: "yolov5n", batch: 4, precision: "bf16", parts: "--training --synthetic" },
+];
 
 pub(super) fn run(stage: &mut StageRun<'_>) -> Result<(), Stop> {
     let scale = &stage.session.scale;
@@ -59,8 +75,7 @@ pub(super) fn run(stage: &mut StageRun<'_>) -> Result<(), Stop> {
         measure(stage, cell)?;
     }
     largest_batch(stage)?;
-    let has_amp = mixed_precision(stage)?;
-    original::run(stage, has_amp)
+    original::run(stage)
 }
 
 /// The speed with the largest batch that fits. Data sets may have fewer images, so it is measured on a
@@ -79,22 +94,7 @@ fn largest_batch(stage: &mut StageRun<'_>) -> Result<(), Stop> {
         None => format!("at least {batch}, the last one that was tried"),
     };
     stage.check("a batch that fits is found", true, detail);
-    measure(stage, &Cell { model: "yolov5n", batch, parts: "--synthetic" })
-}
-
-/// Tries the option, so that this stage notices when it exists. Returns whether it does.
-fn mixed_precision(stage: &mut StageRun<'_>) -> Result<bool, Stop> {
-    let session = stage.session;
-    let size = session.scale.of(640, 64);
-    let ended = stage.run(bench::invocation(session, "yolov5n", size, 16, 1, "--synthetic --amp"))?;
-    match ended.code() {
-        // An invalid command line: the option does not exist.
-        Some(2) => {
-            stage.not_built("mixed precision", "this `yolo` has no mixed precision");
-            Ok(false)
-        }
-        _ => Ok(stage.check_success("mixed precision is measured", &ended)),
-    }
+    measure(stage, &Cell { model: "yolov5n", batch, precision: "fp32", parts: "--synthetic" })
 }
 
 /// How long a measurement takes at most: the start of the program, and for each part a warm-up and a pass for
@@ -110,16 +110,17 @@ fn expected_time(cell: &Cell, seconds: u32) -> Duration {
 
 fn measure(stage: &mut StageRun<'_>, cell: &Cell) -> Result<(), Stop> {
     let session = stage.session;
-    let Cell { model, batch, parts } = cell;
+    let Cell { model, batch, precision, parts } = cell;
     let size = session.scale.of(640, 64);
     let seconds = session.scale.of(if session.scale.full { 8 } else { 4 }, 1);
-    let name = format!("{model}, {size} px, batch {batch}, fp32");
+    let name = format!("{model}, {size} px, batch {batch}, {precision}");
     if stage.time_left() < expected_time(cell, seconds) {
         stage.skip(name, "the time of the stage is almost over; `--only speed` has more");
         return Ok(());
     }
     let sampler = session.monitor.as_ref().map(|monitor| Sampler::start(Arc::clone(monitor)));
-    let ended = stage.run(bench::invocation(session, model, size, *batch, seconds, parts))?;
+    let options = format!("{parts} --precision {precision}");
+    let ended = stage.run(bench::invocation(session, model, size, *batch, seconds, &options))?;
     let samples = sampler.map(Sampler::finish).unwrap_or_default();
     if *batch > SMALLEST && bench::ran_out_of_memory(&ended) {
         stage.skip(name, "it does not fit into the memory of this GPU");

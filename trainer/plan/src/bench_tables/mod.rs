@@ -29,7 +29,7 @@ pub struct Tables {
     pub model: String,
     /// Side of the square network input in pixels.
     pub image_size: usize,
-    /// The number format of the network: `fp32`.
+    /// The number format of the network in training: `fp32`, `fp16` or `bf16`.
     pub precision: &'static str,
     /// Where the batches of training steps come from.
     pub source: Source,
@@ -53,7 +53,7 @@ impl Tables {
             program: first.plan.program.clone(),
             model: model_name(task),
             image_size: task.training.image_size,
-            precision: "fp32",
+            precision: task.training.precision.name(),
             source: if synthetic { Source::Synthetic } else { Source::Files },
             rounds: task.rounds,
             interrupted: false,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 
-use super::train::{Cache, TrainOptions};
+use super::train::{Cache, PrecisionOption, TrainOptions};
 use super::workers::Workers;
 use crate::number::whole;
 
@@ -32,6 +32,9 @@ pub struct BenchOptions {
     /// Images per training step; with --scaling, of each device [default: 16]
     #[arg(long = "batch", value_parser = whole::<i64>, allow_negative_numbers = true, visible_alias = "batch-size", value_name = "N", help_heading = "Model and data")]
     pub batch_size: Option<i64>,
+    /// Number format of the network in training: fp32, or mixed precision with fp16 or bf16 [default: auto, which is fp16 on GPUs and fp32 on the CPU]
+    #[arg(long, value_name = "FORMAT", ignore_case = true, help_heading = "Model and data")]
+    pub precision: Option<PrecisionOption>,
     /// Cache decoded images, before anything is measured: in RAM (also if no value is given) or on disk
     #[arg(long, value_name = "WHERE", num_args = 0..=1, default_missing_value = "ram", help_heading = "Model and data")]
     pub cache: Option<Cache>,
@@ -87,6 +90,7 @@ impl BenchOptions {
             hyp: self.hyp.clone(),
             imgsz: self.imgsz,
             batch_size: self.batch_size,
+            precision: self.precision,
             cache: self.cache,
             device: self.device.clone(),
             workers: self.workers,

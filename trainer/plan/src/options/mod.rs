@@ -13,7 +13,7 @@ mod workers;
 use clap::Args as _;
 
 pub use bench::BenchOptions;
-pub use train::{BackendOption, Balance, Cache, Optimizer, Parallel, TrainOptions};
+pub use train::{BackendOption, Balance, Cache, Optimizer, Parallel, PrecisionOption, TrainOptions};
 pub use val::ValOptions;
 pub use workers::Workers;
 

@@ -68,6 +68,18 @@ impl fmt::Display for Parallel {
     }
 }
 
+/// The number format of the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "standard terms")]
+pub enum PrecisionOption {
+    #[default]
+    Auto,
+    Fp32,
+    Fp16,
+    Bf16,
+}
+
 /// Where decoded images are kept between epochs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
@@ -150,6 +162,9 @@ pub struct TrainOptions {
     /// Make one image of four, twice as large: all four, or the first enlarged; the batch of each rank is a multiple of 4
     #[arg(long, help_heading = "Training")]
     pub quad: bool,
+    /// Number format of the network: fp32, or mixed precision with fp16 or bf16 [default: auto, which is fp16 on GPUs and fp32 on the CPU]
+    #[arg(long, value_name = "FORMAT", ignore_case = true, help_heading = "Training")]
+    pub precision: Option<PrecisionOption>,
     /// Cache decoded images: in RAM (also if no value is given) or on disk
     #[arg(long, value_name = "WHERE", num_args = 0..=1, default_missing_value = "ram", help_heading = "Training")]
     pub cache: Option<Cache>,

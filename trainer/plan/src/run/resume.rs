@@ -60,6 +60,9 @@ pub(super) fn plan_resume(
         images_as_one: if task.quad { QUAD } else { 1 },
     };
     let warnings = resume_ranks::choose(options, context, before, &mut notes)?;
+    let (precision, note) = task.precision.resume_on(&plan.ranks.all_devices());
+    task.precision = precision;
+    notes.extend(note);
     plan.run_dir = run_dir;
     plan.program = super::program();
     Ok(Planned { plan, warnings, notes, in_its_folder: true })

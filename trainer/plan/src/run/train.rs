@@ -18,6 +18,7 @@ use crate::error::PlanError;
 use crate::hyp::HyperParameters;
 use crate::model::{MIN_STRIDE, ModelSpec};
 use crate::options::{Balance, Cache, Optimizer, Parallel, TrainOptions, Workers};
+use crate::precision::Precision;
 
 /// YOLOv5's default patience.
 const PATIENCE: usize = 100;
@@ -61,6 +62,8 @@ pub struct TrainTask {
     pub image_weights: bool,
     #[serde(default)]
     pub quad: bool,
+    #[serde(default)]
+    pub precision: Precision,
     /// Continue from this checkpoint of the same run folder.
     pub resume: Option<PathBuf>,
     pub nosave: bool,
@@ -186,6 +189,7 @@ pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Plann
         multi_scale: options.multi_scale,
         image_weights: options.image_weights,
         quad: options.quad,
+        precision: checked.precision,
         cache: options.cache,
         resume: None,
         max_restarts: options.max_restarts.unwrap_or(0),
@@ -199,6 +203,7 @@ struct Checked<'a> {
     data: &'a str,
     effective: EffectiveOptions<'a>,
     parallel: Parallel,
+    precision: Precision,
     ranks: Ranks,
     /// What was chosen for the ranks and why.
     notes: Vec<String>,
@@ -221,6 +226,7 @@ impl<'a> Checked<'a> {
         let effective = EffectiveOptions::of(options);
         let parallel = options.parallel.unwrap_or_default();
         let (ranks, notes) = ranks(parallel, options, context)?;
+        let precision = Precision::choose(options.precision.unwrap_or_default(), &ranks.all_devices())?;
         let batch = batch(parallel, effective.batch, options, &ranks, inventory)?;
         if options.quad {
             batch.check_quads(one_process::parts(parallel, &ranks).unwrap_or(ranks.world_size))?;
@@ -244,6 +250,7 @@ impl<'a> Checked<'a> {
             data,
             effective,
             parallel,
+            precision,
             ranks,
             notes,
             batch,

@@ -7,7 +7,7 @@ mod rule;
 mod state_dict;
 
 use tch::Tensor;
-use tch_train::{clip_grad_norm, foreach_zero};
+use tch_train::{ScaledStep, clip_grad_norm, foreach_zero};
 use yolo_plan::options::Optimizer as Algorithm;
 
 use self::groups::{GROUPS, Group, Parameter, split};
@@ -115,6 +115,19 @@ impl Optimizer {
     /// # Errors
     /// When libtorch fails, for example because a gradient is on another device.
     pub fn step(&mut self) -> Result<(), TrainError> {
+        self.step_with(None)
+    }
+
+    /// [`Self::step`] on gradients of a scaled loss, which it unscales and clips. Changes nothing if one of them has
+    /// overflowed; the host does not learn whether it did.
+    ///
+    /// # Errors
+    /// As [`Self::step`].
+    pub fn step_scaled(&mut self, step: &ScaledStep) -> Result<(), TrainError> {
+        self.step_with(Some(step))
+    }
+
+    fn step_with(&mut self, scaled: Option<&ScaledStep>) -> Result<(), TrainError> {
         for group in &self.groups {
             let mut active = Vec::with_capacity(group.range.len());
             let mut gradients = Vec::with_capacity(group.range.len());
@@ -125,7 +138,7 @@ impl Optimizer {
                 }
             }
             let tensors: Vec<&Tensor> = active.iter().map(|&index| &self.parameters[index].tensor).collect();
-            self.rule.step(group, &active, &tensors, &gradients)?;
+            self.rule.step(group, &active, &tensors, &gradients, scaled)?;
         }
         Ok(())
     }

@@ -2,7 +2,9 @@
 //! they keep for each parameter. Each group is one fused call into libtorch.
 
 use tch::Tensor;
-use tch_train::{Adam, AdamState, Sgd, fused_adam, fused_adamw, fused_sgd};
+use tch_train::{
+    Adam, AdamState, ScaledStep, Sgd, fused_adam, fused_adam_scaled, fused_adamw, fused_sgd, fused_sgd_scaled,
+};
 
 use super::groups::Group;
 use crate::error::TrainError;
@@ -50,13 +52,15 @@ impl Rule {
         Self::Adam { decoupled, moments: (0..count).map(|_| None).collect() }
     }
 
-    /// Steps the parameters at the positions `active`.
+    /// Steps the parameters at the positions `active`. Gradients of a scaled loss need what its scaler made for
+    /// the step.
     pub(super) fn step(
         &mut self,
         group: &Group,
         active: &[usize],
         tensors: &[&Tensor],
         gradients: &[Tensor],
+        scaled: Option<&ScaledStep>,
     ) -> Result<(), TrainError> {
         let Group { lr, momentum, weight_decay, .. } = *group;
         match self {
@@ -71,7 +75,10 @@ impl Rule {
                     }
                 }
                 let sgd = Sgd { lr, momentum, dampening: 0.0, weight_decay, nesterov: with_momentum };
-                fused_sgd(tensors, gradients, &own, &sgd, false)?;
+                match scaled {
+                    None => fused_sgd(tensors, gradients, &own, &sgd, false)?,
+                    Some(step) => fused_sgd_scaled(tensors, gradients, &own, &sgd, step)?,
+                }
             }
             Self::Adam { decoupled, moments } => {
                 let count = active.len();
@@ -87,10 +94,10 @@ impl Rule {
                     own.steps.push(memory.steps.shallow_clone());
                 }
                 let adam = Adam { lr, beta1: momentum, beta2: BETA2, eps: EPSILON, weight_decay };
-                if *decoupled {
-                    fused_adamw(tensors, gradients, &own, &adam)?;
-                } else {
-                    fused_adam(tensors, gradients, &own, &adam)?;
+                match scaled {
+                    None if *decoupled => fused_adamw(tensors, gradients, &own, &adam)?,
+                    None => fused_adam(tensors, gradients, &own, &adam)?,
+                    Some(step) => fused_adam_scaled(tensors, gradients, &own, &adam, *decoupled, step)?,
                 }
             }
         }

@@ -223,7 +223,7 @@ impl Steps {
             sums.copy += watch.lap();
             let heads = self.learner.forward(&images)?;
             sums.forward += watch.lap();
-            let loss = self.learner.loss().compute(&heads, &targets)?;
+            let loss = self.learner.loss_of(&heads, &targets)?;
             drop(heads);
             sums.loss += watch.lap();
             self.learner.add_gradients(&loss)?;

@@ -60,7 +60,8 @@ pub(super) fn prepare<'a>(
     let val = open_val(context, task, stride)?;
     let mut results = None;
     if context.is_main() {
-        write_hyp_and_opt(plan, task)?;
+        // The GPU may not be able to compute in the precision of the plan.
+        write_hyp_and_opt(plan, &TrainTask { precision: learner.precision(), ..task.clone() })?;
         if task.plots {
             plot_labels(&samples, &task.data.names, &plan.run_dir.join("labels.svg"))?;
         }

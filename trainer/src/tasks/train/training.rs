@@ -94,6 +94,7 @@ impl Training<'_> {
             ema_updates: ema.updates(),
             optimizer: self.learner.optimizer().state_dict()?,
             gradients: if between_steps { self.learner.gradients()? } else { Value::None },
+            scaler: self.learner.scaler_state()?,
             progress: self.progress.clone(),
         };
         Checkpoint { task: self.task }.write_running(&path, state)?;
