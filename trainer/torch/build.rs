@@ -2,7 +2,7 @@
 
 /// The shim's sources, one per header.
 const SOURCES: &[&str] =
-    &["autocast", "context", "error", "host_waits", "memory", "memory_format", "optimizer"];
+    &["autocast", "context", "error", "host_waits", "memory", "memory_format", "optimizer", "streams"];
 
 fn main() {
     libtorch_installed::build_shim("tcht", SOURCES, |_| ());

@@ -33,6 +33,17 @@ int tcht_deterministic(int32_t* enabled, int32_t* warn_only) {
   });
 }
 
+int tcht_set_cudnn_benchmark(int32_t enabled) {
+  return tcht::guarded([&] {
+    auto& context = at::globalContext();
+    context.setBenchmarkCuDNN(enabled != 0 && !context.deterministicAlgorithms());
+  });
+}
+
+int tcht_cudnn_benchmark(int32_t* enabled) {
+  return tcht::guarded([&] { *enabled = at::globalContext().benchmarkCuDNN() ? 1 : 0; });
+}
+
 int tcht_set_allow_tf32(int32_t enabled) {
   return tcht::guarded([&] {
     auto& context = at::globalContext();

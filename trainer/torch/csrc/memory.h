@@ -4,6 +4,6 @@
 #include <cstdint>
 
 extern "C" {
-// The most bytes that libtorch has reserved on this CUDA device.
-int tcht_peak_reserved_memory(int32_t device, uint64_t* bytes);
+// The bytes that libtorch has reserved on this CUDA device, and the most so far.
+int tcht_reserved_memory(int32_t device, uint64_t* bytes, uint64_t* peak);
 }

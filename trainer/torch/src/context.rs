@@ -61,6 +61,29 @@ pub fn determinism() -> Result<Determinism> {
     })
 }
 
+/// Lets cuDNN try its algorithms for each new shape and keep the fastest, which pays if shapes are few. Does nothing
+/// with deterministic algorithms ([`set_determinism`]): which one is the fastest is not always the same.
+///
+/// # Errors
+/// If libtorch refuses.
+pub fn set_cudnn_benchmark(enabled: bool) -> Result<()> {
+    // SAFETY: takes a plain flag.
+    let status = unsafe { ffi::tcht_set_cudnn_benchmark(enabled.into()) };
+    ffi::check(status, || "choosing how cuDNN finds algorithms".to_owned())
+}
+
+/// Whether cuDNN tries its algorithms.
+///
+/// # Errors
+/// If libtorch refuses.
+pub fn cudnn_benchmark() -> Result<bool> {
+    let mut enabled = 0;
+    // SAFETY: the out pointer is local.
+    let status = unsafe { ffi::tcht_cudnn_benchmark(&raw mut enabled) };
+    ffi::check(status, || "reading how cuDNN finds algorithms".to_owned())?;
+    Ok(enabled != 0)
+}
+
 /// Allows TF32 in matrix products and convolutions on CUDA. It is faster than float32 and has a
 /// 10-bit mantissa.
 ///

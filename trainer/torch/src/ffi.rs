@@ -21,6 +21,22 @@ pub(crate) struct Autocast {
     _thread: std::marker::PhantomData<*mut ()>,
 }
 
+/// `tcht::CopyStream`, which only C++ looks into.
+#[repr(C)]
+pub(crate) struct CopyStream {
+    _private: [u8; 0],
+    /// Neither Send nor Sync: which stream is the current one is a state of the thread.
+    _thread: std::marker::PhantomData<*mut ()>,
+}
+
+/// `tcht::Event`, which only C++ looks into.
+#[repr(C)]
+pub(crate) struct Event {
+    _private: [u8; 0],
+    /// Neither Send nor Sync, as c10's events.
+    _thread: std::marker::PhantomData<*mut ()>,
+}
+
 /// `tcht::SgdOptions`.
 #[repr(C)]
 pub(crate) struct SgdOptions {
@@ -131,7 +147,24 @@ unsafe extern "C" {
 
 // memory.h
 unsafe extern "C" {
-    pub(crate) fn tcht_peak_reserved_memory(device: i32, bytes: *mut u64) -> c_int;
+    pub(crate) fn tcht_reserved_memory(device: i32, bytes: *mut u64, peak: *mut u64) -> c_int;
+}
+
+// streams.h
+unsafe extern "C" {
+    pub(crate) fn tcht_copy_stream_new(device: i32, out: *mut *mut CopyStream) -> c_int;
+    pub(crate) fn tcht_copy_stream_free(stream: *mut CopyStream);
+    pub(crate) fn tcht_copy_stream_copy(
+        stream: *mut CopyStream,
+        tensor: TensorPtr,
+        out: *mut TensorPtr,
+        done: *mut *mut Event,
+    ) -> c_int;
+    pub(crate) fn tcht_wait_for_copy(copy: TensorPtr, done: *mut Event) -> c_int;
+    pub(crate) fn tcht_copy_to_host(tensor: TensorPtr, out: *mut TensorPtr, done: *mut *mut Event) -> c_int;
+    pub(crate) fn tcht_event_is_done(event: *mut Event, done: *mut i32) -> c_int;
+    pub(crate) fn tcht_event_wait(event: *mut Event) -> c_int;
+    pub(crate) fn tcht_event_free(event: *mut Event);
 }
 
 // memory_format.h
@@ -146,6 +179,8 @@ unsafe extern "C" {
     pub(crate) fn tcht_set_num_threads(threads: i32) -> c_int;
     pub(crate) fn tcht_set_deterministic(enabled: i32, warn_only: i32) -> c_int;
     pub(crate) fn tcht_deterministic(enabled: *mut i32, warn_only: *mut i32) -> c_int;
+    pub(crate) fn tcht_set_cudnn_benchmark(enabled: i32) -> c_int;
+    pub(crate) fn tcht_cudnn_benchmark(enabled: *mut i32) -> c_int;
     pub(crate) fn tcht_set_allow_tf32(enabled: i32) -> c_int;
     pub(crate) fn tcht_allow_tf32(enabled: *mut i32) -> c_int;
 }

@@ -15,17 +15,22 @@ mod memory;
 mod memory_format;
 mod optimizer;
 mod scaler;
+mod streams;
 
 pub use autocast::{Autocast, autocast};
-pub use context::{Determinism, allows_tf32, determinism, set_allow_tf32, set_determinism, set_num_threads};
+pub use context::{
+    Determinism, allows_tf32, cudnn_benchmark, determinism, set_allow_tf32, set_cudnn_benchmark,
+    set_determinism, set_num_threads,
+};
 pub use copies::copy_to_device;
 pub use error::{Error, Result};
 pub use host_floats::HostFloats;
 pub use host_waits::host_waits;
-pub use memory::peak_reserved_memory;
+pub use memory::{peak_reserved_memory, reserved_memory};
 pub use memory_format::{is_channels_last, set_channels_last, to_channels_last};
 pub use optimizer::{
     Adam, AdamState, ScaledStep, Sgd, amp_unscale, clip_grad_norm, foreach_ema, foreach_mul, foreach_zero,
     fused_adam, fused_adam_scaled, fused_adamw, fused_sgd, fused_sgd_scaled,
 };
 pub use scaler::{GradScaler, ScalerSettings, ScalerState};
+pub use streams::{CopyStream, Copying, Reading};

@@ -11,12 +11,26 @@ use crate::ffi;
 /// # Errors
 /// If there is no CUDA, or no such device, or libtorch has not used it yet.
 pub fn peak_reserved_memory(device: usize) -> Result<u64> {
-    let mut bytes = 0;
+    reserved(device).map(|(_, peak)| peak)
+}
+
+/// The memory in bytes that libtorch has reserved on a CUDA device now, used or kept for reuse. It is what
+/// PyTorch calls `memory_reserved`. Does not wait for the device.
+///
+/// # Errors
+/// As [`peak_reserved_memory`].
+pub fn reserved_memory(device: usize) -> Result<u64> {
+    reserved(device).map(|(now, _)| now)
+}
+
+/// The reserved bytes now, and their peak.
+fn reserved(device: usize) -> Result<(u64, u64)> {
+    let (mut now, mut peak) = (0, 0);
     let index = i32::try_from(device).unwrap_or(i32::MAX);
-    // SAFETY: the out pointer is local.
-    let status = unsafe { ffi::tcht_peak_reserved_memory(index, &raw mut bytes) };
-    ffi::check(status, || format!("reading the peak of the memory of cuda:{device}"))?;
-    Ok(bytes)
+    // SAFETY: the out pointers are local.
+    let status = unsafe { ffi::tcht_reserved_memory(index, &raw mut now, &raw mut peak) };
+    ffi::check(status, || format!("reading the memory of cuda:{device}"))?;
+    Ok((now, peak))
 }
 
 #[cfg(test)]

@@ -4,7 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use tch::{Device, Kind, Tensor};
-use tch_train::{Determinism, allows_tf32, determinism, set_allow_tf32, set_determinism, set_num_threads};
+use tch_train::{
+    Determinism, allows_tf32, cudnn_benchmark, determinism, set_allow_tf32, set_cudnn_benchmark,
+    set_determinism, set_num_threads,
+};
 
 /// Runs an operation that has no deterministic algorithm.
 fn nondeterministic_operation() -> Result<(), tch::TchError> {
@@ -25,7 +28,12 @@ fn settings_take_effect() {
 
     assert_eq!(determinism().unwrap(), Determinism::Off);
     nondeterministic_operation().unwrap();
+    set_cudnn_benchmark(true).unwrap();
+    assert!(cudnn_benchmark().unwrap());
     set_determinism(Determinism::Require).unwrap();
+    assert!(!cudnn_benchmark().unwrap());
+    set_cudnn_benchmark(true).unwrap();
+    assert!(!cudnn_benchmark().unwrap(), "the fastest algorithm is not always the same");
     assert_eq!(determinism().unwrap(), Determinism::Require);
     let error = nondeterministic_operation().unwrap_err();
     assert!(error.to_string().contains("deterministic"), "{error}");
@@ -35,6 +43,10 @@ fn settings_take_effect() {
     set_determinism(Determinism::Off).unwrap();
     assert_eq!(determinism().unwrap(), Determinism::Off);
 
+    for enabled in [true, false] {
+        set_cudnn_benchmark(enabled).unwrap();
+        assert_eq!(cudnn_benchmark().unwrap(), enabled);
+    }
     for allowed in [true, false, true] {
         set_allow_tf32(allowed).unwrap();
         assert_eq!(allows_tf32().unwrap(), allowed);

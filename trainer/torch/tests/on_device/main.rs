@@ -13,6 +13,7 @@ mod lists;
 mod memory;
 mod optimizers;
 mod scaler;
+mod streams;
 
 use std::process::Command;
 

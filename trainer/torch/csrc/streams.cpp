@@ -1,0 +1,100 @@
+#include "streams.h"
+
+#include <memory>
+
+#include <ATen/core/grad_mode.h>
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include "shim/error.h"
+
+namespace tcht {
+
+struct CopyStream {
+  c10::Stream stream;
+};
+
+struct Event {
+  explicit Event(const c10::Stream& stream) : event(stream.device_type()) {
+    event.record(stream);
+  }
+
+  c10::Event event;
+};
+
+} // namespace tcht
+
+namespace {
+
+c10::Stream current_stream(c10::Device device) {
+  return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+}
+
+} // namespace
+
+extern "C" {
+
+int tcht_copy_stream_new(int32_t device, tcht::CopyStream** out) {
+  return tcht::guarded([&] {
+    const c10::Device cuda(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(device));
+    const c10::impl::VirtualGuardImpl implementation(cuda.type());
+    *out = new tcht::CopyStream{implementation.getStreamFromGlobalPool(cuda)};
+  });
+}
+
+void tcht_copy_stream_free(tcht::CopyStream* stream) {
+  tcht::guarded([&] { delete stream; });
+}
+
+int tcht_copy_stream_copy(
+    tcht::CopyStream* stream,
+    at::Tensor* tensor,
+    at::Tensor** out,
+    tcht::Event** done) {
+  return tcht::guarded([&] {
+    at::NoGradGuard no_grad;
+    // The memory of the copy belongs to this stream, so the copy need not wait for
+    // what the current stream does with memory that it has freed.
+    const c10::StreamGuard guard(stream->stream);
+    auto copy = std::make_unique<at::Tensor>(
+        tensor->to(stream->stream.device(), tensor->scalar_type(), /*non_blocking=*/true, /*copy=*/true));
+    *done = new tcht::Event(stream->stream);
+    *out = copy.release();
+  });
+}
+
+int tcht_wait_for_copy(at::Tensor* copy, tcht::Event* done) {
+  return tcht::guarded([&] {
+    const auto current = current_stream(copy->device());
+    done->event.block(current);
+    // Without this, the copy stream could write the next batch into this memory
+    // while the current stream still reads it.
+    copy->record_stream(current);
+  });
+}
+
+int tcht_copy_to_host(at::Tensor* tensor, at::Tensor** out, tcht::Event** done) {
+  return tcht::guarded([&] {
+    at::NoGradGuard no_grad;
+    // libtorch allocates page-locked memory for a copy that does not block.
+    auto copy = std::make_unique<at::Tensor>(
+        tensor->to(c10::kCPU, tensor->scalar_type(), /*non_blocking=*/true, /*copy=*/true));
+    *done = new tcht::Event(current_stream(tensor->device()));
+    *out = copy.release();
+  });
+}
+
+int tcht_event_is_done(tcht::Event* event, int32_t* done) {
+  return tcht::guarded([&] { *done = event->event.query() ? 1 : 0; });
+}
+
+int tcht_event_wait(tcht::Event* event) {
+  return tcht::guarded([&] { event->event.synchronize(); });
+}
+
+void tcht_event_free(tcht::Event* event) {
+  tcht::guarded([&] { delete event; });
+}
+
+} // extern "C"

@@ -1,0 +1,183 @@
+//! Copies between CPU and GPU while the GPU computes. [`CopyStream`] copies batches on a stream of its own, so that the
+//! next one is on its way while the GPU works on the present one; [`Reading`] copies results back. The host waits for
+//! neither. On the CPU, both are the tensor itself.
+
+#![expect(unsafe_code, reason = "calls the shim's functions for streams and events")]
+
+use std::ptr::{self, NonNull};
+
+use tch::{Device, Kind, Tensor};
+
+use crate::error::{Error, Result};
+use crate::ffi;
+
+/// A stream for copies to one device.
+#[derive(Debug)]
+pub struct CopyStream {
+    /// `None` on the CPU.
+    raw: Option<NonNull<ffi::CopyStream>>,
+    device: Device,
+}
+
+/// A copy that may still be on its way.
+#[derive(Debug)]
+#[must_use = "the copy can be used after `arrive`"]
+pub struct Copying {
+    tensor: Tensor,
+    done: Option<Event>,
+}
+
+/// Values that may still be on their way to the CPU.
+#[derive(Debug)]
+pub struct Reading {
+    tensor: Tensor,
+    done: Option<Event>,
+}
+
+/// The moment at which a stream has done what it was given before.
+#[derive(Debug)]
+struct Event(NonNull<ffi::Event>);
+
+impl CopyStream {
+    /// A stream for copies to `device`.
+    ///
+    /// # Errors
+    /// If the device is neither the CPU nor a GPU that can be used.
+    pub fn new(device: Device) -> Result<Self> {
+        let index = match device {
+            Device::Cpu => return Ok(Self { raw: None, device }),
+            Device::Cuda(index) => i32::try_from(index).unwrap_or(i32::MAX),
+            other => return Err(Error::new("opening a stream", format!("{other:?} is not supported"))),
+        };
+        let mut raw = ptr::null_mut();
+        // SAFETY: `raw` is local.
+        let status = unsafe { ffi::tcht_copy_stream_new(index, &raw mut raw) };
+        ffi::check(status, || format!("opening a stream of {device:?}"))?;
+        Ok(Self { raw: NonNull::new(raw), device })
+    }
+
+    /// Begins to copy `bytes` to the device, as a tensor of this shape. The bytes may change when this returns: they
+    /// were copied to page-locked memory first, or, if the system has no more of it, to the device itself, for
+    /// which the host has to wait then.
+    ///
+    /// # Errors
+    /// If the shape has another number of elements, or memory runs out.
+    pub fn copy_bytes(&self, bytes: &[u8], shape: &[i64]) -> Result<Copying> {
+        let action = || format!("copying to {:?}", self.device);
+        let tch = |error| Error::from_tch(action(), &error);
+        let length: i64 = shape.iter().product();
+        if usize::try_from(length) != Ok(bytes.len()) {
+            return Err(Error::new(
+                action(),
+                format!("{} bytes are no tensor of shape {shape:?}", bytes.len()),
+            ));
+        }
+        let Some(stream) = self.raw else {
+            let tensor = Tensor::f_from_data_size(bytes, shape, Kind::Uint8).map_err(tch)?;
+            return Ok(Copying { tensor, done: None });
+        };
+        let pinned = page_locked(bytes, shape, self.device).map_err(tch)?;
+        let (mut copy, mut done) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: stream and tensor are alive during the call, and the out pointers are local. libtorch keeps the
+        // page-locked memory until the copy is done.
+        let status = unsafe {
+            ffi::tcht_copy_stream_copy(stream.as_ptr(), ffi::pointer(&pinned), &raw mut copy, &raw mut done)
+        };
+        ffi::check(status, action)?;
+        // SAFETY: on success the shim allocated a tensor handle, and we are its only owner.
+        let tensor = unsafe { Tensor::from_ptr(copy.cast()) };
+        Ok(Copying { tensor, done: NonNull::new(done).map(Event) })
+    }
+}
+
+/// A copy of the bytes in page-locked memory, or in other memory if there is no more of it. The shape has as many
+/// elements.
+fn page_locked(bytes: &[u8], shape: &[i64], device: Device) -> std::result::Result<Tensor, tch::TchError> {
+    let strides: Vec<i64> = (1..=shape.len()).map(|from| shape[from..].iter().product()).collect();
+    // SAFETY: the bytes outlive the tensor, which ends here and is only read.
+    let borrowed = unsafe { Tensor::f_from_blob(bytes.as_ptr(), shape, &strides, Kind::Uint8, Device::Cpu) }?;
+    borrowed.f_pin_memory(device).or_else(|_| copied(&borrowed))
+}
+
+/// A copy on the CPU of a tensor that is there.
+fn copied(tensor: &Tensor) -> std::result::Result<Tensor, tch::TchError> {
+    tensor.f_to_device_(Device::Cpu, tensor.kind(), false, true)
+}
+
+impl Copying {
+    /// The copy. What the GPU is given from now on waits for it; the host does not.
+    ///
+    /// # Errors
+    /// If libtorch fails.
+    pub fn arrive(self) -> Result<Tensor> {
+        if let Some(Event(done)) = &self.done {
+            // SAFETY: both are alive during the call.
+            let status = unsafe { ffi::tcht_wait_for_copy(ffi::pointer(&self.tensor), done.as_ptr()) };
+            ffi::check(status, || "waiting for a copy".to_owned())?;
+        }
+        Ok(self.tensor)
+    }
+}
+
+impl Reading {
+    /// Begins to copy a tensor to the CPU, with its present values.
+    ///
+    /// # Errors
+    /// If memory runs out.
+    pub fn begin(tensor: &Tensor) -> Result<Self> {
+        let action = "reading values";
+        if !tensor.device().is_cuda() {
+            let copy = tensor.f_detach().and_then(|tensor| copied(&tensor));
+            return Ok(Self { tensor: copy.map_err(|error| Error::from_tch(action, &error))?, done: None });
+        }
+        let (mut copy, mut done) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: the tensor is alive during the call, and the out pointers are local.
+        let status = unsafe { ffi::tcht_copy_to_host(ffi::pointer(tensor), &raw mut copy, &raw mut done) };
+        ffi::check(status, || action.to_owned())?;
+        // SAFETY: on success the shim allocated a tensor handle, and we are its only owner.
+        let tensor = unsafe { Tensor::from_ptr(copy.cast()) };
+        Ok(Self { tensor, done: NonNull::new(done).map(Event) })
+    }
+
+    /// Whether the values have arrived. Does not wait.
+    ///
+    /// # Errors
+    /// If the GPU has failed.
+    pub fn has_arrived(&self) -> Result<bool> {
+        let Some(Event(done)) = &self.done else { return Ok(true) };
+        let mut arrived = 0;
+        // SAFETY: the event is alive during the call, and the out pointer is local.
+        let status = unsafe { ffi::tcht_event_is_done(done.as_ptr(), &raw mut arrived) };
+        ffi::check(status, || "reading values".to_owned())?;
+        Ok(arrived != 0)
+    }
+
+    /// The values, on the CPU. Waits until they have arrived.
+    ///
+    /// # Errors
+    /// If the GPU has failed.
+    pub fn finish(self) -> Result<Tensor> {
+        if let Some(Event(done)) = &self.done {
+            // SAFETY: the event is alive during the call.
+            let status = unsafe { ffi::tcht_event_wait(done.as_ptr()) };
+            ffi::check(status, || "reading values".to_owned())?;
+        }
+        Ok(self.tensor)
+    }
+}
+
+impl Drop for CopyStream {
+    fn drop(&mut self) {
+        if let Some(raw) = self.raw {
+            // SAFETY: the shim allocated it, and this is the only place that frees it.
+            unsafe { ffi::tcht_copy_stream_free(raw.as_ptr()) };
+        }
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: the shim allocated it, and this is the only place that frees it.
+        unsafe { ffi::tcht_event_free(self.0.as_ptr()) };
+    }
+}
