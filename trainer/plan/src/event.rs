@@ -155,7 +155,8 @@ pub struct Step {
     /// Over all ranks and the last few seconds.
     pub images_per_second: f64,
     pub image_size: usize,
-    /// Resident host memory of the rank in bytes; 0 if unknown.
+    /// Bytes that libtorch has reserved on the GPUs of the rank; on the CPU, the resident memory of its process, 0 if
+    /// unknown.
     pub memory: u64,
     /// Targets in the batch.
     pub instances: usize,

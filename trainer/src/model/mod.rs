@@ -22,6 +22,7 @@ mod transformer;
 
 pub use self::detector::Model;
 pub use self::input::images_tensor;
+pub(crate) use self::input::{arrived, begin_copy};
 pub use self::replica::Replica;
 pub use self::state::{Entry, Role, State};
 pub use self::summary::Summary;

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use tch::Tensor;
+use tch_train::Reading;
 
 use crate::error::TrainError;
 
@@ -11,6 +12,25 @@ use crate::error::TrainError;
 const REPORT_EVERY: Duration = Duration::from_millis(100);
 /// The rate is measured over the last seconds.
 const RATE_WINDOW: Duration = Duration::from_secs(10);
+
+/// Mean losses that may still be on their way from the device.
+#[derive(Debug)]
+pub(crate) struct Losses {
+    sums: Reading,
+    steps: usize,
+}
+
+impl Losses {
+    /// Whether they have arrived. Does not wait.
+    pub(crate) fn have_arrived(&self) -> Result<bool, TrainError> {
+        Ok(self.sums.has_arrived()?)
+    }
+
+    /// The means of box, objectness and class loss. Waits until they have arrived.
+    pub(crate) fn means(self) -> Result<[f64; 3], TrainError> {
+        Ok(means(numbers(&self.sums.finish()?)?, self.steps))
+    }
+}
 
 /// The running numbers of one epoch.
 #[derive(Debug)]
@@ -45,14 +65,23 @@ impl Meter {
     /// The sums of box, objectness and class loss since the start of the epoch. Waits for the device.
     pub(crate) fn sums(&self) -> Result<[f32; 3], TrainError> {
         let Some(sums) = &self.sums else { return Ok(self.earlier) };
-        let sums = Vec::<f32>::try_from(sums.f_to_device(tch::Device::Cpu)?)?;
-        Ok(std::array::from_fn(|index| sums.get(index).copied().unwrap_or_default()))
+        numbers(&sums.f_to_device(tch::Device::Cpu)?)
+    }
+
+    /// The means since the start of the epoch, without waiting for the device: it has them when it has done the
+    /// steps so far.
+    pub(crate) fn begin_reading(&self) -> Result<Losses, TrainError> {
+        let sums = match &self.sums {
+            Some(sums) => Reading::begin(sums)?,
+            None => Reading::begin(&Tensor::f_from_slice(&self.earlier)?)?,
+        };
+        Ok(Losses { sums, steps: self.steps })
     }
 
     /// The means of box, objectness and class loss since the start of the epoch. Waits for the
     /// device.
     pub(crate) fn losses(&self) -> Result<[f64; 3], TrainError> {
-        Ok(self.sums()?.map(|sum| f64::from(sum) / self.steps.max(1) as f64))
+        Ok(means(self.sums()?, self.steps))
     }
 
     /// Whether it is time to report. If so, the next interval starts.
@@ -73,6 +102,16 @@ impl Meter {
     pub(crate) fn into_rate(self) -> Rate {
         self.rate
     }
+}
+
+/// The three numbers of a tensor on the CPU.
+fn numbers(sums: &Tensor) -> Result<[f32; 3], TrainError> {
+    let sums = Vec::<f32>::try_from(sums)?;
+    Ok(std::array::from_fn(|index| sums.get(index).copied().unwrap_or_default()))
+}
+
+fn means(sums: [f32; 3], steps: usize) -> [f64; 3] {
+    sums.map(|sum| f64::from(sum) / steps.max(1) as f64)
 }
 
 /// Images per second over a sliding window. [`Rate::pause`] keeps validation out of it.
@@ -120,6 +159,17 @@ mod tests {
         let mut meter = Meter::new(Rate::default(), [0.0; 3], 0);
         meter.add(&Tensor::from_slice(&[1.0f32, 2.0, 3.0]), 8).unwrap();
         meter.add(&Tensor::from_slice(&[3.0f32, 2.0, 1.0]), 8).unwrap();
+        assert_eq!(meter.losses().unwrap(), [2.0, 2.0, 2.0]);
+    }
+
+    #[test]
+    fn losses_that_are_read_later_are_those_of_their_step() {
+        let mut meter = Meter::new(Rate::default(), [0.0; 3], 0);
+        meter.add(&Tensor::from_slice(&[1.0f32, 2.0, 3.0]), 8).unwrap();
+        let losses = meter.begin_reading().unwrap();
+        meter.add(&Tensor::from_slice(&[3.0f32, 2.0, 1.0]), 8).unwrap();
+        assert!(losses.have_arrived().unwrap());
+        assert_eq!(losses.means().unwrap(), [1.0, 2.0, 3.0]);
         assert_eq!(meter.losses().unwrap(), [2.0, 2.0, 2.0]);
     }
 

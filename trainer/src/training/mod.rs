@@ -2,12 +2,14 @@
 //! learner, and the running numbers of its steps. `yolo train` trains with it, and `yolo bench`
 //! measures it.
 
+mod ahead;
 mod build;
 mod data;
 mod meter;
 pub(crate) mod multi_scale;
 mod same_data;
 
+pub(crate) use ahead::Ahead;
 pub(crate) use build::{build_learner, build_model};
 pub(crate) use data::{open_val, read_split, train_loader};
-pub(crate) use meter::{Meter, Rate};
+pub(crate) use meter::{Losses, Meter, Rate};

@@ -89,7 +89,7 @@ fn measure_training(
     let mut network = None;
     if task.measures(BenchPart::Training) || task.measures(BenchPart::Synthetic) {
         let learner = build_learner(context, training, model, None)?;
-        let mut steps = Steps::new(context, training, learner, time);
+        let mut steps = Steps::new(context, training, learner, time)?;
         if task.measures(BenchPart::Training) {
             context.reporter.phase("measuring training");
             report(context, steps.on_files(&mut stream, training.workers)?);

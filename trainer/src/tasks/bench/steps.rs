@@ -17,7 +17,7 @@ use crate::learner::Learner;
 use crate::model::images_tensor;
 use crate::rank::context::Context;
 use crate::synchronize::synchronize;
-use crate::training;
+use crate::training::{self, Ahead, Losses};
 
 /// Steps before a measurement, in which libraries initialize and memory is allocated.
 const WARM_UP: usize = 3;
@@ -35,6 +35,9 @@ pub(super) struct Steps {
     number: i64,
     last_update: i64,
     time: Duration,
+    ahead: Ahead,
+    /// The losses that training would report next.
+    waiting: Option<Losses>,
 }
 
 /// What is measured of steps: their speed, and [`Measurement::Training`]'s other numbers.
@@ -58,14 +61,25 @@ struct Input {
 
 impl Steps {
     /// Steps of `learner`, to be measured for `time`.
-    pub(super) fn new(context: &Context, task: &TrainTask, learner: Learner, time: Duration) -> Self {
+    ///
+    /// # Errors
+    /// When the device cannot be used.
+    pub(super) fn new(
+        context: &Context,
+        task: &TrainTask,
+        learner: Learner,
+        time: Duration,
+    ) -> Result<Self, TrainError> {
         let settings = StepSettings {
             accumulate: accumulate(task.nominal_batch, task.batch),
             lr_bias: 0.0,
             lr_other: 0.0,
             momentum: task.hyp.momentum,
         };
-        Self { device: context.device, learner, settings, number: 0, last_update: 0, time }
+        let ahead = Ahead::new(context.device)?;
+        let device = context.device;
+        let (number, last_update, waiting) = (0, 0, None);
+        Ok(Self { device, learner, settings, number, last_update, time, ahead, waiting })
     }
 
     /// Measures steps on batches of the loader, which has this many threads.
@@ -198,15 +212,19 @@ impl Steps {
 
     /// One step as training makes it, with its running mean of the losses. Returns the images.
     fn step(&mut self, feed: &mut Feed<'_>, meter: &mut training::Meter) -> Result<usize, TrainError> {
-        let Input { images, targets } = feed.next(self.device, &mut || ())?;
+        let Input { images, targets } = feed.next(&mut self.ahead, &mut || ())?;
         self.number += 1;
         let items =
             self.learner.step(&images, &targets, &self.settings, self.number, &mut self.last_update)?;
+        feed.prepare(&mut self.ahead);
         let count = images.size()[0] as usize;
         meter.add(&items, count)?;
-        if meter.due() {
-            // Training reports the losses this often, and waits for the device to read them.
-            let _losses = meter.losses()?;
+        // Training reads the losses this often.
+        if self.waiting.is_none() && meter.due() {
+            self.waiting = Some(meter.begin_reading()?);
+        }
+        if self.waiting.as_ref().map_or(Ok(false), Losses::have_arrived)? {
+            self.waiting = None;
         }
         Ok(count)
     }
@@ -219,7 +237,7 @@ impl Steps {
         let began = Instant::now();
         let mut steps = 0;
         while steps < PHASE_STEPS || began.elapsed() < self.time / PHASE_PART {
-            let Input { images, targets } = feed.next(self.device, &mut || sums.wait += watch.lap())?;
+            let Input { images, targets } = feed.next(&mut self.ahead, &mut || sums.wait += watch.lap())?;
             sums.copy += watch.lap();
             let heads = self.learner.forward(&images)?;
             sums.forward += watch.lap();
@@ -249,18 +267,24 @@ fn steps_of_round(time: f64, step: f64, accumulate: usize) -> usize {
 impl Feed<'_> {
     /// The next batch on the device. `loaded` is called when the loader has returned it, before it is
     /// copied.
-    fn next(&mut self, device: Device, loaded: &mut dyn FnMut()) -> Result<Input, TrainError> {
+    fn next(&mut self, ahead: &mut Ahead, loaded: &mut dyn FnMut()) -> Result<Input, TrainError> {
         match self {
             Self::Files(stream) => {
-                let batch = stream.batch()?;
-                loaded();
-                let images = images_tensor(&batch, device)?;
+                let next = ahead.next(&mut std::iter::repeat_with(|| stream.batch()), loaded)?;
+                let (batch, images) = next.ok_or_else(|| TrainError::new("the loader has ended"))?;
                 stream.recycle(batch.pixels);
                 Ok(Input { images, targets: batch.targets })
             }
             Self::OneBatch(Input { images, targets }) => {
                 Ok(Input { images: images.shallow_clone(), targets: targets.clone() })
             }
+        }
+    }
+
+    /// Begins to copy the next batch while the device computes, as training does.
+    fn prepare(&mut self, ahead: &mut Ahead) {
+        if let Self::Files(stream) = self {
+            ahead.prepare(&mut std::iter::repeat_with(|| stream.batch()));
         }
     }
 }

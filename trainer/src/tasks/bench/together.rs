@@ -46,7 +46,7 @@ pub(super) fn measure(
     stream.go_to_epoch(1);
 
     let learner = build_learner(context, training, model, None)?;
-    let mut steps = Steps::new(context, training, learner, time);
+    let mut steps = Steps::new(context, training, learner, time)?;
     context.reporter.phase("measuring training");
     let rates = match synthetic {
         true => {

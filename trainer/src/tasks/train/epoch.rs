@@ -1,16 +1,21 @@
 //! One epoch: for each batch the learning rates, a forward and a backward pass, and an optimizer
 //! step whenever the nominal batch is full (spec §6).
 
-use tch::Tensor;
+use tch::{Device, Tensor};
 use yolo_data::loader::Batch;
 use yolo_plan::event::{Event, Stage, Step};
 use yolo_plan::run::TrainTask;
 
 use super::training::Training;
 use crate::error::TrainError;
-use crate::model::images_tensor;
 use crate::report::{PICTURED, draw_targets};
-use crate::training::{Meter, multi_scale};
+use crate::training::{Ahead, Losses, Meter, multi_scale};
+
+/// A step whose losses may still be on their way from the device.
+struct Waiting {
+    step: Step,
+    losses: Losses,
+}
 
 impl Training<'_> {
     /// Trains one epoch. Returns the mean losses, or `None` if the run was interrupted.
@@ -25,16 +30,23 @@ impl Training<'_> {
         let recycler = loader.recycler();
         let (batches, sampler) = (loader.batches_per_epoch(), loader.sampler().clone());
         let mut interrupted = false;
+        let mut ahead = Ahead::new(self.context.device)?;
+        let mut waiting = None;
         let doing = format!("training epoch {} of {}", number + 1, self.task.epochs);
         self.context.reporter.begin_steps(&doing, number, first, batches);
-        for (index, batch) in (first..).zip(loader.epoch(number as u64, first)) {
-            let batch = batch?;
+        let mut loaded = loader.epoch(number as u64, first);
+        for index in first.. {
+            let computing = &mut || self.context.reporter.stage(Stage::Computing);
+            let Some((batch, images)) = ahead.next(&mut loaded, computing)? else { break };
+            let items = self.step((number, index, batches), images, &batch)?;
+            // The device works on this step meanwhile.
+            self.context.reporter.stage(Stage::Loading);
+            ahead.prepare(&mut loaded);
             self.context.reporter.stage(Stage::Computing);
-            let items = self.step(number, index, batches, &batch)?;
             meter.add(&items, sampler.global(index).len())?;
             self.progress.batches_done = index + 1;
             if self.context.is_main() {
-                self.show(number, index, batches, &batch, &mut meter)?;
+                self.show((number, index, batches), &batch, &mut meter, &mut waiting)?;
             }
             let images = sampler.local(index).len();
             recycler.give(batch.pixels);
@@ -45,6 +57,7 @@ impl Training<'_> {
                 break;
             }
         }
+        drop(loaded);
         self.loader = Some(loader);
         self.progress.loss_sums = meter.sums()?;
         let losses = meter.losses()?;
@@ -53,17 +66,16 @@ impl Training<'_> {
         Ok((!interrupted).then_some(losses))
     }
 
-    /// Trains on one batch. Returns the loss items (3) of this rank, on the device.
+    /// Trains on one batch, whose images are on the device. Returns the loss items (3) of this rank, which are there.
     fn step(
         &mut self,
-        epoch: usize,
-        index: usize,
-        batches: usize,
+        (epoch, index, batches): (usize, usize, usize),
+        images: Tensor,
         batch: &Batch,
     ) -> Result<Tensor, TrainError> {
         let number = index + batches * epoch;
         let settings = self.schedule.at(number, epoch);
-        let mut input = images_tensor(batch, self.context.device)?;
+        let mut input = images;
         if let Some(side) = self.longer_side(epoch, index) {
             input = multi_scale::resized(input, side, self.learner.model().largest_stride())?;
         }
@@ -78,29 +90,33 @@ impl Training<'_> {
         multi_scale.then(|| multi_scale::side((seed, epoch, index), image_size, stride))
     }
 
-    /// Reports a step if it is time to, and draws the first batches of the run.
+    /// Reports a step if it is time to, and draws the first batches of the run. A GPU is some steps behind, so a step
+    /// is reported when its losses have arrived; waiting for them would leave the GPU without work.
     fn show(
         &self,
-        epoch: usize,
-        index: usize,
-        batches: usize,
+        (epoch, index, batches): (usize, usize, usize),
         batch: &Batch,
         meter: &mut Meter,
+        waiting: &mut Option<Waiting>,
     ) -> Result<(), TrainError> {
-        if meter.due() || index + 1 == batches {
-            let losses = meter.losses()?;
-            check_finite(losses, epoch, index, batches)?;
-            self.context.reporter.send(&Event::Step(Step {
+        let last = index + 1 == batches;
+        if last || waiting.is_none() && meter.due() {
+            let step = Step {
                 epoch,
                 epochs: self.task.epochs,
                 batch: index + 1,
                 batches,
-                losses: losses.map(|loss| loss as f32),
+                losses: [f32::NAN; 3],
                 images_per_second: meter.images_per_second(),
                 image_size: self.longer_side(epoch, index).unwrap_or(batch.width.max(batch.height)),
-                memory: resident_bytes(),
+                memory: self.memory()?,
                 instances: batch.targets.len(),
-            }));
+            };
+            *waiting = Some(Waiting { step, losses: meter.begin_reading()? });
+        }
+        let arrived = |waiting: &Waiting| waiting.losses.have_arrived();
+        if last || waiting.as_ref().map_or(Ok(false), arrived)? {
+            waiting.take().map_or(Ok(()), |waiting| self.report_step(waiting))?;
         }
         if self.task.plots && epoch == 0 && index < PICTURED {
             let path = self.plan.run_dir.join(format!("train_batch{index}.jpg"));
@@ -110,15 +126,43 @@ impl Training<'_> {
     }
 }
 
+impl Training<'_> {
+    /// Reports a step with its losses.
+    fn report_step(&self, Waiting { step, losses }: Waiting) -> Result<(), TrainError> {
+        let losses = losses.means()?;
+        check_finite(losses, &step)?;
+        let losses = losses.map(|loss| loss as f32);
+        self.context.reporter.send(&Event::Step(Step { losses, ..step }));
+        Ok(())
+    }
+
+    /// The memory in bytes of the GPUs of this rank that libtorch has reserved; on the CPU, that of this process.
+    fn memory(&self) -> Result<u64, TrainError> {
+        let all = &self.context.devices.all;
+        let mut bytes = 0;
+        for (index, device) in all.iter().enumerate() {
+            // The replicas of `--parallel dp` may share a device.
+            if !all[..index].contains(device) {
+                bytes += match device {
+                    Device::Cuda(number) => tch_train::reserved_memory(*number)?,
+                    _ => resident_bytes(),
+                };
+            }
+        }
+        Ok(bytes)
+    }
+}
+
 /// Fails if a mean loss is not finite.
-fn check_finite(losses: [f64; 3], epoch: usize, index: usize, batches: usize) -> Result<(), TrainError> {
+fn check_finite(losses: [f64; 3], step: &Step) -> Result<(), TrainError> {
     let Some(bad) = losses.iter().position(|loss| !loss.is_finite()) else { return Ok(()) };
     let part = ["box", "objectness", "class"][bad];
     Err(TrainError::new(format!(
-        "the {part} loss became {} in epoch {}, batch {} of {batches}: training diverged",
+        "the {part} loss became {} in epoch {}, batch {} of {}: training diverged",
         losses[bad],
-        epoch + 1,
-        index + 1
+        step.epoch + 1,
+        step.batch,
+        step.batches
     ))
     .with_hint("lower lr0 in the hyperparameters (`--hyp`); last.pt holds the state before this epoch"))
 }
