@@ -3,6 +3,7 @@
 //! measures it.
 
 mod ahead;
+mod algorithms;
 mod build;
 mod data;
 mod meter;
@@ -10,6 +11,7 @@ pub(crate) mod multi_scale;
 mod same_data;
 
 pub(crate) use ahead::Ahead;
+pub(crate) use algorithms::FastestAlgorithms;
 pub(crate) use build::{build_learner, build_model};
 pub(crate) use data::{open_val, read_split, train_loader};
 pub(crate) use meter::{Losses, Meter, Rate};

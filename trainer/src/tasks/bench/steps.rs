@@ -17,7 +17,7 @@ use crate::learner::Learner;
 use crate::model::images_tensor;
 use crate::rank::context::Context;
 use crate::synchronize::synchronize;
-use crate::training::{self, Ahead, Losses};
+use crate::training::{self, Ahead, FastestAlgorithms, Losses};
 
 /// Steps before a measurement, in which libraries initialize and memory is allocated.
 const WARM_UP: usize = 3;
@@ -36,6 +36,7 @@ pub(super) struct Steps {
     last_update: i64,
     time: Duration,
     ahead: Ahead,
+    _fastest: FastestAlgorithms,
     /// The losses that training would report next.
     waiting: Option<Losses>,
 }
@@ -77,9 +78,10 @@ impl Steps {
             momentum: task.hyp.momentum,
         };
         let ahead = Ahead::new(context.device)?;
+        let fastest = FastestAlgorithms::of_steps(task)?;
         let device = context.device;
         let (number, last_update, waiting) = (0, 0, None);
-        Ok(Self { device, learner, settings, number, last_update, time, ahead, waiting })
+        Ok(Self { device, learner, settings, number, last_update, time, ahead, _fastest: fastest, waiting })
     }
 
     /// Measures steps on batches of the loader, which has this many threads.

@@ -9,7 +9,7 @@ use yolo_plan::run::TrainTask;
 use super::training::Training;
 use crate::error::TrainError;
 use crate::report::{PICTURED, draw_targets};
-use crate::training::{Ahead, Losses, Meter, multi_scale};
+use crate::training::{Ahead, FastestAlgorithms, Losses, Meter, multi_scale};
 
 /// A step whose losses may still be on their way from the device.
 struct Waiting {
@@ -30,6 +30,7 @@ impl Training<'_> {
         let recycler = loader.recycler();
         let (batches, sampler) = (loader.batches_per_epoch(), loader.sampler().clone());
         let mut interrupted = false;
+        let _fastest = FastestAlgorithms::of_steps(self.task)?;
         let mut ahead = Ahead::new(self.context.device)?;
         let mut waiting = None;
         let doing = format!("training epoch {} of {}", number + 1, self.task.epochs);
