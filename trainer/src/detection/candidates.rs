@@ -3,7 +3,7 @@
 //! sorts as YOLOv5 orders them, so collecting them needs a bounded buffer and no other memory.
 
 use super::boxes::Corners;
-use super::nms::NmsSettings;
+use super::nms_settings::NmsSettings;
 
 /// Only this many candidates per image, the most confident ones, enter suppression (spec §9).
 const MOST: usize = 30_000;

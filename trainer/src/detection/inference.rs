@@ -6,7 +6,8 @@ use yolo_data::loader::{Batch, Item};
 
 use super::augmented::forward_augmented;
 use super::boxes::{Corners, Detection, to_native};
-use super::nms::{NmsSettings, Suppressor};
+use super::nms::Suppressor;
+use super::nms_settings::NmsSettings;
 use super::rows::Rows;
 use crate::error::TrainError;
 use crate::model::{Model, images_tensor};

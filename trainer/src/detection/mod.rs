@@ -10,6 +10,7 @@ mod inference;
 mod label_files;
 mod load_model;
 mod nms;
+mod nms_settings;
 mod rows;
 
 pub use augmented::forward_augmented;
@@ -18,5 +19,6 @@ pub use image_result::ImageResult;
 pub use inference::{Outputs, find_objects, forward, input_tensor};
 pub use label_files::LabelFiles;
 pub use load_model::{LoadedModel, load_model};
-pub use nms::{NmsSettings, Suppressor, suppress};
+pub use nms::{Suppressor, suppress};
+pub use nms_settings::NmsSettings;
 pub use rows::Rows;

@@ -6,13 +6,15 @@
 mod coco_eval;
 mod coco_json;
 mod message;
+mod options;
 mod pictures;
 mod post_processing;
 mod run;
 mod tally;
 mod validate;
 
+pub use options::ValidateOptions;
 pub(crate) use pictures::write_pictures;
 pub use run::run;
 pub use tally::{ImageDetections, Validation};
-pub use validate::{Observer, Split, Stage, ValidateOptions, validate};
+pub use validate::{Observer, Split, Stage, validate};

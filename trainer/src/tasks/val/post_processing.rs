@@ -10,7 +10,7 @@ use rayon::ThreadPool;
 use rayon::prelude::*;
 use yolo_data::loader::Batch;
 
-use super::validate::ValidateOptions;
+use super::options::ValidateOptions;
 use crate::detection::{Corners, Detection, Rows, Suppressor, Truth, corners, find_objects, to_native};
 use crate::error::TrainError;
 use crate::metrics::{Hits, match_image};

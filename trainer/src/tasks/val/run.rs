@@ -16,9 +16,10 @@ use yolo_plan::run::{Split as SplitName, ValMode, ValTask};
 
 use super::coco_eval::{annotations_of_coco, by_annotations, by_labels};
 use super::coco_json::{CocoDetections, write_annotations};
+use super::options::ValidateOptions;
 use super::pictures::write_pictures;
 use super::tally::Validation;
-use super::validate::{Observer, Split, ValidateOptions, validate};
+use super::validate::{Observer, Split, validate};
 use crate::detection::{ImageResult, LabelFiles, LoadedModel, load_model};
 use crate::error::TrainError;
 use crate::model::Model;

@@ -11,9 +11,10 @@ use tch_distributed::ProcessGroup;
 use yolo_data::loader::{Recycler, ValLoader};
 use yolo_data::scan::Sample;
 
+use super::options::ValidateOptions;
 use super::post_processing::{Pending, PostProcessing, Processed, ProcessedImage};
 use super::tally::{Tally, Validation};
-use crate::detection::{ImageResult, NmsSettings, forward, input_tensor};
+use crate::detection::{ImageResult, forward, input_tensor};
 use crate::error::TrainError;
 use crate::loss::DetectionLoss;
 use crate::model::Model;
@@ -26,49 +27,6 @@ pub struct Split {
     pub loader: ValLoader,
     /// The ranks that share the batches; `None` if this one has them all.
     pub group: Option<Rc<ProcessGroup>>,
-}
-
-/// How a split is validated.
-#[derive(Debug, Clone)]
-pub struct ValidateOptions {
-    /// Suppression of each image.
-    pub nms: NmsSettings,
-    /// Treat all classes as one.
-    pub single_cls: bool,
-    /// Half precision; the model and the device must support it.
-    pub half: bool,
-    /// Test-time augmentation.
-    pub augment: bool,
-    /// Labels enter suppression as detections (`--save-hybrid`).
-    pub hybrid: bool,
-    /// The result has the detections of each image.
-    pub keep_detections: bool,
-    /// Suppression of a batch runs beside the network on the next one. Without it, the times of both are those of
-    /// each alone.
-    pub overlap: bool,
-}
-
-impl ValidateOptions {
-    /// The options of YOLOv5's validation (spec §9): confidence 0.001, IoU 0.6, several classes per
-    /// box, 300 detections per image.
-    pub fn standard(single_cls: bool) -> Self {
-        Self {
-            nms: NmsSettings {
-                conf_thres: 0.001,
-                iou_thres: 0.6,
-                multi_label: true,
-                agnostic: single_cls,
-                classes: None,
-                max_det: 300,
-            },
-            single_cls,
-            half: false,
-            augment: false,
-            hybrid: false,
-            keep_detections: false,
-            overlap: true,
-        }
-    }
 }
 
 /// What happens to each batch, in this order.
