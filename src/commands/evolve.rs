@@ -66,7 +66,7 @@ fn search(
     let earlier = earlier.map(|file| std::path::absolute(&file).unwrap_or(file));
     let files = args.evolution.evolve_population.as_deref();
     let files = files.map(|folder| population(folder, genes)).transpose()?;
-    args.yolov5_only.warning().into_iter().chain(warning(&given)).for_each(|text| printer.warning(text));
+    args.yolov5_only.warning(false).into_iter().chain(warning(&given)).for_each(|text| printer.warning(text));
 
     let options = options_of_generation(&given);
     let dirs = YoloDirs::from_env()?;
