@@ -1,7 +1,11 @@
 //! Weights that old versions of YOLOv5 saved: as whole modules, with activations that the YAML does not name, in
 //! PyTorch's format before version 1.6. `generate_old_model.py` made the file and its outputs in Python.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and says what it skips"
+)]
 
 mod support;
 

@@ -48,11 +48,8 @@ impl Batch {
         let below = self.total / unit * unit;
         let above = below + unit;
         let nearest = if below == 0 { format!("{above}") } else { format!("{below} or {above}") };
-        let of_each = if parts > 1 {
-            format!(", so that each of {parts} parts is one of {QUAD}")
-        } else {
-            String::new()
-        };
+        let of_each =
+            if parts > 1 { format!(" ({QUAD} for each of {parts} ranks or devices)") } else { String::new() };
         Err(PlanError::usage(format!(
             "--quad makes one image of {QUAD}, so --batch must be a multiple of {unit}{of_each}, but it is {}",
             self.total

@@ -52,14 +52,14 @@ fn the_batch_of_each_rank_is_a_multiple_of_four() {
         ),
         (
             ranks(12, 2),
-            "--quad makes one image of 4, so --batch must be a multiple of 8, so that each of 2 parts is one of 4, \
-             but it is 12",
+            "--quad makes one image of 4, so --batch must be a multiple of 8 (4 for each of 2 ranks or \
+             devices), but it is 12",
             "use --batch 8 or 16",
         ),
         (
             one_process(Parallel::Dp),
-            "--quad makes one image of 4, so --batch must be a multiple of 8, so that each of 2 parts is one of 4, \
-             but it is 12",
+            "--quad makes one image of 4, so --batch must be a multiple of 8 (4 for each of 2 ranks or \
+             devices), but it is 12",
             "use --batch 8 or 16",
         ),
         (

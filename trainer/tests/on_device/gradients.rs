@@ -1,12 +1,11 @@
 //! One batch of images forward and backward.
 
-use tch::Kind;
 use yolo_trainer::loss::DetectionLoss;
 use yolo_trainer::model::images_tensor;
 
 use crate::compare::{Closest, device, largest};
 use crate::models::{in_double, model, twin};
-use crate::reference_loss::{SETTINGS, items};
+use crate::reference_loss::{SETTINGS, items, total};
 use crate::scenes::{Scenes, images_in_double};
 
 /// Largest difference of the loss, relative to it.
@@ -33,7 +32,7 @@ fn loss_and_gradients_agree() {
     let exact = in_double(&cpu);
     let heads = exact.forward_train(&images_in_double(&batch)).unwrap();
     let want = items(&heads, &batch.targets, exact.anchors().unwrap());
-    let want_total = want.sum(Kind::Double) * (batch.items.len() as f64 * SETTINGS.total_gain);
+    let want_total = total(&want, batch.items.len());
     want_total.backward();
 
     let mut closest = Closest::default();

@@ -22,6 +22,11 @@ pub(crate) const SETTINGS: LossSettings = LossSettings {
     total_gain: 4.0,
 };
 
+/// What is differentiated, from the items of a batch of `images` images.
+pub(crate) fn total(items: &Tensor, images: usize) -> Tensor {
+    items.sum(Kind::Double) * (images as f64 * SETTINGS.total_gain)
+}
+
 /// Box, objectness and class loss after their gains: (3), with their graph. `anchors` is (levels, anchors,
 /// 2), in cells.
 pub(crate) fn items(heads: &[Tensor], targets: &[Target], anchors: &Tensor) -> Tensor {

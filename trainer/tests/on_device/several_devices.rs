@@ -1,14 +1,14 @@
 //! One process with several devices: the device under test and the CPU. Layers that are spread over both, and
 //! replicas on both, train as double precision on the CPU does.
 
-use tch::{Device, Kind, Tensor};
+use tch::{Device, Tensor};
 use yolo_plan::options::Optimizer as Algorithm;
 use yolo_trainer::learner::{Ema, Learner, Optimizer};
 use yolo_trainer::model::{Model, images_tensor};
 
 use crate::compare::{Closest, device, double, largest};
 use crate::models::{in_double, model, twin};
-use crate::reference_loss::{SETTINGS, items};
+use crate::reference_loss::{SETTINGS, items, total};
 use crate::reference_step::{Exact, Rates};
 use crate::scenes::{Scenes, images_in_double};
 
@@ -50,7 +50,7 @@ fn layers_on_two_devices_take_the_step_of_one() {
             let mut exact = Exact::new(&cpu, algorithm, 0);
             let heads = exact.model.forward_train(&images_in_double(&batch)).unwrap();
             let want = items(&heads, &batch.targets, exact.model.anchors().unwrap());
-            (want.sum(Kind::Double) * batch.items.len() as f64).backward();
+            total(&want, batch.items.len()).backward();
             let want_norm = exact.update(&RATES);
 
             let mut closest = Closest::default();
@@ -98,7 +98,7 @@ fn replicas_on_two_devices_have_the_gradients_of_both_parts() {
     let heads: Vec<Tensor> =
         heads[0].iter().zip(&heads[1]).map(|(one, other)| Tensor::cat(&[one, other], 0)).collect();
     let want = items(&heads, &batch.targets, parts[0].anchors().unwrap());
-    (want.sum(Kind::Double) * batch.items.len() as f64).backward();
+    total(&want, batch.items.len()).backward();
 
     let mut closest = Closest::default();
     closest.check("loss", &got, &want, LOSS * largest(&want));

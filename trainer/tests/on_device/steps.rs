@@ -12,7 +12,7 @@ use yolo_trainer::tensor_io::tensor_data;
 
 use crate::compare::{Closest, device, double, largest};
 use crate::models::{drawing, model, twin};
-use crate::reference_loss::{SETTINGS, items};
+use crate::reference_loss::{SETTINGS, items, total};
 use crate::reference_step::{Exact, Rates};
 use crate::scenes::{Scenes, images_in_double, loader};
 
@@ -126,7 +126,7 @@ fn three_training_steps_agree() {
 
         let heads = exact.model.forward_train(&images_in_double(&batch)).unwrap();
         let want = items(&heads, &batch.targets, exact.model.anchors().unwrap());
-        (want.sum(Kind::Double) * batch.items.len() as f64).backward();
+        total(&want, batch.items.len()).backward();
         let want_norm = exact.update(rates);
         closest.check(&format!("loss items of step {step}"), &got, &want, LOSS * largest(&want));
         closest.check(&format!("norm of step {step}"), &norm, &want_norm, CHANGE * largest(&want_norm));

@@ -61,7 +61,7 @@ impl Training<'_> {
     fn validate_best(&mut self, best: &Path) -> Result<(), TrainError> {
         self.context.reporter.phase("validating best.pt");
         let mut model = self.best_model(best)?;
-        if self.context.device.is_cuda() {
+        if self.validates_half() {
             model.to_half()?;
         }
         let (task, folder) = (self.task, &self.plan.run_dir);

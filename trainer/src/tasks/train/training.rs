@@ -7,6 +7,7 @@ use torch_checkpoint::Value;
 use yolo_data::loader::TrainLoader;
 use yolo_plan::RunPlan;
 use yolo_plan::event::Event;
+use yolo_plan::precision::Precision;
 use yolo_plan::run::TrainTask;
 use yolo_plan::schedule::Schedule;
 
@@ -43,14 +44,20 @@ pub(super) struct Training<'a> {
 }
 
 impl Training<'_> {
-    /// Validates the averaged weights with the training's loss, on CUDA in half precision; all ranks do it together. Returns the
-    /// same on every rank: `None` if the user interrupted it.
+    /// Whether validation computes in half precision: on CUDA, in a run that trains with float16. As in YOLOv5, a GPU that
+    /// cannot compute in float16 validates in float32 too.
+    pub(super) fn validates_half(&self) -> bool {
+        self.context.device.is_cuda() && self.learner.precision() == Precision::Fp16
+    }
+
+    /// Validates the averaged weights with the training's loss; all ranks do it together. Returns the same on every rank:
+    /// `None` if the user interrupted it.
     pub(super) fn validate_average(&mut self) -> Result<Option<Validation>, TrainError> {
         self.learner.share_average()?;
         let Some(model) = self.learner.averaged_model() else {
             return Err(TrainError::new("this rank has no averaged weights to validate"));
         };
-        let half = self.context.device.is_cuda();
+        let half = self.validates_half();
         let options = ValidateOptions { half, ..ValidateOptions::standard(self.task.single_cls) };
         // A copy: YOLOv5 rounds the averaged weights themselves, which then keep less of each step.
         let copy = if half { Some(model.fused_half()?) } else { None };
@@ -60,16 +67,16 @@ impl Training<'_> {
         validate(model, &mut self.val, &self.task.data.names, &options, loss, &mut observer)
     }
 
-    /// Validates `model`, which is in half precision on CUDA, as `yolo val` does, together with the other ranks, and shows each image of
-    /// this rank's share to `on_image`. Returns the same on every rank: `None` if the user interrupted
-    /// it.
+    /// Validates `model`, which is in half precision if [`Self::validates_half`], as `yolo val` does, together with the other
+    /// ranks, and shows each image of this rank's share to `on_image`. Returns the same on every rank: `None` if the user
+    /// interrupted it.
     pub(super) fn validate_final(
         &mut self,
         model: &Model,
         on_image: &mut dyn FnMut(&ImageResult<'_>) -> Result<(), TrainError>,
     ) -> Result<Option<Validation>, TrainError> {
         let mut options = ValidateOptions::standard(self.task.single_cls);
-        options.half = self.context.device.is_cuda();
+        options.half = self.validates_half();
         if self.task.data.is_coco() {
             options.nms.iou_thres = COCO_IOU;
         }
