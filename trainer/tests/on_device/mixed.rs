@@ -14,7 +14,7 @@ use yolo_trainer::precision::why_not_fp16;
 
 use crate::compare::{Closest, device, double, largest};
 use crate::models::{in_double, model, twin};
-use crate::reference_loss::{SETTINGS, items};
+use crate::reference_loss::{SETTINGS, items, total};
 use crate::scenes::{Scenes, images_in_double};
 
 /// The formats, each with how far the loss may be off, relative to it.
@@ -62,7 +62,7 @@ fn losses_and_gradients_are_those_of_double_precision() {
     let exact = in_double(&cpu);
     let heads = exact.forward_train(&images_in_double(&batch)).unwrap();
     let want = items(&heads, &batch.targets, exact.anchors().unwrap());
-    (want.sum(Kind::Double) * batch.items.len() as f64).backward();
+    total(&want, batch.items.len()).backward();
     let want_gradients = gradients(&exact);
 
     for (precision, bound) in MIXED {
