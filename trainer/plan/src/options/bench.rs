@@ -65,7 +65,7 @@ pub struct BenchOptions {
     /// cpu, or a GPU index as listed by nvidia-smi; for the tables several, for example 0,1 or cpu,cpu [default: a usable GPU, else cpu; for the tables all GPUs]
     #[arg(long, allow_negative_numbers = true, value_name = "DEVICE", help_heading = "Devices")]
     pub device: Option<String>,
-    /// Data loader threads; auto measures how many a run needs [default: 8, limited by the number of CPU cores]
+    /// Data loader threads; auto measures how many a run needs [default: the number of CPU cores; no more than images in a batch]
     #[arg(long, value_parser = Workers::parse, allow_negative_numbers = true, value_name = "N|auto", help_heading = "Devices")]
     pub workers: Option<Workers>,
 

@@ -187,7 +187,7 @@ pub struct TrainOptions {
     /// A libnccl.so.2 to use instead of libtorch's, or pip for that of Python's package nvidia-nccl-cu13 or -cu12; 2.30 or newer lets ranks share a GPU, as in --device 0,0
     #[arg(long, value_name = "FILE|pip", help_heading = "Devices")]
     pub nccl: Option<PathBuf>,
-    /// Data loader threads per rank; auto, on one machine, measures before training how many are needed [default: 8, limited by the number of CPU cores]
+    /// Data loader threads per rank; auto, on one machine, measures before training how many are needed [default: the rank's share of the CPU cores; no more than it has images per step]
     #[arg(long, value_parser = Workers::parse, allow_negative_numbers = true, value_name = "N|auto", help_heading = "Devices")]
     pub workers: Option<Workers>,
     /// Images of each rank per step, for GPUs of different sizes: auto, in proportion to their memory, or one number per rank (16,8) [default: equal shares]

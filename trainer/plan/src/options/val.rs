@@ -38,7 +38,7 @@ pub struct ValOptions {
     /// The devices that share the images: GPU indices as listed by nvidia-smi (0 or 0,1,3), UUIDs (GPU-…, MIG-…) or their beginnings, all, cpu, or cpu,cpu for two ranks [default: a usable GPU, else cpu]
     #[arg(long, allow_negative_numbers = true, value_name = "DEVICE")]
     pub device: Option<String>,
-    /// Data loader threads [default: 8, limited by the number of CPU cores]
+    /// Data loader threads [default: the number of CPU cores; no more than images in a batch]
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N")]
     pub workers: Option<usize>,
     /// Treat all classes as a single class

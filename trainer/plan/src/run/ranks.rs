@@ -10,9 +10,6 @@ use serde::{Deserialize, Serialize};
 use crate::backend::{Backend, Connection, Reach};
 use crate::device::{Device, Inventory};
 
-/// Loader threads per rank, if the cores and the batch allow.
-const WORKERS: usize = 8;
-
 /// Which ranks of a run a plan holds, if it does not hold all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
@@ -149,13 +146,13 @@ impl Ranks {
         batch / self.world_size
     }
 
-    /// Loader threads per rank: `--workers`, but no more than the rank's share of the cores, and than the
+    /// Loader threads per rank: `--workers` or as many as possible, but no more than the rank's share of the cores, and than the
     /// images that it loads per step, which are `share` in the rank with the most. With none, the thread that trains
     /// loads, which only the user chooses.
     pub(super) fn workers(&self, option: Option<usize>, share: usize, cores: usize) -> usize {
         match option {
             Some(0) => 0,
-            _ => option.unwrap_or(WORKERS).min(cores / self.on_this_machine()).min(share).max(1),
+            _ => option.unwrap_or(share).min(cores / self.on_this_machine()).min(share).max(1),
         }
     }
 }
@@ -175,6 +172,10 @@ mod tests {
         assert!(whole.are_all());
         assert_eq!((whole.threads, whole.share(32), whole.workers(None, 16, 16)), (8, 16, 8));
         assert_eq!((whole.workers(Some(0), 16, 16), whole.workers(None, 16, 1)), (0, 1));
+        assert_eq!(
+            (whole.workers(None, 16, 64), whole.workers(None, 64, 64), whole.workers(Some(4), 64, 64)),
+            (16, 32, 4)
+        );
         // The second of two machines with four ranks each.
         let machine = Part { first: 4, first_here: 0, here: 4, world_size: 8 };
         let half = part(4, Some(machine));
