@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use tch::Kind;
+use tch::{Device, Kind};
 
 /// An operation over the ranks, element by element.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -44,12 +44,16 @@ impl ReduceOp {
         }
     }
 
-    /// Why values of this kind cannot be reduced this way, with any backend.
-    pub(crate) fn refusal(self, kind: Kind) -> Option<String> {
+    /// Why values of this kind on this device cannot be reduced this way, with any backend. libtorch notices some of it
+    /// only in the background, and then the next operations of the group may fail as well.
+    pub(crate) fn refusal(self, kind: Kind, device: Device) -> Option<String> {
         let floating = matches!(kind, Kind::Half | Kind::BFloat16 | Kind::Float | Kind::Double);
         let integral =
             matches!(kind, Kind::Uint8 | Kind::Int8 | Kind::Int16 | Kind::Int | Kind::Int64 | Kind::Bool);
         match self {
+            Self::PremulSum(_) if device == Device::Cpu => {
+                Some("PremulSum needs NCCL, which works on tensors on a GPU only".to_owned())
+            }
             Self::Avg | Self::PremulSum(_) if !floating => {
                 Some(format!("{self:?} needs floating-point numbers, not {kind:?}"))
             }
@@ -67,11 +71,12 @@ mod tests {
 
     #[test]
     fn kinds_that_do_not_fit_are_refused() {
-        let refusal = ReduceOp::BitAnd.refusal(Kind::Float);
+        let refusal = ReduceOp::BitAnd.refusal(Kind::Float, Device::Cpu);
         assert_eq!(refusal.as_deref(), Some("BitAnd needs integers or booleans, not Float"));
-        let refusal = ReduceOp::Avg.refusal(Kind::Int64);
+        let refusal = ReduceOp::Avg.refusal(Kind::Int64, Device::Cpu);
         assert_eq!(refusal.as_deref(), Some("Avg needs floating-point numbers, not Int64"));
-        assert_eq!(ReduceOp::BitXor.refusal(Kind::Bool), None);
-        assert_eq!(ReduceOp::Max.refusal(Kind::Int64), None);
+        assert_eq!(ReduceOp::BitXor.refusal(Kind::Bool, Device::Cpu), None);
+        assert_eq!(ReduceOp::Max.refusal(Kind::Int64, Device::Cpu), None);
+        assert_eq!(ReduceOp::PremulSum(0.5).refusal(Kind::Float, Device::Cuda(0)), None);
     }
 }

@@ -139,7 +139,7 @@ impl ProcessGroup {
 
     /// What must be the same on all ranks, or why the operation cannot be done.
     fn check_operation(&self, what: &str, tensor: &Tensor, operation: ReduceOp) -> Result<String> {
-        match operation.refusal(tensor.kind()) {
+        match operation.refusal(tensor.kind(), tensor.device()) {
             Some(refusal) => Err(Error::new(ErrorKind::Other, self.action(what), refusal)),
             None => Ok(format!(" ({operation:?}){}", describe(tensor))),
         }
