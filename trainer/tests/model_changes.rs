@@ -165,7 +165,8 @@ fn half_precision_gives_nearly_the_same_boxes() {
     let images = images(2, 64);
     let whole = no_grad(|| model.forward_eval(&images)).unwrap().0;
     let halved = no_grad(|| half.forward_eval(&images.to_kind(Kind::Half))).unwrap().0;
-    assert_eq!(halved.kind(), Kind::Half);
+    // Half precision is too coarse for coordinates.
+    assert_eq!(halved.kind(), Kind::Float);
     // Eleven bits of mantissa, over two dozen layers.
     let off = relative(&halved, &whole);
     assert!((1e-6..5e-3).contains(&off), "off by {off:e}");
