@@ -1,6 +1,5 @@
 //! Color augmentation in OpenCV's 8-bit HSV space, where hue is 0 to 179 (spec §7). The three gains become
-//! lookup tables, so that a pixel costs a few integer operations. [`super::hsv_rows`] has the same for many pixels
-//! at once.
+//! lookup tables, so that a pixel costs a few integer operations. `hsv_rows.rs` has the same for many pixels at once.
 
 use super::hsv_factors::Factors;
 
