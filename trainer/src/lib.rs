@@ -16,5 +16,3 @@ mod synchronize;
 pub mod tasks;
 pub mod tensor_io;
 mod training;
-
-use yolo_base::percent_g;

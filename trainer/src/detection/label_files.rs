@@ -8,7 +8,7 @@ use yolo_data::scan::Sample;
 
 use super::boxes::Detection;
 use crate::error::TrainError;
-use crate::percent_g::percent_g;
+use yolo_base::percent_g::percent_g;
 
 /// A folder of label files.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use fs_err as fs;
 use yolo_plan::event::EpochSummary;
 
 use crate::error::TrainError;
-use crate::percent_g::percent_g;
+use yolo_base::percent_g::percent_g;
 
 const COLUMNS: [&str; 14] = [
     "epoch",

@@ -146,7 +146,8 @@ fn row(line: &str, genes: Genes) -> Result<Generation, String> {
     }
     let number = |index: usize, name: &str| {
         let cell = cells[index];
-        cell.parse::<f64>().map_err(|_| format!("has \"{}\" as {name}, which is no number", shortened(cell)))
+        cell.parse::<f64>()
+            .map_err(|_| format!("has \"{}\" as {name}, which is not a number", shortened(cell)))
     };
     let mut results = [0.0; METRICS.len()];
     for (index, result) in results.iter_mut().enumerate() {
@@ -275,7 +276,7 @@ mod tests {
         let word = third[2].replacen("0.937", "x.937", 1);
         assert_eq!(
             message(&with(&word)),
-            "evolve.csv is damaged: line 3 has \"x.937\" as momentum, which is no number"
+            "evolve.csv is damaged: line 3 has \"x.937\" as momentum, which is not a number"
         );
         let infinite = third[2].replacen("0.937", "inf", 1);
         assert_eq!(

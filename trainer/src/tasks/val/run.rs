@@ -23,9 +23,9 @@ use super::validate::{Observer, Split, validate};
 use crate::detection::{ImageResult, LabelFiles, LoadedModel, load_model};
 use crate::error::TrainError;
 use crate::model::Model;
-use crate::percent_g::percent_g;
 use crate::rank::context::{Context, Ending};
 use crate::report::{StudyLine, StudyPoint, ValPictures, plot_confusion, plot_curves, plot_study};
+use yolo_base::percent_g::percent_g;
 
 /// With more classes than this, the table has a row for each only with `--verbose`.
 const LISTED_CLASSES: usize = 49;
