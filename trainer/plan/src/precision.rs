@@ -50,7 +50,7 @@ impl Precision {
             PrecisionOption::Fp32 => Ok(Self::Fp32),
             PrecisionOption::Bf16 => Ok(Self::Bf16),
             PrecisionOption::Fp16 if cpu => Err(PlanError::usage(
-                "--precision fp16 needs a GPU: processors have no arithmetic for float16, so training on the CPU \
+                "--precision fp16 needs a GPU: most processors have no arithmetic for float16, so training on the CPU \
                  would be much slower than in fp32",
             )
             .with_hint("use --precision bf16, for which many processors have instructions, or omit it for fp32")),
@@ -96,7 +96,10 @@ mod tests {
     #[test]
     fn fp16_on_the_cpu_is_refused_with_a_reason() {
         let error = Precision::choose(PrecisionOption::Fp16, &[Device::Cpu]).unwrap_err();
-        assert!(error.to_string().starts_with("--precision fp16 needs a GPU: processors have no"), "{error}");
+        assert!(
+            error.to_string().starts_with("--precision fp16 needs a GPU: most processors have no"),
+            "{error}"
+        );
         assert!(error.hint().unwrap().starts_with("use --precision bf16"));
         for (wanted, precision) in
             [(PrecisionOption::Bf16, Precision::Bf16), (PrecisionOption::Fp32, Precision::Fp32)]

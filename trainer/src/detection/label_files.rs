@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
+use yolo_base::percent_g::percent_g;
 use yolo_data::scan::Sample;
 
 use super::boxes::Detection;
 use crate::error::TrainError;
-use yolo_base::percent_g::percent_g;
 
 /// A folder of label files.
 #[derive(Debug)]

@@ -6,10 +6,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
+use yolo_base::percent_g::percent_g;
 use yolo_plan::event::EpochSummary;
 
 use crate::error::TrainError;
-use yolo_base::percent_g::percent_g;
 
 const COLUMNS: [&str; 14] = [
     "epoch",

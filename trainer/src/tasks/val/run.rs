@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use yolo_base::format::count_of;
+use yolo_base::percent_g::percent_g;
 use yolo_data::loader::{self, ValLoader};
 use yolo_data::scan::{Sample, ScanOptions, scan};
 use yolo_plan::RunPlan;
@@ -25,7 +26,6 @@ use crate::error::TrainError;
 use crate::model::Model;
 use crate::rank::context::{Context, Ending};
 use crate::report::{StudyLine, StudyPoint, ValPictures, plot_confusion, plot_curves, plot_study};
-use yolo_base::percent_g::percent_g;
 
 /// With more classes than this, the table has a row for each only with `--verbose`.
 const LISTED_CLASSES: usize = 49;
