@@ -15,7 +15,7 @@ use crate::model::Model;
 pub(super) struct DataParallel {
     group: Rc<ProcessGroup>,
     reducer: Reducer,
-    /// Running statistics and counters, shared with the model.
+    /// All buffers of the model, in a few tensors.
     buffers: Vec<Tensor>,
     /// Whether the gradients of this rank contain some that the other ranks do not have.
     own_gradients: bool,
@@ -29,7 +29,7 @@ impl DataParallel {
         let parameters = model.state().parameters().map(|entry| &entry.tensor);
         let trained: Vec<_> = parameters.filter(|tensor| tensor.requires_grad()).collect();
         let reducer = Reducer::new(group, &trained, ReducerOptions::default())?;
-        let buffers = model.state().buffers().map(|entry| entry.tensor.shallow_clone()).collect();
+        let buffers = model.buffers().iter().map(Tensor::shallow_clone).collect();
         Ok(Self { group: Rc::clone(group), reducer, buffers, own_gradients: false })
     }
 

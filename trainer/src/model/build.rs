@@ -112,11 +112,12 @@ impl<'a> Builder<'a> {
         self.take(name, shape, role, |shape| Ok(Tensor::f_full(shape, value, (Kind::Float, Device::Cpu))?))
     }
 
-    /// A scalar integer buffer.
-    pub(super) fn counter(&mut self, name: &str, value: i64) -> Result<Tensor, TrainError> {
+    /// A scalar integer buffer, which only the state has.
+    pub(super) fn counter(&mut self, name: &str, value: i64) -> Result<(), TrainError> {
         self.take(name, &[], Role::Buffer, |shape| {
             Ok(Tensor::f_full(shape, value, (Kind::Int64, Device::Cpu))?)
         })
+        .map(drop)
     }
 
     /// A buffer with these values, for the anchors of Detect.

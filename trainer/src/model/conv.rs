@@ -60,27 +60,27 @@ pub(super) struct BatchNorm2d {
     bias: Tensor,
     mean: Tensor,
     variance: Tensor,
-    batches: Tensor,
 }
 
 impl BatchNorm2d {
     pub(super) fn new(b: &mut Builder<'_>, channels: usize) -> Result<Self, TrainError> {
         let c = [channels];
         // Mean 0, variance 0.9 and one batch: the result of a pass on zeros (spec §2).
-        Ok(Self {
+        let normalization = Self {
             weight: b.filled("weight", &c, 1.0, Role::NormWeight)?,
             bias: b.filled("bias", &c, 0.0, Role::Bias)?,
             mean: b.filled("running_mean", &c, 0.0, Role::Buffer)?,
             variance: b.filled("running_var", &c, 0.9, Role::Buffer)?,
-            batches: b.counter("num_batches_tracked", 1)?,
-        })
+        };
+        // The model counts for all of its normalizations at once (`PackedBuffers::count_batch`).
+        b.counter("num_batches_tracked", 1)?;
+        Ok(normalization)
     }
 }
 
 impl Block for BatchNorm2d {
     fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TrainError> {
         if pass.training {
-            let _ = self.batches.shallow_clone().f_add_scalar_(1)?;
             if let Some(group) = pass.sync {
                 let running = RunningStats { mean: &self.mean, var: &self.variance };
                 let (weight, bias) = (&self.weight, &self.bias);

@@ -14,6 +14,7 @@ use super::build::{NORM_EPS, Source};
 use super::conv;
 use super::detect::Detect;
 use super::network::{Network, Placement};
+use super::packed::PackedBuffers;
 use super::saved_activations;
 use super::state::State;
 use crate::error::TrainError;
@@ -28,6 +29,8 @@ const PROBE: usize = 256;
 pub struct Model {
     pub(super) spec: ModelSpec,
     pub(super) state: State,
+    /// The memory of the buffers in `state`; none in a fused model, which is not trained.
+    buffers: PackedBuffers,
     network: Network,
     pub(super) fused: bool,
     sync: Option<Rc<ProcessGroup>>,
@@ -133,7 +136,8 @@ impl Model {
     ) -> Result<Self, TrainError> {
         let strides = spec.strides()?;
         let (network, state) = Network::build(spec, &strides, source, fused, placement)?;
-        let model = Self { spec: spec.clone(), state, network, fused, sync: None };
+        let buffers = if fused { PackedBuffers::default() } else { PackedBuffers::pack(&state)? };
+        let model = Self { spec: spec.clone(), state, buffers, network, fused, sync: None };
         model.detect()?;
         Ok(model)
     }
@@ -141,6 +145,11 @@ impl Model {
     /// All tensors, in registration order.
     pub fn state(&self) -> &State {
         &self.state
+    }
+
+    /// The tensors in which all buffers lie, for ranks that exchange them. A fused model has none.
+    pub fn buffers(&self) -> &[Tensor] {
+        self.buffers.tensors()
     }
 
     /// The description that the model was built from.
@@ -217,11 +226,20 @@ impl Model {
         x: &Tensor,
         seen: &mut dyn FnMut(usize, &Tensor),
     ) -> Result<Vec<Tensor>, TrainError> {
-        self.network.pass(x, &self.training(), seen)
+        let pass =
+            Pass { training: true, momentum: NORM_MOMENTUM, eps: NORM_EPS, sync: self.sync.as_deref() };
+        self.train(x, &pass, seen)
     }
 
-    fn training(&self) -> Pass<'_> {
-        Pass { training: true, momentum: NORM_MOMENTUM, eps: NORM_EPS, sync: self.sync.as_deref() }
+    /// A pass that changes the running statistics.
+    fn train(
+        &self,
+        x: &Tensor,
+        pass: &Pass<'_>,
+        seen: &mut dyn FnMut(usize, &Tensor),
+    ) -> Result<Vec<Tensor>, TrainError> {
+        self.buffers.count_batch()?;
+        self.network.pass(x, pass, seen)
     }
 
     fn detect(&self) -> Result<&Detect, TrainError> {
@@ -307,7 +325,7 @@ impl Model {
             let zeros =
                 Tensor::f_zeros([1, self.spec.channels as i64, side, side], (Kind::Float, self.device()))?;
             let pass = Pass { training: true, momentum: 0.1, eps: 1e-5, sync: None };
-            self.network.pass(&zeros, &pass, &mut |_, _| ()).map(drop)
+            self.train(&zeros, &pass, &mut |_, _| ()).map(drop)
         })
     }
 }

@@ -11,6 +11,7 @@ mod ghost;
 mod input;
 mod layer;
 mod network;
+mod packed;
 mod pool;
 mod replica;
 mod reshape;
