@@ -66,6 +66,15 @@ fn options_that_change_the_weights() {
 
     train(&user, "fp32", "--precision fp32");
     assert!(weights(&user, "fp32") == plain, "--precision fp32 is not the default on the CPU");
+    // Whether the fastest algorithms have other results depends on the processor.
+    train(&user, "fast", "--nondeterministic");
+    let settings = |name: &str| {
+        std::fs::read_to_string(user.path().join("runs/train").join(name).join("opt.yaml")).unwrap()
+    };
+    assert!(
+        settings("fast").contains("nondeterministic: true")
+            && settings("plain").contains("nondeterministic: false")
+    );
     // After one of two epochs, both schedules have the same value; three epochs are needed.
     train(&user, "line", "--epochs 3");
     train(&user, "cosine", "--epochs 3 --cos-lr");

@@ -53,6 +53,7 @@ variables! {
     YOLO_JOIN_SECONDS: User = "seconds for which the machines of `--nnodes`, or the ranks of `yolo rank`, wait for each other to start, instead of 600 or 900";
     LIBTORCH: User = "a libtorch 2.11, or Python's `torch` folder, to use instead of an installed variant";
     OMP_NUM_THREADS: Standard = "CPU threads per rank, instead of an equal share of the cores";
+    CUBLAS_WORKSPACE_CONFIG: Standard = "memory for cuBLAS; unless set, ranks get the value with which its results do not vary";
     GLIBC_TUNABLES: Standard = "settings of the C library; unless set, ranks use huge pages";
     LD_LIBRARY_PATH: Standard = "folders with libraries; ranks get the libtorch variant's folder first";
     HOME: Standard = "the user's home folder";

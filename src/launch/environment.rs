@@ -5,8 +5,9 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 
 use yolo_base::env::{
-    CUDA_DEVICE_ORDER, CUDA_VISIBLE_DEVICES, GLIBC_TUNABLES, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,
-    MASTER_PORT, OMP_NUM_THREADS, RANK, WORLD_SIZE, YOLO_CPUS, YOLO_LIBTORCH_LIB,
+    CUBLAS_WORKSPACE_CONFIG, CUDA_DEVICE_ORDER, CUDA_VISIBLE_DEVICES, GLIBC_TUNABLES, LOCAL_RANK,
+    LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, OMP_NUM_THREADS, RANK, WORLD_SIZE, YOLO_CPUS,
+    YOLO_LIBTORCH_LIB,
 };
 use yolo_plan::RunPlan;
 use yolo_plan::device;
@@ -20,6 +21,10 @@ use super::Programs;
 /// of memory that the process keeps. glibc before 2.35 and other C libraries ignore the variable.
 const MALLOC_TUNABLES: &str = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1073741824\
                                :glibc.malloc.trim_threshold=4294967296:glibc.malloc.top_pad=67108864";
+
+/// The memory with which the results of cuBLAS do not depend on which of its streams is first: eight buffers of 4 MB.
+/// libtorch warns about each matrix product if it is to be deterministic and this is not set.
+const CUBLAS_WORKSPACE: &str = ":4096:8";
 
 /// The variables of the plan's rank with this index, in addition to those of this process.
 pub(super) fn of_rank(
@@ -42,6 +47,9 @@ pub(super) fn of_rank(
     put(OMP_NUM_THREADS, text(plan.ranks.threads));
     if std::env::var_os(GLIBC_TUNABLES).is_none() {
         put(GLIBC_TUNABLES, MALLOC_TUNABLES.into());
+    }
+    if std::env::var_os(CUBLAS_WORKSPACE_CONFIG).is_none() {
+        put(CUBLAS_WORKSPACE_CONFIG, CUBLAS_WORKSPACE.into());
     }
     for (name, value) in &plan.ranks.variables {
         if std::env::var_os(name).is_none() {

@@ -3,8 +3,10 @@
 
 use std::rc::Rc;
 
+use tch_train::Determinism;
 use yolo_plan::RunPlan;
 use yolo_plan::event::{Event, PROTOCOL};
+use yolo_plan::run::Task;
 
 use super::affinity;
 use super::context::Context;
@@ -35,10 +37,6 @@ pub(super) fn start(plan: &mut RunPlan, rank: usize, reporter: Rc<Reporter>) -> 
     let devices = device::open(&plan.ranks, rank)?;
     let device = devices.first();
     tch_train::set_num_threads(plan.ranks.threads)?;
-    if device == tch::Device::Cpu {
-        // A resumed run continues bit by bit only if equal steps have equal results.
-        tch_train::set_determinism(tch_train::Determinism::Warn)?;
-    }
     reporter.send(&Event::Hello {
         protocol: PROTOCOL,
         version: VERSION.to_owned(),
@@ -63,7 +61,18 @@ pub(super) fn start(plan: &mut RunPlan, rank: usize, reporter: Rc<Reporter>) -> 
         }
         context.group = Some(Rc::new(joined.group));
     }
+    // Not earlier, because a rank that joins a run has its task only now.
+    tch_train::set_determinism(determinism(&plan.task))?;
     Ok(context)
+}
+
+/// A resumed run continues bit by bit only if equal steps have equal results. Operations without a deterministic
+/// algorithm are used with a warning, so no model is refused for one.
+fn determinism(task: &Task) -> Determinism {
+    match task.training() {
+        Some(training) if training.nondeterministic => Determinism::Off,
+        _ => Determinism::Warn,
+    }
 }
 
 fn check_version(plan: &RunPlan) -> Result<(), TrainError> {

@@ -35,6 +35,9 @@ pub struct BenchOptions {
     /// Number format of the network in training: fp32, or mixed precision with fp16 or bf16 [default: auto, which is fp16 on GPUs and fp32 on the CPU]
     #[arg(long, value_name = "FORMAT", ignore_case = true, help_heading = "Model and data")]
     pub precision: Option<PrecisionOption>,
+    /// Let libtorch use its fastest algorithms, as with yolo train --nondeterministic
+    #[arg(long, help_heading = "Model and data")]
+    pub nondeterministic: bool,
     /// Cache decoded images, before anything is measured: in RAM (also if no value is given) or on disk
     #[arg(long, value_name = "WHERE", num_args = 0..=1, default_missing_value = "ram", help_heading = "Model and data")]
     pub cache: Option<Cache>,
@@ -91,6 +94,7 @@ impl BenchOptions {
             imgsz: self.imgsz,
             batch_size: self.batch_size,
             precision: self.precision,
+            nondeterministic: self.nondeterministic,
             cache: self.cache,
             device: self.device.clone(),
             workers: self.workers,

@@ -150,6 +150,9 @@ pub struct TrainOptions {
     /// Random seed [default: 0]
     #[arg(long, value_parser = whole::<u64>, allow_negative_numbers = true, value_name = "N", help_heading = "Training")]
     pub seed: Option<u64>,
+    /// Let libtorch use its fastest algorithms, even if their results vary from run to run for the same seed
+    #[arg(long, help_heading = "Training")]
+    pub nondeterministic: bool,
     /// Train on rectangular batches; disables mosaic
     #[arg(long, help_heading = "Training")]
     pub rect: bool,

@@ -64,6 +64,9 @@ pub struct TrainTask {
     pub quad: bool,
     #[serde(default)]
     pub precision: Precision,
+    /// Whether libtorch may use algorithms whose results vary from run to run.
+    #[serde(default)]
+    pub nondeterministic: bool,
     /// Continue from this checkpoint of the same run folder.
     pub resume: Option<PathBuf>,
     pub nosave: bool,
@@ -190,6 +193,7 @@ pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Plann
         image_weights: options.image_weights,
         quad: options.quad,
         precision: checked.precision,
+        nondeterministic: options.nondeterministic,
         cache: options.cache,
         resume: None,
         max_restarts: options.max_restarts.unwrap_or(0),
