@@ -137,8 +137,14 @@ mod tests {
             data_sets: root.path().to_owned(),
         };
         let inventory = yolo_plan::device::Inventory { cores: 2, ..Default::default() };
-        let context =
-            PlanContext { inventory, places, fetched: Default::default(), generated: true, part: None };
+        let context = PlanContext {
+            inventory,
+            places,
+            fetched: Default::default(),
+            generated: true,
+            part: None,
+            measured_batch: None,
+        };
         let options = BenchOptions {
             scaling,
             batches: Some(sizes.to_owned()),

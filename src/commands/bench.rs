@@ -25,6 +25,7 @@ pub(super) fn bench(args: &BenchArgs, offline: bool, printer: &Printer) -> Resul
     let options = &args.options;
     Run {
         exist_ok: options.exist_ok,
+        measure_batch: false,
         measure_workers: false,
         plan: &|context| plan_bench(options, context),
         preflight: &|host, plan| match args.no_preflight {

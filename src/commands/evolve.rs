@@ -17,9 +17,10 @@ use yolo_plan::options::{TrainOptions, Workers};
 use yolo_plan::run::{PlanContext, Planned, Task, plan_train};
 use yolo_plan::{PlanError, RunPlan};
 
+use super::before_training::Measured;
 use super::interrupt::BetweenRuns;
-use super::loader_threads::{self, Measured};
 use super::run::{decided, fit_to_machine, gpus_of, not_started, plan_context, planned_in};
+use super::{auto_batch, loader_threads};
 use crate::cli::{MachineArgs, TrainArgs};
 use crate::dirs::YoloDirs;
 use crate::doctor;
@@ -68,7 +69,7 @@ fn search(
     let files = files.map(|folder| population(folder, genes)).transpose()?;
     args.yolov5_only.warning(false).into_iter().chain(warning(&given)).for_each(|text| printer.warning(text));
 
-    let options = options_of_generation(&given);
+    let mut options = options_of_generation(&given);
     let dirs = YoloDirs::from_env()?;
     let host = machine::this_host(&dirs);
     let mut context = plan_context(&host, &dirs)?;
@@ -101,6 +102,22 @@ fn search(
     }
 
     let interrupt = BetweenRuns::new();
+    if auto_batch::wanted(&options) {
+        match auto_batch::choose(&plan, &context.inventory, &programs, printer)? {
+            Measured::Interrupted { killed } => return Ok(interrupted(&csv, killed, events, printer)),
+            // All generations are trained with this batch, because results depend on it.
+            Measured::Result(total) => {
+                let number = total.or_else(|| plan.task.train().map(|task| task.batch));
+                options.batch_size = number.and_then(|images| i64::try_from(images).ok());
+                context.measured_batch = total;
+                let folder = plan.run_dir;
+                let again = |context: &PlanContext| plan_train(&options, context).map(decided);
+                plan = planned_in(&mut context, again, &dirs, offline, printer)?.plan;
+                plan.run_dir = folder;
+                fit_to_machine(&host, &mut plan.ranks);
+            }
+        }
+    }
     let mut workers = None;
     if options.workers == Some(Workers::Auto) {
         if let Measured::Interrupted { killed } = loader_threads::choose(&mut plan, &programs, printer)? {

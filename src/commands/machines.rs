@@ -61,6 +61,9 @@ fn meet_and_run(
     offline: bool,
     printer: &Printer,
 ) -> Result<u8, CommandError> {
+    if run.measure_batch {
+        return Err(batch::auto_only_on_one_machine("with --nnodes").into());
+    }
     if run.measure_workers {
         return Err(loader_threads::only_on_one_machine("with --nnodes").into());
     }

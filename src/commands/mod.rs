@@ -2,6 +2,8 @@
 //! A command calls the modules that do the work and prints; no command calls another.
 //! [`run`](mod@run) is the shared path of everything that starts ranks.
 
+mod auto_batch;
+mod before_training;
 mod bench;
 mod bench_tables;
 mod command_line;

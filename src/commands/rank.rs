@@ -2,13 +2,13 @@
 //! environment variables ([`Layout`]); everything else is as in `yolo train`.
 
 use yolo_plan::PlanError;
-use yolo_plan::device;
 use yolo_plan::launcher::{Launcher, Layout};
 use yolo_plan::options::{TrainOptions, Workers};
 use yolo_plan::run::{PlanContext, Planning, Task, plan_join_rank_0, plan_train, resumes_here};
+use yolo_plan::{batch, device};
 
-use super::loader_threads;
 use super::run::{Run, checked_here, not_started};
+use super::{auto_batch, loader_threads};
 use crate::cli::TrainArgs;
 use crate::doctor;
 use crate::error::CommandError;
@@ -38,6 +38,7 @@ pub(super) fn rank(args: &TrainArgs, offline: bool, printer: &Printer) -> Result
     };
     Run {
         exist_ok: options.exist_ok,
+        measure_batch: false,
         measure_workers: false,
         plan: &|context| plan(&options, &layout, context),
         preflight: &|host, plan| match args.no_preflight || layout.local_rank > 0 {
@@ -80,6 +81,9 @@ fn refuse(args: &TrainArgs, launcher: Launcher) -> Result<(), PlanError> {
             "--evolve has no meaning in `yolo rank`, because {launcher} starts the ranks of one training"
         ))
         .with_hint("run `yolo train --evolve` on one machine, which trains each generation on all devices of --device"));
+    }
+    if auto_batch::wanted(&args.options) {
+        return Err(batch::auto_only_on_one_machine("in `yolo rank`"));
     }
     if args.options.workers == Some(Workers::Auto) {
         return Err(loader_threads::only_on_one_machine("in `yolo rank`"));

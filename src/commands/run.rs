@@ -16,10 +16,11 @@ use yolo_plan::options::TrainOptions;
 use yolo_plan::run::{Need, PlanContext, Planned, Planning, Ranks, Task};
 use yolo_plan::{PlanError, RunPlan};
 
-use super::loader_threads::{self, Measured};
-use super::log_folder;
+use super::before_training::Measured;
+use super::loader_threads;
 use super::missing;
 use super::resumed_checkpoint;
+use super::{auto_batch, log_folder};
 use crate::cpu_affinity::cpus_of_ranks;
 use crate::dirs::YoloDirs;
 use crate::error::CommandError;
@@ -32,6 +33,8 @@ use crate::printer::{Printer, RunEvents, RunResults, RunView};
 pub(super) struct Run<'a> {
     /// Whether the run may write into an existing folder.
     pub(super) exist_ok: bool,
+    /// Whether the batch is measured before the run.
+    pub(super) measure_batch: bool,
     /// Whether the number of loader threads is measured before the run.
     pub(super) measure_workers: bool,
     /// Plans the run.
@@ -63,6 +66,7 @@ pub(super) fn plan_context(host: &Host, dirs: &YoloDirs) -> Result<PlanContext, 
         fetched: BTreeMap::new(),
         generated: false,
         part: None,
+        measured_batch: None,
     })
 }
 
@@ -112,8 +116,9 @@ impl Run<'_> {
     fn plan_and_launch(&mut self, offline: bool, printer: &Printer) -> Result<u8, CommandError> {
         let dirs = YoloDirs::from_env()?;
         let host = machine::this_host(&dirs);
-        let plan = |context: &PlanContext| (self.plan)(context).map(decided);
-        let planned = planned(plan, &host, &dirs, offline, printer)?;
+        let plan_of_options = |context: &PlanContext| (self.plan)(context).map(decided);
+        let mut context = plan_context(&host, &dirs)?;
+        let planned = planned_in(&mut context, plan_of_options, &dirs, offline, printer)?;
         let Planned { mut plan, warnings, notes, in_its_folder } = *planned;
         warnings.iter().for_each(|warning| printer.warning(warning));
         notes.iter().for_each(|note| printer.say(note));
@@ -124,14 +129,28 @@ impl Run<'_> {
         (self.preflight)(&host, &plan)?;
         // Invariant: the run folder is created last, so that a failed download leaves no empty run.
         let mut programs = machine::programs(&dirs, plan.ranks.backend, offline, &notes, printer)?;
+        if self.measure_batch {
+            match auto_batch::choose(&plan, &context.inventory, &programs, printer)? {
+                Measured::Interrupted { killed } => {
+                    return Ok(self.interrupted_before_the_run(killed, printer));
+                }
+                Measured::Result(None) => {}
+                Measured::Result(total) => {
+                    context.measured_batch = total;
+                    let again = planned_in(&mut context, plan_of_options, &dirs, offline, printer)?;
+                    let said = |text: &String| !warnings.contains(text) && !notes.contains(text);
+                    again.warnings.iter().filter(|text| said(text)).for_each(|text| printer.warning(text));
+                    again.notes.iter().filter(|text| said(text)).for_each(|text| printer.say(text));
+                    plan = again.plan;
+                    // What the user should know about the machine was said above.
+                    fit_to_machine(&host, &mut plan.ranks);
+                }
+            }
+        }
         if self.measure_workers
             && let Measured::Interrupted { killed } = loader_threads::choose(&mut plan, &programs, printer)?
         {
-            if let Some(events) = &self.events {
-                events.interrupted(None, killed);
-            }
-            printer.say("interrupted before the run began");
-            return Ok(exit::INTERRUPTED);
+            return Ok(self.interrupted_before_the_run(killed, printer));
         }
         let Some(layout) = self.layout else {
             let plan_file = run_folder::create(&mut plan, self.exist_ok || in_its_folder)?;
@@ -151,6 +170,15 @@ impl Run<'_> {
             printer.say(format_args!("removed the run folder, because the run had not begun"));
         }
         result
+    }
+
+    /// Says that the user interrupted a measurement, and returns the exit status.
+    fn interrupted_before_the_run(&self, killed: bool, printer: &Printer) -> u8 {
+        if let Some(events) = &self.events {
+            events.interrupted(None, killed);
+        }
+        printer.say("interrupted before the run began");
+        exit::INTERRUPTED
     }
 
     /// Starts a rank that writes no results. Its plan and its log are in a temporary folder, which stays if

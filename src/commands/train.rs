@@ -3,8 +3,8 @@
 use yolo_plan::options::Workers;
 use yolo_plan::run::plan_train;
 
-use super::machines;
 use super::run::{Run, checked_here, not_started};
+use super::{auto_batch, machines};
 use crate::cli::{MachineArgs, TrainArgs};
 use crate::doctor;
 use crate::error::CommandError;
@@ -28,6 +28,7 @@ pub(super) fn train(args: &TrainArgs, offline: bool, printer: &Printer) -> Resul
     let checked = checked_here(options, joins);
     let run = Run {
         exist_ok: options.exist_ok,
+        measure_batch: auto_batch::wanted(options),
         measure_workers: options.workers == Some(Workers::Auto),
         plan: &|context| plan_train(options, context),
         preflight: &|host, plan| match args.no_preflight {

@@ -12,6 +12,7 @@ pub(super) fn val(args: &ValArgs, offline: bool, printer: &Printer) -> Result<u8
     let options = &args.options;
     Run {
         exist_ok: options.exist_ok,
+        measure_batch: false,
         measure_workers: false,
         plan: &|context| plan_val(options, context),
         preflight: &|_, _| Ok(()),

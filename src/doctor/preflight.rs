@@ -84,8 +84,14 @@ mod tests {
         };
         let gpus = vec![Gpu { name: "NVIDIA A10".to_owned(), memory: 24 << 30, ..Gpu::default() }];
         let inventory = Inventory { cores: 8, gpus, cuda_libtorch: true, ..Inventory::default() };
-        let context =
-            PlanContext { inventory, places, fetched: BTreeMap::new(), generated: false, part: None };
+        let context = PlanContext {
+            inventory,
+            places,
+            fetched: BTreeMap::new(),
+            generated: false,
+            part: None,
+            measured_batch: None,
+        };
         let Planning::Ready(planned) = plan_train(&options, &context).unwrap() else { panic!("not ready") };
         let (host, _) = Host::from_value(recording).unwrap();
         preflight(&host, &options, &planned.plan, &Printer::new(true))

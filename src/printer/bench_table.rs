@@ -45,7 +45,7 @@ fn name_and_rate(measurement: &Measurement) -> Option<(String, &Rate)> {
         }
         Measurement::Validation { rate, .. } => Some(("validation".to_owned(), rate)),
         // That of a table, which is another report.
-        Measurement::Together(_) => None,
+        Measurement::Together(_) | Measurement::Memory(_) => None,
     }
 }
 

@@ -48,6 +48,7 @@ fn plan(root: &Path, rank: usize) -> RunPlan {
         fetched: BTreeMap::new(),
         generated: true,
         part: Some(part),
+        measured_batch: None,
     };
     let options = TrainOptions {
         data: Some("few.yaml".to_owned()),

@@ -19,7 +19,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Run,
         status: Status::Error,
         title: "The batch cannot be chosen automatically",
-        cause: "the automatic batch size is measured on one GPU, but all ranks need the same size, which must fit each GPU",
+        cause: "the automatic batch is measured on the GPUs of one machine, and the other machines may have less memory",
         remedy: Some("pass --batch with a multiple of the number of ranks"),
         fix: None,
         detects: &["autobatch-ddp"],

@@ -1,6 +1,7 @@
 //! `--batch` and `--batch-split`: the batch is the total over all ranks, and a multiple of their number
 //! unless it is split into unequal shares.
 
+use crate::auto_batch::AUTO;
 use crate::device::{Device, Inventory};
 use crate::error::PlanError;
 use yolo_base::format::count;
@@ -212,10 +213,18 @@ pub fn check_replicas(batch: i64, devices: usize) -> Result<usize, PlanError> {
     check_among(batch, devices, "devices")
 }
 
+/// Why `--batch -1` is refused `where_`: who could measure the memory of devices there.
+pub fn auto_only_on_one_machine(where_: &str) -> PlanError {
+    PlanError::usage(format!(
+        "--batch -1, the largest batch that fits, is for a run that `yolo train` starts on one machine, and has no \
+         meaning {where_}"
+    ))
+    .with_hint("give the number of images per step, for example --batch 16")
+}
+
 fn check_among(batch: i64, parts: usize, what: &str) -> Result<usize, PlanError> {
-    if batch == -1 {
-        return Err(PlanError::usage("--batch -1 (find the largest batch that fits) is not supported yet")
-            .with_hint("give the number of images per step, for example --batch 16"));
+    if batch == AUTO {
+        return Err(auto_only_on_one_machine("here"));
     }
     let Some(total) = usize::try_from(batch).ok().filter(|total| *total > 0) else {
         return Err(PlanError::usage(format!(
@@ -334,6 +343,6 @@ mod tests {
             let error = check(batch, 1).unwrap_err();
             assert!(error.to_string().contains(&format!("--batch {batch} ")), "{error}");
         }
-        assert!(check(-1, 1).unwrap_err().to_string().contains("not supported yet"));
+        assert!(check(-1, 1).unwrap_err().to_string().contains("has no meaning here"));
     }
 }

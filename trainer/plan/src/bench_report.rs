@@ -6,6 +6,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
+use crate::auto_batch::BatchMemory;
 use crate::bench_workers::{self as workers, Advice};
 use crate::device::Device;
 use crate::run::{BenchTask, RunPlan, Task};
@@ -80,6 +81,8 @@ pub enum Measurement {
     },
     /// What all ranks of a run reached together, for a row of a table.
     Together(Together),
+    /// The memory that training needs with several batches, for `yolo train --batch -1`.
+    Memory(BatchMemory),
 }
 
 /// What all ranks of a run reached together, in several rounds.

@@ -4,6 +4,7 @@
 //! Planning validates the options and reads the files that they name (data set, hyperparameters,
 //! model). It touches no device, starts no process and links no libtorch.
 
+pub mod auto_batch;
 pub mod backend;
 pub mod batch;
 pub mod bench_report;

@@ -10,8 +10,10 @@ use yolo_base::Hint as _;
 use yolo_plan::bench_report::{Limit, Measurement, Rate, Report, Source, StepPhases, ValPhases};
 use yolo_plan::bench_workers::Why;
 use yolo_plan::device::{Device, Gpu};
-use yolo_plan::options::{BenchOptions, TrainOptions, ValOptions, Workers};
-use yolo_plan::run::{BenchPart, Need, Planned, Planning, RunPlan, Task, plan_loader_threads};
+use yolo_plan::options::{BackendOption, BenchOptions, Parallel, TrainOptions, ValOptions, Workers};
+use yolo_plan::run::{
+    BenchPart, Need, Planned, Planning, RunPlan, Task, plan_batch_memory, plan_loader_threads,
+};
 
 use support::{Fixture, bench_task, scratch, task};
 
@@ -164,6 +166,49 @@ fn a_training_run_measures_its_workers_on_the_rank_with_the_most_images() {
     assert_eq!((bench.training.weights, bench.training.resume), (Some("last.pt".into()), None));
     let validation = fixture.val(ValOptions::default()).unwrap();
     assert_eq!(plan_loader_threads(&validation.plan, "here".into()), None);
+}
+
+#[test]
+fn the_batch_is_measured_where_least_memory_is_free() {
+    let mut fixture = Fixture::new();
+    let gpu = |index, free: u64| Gpu { index, memory: 24 << 30, free: free << 30, ..Gpu::default() };
+    fixture.context.inventory.gpus = vec![gpu(0, 20), gpu(1, 9), gpu(2, 16)];
+    fixture.context.inventory.cuda_libtorch = true;
+    let measurement = |options: TrainOptions| {
+        let run = fixture.train(TrainOptions { batch_size: Some(-1), ..options }).unwrap();
+        plan_batch_memory(&run.plan, &fixture.context.inventory, "here".into())
+    };
+    let on = |device: &str| TrainOptions {
+        device: Some(device.into()),
+        backend: Some(BackendOption::Gloo),
+        ..scratch()
+    };
+    let three = measurement(TrainOptions { quad: true, sync_bn: true, ..on("0,1,2") }).unwrap();
+    assert_eq!((three.device, three.sharing, three.parts, three.unit), (Device::Cuda(1), 1, 3, 4));
+    assert_eq!(
+        (three.plan.ranks.devices.as_slice(), three.plan.ranks.world_size),
+        (&[Device::Cuda(1)][..], 1)
+    );
+    let Task::Bench(bench) = &three.plan.task else { panic!("{three:?}") };
+    assert_eq!(bench.parts, [BenchPart::Memory]);
+    assert_eq!((bench.training.quad, bench.training.sync_bn), (false, false));
+    // Three ranks share 16 GiB, which leaves each less than 9.
+    let shared = measurement(on("2,2,2,1")).unwrap();
+    assert_eq!((shared.device, shared.sharing, shared.parts), (Device::Cuda(2), 3, 4));
+    let options = TrainOptions { parallel: Some(Parallel::Dp), device: Some("0,2".into()), ..scratch() };
+    let replicas = measurement(options).unwrap();
+    assert_eq!((replicas.device, replicas.parts), (Device::Cuda(2), 2));
+    assert!(replicas.plan.ranks.further_devices.is_empty());
+    assert_eq!(measurement(on("cpu,cpu")), None, "nothing is measured on the CPU");
+}
+
+#[test]
+fn a_measured_batch_is_planned_as_if_it_had_been_given() {
+    let mut fixture = Fixture::new();
+    fixture.context.measured_batch = Some(52);
+    let automatic = fixture.train(TrainOptions { batch_size: Some(-1), ..scratch() }).unwrap();
+    let given = fixture.train(TrainOptions { batch_size: Some(52), ..scratch() }).unwrap();
+    assert_eq!(automatic, given);
 }
 
 #[test]

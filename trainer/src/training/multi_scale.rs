@@ -13,9 +13,21 @@ const LEAST_STEP: usize = 32;
 /// `stride` and of 32.
 pub(crate) fn side((seed, epoch, index): (u64, usize, usize), image_size: usize, stride: usize) -> usize {
     let step = stride.max(LEAST_STEP);
-    let (low, high) = (image_size / 2, image_size * 3 / 2 + step);
+    let (low, high) = bounds(image_size, step);
     let mut random = Random::keyed(seed, epoch as u64, Purpose::BatchSize, index as u64);
     (low + random.below(high - low)) / step * step
+}
+
+/// The largest side that [`side`] returns.
+pub(crate) fn largest_side(image_size: usize, stride: usize) -> usize {
+    let step = stride.max(LEAST_STEP);
+    let (_, high) = bounds(image_size, step);
+    (high - 1) / step * step
+}
+
+/// Between which sides in pixels one is drawn, before it is rounded down; the second is not drawn.
+fn bounds(image_size: usize, step: usize) -> (usize, usize) {
+    (image_size / 2, image_size * 3 / 2 + step)
 }
 
 /// Resizes images (N, 3, H, W) bilinearly so that their longer side is `side`. Both sides become multiples of
@@ -72,5 +84,6 @@ mod tests {
         assert!(drawn == sizes(7) && drawn != sizes(8));
         assert!(drawn.iter().all(|side| side % 32 == 0));
         assert_eq!((drawn.iter().min(), drawn.iter().max()), (Some(&320), Some(&960)));
+        assert_eq!((largest_side(640, 32), largest_side(100, 64)), (960, 192));
     }
 }

@@ -148,6 +148,7 @@ unsafe extern "C" {
 // memory.h
 unsafe extern "C" {
     pub(crate) fn tcht_reserved_memory(device: i32, bytes: *mut u64, peak: *mut u64) -> c_int;
+    pub(crate) fn tcht_release_memory(device: i32, free: *mut u64) -> c_int;
 }
 
 // streams.h

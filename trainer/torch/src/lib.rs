@@ -26,7 +26,7 @@ pub use copies::copy_to_device;
 pub use error::{Error, Result};
 pub use host_floats::HostFloats;
 pub use host_waits::host_waits;
-pub use memory::{peak_reserved_memory, reserved_memory};
+pub use memory::{peak_reserved_memory, release_memory, reserved_memory};
 pub use memory_format::{is_channels_last, set_channels_last, to_channels_last};
 pub use optimizer::{
     Adam, AdamState, ScaledStep, Sgd, amp_unscale, clip_grad_norm, foreach_ema, foreach_mul, foreach_zero,

@@ -18,9 +18,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let ranks = intent.shares_of_batch();
     let Some(batch) = intent.images_a_step() else {
-        if ranks > 1 {
+        if intent.nnodes.is_some_and(|machines| machines > 1) {
             let title = format!(
-                "--batch {} (automatic) is not possible with {ranks} ranks",
+                "--batch {} (automatic) is not possible on several machines",
                 intent.batch.unwrap_or(-1)
             );
             return Ok(vec![

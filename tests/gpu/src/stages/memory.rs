@@ -1,5 +1,5 @@
-//! Memory: a batch that does not fit ends in one message and leaves nothing behind, and how much memory
-//! each batch size takes.
+//! Memory: a batch that does not fit ends in one message and leaves nothing behind, `--batch -1` chooses one that
+//! fits, and how much memory each batch size takes.
 
 use yolo_base::format::memory;
 
@@ -17,6 +17,7 @@ const ADDRESS_SPACE: u64 = 12 << 20;
 
 pub(super) fn run(stage: &mut StageRun<'_>) -> Result<(), Stop> {
     too_large(stage)?;
+    automatic(stage)?;
     by_batch(stage)
 }
 
@@ -63,6 +64,19 @@ fn says_what_to_lower(stage: &mut StageRun<'_>, ended: &Ended) {
     }
     let found = if message.is_empty() { ended.how() } else { message };
     stage.check("a batch that does not fit ends in one message that says what to lower", is_right, found);
+}
+
+/// The measured batch trains an epoch without running out of memory.
+fn automatic(stage: &mut StageRun<'_>) -> Result<(), Stop> {
+    let session = stage.session;
+    let options = "--imgsz 640 --batch -1 --epochs 1 --noval --noplots";
+    let ended = stage.run(session.data_and_weights(session.train("automatic-batch", options)))?;
+    let chosen = ended.stderr.lines().rfind(|line| line.contains("images per step"));
+    let chosen = chosen.unwrap_or("no batch was named").to_owned();
+    if stage.check_success("--batch -1 chooses a batch that fits", &ended) {
+        stage.check("--batch -1 names the batch", chosen.starts_with("--batch -1: "), chosen);
+    }
+    Ok(())
 }
 
 fn by_batch(stage: &mut StageRun<'_>) -> Result<(), Stop> {

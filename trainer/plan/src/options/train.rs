@@ -126,7 +126,7 @@ pub struct TrainOptions {
     /// Number of epochs [default: 100]
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", help_heading = "Training")]
     pub epochs: Option<usize>,
-    /// Total batch size across all ranks; a multiple of their number unless --batch-split is given [default: 16]
+    /// Total batch size across all ranks; a multiple of their number unless --batch-split is given; -1 measures the largest that fits into the memory of the GPUs [default: 16]
     #[arg(long = "batch", value_parser = whole::<i64>, allow_negative_numbers = true, visible_alias = "batch-size", value_name = "N", help_heading = "Training")]
     pub batch_size: Option<i64>,
     /// Nominal batch size: accumulate gradients over about this many images per optimizer step [default: 64]

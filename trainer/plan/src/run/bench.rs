@@ -1,21 +1,17 @@
 //! The task and the plan of `yolo bench`: a training run, planned as `yolo train` plans it, and what
-//! to measure of it. One rank, one device. `yolo train --workers auto` measures a part of it before it trains.
-
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+//! to measure of it. One rank, one device. What `yolo train` measures before it trains is planned in
+//! `before_training.rs`.
 
 use serde::{Deserialize, Serialize};
 
 use super::train::{TrainTask, plan_train, positive};
-use super::{PlanContext, Planning, Ranks, RunPlan, Task};
-use crate::device;
+use super::{PlanContext, Planning, Task};
 use crate::error::PlanError;
 use crate::options::{BenchOptions, Workers};
+use crate::{batch, device};
 
 /// Seconds per measurement: enough for several steps of a large model on a CPU.
 const SECONDS: usize = 8;
-/// The same before a training run, which should start soon.
-const SECONDS_BEFORE_TRAINING: usize = 2;
 /// A longer measurement is a typo.
 const MAX_SECONDS: usize = 3600;
 
@@ -49,6 +45,8 @@ pub enum BenchPart {
     Loader,
     /// Validation.
     Validation,
+    /// The memory of training steps with several batches, of nothing but random pixels.
+    Memory,
 }
 
 impl BenchTask {
@@ -65,6 +63,9 @@ impl BenchTask {
 pub fn plan_bench(options: &BenchOptions, context: &PlanContext) -> Result<Planning, PlanError> {
     let seconds = seconds(options)?;
     let choose_workers = options.workers == Some(Workers::Auto);
+    if let Some(images) = options.batch_size {
+        batch::check(images, 1)?;
+    }
     device::choose_one(options.device.as_deref(), "yolo bench", &context.inventory)?;
     let mut planning = plan_train(&options.as_train(), context)?;
     if let Planning::Ready(planned) = &mut planning
@@ -76,46 +77,6 @@ pub fn plan_bench(options: &BenchOptions, context: &PlanContext) -> Result<Plann
             Task::Bench(Box::new(BenchTask { training, parts, seconds, rounds: 0, choose_workers }));
     }
     Ok(planning)
-}
-
-/// Plans the measurement of how many loader threads the ranks of a training run on this machine need, in the folder
-/// `run_dir`; `None` if `run` is no training run. It is made by the rank with the most images per step alone: each
-/// rank has its own share of the cores, and no exchange with the others makes its network faster.
-pub fn plan_loader_threads(run: &RunPlan, run_dir: PathBuf) -> Option<RunPlan> {
-    let task = run.task.train()?;
-    let ranks = &run.ranks;
-    let shares = task.shares(ranks.devices.len());
-    let (rank, share) = shares.into_iter().enumerate().rev().max_by_key(|(_, share)| *share)?;
-    let training = TrainTask {
-        // The weights of the first start may be gone.
-        weights: task.resume.clone().or_else(|| task.weights.clone()),
-        resume: None,
-        batch: share,
-        batch_split: Vec::new(),
-        nominal_batch: (task.nominal_batch * share / task.batch).max(1),
-        balance: None,
-        sync_bn: false,
-        // Four images in one have as many pixels, and are loaded at the same cost or less.
-        quad: false,
-        ..task.clone()
-    };
-    let alone = Ranks {
-        devices: vec![*ranks.devices.get(rank)?],
-        further_devices: ranks.further_devices.clone(),
-        device_memory: ranks.device_memory.clone(),
-        first: 0,
-        first_here: 0,
-        here: None,
-        world_size: 1,
-        backend: None,
-        nccl: None,
-        variables: BTreeMap::new(),
-        threads: ranks.threads,
-        cpus: ranks.cpus.get(rank).cloned().into_iter().collect(),
-    };
-    let (parts, seconds) = (vec![BenchPart::Synthetic, BenchPart::Loader], SECONDS_BEFORE_TRAINING);
-    let task = BenchTask { training, parts, seconds, rounds: 0, choose_workers: true };
-    Some(RunPlan::new(alone, run_dir, Task::Bench(Box::new(task))))
 }
 
 /// `--seconds` or its default.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::dataset::DataSet;
 use crate::error::PlanError;
 
+mod before_training;
 mod bench;
 mod bench_tables;
 mod deep_check;
@@ -29,7 +30,8 @@ mod train;
 mod val;
 mod weights;
 
-pub use bench::{BenchPart, BenchTask, plan_bench, plan_loader_threads};
+pub use before_training::{BatchMeasurement, plan_batch_memory, plan_loader_threads};
+pub use bench::{BenchPart, BenchTask, plan_bench};
 pub use bench_tables::{PlannedRow, PlannedTables, Table, TablesPlanning, plan_bench_tables};
 pub use deep_check::{DeepCheckTask, plan_deep_check};
 pub use defaults::EffectiveOptions;

@@ -22,6 +22,8 @@ pub struct PlanContext {
     pub generated: bool,
     /// Which ranks of the run to plan; `None` for all of them, on this machine.
     pub part: Option<Part>,
+    /// Images per step over all ranks that were measured for `--batch -1`; `None` before that.
+    pub measured_batch: Option<usize>,
 }
 
 /// The result of planning.

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use super::resume_ranks::{self, Before};
 use super::{PLAN_FILE, PlanContext, Planned, RunPlan, Task, folder};
-use crate::batch::QUAD;
 use crate::error::PlanError;
 use crate::options::{TrainOptions, option_name};
 
@@ -50,6 +49,7 @@ pub(super) fn plan_resume(
     }
     task.resume = checkpoint;
     task.max_restarts = options.max_restarts.unwrap_or(task.max_restarts);
+    let images_as_one = task.images_as_one();
     let before = Before {
         ranks: &mut plan.ranks,
         workers: &mut task.workers,
@@ -57,7 +57,7 @@ pub(super) fn plan_resume(
         parallel: &mut task.parallel,
         split: &mut task.batch_split,
         sync_bn: task.sync_bn,
-        images_as_one: if task.quad { QUAD } else { 1 },
+        images_as_one,
     };
     let warnings = resume_ranks::choose(options, context, before, &mut notes)?;
     let (precision, note) = task.precision.resume_on(&plan.ranks.all_devices());

@@ -10,10 +10,11 @@ use super::defaults::{self, Defaults};
 use super::planning::{self, need_data_set};
 use super::resume::plan_resume;
 use super::{EffectiveOptions, PlanContext, Planning, Ranks, Task, folder, image_size, one_process, weights};
+use crate::auto_batch;
 use crate::backend::{Connection, Reach};
-use crate::batch::{self, Batch};
+use crate::batch::{self, Batch, QUAD};
 use crate::dataset::{DataSet, Places};
-use crate::device::{self, Choice, Inventory};
+use crate::device::{self, Choice, Device, Inventory};
 use crate::error::PlanError;
 use crate::hyp::HyperParameters;
 use crate::model::{MIN_STRIDE, ModelSpec};
@@ -96,6 +97,11 @@ pub struct TrainTask {
 }
 
 impl TrainTask {
+    /// How many images become one in the network, which `--quad` decides: a share of the batch is a multiple of it.
+    pub fn images_as_one(&self) -> usize {
+        if self.quad { QUAD } else { 1 }
+    }
+
     /// Images per step of each of `ranks` ranks.
     pub fn shares(&self, ranks: usize) -> Vec<usize> {
         shares(self.batch, &self.batch_split, ranks)
@@ -231,9 +237,13 @@ impl<'a> Checked<'a> {
         let parallel = options.parallel.unwrap_or_default();
         let (ranks, notes) = ranks(parallel, options, context)?;
         let precision = Precision::choose(options.precision.unwrap_or_default(), &ranks.all_devices())?;
-        let batch = batch(parallel, effective.batch, options, &ranks, inventory)?;
+        let parts = one_process::parts(parallel, &ranks).unwrap_or(ranks.world_size);
+        let batch = match effective.batch {
+            auto_batch::AUTO => auto_batch(parallel, options, &ranks, context)?,
+            images => batch(parallel, images, options, &ranks, inventory)?,
+        };
         if options.quad {
-            batch.check_quads(one_process::parts(parallel, &ranks).unwrap_or(ranks.world_size))?;
+            batch.check_quads(parts)?;
         }
         let epochs = positive("--epochs", effective.epochs, MAX_EPOCHS)?;
         let nominal_batch = positive("--nbs", options.nbs.unwrap_or(defaults.nbs), MAX_NOMINAL_BATCH)?;
@@ -309,6 +319,43 @@ fn batch(
         Parallel::Dp => undivided(batch::check_replicas(images, ranks.all_devices().len())?),
         Parallel::Model => undivided(batch::check(images, 1)?),
     }
+}
+
+/// The batch of `--batch -1`: what was measured, or until then the number for the CPU, on which nothing is measured.
+fn auto_batch(
+    parallel: Parallel,
+    options: &TrainOptions,
+    ranks: &Ranks,
+    context: &PlanContext,
+) -> Result<Batch, PlanError> {
+    const NUMBER: &str = "give the number of images per step, for example --batch 16";
+    if context.part.is_some() {
+        return Err(batch::auto_only_on_one_machine("with --nnodes or in `yolo rank`"));
+    }
+    if options.batch_split.is_some() {
+        return Err(PlanError::usage(
+            "--batch -1 and --batch-split are both given: the first gives all ranks equally many images",
+        )
+        .with_hint("omit one of them"));
+    }
+    if parallel == Parallel::Model {
+        return Err(PlanError::usage(
+            "--batch -1 cannot be used with --parallel model: it measures the memory of one device, and the model is \
+             spread over several",
+        )
+        .with_hint(NUMBER));
+    }
+    let unit = if options.quad { QUAD } else { 1 };
+    let (devices, split) = (ranks.all_devices(), Vec::new());
+    let (total, note) = match context.measured_batch {
+        Some(total) => (total, None),
+        None if devices.iter().all(|device| *device == Device::Cpu) => {
+            let (total, note) = auto_batch::without_measurement(devices.len(), unit);
+            (total, Some(note))
+        }
+        None => (auto_batch::WITHOUT_MEASUREMENT * devices.len(), None),
+    };
+    Ok(Batch { total, split, note })
 }
 
 /// Advice for ranks of which some have a share of the batch that is too small for statistics of their own. `shares`

@@ -40,7 +40,14 @@ impl Fixture {
         };
         Self {
             _root: root,
-            context: PlanContext { inventory, places, fetched: BTreeMap::new(), generated: true, part: None },
+            context: PlanContext {
+                inventory,
+                places,
+                fetched: BTreeMap::new(),
+                generated: true,
+                part: None,
+                measured_batch: None,
+            },
         }
     }
 

@@ -1,9 +1,10 @@
 //! `yolo bench`: how many images per second a training run reaches, and where the time goes. It
 //! measures training on the images of the data set, training on one batch that stays on the device,
 //! the loader alone, and validation, each for some seconds after a warm-up. For a row of a table, all ranks
-//! measure together. Nothing is written, so a request to stop ends it at once.
+//! measure together. For `yolo train --batch -1`, it measures memory instead. Nothing is written, so a request to stop ends it at once.
 
 mod loader;
+mod memory;
 mod numbers;
 mod steps;
 mod stopwatch;
@@ -36,6 +37,10 @@ pub(crate) fn run(context: &Context, task: &BenchTask) -> Result<Ending, TrainEr
     context.reporter.phase("building the model");
     let model = build_model(context, training, weights.as_ref(), None)?;
     let stride = model.largest_stride();
+    if task.measures(BenchPart::Memory) {
+        report(context, Measurement::Memory(memory::measure(context, training, model)?));
+        return finished(context, began);
+    }
     // Steps change the statistics of the model, so validation has its own.
     let fused = task.measures(BenchPart::Validation).then(|| model.fuse()).transpose()?;
     if task.rounds > 0 {

@@ -108,6 +108,20 @@ impl Steps {
         Ok(Measurement::Training { source: Source::Synthetic, workers: None, rate, phases, host_waits })
     }
 
+    /// Makes some steps on a batch that is on the device, each of which updates the weights, and waits for them.
+    pub(super) fn warm_up_on(&mut self, images: Tensor, targets: Vec<[f32; 6]>) -> Result<(), TrainError> {
+        let steady = self.settings;
+        self.settings.accumulate = 1;
+        let mut meter = training::Meter::new(training::Rate::default(), [0.0; 3], 0);
+        let mut feed = Feed::OneBatch(Input { images, targets });
+        for _ in 0..WARM_UP {
+            self.step(&mut feed, &mut meter)?;
+        }
+        self.settings = steady;
+        synchronize(self.device);
+        Ok(())
+    }
+
     /// Measures steps of all ranks on batches of their loaders, in several rounds.
     pub(super) fn on_files_together(
         &mut self,

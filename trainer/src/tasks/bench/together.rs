@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tch::Device;
 use yolo_base::format::count;
 use yolo_data::scan::Sample;
 use yolo_plan::bench_report::Together;
 use yolo_plan::run::{BenchPart, BenchTask};
 
+use super::memory::peak_memory;
 use super::steps::Steps;
 use super::stream::Stream;
 use super::{numbers, validation};
@@ -70,36 +70,4 @@ pub(super) fn measure(
         measured.validation = validation::measure_together(context, task, time, &model, &mut split)?;
     }
     Ok(measured)
-}
-
-/// The most memory that this rank had so far, in bytes: reserved on a GPU, resident on the CPU. 0 where the
-/// system does not report it.
-fn peak_memory(device: Device) -> Result<u64, TrainError> {
-    match device {
-        Device::Cuda(index) => Ok(tch_train::peak_reserved_memory(index)?),
-        _ => {
-            let status = fs_err::read_to_string("/proc/self/status").unwrap_or_default();
-            Ok(peak_resident(&status).unwrap_or(0))
-        }
-    }
-}
-
-/// The peak of resident memory in `/proc/self/status`, in bytes.
-fn peak_resident(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes << 10)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_peak_of_resident_memory_is_read() {
-        assert_eq!(peak_resident("VmPeak:\t  900 kB\nVmHWM:\t  123456 kB\n"), Some(123_456 << 10));
-        assert_eq!(peak_resident("VmRSS:\t  1 kB\n"), None);
-        #[cfg(target_os = "linux")]
-        assert!(peak_memory(Device::Cpu).unwrap() > 1 << 20);
-    }
 }
