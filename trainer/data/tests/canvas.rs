@@ -208,11 +208,11 @@ fn the_loader_gives_the_bytes_of_the_steps_one_by_one() {
     run.unwrap();
 }
 
-/// Of images that are not kept, only the columns that are shown are decoded, and into used memory.
+/// Of images that are not kept, only the window that is shown is decoded and resized, and into used memory.
 #[test]
 fn images_that_are_not_kept_give_the_same_batches() {
     let folder = tempfile::tempdir().unwrap();
-    let samples: Arc<[Sample]> = [(320, 240), (200, 320), (320, 320), (500, 400)]
+    let samples: Arc<[Sample]> = [(320, 240), (200, 320), (320, 320), (500, 400), (900, 130), (77, 150)]
         .into_iter()
         .enumerate()
         .map(|(index, (width, height))| {
@@ -227,7 +227,7 @@ fn images_that_are_not_kept_give_the_same_batches() {
             let settings = LoaderSettings {
                 image_size: 320,
                 stride: 32,
-                shares: vec![4],
+                shares: vec![6],
                 balance: None,
                 rank: 0,
                 seed: 5,

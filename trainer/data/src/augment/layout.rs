@@ -2,17 +2,15 @@
 //! layout needs the sizes of images but not their pixels, so it is drawn before anything is loaded, and only what
 //! it shows has to be.
 
-use std::ops::Range;
-
 use super::Augment;
 use super::copy_paste::{self, Polygon};
 use super::label::{Label, transform_labels};
 use super::mosaic::{draw_center, labels_of, paint, places};
 use super::transform::{Draws, Transform, apply};
-use crate::image::Image;
 use crate::image::letterbox::{Letterbox, LetterboxOptions};
 use crate::image::tiles::{Place, Tile, View};
 use crate::image::warp::{Matrix, invert};
+use crate::image::{Image, Part, Window};
 use crate::image_weights::EpochImages;
 use crate::random::Random;
 use crate::scan::Sample;
@@ -96,8 +94,8 @@ impl Layout {
         Self { tiles, copies: Vec::new(), side: 0, matrix: transform.matrix, output, labels }
     }
 
-    /// The columns of `tile` that the output may show, in pixels of the image; `None` if it shows nothing of it.
-    pub fn shown(&self, tile: &LayoutTile) -> Option<Range<usize>> {
+    /// The part of `tile` that the output may show, in pixels of the image; `None` if it shows nothing of it.
+    pub fn shown(&self, tile: &LayoutTile) -> Option<Window> {
         let Place { origin, area } = tile.place;
         let [left, top, right, bottom] = match invert(&self.matrix) {
             // A copied object is taken from the canvas, which can be anywhere.
@@ -117,19 +115,18 @@ impl Layout {
             }
         };
         let is_shown = left < right && top < bottom;
-        is_shown.then(|| (left - origin[0]) as usize..(right - origin[0]) as usize)
+        is_shown.then(|| Window {
+            columns: (left - origin[0]) as usize..(right - origin[0]) as usize,
+            rows: (top - origin[1]) as usize..(bottom - origin[1]) as usize,
+        })
     }
 
-    /// The output's view of `images`, which are those of [`Self::tiles`], each with the column of the whole image with
-    /// which it begins. Copied objects need the pixels of a `canvas`, which is a buffer.
-    pub fn view<'a>(
-        &self,
-        images: impl Iterator<Item = (&'a Image, usize)>,
-        canvas: &'a mut Image,
-    ) -> View<'a> {
-        let tile = |((image, first), tile): ((&'a Image, usize), &LayoutTile)| {
+    /// The output's view of `images`, which are those of [`Self::tiles`] or parts of them. Copied objects need the
+    /// pixels of a `canvas`, which is a buffer.
+    pub fn view<'a>(&self, images: impl Iterator<Item = Part<'a>>, canvas: &'a mut Image) -> View<'a> {
+        let tile = |(Part { image, first }, tile): (Part<'a>, &LayoutTile)| {
             let Place { origin: [x, y], area: [left, top, right, bottom] } = tile.place;
-            let x = x + first as i32;
+            let [x, y] = [x + first[0] as i32, y + first[1] as i32];
             // Nothing outside the loaded pixels is shown.
             let (width, height) = (image.width as i32, image.height as i32);
             let area = [left.max(x), top.max(y), right.min(x + width), bottom.min(y + height)];

@@ -14,6 +14,9 @@ pub mod resize;
 mod simd;
 pub mod tiles;
 pub mod warp;
+mod window;
+
+pub use window::{Part, Window};
 
 /// An RGB image.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

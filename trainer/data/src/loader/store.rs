@@ -3,7 +3,6 @@
 //! up. Because the order is random, keeping the first images is as good as any eviction policy, and needs no
 //! lock.
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -14,7 +13,7 @@ use yolo_plan::options::Cache;
 use super::LoaderError;
 use super::disk;
 use crate::image::decode;
-use crate::image::{Image, resize};
+use crate::image::{Image, Part, Window, resize};
 use crate::scan::Sample;
 
 /// The filter that shrinks images.
@@ -39,16 +38,16 @@ pub(super) struct LoadBuffers {
 pub(super) enum Loaded<'a> {
     /// The store keeps it.
     Kept(Arc<Image>),
-    /// It, or the part of it that begins at this column, is in a buffer.
-    Buffered(&'a Image, usize),
+    /// It, or a part of it, is in a buffer.
+    Buffered(Part<'a>),
 }
 
 impl Loaded<'_> {
-    /// The pixels, and the column of the whole image with which they begin.
-    pub(super) fn part(&self) -> (&Image, usize) {
+    /// The pixels.
+    pub(super) fn part(&self) -> Part<'_> {
         match self {
-            Self::Kept(image) => (image, 0),
-            Self::Buffered(image, first) => (image, *first),
+            Self::Kept(image) => Part::whole(image),
+            Self::Buffered(part) => *part,
         }
     }
 }
@@ -126,11 +125,11 @@ impl ImageStore {
         scaled(sample.width as usize, sample.height as usize, self.size)
     }
 
-    /// The image of sample `index`, or at least `columns` of it; in `buffers` if it is not kept.
+    /// The image of sample `index`, or at least a `window` of it; in `buffers` if it is not kept.
     pub(super) fn get<'a>(
         &self,
         index: usize,
-        columns: Option<&Range<usize>>,
+        window: Option<&Window>,
         buffers: &'a mut LoadBuffers,
     ) -> Result<Loaded<'a>, LoaderError> {
         let slot = &self.slots[index];
@@ -142,7 +141,9 @@ impl ImageStore {
         let fits =
             self.budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
         if fits.is_err() {
-            return self.load(index, columns, buffers).map(|(image, first)| Loaded::Buffered(image, first));
+            return self
+                .load(index, window, buffers)
+                .map(|(image, first)| Loaded::Buffered(Part { image, first }));
         }
         let kept = self.load(index, None, buffers).map(|(image, _)| Arc::new(std::mem::take(image)));
         if kept.as_ref().map_or(true, |image| slot.set(Arc::clone(image)).is_err()) {
@@ -152,17 +153,17 @@ impl ImageStore {
         kept.map(Loaded::Kept)
     }
 
-    /// Loads an image, or at least `columns` of it, from the cache on disk or from its file. Also returns the
-    /// first column.
+    /// Loads an image, or at least a `window` of it, from the cache on disk or from its file. Also returns the
+    /// first column and row.
     fn load<'a>(
         &self,
         index: usize,
-        columns: Option<&Range<usize>>,
+        window: Option<&Window>,
         buffers: &'a mut LoadBuffers,
-    ) -> Result<(&'a mut Image, usize), LoaderError> {
+    ) -> Result<(&'a mut Image, [usize; 2]), LoaderError> {
         let sample = &self.samples[index];
         if !self.on_disk {
-            return self.decode(sample, columns, buffers);
+            return self.decode(sample, window, buffers);
         }
         let filter = match self.shrink {
             Shrink::Linear => "linear",
@@ -171,7 +172,7 @@ impl ImageStore {
         let cached = disk::path_of(&sample.image, self.size, filter);
         let found = disk::read_into(&sample.image, &cached, &mut buffers.decoded).is_some();
         if found && [buffers.decoded.width, buffers.decoded.height] == self.size_of(index) {
-            return Ok((&mut buffers.decoded, 0));
+            return Ok((&mut buffers.decoded, [0; 2]));
         }
         let (image, _) = self.decode(sample, None, buffers)?;
         if !self.disk_failed.load(Ordering::Relaxed)
@@ -183,24 +184,30 @@ impl ImageStore {
                 cached.display()
             ));
         }
-        Ok((image, 0))
+        Ok((image, [0; 2]))
     }
 
-    /// Decodes and scales the image of a sample, or at least `columns` of it. Also returns the first column.
+    /// Decodes and scales the image of a sample, or at least a `window` of it. Also returns the first column and row.
     fn decode<'a>(
         &self,
         sample: &Sample,
-        columns: Option<&Range<usize>>,
+        window: Option<&Window>,
         buffers: &'a mut LoadBuffers,
-    ) -> Result<(&'a mut Image, usize), LoaderError> {
+    ) -> Result<(&'a mut Image, [usize; 2]), LoaderError> {
         let LoadBuffers { file, decoded: image, scaled: out } = buffers;
         let [width, height] = scaled(sample.width as usize, sample.height as usize, self.size);
-        // Only in an image that is not resized are its columns those of the file.
-        let columns = columns.filter(|_| [width, height] == [sample.width as usize, sample.height as usize]);
-        let decoded = decode::decode_into(&sample.image, columns, file, image)
+        let native = [sample.width as usize, sample.height as usize];
+        let area = self.shrink == Shrink::Area && width <= native[0] && height <= native[1];
+        // The mean over areas is for validation, which shows whole images.
+        let window = window.filter(|_| !area);
+        let needed = window.map(|window| match [width, height] == native {
+            true => window.clone(),
+            false => resize::source_of(native, [width, height], window),
+        });
+        let decoded = decode::decode_into(&sample.image, needed.as_ref(), file, image)
             .map_err(|source| LoaderError::Image { path: sample.image.clone(), source })?;
         let whole = decoded.whole;
-        if whole != [sample.width as usize, sample.height as usize] {
+        if whole != native {
             return Err(LoaderError::Changed {
                 path: sample.image.clone(),
                 width: whole[0],
@@ -209,14 +216,16 @@ impl ImageStore {
             });
         }
         if [width, height] == whole {
-            return Ok((image, decoded.left));
+            return Ok((image, decoded.first));
         }
-        if self.shrink == Shrink::Area && width <= whole[0] && height <= whole[1] {
+        if area {
             resize::area_into(image, width, height, out);
-        } else {
-            resize::linear_into(image, width, height, out);
+            return Ok((out, [0; 2]));
         }
-        Ok((out, 0))
+        let window = window.cloned().unwrap_or_else(|| Window::whole([width, height]));
+        let part = Part { image, first: decoded.first };
+        resize::linear_window(part, native, [width, height], &window, out);
+        Ok((out, window.first()))
     }
 }
 
@@ -292,9 +301,12 @@ mod tests {
                 "there is memory for one"
             );
             let mut place =
-                || store.get(1, None, &mut buffers).map(|image| image.part().0.data.as_ptr()).unwrap();
+                || store.get(1, None, &mut buffers).map(|image| image.part().image.data.as_ptr()).unwrap();
             assert_eq!(place(), place());
-            assert!(matches!(store.get(1, None, &mut buffers), Ok(Loaded::Buffered(_, 0))));
+            assert!(matches!(
+                store.get(1, None, &mut buffers),
+                Ok(Loaded::Buffered(Part { first: [0, 0], .. }))
+            ));
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::augment::picture::Picture;
 use crate::augment::{mixup, quad};
 use crate::balance::balanced;
 use crate::image::finish::Finish;
-use crate::image::{Image, resize};
+use crate::image::{Image, Part, resize};
 use crate::image_weights::{EpochImages, WeightedImages};
 use crate::random::{Purpose, Random};
 use crate::rect_batches::RectBatches;
@@ -97,18 +97,18 @@ impl TrainSource {
     ) -> Result<Vec<Loaded<'a>>, LoaderError> {
         let image = |(tile, buffers): (&LayoutTile, &'a mut TileBuffers)| {
             let TileBuffers { load, fitted } = buffers;
-            let Some(columns) = layout.shown(tile) else {
+            let Some(window) = layout.shown(tile) else {
                 fitted.clone_from(&Image::default());
-                return Ok(Loaded::Buffered(fitted, 0));
+                return Ok(Loaded::Buffered(Part::whole(fitted)));
             };
-            let [width, height] = tile.size;
-            let fits = self.store.size_of(tile.image) == tile.size;
-            let loaded = self.store.get(tile.image, fits.then_some(&columns), load)?;
-            if fits {
-                return Ok(loaded);
+            let stored = self.store.size_of(tile.image);
+            if stored == tile.size {
+                return self.store.get(tile.image, Some(&window), load);
             }
-            resize::linear_into(loaded.part().0, width, height, fitted);
-            Ok(Loaded::Buffered(fitted, 0))
+            let needed = resize::source_of(stored, tile.size, &window);
+            let loaded = self.store.get(tile.image, Some(&needed), load)?;
+            resize::linear_window(loaded.part(), stored, tile.size, &window, fitted);
+            Ok(Loaded::Buffered(Part { image: fitted, first: window.first() }))
         };
         layout.tiles.iter().zip(buffers).map(image).collect()
     }

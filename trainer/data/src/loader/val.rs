@@ -160,7 +160,7 @@ impl Source for ValSource {
         let sample = &self.store.samples()[index];
         let Scratch { tiles: [[buffers, ..], _], canvases: [canvas, _], .. } = scratch;
         let loaded = self.store.get(index, None, &mut buffers.load)?;
-        let (loaded, _) = loaded.part();
+        let loaded = loaded.part().image;
         let letterbox = Letterbox::new(loaded.height, loaded.width, &LetterboxOptions::exact(size, false));
         letterbox.apply(loaded, canvas);
         Finish::default().write(canvas, planes);
