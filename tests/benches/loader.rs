@@ -1,8 +1,9 @@
-//! Images a second of the training loader alone, in the caller's thread: mosaics of 640 px with default
-//! augmentation, first with every image decoded each time, then with all of them in memory.
+//! Images a second of the training loader alone: mosaics of 640 px with default augmentation, first with every image
+//! decoded each time, then with all of them in memory.
 //! `YOLO_BENCH_DATA=bccd/images/train taskset -c 0 cargo bench -p yolo-data --bench loader` prints one line
-//! for each. The first epoch is not counted. Arguments: the image size, and the number of timed epochs. On Linux,
-//! seconds are those of the processor, so that other programs on the machine matter less.
+//! for each. The first epoch is not counted. Arguments: the image size, the number of timed epochs, and the number of
+//! threads, of which 0 means the caller's. On Linux, seconds are those of the processor, of all threads together, so that
+//! other programs on the machine matter less; with threads, the rate by the clock is printed too.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let numbers: Vec<usize> = std::env::args().skip(1).filter_map(|argument| argument.parse().ok()).collect();
     let image_size = numbers.first().copied().unwrap_or(640);
     let epochs = numbers.get(1).copied().unwrap_or(3) as u64;
+    let workers = numbers.get(2).copied().unwrap_or(0);
     let samples: Arc<[_]> =
         scan(&[folder], &ScanOptions { cache: false, ..ScanOptions::new("train", usize::MAX) })?
             .samples
@@ -34,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             balance: None,
             rank: 0,
             seed: 0,
-            workers: 0,
+            workers,
             rect: false,
             image_weights: None,
             quad: false,
@@ -44,10 +46,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut loader = TrainLoader::new(Arc::clone(&samples), settings)?;
         loader.keep_at_most(keep);
         let recycler = loader.recycler();
-        let mut rates = Vec::new();
+        let (mut rates, mut by_the_clock) = (Vec::new(), Vec::new());
         let mut sum = 0_u64;
         for epoch in 0..=epochs {
-            let started = clock(start);
+            let (started, began) = (processor_time(start), Instant::now());
             let mut images = 0;
             for batch in loader.epoch(epoch, 0) {
                 let batch = batch?;
@@ -55,20 +57,28 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 sum += batch.pixels.iter().step_by(997).map(|&byte| u64::from(byte)).sum::<u64>();
                 recycler.give(batch.pixels);
             }
-            rates.push(images as f64 / (clock(start) - started).as_secs_f64());
+            rates.push(images as f64 / (processor_time(start) - started).as_secs_f64());
+            by_the_clock.push(images as f64 / began.elapsed().as_secs_f64());
         }
-        let timed: Vec<String> = rates[1..].iter().map(|rate| format!("{rate:.1}")).collect();
+        let [timed, by_the_clock] = [rates, by_the_clock]
+            .map(|rates| rates[1..].iter().map(|rate| format!("{rate:.1}")).collect::<Vec<_>>().join(", "));
+        let by_the_clock =
+            if workers == 0 { String::new() } else { format!(", by the clock {by_the_clock}") };
         #[expect(clippy::print_stdout, reason = "the result of the benchmark")]
         {
-            println!("{name}, {image_size} px: {} images/s (checksum {sum})", timed.join(", "));
+            println!("{name}, {image_size} px: {timed} images/s{by_the_clock} (checksum {sum})");
         }
     }
     Ok(())
 }
 
-/// The time that this thread has used on the processor, or else the time since `start`.
-fn clock(start: Instant) -> Duration {
-    let file = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
-    let nanoseconds = file.split(' ').next().and_then(|number| number.parse().ok());
-    nanoseconds.map_or_else(|| start.elapsed(), Duration::from_nanos)
+/// The time that all threads have used on the processor, or else the time since `start`.
+fn processor_time(start: Instant) -> Duration {
+    let of_thread = |thread: std::fs::DirEntry| {
+        let file = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        file.split(' ').next()?.parse::<u64>().ok()
+    };
+    let nanoseconds: u64 =
+        std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten().filter_map(of_thread).sum();
+    if nanoseconds == 0 { start.elapsed() } else { Duration::from_nanos(nanoseconds) }
 }
