@@ -29,10 +29,13 @@ fn assert_same_results(user: &User, one: &str, other: &str) {
 fn ranks_of_torchrun_train_as_those_of_yolo_train() {
     let user = User::new();
     user.write_data_set();
-    user.run(&format!("{TRAIN} --noplots --epochs 2 --nproc-per-node 2 --name whole")).succeeded();
+    let whole =
+        user.run(&format!("{TRAIN} --noplots --epochs 2 --nproc-per-node 2 --name whole")).succeeded();
+    assert!(whole.stderr.contains("2 ranks shared 16 of 16 decoded images"), "{}", whole.stderr);
     let ended = launched(&user, "--epochs 2 --name parts", 2, torchrun);
     let [first, second] = <[Finished; 2]>::try_from(ended).ok().unwrap().map(Finished::succeeded);
     assert!(first.stderr.contains("torchrun started 2 ranks, 2 on this machine"), "{}", first.stderr);
+    assert!(!first.stderr.contains("shared"), "nobody could give them memory to share: {}", first.stderr);
     assert!(first.stdout.contains("best weights: "), "{}", first.stdout);
     assert_eq!((second.stdout.as_str(), second.stderr.as_str()), ("", ""), "only rank 0 reports");
     assert_same_results(&user, "whole", "parts");

@@ -120,6 +120,7 @@ variables! {
     YOLO_STORE_PREFIX: Rank = "the part of a launcher's store in which the ranks of a run meet";
     YOLO_EVENTS_FD: Rank = "the file descriptor to which a rank writes its events";
     YOLO_RENDEZVOUS_FD: Rank = "the open socket on which rank 0 serves the store";
+    YOLO_IMAGES_FD: Rank = "the file in memory in which the ranks of a machine share decoded images";
     YOLO_CPUS: Rank = "the CPUs on which a rank runs, such as `0-15`: those next to its device";
     YOLO_LIBTORCH_LIB: Rank = "the folder of the libtorch variant that a rank uses";
     NCCL_SOCKET_IFNAME: Rank = "the interface on which NCCL listens: loopback if all ranks are on one machine, else that of the route to machine 0";

@@ -1,14 +1,17 @@
 //! Starting the processes of a run. The rendezvous socket is bound here and handed to rank 0 open,
-//! so that there is no port race. Each rank gets the writing end of a pipe for its events, a log file
+//! so that there is no port race. Ranks that are several get a file without a name in which they share decoded
+//! images. Each rank gets the writing end of a pipe for its events, a log file
 //! for its output, and its own process group, so that Ctrl-C reaches this process only.
 
+use std::fs::File;
 use std::io::PipeReader;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use fs_err as fs;
-use yolo_base::env::{YOLO_EVENTS_FD, YOLO_RENDEZVOUS_FD};
+use yolo_base::env::{YOLO_EVENTS_FD, YOLO_IMAGES_FD, YOLO_RENDEZVOUS_FD};
+use yolo_data::loader::ImageMemory;
 use yolo_plan::RunPlan;
 
 use super::failure::LaunchError;
@@ -60,6 +63,8 @@ pub(super) fn start(
         store => store,
     };
     let (address, mut socket) = store.map_or((None, None), |store| (Some(store.address), store.socket));
+    // Without such files, each rank keeps images of its own, in its share of the memory.
+    let images = (plan.ranks.devices.len() > 1).then(|| ImageMemory::shareable().ok()).flatten();
     let mut started = Vec::new();
     for index in 0..plan.ranks.devices.len() {
         let variables = environment::of_rank(plan, index, address, programs);
@@ -68,7 +73,7 @@ pub(super) fn start(
         // Rank 0 takes the socket.
         let handed = if index == 0 { socket.take() } else { None };
         let rank = plan.ranks.first + index;
-        match spawn(command, handed, &logs.join(format!("rank{rank}.log"))) {
+        match spawn(command, handed, images.as_ref(), &logs.join(format!("rank{rank}.log"))) {
             Ok(process) => {
                 let pid = process.child.id();
                 process.log.say(&log_text::started(plan, index, pid, &host_name(), programs));
@@ -92,7 +97,12 @@ fn stop_all(started: &mut [RankProcess]) {
 }
 
 #[cfg(unix)]
-fn spawn(mut command: Command, socket: Option<TcpListener>, log: &Path) -> std::io::Result<RankProcess> {
+fn spawn(
+    mut command: Command,
+    socket: Option<TcpListener>,
+    images: Option<&File>,
+    log: &Path,
+) -> std::io::Result<RankProcess> {
     use std::os::fd::AsRawFd as _;
     use std::os::unix::process::CommandExt as _;
 
@@ -105,8 +115,13 @@ fn spawn(mut command: Command, socket: Option<TcpListener>, log: &Path) -> std::
         keep_open(socket)?;
         command.env(YOLO_RENDEZVOUS_FD, socket.as_raw_fd().to_string());
     }
+    let images = images.map(File::try_clone).transpose()?;
+    if let Some(images) = &images {
+        keep_open(images)?;
+        command.env(YOLO_IMAGES_FD, images.as_raw_fd().to_string());
+    }
     command.stdout(output.try_clone()?).stderr(output).process_group(0);
-    // This process closes its copies of `writer` and `socket` when this function returns.
+    // This process closes its copies of `writer`, `socket` and `images` when this function returns.
     let child = command.spawn()?;
     Ok(RankProcess { child, events, log })
 }
@@ -120,8 +135,13 @@ fn keep_open(descriptor: &impl std::os::fd::AsFd) -> std::io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn spawn(_command: Command, _socket: Option<TcpListener>, _log: &Path) -> std::io::Result<RankProcess> {
-    let (_, _) = (YOLO_EVENTS_FD, YOLO_RENDEZVOUS_FD);
+fn spawn(
+    _command: Command,
+    _socket: Option<TcpListener>,
+    _images: Option<&File>,
+    _log: &Path,
+) -> std::io::Result<RankProcess> {
+    let _ = (YOLO_EVENTS_FD, YOLO_RENDEZVOUS_FD, YOLO_IMAGES_FD);
     Err(std::io::Error::new(
         std::io::ErrorKind::Unsupported,
         "ranks run on Linux and in WSL; on Windows, run `yolo setup --wsl` and train there",

@@ -13,7 +13,7 @@ use gungraun::{library_benchmark, library_benchmark_group, main};
 use yolo_checks::{Host, Intent};
 use yolo_data::augment::Augment;
 use yolo_data::image::{Image, encode::write_jpeg, warp::warp};
-use yolo_data::loader::{LoaderSettings, TrainLoader};
+use yolo_data::loader::{ImageMemory, LoaderSettings, TrainLoader};
 use yolo_data::scan::{ScanOptions, scan};
 use yolo_plan::hyp::HyperParameters;
 
@@ -53,6 +53,7 @@ fn loader() -> TrainLoader {
         image_weights: None,
         quad: false,
         cache: None,
+        memory: ImageMemory::default(),
         augment,
     };
     TrainLoader::new(samples, settings).unwrap()

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use yolo_data::augment::Augment;
-use yolo_data::loader::{LoaderSettings, TrainLoader};
+use yolo_data::loader::{ImageMemory, LoaderSettings, TrainLoader};
 use yolo_data::scan::{ScanOptions, scan};
 use yolo_plan::hyp::HyperParameters;
 
@@ -41,6 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             image_weights: None,
             quad: false,
             cache: None,
+            memory: ImageMemory::default(),
             augment: Augment::from(&HyperParameters::load("scratch-low")?),
         };
         let mut loader = TrainLoader::new(Arc::clone(&samples), settings)?;

@@ -17,7 +17,7 @@ use tch::Device;
 use tch_distributed::ProcessGroup;
 use yolo_data::image::Image;
 use yolo_data::image::encode::write_jpeg;
-use yolo_data::loader::{ValLoader, ValSettings};
+use yolo_data::loader::{ImageMemory, ValLoader, ValSettings};
 use yolo_data::scan::Sample;
 use yolo_plan::model::ModelSpec;
 use yolo_trainer::detection::ImageResult;
@@ -60,6 +60,8 @@ fn an_observer_sees_each_image_and_can_stop() {
         rect: false,
         pad: 0.0,
         cache: None,
+        memory: ImageMemory::default(),
+        promised: 0,
         rank: 0,
         world: 1,
     };
@@ -146,6 +148,8 @@ impl Scene {
             rect,
             pad: 0.5,
             cache: None,
+            memory: ImageMemory::default(),
+            promised: 0,
             rank,
             world,
         };

@@ -65,8 +65,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Memory,
         status: Status::Warning,
         title: "The cached data set does not fit in memory",
-        cause: "with `--cache ram`, every rank keeps all resized images in memory; beyond the available \
-                memory the machine swaps, or the system kills a rank",
+        cause: "`--cache ram` keeps all resized images in memory, once for all ranks of the machine; beyond the \
+                available memory, only some are kept, and the others are decoded each time",
         remedy: Some("use `--cache disk`, or omit --cache"),
         fix: None,
         detects: &["ram-cache-too-big"],

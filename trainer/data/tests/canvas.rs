@@ -23,7 +23,7 @@ use yolo_data::image::letterbox::{Letterbox, LetterboxOptions};
 use yolo_data::image::tiles::{Tile, View};
 use yolo_data::image::warp::Matrix;
 use yolo_data::image::{Image, resize};
-use yolo_data::loader::{LoaderSettings, TrainLoader};
+use yolo_data::loader::{ImageMemory, LoaderSettings, TrainLoader};
 use yolo_data::random::{Purpose, Random};
 use yolo_data::scan::Sample;
 use yolo_plan::hyp::HyperParameters;
@@ -189,6 +189,7 @@ fn the_loader_gives_the_bytes_of_the_steps_one_by_one() {
             image_weights: None,
             quad: false,
             cache: None,
+            memory: ImageMemory::default(),
             augment: augment.clone(),
         };
         let mut loader = TrainLoader::new(Arc::clone(&samples), settings).unwrap();
@@ -236,6 +237,7 @@ fn images_that_are_not_kept_give_the_same_batches() {
                 image_weights: None,
                 quad: false,
                 cache: None,
+                memory: ImageMemory::default(),
                 augment: Augment { degrees, ..augment.clone() },
             };
             let mut loader = TrainLoader::new(Arc::clone(&samples), settings).unwrap();
@@ -255,7 +257,7 @@ fn assert_same_bytes(sizes: [[usize; 2]; 4], center: [usize; 2], size: usize, ma
     mosaic(images.each_ref().map(|image| (image, &sample)), center, size, &mut canvas, &mut labels);
     yolo_data::image::warp::warp(&canvas, matrix, size, size, &mut expected);
     let places = places(sizes, center, size);
-    let tiles = images.iter().zip(places).map(|(image, place)| Tile { image, place }).collect();
+    let tiles = images.iter().zip(places).map(|(image, place)| Tile { image: image.view(), place }).collect();
     let picture = Picture { view: View::new(tiles, matrix), mixed: None, finish: Finish::default() };
     let (mut ours, mut theirs) = (vec![0; 3 * size * size], vec![1; 3 * size * size]);
     picture.write([size; 2], &mut PictureBuffers::default(), &mut ours);

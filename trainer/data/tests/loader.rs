@@ -12,7 +12,7 @@ use std::sync::Arc;
 use painted::{augment, painted, settings};
 use proptest::prelude::*;
 use yolo_data::augment::Augment;
-use yolo_data::loader::{Batch, LoaderSettings, TrainLoader, ValLoader, ValSettings};
+use yolo_data::loader::{Batch, ImageMemory, LoaderSettings, TrainLoader, ValLoader, ValSettings};
 use yolo_data::scan::Sample;
 use yolo_plan::options::{Balance, Cache};
 
@@ -225,6 +225,8 @@ fn validation_returns_every_image_once_and_boxes_map_back() {
             rect,
             pad: 0.5,
             cache: None,
+            memory: ImageMemory::default(),
+            promised: 0,
             rank: 0,
             world: 1,
         };
@@ -263,6 +265,8 @@ fn ranks_share_the_batches_of_a_validation() {
             rect,
             pad: 0.5,
             cache: None,
+            memory: ImageMemory::default(),
+            promised: 0,
             rank,
             world,
         };

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use tch_distributed::ProcessGroup;
+use yolo_data::loader::ImageMemory;
 
 use super::life::Life;
 use super::reporter::Reporter;
@@ -55,6 +56,8 @@ pub struct Context {
     pub devices: Devices,
     /// The ranks that work together; `None` for a single rank.
     pub group: Option<Rc<ProcessGroup>>,
+    /// The memory for decoded images.
+    pub images: ImageMemory,
     /// Where events go.
     pub reporter: Rc<Reporter>,
     /// Knows whether this rank should stop.

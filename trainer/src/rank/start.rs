@@ -4,12 +4,15 @@
 use std::rc::Rc;
 
 use tch_train::Determinism;
+use yolo_base::env::YOLO_IMAGES_FD;
+use yolo_data::loader::ImageMemory;
 use yolo_plan::RunPlan;
 use yolo_plan::event::{Event, PROTOCOL};
 use yolo_plan::run::Task;
 
 use super::affinity;
 use super::context::Context;
+use super::environment::descriptor;
 use super::life::Life;
 use super::meeting::meet;
 use super::process_group;
@@ -45,8 +48,17 @@ pub(super) fn start(plan: &mut RunPlan, rank: usize, reporter: Rc<Reporter>) -> 
         device: devices.name(),
         threads: plan.ranks.threads,
     });
-    let mut context =
-        Context { rank, world: plan.ranks.world_size, device, devices, group: None, reporter, life, stop };
+    let mut context = Context {
+        rank,
+        world: plan.ranks.world_size,
+        device,
+        devices,
+        group: None,
+        images: ImageMemory::of_rank(plan.ranks.on_this_machine(), descriptor(YOLO_IMAGES_FD)),
+        reporter,
+        life,
+        stop,
+    };
     if context.world > 1 || plan.ranks.backend.is_some() {
         context.reporter.phase("waiting for the other ranks");
         let timeouts = timeouts(&plan.task);

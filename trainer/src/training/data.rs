@@ -65,6 +65,7 @@ pub(crate) fn train_loader(
         image_weights: task.image_weights.then_some(task.data.names.len()),
         quad: task.quad,
         cache: task.cache,
+        memory: context.images.clone(),
         augment: (&task.hyp).into(),
     };
     Ok(TrainLoader::new(samples, settings)?)
@@ -73,7 +74,13 @@ pub(crate) fn train_loader(
 /// The validation split with the loader of this rank's batches. They have twice the images of a
 /// rank's share of a training batch, of the smallest one if they differ. With replicas, only the first
 /// device validates, so they have twice the images of its share.
-pub(crate) fn open_val(context: &Context, task: &TrainTask, stride: usize) -> Result<Split, TrainError> {
+/// `promised` is the memory in bytes that the training loader will take.
+pub(crate) fn open_val(
+    context: &Context,
+    task: &TrainTask,
+    stride: usize,
+    promised: u64,
+) -> Result<Split, TrainError> {
     let samples: Arc<[Sample]> = read_split(context, task, "val", &task.data.val)?.samples.into();
     let share = match task.parallel {
         Parallel::Dp => (task.batch / context.devices.all.len()).max(1),
@@ -87,6 +94,8 @@ pub(crate) fn open_val(context: &Context, task: &TrainTask, stride: usize) -> Re
         rect: true,
         pad: VAL_PAD,
         cache: task.cache,
+        memory: context.images.clone(),
+        promised,
         rank: context.rank,
         world: context.world,
     };

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use yolo_base::env::YOLO_TEST_DATA;
 use yolo_data::image::Image;
 use yolo_data::image::encode::write_jpeg;
-use yolo_data::loader::{Batch, ValLoader, ValSettings};
+use yolo_data::loader::{Batch, ImageMemory, ValLoader, ValSettings};
 use yolo_data::scan::{Sample, ScanOptions, scan};
 
 use crate::compare::device;
@@ -64,6 +64,8 @@ pub(crate) fn loader(samples: &Arc<[Sample]>, batch: usize) -> ValLoader {
         rect: false,
         pad: 0.0,
         cache: None,
+        memory: ImageMemory::default(),
+        promised: 0,
         rank: 0,
         world: 1,
     };

@@ -1,4 +1,4 @@
-//! Whether `--cache ram` fits: each rank keeps all resized images of the data set in memory.
+//! Whether `--cache ram` fits: the ranks of a machine keep all resized images of the data set in memory, each image once.
 
 use yolo_base::format;
 
@@ -22,9 +22,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let (Some("ram"), Some(word)) = (intent.cache.as_deref(), &intent.data) else { return Ok(Vec::new()) };
     let Described::Yaml(set) = host.data_set(word)? else { return Ok(Vec::new()) };
     let images = set.images(host, "train")?.paths.len();
-    let ranks = intent.ranks_here();
     let pixels = intent.pixels() as f64;
-    let need = (images as f64 * ranks as f64 * pixels * pixels * 3.0 * FILLED) as u64;
+    let need = (images as f64 * pixels * pixels * 3.0 * FILLED) as u64;
     let available = host.memory()?.available;
     let limit =
         host.cgroup_memory_limit().ok().flatten().map_or(available, |limit| limit.bytes.min(available));
@@ -32,13 +31,12 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let title = format!(
-        "--cache ram needs about {} for {}, but only {} is available",
+        "--cache ram needs about {}, but only {} is available",
         format::memory(need),
-        format::count(ranks, "rank"),
         format::memory(limit)
     );
     let counted = format!(
-        "{} of {} px, three bytes per pixel, once per rank",
+        "{} of {} px, three bytes per pixel, once for all ranks of the machine",
         format::count(images, "image"),
         intent.pixels()
     );

@@ -138,7 +138,7 @@ impl Layout {
         }
         paint(&tiles, self.side, canvas);
         copy_paste::paste(canvas, &self.copies);
-        View::new(vec![Tile::whole(canvas)], &self.matrix)
+        View::new(vec![Tile::whole(canvas.view())], &self.matrix)
     }
 }
 

@@ -99,6 +99,6 @@ pub fn mosaic(
     for (((_, sample), size_of), place) in tiles.iter().zip(sizes).zip(&places) {
         labels.extend(labels_of(sample, size_of, place, size));
     }
-    let tiles: [Tile<'_>; 4] = std::array::from_fn(|i| Tile { image: tiles[i].0, place: places[i] });
+    let tiles: [Tile<'_>; 4] = std::array::from_fn(|i| Tile { image: tiles[i].0.view(), place: places[i] });
     paint(&tiles, 2 * size, canvas);
 }

@@ -1,7 +1,7 @@
 //! Letterboxing: scales and pads an image to a rectangle without changing its aspect ratio (spec §7).
 //! [`Letterbox`] holds the numbers, so that pixels and boxes use the same ones and boxes can be mapped back.
 
-use super::{Image, resize};
+use super::{Image, ImageView, resize};
 
 /// The gray level of padding (spec §7).
 pub const PADDING: u8 = 114;
@@ -79,7 +79,8 @@ impl Letterbox {
     }
 
     /// Scales and pads `image` into `out`. The image must have the size passed to [`Letterbox::new`].
-    pub fn apply(&self, image: &Image, out: &mut Image) {
+    pub fn apply<'a>(&self, image: impl Into<ImageView<'a>>, out: &mut Image) {
+        let image = image.into();
         let [height, width] = self.size();
         out.width = width;
         out.height = height;
@@ -91,7 +92,7 @@ impl Letterbox {
             image
         } else {
             resized = resize::linear(image, scaled_w, scaled_h);
-            &resized
+            resized.view()
         };
         let [top, _, left, _] = self.borders;
         for (y, row) in source.data.chunks_exact(scaled_w * 3).enumerate() {

@@ -29,7 +29,51 @@ pub struct Image {
     pub data: Vec<u8>,
 }
 
+/// An RGB image whose bytes belong to someone else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImageView<'a> {
+    /// Width in pixels.
+    pub width: usize,
+    /// Height in pixels.
+    pub height: usize,
+    /// As in [`Image`].
+    pub data: &'a [u8],
+}
+
+impl<'a> ImageView<'a> {
+    /// The bytes of row `y`.
+    #[inline]
+    pub fn row(&self, y: usize) -> &'a [u8] {
+        &self.data[y * self.width * 3..(y + 1) * self.width * 3]
+    }
+
+    /// Copies the image into `out`, whose memory is used again.
+    pub fn copy_into(&self, out: &mut Image) {
+        (out.width, out.height) = (self.width, self.height);
+        out.data.clear();
+        out.data.extend_from_slice(self.data);
+    }
+
+    /// The color of one pixel.
+    #[inline]
+    pub fn pixel(&self, x: usize, y: usize) -> [u8; 3] {
+        let at = (y * self.width + x) * 3;
+        [self.data[at], self.data[at + 1], self.data[at + 2]]
+    }
+}
+
+impl<'a> From<&'a Image> for ImageView<'a> {
+    fn from(image: &'a Image) -> Self {
+        Self { width: image.width, height: image.height, data: &image.data }
+    }
+}
+
 impl Image {
+    /// The whole image.
+    pub fn view(&self) -> ImageView<'_> {
+        self.into()
+    }
+
     /// An image of one color.
     pub fn filled(width: usize, height: usize, rgb: [u8; 3]) -> Self {
         Self { width, height, data: rgb.repeat(width * height) }
@@ -38,13 +82,12 @@ impl Image {
     /// The bytes of row `y`.
     #[inline]
     pub fn row(&self, y: usize) -> &[u8] {
-        &self.data[y * self.width * 3..(y + 1) * self.width * 3]
+        self.view().row(y)
     }
 
     /// The color of one pixel.
     #[inline]
     pub fn pixel(&self, x: usize, y: usize) -> [u8; 3] {
-        let at = (y * self.width + x) * 3;
-        [self.data[at], self.data[at + 1], self.data[at + 2]]
+        self.view().pixel(x, y)
     }
 }

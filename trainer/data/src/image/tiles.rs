@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::Image;
+use super::ImageView;
 use super::bilinear::{
     CHUNK, Neighbors, POSITION_BITS, fixed, mix_chunk, mix_pixels, pixel_of, weight_lower,
 };
@@ -29,14 +29,14 @@ pub struct Place {
 #[derive(Debug, Clone, Copy)]
 pub struct Tile<'a> {
     /// The image.
-    pub image: &'a Image,
+    pub image: ImageView<'a>,
     /// Its place.
     pub place: Place,
 }
 
 impl<'a> Tile<'a> {
     /// A whole image as canvas.
-    pub fn whole(image: &'a Image) -> Self {
+    pub fn whole(image: ImageView<'a>) -> Self {
         let area = [0, 0, image.width as i32, image.height as i32];
         Self { image, place: Place { origin: [0, 0], area } }
     }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::Image;
+use super::{Image, ImageView};
 
 /// A rectangle of an image's pixels.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,15 +30,15 @@ impl Window {
 #[derive(Debug, Clone, Copy)]
 pub struct Part<'a> {
     /// The pixels of the part.
-    pub image: &'a Image,
+    pub image: ImageView<'a>,
     /// The column and the row of the whole image with which the part begins.
     pub first: [usize; 2],
 }
 
 impl<'a> Part<'a> {
     /// All of an image.
-    pub fn whole(image: &'a Image) -> Self {
-        Self { image, first: [0, 0] }
+    pub fn whole(image: impl Into<ImageView<'a>>) -> Self {
+        Self { image: image.into(), first: [0, 0] }
     }
 }
 

@@ -5,14 +5,20 @@
 mod batches;
 mod disk;
 mod error;
+#[cfg(target_os = "linux")]
+mod mapping;
+mod memory;
 mod pipeline;
 mod settings;
+#[cfg(target_os = "linux")]
+mod shared;
 mod store;
 mod train;
 mod train_source;
 mod val;
 
 pub use error::LoaderError;
+pub use memory::{ImageMemory, Kept};
 pub use pipeline::Recycler;
 pub use settings::LoaderSettings;
 pub use train::TrainLoader;

@@ -2,6 +2,7 @@
 
 use yolo_plan::options::{Balance, Cache};
 
+use super::ImageMemory;
 use crate::augment::Augment;
 
 /// The settings of a training loader.
@@ -31,6 +32,8 @@ pub struct LoaderSettings {
     pub quad: bool,
     /// Where scaled images are kept between epochs.
     pub cache: Option<Cache>,
+    /// The memory for them.
+    pub memory: ImageMemory,
     /// How strongly images are augmented.
     pub augment: Augment,
 }

@@ -1,19 +1,22 @@
 //! Decoded images whose longer side is scaled to the image size. Decoding costs more than all augmentation,
 //! and mosaics need each image about four times per epoch, so images stay in memory until a budget is used
 //! up. Because the order is random, keeping the first images is as good as any eviction policy, and needs no
-//! lock.
+//! lock. They are kept by this process, or by all ranks of its machine together.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use sysinfo::System;
-use yolo_base::format::memory;
+#[cfg(target_os = "linux")]
+use sha2::{Digest as _, Sha256};
 use yolo_plan::options::Cache;
 
-use super::LoaderError;
 use super::disk;
+use super::memory::{available_memory, ram_warning};
+#[cfg(target_os = "linux")]
+use super::shared::SharedImages;
+use super::{ImageMemory, Kept, LoaderError};
 use crate::image::decode;
-use crate::image::{Image, Part, Window, resize};
+use crate::image::{Image, ImageView, Part, Window, resize};
 use crate::scan::Sample;
 
 /// The filter that shrinks images.
@@ -38,6 +41,9 @@ pub(super) struct LoadBuffers {
 pub(super) enum Loaded<'a> {
     /// The store keeps it.
     Kept(Arc<Image>),
+    /// The ranks of this machine keep it.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "ranks run on Linux"))]
+    Shared(ImageView<'a>),
     /// It, or a part of it, is in a buffer.
     Buffered(Part<'a>),
 }
@@ -46,7 +52,8 @@ impl Loaded<'_> {
     /// The pixels.
     pub(super) fn part(&self) -> Part<'_> {
         match self {
-            Self::Kept(image) => Part::whole(image),
+            Self::Kept(image) => Part::whole(&**image),
+            Self::Shared(view) => Part::whole(*view),
             Self::Buffered(part) => *part,
         }
     }
@@ -58,47 +65,62 @@ pub(super) struct ImageStore {
     size: usize,
     shrink: Shrink,
     on_disk: bool,
-    slots: Box<[OnceLock<Arc<Image>>]>,
-    /// The bytes left for images.
-    budget: AtomicUsize,
+    kept: Images,
     disk_failed: AtomicBool,
     warnings: Mutex<Vec<String>>,
 }
 
+/// The images that are kept.
+enum Images {
+    /// Those of this process.
+    Own(OwnImages),
+    /// Those of all ranks of this machine, and how many these are.
+    #[cfg(target_os = "linux")]
+    Shared(SharedImages, usize),
+}
+
+/// Images that only this process keeps.
+struct OwnImages {
+    slots: Box<[OnceLock<Arc<Image>>]>,
+    /// The bytes left for images.
+    budget: AtomicUsize,
+    decoded: AtomicU64,
+    /// The ranks of this machine, each of which has such a budget.
+    ranks: usize,
+}
+
+/// What a store may keep.
+#[derive(Debug)]
+pub(super) struct StoreSettings<'a> {
+    /// The longer side of an image in pixels.
+    pub(super) size: usize,
+    /// The filter that shrinks images.
+    pub(super) shrink: Shrink,
+    /// Where images are kept.
+    pub(super) cache: Option<Cache>,
+    /// The samples that this process loads.
+    pub(super) used: &'a [usize],
+    /// The bytes of images that the ranks of this machine keep together, unless [`Cache::Ram`] finds room for all.
+    pub(super) keep: usize,
+    /// The memory of this machine.
+    pub(super) memory: &'a ImageMemory,
+    /// The bytes of it that other images will take.
+    pub(super) promised: u64,
+}
+
 impl ImageStore {
-    /// A store that keeps about `keep` bytes of images, or with [`Cache::Ram`] those of the samples `used`
-    /// if there is enough memory.
-    pub(super) fn new(
-        samples: Arc<[Sample]>,
-        used: &[usize],
-        size: usize,
-        shrink: Shrink,
-        cache: Option<Cache>,
-        keep: usize,
-    ) -> Self {
+    /// A store that keeps images as `settings` say. With a file that ranks share, all of them must load the same
+    /// samples.
+    pub(super) fn new(samples: Arc<[Sample]>, settings: &StoreSettings<'_>) -> Self {
+        let StoreSettings { size, shrink, cache, .. } = *settings;
         let mut warnings = Vec::new();
-        let mut budget = keep;
-        if cache == Some(Cache::Ram) {
-            let needed: u64 = used
-                .iter()
-                .map(|&index| {
-                    let sample = &samples[index];
-                    let [width, height] = scaled(sample.width as usize, sample.height as usize, size);
-                    (width * height * 3) as u64
-                })
-                .sum();
-            match ram_warning(needed, available_memory()) {
-                None => budget = usize::try_from(needed).unwrap_or(usize::MAX),
-                Some(warning) => warnings.push(warning),
-            }
-        }
+        let kept = images(&samples, settings, &mut warnings);
         Self {
-            slots: samples.iter().map(|_| OnceLock::new()).collect(),
             samples,
             size,
             shrink,
             on_disk: cache == Some(Cache::Disk),
-            budget: budget.into(),
+            kept,
             disk_failed: AtomicBool::new(false),
             warnings: Mutex::new(warnings),
         }
@@ -111,7 +133,46 @@ impl ImageStore {
 
     /// Keeps at most about this many bytes more from now on.
     pub(super) fn keep_at_most(&self, bytes: usize) {
-        self.budget.store(bytes, Ordering::Relaxed);
+        match &self.kept {
+            Images::Own(own) => own.budget.store(bytes, Ordering::Relaxed),
+            #[cfg(target_os = "linux")]
+            Images::Shared(shared, _) => shared.keep_at_most(bytes as u64),
+        }
+    }
+
+    /// The bytes of memory that images may still take, in all processes that share them or have the same
+    /// budget.
+    pub(super) fn to_come(&self) -> u64 {
+        match &self.kept {
+            Images::Own(own) => (own.budget.load(Ordering::Relaxed) as u64).saturating_mul(own.ranks as u64),
+            #[cfg(target_os = "linux")]
+            Images::Shared(shared, _) => shared.to_come(),
+        }
+    }
+
+    /// What is in memory, and the work that it saved.
+    pub(super) fn kept(&self) -> Kept {
+        let of = self.samples.len();
+        match &self.kept {
+            Images::Own(own) => Kept {
+                ranks: 1,
+                images: own.slots.iter().flat_map(OnceLock::get).count(),
+                of,
+                bytes: own.slots.iter().flat_map(OnceLock::get).map(|image| image.data.len() as u64).sum(),
+                decoded: own.decoded.load(Ordering::Relaxed),
+            },
+            #[cfg(target_os = "linux")]
+            Images::Shared(shared, ranks) => {
+                let kept = || (0..of).filter(|&image| shared.has(image));
+                Kept {
+                    ranks: *ranks,
+                    images: kept().count(),
+                    of,
+                    bytes: kept().map(|image| bytes_of(self.size_of(image)) as u64).sum(),
+                    decoded: shared.decoded(),
+                }
+            }
+        }
     }
 
     /// The warnings since the last call.
@@ -121,36 +182,96 @@ impl ImageStore {
 
     /// The width and height of the image of sample `index`.
     pub(super) fn size_of(&self, index: usize) -> [usize; 2] {
-        let sample = &self.samples[index];
-        scaled(sample.width as usize, sample.height as usize, self.size)
+        size_of(&self.samples[index], self.size)
     }
 
     /// The image of sample `index`, or at least a `window` of it; in `buffers` if it is not kept.
     pub(super) fn get<'a>(
+        &'a self,
+        index: usize,
+        window: Option<&Window>,
+        buffers: &'a mut LoadBuffers,
+    ) -> Result<Loaded<'a>, LoaderError> {
+        match &self.kept {
+            Images::Own(own) => self.get_own(own, index, window, buffers),
+            #[cfg(target_os = "linux")]
+            Images::Shared(shared, _) => self.get_shared(shared, index, window, buffers),
+        }
+    }
+
+    fn get_own<'a>(
+        &self,
+        own: &OwnImages,
+        index: usize,
+        window: Option<&Window>,
+        buffers: &'a mut LoadBuffers,
+    ) -> Result<Loaded<'a>, LoaderError> {
+        let slot = &own.slots[index];
+        if let Some(image) = slot.get() {
+            return Ok(Loaded::Kept(Arc::clone(image)));
+        }
+        let bytes = bytes_of(self.size_of(index));
+        let fits =
+            own.budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
+        if fits.is_err() {
+            return self.load_part(index, window, buffers);
+        }
+        let kept = self.load(index, None, buffers).map(|(image, _)| Arc::new(std::mem::take(image)));
+        if kept.as_ref().map_or(true, |image| slot.set(Arc::clone(image)).is_err()) {
+            // It could not be loaded, or another thread has stored the same image in the meantime.
+            own.budget.fetch_add(bytes, Ordering::Relaxed);
+        }
+        kept.map(Loaded::Kept)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn get_shared<'a>(
+        &'a self,
+        shared: &'a SharedImages,
+        index: usize,
+        window: Option<&Window>,
+        buffers: &'a mut LoadBuffers,
+    ) -> Result<Loaded<'a>, LoaderError> {
+        let [width, height] = self.size_of(index);
+        let bytes = bytes_of([width, height]);
+        if let Some(data) = shared.get(index, bytes) {
+            return Ok(Loaded::Shared(ImageView { width, height, data }));
+        }
+        let Some(claim) = shared.claim(index, bytes) else {
+            return self.load_part(index, window, buffers);
+        };
+        let (image, _) = self.load(index, None, buffers)?;
+        if let Err(error) = claim.publish(&image.data) {
+            self.warn(format!(
+                "the system has no more memory that ranks can share: {error}; images that are not kept yet are loaded again"
+            ));
+        }
+        Ok(Loaded::Buffered(Part::whole(&*image)))
+    }
+
+    fn count_decoded(&self) {
+        match &self.kept {
+            Images::Own(own) => {
+                own.decoded.fetch_add(1, Ordering::Relaxed);
+            }
+            #[cfg(target_os = "linux")]
+            Images::Shared(shared, _) => shared.count_decoded(),
+        }
+    }
+
+    fn warn(&self, message: String) {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(message);
+    }
+
+    /// As [`Self::load`], for images that nobody keeps.
+    fn load_part<'a>(
         &self,
         index: usize,
         window: Option<&Window>,
         buffers: &'a mut LoadBuffers,
     ) -> Result<Loaded<'a>, LoaderError> {
-        let slot = &self.slots[index];
-        if let Some(image) = slot.get() {
-            return Ok(Loaded::Kept(Arc::clone(image)));
-        }
-        let [width, height] = self.size_of(index);
-        let bytes = width * height * 3;
-        let fits =
-            self.budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
-        if fits.is_err() {
-            return self
-                .load(index, window, buffers)
-                .map(|(image, first)| Loaded::Buffered(Part { image, first }));
-        }
-        let kept = self.load(index, None, buffers).map(|(image, _)| Arc::new(std::mem::take(image)));
-        if kept.as_ref().map_or(true, |image| slot.set(Arc::clone(image)).is_err()) {
-            // It could not be loaded, or another thread has stored the same image in the meantime.
-            self.budget.fetch_add(bytes, Ordering::Relaxed);
-        }
-        kept.map(Loaded::Kept)
+        let (image, first) = self.load(index, window, buffers)?;
+        Ok(Loaded::Buffered(Part { image: image.view(), first }))
     }
 
     /// Loads an image, or at least a `window` of it, from the cache on disk or from its file. Also returns the
@@ -179,7 +300,7 @@ impl ImageStore {
             && let Err(error) = disk::write(&sample.image, &cached, image)
             && !self.disk_failed.swap(true, Ordering::Relaxed)
         {
-            self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(format!(
+            self.warn(format!(
                 "cannot write {}: {error}; training continues, and images that are not on disk yet are not cached there",
                 cached.display()
             ));
@@ -194,8 +315,9 @@ impl ImageStore {
         window: Option<&Window>,
         buffers: &'a mut LoadBuffers,
     ) -> Result<(&'a mut Image, [usize; 2]), LoaderError> {
+        self.count_decoded();
         let LoadBuffers { file, decoded: image, scaled: out } = buffers;
-        let [width, height] = scaled(sample.width as usize, sample.height as usize, self.size);
+        let [width, height] = size_of(sample, self.size);
         let native = [sample.width as usize, sample.height as usize];
         let area = self.shrink == Shrink::Area && width <= native[0] && height <= native[1];
         // The mean over areas is for validation, which shows whole images.
@@ -219,14 +341,79 @@ impl ImageStore {
             return Ok((image, decoded.first));
         }
         if area {
-            resize::area_into(image, width, height, out);
+            resize::area_into(&*image, width, height, out);
             return Ok((out, [0; 2]));
         }
         let window = window.cloned().unwrap_or_else(|| Window::whole([width, height]));
-        let part = Part { image, first: decoded.first };
+        let part = Part { image: image.view(), first: decoded.first };
         resize::linear_window(part, native, [width, height], &window, out);
         Ok((out, window.first()))
     }
+}
+
+/// The images that a new store keeps, of which there are none yet unless other ranks were faster.
+fn images(samples: &[Sample], settings: &StoreSettings<'_>, warnings: &mut Vec<String>) -> Images {
+    let StoreSettings { size, used, memory, promised, .. } = *settings;
+    let needed = used.iter().map(|&index| bytes_of(size_of(&samples[index], size)) as u64).sum();
+    let available = available_memory().saturating_sub(promised);
+    let budget = |processes: usize| match (settings.cache, ram_warning(needed, processes, available)) {
+        (Some(Cache::Ram), None) => (needed, None),
+        (cache, warning) => {
+            ((settings.keep / processes) as u64, warning.filter(|_| cache == Some(Cache::Ram)))
+        }
+    };
+    #[cfg(target_os = "linux")]
+    if let Some(file) = memory.shared() {
+        let (bytes, warning) = budget(1);
+        let layout = layout(samples, settings);
+        let opened = file.try_clone().and_then(|file| SharedImages::open(file, samples.len(), layout, bytes));
+        match opened {
+            Ok(Some(shared)) => {
+                // The other ranks would say the same.
+                warnings.extend(warning.filter(|_| shared.decided_here()));
+                return Images::Shared(shared, memory.ranks());
+            }
+            Ok(None) => warnings.push(
+                "the images have changed while the ranks started, so this rank keeps decoded ones of its own".to_owned(),
+            ),
+            Err(error) => warnings.push(format!(
+                "this rank keeps decoded images of its own, because it cannot use the memory that ranks share: {error}"
+            )),
+        }
+    }
+    let (bytes, warning) = budget(memory.ranks());
+    warnings.extend(warning);
+    Images::Own(OwnImages {
+        slots: samples.iter().map(|_| OnceLock::new()).collect(),
+        budget: usize::try_from(bytes).unwrap_or(usize::MAX).into(),
+        decoded: 0.into(),
+        ranks: memory.ranks(),
+    })
+}
+
+/// A fingerprint of the images of a store: their files, in their order, and their sizes.
+#[cfg(target_os = "linux")]
+fn layout(samples: &[Sample], settings: &StoreSettings<'_>) -> u64 {
+    let mut hash = Sha256::new();
+    hash.update(format!("{} {:?}", settings.size, settings.shrink));
+    for Sample { image, width, height, .. } in samples {
+        hash.update(image.as_os_str().as_encoded_bytes());
+        hash.update([0]);
+        hash.update(width.to_le_bytes());
+        hash.update(height.to_le_bytes());
+    }
+    let bytes: [u8; 32] = hash.finalize().into();
+    bytes.first_chunk().map_or(0, |first| u64::from_le_bytes(*first))
+}
+
+/// The width and height of the image of a sample whose longer side is scaled to `size`.
+fn size_of(sample: &Sample, size: usize) -> [usize; 2] {
+    scaled(sample.width as usize, sample.height as usize, size)
+}
+
+/// The bytes of an image of this width and height.
+fn bytes_of([width, height]: [usize; 2]) -> usize {
+    width * height * 3
 }
 
 /// The width and height after scaling the longer side to `size`, rounded up (spec §7).
@@ -237,26 +424,6 @@ pub(super) fn scaled(width: usize, height: usize, size: usize) -> [usize; 2] {
     } else {
         [width, height].map(|side| (side as f64 * ratio).ceil() as usize)
     }
-}
-
-/// The memory available without swapping, within the limits of a container, in bytes.
-fn available_memory() -> u64 {
-    let mut system = System::new();
-    system.refresh_memory();
-    let limit = system.cgroup_limits().map_or(u64::MAX, |limits| limits.free_memory);
-    system.available_memory().min(limit)
-}
-
-/// The warning if `needed` bytes of images, with a margin of 10 %, do not fit in memory (spec §7).
-fn ram_warning(needed: u64, available: u64) -> Option<String> {
-    let with_margin = needed.saturating_add(needed / 10);
-    (with_margin >= available).then(|| {
-        format!(
-            "--cache ram needs {}, including a margin of 10 %, but {} is free; not all images are kept in memory",
-            memory(with_margin),
-            memory(available)
-        )
-    })
 }
 
 #[cfg(test)]
@@ -273,17 +440,6 @@ mod tests {
     }
 
     #[test]
-    fn the_ram_cache_needs_a_margin_of_a_tenth() {
-        assert_eq!(ram_warning(100 << 20, 200 << 20), None);
-        assert_eq!(
-            ram_warning(100 << 20, 105 << 20).as_deref(),
-            Some(
-                "--cache ram needs 110.0 MiB, including a margin of 10 %, but 105.0 MiB is free; not all images are kept in memory"
-            )
-        );
-    }
-
-    #[test]
     fn an_image_that_is_not_kept_uses_the_memory_of_the_one_before() {
         let folder = tempfile::tempdir().unwrap();
         let sample = |name: &str| {
@@ -294,7 +450,16 @@ mod tests {
         let samples: Arc<[Sample]> = [sample("a.jpg"), sample("b.jpg")].into();
         for size in [64, 32, 128] {
             let bytes = size * (size * 3 / 4) * 3;
-            let store = ImageStore::new(Arc::clone(&samples), &[], size, Shrink::Linear, None, bytes);
+            let settings = StoreSettings {
+                size,
+                shrink: Shrink::Linear,
+                cache: None,
+                used: &[],
+                keep: bytes,
+                memory: &ImageMemory::default(),
+                promised: 0,
+            };
+            let store = ImageStore::new(Arc::clone(&samples), &settings);
             let mut buffers = LoadBuffers::default();
             assert!(
                 matches!(store.get(0, None, &mut buffers), Ok(Loaded::Kept(_))),

@@ -10,15 +10,15 @@ use yolo_plan::options::Balance;
 use super::batches::Batches;
 use super::pipeline::{Pipeline, Recycler, Source as _};
 use super::settings::LoaderSettings;
-use super::store::{ImageStore, Shrink};
+use super::store::{ImageStore, Shrink, StoreSettings};
 use super::train_source::TrainSource;
-use super::{Batch, LoaderError};
+use super::{Batch, Kept, LoaderError};
 use crate::image_weights::WeightedImages;
 use crate::rect_batches::batch_shapes;
 use crate::sampler::Sampler;
 use crate::scan::Sample;
 
-/// The bytes of scaled images kept in memory without `--cache`: enough for small data sets, and little
+/// The bytes of scaled images that a machine keeps in memory without `--cache`: enough for small data sets, and little
 /// compared with the memory of a machine that trains large ones.
 const KEEP: usize = 256 << 20;
 
@@ -72,7 +72,18 @@ impl TrainLoader {
             .image_weights
             .map(|classes| WeightedImages::new(Arc::clone(&samples), classes, settings.seed));
         let all: Vec<usize> = (0..samples.len()).collect();
-        let store = ImageStore::new(samples, &all, settings.image_size, Shrink::Linear, settings.cache, KEEP);
+        let store = ImageStore::new(
+            samples,
+            &StoreSettings {
+                size: settings.image_size,
+                shrink: Shrink::Linear,
+                cache: settings.cache,
+                used: &all,
+                keep: KEEP,
+                memory: &settings.memory,
+                promised: 0,
+            },
+        );
         Ok(Self(Pipeline::new(TrainSource { store, sampler, rect, costs, weighted, settings }, workers)?))
     }
 
@@ -120,6 +131,16 @@ impl TrainLoader {
     /// Keeps at most about this many bytes of images in memory from now on, besides those already kept.
     pub fn keep_at_most(&self, bytes: usize) {
         self.0.source().store.keep_at_most(bytes);
+    }
+
+    /// What is kept in memory now.
+    pub fn kept(&self) -> Kept {
+        self.0.source().store.kept()
+    }
+
+    /// The bytes of this machine's memory that images may still take.
+    pub fn memory_to_come(&self) -> u64 {
+        self.0.source().store.to_come()
     }
 
     /// The batches of an epoch, beginning with `first_batch`. The threads start at once; after the last

@@ -91,7 +91,7 @@ impl TrainSource {
 
     /// The images of a layout, or the parts that it shows, each in the size that it needs.
     fn images<'a>(
-        &self,
+        &'a self,
         layout: &Layout,
         buffers: &'a mut [TileBuffers],
     ) -> Result<Vec<Loaded<'a>>, LoaderError> {
@@ -99,7 +99,7 @@ impl TrainSource {
             let TileBuffers { load, fitted } = buffers;
             let Some(window) = layout.shown(tile) else {
                 fitted.clone_from(&Image::default());
-                return Ok(Loaded::Buffered(Part::whole(fitted)));
+                return Ok(Loaded::Buffered(Part::whole(&*fitted)));
             };
             let stored = self.store.size_of(tile.image);
             if stored == tile.size {
@@ -108,7 +108,7 @@ impl TrainSource {
             let needed = resize::source_of(stored, tile.size, &window);
             let loaded = self.store.get(tile.image, Some(&needed), load)?;
             resize::linear_window(loaded.part(), stored, tile.size, &window, fitted);
-            Ok(Loaded::Buffered(Part { image: fitted, first: window.first() }))
+            Ok(Loaded::Buffered(Part { image: fitted.view(), first: window.first() }))
         };
         layout.tiles.iter().zip(buffers).map(image).collect()
     }

@@ -8,9 +8,9 @@ use yolo_plan::options::Cache;
 
 use super::batches::Batches;
 use super::pipeline::{BatchPlan, Made, Pipeline, Recycler, Scratch, Source};
-use super::store::{ImageStore, Shrink};
+use super::store::{ImageStore, Shrink, StoreSettings};
 use super::train::sizes;
-use super::{Batch, Item, LoaderError};
+use super::{Batch, ImageMemory, Item, LoaderError};
 use crate::augment::label::{Label, normalize};
 use crate::image::finish::Finish;
 use crate::image::letterbox::{Letterbox, LetterboxOptions};
@@ -18,7 +18,7 @@ use crate::rect_batches::{RectBatches, batch_shapes};
 use crate::sampler::Sampler;
 use crate::scan::Sample;
 
-/// The bytes of scaled images kept in memory between validations without `--cache`.
+/// The bytes of scaled images that a machine keeps in memory between validations without `--cache`.
 const KEEP: usize = 64 << 20;
 
 /// The settings of a validation loader.
@@ -38,6 +38,10 @@ pub struct ValSettings {
     pub pad: f64,
     /// Where scaled images are kept between validations.
     pub cache: Option<Cache>,
+    /// The memory for them. Ranks validate different images, so they share none.
+    pub memory: ImageMemory,
+    /// The bytes of that memory that a training loader will take.
+    pub promised: u64,
     /// This rank, and the ranks that share the batches: the loader has every `world`th batch, beginning
     /// with number `rank`. The batches and their shapes do not depend on the ranks.
     pub rank: usize,
@@ -79,7 +83,18 @@ impl ValLoader {
         let all = sampler.batches_per_epoch();
         let own: Vec<usize> =
             (rank..all).step_by(world).flat_map(|number| sampler.batch(&order, number)).collect();
-        let store = ImageStore::new(samples, &own, settings.image_size, Shrink::Area, settings.cache, KEEP);
+        let store = ImageStore::new(
+            samples,
+            &StoreSettings {
+                size: image_size,
+                shrink: Shrink::Area,
+                cache: settings.cache,
+                used: &own,
+                keep: KEEP,
+                memory: &settings.memory.apart(),
+                promised: settings.promised,
+            },
+        );
         Ok(Self(Pipeline::new(ValSource { store, sampler, rect, image_size, rank, world }, workers)?))
     }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use yolo_data::augment::Augment;
-use yolo_data::loader::LoaderSettings;
+use yolo_data::loader::{ImageMemory, LoaderSettings};
 use yolo_data::scan::Sample;
 
 /// Writes `count` BMP images of several sizes, each with one red rectangle on black and its label.
@@ -82,6 +82,7 @@ pub fn settings(workers: usize) -> LoaderSettings {
         image_weights: None,
         quad: false,
         cache: None,
+        memory: ImageMemory::default(),
         augment: Augment { mixup: 0.3, degrees: 5.0, ..augment(1.0, 0.8) },
     }
 }

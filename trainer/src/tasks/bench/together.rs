@@ -65,7 +65,7 @@ pub(super) fn measure(
     };
     drop((steps, stream));
     if let Some(model) = fused {
-        let mut split = open_val(context, training, stride)?;
+        let mut split = open_val(context, training, stride, 0)?;
         measured.validation_images = split.samples.len();
         measured.validation = validation::measure_together(context, task, time, &model, &mut split)?;
     }

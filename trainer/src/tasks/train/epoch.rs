@@ -59,6 +59,7 @@ impl Training<'_> {
             }
         }
         drop(loaded);
+        loader.take_warnings().into_iter().for_each(|message| self.context.reporter.warning(message));
         self.loader = Some(loader);
         self.progress.loss_sums = meter.sums()?;
         let losses = meter.losses()?;

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use yolo_base::format;
 use yolo_plan::event::{Event, OutputFile};
 
 use super::training::Training;
@@ -19,6 +20,7 @@ impl Training<'_> {
     /// Invariant: `last.pt` is stripped at the very end, and everything before can be repeated. A run
     /// that is killed here resumes from `last.pt` and finishes.
     pub(super) fn finish(&mut self, seconds: f64, stopped_early: bool) -> Result<(), TrainError> {
+        self.report_shared_images();
         let (last, best) = (self.weights_file("last.pt"), self.weights_file("best.pt"));
         let main = self.context.is_main();
         let has_best = main && best.exists();
@@ -45,6 +47,22 @@ impl Training<'_> {
             stopped_early,
         });
         Ok(())
+    }
+
+    /// Says how many images the ranks of this machine shared, if they did. Of each rank, it is in its log.
+    fn report_shared_images(&self) {
+        let Some(loader) = &self.loader else { return };
+        let kept = loader.kept();
+        if kept.ranks > 1 {
+            self.context.reporter.note(format!(
+                "{} ranks shared {} of {} decoded images in memory ({}); an image was decoded {}",
+                kept.ranks,
+                kept.images,
+                kept.of,
+                format::memory(kept.bytes),
+                format::count(kept.decoded as usize, "time")
+            ));
+        }
     }
 
     /// Replaces a checkpoint by only the averaged weights, in half precision. Stripping a stripped

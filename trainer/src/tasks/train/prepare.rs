@@ -57,7 +57,7 @@ pub(super) fn prepare<'a>(
 
     let (batches, batch, nominal) = (loader.batches_per_epoch(), task.batch, task.nominal_batch);
     let schedule = Schedule::new(&task.hyp, task.epochs, batches, batch, nominal, task.cos_lr);
-    let val = open_val(context, task, stride)?;
+    let val = open_val(context, task, stride, loader.memory_to_come())?;
     let mut results = None;
     if context.is_main() {
         // The GPU may not be able to compute in the precision of the plan.

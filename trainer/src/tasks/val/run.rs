@@ -271,6 +271,8 @@ impl Pass<'_> {
                 rect: !speed,
                 pad: if speed { 0.0 } else { 0.5 },
                 cache: None,
+                memory: self.context.images.clone(),
+                promised: 0,
                 rank: self.context.rank,
                 world: self.context.world,
             },

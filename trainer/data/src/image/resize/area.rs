@@ -2,8 +2,8 @@
 //! factors, that is a sum of integers, otherwise a sum in single precision, in OpenCV's order of additions. Validation
 //! shrinks this way.
 
-use crate::image::Image;
 use crate::image::simd::with_avx2;
+use crate::image::{Image, ImageView};
 
 /// The source pixels, from `first`, that an output pixel covers along one axis, and their shares.
 struct Cover {
@@ -40,16 +40,17 @@ fn covers(from: usize, to: usize) -> Vec<Cover> {
 
 /// Resizes by area, like OpenCV's INTER_AREA: each output pixel is the mean of what it covers. Neither side
 /// may grow.
-pub fn area(image: &Image, width: usize, height: usize) -> Image {
+pub fn area<'a>(image: impl Into<ImageView<'a>>, width: usize, height: usize) -> Image {
     let mut out = Image::default();
     area_into(image, width, height, &mut out);
     out
 }
 
 /// [`area`] into `out`, whose memory is used again.
-pub fn area_into(image: &Image, width: usize, height: usize, out: &mut Image) {
+pub fn area_into<'a>(image: impl Into<ImageView<'a>>, width: usize, height: usize, out: &mut Image) {
+    let image = image.into();
     if (image.width, image.height) == (width, height) {
-        out.clone_from(image);
+        image.copy_into(out);
         return;
     }
     (out.width, out.height) = (width, height);
@@ -117,7 +118,7 @@ fn cover_row(source: &[u8], columns: &[Cover], out: &mut [f32]) {
 }
 
 /// The common case of [`area`] where both sides are halved, in integers.
-fn halve(image: &Image, out: &mut Image) {
+fn halve(image: ImageView<'_>, out: &mut Image) {
     for (y, out) in out.data.chunks_exact_mut(out.width * 3).enumerate() {
         let (upper, _) = image.row(2 * y).as_chunks::<6>();
         let (lower, _) = image.row(2 * y + 1).as_chunks::<6>();
@@ -132,7 +133,7 @@ fn halve(image: &Image, out: &mut Image) {
 }
 
 /// The case of [`area`] where both sides become a whole fraction: the sum of a block's bytes, divided at the end.
-fn shrink_by_whole_factors(image: &Image, out: &mut Image) {
+fn shrink_by_whole_factors(image: ImageView<'_>, out: &mut Image) {
     let [across, down] = [image.width / out.width, image.height / out.height];
     let scale = 1.0 / (across * down) as f32;
     let mut along_y = vec![0_u32; image.width * 3];

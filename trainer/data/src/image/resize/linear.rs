@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use crate::image::simd::with_avx2;
-use crate::image::{Image, Part, Window};
+use crate::image::{Image, ImageView, Part, Window};
 
 /// The weight 1, with 11 fraction bits.
 const ONE: f32 = 2048.0;
@@ -89,14 +89,15 @@ pub fn source_of(from: [usize; 2], to: [usize; 2], window: &Window) -> Window {
 }
 
 /// Resizes bilinearly, like OpenCV's INTER_LINEAR for 8-bit pixels.
-pub fn linear(image: &Image, width: usize, height: usize) -> Image {
+pub fn linear<'a>(image: impl Into<ImageView<'a>>, width: usize, height: usize) -> Image {
     let mut out = Image::default();
     linear_into(image, width, height, &mut out);
     out
 }
 
 /// [`linear`] into `out`, whose memory is used again.
-pub fn linear_into(image: &Image, width: usize, height: usize, out: &mut Image) {
+pub fn linear_into<'a>(image: impl Into<ImageView<'a>>, width: usize, height: usize, out: &mut Image) {
+    let image = image.into();
     let from = [image.width, image.height];
     linear_window(Part::whole(image), from, [width, height], &Window::whole([width, height]), out);
 }
@@ -106,7 +107,7 @@ pub fn linear_into(image: &Image, width: usize, height: usize, out: &mut Image) 
 pub fn linear_window(part: Part<'_>, from: [usize; 2], to: [usize; 2], window: &Window, out: &mut Image) {
     let Part { image, first } = part;
     if from == to && [image.width, image.height] == to && window == &Window::whole(to) {
-        out.clone_from(image);
+        image.copy_into(out);
         return;
     }
     let columns = Columns::new(from[0], to[0], window.columns.clone(), first[0]);
@@ -269,7 +270,7 @@ mod tests {
             // Exactly the pixels that are needed.
             let needed = source_of([width, height], to, &window);
             let part = image.cut(&needed);
-            let part = Part { image: &part, first: [needed.columns.start, needed.rows.start] };
+            let part = Part { image: part.view(), first: [needed.columns.start, needed.rows.start] };
             let mut ours = Image::default();
             linear_window(part, [width, height], to, &window, &mut ours);
             assert_eq!(ours, whole.cut(&window), "{width}×{height} to {to:?}, {window:?} from {needed:?}");
