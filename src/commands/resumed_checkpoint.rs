@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use fs_err as fs;
 use torch_checkpoint::{Value, WeightsFile};
-use yolo_plan::run::check_resumable;
+use yolo_plan::run::{WrittenBy, check_resumable};
 use yolo_plan::{PlanError, RunPlan};
 
 use crate::launch::run_folder;
@@ -36,8 +36,11 @@ pub(super) fn check(plan: &RunPlan) -> Result<(), PlanError> {
 }
 
 fn can_continue(path: &Path, file: &WeightsFile) -> Result<(), PlanError> {
-    let finished = file.root.get("finished") == Some(&Value::Bool(true));
-    check_resumable(path, finished, |field| file.root.get(field).is_some_and(|value| *value != Value::None))
+    let written = match file.holds_module("model") {
+        true => WrittenBy::Yolov5 { epoch: file.root.get("epoch").and_then(Value::as_i64) },
+        false => WrittenBy::Yolo { finished: file.root.get("finished") == Some(&Value::Bool(true)) },
+    };
+    check_resumable(path, written, |field| file.root.get(field).is_some_and(|value| *value != Value::None))
 }
 
 fn is_resumable(path: &Path) -> bool {

@@ -150,7 +150,7 @@ pub(super) const ROWS: &[Entry] = &[
         status: Status::Error,
         title: "There is nothing to resume",
         cause: "a run resumes from its last.pt, which is written after each epoch and on Ctrl-C, and the \
-                plan.json of its run folder; without a last.pt, it can only start again",
+                plan.json of its run folder, or the opt.yaml of a run of YOLOv5; without a last.pt, it can only start again",
         remedy: Some("start a new run, or pass the path of a last.pt"),
         fix: None,
         detects: &["resume-no-checkpoint"],

@@ -120,7 +120,11 @@ fn a_run_is_resumed_in_its_folder() {
     let gone = error(&last.with_file_name("gone.pt"));
     assert!(gone.contains("there is no such run or checkpoint"), "{gone}");
     fs::remove_file(run_dir.join("plan.json")).unwrap();
-    assert!(error(&last).contains("there is no plan.json"), "{}", error(&last));
+    assert!(
+        error(&last).contains("there is neither plan.json nor the opt.yaml of YOLOv5"),
+        "{}",
+        error(&last)
+    );
 
     let val = fixture.val(ValOptions::default()).unwrap().plan;
     fs::create_dir_all(val.run_dir.join("weights")).unwrap();

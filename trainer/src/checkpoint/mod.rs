@@ -7,6 +7,7 @@ mod progress;
 mod read;
 mod share;
 mod write;
+mod yolov5;
 
 pub use progress::Progress;
 pub use read::Resume;

@@ -6,7 +6,7 @@ use std::path::Path;
 use indexmap::IndexMap;
 use tch_train::ScalerState;
 use torch_checkpoint::{TensorData, Value, WeightsFile};
-use yolo_plan::run::{check_resumable, lacks};
+use yolo_plan::run::{WrittenBy, check_resumable, lacks};
 
 use super::progress::Progress;
 use crate::error::TrainError;
@@ -37,7 +37,7 @@ pub struct Resume {
 /// When its run is finished, or it holds only weights.
 pub(super) fn parse_resume(file: &WeightsFile, path: &Path) -> Result<Resume, TrainError> {
     let finished = field(&file.root, "finished") == Some(&Value::Bool(true));
-    check_resumable(path, finished, |name| {
+    check_resumable(path, WrittenBy::Yolo { finished }, |name| {
         field(&file.root, name).is_some_and(|value| *value != Value::None)
     })?;
     let incomplete = |name: &str| TrainError::from(lacks(path, name));

@@ -4,9 +4,10 @@
 use std::path::Path;
 
 use tch_distributed::ProcessGroup;
-use torch_checkpoint::Value;
+use torch_checkpoint::{Value, WeightsFile};
 
 use super::read::{Resume, parse_resume};
+use super::yolov5;
 use crate::error::TrainError;
 
 /// What rank 0 alone needs: the averaged weights.
@@ -17,12 +18,12 @@ const OF_RANK_0: &str = "ema";
 /// # Errors
 /// On rank 0, when its run is finished or it holds only weights; when a peer is lost.
 pub fn read_resume(path: &Path, group: Option<&ProcessGroup>) -> Result<Resume, TrainError> {
-    let Some(group) = group else { return parse_resume(&torch_checkpoint::read(path)?, path) };
+    let Some(group) = group else { return parse_resume(&read(path)?, path) };
     if group.rank() > 0 {
         let bytes = group.broadcast_bytes(&[], 0)?;
         return parse_resume(&torch_checkpoint::decode(&bytes, path)?, path);
     }
-    let mut file = torch_checkpoint::read(path)?;
+    let mut file = read(path)?;
     // A file that cannot be resumed is an error of rank 0 alone.
     let resume = parse_resume(&file, path)?;
     if let Value::Dict(fields) = &mut file.root {
@@ -32,4 +33,9 @@ pub fn read_resume(path: &Path, group: Option<&ProcessGroup>) -> Result<Resume, 
     drop(file);
     group.broadcast_bytes(&bytes, 0)?;
     Ok(resume)
+}
+
+/// The checkpoint at `path`, in the form of ours.
+fn read(path: &Path) -> Result<WeightsFile, TrainError> {
+    yolov5::as_ours(torch_checkpoint::read(path)?, path)
 }

@@ -32,6 +32,8 @@ const COLUMNS: [&str; 14] = [
 #[derive(Debug)]
 pub struct ResultsFile {
     path: PathBuf,
+    /// Columns of the file after [`COLUMNS`].
+    more_columns: usize,
 }
 
 impl ResultsFile {
@@ -41,14 +43,19 @@ impl ResultsFile {
     /// # Errors
     /// When the file cannot be written.
     pub fn open(run_dir: &Path, first_epoch: usize) -> Result<Self, TrainError> {
-        let file = Self { path: run_dir.join("results.csv") };
+        let mut file = Self { path: run_dir.join("results.csv"), more_columns: 0 };
         let old =
             if first_epoch > 0 { fs::read_to_string(&file.path).unwrap_or_default() } else { String::new() };
         let mut text = header();
+        // A file of YOLOv5 may have more columns after these, such as one per class. They stay, and are empty in new rows.
+        if let Some(first) = old.lines().next().filter(|line| has_columns(line)) {
+            file.more_columns = cells(first) - COLUMNS.len();
+            text = format!("{first}\n");
+        }
         for line in old.lines().skip(1) {
             let epoch = line.split(',').next().and_then(|cell| cell.trim().parse::<usize>().ok());
             // A row that a full disk has cut short may have lost digits of its epoch.
-            let whole = line.split(',').count() == COLUMNS.len();
+            let whole = cells(line) == COLUMNS.len() + file.more_columns;
             if whole && epoch.is_some_and(|epoch| epoch < first_epoch) {
                 text.push_str(line);
                 text.push('\n');
@@ -82,7 +89,8 @@ impl ResultsFile {
             metrics.map50_95,
         ];
         let row = numbers.into_iter().chain(epoch.val_losses.unwrap_or_default()).chain(epoch.lr);
-        let line = join(row.map(|value| percent_g(value, 5)));
+        let mut line = join(row.map(|value| percent_g(value, 5)));
+        line.insert_str(line.len() - 1, &",".repeat(self.more_columns));
         let mut file = fs::OpenOptions::new().append(true).open(&self.path).map_err(unwritable)?;
         file.write_all(line.as_bytes()).map_err(unwritable)
     }
@@ -97,6 +105,16 @@ fn header() -> String {
     join(COLUMNS.iter().map(|column| (*column).to_owned()))
 }
 
+/// The number of cells of a line.
+fn cells(line: &str) -> usize {
+    line.split(',').count()
+}
+
+/// Whether a line begins with the names of [`COLUMNS`].
+fn has_columns(line: &str) -> bool {
+    cells(line) >= COLUMNS.len() && line.split(',').zip(COLUMNS).all(|(cell, name)| cell.trim() == name)
+}
+
 fn join(cells: impl Iterator<Item = String>) -> String {
     let cells: Vec<String> = cells.map(|cell| format!("{cell:>20}")).collect();
     cells.join(",") + "\n"
@@ -108,7 +126,10 @@ pub(super) fn read(path: &Path) -> std::io::Result<Vec<Vec<f64>>> {
     Ok(fs::read_to_string(path)?
         .lines()
         .skip(1)
-        .filter_map(|line| line.split(',').map(|cell| cell.trim().parse().ok()).collect::<Option<Vec<f64>>>())
+        .filter_map(|line| {
+            let columns = line.split(',').take(COLUMNS.len());
+            columns.map(|cell| cell.trim().parse().ok()).collect::<Option<Vec<f64>>>()
+        })
         .filter(|row| row.len() == COLUMNS.len())
         .collect())
 }
@@ -145,6 +166,23 @@ mod tests {
         std::fs::write(file.path(), format!("{whole}                   1")).unwrap();
         let resumed = ResultsFile::open(folder.path(), 12).unwrap();
         assert_eq!(std::fs::read_to_string(resumed.path()).unwrap(), whole);
+    }
+
+    #[test]
+    fn columns_of_yolov5_after_ours_stay_and_are_empty_in_new_rows() {
+        let folder = tempfile::tempdir().unwrap();
+        let cells = |cells: &[&str]| join(cells.iter().map(|cell| (*cell).to_owned()));
+        let names = cells(&[&COLUMNS[..], &["metrics/red_mAP", "metrics/blue_mAP"]].concat());
+        let row = |number: &str| cells(&[&[number][..], &["0.5"; 15]].concat());
+        let old = [names.as_str(), &row("0"), &row("1")].concat();
+        std::fs::write(folder.path().join("results.csv"), &old).unwrap();
+        let resumed = ResultsFile::open(folder.path(), 1).unwrap();
+        resumed.append(&epoch(1)).unwrap();
+        let text = std::fs::read_to_string(resumed.path()).unwrap();
+        assert!(text.starts_with(&[names.as_str(), &row("0")].concat()), "{text}");
+        assert!(text.ends_with(",,\n") && text.lines().all(|line| super::cells(line) == 16), "{text}");
+        let rows = read(resumed.path()).unwrap();
+        assert_eq!(rows.iter().map(|row| (row[0], row.len())).collect::<Vec<_>>(), [(0.0, 14), (1.0, 14)]);
     }
 
     #[test]

@@ -1,23 +1,19 @@
 //! Finds the named tensors in the value of a file. A checkpoint of YOLOv5 is a dict with whole pickled
-//! modules, others have state dicts in their place, and some files are a bare state dict. A module
-//! is walked like in PyTorch's `state_dict()`: its parameters, its buffers, then its children.
+//! modules, others have state dicts in their place, and some files are a bare state dict.
 
 use indexmap::IndexMap;
 
 use crate::WeightsFile;
 use crate::error::Problem;
 use crate::json::json;
+use crate::module;
 use crate::value::{TensorData, Value};
 
 /// Finds the model in the value of a file.
 pub(crate) fn weights(root: Value) -> Result<WeightsFile, Problem> {
     let model = model(&root)?;
     let tensors = match model {
-        Value::Object { .. } => {
-            let mut tensors = IndexMap::new();
-            walk(model, "", &mut tensors)?;
-            tensors
-        }
+        Value::Object { .. } => module::tensors(model)?,
         _ => state_dict(model),
     };
     if tensors.is_empty() {
@@ -77,41 +73,6 @@ fn state_dict(model: &Value) -> IndexMap<String, TensorData> {
             Some((key.to_owned(), value.as_tensor()?.clone()))
         })
         .collect()
-}
-
-/// The depth is bounded, because the reader limits the nesting of values.
-fn walk(module: &Value, prefix: &str, tensors: &mut IndexMap<String, TensorData>) -> Result<(), Problem> {
-    let members = |key| module.get(key).and_then(Value::as_entries).unwrap_or_default();
-    let transient = module.get("_non_persistent_buffers_set").and_then(Value::as_slice).unwrap_or_default();
-    for (key, value) in members("_parameters").iter().chain(members("_buffers")) {
-        match value {
-            // No bias, or a buffer that state_dict() omits.
-            Value::None => {}
-            _ if transient.contains(key) => {}
-            Value::Tensor(tensor) => {
-                tensors.insert(format!("{prefix}{}", name(key)?), tensor.clone());
-            }
-            _ => {
-                return Err(Problem::Content {
-                    part: "model",
-                    reason: format!("has no tensor at {prefix}{}", name(key)?),
-                });
-            }
-        }
-    }
-    for (key, child) in members("_modules") {
-        if *child != Value::None {
-            walk(child, &format!("{prefix}{}.", name(key)?), tensors)?;
-        }
-    }
-    Ok(())
-}
-
-fn name(key: &Value) -> Result<&str, Problem> {
-    key.as_str().ok_or_else(|| Problem::Content {
-        part: "model",
-        reason: "has a tensor whose name is not text".to_owned(),
-    })
 }
 
 /// A list of names, or a dict from class to name.

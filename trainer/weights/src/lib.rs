@@ -9,6 +9,7 @@ mod checkpoint;
 mod error;
 mod json;
 mod legacy;
+mod module;
 mod pickle;
 mod safetensors;
 mod sniff;

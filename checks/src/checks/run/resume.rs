@@ -35,6 +35,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let folder = parent(&checkpoint).and_then(|weights| parent(&weights)).unwrap_or_default();
     let plan = join(&folder, "plan.json");
     let Some(text) = host.text(&plan)? else {
+        // A run of YOLOv5 itself has its options here, which the planner reads.
+        if host.exists(&join(&folder, "opt.yaml")).unwrap_or(false) {
+            return Ok(Vec::new());
+        }
         let title = format!("the run of {checkpoint} has no plan.json, so it cannot be resumed");
         let finding = Finding::new("run.nothing-to-resume", title)
             .command(format!("yolo train --weights {} …", quote(&checkpoint)));

@@ -26,6 +26,7 @@ mod ranks;
 mod resumable;
 mod resume;
 mod resume_ranks;
+mod resume_yolov5;
 mod train;
 mod val;
 mod weights;
@@ -40,7 +41,7 @@ pub use join_resumed::{JoinTask, plan_join_rank_0, plan_join_resumed, ranks_join
 pub use opt_yaml::opt_yaml;
 pub use planning::{Need, PlanContext, Planning};
 pub use ranks::{Part, Ranks};
-pub use resumable::{check_resumable, lacks};
+pub use resumable::{WrittenBy, check_resumable, lacks};
 pub use resume::{ranks_to_resume, resumes_here};
 pub use train::{TrainTask, plan_train};
 pub use val::{Split, ValMode, ValTask, plan_val};

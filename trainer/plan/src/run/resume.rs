@@ -1,10 +1,11 @@
 //! The plan of `yolo train --resume`: the plan of the run that it continues, in the same folder. Its
 //! options are those of the first start (spec §10); only where it runs may change. A run that was killed
-//! before its first checkpoint starts again from the beginning.
+//! before its first checkpoint starts again from the beginning. `resume_yolov5.rs` continues runs of YOLOv5 itself.
 
 use std::path::{Path, PathBuf};
 
 use super::resume_ranks::{self, Before};
+use super::resume_yolov5::{self, Yolov5Run};
 use super::{PLAN_FILE, PlanContext, Planned, RunPlan, Task, folder};
 use crate::error::PlanError;
 use crate::options::{TrainOptions, option_name};
@@ -27,6 +28,15 @@ struct Interrupted {
     shown: String,
 }
 
+/// What `--resume` continues.
+#[derive(Debug)]
+pub(super) enum Resumed {
+    /// A run of `yolo`, with its plan.
+    OfYolo(Box<Planned>),
+    /// A run of YOLOv5, which is planned by its options, and what the user should read before.
+    OfYolov5(Yolov5Run, Vec<String>),
+}
+
 /// The plan that continues the run of `checkpoint`, which is a file, a run folder, or empty for the
 /// newest run below `runs`. The checkpoint is not read here, see [`check_resumable`](super::check_resumable).
 ///
@@ -37,10 +47,13 @@ pub(super) fn plan_resume(
     checkpoint: &str,
     options: &TrainOptions,
     context: &PlanContext,
-) -> Result<Planned, PlanError> {
+) -> Result<Resumed, PlanError> {
     refuse_other_options(options, &MAY_CHANGE)?;
     let mut notes = Vec::new();
     let Interrupted { run_dir, checkpoint, shown } = interrupted(checkpoint, context, &mut notes)?;
+    if let Some(checkpoint) = checkpoint.clone().filter(|_| resume_yolov5::is_run(&run_dir)) {
+        return Ok(Resumed::OfYolov5(Yolov5Run::read(run_dir, checkpoint, options, context)?, notes));
+    }
     let mut plan = RunPlan::read(&run_dir.join(PLAN_FILE))?;
     let Task::Train(task) = &mut plan.task else { return Err(no_training_run(&shown)) };
     if checkpoint.is_none() {
@@ -65,7 +78,7 @@ pub(super) fn plan_resume(
     notes.extend(note);
     plan.run_dir = run_dir;
     plan.program = super::program();
-    Ok(Planned { plan, warnings, notes, in_its_folder: true })
+    Ok(Resumed::OfYolo(Box::new(Planned { plan, warnings, notes, in_its_folder: true })))
 }
 
 /// How many ranks a resumed run would have on this machine if it were on no other, and its batch over all ranks. For
@@ -80,6 +93,9 @@ pub fn ranks_to_resume(
 ) -> Result<(usize, usize), PlanError> {
     refuse_other_options(options, &MAY_CHANGE)?;
     let Interrupted { run_dir, shown, .. } = interrupted(checkpoint, context, &mut Vec::new())?;
+    if resume_yolov5::is_run(&run_dir) {
+        return Err(resume_yolov5::only_on_one_machine(&run_dir));
+    }
     let plan = RunPlan::read(&run_dir.join(PLAN_FILE))?;
     let task = plan.task.train().ok_or_else(|| no_training_run(&shown))?;
     let choice = resume_ranks::devices(options, &plan.ranks, &context.inventory)?;
@@ -185,18 +201,21 @@ fn of_checkpoint(checkpoint: &Path) -> Result<Interrupted, PlanError> {
     let shown = checkpoint.display().to_string();
     let real = real(checkpoint)?;
     let candidates = [real.parent().and_then(Path::parent), real.parent()];
-    let Some(run_dir) = candidates.into_iter().flatten().find(|folder| folder.join(PLAN_FILE).is_file())
-    else {
+    let of_yolo = candidates.into_iter().flatten().find(|folder| folder.join(PLAN_FILE).is_file());
+    let is_of_yolov5 = |folder: &&Path| resume_yolov5::is_run(folder);
+    let Some(run_dir) = of_yolo.or_else(|| candidates.into_iter().flatten().find(is_of_yolov5)) else {
         let is_weights = |extension| extension == "pt" || extension == "safetensors";
         if !real.extension().is_some_and(is_weights) {
             let what = format!("--resume {shown}: this is neither the folder of a run nor a checkpoint");
             return Err(PlanError::new(what).with_hint(NAME_A_RUN));
         }
         return Err(PlanError::new(format!(
-            "the run of {shown} cannot be resumed: there is no {PLAN_FILE} in the folder above weights"
+            "the run of {shown} cannot be resumed: there is neither {PLAN_FILE} nor the opt.yaml of YOLOv5 \
+             in the folder above weights"
         ))
         .with_hint(
-            "only runs of `yolo train` can be resumed; start a new run from these weights with --weights",
+            "only runs of `yolo train` and of YOLOv5 can be resumed, in their folders; start a new run from these weights \
+             with --weights",
         ));
     };
     Ok(Interrupted { run_dir: run_dir.to_owned(), checkpoint: Some(real.clone()), shown })

@@ -8,7 +8,7 @@ use yolo_base::format::{count, list};
 
 use super::defaults::{self, Defaults};
 use super::planning::{self, need_data_set};
-use super::resume::plan_resume;
+use super::resume::{Resumed, plan_resume};
 use super::{EffectiveOptions, PlanContext, Planning, Ranks, Task, folder, image_size, one_process, weights};
 use crate::auto_batch;
 use crate::backend::{Connection, Reach};
@@ -119,8 +119,13 @@ fn shares(batch: usize, split: &[usize], ranks: usize) -> Vec<usize> {
 /// The first mistake in the options, or in a file that they name.
 pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Planning, PlanError> {
     if let Some(checkpoint) = &options.resume {
-        let planned = plan_resume(checkpoint, options, context)?;
-        return Ok(Planning::Ready(Box::new(planned)));
+        return match plan_resume(checkpoint, options, context)? {
+            Resumed::OfYolo(planned) => Ok(Planning::Ready(planned)),
+            Resumed::OfYolov5(run, notes) => {
+                let planning = plan_train(&run.options, context);
+                run.continued(planning, notes)
+            }
+        };
     }
     // Mistakes that the options alone show are reported before anything is fetched.
     let checked = Checked::new(options, context)?;

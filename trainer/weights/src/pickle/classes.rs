@@ -74,7 +74,12 @@ fn is_inert(module: &str, name: &str) -> bool {
         "numpy.core.multiarray" | "numpy._core.multiarray" => matches!(name, "_reconstruct" | "scalar"),
         "numpy.core.numeric" | "numpy._core.numeric" => name == "_frombuffer",
         "numpy.dtypes" => name.ends_with("DType"),
-        "models.yolo" | "models.common" | "models.experimental" | "utils.activations" => {
+        _ if matches!(
+            // The package `yolov5` has the repository's modules under its own name.
+            module.strip_prefix("yolov5.").unwrap_or(module),
+            "models.yolo" | "models.common" | "models.experimental" | "utils.activations"
+        ) =>
+        {
             name.starts_with(|c: char| c.is_ascii_uppercase())
         }
         _ => module.starts_with("torch.nn.modules.") && name.starts_with(|c: char| c.is_ascii_uppercase()),
@@ -119,6 +124,7 @@ mod tests {
         for (module, name) in [
             ("models.yolo", "DetectionModel"),
             ("models.common", "C3"),
+            ("yolov5.models.yolo", "DetectionModel"),
             ("torch.nn.modules.conv", "Conv2d"),
             ("torch", "HalfStorage"),
             ("torch", "float16"),
@@ -137,6 +143,8 @@ mod tests {
             ("builtins", "getattr"),
             ("models.yolo", "os.system"),
             ("models.yolo", "parse_model"),
+            ("yolov5.models.yolo", "parse_model"),
+            ("yolov5.utils.general", "Path"),
             ("torch", "load"),
             ("torch.nn.modules", "os"),
             ("torch.nn.modules.module", "warnings"),
