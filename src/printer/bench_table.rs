@@ -2,7 +2,7 @@
 //! training.
 
 use yolo_base::format::count;
-use yolo_plan::bench_report::{Limit, Measurement, Rate, Report, Source};
+use yolo_plan::bench_report::{Limit, LoaderStage, LoaderStages, Measurement, Rate, Report, Source};
 use yolo_plan::bench_workers::{Advice, Why};
 
 use super::wrap;
@@ -31,6 +31,7 @@ pub(crate) fn bench_table(report: &Report) -> String {
     }
     text.push_str(&step_phases(report));
     text.push_str(&host_waits(report));
+    text.push_str(&loader_stages(report));
     text.push_str(&validation_phases(report));
     text.push_str(&limit(report));
     text.push_str(&workers(report));
@@ -40,13 +41,15 @@ pub(crate) fn bench_table(report: &Report) -> String {
 fn name_and_rate(measurement: &Measurement) -> Option<(String, &Rate)> {
     match measurement {
         Measurement::Training { source, rate, .. } => Some((training_name(*source).to_owned(), rate)),
-        Measurement::Loader { workers, rate } => {
-            Some((format!("loader, {}", count(*workers, "thread")), rate))
-        }
+        Measurement::Loader { workers, rate, .. } => Some((loader_name(*workers), rate)),
         Measurement::Validation { rate, .. } => Some(("validation".to_owned(), rate)),
         // That of a table, which is another report.
         Measurement::Together(_) | Measurement::Memory(_) => None,
     }
+}
+
+fn loader_name(workers: usize) -> String {
+    format!("loader, {}", count(workers, "thread"))
 }
 
 fn training_name(source: Source) -> &'static str {
@@ -81,6 +84,34 @@ fn host_waits(report: &Report) -> String {
             text.push_str(&row("\n\nwaits for the GPU", &["per step"]));
         }
         text.push_str(&row(&format!("\n{}", training_name(*source)), &[format!("{waits:.1}")]));
+    }
+    text
+}
+
+/// Where the time of the loader goes, and which of its stages limits it with the most threads.
+fn loader_stages(report: &Report) -> String {
+    let mut text = String::new();
+    let mut most: Option<(usize, LoaderStages)> = None;
+    for measurement in &report.measurements {
+        let Measurement::Loader { workers, stages: Some(stages), .. } = measurement else { continue };
+        if text.is_empty() {
+            text.push_str(&row("\n\nshare of the loader", &["decode", "augment", "queue", "copy"]));
+        }
+        let LoaderStages { decode, augment, queue, copy } = *stages;
+        let shares = [decode, augment, queue, copy].map(percent);
+        text.push_str(&row(&format!("\n{}", loader_name(*workers)), &shares));
+        if most.is_none_or(|(before, _)| before < *workers) {
+            most = Some((*workers, *stages));
+        }
+    }
+    if let Some((workers, stages)) = most {
+        let what = match stages.limit() {
+            LoaderStage::Decode => "decoding limits",
+            LoaderStage::Augment => "augmentation limits",
+            LoaderStage::Queue => "waiting for other threads limits",
+            LoaderStage::Copy => "copying to the device limits",
+        };
+        text.push_str(&format!("\n{what} the loader with {}", count(workers, "thread")));
     }
     text
 }
@@ -163,7 +194,11 @@ mod tests {
             phases: step,
             host_waits: None,
         };
-        let loader = |workers, images| Measurement::Loader { workers, rate: Rate::new(images, 10.0) };
+        let loader = |workers, images| Measurement::Loader {
+            workers,
+            rate: Rate::new(images, 10.0),
+            stages: Some(LoaderStages { decode: 0.61, augment: 0.37, queue: 0.02, copy: 0.08 }),
+        };
         let phases = ValPhases { preprocess: 0.01, inference: 0.9, nms: 0.09 };
         Report {
             version: VERSION,
@@ -202,11 +237,32 @@ mod tests {
         training                   2.0 %      1.0 %     31.0 %      5.0 %     55.0 %      6.0 %
         training, synthetic        2.0 %      1.0 %     31.0 %      5.0 %     55.0 %      6.0 %
 
+        share of the loader       decode    augment      queue       copy
+        loader, 1 thread          61.0 %     37.0 %      2.0 %      8.0 %
+        loader, 2 threads         61.0 %     37.0 %      2.0 %      8.0 %
+        decoding limits the loader with 2 threads
+
         share of validation   preprocess  inference        NMS
         validation                 1.0 %     90.0 %      9.0 %
 
         the network limits training: alone it reaches 18.0 images/s, and the loader 37.5 images/s with 2 threads
         ");
+    }
+
+    #[test]
+    fn the_stage_that_limits_the_loader_is_named() {
+        let with = |[decode, augment, queue, copy]: [f64; 4]| {
+            let mut report = report(100);
+            for measurement in &mut report.measurements {
+                if let Measurement::Loader { stages, .. } = measurement {
+                    *stages = Some(LoaderStages { decode, augment, queue, copy });
+                }
+            }
+            loader_stages(&report).lines().last().unwrap_or_default().to_owned()
+        };
+        assert_eq!(with([0.3, 0.6, 0.1, 0.1]), "augmentation limits the loader with 2 threads");
+        assert_eq!(with([0.2, 0.2, 0.6, 0.3]), "waiting for other threads limits the loader with 2 threads");
+        assert_eq!(with([0.2, 0.2, 0.6, 0.9]), "copying to the device limits the loader with 2 threads");
     }
 
     #[test]

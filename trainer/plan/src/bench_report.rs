@@ -70,6 +70,9 @@ pub enum Measurement {
         /// How fast.
         #[serde(flatten)]
         rate: Rate,
+        /// Where the time goes. `None` in reports of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stages: Option<LoaderStages>,
     },
     /// Validation, as `yolo val` does it.
     Validation {
@@ -180,6 +183,60 @@ impl StepPhases {
     }
 }
 
+/// Where the time of a loader goes whose batches are copied to the device, as in training. `decode`, `augment` and
+/// `queue` are shares of the time of the loader's threads and add up to 1; `copy` is a share of the time of the thread
+/// that takes the batches.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct LoaderStages {
+    /// Reading, decoding and resizing images.
+    pub decode: f64,
+    /// Transform, colors, flips and labels.
+    pub augment: f64,
+    /// Threads without work: finished batches wait for the thread that takes them, or a batch for its last image.
+    pub queue: f64,
+    /// Copying batches to the device and making numbers from 0 to 1 of their bytes.
+    pub copy: f64,
+}
+
+/// A stage of the loader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "see LoaderStages")]
+pub enum LoaderStage {
+    Decode,
+    Augment,
+    Queue,
+    Copy,
+}
+
+impl LoaderStages {
+    /// The stages of `workers` threads that decoded and augmented for these seconds, all together, while the thread that
+    /// takes the batches needed `seconds` and copied in `copy` of them.
+    pub fn new([decode, augment, copy]: [f64; 3], workers: usize, seconds: f64) -> Self {
+        // Batches that were begun before or end later make the sum inexact.
+        let threads = (workers.max(1) as f64 * seconds).max(decode + augment);
+        let share = |part: f64, whole: f64| if whole > 0.0 { (part / whole).clamp(0.0, 1.0) } else { 0.0 };
+        let [decode, augment] = [decode, augment].map(|part| share(part, threads));
+        let queue = if threads > 0.0 { (1.0 - decode - augment).max(0.0) } else { 0.0 };
+        Self { decode, augment, queue, copy: share(copy, seconds) }
+    }
+
+    /// The stage that limits the loader: copying, if the thread that takes the batches is busier than the loader's
+    /// threads; otherwise what these do most.
+    pub fn limit(&self) -> LoaderStage {
+        let Self { decode, augment, queue, copy } = *self;
+        let busy = decode + augment;
+        if copy > busy {
+            LoaderStage::Copy
+        } else if queue > busy {
+            LoaderStage::Queue
+        } else if decode >= augment {
+            LoaderStage::Decode
+        } else {
+            LoaderStage::Augment
+        }
+    }
+}
+
 /// The phases of a validation, without waiting for its loader: seconds while they are measured,
 /// shares of their sum in a report.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -260,7 +317,7 @@ impl Report {
     /// The numbers of loader threads with their images per second, as they were measured.
     fn loaders(&self) -> Vec<(usize, f64)> {
         let loader = |measured: &Measurement| match measured {
-            Measurement::Loader { workers, rate } => Some((*workers, rate.images_per_second)),
+            Measurement::Loader { workers, rate, .. } => Some((*workers, rate.images_per_second)),
             _ => None,
         };
         self.measurements.iter().filter_map(loader).collect()
@@ -314,6 +371,24 @@ mod tests {
         let shares = ValPhases { preprocess: 1.0, inference: 2.0, nms: 1.0 }.shares();
         assert_eq!((shares.preprocess, shares.inference, shares.nms), (0.25, 0.5, 0.25));
         assert_eq!(ValPhases::default().shares(), ValPhases::default(), "nothing was measured");
+    }
+
+    #[test]
+    fn the_stage_that_limits_the_loader_is_the_busiest() {
+        use LoaderStage::{Augment, Copy, Decode, Queue};
+        // Two threads for ten seconds: 20 seconds in all.
+        let stages = LoaderStages::new([12.0, 7.0, 1.0], 2, 10.0);
+        assert_eq!((stages.decode, stages.augment, stages.copy), (0.6, 0.35, 0.1));
+        assert!((stages.queue - 0.05).abs() < 1e-9);
+        let limit = |parts, workers| LoaderStages::new(parts, workers, 10.0).limit();
+        assert_eq!(limit([12.0, 7.0, 1.0], 2), Decode);
+        assert_eq!(limit([7.0, 12.0, 1.0], 2), Augment);
+        assert_eq!(limit([2.0, 3.0, 9.0], 2), Copy);
+        // Eight threads of which most have nothing to do, and nobody copies.
+        assert_eq!(limit([10.0, 6.0, 1.0], 8), Queue);
+        assert_eq!(LoaderStages::new([1.0, 1.0, 1.0], 1, 0.0).copy, 0.0, "nothing was measured");
+        let more_than_there_is = LoaderStages::new([12.0, 9.0, 1.0], 2, 10.0);
+        assert!(more_than_there_is.queue < 1e-9);
     }
 
     #[test]

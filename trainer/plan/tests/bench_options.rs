@@ -7,7 +7,9 @@ mod support;
 
 use serde_json::json;
 use yolo_base::Hint as _;
-use yolo_plan::bench_report::{Limit, Measurement, Rate, Report, Source, StepPhases, ValPhases};
+use yolo_plan::bench_report::{
+    Limit, LoaderStages, Measurement, Rate, Report, Source, StepPhases, ValPhases,
+};
 use yolo_plan::bench_workers::Why;
 use yolo_plan::device::{Device, Gpu};
 use yolo_plan::options::{BackendOption, BenchOptions, Parallel, TrainOptions, ValOptions, Workers};
@@ -228,7 +230,8 @@ fn training(source: Source, images_per_second: f64) -> Measurement {
 }
 
 fn loader(workers: usize, images_per_second: f64) -> Measurement {
-    Measurement::Loader { workers, rate: Rate::new(2 * images_per_second as usize, 2.0) }
+    let stages = Some(LoaderStages { decode: 0.5, augment: 0.25, queue: 0.25, copy: 0.125 });
+    Measurement::Loader { workers, rate: Rate::new(2 * images_per_second as usize, 2.0), stages }
 }
 
 fn report(planned: &Planned, measurements: &[Measurement]) -> Report {
@@ -284,7 +287,10 @@ fn the_report_has_the_documented_form() {
                 "what": "training", "source": "synthetic", "images": 40, "seconds": 2.0,
                 "images_per_second": 20.0, "began": 0.0, "phases": step
             },
-            { "what": "loader", "workers": 2, "images": 80, "seconds": 2.0, "images_per_second": 40.0, "began": 0.0 },
+            {
+                "what": "loader", "workers": 2, "images": 80, "seconds": 2.0, "images_per_second": 40.0, "began": 0.0,
+                "stages": { "decode": 0.5, "augment": 0.25, "queue": 0.25, "copy": 0.125 }
+            },
             {
                 "what": "validation", "images": 87, "seconds": 2.0, "images_per_second": 43.5, "began": 0.0,
                 "phases": { "preprocess": 0.25, "inference": 0.5, "nms": 0.25 }

@@ -1,7 +1,7 @@
 //! Every event is one line of JSON that reads back as the same event.
 
 use proptest::prelude::*;
-use yolo_plan::bench_report::{Measurement, Rate, Source, StepPhases, Together, ValPhases};
+use yolo_plan::bench_report::{LoaderStages, Measurement, Rate, Source, StepPhases, Together, ValPhases};
 use yolo_plan::event::{
     CocoScores, EpochSummary, Event, Metrics, OutputFile, Progress, Stage, Step, ValRow, ValTable,
 };
@@ -26,7 +26,13 @@ fn measurement() -> impl Strategy<Value = Measurement> {
                 phases: StepPhases { wait, forward: 1.0 - wait, ..StepPhases::default() },
                 host_waits,
             }),
-        (rate(), any::<usize>()).prop_map(|(rate, workers)| Measurement::Loader { workers, rate }),
+        (rate(), any::<usize>(), prop::option::of(prop::array::uniform3(0.0..9.0))).prop_map(
+            |(rate, workers, parts)| Measurement::Loader {
+                workers,
+                rate,
+                stages: parts.map(|parts| LoaderStages::new(parts, 2, 10.0)),
+            }
+        ),
         (rate(), 0.0..1.0).prop_map(|(rate, nms)| Measurement::Validation {
             rate,
             phases: ValPhases { preprocess: 0.0, inference: 1.0 - nms, nms },

@@ -3,9 +3,10 @@
 //! ahead of the consumer by a bounded number of batches, into the next epoch if its images are known, and end
 //! when the loader is dropped.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use rayon::ThreadPool;
@@ -38,6 +39,32 @@ pub(super) struct Scratch {
     pub(super) picture: PictureBuffers,
     /// The planes of one of the four images of a quad.
     pub(super) quadrant: Vec<u8>,
+    /// The time in which images were read, decoded and resized since it was taken last.
+    pub(super) decoding: Duration,
+}
+
+/// The time that the threads of a loader have worked, all together, since it was started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Work {
+    /// Reading, decoding and resizing images.
+    pub decode: Duration,
+    /// All else that makes an image of a batch: transform, colors, flips, labels.
+    pub augment: Duration,
+}
+
+/// [`Work`] in nanoseconds, as threads add to it.
+#[derive(Debug, Default)]
+struct WorkSum {
+    decode: AtomicU64,
+    augment: AtomicU64,
+}
+
+impl WorkSum {
+    fn add(&self, decode: Duration, whole: Duration) {
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.decode.fetch_add(nanoseconds(decode), Ordering::Relaxed);
+        self.augment.fetch_add(nanoseconds(whole.saturating_sub(decode)), Ordering::Relaxed);
+    }
 }
 
 /// The shape and the images of a batch.
@@ -110,6 +137,7 @@ struct Maker<S> {
     pool: Option<ThreadPool>,
     scratch: Mutex<Vec<Scratch>>,
     used: Receiver<Vec<u8>>,
+    work: WorkSum,
 }
 
 impl<S: Source> Maker<S> {
@@ -130,7 +158,9 @@ impl<S: Source> Maker<S> {
                 return Err(None);
             }
             let mut scratch = self.scratch().pop().unwrap_or_default();
+            let began = Instant::now();
             let made = self.source.make(epoch, images, [height, width], &mut scratch, planes);
+            self.work.add(std::mem::take(&mut scratch.decoding), began.elapsed());
             self.scratch().push(scratch);
             made.map_err(Some)
         };
@@ -218,7 +248,8 @@ impl<S: Source> Pipeline<S> {
         };
         let (recycler, used) = bounded(2 * PRODUCERS);
         let threaded = pool.is_some();
-        let maker = Arc::new(Maker { source, pool, scratch: Mutex::default(), used });
+        let maker =
+            Arc::new(Maker { source, pool, scratch: Mutex::default(), used, work: WorkSum::default() });
         let mut pipeline =
             Self { maker, recycler: Recycler(recycler), stream: None, producers: Vec::new(), order: None };
         if threaded {
@@ -245,6 +276,12 @@ impl<S: Source> Pipeline<S> {
 
     pub(super) fn source(&self) -> &S {
         &self.maker.source
+    }
+
+    /// The time that the threads have worked.
+    pub(super) fn work(&self) -> Work {
+        let read = |sum: &AtomicU64| Duration::from_nanos(sum.load(Ordering::Relaxed));
+        Work { decode: read(&self.maker.work.decode), augment: read(&self.maker.work.augment) }
     }
 
     pub(super) fn recycler(&self) -> Recycler {

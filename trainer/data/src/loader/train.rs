@@ -8,7 +8,7 @@ use yolo_plan::batch::QUAD;
 use yolo_plan::options::Balance;
 
 use super::batches::Batches;
-use super::pipeline::{Pipeline, Recycler, Source as _};
+use super::pipeline::{Pipeline, Recycler, Source as _, Work};
 use super::settings::LoaderSettings;
 use super::store::{ImageStore, Shrink, StoreSettings};
 use super::train_source::TrainSource;
@@ -152,6 +152,11 @@ impl TrainLoader {
     ) -> impl Iterator<Item = Result<Batch, LoaderError>> + '_ {
         self.prefetch(epoch, first_batch);
         Batches::new(&mut self.0, epoch, first_batch)
+    }
+
+    /// The time that the loader's threads have worked since they were started, on all batches.
+    pub fn work(&self) -> Work {
+        self.0.work()
     }
 
     /// Takes the buffers of used batches.

@@ -2,6 +2,8 @@
 //! or four of them as one (`--quad`). Everything is drawn from the seed, the epoch and the position of an image in it,
 //! so it does not matter which thread makes which image.
 
+use std::time::Instant;
+
 use super::Item;
 use yolo_plan::batch::QUAD;
 
@@ -147,11 +149,17 @@ impl Epoch<'_> {
         let finish = augment.draw_finish(&mut random);
 
         let Scratch {
-            tiles: [tiles, other_tiles], canvases: [canvas, other_canvas], picture: buffers, ..
+            tiles: [tiles, other_tiles],
+            canvases: [canvas, other_canvas],
+            picture: buffers,
+            decoding,
+            ..
         } = scratch;
+        let began = Instant::now();
         let images = self.source.images(&first, tiles)?;
         let other_images =
             second.as_ref().map_or(Ok(Vec::new()), |(layout, _)| self.source.images(layout, other_tiles))?;
+        *decoding += began.elapsed();
         let view = first.view(images.iter().map(Loaded::part), canvas);
         let mixed = second.as_ref().map(|(layout, share)| {
             (layout.view(other_images.iter().map(Loaded::part), other_canvas), *share)

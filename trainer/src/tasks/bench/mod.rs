@@ -29,6 +29,9 @@ use crate::model::Model;
 use crate::rank::context::{Context, Ending};
 use crate::training::{build_learner, build_model, open_val, read_split, train_loader};
 
+/// The stages of a loader are measured for this part of the time of other measurements.
+const STAGES_SHARE: u32 = 4;
+
 /// Measures what the task asks for.
 pub(crate) fn run(context: &Context, task: &BenchTask) -> Result<Ending, TrainError> {
     let began = Instant::now();
@@ -131,7 +134,11 @@ fn measure_loaders(
         stream = stream.with_workers(workers)?;
         let rate = loader::measure(&mut stream, time)?;
         measured.push((workers, rate.images_per_second));
-        report(context, Measurement::Loader { workers, rate });
+        // A choice of threads needs their speed only.
+        let stages = (!task.choose_workers)
+            .then(|| loader::stages(&mut stream, workers, context.device, time / STAGES_SHARE))
+            .transpose()?;
+        report(context, Measurement::Loader { workers, rate, stages });
     }
     Ok(())
 }

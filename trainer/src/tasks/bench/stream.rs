@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use yolo_data::loader::{Batch, Recycler, TrainLoader};
+use yolo_data::loader::{Batch, Recycler, TrainLoader, Work};
 
 use crate::error::TrainError;
 
@@ -48,6 +48,11 @@ impl Stream {
     /// Takes the buffer of a used batch.
     pub(super) fn recycle(&self, pixels: Vec<u8>) {
         self.recycler.give(pixels);
+    }
+
+    /// The time that the loader's threads have worked.
+    pub(super) fn work(&self) -> Work {
+        self.loader.work()
     }
 
     /// Loads every image once, but stops after `limit`. A run keeps images in memory from its first
