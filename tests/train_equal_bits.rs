@@ -42,6 +42,7 @@ fn loader_threads_and_caches_do_not_change_the_weights() {
         ("one", "--workers 1"),
         ("three", "--workers 3"),
         ("ram", "--workers 3 --cache ram"),
+        ("decoded", "--workers 2 --cache none"),
         ("disk", "--workers 0 --cache disk"),
         // From the files that the run before has left.
         ("disk-again", "--workers 1 --cache disk"),

@@ -139,6 +139,7 @@ fn of_options(options: &TrainOptions) -> Intent {
         cache: options.cache.map(|cache| match cache {
             Cache::Ram => "ram".to_owned(),
             Cache::Disk => "disk".to_owned(),
+            Cache::None => "none".to_owned(),
         }),
         project: options.project.as_deref().map(text),
         sync_bn: options.sync_bn,

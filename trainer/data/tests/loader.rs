@@ -137,6 +137,19 @@ fn a_missing_image_ends_the_epoch_with_an_error_that_names_it() {
     }
 }
 
+#[test]
+fn without_a_cache_every_epoch_reads_the_files() {
+    for (cache, reads_again) in [(None, false), (Some(Cache::Ram), false), (Some(Cache::None), true)] {
+        let folder = tempfile::tempdir().unwrap();
+        let samples = painted(folder.path(), 8);
+        let mut loader =
+            TrainLoader::new(Arc::clone(&samples), LoaderSettings { cache, ..settings(0) }).unwrap();
+        assert!(loader.epoch(0, 0).all(|batch| batch.is_ok()));
+        fs::remove_file(&samples[5].image).unwrap();
+        assert_eq!(loader.epoch(0, 0).any(|batch| batch.is_err()), reads_again, "{cache:?}");
+    }
+}
+
 /// The box around the red pixels of an image.
 fn red_bounds(batch: &Batch, image: usize) -> Option<[f32; 4]> {
     let (w, h) = (batch.width, batch.height);

@@ -358,6 +358,7 @@ fn images(samples: &[Sample], settings: &StoreSettings<'_>, warnings: &mut Vec<S
     let available = available_memory().saturating_sub(promised);
     let budget = |processes: usize| match (settings.cache, ram_warning(needed, processes, available)) {
         (Some(Cache::Ram), None) => (needed, None),
+        (Some(Cache::None), _) => (0, None),
         (cache, warning) => {
             ((settings.keep / processes) as u64, warning.filter(|_| cache == Some(Cache::Ram)))
         }

@@ -38,7 +38,7 @@ pub struct BenchOptions {
     /// Let libtorch use its fastest algorithms, as with yolo train --nondeterministic
     #[arg(long, help_heading = "Model and data")]
     pub nondeterministic: bool,
-    /// Cache decoded images, before anything is measured: in RAM (also if no value is given) or on disk
+    /// Where to keep decoded images, all of which are loaded first: ram (also if no value is given), disk, or none [default: up to 256 MB in memory]
     #[arg(long, value_name = "WHERE", num_args = 0..=1, default_missing_value = "ram", help_heading = "Model and data")]
     pub cache: Option<Cache>,
 

@@ -87,6 +87,14 @@ pub enum PrecisionOption {
 pub enum Cache {
     Ram,
     Disk,
+    None,
+}
+
+impl Cache {
+    /// Whether all images are kept, if there is room.
+    pub fn keeps_all(self) -> bool {
+        self != Self::None
+    }
 }
 
 /// What the ranks have about equally much of in each step: boxes, or bytes of image files.
@@ -168,7 +176,7 @@ pub struct TrainOptions {
     /// Number format of the network: fp32, or mixed precision with fp16 or bf16 [default: auto, which is fp16 on GPUs and fp32 on the CPU]
     #[arg(long, value_name = "FORMAT", ignore_case = true, help_heading = "Training")]
     pub precision: Option<PrecisionOption>,
-    /// Cache decoded images: in RAM (also if no value is given) or on disk
+    /// Where to keep decoded images: ram (also if no value is given), disk, or none [default: up to 256 MB in memory]
     #[arg(long, value_name = "WHERE", num_args = 0..=1, default_missing_value = "ram", help_heading = "Training")]
     pub cache: Option<Cache>,
     /// Disable AutoAnchor: keep the model's anchors even if they fit the labels poorly

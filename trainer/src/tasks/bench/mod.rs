@@ -20,6 +20,7 @@ use yolo_data::scan::Sample;
 use yolo_plan::bench_report::Measurement;
 use yolo_plan::bench_workers;
 use yolo_plan::event::Event;
+use yolo_plan::options::Cache;
 use yolo_plan::run::{BenchPart, BenchTask};
 
 use self::steps::Steps;
@@ -92,7 +93,7 @@ fn measure_training(
     let mut stream = Stream::new(loader);
     context.reporter.phase("loading images for the first time");
     // A cache is filled before its effect is measured, however long it takes.
-    stream.warm_up(if training.cache.is_some() { Duration::MAX } else { time })?;
+    stream.warm_up(if training.cache.is_some_and(Cache::keeps_all) { Duration::MAX } else { time })?;
 
     let mut network = None;
     if task.measures(BenchPart::Training) || task.measures(BenchPart::Synthetic) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use yolo_base::format::count;
 use yolo_data::scan::Sample;
 use yolo_plan::bench_report::Together;
+use yolo_plan::options::Cache;
 use yolo_plan::run::{BenchPart, BenchTask};
 
 use super::memory::peak_memory;
@@ -42,7 +43,7 @@ pub(super) fn measure(
     }
     let mut stream = Stream::new(train_loader(context, training, samples, stride)?);
     context.reporter.phase("loading images for the first time");
-    stream.warm_up(if training.cache.is_some() { Duration::MAX } else { time })?;
+    stream.warm_up(if training.cache.is_some_and(Cache::keeps_all) { Duration::MAX } else { time })?;
     stream.go_to_epoch(1);
 
     let learner = build_learner(context, training, model, None)?;

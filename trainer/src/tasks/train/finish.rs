@@ -53,14 +53,14 @@ impl Training<'_> {
     fn report_shared_images(&self) {
         let Some(loader) = &self.loader else { return };
         let kept = loader.kept();
-        if kept.ranks > 1 {
+        if kept.ranks > 1 && kept.images > 0 {
             self.context.reporter.note(format!(
-                "{} ranks shared {} of {} decoded images in memory ({}); an image was decoded {}",
+                "{} ranks shared {} of {} decoded images in memory ({}), and decoded {} in all",
                 kept.ranks,
                 kept.images,
                 kept.of,
                 format::memory(kept.bytes),
-                format::count(kept.decoded as usize, "time")
+                format::count(kept.decoded as usize, "image")
             ));
         }
     }
