@@ -5,6 +5,7 @@ mod comparison;
 mod doctor;
 mod interrupted;
 mod largest_batch;
+mod limits;
 mod memory;
 mod mps;
 mod original;
