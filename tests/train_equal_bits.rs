@@ -1,6 +1,6 @@
 //! Equal seeds give equal weights, bit for bit, whatever only changes how images are loaded: the number of loader
 //! threads, and where decoded images are kept. Two ranks share those in memory; `rank.rs` compares with ranks that do
-//! not, and `train_interrupted.rs` with runs that stop and continue.
+//! not, and `train_interrupted.rs` and `train_killed.rs` with runs that stop or are killed and continue.
 
 // Ranks run on Linux only; on Windows, in WSL.
 #![cfg(target_os = "linux")]
