@@ -155,6 +155,9 @@ pub(crate) fn this_host(dirs: &YoloDirs) -> Host {
     })
 }
 
+/// About what WSL lets all programs page-lock, in bytes, however much memory it has.
+const WSL_PAGE_LOCKABLE: u64 = 1 << 30;
+
 /// What a plan can use: cores, GPUs, and whether a libtorch with CUDA is available.
 pub(crate) fn inventory(host: &Host, dirs: &YoloDirs) -> Inventory {
     let (gpus, no_gpu_reason) = match host.gpus() {
@@ -180,7 +183,8 @@ pub(crate) fn inventory(host: &Host, dirs: &YoloDirs) -> Inventory {
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let visible = host.env(CUDA_VISIBLE_DEVICES).ok().flatten();
-    Inventory { cores, gpus, no_gpu_reason, visible, cuda_libtorch, no_nccl: no_nccl(dirs) }
+    let page_lockable = host.is_wsl2().unwrap_or(false).then_some(WSL_PAGE_LOCKABLE);
+    Inventory { cores, gpus, no_gpu_reason, visible, cuda_libtorch, page_lockable, no_nccl: no_nccl(dirs) }
 }
 
 /// The MIG instances of a GPU. Drivers before 470 name them in another way, which CUDA 12 does not take.

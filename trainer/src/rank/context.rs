@@ -78,6 +78,15 @@ impl Context {
         self.stop.hold();
     }
 
+    /// Warns once if batches are copied to the GPU from memory that is not page-locked.
+    pub(crate) fn warn_of_slow_copies(&self) {
+        if let Some(reason) = tch_train::take_page_locked_notice() {
+            self.reporter.warning(format!(
+                "{reason}; the run continues with copies to the GPU from ordinary memory, which are slower"
+            ));
+        }
+    }
+
     /// Whether this process was asked to stop, or its supervisor is gone.
     pub fn asked_to_stop(&self) -> bool {
         self.life.should_stop()

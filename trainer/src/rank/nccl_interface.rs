@@ -58,6 +58,7 @@ mod tests {
             variables: BTreeMap::new(),
             threads: 1,
             cpus: Vec::new(),
+            page_locked: None,
         }
     }
 

@@ -179,6 +179,7 @@ mod tests {
                 variables,
                 threads: 1,
                 cpus: Vec::new(),
+                page_locked: None,
             };
             let joined = join(0, &ranks, device, Timeouts::DEEP_CHECK);
             joined.err().map(|error| error.to_string()).unwrap_or_default()

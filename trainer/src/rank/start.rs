@@ -40,6 +40,9 @@ pub(super) fn start(plan: &mut RunPlan, rank: usize, reporter: Rc<Reporter>) -> 
     let devices = device::open(&plan.ranks, rank)?;
     let device = devices.first();
     tch_train::set_num_threads(plan.ranks.threads)?;
+    if let Some(bytes) = plan.ranks.page_locked {
+        tch_train::limit_page_locked_memory(bytes);
+    }
     reporter.send(&Event::Hello {
         protocol: PROTOCOL,
         version: VERSION.to_owned(),

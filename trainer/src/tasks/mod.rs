@@ -18,13 +18,15 @@ use crate::rank::process_group::Timeouts;
 /// # Errors
 /// The first failure of this rank.
 pub fn perform(context: &Context, plan: &RunPlan) -> Result<Ending, TrainError> {
-    match &plan.task {
+    let ending = match &plan.task {
         Task::Train(task) => train::train(context, plan, task),
         Task::Join(_) => Err(TrainError::new("rank 0 has not sent the run that is to be resumed")),
         Task::Val(task) => val::run(context, plan, task),
         Task::Bench(task) => bench::run(context, task),
         Task::DeepCheck(task) => deep_check::run(context, task),
-    }
+    };
+    context.warn_of_slow_copies();
+    ending
 }
 
 /// How long the ranks of a task wait for each other.

@@ -48,6 +48,7 @@ pub fn on_ranks(test: &str, world: usize, body: impl FnOnce(usize, &Rc<ProcessGr
             variables: BTreeMap::new(),
             threads: 1,
             cpus: Vec::new(),
+            page_locked: None,
         };
         let joined = process_group::join(rank, &ranks, tch::Device::Cpu, TIMEOUTS).unwrap();
         let group = Rc::new(joined.group);

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -45,6 +46,14 @@ int tcht_copy_stream_new(int32_t device, tcht::CopyStream** out) {
 
 void tcht_copy_stream_free(tcht::CopyStream* stream) {
   tcht::guarded([&] { delete stream; });
+}
+
+int tcht_page_locked(int64_t bytes, at::Tensor** out) {
+  return tcht::guarded([&] {
+    // If CUDA refuses, c10 takes the error from CUDA before it throws, so that no
+    // later call reports it.
+    *out = new at::Tensor(at::empty({bytes}, at::TensorOptions(at::kByte).pinned_memory(true)));
+  });
 }
 
 int tcht_copy_stream_copy(

@@ -16,6 +16,8 @@ extern "C" {
 // A stream of CUDA device `device`, from libtorch's pool.
 int tcht_copy_stream_new(int32_t device, tcht::CopyStream** out);
 void tcht_copy_stream_free(tcht::CopyStream* stream);
+// Allocates page-locked memory, as a tensor of bytes whose values are undefined.
+int tcht_page_locked(int64_t bytes, at::Tensor** out);
 // Queues a copy of a CPU tensor on the stream. `*out` is a new handle, which must
 // not be used before the current stream waits for `*done`.
 int tcht_copy_stream_copy(tcht::CopyStream* stream, at::Tensor* tensor, at::Tensor** out, tcht::Event** done);

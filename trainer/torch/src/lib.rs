@@ -14,6 +14,7 @@ mod host_waits;
 mod memory;
 mod memory_format;
 mod optimizer;
+mod page_locked;
 mod scaler;
 mod streams;
 
@@ -32,5 +33,6 @@ pub use optimizer::{
     Adam, AdamState, ScaledStep, Sgd, amp_unscale, clip_grad_norm, foreach_ema, foreach_mul, foreach_zero,
     fused_adam, fused_adam_scaled, fused_adamw, fused_sgd, fused_sgd_scaled,
 };
+pub use page_locked::{limit_page_locked_memory, take_page_locked_notice};
 pub use scaler::{GradScaler, ScalerSettings, ScalerState};
 pub use streams::{CopyStream, Copying, Reading};

@@ -4,12 +4,21 @@
 
 #![expect(unsafe_code, reason = "calls the shim's functions for streams and events")]
 
+use std::cell::RefCell;
 use std::ptr::{self, NonNull};
+use std::rc::Rc;
 
 use tch::{Device, Kind, Tensor};
 
 use crate::error::{Error, Result};
 use crate::ffi;
+use crate::page_locked::{Pool, budget};
+
+thread_local! {
+    /// The page-locked memory of the copies that this thread begins. Events belong to a thread, so pools do, too; their
+    /// sum is bounded in the process.
+    static POOL: RefCell<Pool<Tensor, Rc<Event>>> = const { RefCell::new(Pool::new()) };
+}
 
 /// A stream for copies to one device.
 #[derive(Debug)]
@@ -24,7 +33,7 @@ pub struct CopyStream {
 #[must_use = "the copy can be used after `arrive`"]
 pub struct Copying {
     tensor: Tensor,
-    done: Option<Event>,
+    done: Option<Rc<Event>>,
 }
 
 /// Values that may still be on their way to the CPU.
@@ -57,8 +66,8 @@ impl CopyStream {
     }
 
     /// Begins to copy `bytes` to the device, as a tensor of this shape. The bytes may change when this returns: they
-    /// were copied to page-locked memory first, or, if the system has no more of it, to the device itself, for
-    /// which the host has to wait then.
+    /// were copied to page-locked memory first, or, if there is no more of it, to the device itself, for
+    /// which the host has to wait then. [`crate::limit_page_locked_memory`] sets how much there is.
     ///
     /// # Errors
     /// If the shape has another number of elements, or memory runs out.
@@ -76,27 +85,49 @@ impl CopyStream {
             let tensor = Tensor::f_from_data_size(bytes, shape, Kind::Uint8).map_err(tch)?;
             return Ok(Copying { tensor, done: None });
         };
-        let pinned = page_locked(bytes, shape, self.device).map_err(tch)?;
+        let (pinned, slot) = page_locked(bytes, shape).map_err(tch)?;
         let (mut copy, mut done) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: stream and tensor are alive during the call, and the out pointers are local. libtorch keeps the
-        // page-locked memory until the copy is done.
+        // SAFETY: stream and tensor are alive during the call, and the out pointers are local. The pool keeps
+        // page-locked memory, and libtorch has copied other memory when it returns.
         let status = unsafe {
             ffi::tcht_copy_stream_copy(stream.as_ptr(), ffi::pointer(&pinned), &raw mut copy, &raw mut done)
         };
         ffi::check(status, action)?;
         // SAFETY: on success the shim allocated a tensor handle, and we are its only owner.
         let tensor = unsafe { Tensor::from_ptr(copy.cast()) };
-        Ok(Copying { tensor, done: NonNull::new(done).map(Event) })
+        let done = NonNull::new(done).map(|done| Rc::new(Event(done)));
+        if let (Some(slot), Some(done)) = (slot, &done) {
+            POOL.with_borrow_mut(|pool| pool.use_buffer(slot, Rc::clone(done)));
+        }
+        Ok(Copying { tensor, done })
     }
 }
 
-/// A copy of the bytes in page-locked memory, or in other memory if there is no more of it. The shape has as many
-/// elements.
-fn page_locked(bytes: &[u8], shape: &[i64], device: Device) -> std::result::Result<Tensor, tch::TchError> {
+/// A copy of the bytes in page-locked memory, with its number in the pool; or in other memory if there is no more of it.
+/// The shape has as many elements.
+fn page_locked(bytes: &[u8], shape: &[i64]) -> std::result::Result<(Tensor, Option<usize>), tch::TchError> {
     let strides: Vec<i64> = (1..=shape.len()).map(|from| shape[from..].iter().product()).collect();
     // SAFETY: the bytes outlive the tensor, which ends here and is only read.
     let borrowed = unsafe { Tensor::f_from_blob(bytes.as_ptr(), shape, &strides, Kind::Uint8, Device::Cpu) }?;
-    borrowed.f_pin_memory(device).or_else(|_| copied(&borrowed))
+    let has_ended = |done: &Rc<Event>| done.is_done().unwrap_or(false);
+    let found = POOL.with_borrow_mut(|pool| {
+        let slot = pool.free(bytes.len() as u64, budget(), has_ended, lock)?;
+        Some((slot, pool.buffer(slot)?.shallow_clone()))
+    });
+    let Some((slot, buffer)) = found else { return Ok((copied(&borrowed)?, None)) };
+    let mut part = buffer.f_narrow(0, 0, bytes.len() as i64)?.f_view(shape)?;
+    part.f_copy_(&borrowed)?;
+    Ok((part, Some(slot)))
+}
+
+/// Allocates page-locked memory. A refusal leaves no error in CUDA.
+fn lock(bytes: u64) -> Result<Tensor> {
+    let mut memory = ptr::null_mut();
+    // SAFETY: the out pointer is local.
+    let status = unsafe { ffi::tcht_page_locked(i64::try_from(bytes).unwrap_or(i64::MAX), &raw mut memory) };
+    ffi::check(status, || "allocating it".to_owned())?;
+    // SAFETY: on success the shim allocated a tensor handle, and we are its only owner.
+    Ok(unsafe { Tensor::from_ptr(memory.cast()) })
 }
 
 /// A copy on the CPU of a tensor that is there.
@@ -110,9 +141,9 @@ impl Copying {
     /// # Errors
     /// If libtorch fails.
     pub fn arrive(self) -> Result<Tensor> {
-        if let Some(Event(done)) = &self.done {
+        if let Some(done) = &self.done {
             // SAFETY: both are alive during the call.
-            let status = unsafe { ffi::tcht_wait_for_copy(ffi::pointer(&self.tensor), done.as_ptr()) };
+            let status = unsafe { ffi::tcht_wait_for_copy(ffi::pointer(&self.tensor), done.0.as_ptr()) };
             ffi::check(status, || "waiting for a copy".to_owned())?;
         }
         Ok(self.tensor)
@@ -133,7 +164,11 @@ impl Reading {
         let (mut copy, mut done) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: the tensor is alive during the call, and the out pointers are local.
         let status = unsafe { ffi::tcht_copy_to_host(ffi::pointer(tensor), &raw mut copy, &raw mut done) };
-        ffi::check(status, || action.to_owned())?;
+        if let Err(error) = ffi::check(status, || action.to_owned()) {
+            // The system may have no more page-locked memory. A copy for which the host waits needs none.
+            let copy = tensor.f_detach().and_then(|tensor| tensor.f_to_device(Device::Cpu));
+            return copy.map(|tensor| Self { tensor, done: None }).map_err(|_| error);
+        }
         // SAFETY: on success the shim allocated a tensor handle, and we are its only owner.
         let tensor = unsafe { Tensor::from_ptr(copy.cast()) };
         Ok(Self { tensor, done: NonNull::new(done).map(Event) })
@@ -144,12 +179,7 @@ impl Reading {
     /// # Errors
     /// If the GPU has failed.
     pub fn has_arrived(&self) -> Result<bool> {
-        let Some(Event(done)) = &self.done else { return Ok(true) };
-        let mut arrived = 0;
-        // SAFETY: the event is alive during the call, and the out pointer is local.
-        let status = unsafe { ffi::tcht_event_is_done(done.as_ptr(), &raw mut arrived) };
-        ffi::check(status, || "reading values".to_owned())?;
-        Ok(arrived != 0)
+        self.done.as_ref().map_or(Ok(true), Event::is_done)
     }
 
     /// The values, on the CPU. Waits until they have arrived.
@@ -166,6 +196,17 @@ impl Reading {
     }
 }
 
+impl Event {
+    /// Whether the moment is there. Does not wait.
+    fn is_done(&self) -> Result<bool> {
+        let mut done = 0;
+        // SAFETY: the event is alive during the call, and the out pointer is local.
+        let status = unsafe { ffi::tcht_event_is_done(self.0.as_ptr(), &raw mut done) };
+        ffi::check(status, || "reading values".to_owned())?;
+        Ok(done != 0)
+    }
+}
+
 impl Drop for CopyStream {
     fn drop(&mut self) {
         if let Some(raw) = self.raw {
@@ -179,5 +220,19 @@ impl Drop for Event {
     fn drop(&mut self) {
         // SAFETY: the shim allocated it, and this is the only place that frees it.
         unsafe { ffi::tcht_event_free(self.0.as_ptr()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No system has as much. What a GPU is given after that must not report the error.
+    #[test]
+    fn a_refusal_leaves_the_device_usable() {
+        let error = lock(1 << 50).unwrap_err().to_string();
+        assert!(error.starts_with("allocating it: "), "{error}");
+        let ones = Tensor::ones([8], (Kind::Float, Device::cuda_if_available()));
+        assert_eq!(ones.sum(Kind::Float).double_value(&[]), 8.0);
     }
 }

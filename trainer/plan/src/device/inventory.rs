@@ -17,6 +17,8 @@ pub struct Inventory {
     pub visible: Option<String>,
     /// Whether a libtorch with CUDA is installed or named by LIBTORCH.
     pub cuda_libtorch: bool,
+    /// Bytes that the system lets all programs page-lock, if it is known to be few.
+    pub page_lockable: Option<u64>,
     /// Why NCCL is not available, as a phrase for messages; `None` if it is or can be built.
     pub no_nccl: Option<String>,
 }

@@ -88,6 +88,7 @@ fn alone(ranks: &Ranks, device: Device) -> Ranks {
         variables: BTreeMap::new(),
         threads: ranks.threads,
         cpus: Vec::new(),
+        page_locked: ranks.page_locked,
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Ranks, RunPlan, Task};
 use crate::backend::Connection;
-use crate::device::Device;
+use crate::device::{Device, Inventory};
 
 /// The test of `yolo doctor --deep`. Each measurement takes about a second.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,5 +25,6 @@ pub fn plan_deep_check(
     cores: usize,
     run_dir: PathBuf,
 ) -> RunPlan {
-    RunPlan::new(Ranks::new(devices, connection, None, cores), run_dir, Task::DeepCheck(task))
+    let inventory = Inventory { cores, ..Inventory::default() };
+    RunPlan::new(Ranks::new(devices, connection, None, &inventory), run_dir, Task::DeepCheck(task))
 }

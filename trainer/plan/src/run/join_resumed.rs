@@ -39,7 +39,7 @@ pub fn ranks_joining(
     let wanted = options.backend.unwrap_or_default();
     let connection = Connection::choose_for(reach, wanted, nccl, &choice.devices, inventory)?;
     let notes = choice.note.into_iter().chain(connection.notes.clone()).collect();
-    Ok((Ranks::new(choice.devices, connection, *part, inventory.cores), notes))
+    Ok((Ranks::new(choice.devices, connection, *part, inventory), notes))
 }
 
 /// What ranks have of their own with warnings about it, or what is missing.

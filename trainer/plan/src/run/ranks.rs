@@ -75,6 +75,20 @@ pub struct Ranks {
     /// The CPUs of each local rank; empty if the system chooses.
     #[serde(default)]
     pub cpus: Vec<String>,
+    /// Bytes of memory that each rank may page-lock for copies to its GPU; `None` in plans of older versions, for no
+    /// limit.
+    #[serde(default)]
+    pub page_locked: Option<u64>,
+}
+
+/// Page-locked memory of all ranks of a machine whose system has no known limit, in bytes: several batches of 500 images
+/// of 640 px. It is lost for other programs.
+const PAGE_LOCKED: u64 = 4 << 30;
+
+/// What each of `here` ranks may page-lock. Where the system has little, half is left to the driver, to libtorch and to
+/// other programs.
+pub(super) fn page_locked(inventory: &Inventory, here: usize) -> Option<u64> {
+    Some(inventory.page_lockable.map_or(PAGE_LOCKED, |bytes| bytes / 2) / here.max(1) as u64)
 }
 
 impl Ranks {
@@ -84,11 +98,12 @@ impl Ranks {
         devices: Vec<Device>,
         connection: Connection,
         part: Option<Part>,
-        cores: usize,
+        inventory: &Inventory,
     ) -> Self {
         let Part { first, first_here, here, world_size } = part.unwrap_or_else(|| Part::whole(devices.len()));
         let Connection { backend, nccl, variables, notes: _ } = connection;
-        let threads = (cores / here.max(1)).max(1);
+        let threads = (inventory.cores / here.max(1)).max(1);
+        let page_locked = page_locked(inventory, here);
         let here = (here != devices.len()).then_some(here);
         Self {
             devices,
@@ -103,6 +118,7 @@ impl Ranks {
             variables,
             threads,
             cpus: Vec::new(),
+            page_locked,
         }
     }
 
@@ -116,7 +132,7 @@ impl Ranks {
         Self {
             further_devices: further.to_vec(),
             device_memory: device_memory.unwrap_or_default(),
-            ..Self::new(first.to_vec(), Connection::default(), None, inventory.cores)
+            ..Self::new(first.to_vec(), Connection::default(), None, inventory)
         }
     }
 
@@ -163,7 +179,8 @@ mod tests {
     use crate::device::Gpu;
 
     fn part(devices: usize, part: Option<Part>) -> Ranks {
-        Ranks::new(vec![Device::Cpu; devices], Connection::default(), part, 16)
+        let inventory = Inventory { cores: 16, ..Inventory::default() };
+        Ranks::new(vec![Device::Cpu; devices], Connection::default(), part, &inventory)
     }
 
     #[test]
@@ -203,6 +220,21 @@ mod tests {
         assert_eq!(Ranks::in_one_process(&gpus, &inventory(0)).device_memory, [10, 8, 10]);
         assert!(Ranks::in_one_process(&[Device::Cpu; 2], &inventory(6)).device_memory.is_empty());
         assert_eq!(part(2, None).devices_of(1), [Device::Cpu]);
+    }
+
+    #[test]
+    fn the_ranks_of_a_machine_share_what_can_be_page_locked() {
+        let ranks = |page_lockable, ranks: usize| {
+            let inventory = Inventory { page_lockable, ..Inventory::default() };
+            Ranks::new(vec![Device::Cuda(0); ranks], Connection::default(), None, &inventory).page_locked
+        };
+        assert_eq!(ranks(None, 1), Some(4 << 30));
+        assert_eq!(ranks(None, 8), Some(512 << 20));
+        // WSL has about 1 GB.
+        assert_eq!((ranks(Some(1 << 30), 1), ranks(Some(1 << 30), 2)), (Some(512 << 20), Some(256 << 20)));
+        // The second of two machines, whose ranks each have a plan of their own.
+        let part = Part { first: 6, first_here: 2, here: 4, world_size: 8 };
+        assert_eq!(self::part(1, Some(part)).page_locked, Some(1 << 30));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use yolo_base::format::count;
 
+use super::ranks::page_locked;
 use super::{PlanContext, Ranks, one_process, planning};
 use crate::backend::{Backend, Connection, Reach};
 use crate::device::{self, Choice, Device, Inventory};
@@ -83,7 +84,7 @@ pub(super) fn choose(
     {
         let connection = connection(options, ranks, &choice.devices, context)?;
         notes.extend(choice.note.into_iter().chain(connection.notes.clone()));
-        let new = Ranks::new(choice.devices, connection, context.part, cores);
+        let new = Ranks::new(choice.devices, connection, context.part, &context.inventory);
         let as_many = new.world_size == ranks.world_size && !other_mode;
         if as_many && elsewhere {
             *loader_threads = new.workers(Some(*loader_threads), new.share(batch), cores);
@@ -103,6 +104,8 @@ pub(super) fn choose(
         }
     }
     *mode = parallel;
+    // Which machine continues the run decides this, not which one began it.
+    ranks.page_locked = page_locked(&context.inventory, ranks.on_this_machine());
     if workers.is_some() {
         let largest = split.iter().copied().max().unwrap_or_else(|| ranks.share(batch));
         *loader_threads = ranks.workers(workers.map(Workers::most), largest, cores);

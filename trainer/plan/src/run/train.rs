@@ -303,7 +303,7 @@ fn ranks(
     let reach = part.map_or(Reach::Plan, |part| part.reach(choice.devices.len()));
     let connection = Connection::choose_for(reach, wanted, nccl, &choice.devices, inventory)?;
     let notes = choice.note.into_iter().chain(connection.notes.clone()).collect();
-    Ok((Ranks::new(choice.devices, connection, *part, inventory.cores), notes))
+    Ok((Ranks::new(choice.devices, connection, *part, inventory), notes))
 }
 
 /// The batch, divided among the ranks, or checked against the replicas of a single one.

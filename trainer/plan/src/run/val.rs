@@ -113,7 +113,7 @@ pub fn plan_val(options: &ValOptions, context: &PlanContext) -> Result<Planning,
     warnings.extend(without_effect(options));
     let connection = connection(&choice.devices, inventory)?;
     let notes = choice.note.into_iter().chain(connection.notes.clone()).collect();
-    let ranks = Ranks::new(choice.devices, connection, None, inventory.cores);
+    let ranks = Ranks::new(choice.devices, connection, None, inventory);
     // Each rank loads whole batches.
     let workers = ranks.workers(options.workers, batch, inventory.cores);
 

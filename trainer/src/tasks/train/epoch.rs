@@ -43,6 +43,7 @@ impl Training<'_> {
             // The device works on this step meanwhile.
             self.context.reporter.stage(Stage::Loading);
             ahead.prepare(&mut loaded);
+            self.context.warn_of_slow_copies();
             self.context.reporter.stage(Stage::Computing);
             meter.add(&items, sampler.global(index).len())?;
             self.progress.batches_done = index + 1;
