@@ -241,6 +241,21 @@ mod tests {
     }
 
     #[test]
+    fn only_wsl_has_a_known_limit_of_page_locked_memory() {
+        let home = tempfile::tempdir().unwrap();
+        let limit = |release: &str| {
+            let recording = serde_json::json!({
+                "version": 1, "os": "linux", "arch": "x86_64",
+                "files": { "/proc/sys/kernel/osrelease": release },
+            });
+            let (host, _) = Host::from_value(recording).unwrap();
+            inventory(&host, &YoloDirs::under(home.path())).page_lockable
+        };
+        assert_eq!(limit("6.6.87.2-microsoft-standard-WSL2"), Some(1 << 30));
+        assert_eq!(limit("6.8.0-60-generic"), None);
+    }
+
+    #[test]
     fn ranks_get_the_settings_that_the_machine_needs() {
         let recording = |name: &str| -> serde_json::Value {
             let folder = "checks/tests/hosts/bases";
