@@ -246,6 +246,12 @@ fn options_and_tables_that_do_not_fit_are_refused() {
         2,
         "--evolve trains on the devices of one machine, and --nnodes 2 asks for several",
     );
+    refused(
+        &user,
+        "--nnodes 2",
+        2,
+        "--evolve trains on the devices of one machine, and --nnodes 2 asks for several",
+    );
     user.run(&format!("{TRAIN} --resume-evolve x.csv")).failed_with(2, &["--evolve"]);
     let variables = [
         ("RANK", "0"),

@@ -56,8 +56,8 @@ fn search(
 ) -> Result<u8, CommandError> {
     let generations = args.evolution.evolve.unwrap_or_default();
     args.yolov5_only.refuse()?;
-    let given = setup::with_named_nccl(&args.options)?;
     one_machine(&args.machines)?;
+    let given = setup::with_named_nccl(&args.options)?;
     let genes = Genes::new(!given.noautoanchor);
     let earlier = earlier_table(args, &given)?;
     if let Some(file) = &earlier {
@@ -218,16 +218,18 @@ fn interrupted(csv: &Path, killed: bool, events: &RefCell<Option<RunEvents<'_>>>
 /// Refuses several machines.
 fn one_machine(machines: &MachineArgs) -> Result<(), CommandError> {
     let MachineArgs { nnodes, node_rank, master_addr, master_port } = machines;
-    match Place::of_options(*nnodes, *node_rank, master_addr.as_deref(), *master_port)? {
-        None => Ok(()),
-        Some(place) => Err(CommandError::Usage {
+    // Said before anything about the other options: they only go with several machines.
+    if let Some(machines) = nnodes.filter(|machines| *machines > 1) {
+        return Err(CommandError::Usage {
             what: format!(
-                "--evolve trains on the devices of one machine, and --nnodes {} asks for several",
-                place.machines
+                "--evolve trains on the devices of one machine, and --nnodes {machines} asks for several"
             ),
-            hint: "omit --nnodes; each generation trains on all devices of --device".to_owned(),
-        }),
+            hint: "omit the options about machines; each generation trains on all devices of --device"
+                .to_owned(),
+        });
     }
+    Place::of_options(*nnodes, *node_rank, master_addr.as_deref(), *master_port)?;
+    Ok(())
 }
 
 /// The table that the search continues, if it does.

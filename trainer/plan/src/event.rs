@@ -178,6 +178,18 @@ pub struct EpochSummary {
     pub best: bool,
 }
 
+/// The columns of a validation in `results.csv` and `evolve.csv` (spec §10): the fields of [`Metrics`], then box,
+/// objectness and class loss.
+pub const VALIDATION_COLUMNS: [&str; 7] = [
+    "metrics/precision",
+    "metrics/recall",
+    "metrics/mAP_0.5",
+    "metrics/mAP_0.5:0.95",
+    "val/box_loss",
+    "val/obj_loss",
+    "val/cls_loss",
+];
+
 /// Precision, recall and average precision, averaged over the classes that have labels.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "standard terms")]

@@ -7,26 +7,29 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use yolo_base::percent_g::percent_g;
-use yolo_plan::event::EpochSummary;
+use yolo_plan::event::{EpochSummary, VALIDATION_COLUMNS};
 
 use crate::error::TrainError;
 
-const COLUMNS: [&str; 14] = [
-    "epoch",
-    "train/box_loss",
-    "train/obj_loss",
-    "train/cls_loss",
-    "metrics/precision",
-    "metrics/recall",
-    "metrics/mAP_0.5",
-    "metrics/mAP_0.5:0.95",
-    "val/box_loss",
-    "val/obj_loss",
-    "val/cls_loss",
-    "x/lr0",
-    "x/lr1",
-    "x/lr2",
-];
+const COLUMNS: [&str; 14] = {
+    let [precision, recall, map50, map50_95, bbox, objectness, class] = VALIDATION_COLUMNS;
+    [
+        "epoch",
+        "train/box_loss",
+        "train/obj_loss",
+        "train/cls_loss",
+        precision,
+        recall,
+        map50,
+        map50_95,
+        bbox,
+        objectness,
+        class,
+        "x/lr0",
+        "x/lr1",
+        "x/lr2",
+    ]
+};
 
 /// The results file of a run folder.
 #[derive(Debug)]

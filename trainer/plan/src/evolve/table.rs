@@ -6,18 +6,8 @@ use yolo_base::percent_g::percent_g;
 
 use super::genes::Genes;
 use crate::error::PlanError;
-use crate::event::Metrics;
+use crate::event::{Metrics, VALIDATION_COLUMNS as METRICS};
 
-/// The columns before those of the hyperparameters.
-const METRICS: [&str; 7] = [
-    "metrics/precision",
-    "metrics/recall",
-    "metrics/mAP_0.5",
-    "metrics/mAP_0.5:0.95",
-    "val/box_loss",
-    "val/obj_loss",
-    "val/cls_loss",
-];
 /// The width of a column.
 const WIDTH: usize = 20;
 

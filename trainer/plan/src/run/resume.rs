@@ -34,7 +34,7 @@ pub(super) enum Resumed {
     /// A run of `yolo`, with its plan.
     OfYolo(Box<Planned>),
     /// A run of YOLOv5, which is planned by its options, and what the user should read before.
-    OfYolov5(Yolov5Run, Vec<String>),
+    OfYolov5(Box<Yolov5Run>, Vec<String>),
 }
 
 /// The plan that continues the run of `checkpoint`, which is a file, a run folder, or empty for the
@@ -52,7 +52,10 @@ pub(super) fn plan_resume(
     let mut notes = Vec::new();
     let Interrupted { run_dir, checkpoint, shown } = interrupted(checkpoint, context, &mut notes)?;
     if let Some(checkpoint) = checkpoint.clone().filter(|_| resume_yolov5::is_run(&run_dir)) {
-        return Ok(Resumed::OfYolov5(Yolov5Run::read(run_dir, checkpoint, options, context)?, notes));
+        return Ok(Resumed::OfYolov5(
+            Box::new(Yolov5Run::read(run_dir, checkpoint, options, context)?),
+            notes,
+        ));
     }
     let mut plan = RunPlan::read(&run_dir.join(PLAN_FILE))?;
     let Task::Train(task) = &mut plan.task else { return Err(no_training_run(&shown)) };
