@@ -47,7 +47,7 @@ fn two_generations_leave_their_table_the_best_and_a_plot() {
     let user = User::new();
     user.write_data_set();
     let finished = user.run(&evolve("2")).succeeded();
-    assert_eq!(names(&user), ["evolve.csv", "evolve.svg", "hyp_evolve.yaml"]);
+    assert_eq!(names(&user), ["evolve.csv", "evolve.svg", "hyp_evolve.yaml", "options.json"]);
     let table = table(&user);
     let lines: Vec<&str> = table.lines().collect();
     assert_eq!(lines.len(), 3, "{table}");
@@ -103,7 +103,7 @@ fn an_interrupted_search_continues_as_if_it_had_not_been() {
     let interrupted = running.wait();
     assert_eq!(interrupted.code, Some(130), "{}", interrupted.stderr);
     assert!(interrupted.stderr.contains("--resume-evolve "), "{}", interrupted.stderr);
-    assert_eq!(names(&user), ["evolve.csv", "evolve.svg", "hyp_evolve.yaml"]);
+    assert_eq!(names(&user), ["evolve.csv", "evolve.svg", "hyp_evolve.yaml", "options.json"]);
     assert!(table(&whole).starts_with(&table(&user)));
 
     // A folder of the user is not taken for that of a generation.
@@ -119,7 +119,10 @@ fn an_interrupted_search_continues_as_if_it_had_not_been() {
 
     user.run(&format!("{} --resume", evolve("6"))).succeeded();
     assert_eq!(table(&user), table(&whole));
-    assert_eq!(names(&user), ["evolve.csv", "evolve.svg", "generation-notes", "hyp_evolve.yaml"]);
+    assert_eq!(
+        names(&user),
+        ["evolve.csv", "evolve.svg", "generation-notes", "hyp_evolve.yaml", "options.json"]
+    );
 }
 
 /// Whether the table has at least so many generations.

@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use serde_json::Value;
 use yolo_base::exit;
 use yolo_base::format::count;
 use yolo_checks::{GpuMonitor, Host};
@@ -14,7 +15,7 @@ use yolo_plan::evolve::{
     Genes, Table, best_hyp_yaml, check_resume, hyp_yaml, options_of_generation, warning,
 };
 use yolo_plan::options::{TrainOptions, Workers};
-use yolo_plan::run::{PlanContext, Planned, Task, plan_train};
+use yolo_plan::run::{PlanContext, Planned, Task, opt_yaml, plan_train};
 use yolo_plan::{PlanError, RunPlan};
 
 use super::before_training::Measured;
@@ -26,8 +27,8 @@ use crate::dirs::YoloDirs;
 use crate::doctor;
 use crate::error::CommandError;
 use crate::evolve::{
-    self, End, Failure, Search, TABLE, TrainingEnd, Trainings, continued, folder_of, keep_failed, newest,
-    population, remove_leftovers, table_in,
+    self, End, Failure, OPTIONS, Search, TABLE, TrainingEnd, Trainings, changed, continued, folder_of,
+    keep_failed, newest, population, remove_leftovers, table_in,
 };
 use crate::launch::machines::Place;
 use crate::launch::{self, LaunchError, Programs, RunEnd, run_folder};
@@ -116,6 +117,15 @@ fn search(
                 plan.run_dir = folder;
                 fit_to_machine(&host, &mut plan.ranks);
             }
+        }
+    }
+    if let Some(task) = plan.task.train() {
+        let settings = opt_yaml(&plan, task)?;
+        changed(&plan.run_dir, &settings).iter().for_each(|warning| printer.warning(warning));
+        let file = plan.run_dir.join(OPTIONS);
+        // Those of the first start stay, so that each continuation is compared with them.
+        if table.rows().is_empty() || !file.exists() {
+            output_file::write(&file, &format!("{:#}\n", Value::Object(settings)))?;
         }
     }
     let mut workers = None;

@@ -3,11 +3,13 @@
 //! generations and shows them.
 
 mod folders;
+mod options;
 mod plot;
 mod series;
 mod start;
 
 pub(crate) use folders::{folder_of, keep_failed, remove_leftovers};
+pub(crate) use options::{OPTIONS, changed};
 pub(crate) use plot::plot;
 pub(crate) use series::{End, Failure, Search, TrainingEnd, Trainings, evolve};
 pub(crate) use start::{TABLE, continued, newest, population, table_in};
