@@ -48,6 +48,13 @@ fn two_generations_leave_their_table_the_best_and_a_plot() {
     user.write_data_set();
     let finished = user.run(&evolve("2")).succeeded();
     assert_eq!(names(&user), ["evolve.csv", "evolve.svg", "hyp_evolve.yaml", "options.json"]);
+    // What is continued with other options is said, also if nothing is left to train.
+    let other = evolve("2").replace("--imgsz 64", "--imgsz 96");
+    let continued = user.run(&format!("{other} --resume")).succeeded();
+    let warning = "--imgsz differs from when the evolution began";
+    assert!(continued.stderr.contains(warning), "{}", continued.stderr);
+    let same = user.run(&format!("{} --resume", evolve("2"))).succeeded();
+    assert!(!same.stderr.contains("the evolution began"), "{}", same.stderr);
     let table = table(&user);
     let lines: Vec<&str> = table.lines().collect();
     assert_eq!(lines.len(), 3, "{table}");
