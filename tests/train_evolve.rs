@@ -73,8 +73,8 @@ fn two_generations_leave_their_table_the_best_and_a_plot() {
          generations: /runs/evolve/exp/evolve.csv\n\
          hyperparameters: /runs/evolve/exp/hyp_evolve.yaml\n\
          plot: /runs/evolve/exp/evolve.svg\n\
-         to train with the best run\n\
-         yolo train --hyp /runs/evolve/exp/hyp_evolve.yaml"
+         to train with the best add to your command\n\
+         --hyp /runs/evolve/exp/hyp_evolve.yaml"
     );
     let hyp = std::fs::read_to_string(folder(&user).join("hyp_evolve.yaml")).unwrap();
     assert!(hyp.contains(&format!("# Best generation: {}\n# Last generation: 1\n", best - 1)), "{hyp}");
@@ -88,7 +88,11 @@ fn two_generations_leave_their_table_the_best_and_a_plot() {
 
     // What is complete is not trained again; a larger number continues.
     let again = user.run(&format!("{} --resume", evolve("2"))).succeeded();
-    assert!(again.stderr.contains("it has all of its 2 generations"), "{}", again.stderr);
+    assert!(
+        again.stderr.contains("it has 2 generations already; an --evolve above 2 continues it"),
+        "{}",
+        again.stderr
+    );
     assert_eq!((self::table(&user), again.stdout), (table.clone(), finished.stdout));
     user.run(&format!("{} --resume-evolve runs/evolve/exp/evolve.csv", evolve("3"))).succeeded();
     let longer = self::table(&user);

@@ -49,16 +49,16 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Train a detector
     // The last of several equal options wins, as in YOLOv5, so that scripts can append options.
-    #[command(args_override_self = true)]
+    #[command(args_override_self = true, infer_long_args = true)]
     Train(Box<TrainArgs>),
     /// Run one rank of a training run that torchrun, Slurm or Kubernetes starts
-    #[command(args_override_self = true, mut_args(train::hide_what_launchers_decide))]
+    #[command(args_override_self = true, infer_long_args = true, mut_args(train::hide_what_launchers_decide))]
     Rank(Box<TrainArgs>),
     /// Evaluate a detector on a data set
-    #[command(args_override_self = true)]
+    #[command(args_override_self = true, infer_long_args = true)]
     Val(Box<ValArgs>),
     /// Measure how fast this machine trains, and what limits it
-    #[command(args_override_self = true)]
+    #[command(args_override_self = true, infer_long_args = true)]
     Bench(Box<BenchArgs>),
     /// Check this machine for problems that would stop or slow down training
     Doctor(DoctorArgs),
@@ -109,6 +109,15 @@ pub fn parses(arguments: &[&str]) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_can_be_abbreviated_as_in_yolov5() {
+        let cli =
+            Cli::try_parse_from(["yolo", "train", "--epoch", "3", "--sav", "5", "--evolve", "2"]).unwrap();
+        let Command::Train(args) = cli.command else { panic!("another command") };
+        assert_eq!((args.options.epochs, args.options.save_period), (Some(3), Some(5)));
+        assert!(Cli::try_parse_from(["yolo", "train", "--no", "3"]).is_err(), "that could be several");
+    }
 
     #[test]
     fn recordings_keep_the_names_of_commands() {

@@ -163,8 +163,9 @@ fn search(
     };
     if table.rows().len() >= generations {
         printer.say(format_args!(
-            "it has all of its {}; a larger --evolve continues it",
-            count(generations, "generation")
+            "it has {} already; an --evolve above {} continues it",
+            count(table.rows().len(), "generation"),
+            table.rows().len()
         ));
         generation.publish(&table)?;
     }

@@ -99,7 +99,7 @@ fn of_epoch(epoch: &EpochSummary) -> String {
         epoch.epoch + 1,
         epoch.epochs,
         duration(epoch.seconds),
-        if epoch.best { "; the best so far" } else { "" }
+        if epoch.best && epoch.metrics.is_some() { "; the best so far" } else { "" }
     )
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn generation_ends(table: &Table, all: usize, left: Option<f64>) -> S
     format!("generation {number} of {all}: fitness {own:.4}, {best}{left}")
 }
 
-/// The result on stdout: the best generation, the files, and the command that trains with it.
+/// The result on stdout: the best generation, the files, and the option that trains with it.
 pub(crate) fn evolution_result(table: &Table, files: &[(&str, &Path)], hyp: &Path) -> Option<String> {
     let best = table.best()?;
     let row = &table.rows()[best];
@@ -45,7 +45,7 @@ pub(crate) fn evolution_result(table: &Table, files: &[(&str, &Path)], hyp: &Pat
     for (what, path) in files {
         text.push_str(&format!("{what}: {}\n", path.display()));
     }
-    text.push_str(&format!("to train with the best, run\n  yolo train --hyp {}", hyp.display()));
+    text.push_str(&format!("to train with the best, add to your command\n  --hyp {}", hyp.display()));
     Some(text)
 }
 
@@ -94,7 +94,7 @@ mod tests {
             text,
             "best of 2 generations: generation 2, fitness 0.2000 (mAP50 0.200, mAP50-95 0.200)\n\
              hyperparameters: runs/evolve/exp/hyp_evolve.yaml\n\
-             to train with the best, run\n  yolo train --hyp runs/evolve/exp/hyp_evolve.yaml"
+             to train with the best, add to your command\n  --hyp runs/evolve/exp/hyp_evolve.yaml"
         );
         assert_eq!(evolution_result(&table(&[]), &[], hyp), None);
     }

@@ -206,7 +206,11 @@ impl<'a> RunView<'a> {
                 .for_each(|metric| text.push_str(&format!(" {metric:>9.3}"))),
             None => (0..4).for_each(|_| text.push_str("         –")),
         }
-        text.push_str(&format!(" {:>9}{}", rate(self.rate), if epoch.best { "  best" } else { "" }));
+        text.push_str(&format!(
+            " {:>9}{}",
+            rate(self.rate),
+            if epoch.best && epoch.metrics.is_some() { "  best" } else { "" }
+        ));
         self.line.bar().suspend(|| self.printer.say(text));
     }
 }

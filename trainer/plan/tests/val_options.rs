@@ -37,6 +37,25 @@ fn a_validation_has_yolov5s_defaults() {
 }
 
 #[test]
+fn options_with_which_metrics_say_little_are_pointed_out() {
+    let fixture = Fixture::new();
+    let warnings = |options| fixture.val(options).unwrap().warnings;
+    let default = ValOptions::default;
+    assert!(
+        warnings(ValOptions { conf_thres: Some(0.001), save_txt: true, save_conf: true, ..default() })
+            .is_empty()
+    );
+    let high = warnings(ValOptions { conf_thres: Some(0.5), ..default() });
+    assert!(high[0].starts_with("--conf-thres 0.5 leaves out detections"), "{high:?}");
+    let hybrid = warnings(ValOptions { save_hybrid: true, save_conf: true, ..default() });
+    assert!(hybrid.len() == 1 && hybrid[0].starts_with("--save-hybrid adds the labels"), "{hybrid:?}");
+    let alone = warnings(ValOptions { save_conf: true, ..default() });
+    assert_eq!(alone, ["--save-conf has no effect without --save-txt"]);
+    let study = warnings(ValOptions { task: Some("study".into()), imgsz: Some(320), ..default() });
+    assert!(study[0].starts_with("--imgsz has no effect with --task study"), "{study:?}");
+}
+
+#[test]
 fn half_precision_is_refused_on_the_cpu() {
     let fixture = Fixture::new();
     let error = |device: Option<&str>| {

@@ -2,7 +2,7 @@
 //! written for YOLOv5 can read it. A row is appended at the end of each epoch. A resumed run first
 //! drops the rows of epochs that it repeats.
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -100,8 +100,14 @@ impl ResultsFile {
 }
 
 fn unwritable(error: std::io::Error) -> TrainError {
-    TrainError::new(format!("cannot write the results of this epoch: {error}"))
-        .with_hint("free some disk space, then resume the run with --resume")
+    let hint = match error.kind() {
+        ErrorKind::NotFound => "the run folder was moved or deleted; start the run again",
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "free some disk space, then resume the run with --resume"
+        }
+        _ => "make the run folder writable, then resume the run with --resume",
+    };
+    TrainError::new(format!("cannot write the results of this epoch: {error}")).with_hint(hint)
 }
 
 fn header() -> String {

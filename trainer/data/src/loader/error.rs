@@ -71,7 +71,9 @@ pub enum LoaderError {
 impl Hint for LoaderError {
     fn hint(&self) -> Option<Cow<'_, str>> {
         let hint = match self {
-            Self::Image { .. } => "restore the image, or start again to train without it",
+            Self::Image { .. } => {
+                "restore the image, or start again without it; a training run continues with --resume"
+            }
             Self::Changed { .. } => "start again, so that the data set is verified again",
             Self::NoImages => "check the folders in the data YAML",
             Self::NoFullBatch { .. } => "use a smaller --batch, or omit --quad",

@@ -43,7 +43,7 @@ pub use planning::{Need, PlanContext, Planning};
 pub use ranks::{Part, Ranks};
 pub use resumable::{WrittenBy, check_resumable, lacks};
 pub use resume::{ranks_to_resume, resumes_here};
-pub use train::{TrainTask, plan_train};
+pub use train::{TrainTask, check_freeze, plan_train};
 pub use val::{Split, ValMode, ValTask, plan_val};
 pub use weights::WeightsName;
 

@@ -146,7 +146,6 @@ pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Plann
     let stride = largest_stride(model.as_ref(), weights.as_deref())?;
     let image_size =
         image_size::rounded(checked.image_size, stride, MIN_SIDE_IN_STRIDES * stride, &mut warnings);
-    warnings.extend(checked.warning);
     let mut notes = checked.notes;
     notes.extend(checked.batch.note.clone());
     let ranks = checked.ranks;
@@ -230,7 +229,6 @@ struct Checked<'a> {
     hyp: HyperParameters,
     freeze: Vec<usize>,
     run_dir: PathBuf,
-    warning: Option<String>,
 }
 
 impl<'a> Checked<'a> {
@@ -258,7 +256,7 @@ impl<'a> Checked<'a> {
         has_model(&effective)?;
         // The data set decides the number of classes, but not the layers.
         let layers = model(&effective, 1, &hyp, places)?.map(|model| model.layers.len());
-        let (freeze, warning) = freeze(&options.freeze, layers)?;
+        let freeze = freeze(&options.freeze, layers)?;
         let run_dir = folder::of_run(
             options.project.as_deref().unwrap_or(Path::new("runs/train")),
             options.name.as_deref(),
@@ -280,7 +278,6 @@ impl<'a> Checked<'a> {
             hyp,
             freeze,
             run_dir,
-            warning,
         })
     }
 }
@@ -450,9 +447,9 @@ pub(super) fn positive(option: &str, value: usize, max: usize) -> Result<usize, 
     Ok(value)
 }
 
-/// The layers of `--freeze` and a warning: `--freeze 10` means the first ten, `--freeze 0 1 9` those
+/// The layers of `--freeze`: `--freeze 10` means the first ten, `--freeze 0 1 9` those
 /// three (spec §6). `count` is the number of layers, if a YAML describes the model.
-fn freeze(option: &[usize], count: Option<usize>) -> Result<(Vec<usize>, Option<String>), PlanError> {
+fn freeze(option: &[usize], count: Option<usize>) -> Result<Vec<usize>, PlanError> {
     /// More layers than any model has, so that a typo does not become a huge list.
     const MAX_LAYERS: usize = 1000;
     if let Some(layer) = option.iter().find(|layer| **layer > MAX_LAYERS) {
@@ -465,23 +462,30 @@ fn freeze(option: &[usize], count: Option<usize>) -> Result<(Vec<usize>, Option<
     };
     layers.sort_unstable();
     layers.dedup();
-    let Some(count) = count else {
-        return Ok((layers, None));
-    };
-    let beyond: Vec<String> = layers.iter().filter(|layer| **layer >= count).map(usize::to_string).collect();
-    let warning = (!beyond.is_empty()).then(|| {
-        format!(
-            "--freeze names layers that the model does not have ({}): its last layer is {}",
-            beyond.join(", "),
-            count - 1
-        )
-    });
-    layers.retain(|layer| *layer < count);
-    if layers.len() == count {
+    if let Some(count) = count {
+        check_freeze(&layers, count)?;
+    }
+    Ok(layers)
+}
+
+/// Whether layers that are to be frozen fit a model of `count` layers. The plan knows a model that options name, and
+/// the trainer that of weights.
+///
+/// # Errors
+/// When no layer is left to train, or one does not exist.
+pub fn check_freeze(layers: &[usize], count: usize) -> Result<(), PlanError> {
+    if (0..count).all(|layer| layers.contains(&layer)) {
         return Err(PlanError::usage(format!(
             "--freeze freezes all {count} layers, so nothing would be trained"
         ))
         .with_hint("--freeze 10 freezes the first ten layers, which are the backbone"));
     }
-    Ok((layers, warning))
+    if let Some(beyond) = layers.iter().find(|layer| **layer >= count) {
+        return Err(PlanError::usage(format!(
+            "--freeze {beyond}: the last layer of the model is {}",
+            count - 1
+        ))
+        .with_hint("--freeze 10 freezes the first ten layers; --freeze 0 1 2 freezes these three"));
+    }
+    Ok(())
 }

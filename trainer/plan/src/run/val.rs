@@ -20,7 +20,10 @@ const WEIGHTS: &str = "yolov5s.pt";
 /// Images per step.
 const BATCH: usize = 32;
 /// Confidence, IoU and detections of an accuracy measurement (spec §9).
-const ACCURACY: (f64, f64, usize) = (0.001, 0.6, 300);
+const ACCURACY: (f64, f64, usize) = (MAX_CONFIDENCE_FOR_METRICS, 0.6, 300);
+/// The highest confidence threshold with which metrics are those of the model (spec §9): also detections of low
+/// confidence are points of the curves from which mAP is computed.
+const MAX_CONFIDENCE_FOR_METRICS: f64 = 0.001;
 /// Confidence and IoU of a speed measurement (spec §9).
 const SPEED: (f64, f64) = (0.25, 0.45);
 
@@ -110,9 +113,13 @@ pub fn plan_val(options: &ValOptions, context: &PlanContext) -> Result<Planning,
     if options.half && on_cpu {
         return Err(half_on_cpu(options));
     }
-    warnings.extend(without_effect(options));
+    warnings.extend(without_effect(options, mode));
+    warnings.extend(misleading(options, conf_thres, mode));
     let connection = connection(&choice.devices, inventory)?;
-    let notes = choice.note.into_iter().chain(connection.notes.clone()).collect();
+    let thresholds = (mode == ValMode::Speed).then(|| {
+        format!("--task speed measures time, with confidence {conf_thres} and IoU {iou_thres}: its accuracy is not that of the model")
+    });
+    let notes = choice.note.into_iter().chain(connection.notes.clone()).chain(thresholds).collect();
     let ranks = Ranks::new(choice.devices, connection, None, inventory);
     // Each rank loads whole batches.
     let workers = ranks.workers(options.workers, batch, inventory.cores);
@@ -234,12 +241,38 @@ fn half_on_cpu(options: &ValOptions) -> PlanError {
 }
 
 /// Warnings about options that change nothing in this run.
-fn without_effect(options: &ValOptions) -> Vec<String> {
+fn without_effect(options: &ValOptions, mode: ValMode) -> Vec<String> {
     let mut warnings = Vec::new();
+    if options.save_conf && !options.save_txt && !options.save_hybrid {
+        warnings.push("--save-conf has no effect without --save-txt".to_owned());
+    }
+    if options.imgsz.is_some() && matches!(mode, ValMode::Study) {
+        warnings.push(
+            "--imgsz has no effect with --task study, which measures sizes from 256 to 1536".to_owned(),
+        );
+    }
     if options.dnn {
         warnings.push(
             "--dnn selects the engine for ONNX files and has no effect on .pt and .safetensors".to_owned(),
         );
+    }
+    warnings
+}
+
+/// Options with which precision, recall and mAP say little about the model.
+fn misleading(options: &ValOptions, conf_thres: f64, mode: ValMode) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if options.save_hybrid {
+        warnings.push(
+            "--save-hybrid adds the labels to the detections, so the metrics are those of the labels and not of the model"
+                .to_owned(),
+        );
+    }
+    if mode != ValMode::Speed && conf_thres > MAX_CONFIDENCE_FOR_METRICS {
+        warnings.push(format!(
+            "--conf-thres {conf_thres} leaves out detections that the metrics need, so they are too low; use at most \
+             {MAX_CONFIDENCE_FOR_METRICS}, the default, to measure accuracy"
+        ));
     }
     warnings
 }

@@ -81,6 +81,12 @@ impl Training<'_> {
         if self.context.is_main() {
             self.report_epoch(number, train_losses, seconds, validation.as_ref(), best)?;
         }
+        if let Some(patience) = self.task.patience.filter(|_| stop && self.context.is_main()) {
+            self.context.reporter.note(format!(
+                "stopping early: no epoch of the last {patience} was better than epoch {} (--patience)",
+                self.stopping.best_epoch() + 1
+            ));
+        }
         self.start_epoch(number + 1);
         let saves = !self.task.evolve && (!self.task.nosave || last || stop);
         if self.context.is_main() && saves {

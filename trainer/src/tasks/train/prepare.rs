@@ -4,9 +4,10 @@
 
 use std::sync::Arc;
 
+use yolo_base::format;
 use yolo_data::scan::Sample;
 use yolo_plan::RunPlan;
-use yolo_plan::run::TrainTask;
+use yolo_plan::run::{TrainTask, check_freeze};
 use yolo_plan::schedule::Schedule;
 
 use super::early_stopping::EarlyStopping;
@@ -40,9 +41,15 @@ pub(super) fn prepare<'a>(
     context.reporter.phase("building the model");
     let model = build_model(context, task, weights.as_ref(), resume.as_ref())?;
     // The plan checks this itself if it has the model and not only weights.
-    if model.freeze(&task.freeze)?.len() == model.state().parameters().count() {
-        return Err(TrainError::new("--freeze freezes all layers, so nothing would be trained")
-            .with_hint(format!("the last layer of this model is {}", model.spec().layers.len() - 1)));
+    check_freeze(&task.freeze, model.spec().layers.len())?;
+    let frozen = model.freeze(&task.freeze)?;
+    if !frozen.is_empty() && context.is_main() {
+        context.reporter.note(format!(
+            "frozen: {} ({}), {}",
+            format::count(task.freeze.len(), "layer"),
+            task.freeze.iter().map(usize::to_string).collect::<Vec<_>>().join(", "),
+            format::count(frozen.len(), "parameter tensor")
+        ));
     }
     let stride = model.largest_stride();
     let mut loader = train_loader(context, task, Arc::clone(&samples), stride)?;
