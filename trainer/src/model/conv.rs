@@ -80,13 +80,11 @@ impl BatchNorm2d {
 
 impl Block for BatchNorm2d {
     fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TrainError> {
-        if pass.training {
-            if let Some(group) = pass.sync {
-                let running = RunningStats { mean: &self.mean, var: &self.variance };
-                let (weight, bias) = (&self.weight, &self.bias);
-                let (momentum, eps) = (pass.momentum, pass.eps);
-                return Ok(sync_batch_norm(group, x, weight, bias, Some(running), momentum, eps)?);
-            }
+        if let Some(group) = pass.sync.filter(|_| pass.training) {
+            let running = RunningStats { mean: &self.mean, var: &self.variance };
+            let (weight, bias) = (&self.weight, &self.bias);
+            let (momentum, eps) = (pass.momentum, pass.eps);
+            return Ok(sync_batch_norm(group, x, weight, bias, Some(running), momentum, eps)?);
         }
         let (w, b) = (Some(&self.weight), Some(&self.bias));
         let (m, v) = (Some(&self.mean), Some(&self.variance));
