@@ -16,8 +16,16 @@ use support::markdown::Page;
 use yolo_checks::{Area, entry};
 
 /// Options of YOLOv5 that the pages name because `yolo` lacks them, or accepts and ignores them.
-const MISSING_OPTIONS: [&str; 6] =
-    ["--bucket", "--entity", "--upload_dataset", "--bbox_interval", "--artifact_alias", "--local_rank"];
+const MISSING_OPTIONS: [&str; 8] = [
+    "--bucket",
+    "--entity",
+    "--upload_dataset",
+    "--bbox_interval",
+    "--artifact_alias",
+    "--local_rank",
+    "--ndjson-console",
+    "--ndjson-file",
+];
 
 /// Options of other programs, in spans that begin with the option.
 const FOREIGN_OPTIONS: [&str; 5] = ["--from", "--to", "--install", "--ipc", "--release"];

@@ -5,6 +5,7 @@
 use clap::Args;
 use yolo_base::format::list;
 use yolo_plan::PlanError;
+use yolo_plan::number::whole;
 
 /// The options of `train.py`. They are not in the help.
 #[derive(Debug, Args)]
@@ -16,6 +17,7 @@ pub(crate) struct Yolov5OnlyArgs {
     #[arg(
         long = "bbox_interval",
         alias = "bbox-interval",
+        value_parser = whole::<i64>,
         value_name = "N",
         allow_negative_numbers = true,
         hide = true
@@ -26,6 +28,7 @@ pub(crate) struct Yolov5OnlyArgs {
     #[arg(
         long = "local_rank",
         alias = "local-rank",
+        value_parser = whole::<i64>,
         value_name = "N",
         allow_negative_numbers = true,
         hide = true
@@ -33,8 +36,18 @@ pub(crate) struct Yolov5OnlyArgs {
     local_rank: Option<i64>,
     #[arg(long, value_name = "URL", hide = true)]
     bucket: Option<String>,
+    #[arg(long = "ndjson-console", hide = true)]
+    ndjson_console: bool,
+    #[arg(long = "ndjson-file", hide = true)]
+    ndjson_file: bool,
     #[arg(long, hide = true)]
     adam: bool,
+    #[arg(long = "linear-lr", hide = true)]
+    linear_lr: bool,
+    #[arg(long, hide = true)]
+    notest: bool,
+    #[arg(long = "cache-images", hide = true)]
+    cache_images: bool,
 }
 
 impl Yolov5OnlyArgs {
@@ -55,6 +68,15 @@ impl Yolov5OnlyArgs {
                 "{} {} no effect, because yolo sends nothing to tracking services",
                 list(&tracking),
                 if tracking.len() == 1 { "has" } else { "have" }
+            ));
+        }
+        let logs = [("--ndjson-console", self.ndjson_console), ("--ndjson-file", self.ndjson_file)];
+        let logs: Vec<String> = logs.iter().filter_map(given).collect();
+        if !logs.is_empty() {
+            parts.push(format!(
+                "{} {} no effect: --json prints what happens as one JSON object per line",
+                list(&logs),
+                if logs.len() == 1 { "has" } else { "have" }
             ));
         }
         if self.local_rank.is_some() && !under_launcher {
@@ -81,13 +103,22 @@ impl Yolov5OnlyArgs {
                 "omit it, and copy the run folder when the run is complete, for example with `gcloud storage rsync`",
             );
         }
-        if self.adam {
-            return error(
-                "--adam is an option of older versions of YOLOv5".to_owned(),
-                "use --optimizer Adam",
-            );
+        let older = [
+            (self.adam, "--adam", "use --optimizer Adam"),
+            (
+                self.linear_lr,
+                "--linear-lr",
+                "omit it: the learning rate falls linearly unless --cos-lr is given",
+            ),
+            (self.notest, "--notest", "use --noval"),
+            (self.cache_images, "--cache-images", "use --cache"),
+        ];
+        match older.into_iter().find(|(given, ..)| *given) {
+            Some((_, option, hint)) => {
+                error(format!("{option} is an option of older versions of YOLOv5"), hint)
+            }
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -124,6 +155,10 @@ mod tests {
              effect: yolo starts its ranks itself (--device), and `yolo rank` takes their numbers from the launcher's \
              environment"
         );
+        assert_eq!(
+            parsed("--ndjson-console --ndjson-file").warning(false).unwrap(),
+            "--ndjson-console and --ndjson-file have no effect: --json prints what happens as one JSON object per line"
+        );
         for option in ["--local_rank=1", "--local-rank 1"] {
             assert_eq!(parsed(option).warning(true), None, "launchers add it");
         }
@@ -135,6 +170,17 @@ mod tests {
         assert!(parsed("--entity team").refuse().is_ok());
         assert!(parsed("--bucket=").refuse().is_ok(), "what train.py has by default");
         assert_eq!(refused("--bucket gs://mine").to_string(), "--bucket gs://mine: yolo uploads nothing");
-        assert_eq!(refused("--adam").hint().unwrap(), "use --optimizer Adam");
+        for (option, hint) in [
+            ("--adam", "use --optimizer Adam"),
+            ("--linear-lr", "omit it: the learning rate falls linearly unless --cos-lr is given"),
+            ("--notest", "use --noval"),
+            ("--cache-images", "use --cache"),
+        ] {
+            assert_eq!(
+                refused(option).to_string(),
+                format!("{option} is an option of older versions of YOLOv5")
+            );
+            assert_eq!(refused(option).hint().unwrap(), hint);
+        }
     }
 }

@@ -154,6 +154,18 @@ fn frozen_layers() {
 }
 
 #[test]
+fn anchors_that_nothing_fits_to_the_labels_are_pointed_out() {
+    let fixture = Fixture::new();
+    let warnings = |hyp: &str, noautoanchor| {
+        let options = TrainOptions { hyp: Some(hyp.to_owned()), noautoanchor, ..scratch() };
+        fixture.train(options).unwrap().warnings
+    };
+    // This one has `anchors: 3.2`.
+    assert!(warnings("hyp.Objects365.yaml", true)[0].starts_with("`anchors` in the hyperparameters"));
+    assert!(warnings("hyp.Objects365.yaml", false).is_empty() && warnings("low", true).is_empty());
+}
+
+#[test]
 fn a_merged_class_is_named_as_in_yolov5() {
     let planned = Fixture::new().train(TrainOptions { single_cls: true, ..scratch() }).unwrap();
     assert_eq!(task(&planned).data.names, ["item"]);

@@ -157,6 +157,13 @@ pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Plann
     if options.sync_bn && ranks.world_size == 1 {
         warnings.push("--sync-bn has no effect on a single rank".to_owned());
     }
+    if checked.hyp.anchors.is_some() && options.noautoanchor {
+        warnings.push(
+            "`anchors` in the hyperparameters gives the model placeholders, which --noautoanchor leaves as they are; omit \
+             --noautoanchor to fit them to the labels"
+                .to_owned(),
+        );
+    }
     if options.rect && options.image_weights {
         warnings
             .push("--rect has no effect with --image-weights, which draws the images of a batch".to_owned());
