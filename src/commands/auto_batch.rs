@@ -90,7 +90,7 @@ mod tests {
         let plan: RunPlan = serde_json::from_value(json!({
             "version": 2, "program": "0", "run_dir": PathBuf::from("runs"),
             "ranks": { "devices": [{ "cuda": 1 }], "world_size": 1, "backend": null, "threads": 1 },
-            "task": { "kind": "probe", "data_sets": null, "images": [] }
+            "task": { "kind": "probe", "images": [], "links_only": false }
         }))
         .unwrap();
         BatchMeasurement { plan, device: Device::Cuda(1), sharing: 2, parts: 4, unit: 1 }
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn every_rank_gets_what_fits_where_least_is_free() {
-        let (total, text) = total(&measurement(), &report(10_000 * MIB), &Inventory::default()).unwrap();
+        let (total, text) = total(&measurement(), &report(10_040 * MIB), &Inventory::default()).unwrap();
         assert_eq!(total, 4 * 35);
         assert_eq!(
             text,
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn the_driver_says_what_is_free_if_the_rank_does_not() {
-        let gpu = Gpu { index: 1, memory: 16_000 * MIB, free: 10_000 * MIB, ..Gpu::default() };
+        let gpu = Gpu { index: 1, memory: 16_000 * MIB, free: 10_040 * MIB, ..Gpu::default() };
         let inventory = Inventory { gpus: vec![gpu], ..Inventory::default() };
         assert_eq!(total(&measurement(), &report(0), &inventory).unwrap().0, 4 * 35);
         let unknown = total(&measurement(), &report(0), &Inventory::default()).unwrap_err();

@@ -71,8 +71,8 @@ mod tests {
         let (what, hint) = words("yolo train --epochs abc");
         assert_eq!(what, "invalid value 'abc' for '--epochs <N>': not a whole number");
         assert_eq!(hint, "For more information, try '--help'.");
-        let (what, hint) = words("yolo train --epoch 3");
-        assert_eq!(what, "unexpected argument '--epoch' found");
+        let (what, hint) = words("yolo train --epohcs 3");
+        assert_eq!(what, "unexpected argument '--epohcs' found");
         assert_eq!(hint, "a similar argument exists: '--epochs'");
     }
 }

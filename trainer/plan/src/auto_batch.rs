@@ -69,7 +69,7 @@ impl BatchMemory {
                 .with_hint("give the number of images per step, for example --batch 16"));
         }
         let (sharing, unit) = (sharing.max(1) as u64, unit.max(1));
-        let limit = self.available / 100 * PERCENT / sharing;
+        let limit = self.available.saturating_mul(PERCENT) / (100 * sharing);
         let fits = |batch: &&MemoryOfBatch| batch.bytes <= limit;
         let measured = self.batches.iter().filter(fits).map(|batch| batch.images).max().unwrap_or(1);
         let too_large = self.batches.iter().filter(|batch| !fits(batch)).map(|batch| batch.images);

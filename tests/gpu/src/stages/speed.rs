@@ -47,11 +47,16 @@ impl Variant {
         }
     }
 
+    /// Where the images of training come from.
+    fn source(self) -> &'static str {
+        if self == Self::FromMemory { "memory" } else { "files" }
+    }
+
     /// What the report says of it.
     fn remark(self) -> &'static str {
         match self {
             Self::Plain | Self::FromFiles => "",
-            Self::FromMemory => ", images in memory",
+            Self::FromMemory => ", --cache ram",
             Self::Nondeterministic => ", nondeterministic",
         }
     }
@@ -152,7 +157,7 @@ fn compare(
         synthetic: from_files.rate("training on synthetic data"),
         loader,
         from_files: from_files.rate("training from files"),
-        from_memory: from_memory.rate("training from files"),
+        from_memory: from_memory.rate("training from memory"),
         busy: from_memory.busy,
     };
     for verdict in rates.verdicts() {
@@ -244,7 +249,8 @@ fn measure(stage: &mut StageRun<'_>, cell: &Cell) -> Result<Option<Found>, Stop>
         .map_err(|error| Stop::Failed(format!("`yolo bench --json` printed no JSON: {error}")))?;
     let measurements = report["measurements"].as_array().cloned().unwrap_or_default();
     let wanted = parts.split_whitespace().count();
-    let kinds: std::collections::BTreeSet<String> = measurements.iter().map(kind).collect();
+    let kinds: std::collections::BTreeSet<String> =
+        measurements.iter().map(|measurement| kind(measurement, *variant)).collect();
     let found = kinds.into_iter().collect::<Vec<_>>();
     stage.check(format!("{name}: every part is measured"), found.len() == wanted, found.join(", "));
     if let Some(limit) = report["limit"].as_str() {
@@ -252,9 +258,9 @@ fn measure(stage: &mut StageRun<'_>, cell: &Cell) -> Result<Option<Found>, Stop>
     }
     let mut found = Found { rates: Vec::new(), busy: None };
     for measurement in &measurements {
-        let busy = note(stage, &name, measurement, &samples);
-        let kind = kind(measurement);
-        if kind == "training from files" {
+        let kind = kind(measurement, *variant);
+        let busy = note(stage, (&name, &kind), measurement, &samples);
+        if kind.starts_with("training from") && kind.ends_with(variant.source()) {
             found.busy = busy;
         }
         found.rates.extend(measurement["images_per_second"].as_f64().map(|rate| (kind, rate)));
@@ -265,23 +271,23 @@ fn measure(stage: &mut StageRun<'_>, cell: &Cell) -> Result<Option<Found>, Stop>
     Ok(Some(found))
 }
 
-/// `training from files`, `loader`, `validation`.
-fn kind(measurement: &Value) -> String {
+/// `training from files`, `training from memory`, `loader`, `validation`.
+fn kind(measurement: &Value, variant: Variant) -> String {
     let text = |field: &str| measurement[field].as_str().unwrap_or_default().to_owned();
     match text("source").as_str() {
         "" => text("what"),
-        source => format!("{} from {source} data", text("what")).replace("files data", "files"),
+        source => format!("{} from {source} data", text("what")).replace("files data", variant.source()),
     }
 }
 
 /// Notes the rate, the busy share of the GPU, which is returned, and the phases of one measurement.
 fn note(
     stage: &mut StageRun<'_>,
-    name: &str,
+    (name, kind): (&str, &str),
     measurement: &Value,
     samples: &[crate::gpus::Sample],
 ) -> Option<f64> {
-    let what = match (kind(measurement).as_str(), measurement["workers"].as_u64()) {
+    let what = match (kind, measurement["workers"].as_u64()) {
         ("loader", Some(workers)) => format!("{name}: loader alone, {}", count(workers as usize, "thread")),
         (kind, _) => format!("{name}: {kind}"),
     };
