@@ -7,12 +7,12 @@ the joined branches of a BottleneckCSP have LeakyReLU. The file has the format o
 written from the description in docs/yolov5-spec.md.
 """
 import pathlib
-import sys
-import types
 
 import torch
 from safetensors.torch import save_file
 from torch import nn
+
+from pickled_names import rename
 
 FOLDER = pathlib.Path(__file__).parent
 ANCHORS = [[10, 13, 16, 30], [30, 61, 62, 45]]
@@ -128,15 +128,6 @@ class Model(nn.Module):
             x = layer([saved[2], saved[5]] if index == 6 else x)
             saved[index] = x
         return x
-
-
-def rename(cls, module):
-    """Gives a class the module that it has in YOLOv5, because a pickle names it."""
-    for end in range(1, module.count(".") + 2):
-        name = ".".join(module.split(".")[:end])
-        sys.modules.setdefault(name, types.ModuleType(name))
-    setattr(sys.modules[module], cls.__name__, cls)
-    cls.__module__ = module
 
 
 def source_of(cls):

@@ -9,13 +9,13 @@ optimizer has its three groups, and numbers are NumPy's where they are there.
 """
 import copy
 import pathlib
-import sys
-import types
 
 import numpy
 import torch
 from safetensors.torch import save_file
 from torch import nn
+
+from pickled_names import rename
 
 FOLDER = pathlib.Path(__file__).parent
 ANCHORS = [[10, 13, 16, 30], [30, 61, 62, 45]]
@@ -52,15 +52,6 @@ class DetectionModel(nn.Module):
         layers = [Conv(3, 8, 3, 2), Conv(8, 8, 3, 2), Conv(8, 16, 3, 2), Detect([8, 16], [4.0, 8.0], 2)]
         self.model, self.yaml = nn.Sequential(*layers), YAML
         self.names, self.stride = {0: "red", 1: "blue"}, layers[-1].stride
-
-
-def rename(cls, module):
-    """Gives a class the module that it has in YOLOv5, because a pickle names it."""
-    for end in range(1, module.count(".") + 2):
-        name = ".".join(module.split(".")[:end])
-        sys.modules.setdefault(name, types.ModuleType(name))
-    setattr(sys.modules[module], cls.__name__, cls)
-    cls.__module__ = module
 
 
 def gradients(model, seed):
