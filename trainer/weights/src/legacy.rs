@@ -6,13 +6,15 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::error::Problem;
-use crate::pickle::{self, NoStorages, Pickle, Storages};
+use crate::pickle::{self, Followed, NoStorages, Pickle, Storages};
 use crate::value::{DType, Value};
 
 /// 0x1950a86a20f9469cfc6c, with which such a file begins, as a pickle writes it.
 const MAGIC: [u8; 10] = [0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19];
 /// The only version of the format.
 const VERSION: i64 = 1001;
+/// Number that marks the format, version, machine, value, keys of the storages.
+const PICKLES: usize = 5;
 /// The longest pickle, as in zip archives.
 const MAX_PICKLE: usize = 64 << 20;
 
@@ -47,16 +49,36 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Value, Problem> {
     root.value(&mut Found { bytes, ranges, big_endian })
 }
 
+/// Follows the five pickles of a file, as far as they can be followed.
+pub(crate) fn follow(bytes: &[u8]) -> Vec<Followed> {
+    let mut file = Sections { bytes, at: 0 };
+    let mut pickles = Vec::new();
+    for _ in 0..PICKLES {
+        let followed = pickle::follow(file.rest());
+        file.at += followed.length;
+        let is_last = followed.problem.is_some();
+        pickles.push(followed);
+        if is_last {
+            break;
+        }
+    }
+    pickles
+}
+
 /// The parts of a file, read one after the other.
 struct Sections<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl Sections<'_> {
+impl<'a> Sections<'a> {
+    /// What the next pickle can be.
+    fn rest(&self) -> &'a [u8] {
+        &self.bytes[self.at..self.bytes.len().min(self.at.saturating_add(MAX_PICKLE))]
+    }
+
     fn pickle(&mut self) -> Result<Pickle, Problem> {
-        let end = self.bytes.len().min(self.at.saturating_add(MAX_PICKLE));
-        let (pickle, length) = Pickle::run(&self.bytes[self.at..end])?;
+        let (pickle, length) = Pickle::run(self.rest())?;
         self.at += length;
         Ok(pickle)
     }

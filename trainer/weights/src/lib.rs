@@ -1,5 +1,5 @@
 //! Reads and writes PyTorch checkpoints, and reads safetensors, without executing anything from the
-//! file. [`read`] and [`write_pt`] are the entry points.
+//! file. [`read`] and [`write_pt`] are the entry points; [`inspect`] says what Python would execute.
 //!
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
@@ -7,6 +7,7 @@
 mod atomic;
 mod checkpoint;
 mod error;
+mod inspect;
 mod json;
 mod legacy;
 mod module;
@@ -23,6 +24,7 @@ use std::io::{self, Cursor, Read, Seek};
 use std::path::Path;
 
 pub use error::{Problem, WeightsError};
+pub use inspect::{Format, Inspection, Reference, inspect};
 pub use value::{DType, TensorData, Value};
 pub use weights_file::WeightsFile;
 pub use write::{encode, write_pt};

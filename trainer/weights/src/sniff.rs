@@ -18,8 +18,11 @@ pub(crate) enum Kind {
 /// How many bytes are examined. The signature of a tar archive is at byte 257.
 const HEAD: u64 = 4096;
 
+/// A pickle without PyTorch's layout, as errors name it.
+pub(crate) const BARE: &str = "a bare pickle";
+
 /// Files up to this length are searched for code if they are not archives.
-const BARE_PICKLE: u64 = 16 << 20;
+pub(crate) const BARE_PICKLE: u64 = 16 << 20;
 
 pub(crate) fn kind(file: &mut (impl Read + Seek), length: u64) -> io::Result<Kind> {
     let mut head = Vec::new();
@@ -47,7 +50,7 @@ pub(crate) fn kind(file: &mut (impl Read + Seek), length: u64) -> io::Result<Kin
         return Ok(Kind::Legacy);
     }
     if let [0x80, 1..=5, ..] = head[..] {
-        let problem = bare_pickle(file, length)?.unwrap_or(Problem::Foreign("a bare pickle"));
+        let problem = bare_pickle(file, length)?.unwrap_or(Problem::Foreign(BARE));
         return Ok(Kind::Other(problem));
     }
     Ok(Kind::Other(bare_pickle(file, length)?.unwrap_or(Problem::Unknown)))

@@ -16,6 +16,23 @@ const MAX_PICKLE: u64 = 64 << 20;
 
 /// Reads the pickle of an archive with its tensors.
 pub(crate) fn read(file: impl Read + Seek, length: u64) -> Result<Value, Problem> {
+    let mut archive = open(file, length)?;
+    archive.big_endian = match archive.record("byteorder", 64) {
+        Ok(order) => order == b"big",
+        // Written since PyTorch 2.1.
+        Err(Problem::Record { reason, .. }) if reason == MISSING => false,
+        Err(problem) => return Err(problem),
+    };
+    let stream = archive.pickle()?;
+    pickle::load(&stream, &mut archive)
+}
+
+/// The pickle of an archive.
+pub(crate) fn pickle(file: impl Read + Seek, length: u64) -> Result<Vec<u8>, Problem> {
+    open(file, length)?.pickle()
+}
+
+fn open<R: Read + Seek>(file: R, length: u64) -> Result<Archive<R>, Problem> {
     let archive = ZipArchive::new(file).map_err(|error| match error {
         ZipError::Io(source) if source.kind() != std::io::ErrorKind::UnexpectedEof => {
             Problem::Io { doing: "read", source }
@@ -25,15 +42,7 @@ pub(crate) fn read(file: impl Read + Seek, length: u64) -> Result<Value, Problem
     if archive.is_empty() {
         return Err(Problem::EmptyZip);
     }
-    let mut archive = Archive { prefix: prefix(&archive)?, archive, length, big_endian: false };
-    archive.big_endian = match archive.record("byteorder", 64) {
-        Ok(order) => order == b"big",
-        // Written since PyTorch 2.1.
-        Err(Problem::Record { reason, .. }) if reason == MISSING => false,
-        Err(problem) => return Err(problem),
-    };
-    let stream = archive.record("data.pkl", MAX_PICKLE)?;
-    pickle::load(&stream, &mut archive)
+    Ok(Archive { prefix: prefix(&archive)?, archive, length, big_endian: false })
 }
 
 const MISSING: &str = "is missing";
@@ -68,6 +77,10 @@ struct Archive<R> {
 }
 
 impl<R: Read + Seek> Archive<R> {
+    fn pickle(&mut self) -> Result<Vec<u8>, Problem> {
+        self.record("data.pkl", MAX_PICKLE)
+    }
+
     fn record(&mut self, name: &str, limit: u64) -> Result<Vec<u8>, Problem> {
         let entry = format!("{}{name}", self.prefix);
         let bad = |reason: String| Problem::Record { entry: entry.escape_debug().to_string(), reason };

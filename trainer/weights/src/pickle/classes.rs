@@ -2,7 +2,9 @@
 //! The list decides which objects become inert data. Any other name is an error, so that a file that
 //! wants to call a function (`posix.system`) is not mistaken for a model.
 
-use super::dtype::{is_numpy_scalar, torch_dtype};
+use super::dtype::{
+    is_numpy_scalar, is_quantization_scheme, is_unsupported_dtype, torch_dtype, unsupported_tensor,
+};
 
 /// How a reference is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +57,8 @@ fn is_inert(module: &str, name: &str) -> bool {
         "torch" => {
             name.ends_with("Storage")
                 || torch_dtype(name).is_some()
+                || is_unsupported_dtype(name)
+                || is_quantization_scheme(name)
                 || matches!(name, "Size" | "device" | "Tensor")
         }
         "torch.storage" => name.ends_with("Storage"),
@@ -66,7 +70,7 @@ fn is_inert(module: &str, name: &str) -> bool {
                     | "_rebuild_tensor_v3"
                     | "_rebuild_parameter"
                     | "_rebuild_parameter_with_state"
-            )
+            ) || unsupported_tensor(name).is_some()
         }
         "torch.nn.parameter" => matches!(name, "Parameter" | "Buffer"),
         "torch.serialization" => name == "_get_layout",

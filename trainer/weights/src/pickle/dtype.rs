@@ -19,6 +19,30 @@ pub(super) fn torch_dtype(name: &str) -> Option<DType> {
     })
 }
 
+/// Whether a name after `torch.` is an element type that [`DType`] lacks.
+pub(super) fn is_unsupported_dtype(name: &str) -> bool {
+    name.starts_with("float8_")
+        || name.starts_with("float4_")
+        || matches!(name, "uint16" | "uint32" | "uint64" | "complex32" | "complex64" | "complex128")
+        || matches!(name, "qint8" | "quint8" | "qint32" | "quint4x2" | "quint2x4")
+}
+
+/// Whether a name after `torch.` says how a tensor was quantized.
+pub(super) fn is_quantization_scheme(name: &str) -> bool {
+    name.starts_with("per_tensor_") || name.starts_with("per_channel_")
+}
+
+/// What a function of `torch._utils` makes, if it is a tensor of a kind that is not supported.
+pub(super) fn unsupported_tensor(function: &str) -> Option<&'static str> {
+    Some(match function {
+        "_rebuild_sparse_tensor" | "_rebuild_sparse_csr_tensor" => "a sparse tensor",
+        "_rebuild_qtensor" => "a quantized tensor",
+        "_rebuild_nested_tensor" => "a nested tensor",
+        "_rebuild_meta_tensor_no_storage" => "a tensor without data (on the device `meta`)",
+        _ => return None,
+    })
+}
+
 /// The element type of a PyTorch storage class.
 pub(super) fn storage_dtype(class: &str) -> Option<DType> {
     Some(match class.rsplit('.').next()? {

@@ -2,7 +2,7 @@
 //! and paths.
 
 use super::arena::Arena;
-use super::dtype::torch_dtype;
+use super::dtype::{torch_dtype, unsupported_tensor};
 use super::node::Id;
 use super::{numpy, tensor};
 use crate::error::Problem;
@@ -26,8 +26,9 @@ pub(super) fn known(arena: &mut Arena<'_>, class: &str, args: Id, states: &[Id])
         "torch._utils._rebuild_tensor_v3" => {
             let name = items.get(6).and_then(|id| arena.class(*id));
             let dtype = name.and_then(|name| torch_dtype(name.strip_prefix("torch.")?));
-            let dtype =
-                dtype.ok_or_else(|| Problem::Unsupported("a tensor of an unknown type".to_owned()))?;
+            let dtype = dtype.ok_or_else(|| {
+                Problem::Unsupported(format!("a tensor of type {}", name.unwrap_or("that is unknown")))
+            })?;
             Value::Tensor(tensor::tensor(arena, items, Some(dtype))?)
         }
         "torch._utils._rebuild_parameter"
@@ -53,6 +54,9 @@ pub(super) fn known(arena: &mut Arena<'_>, class: &str, args: Id, states: &[Id])
         | "__builtin__.bytes"
         | "builtins.bytearray"
         | "__builtin__.bytearray" => Value::Bytes(numpy::bytes(arena, items)?),
+        _ if let Some(kind) = class.strip_prefix("torch._utils.").and_then(unsupported_tensor) => {
+            return Err(Problem::Unsupported(kind.to_owned()));
+        }
         _ if class.starts_with("pathlib.") => {
             let parts: Option<Vec<&str>> = items.iter().map(|id| arena.text(*id)).collect();
             let Some(parts) = parts else { return Ok(Known::No) };

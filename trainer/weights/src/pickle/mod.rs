@@ -6,6 +6,7 @@
 mod arena;
 mod classes;
 mod dtype;
+mod followed;
 mod known;
 mod machine;
 mod node;
@@ -24,6 +25,7 @@ use super::error::Problem;
 use super::value::{DType, Value};
 
 pub(crate) use classes::is_notorious;
+pub(crate) use followed::{Followed, follow};
 pub(crate) use storages::{NoStorages, Storages, budget, reverse_elements};
 
 /// A pickle whose instructions have run, but whose tensors are not read yet.

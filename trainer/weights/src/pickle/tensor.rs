@@ -69,7 +69,12 @@ fn storage_reference<'a>(arena: &Arena<'a>, id: Id) -> Result<(&'a str, DType), 
     else {
         return Err(malformed("points to a malformed storage"));
     };
-    let dtype = storage_dtype(class).ok_or_else(|| Problem::Unsupported(format!("a tensor in a {class}")))?;
+    let dtype = storage_dtype(class).ok_or_else(|| {
+        Problem::Unsupported(match class.contains("Complex") {
+            true => "a tensor of complex numbers".to_owned(),
+            false => format!("a tensor in a {class}"),
+        })
+    })?;
     Ok((key, dtype))
 }
 

@@ -8,6 +8,7 @@ mod scalar;
 use std::collections::HashMap;
 
 use self::scalar::{parse, scalar};
+use super::followed::{Followed, References};
 use super::node::{Id, Node};
 use super::opcode as op;
 use super::stream::Stream;
@@ -15,21 +16,20 @@ use crate::error::Problem;
 
 /// Runs a pickle, and returns its nodes, the one that is its value, and its length in bytes.
 pub(super) fn run(bytes: &[u8]) -> Result<(Vec<Node>, Id, usize), Problem> {
-    let mut machine = Machine {
-        stream: Stream::new(bytes),
-        nodes: Vec::new(),
-        stack: Vec::new(),
-        marks: Vec::new(),
-        memo: HashMap::new(),
-        copies: 0,
-    };
-    loop {
-        let code = machine.stream.byte()?;
-        if code == op::STOP {
-            let root = machine.pop()?;
-            return Ok((machine.nodes, root, machine.stream.position()));
-        }
-        machine.step(code)?;
+    let mut machine = Machine::new(bytes, None);
+    let root = machine.run()?;
+    Ok((machine.nodes, root, machine.stream.position()))
+}
+
+/// Runs a pickle to see which classes and functions it names, also those that are not on the allow-list.
+pub(super) fn follow(bytes: &[u8]) -> Followed {
+    let mut machine = Machine::new(bytes, Some(References::default()));
+    let problem = machine.run().err();
+    Followed {
+        protocol: machine.protocol,
+        length: machine.stream.position(),
+        references: machine.references.unwrap_or_default().into_vec(),
+        problem,
     }
 }
 
@@ -40,9 +40,36 @@ struct Machine<'a> {
     marks: Vec<usize>,
     memo: HashMap<u64, Id>,
     copies: usize,
+    protocol: u8,
+    /// What the pickle names, if it is only followed.
+    references: Option<References>,
 }
 
-impl Machine<'_> {
+impl<'a> Machine<'a> {
+    fn new(bytes: &'a [u8], references: Option<References>) -> Self {
+        Self {
+            stream: Stream::new(bytes),
+            nodes: Vec::new(),
+            stack: Vec::new(),
+            marks: Vec::new(),
+            memo: HashMap::new(),
+            copies: 0,
+            protocol: 0,
+            references,
+        }
+    }
+
+    /// Runs the pickle to its end, and returns its value.
+    fn run(&mut self) -> Result<Id, Problem> {
+        loop {
+            let code = self.stream.byte()?;
+            if code == op::STOP {
+                return self.pop();
+            }
+            self.step(code)?;
+        }
+    }
+
     fn step(&mut self, code: u8) -> Result<(), Problem> {
         match code {
             op::PROTO => self.protocol(),
@@ -82,6 +109,7 @@ impl Machine<'_> {
         if version > 5 {
             return Err(self.stream.damaged(format!("has protocol {version}; 0 to 5 are supported")));
         }
+        self.protocol = self.protocol.max(version);
         Ok(())
     }
 

@@ -8,6 +8,9 @@ use super::super::opcode as op;
 use super::Machine;
 use crate::error::Problem;
 
+/// The longest name in bytes that is followed if it is not on the allow-list.
+const MAX_NAME: usize = 1000;
+
 /// Members that instructions may copy in all, far more than in any checkpoint.
 const MAX_COPIES: usize = 16 << 20;
 
@@ -82,20 +85,45 @@ impl Machine<'_> {
     }
 
     fn class(&mut self, module: &str, name: &str) -> Result<(), Problem> {
-        let Some(family) = classes::family(module, name) else {
-            let full: String = format!("{module}.{name}").chars().take(200).collect();
-            return Err(Problem::Code(full.escape_debug().to_string()));
+        let family = classes::family(module, name);
+        // A long name that is followed many times would use much memory.
+        if family.is_none() && module.len() + name.len() > MAX_NAME {
+            let module = shortened(module);
+            return Err(self
+                .stream
+                .damaged(format!("names something in the module `{module}…`, too long a name")));
+        }
+        let full: Rc<str> = format!("{module}.{name}").into();
+        let family = match (&mut self.references, family) {
+            (None, None) => return Err(Problem::Code(shortened(&full))),
+            (None, Some(family)) => family,
+            (Some(references), family) => {
+                references.named(&full, family.is_some());
+                family.unwrap_or(Family::Inert)
+            }
         };
-        self.push(Node::Class(format!("{module}.{name}").into(), family));
+        self.push(Node::Class(full, family));
         Ok(())
     }
 
     /// Records a call that Python would make. Containers are built; everything else stays a record.
     fn call(&mut self, class: Id, args: Id) -> Result<(), Problem> {
-        let Node::Class(name, family) = &self.nodes[class] else {
-            return Err(self.stream.damaged("calls something that is not a class"));
+        let (name, family) = match &self.nodes[class] {
+            Node::Class(name, family) => (Rc::clone(name), *family),
+            // The result of a call, such as that of `getattr`.
+            Node::Call { class, .. } if self.references.is_some() => {
+                let name = if class.ends_with(RESULT) {
+                    Rc::clone(class)
+                } else {
+                    format!("{class}{RESULT}").into()
+                };
+                (name, Family::Inert)
+            }
+            _ => return Err(self.stream.damaged("calls something that is not a class")),
         };
-        let (name, family) = (Rc::clone(name), *family);
+        if let Some(references) = &mut self.references {
+            references.called(&name, &self.nodes, args);
+        }
         let Node::Tuple(items) = &self.nodes[args] else {
             return Err(self.stream.damaged(format!("makes a {name} without a tuple of arguments")));
         };
@@ -157,4 +185,12 @@ impl Machine<'_> {
         }
         Ok(())
     }
+}
+
+/// Follows the name of a function whose result is called.
+const RESULT: &str = "(…)";
+
+/// A name for a message.
+fn shortened(name: &str) -> String {
+    name.chars().take(200).collect::<String>().escape_debug().to_string()
 }
