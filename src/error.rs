@@ -42,6 +42,11 @@ pub(crate) enum CommandError {
     StillMissing { needs: Vec<Need> },
     #[error(transparent)]
     Seconds(#[from] NotSeconds),
+    #[error(transparent)]
+    WeightsFile(#[from] torch_checkpoint::WeightsError),
+    /// A weights file that is described, but refused.
+    #[error("{what}")]
+    Weights { what: String, hint: Option<String> },
     #[error("cannot write to stdout: {why}")]
     Output { why: String },
     /// Options are wrong: an invalid value, or values that contradict each other.
@@ -97,6 +102,8 @@ impl Hint for CommandError {
             }
             Self::Dirs(error) => error.hint(),
             Self::Seconds(error) => error.hint(),
+            Self::WeightsFile(error) => error.hint().map(Into::into),
+            Self::Weights { hint, .. } => hint.as_deref().map(Into::into),
             Self::Output { .. } => None,
         }
     }

@@ -15,6 +15,7 @@ mod obeyed_signals;
 mod output_file;
 mod printer;
 pub mod setup;
+mod weights_file;
 
 #[doc(hidden)]
 pub use cli::{command_names, parses};

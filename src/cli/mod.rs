@@ -10,6 +10,7 @@ mod setup;
 mod styles;
 mod train;
 mod val;
+mod weights;
 mod yolov5_only;
 
 pub(crate) use bench::BenchArgs;
@@ -19,6 +20,7 @@ pub(crate) use planned_run::PlannedTrain;
 pub(crate) use setup::{SetupArgs, VariantName};
 pub(crate) use train::{MachineArgs, TrainArgs};
 pub(crate) use val::ValArgs;
+pub(crate) use weights::WeightsArgs;
 
 use std::path::PathBuf;
 
@@ -64,6 +66,9 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Install what training needs: libtorch, the trainer, weights and data sets
     Setup(SetupArgs),
+    /// Show what is in a weights file, and what it would execute in Python
+    #[command(infer_long_args = true)]
+    Weights(WeightsArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// Write the man pages into a folder

@@ -20,6 +20,7 @@ mod run;
 mod setup;
 mod train;
 mod val;
+mod weights;
 
 use std::process::ExitCode;
 
@@ -64,6 +65,7 @@ fn dispatch(cli: &Cli, printer: &Printer) -> Result<u8, CommandError> {
         Command::Bench(args) => bench::bench(args, cli.offline, printer),
         Command::Doctor(args) => doctor::doctor(args, printer),
         Command::Setup(args) => setup::setup(args, cli.offline, printer),
+        Command::Weights(args) => weights::weights(args, printer),
         Command::Completions(args) => Ok(completions::completions(args, printer)),
         Command::Man(args) => completions::man(args),
         Command::SmokeTest { folder } => Ok(match smoke_test::run(folder) {

@@ -17,6 +17,7 @@ pub(crate) mod setup_text;
 mod setup_view;
 mod status_line;
 mod val_table;
+pub(crate) mod weights_text;
 mod wrap;
 mod wsl;
 

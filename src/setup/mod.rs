@@ -30,4 +30,5 @@ pub use nccl_version::nccl_version;
 pub use pip_nccl::with_named_nccl;
 pub use plan::{Disk, SetupPlan, SetupRequest, SetupStep, StepOutcome, StepState};
 pub use trainer::{checkout_needs_headers, ensure_trainer, installed_trainer, trainer_environment};
+pub use weights::installed_file as installed_weights;
 pub use wsl::WslError;

@@ -4,11 +4,10 @@
 
 use std::fs;
 use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
-use torch_checkpoint::WeightsFile;
 use yolo_plan::model::ModelSpec;
 use yolo_plan::run::WeightsName;
 
@@ -19,6 +18,7 @@ use crate::fetch::{
 };
 use crate::setup::context::Context;
 use crate::setup::error::{SetupError, WeightsError};
+use crate::weights_file;
 
 /// The download folder of the release.
 const RELEASE: &str = "https://github.com/ultralytics/yolov5/releases/download/v7.0/";
@@ -29,9 +29,6 @@ const CLASSES: usize = 80;
 /// (name, bytes, SHA-256) of release files with a known hash.
 const KNOWN: [(&str, u64, &str); 1] =
     [("yolov5n", 4_062_133, "4f180cf23ba0717ada0badd6c685026d73d48f184d00fc159c2641284b2ac0a3")];
-
-/// Buffers of a model, which do not count as parameters.
-const BUFFERS: [&str; 5] = ["running_mean", "running_var", "num_batches_tracked", "anchors", "anchor_grid"];
 
 /// The file name under which weights are installed; `None` if a URL does not end in one.
 fn file_name(weights: &WeightsName) -> Option<String> {
@@ -89,6 +86,14 @@ pub enum WeightsStatus {
 /// The directory of all weights.
 pub fn folder(dirs: &YoloDirs) -> PathBuf {
     dirs.data().join("weights")
+}
+
+/// The installed weights that a name such as `yolov5n` or `yolov5n.pt` stands for.
+pub fn installed_file(name: &Path, dirs: &YoloDirs) -> Option<PathBuf> {
+    let mut components = name.components();
+    let is_name = matches!(components.next(), Some(Component::Normal(_))) && components.next().is_none();
+    let file = folder(dirs).join(name);
+    [file.with_added_extension("pt"), file].into_iter().find(|file| is_name && file.is_file())
 }
 
 /// Weights as an argument names them.
@@ -281,7 +286,7 @@ impl PendingWeights {
     fn check(&self, path: &Path) -> Result<(u64, Option<usize>), String> {
         // Without the path: the user does not know that of the staged file.
         let file = torch_checkpoint::read(path).map_err(|error| error.problem().to_string())?;
-        let (parameters, classes) = (count(&file), file.names.as_ref().map(Vec::len));
+        let (parameters, classes) = (weights_file::parameters(&file), file.names.as_ref().map(Vec::len));
         if let WeightsName::Published(name) = &self.name {
             let summary = ModelSpec::load(name, CLASSES, None).and_then(|spec| spec.summary());
             let expected = summary.map_err(|error| error.to_string())?.parameters;
@@ -294,13 +299,6 @@ impl PendingWeights {
         }
         Ok((parameters, classes))
     }
-}
-
-/// The number of trainable parameters.
-fn count(file: &WeightsFile) -> u64 {
-    let learns = |name: &str| !BUFFERS.contains(&name.rsplit('.').next().unwrap_or_default());
-    let numbers = |shape: &[usize]| shape.iter().map(|&side| side as u64).product::<u64>();
-    file.tensors.iter().filter(|(name, _)| learns(name)).map(|(_, tensor)| numbers(&tensor.shape)).sum()
 }
 
 /// The file that describes installed weights, next to them.

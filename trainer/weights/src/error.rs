@@ -18,6 +18,11 @@ impl WeightsError {
         Self { path: path.to_owned(), problem: Box::new(problem) }
     }
 
+    /// A file that the operating system cannot read.
+    pub fn unreadable(path: &Path, source: io::Error) -> Self {
+        Self::new(path, Problem::Io { doing: "read", source })
+    }
+
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path

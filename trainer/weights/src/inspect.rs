@@ -7,8 +7,9 @@ use std::path::Path;
 
 use crate::error::{Problem, WeightsError};
 use crate::pickle::{self, Followed};
-use crate::sniff::{self, Kind};
-use crate::{legacy, whole, zip};
+use crate::reference::Reference;
+use crate::sniff::{self, Kind, whole};
+use crate::{legacy, zip};
 
 /// The layout of a weights file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,20 +24,6 @@ pub enum Format {
     Pickle,
     /// Tensors after a header of JSON. Nothing in it can be executed.
     Safetensors,
-}
-
-/// A class or function that a pickle names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reference {
-    /// Its module and name, such as `torch._utils._rebuild_tensor_v2`.
-    pub name: String,
-    /// Whether it is on the allow-list of [`read`](crate::read).
-    pub allowed: bool,
-    /// How often Python would call it. Naming it already imports its module.
-    pub calls: usize,
-    /// The arguments of the first call as Python writes them, shortened; only for names that are not on the
-    /// allow-list.
-    pub arguments: Option<String>,
 }
 
 /// What is known about a file without rebuilding its content.

@@ -31,6 +31,14 @@ pub(crate) fn json(value: &Value) -> Option<serde_json::Value> {
     })
 }
 
+impl Value {
+    /// The value as JSON; `None` if it contains a tensor, bytes, an object or a number that JSON cannot express.
+    /// Numeric keys become text.
+    pub fn to_json(&self) -> Option<serde_json::Value> {
+        json(self)
+    }
+}
+
 /// JSON as a value. Keys stay text, even if they look like numbers.
 pub(crate) fn value(json: &serde_json::Value) -> Value {
     match json {

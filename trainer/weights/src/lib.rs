@@ -12,6 +12,7 @@ mod json;
 mod legacy;
 mod module;
 mod pickle;
+mod reference;
 mod safetensors;
 mod sniff;
 mod value;
@@ -20,16 +21,17 @@ mod write;
 mod zip;
 
 use std::fs::{self, File};
-use std::io::{self, Cursor, Read, Seek};
+use std::io::{Cursor, Seek as _};
 use std::path::Path;
 
 pub use error::{Problem, WeightsError};
-pub use inspect::{Format, Inspection, Reference, inspect};
+pub use inspect::{Format, Inspection, inspect};
+pub use reference::Reference;
 pub use value::{DType, TensorData, Value};
 pub use weights_file::WeightsFile;
 pub use write::{encode, write_pt};
 
-use sniff::Kind;
+use sniff::{Kind, whole};
 
 /// Reads a `.pt` file, in PyTorch's zip layout or in that before version 1.6, or a `.safetensors` file. The content
 /// decides which it is, not the name.
@@ -69,12 +71,4 @@ fn read_inner(path: &Path) -> Result<WeightsFile, Problem> {
         Kind::Safetensors => safetensors::weights(&whole(file).map_err(reading)?),
         Kind::Other(problem) => Err(problem),
     }
-}
-
-/// All bytes of a file.
-fn whole(mut file: File) -> io::Result<Vec<u8>> {
-    file.rewind()?;
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    Ok(bytes)
 }

@@ -2,6 +2,7 @@
 //! is often found instead of weights (a web page, a Git LFS pointer, an interrupted download) is
 //! recognized, so that the message can say what to do.
 
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
 use crate::error::Problem;
@@ -102,4 +103,12 @@ fn bare_pickle(file: &mut (impl Read + Seek), length: u64) -> io::Result<Option<
         }
         _ => None,
     })
+}
+
+/// All bytes of a file.
+pub(crate) fn whole(mut file: File) -> io::Result<Vec<u8>> {
+    file.rewind()?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }

@@ -45,7 +45,7 @@ const UNITS: [&str; 9] =
     ["service", "slice", "scope", "socket", "mount", "target", "timer", "device", "swap"];
 /// The commands of `yolo`, existing and planned, and `detect` of YOLOv5's successor. They are kept in
 /// the command line of a process. A test of `yolo` fails if one is missing.
-pub const YOLO_COMMANDS: [&str; 11] = [
+pub const YOLO_COMMANDS: [&str; 12] = [
     "train",
     "rank",
     "val",
@@ -57,6 +57,7 @@ pub const YOLO_COMMANDS: [&str; 11] = [
     "setup",
     "completions",
     "detect",
+    "weights",
 ];
 
 /// Whether the name of a variable or an option marks its value as secret.

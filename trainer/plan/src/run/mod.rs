@@ -23,6 +23,7 @@ mod one_process;
 mod opt_yaml;
 mod planning;
 mod ranks;
+mod read_opt_yaml;
 mod resumable;
 mod resume;
 mod resume_ranks;
@@ -41,6 +42,7 @@ pub use join_resumed::{JoinTask, plan_join_rank_0, plan_join_resumed, ranks_join
 pub use opt_yaml::opt_yaml;
 pub use planning::{Need, PlanContext, Planning};
 pub use ranks::{Part, Ranks};
+pub use read_opt_yaml::read_opt_yaml;
 pub use resumable::{WrittenBy, check_resumable, lacks};
 pub use resume::{ranks_to_resume, resumes_here};
 pub use train::{TrainTask, check_freeze, plan_train};

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use yolo_base::Hint as _;
 use yolo_base::format::list;
 
+use super::read_opt_yaml::read_opt_yaml;
 use super::{PLAN_FILE, PlanContext, Planning, Task};
 use crate::auto_batch::AUTO;
 use crate::error::PlanError;
@@ -136,10 +137,7 @@ fn options(
     given: &TrainOptions,
 ) -> Result<(TrainOptions, Option<PathBuf>, Option<String>), PlanError> {
     let file = &run_dir.join(OPT_FILE);
-    let Value::Object(map) = yaml::read(file, "options")? else {
-        return Err(PlanError::new(format!("{} is not a mapping of options", file.display())));
-    };
-    let mut saved = Saved { map, file };
+    let mut saved = Saved { map: read_opt_yaml(file)?, file };
     let hyp = match run_dir.join(HYP_FILE) {
         hyp if hyp.is_file() => hyp,
         hyp => {

@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::machine;
 use super::node::{Id, Node};
-use crate::Reference;
+
 use crate::error::Problem;
+use crate::reference::Reference;
 
 /// Letters of a name and of arguments that are kept.
 const SHORT: usize = 200;
@@ -23,11 +23,6 @@ pub(crate) struct Followed {
     pub(crate) length: usize,
     pub(crate) references: Vec<Reference>,
     pub(crate) problem: Option<Problem>,
-}
-
-/// Follows the pickle at the beginning of `bytes`.
-pub(crate) fn follow(bytes: &[u8]) -> Followed {
-    machine::follow(bytes)
 }
 
 /// The names in the order of their first appearance.

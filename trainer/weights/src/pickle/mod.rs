@@ -25,7 +25,7 @@ use super::error::Problem;
 use super::value::{DType, Value};
 
 pub(crate) use classes::is_notorious;
-pub(crate) use followed::{Followed, follow};
+pub(crate) use followed::Followed;
 pub(crate) use storages::{NoStorages, Storages, budget, reverse_elements};
 
 /// A pickle whose instructions have run, but whose tensors are not read yet.
@@ -58,6 +58,11 @@ impl Pickle {
     pub(crate) fn value(&self, storages: &mut dyn Storages) -> Result<Value, Problem> {
         rebuild::value(&self.nodes, self.root, storages)
     }
+}
+
+/// Follows the pickle at the beginning of `bytes`, also past names that are not on the allow-list.
+pub(crate) fn follow(bytes: &[u8]) -> Followed {
+    machine::follow(bytes)
 }
 
 /// Reads one pickle.

@@ -1,0 +1,265 @@
+//! The text of `yolo weights`: what is in a file, and how two files differ.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+use yolo_base::format::{bytes, count, count_of, list};
+
+use super::wrap::{cut, wrap};
+use crate::weights_file::{Description, Difference, Model, Opener, PythonCall, TensorDifferences, Training};
+
+/// At most this many class names, options, tensors and calls are listed without `--verbose`.
+const SHOWN: usize = 12;
+/// Letters of a value that differs.
+const VALUE: usize = 60;
+/// The options that say most about a training, as `opt.yaml` names them.
+const OPTIONS: [&str; 9] =
+    ["weights", "cfg", "data", "epochs", "batch_size", "imgsz", "optimizer", "device", "seed"];
+
+/// The description of a file.
+pub(crate) fn description(file: &Description, verbose: bool) -> String {
+    let mut lines = vec![file.file.display().to_string(), line("Format", &format(file))];
+    if let Some(model) = &file.model {
+        lines.extend(of_model(model, verbose));
+    }
+    if let Some(training) = &file.training {
+        lines.extend(of_training(training, verbose));
+    }
+    for (number, opener) in file.opens_in.iter().enumerate() {
+        lines.push(line(if number == 0 { "Opens in" } else { "" }, &of_opener(opener)));
+    }
+    lines.extend(of_python(file, verbose));
+    if let (true, Some(content)) = (verbose, &file.content) {
+        lines.push("  Tensors".to_owned());
+        lines.extend(
+            content
+                .tensors
+                .iter()
+                .map(|(name, tensor)| format!("    {name}  {:?} {:?}", tensor.dtype, tensor.shape)),
+        );
+    }
+    lines.push(line("SHA-256", &file.sha256));
+    lines.join("\n")
+}
+
+/// A line or more with a title.
+fn line(title: &str, text: &str) -> String {
+    wrap(&format!("  {title:<10}"), text)
+}
+
+fn format(file: &Description) -> String {
+    let layout = match file.format {
+        "zip" => "PyTorch checkpoint",
+        "legacy" => "PyTorch checkpoint in the layout before version 1.6",
+        "torchscript" => "TorchScript export",
+        "pickle" => "pickle, not in PyTorch's layout",
+        other => other,
+    };
+    let protocol = file.pickle_protocol.map(|protocol| format!(", pickle protocol {protocol}"));
+    format!("{layout}{}, {}", protocol.unwrap_or_default(), bytes(file.bytes))
+}
+
+fn of_model(model: &Model, verbose: bool) -> Vec<String> {
+    let architecture = model.architecture.as_deref().unwrap_or("a model that the file does not describe");
+    let types: Vec<String> =
+        model.tensors.iter().map(|(name, number)| format!("{number} of type {name}")).collect();
+    let tensors = model.tensors.values().sum::<usize>();
+    let mut text = format!(
+        "{architecture}: {} in {} ({})",
+        count_of(usize::try_from(model.parameters).unwrap_or(usize::MAX), "parameter", "parameters"),
+        count(tensors, "tensor"),
+        list(&types),
+    );
+    if !model.strides.is_empty() {
+        let strides: Vec<String> = model.strides.iter().map(ToString::to_string).collect();
+        text.push_str(&format!("; {} {}", count_of_word(strides.len(), "stride"), list(&strides)));
+    }
+    if model.is_average {
+        text.push_str("; the moving average, beside the trained weights");
+    }
+    let classes = match &model.classes {
+        None => "the file has no names".to_owned(),
+        Some(names) => format!("{}: {}", names.len(), several(names, verbose)),
+    };
+    vec![line("Model", &text), line("Classes", &classes)]
+}
+
+fn count_of_word(number: usize, word: &str) -> String {
+    if number == 1 { word.to_owned() } else { format!("{word}s") }
+}
+
+/// Names with commas; only the first of many.
+fn several(names: &[String], all: bool) -> String {
+    let shown = if all { names.len() } else { SHOWN };
+    let mut text = names.iter().take(shown).map(|name| cut(name, VALUE)).collect::<Vec<_>>().join(", ");
+    if names.len() > shown {
+        text.push_str(&format!(" and {} more", names.len() - shown));
+    }
+    text
+}
+
+fn of_training(training: &Training, verbose: bool) -> Vec<String> {
+    let mut facts = Vec::new();
+    match (training.finished, training.epochs_done) {
+        (Some(true), _) => facts.push("finished, so the file has only weights".to_owned()),
+        (_, Some(epochs)) => facts.push(format!("{} done, can be resumed", count_epochs(epochs))),
+        _ => {}
+    }
+    if let Some(fitness) = training.best_fitness {
+        facts.push(format!("best fitness {fitness:.4}"));
+    }
+    if let Some(size) = training.image_size {
+        facts.push(format!("images of {size} px"));
+    }
+    if let Some(writer) = &training.written_by {
+        facts.push(format!("written by {writer}"));
+    }
+    if let Some(date) = &training.date {
+        facts.push(date.clone());
+    }
+    let mut lines = Vec::new();
+    if !facts.is_empty() {
+        lines.push(line("Training", &facts.join(", ")));
+    }
+    for (title, values) in [("Options", &training.options), ("Hyp", &training.hyperparameters)] {
+        if values.is_empty() {
+            continue;
+        }
+        let main = |name: &str| verbose || title == "Options" && OPTIONS.contains(&name);
+        let shown: Vec<String> = values
+            .iter()
+            .filter(|(name, _)| main(name))
+            .map(|(name, value)| format!("{name}={}", cut(&plain(value), VALUE)))
+            .collect();
+        let hidden = values.len() - shown.len();
+        let mut text = shown.join(", ");
+        if hidden > 0 {
+            let more = if shown.is_empty() { "" } else { " and " };
+            let noun = if shown.is_empty() { "" } else { " more" };
+            text.push_str(&format!("{more}{hidden}{noun} (--verbose lists them)"));
+        }
+        if let (true, Some(from)) = (title == "Options", &training.options_from) {
+            text.push_str(&format!("; from {from}"));
+        }
+        lines.push(line(title, &text));
+    }
+    lines
+}
+
+fn count_epochs(epochs: i64) -> String {
+    count(usize::try_from(epochs).unwrap_or_default(), "epoch")
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) if text.is_empty() => "none".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Null => "none".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn of_opener(opener: &Opener) -> String {
+    let answer = if opener.opens { "yes" } else { "no" };
+    match &opener.note {
+        Some(note) => format!("{}: {answer}, {note}", opener.program),
+        None => format!("{}: {answer}", opener.program),
+    }
+}
+
+/// What Python would execute: what is unknown first, and then, with `--verbose`, what is known.
+fn of_python(file: &Description, verbose: bool) -> Vec<String> {
+    if file.pickle_protocol.is_none() {
+        return vec![line("In Python", "nothing is imported: the file has no pickle")];
+    }
+    let (known, unknown): (Vec<&PythonCall>, Vec<&PythonCall>) =
+        file.python.iter().partition(|one| one.known);
+    let mut lines = Vec::new();
+    let summary = match unknown.len() {
+        0 => "nothing is executed but what builds tensors, plain values and layers of models".to_owned(),
+        number => format!(
+            "{} would be executed that is not needed to load a model:",
+            count_of(number, "thing", "things")
+        ),
+    };
+    lines.push(line("In Python", &summary));
+    let shown = if verbose { usize::MAX } else { SHOWN };
+    for call in unknown.iter().take(shown) {
+        lines.push(wrap("              ", &of_call(call)));
+    }
+    if unknown.len() > shown {
+        lines.push(wrap("              ", &format!("and {} more", unknown.len() - shown)));
+    }
+    if let Some(problem) = &file.python_unknown_after {
+        lines.push(wrap("              ", &format!("and what comes later is unknown: the file {problem}")));
+    }
+    if verbose {
+        lines.extend(known.iter().map(|call| format!("              {} ×{}", call.name, call.calls)));
+    }
+    lines
+}
+
+fn of_call(call: &PythonCall) -> String {
+    match (&call.arguments, call.calls) {
+        (_, 0) => format!("import of {}", call.name),
+        (Some(arguments), 1) => format!("{}{arguments}", call.name),
+        (Some(arguments), calls) => {
+            format!("{}{arguments}, and {} more", call.name, count(calls - 1, "call"))
+        }
+        (None, calls) => format!("{} ×{calls}", call.name),
+    }
+}
+
+/// How two files differ.
+pub(crate) fn differences(
+    files: [&PathBuf; 2],
+    facts: &[Difference],
+    tensors: Option<&TensorDifferences>,
+    verbose: bool,
+) -> String {
+    let mut lines = vec![format!("a: {}", files[0].display()), format!("b: {}", files[1].display())];
+    for difference in facts {
+        let [a, b] = difference.values.each_ref().map(|value| cut(&plain(value), VALUE));
+        lines.push(format!("{}: a {a}, b {b}", difference.what));
+    }
+    match tensors {
+        None => lines.push("the tensors cannot be compared, because a file is refused".to_owned()),
+        Some(tensors) => lines.extend(of_tensors(tensors, verbose)),
+    }
+    lines.join("\n")
+}
+
+fn of_tensors(tensors: &TensorDifferences, verbose: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (file, only) in ["a", "b"].iter().zip(&tensors.only_in) {
+        if !only.is_empty() {
+            lines.push(format!("only in {file}: {}", several(only, verbose)));
+        }
+    }
+    let shown = if verbose { usize::MAX } else { SHOWN };
+    for difference in tensors.shapes.iter().take(shown) {
+        let [a, b] = &difference.values;
+        lines.push(format!("shape of {}: a {a}, b {b}", difference.what));
+    }
+    if tensors.types > 0 {
+        lines.push(format!("{} of different types", count(tensors.types, "tensor")));
+    }
+    let compared = tensors.equal + tensors.values.len();
+    lines.push(match tensors.values.len() {
+        0 => format!("{} compared, all values equal", count(compared, "tensor")),
+        different => format!("{} compared, {different} with different values:", count(compared, "tensor")),
+    });
+    for value in tensors.values.iter().take(shown) {
+        let relative = value.relative.map(|relative| format!(", {:.2} % on average", relative * 100.0));
+        lines.push(format!(
+            "  {}: at most {:.3e}{}",
+            value.name,
+            value.largest,
+            relative.unwrap_or_default()
+        ));
+    }
+    if tensors.values.len() > shown {
+        lines.push(format!("  and {} more (--verbose lists them)", tensors.values.len() - shown));
+    }
+    lines
+}
