@@ -65,8 +65,8 @@ fn a_run_shows_its_training_and_its_options() {
       Model     yolov5n: 1766623 parameters in 349 tensors (292 of type float16 and
                 57 of type int64); strides 8, 16 and 32
       Classes   2: red, blue
-      Training  finished, so the file has only weights, images of 64 px, written
-                by yolo 0.1.0
+      Training  finished, so the file has only weights, images of 64 px, written by
+                yolo 0.1.0
       Hyp       28 (--verbose lists them)
       Opens in  yolo: yes
                 PyTorch (torch.load, weights_only=True): yes
