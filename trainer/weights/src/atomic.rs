@@ -6,12 +6,97 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::error::Problem;
+use tempfile::NamedTempFile;
+
+use crate::error::{Problem, WeightsError};
 
 /// The extension of unfinished files.
 const PARTIAL: &str = ".partial";
+
+/// A new content of a file before it gets the file's name. Another program, or another library, may write it to
+/// [`Self::path`], and it can be read back before [`Self::commit`]. Dropped without that, it leaves the old file.
+#[derive(Debug)]
+pub struct Replacement {
+    target: PathBuf,
+    partial: NamedTempFile,
+}
+
+impl Replacement {
+    /// Creates an empty hidden file in the folder of `path`.
+    ///
+    /// # Errors
+    /// If the folder is not writable.
+    pub fn begin(path: &Path) -> Result<Self, WeightsError> {
+        Self::begin_inner(path).map_err(|problem| WeightsError::new(path, problem))
+    }
+
+    /// Where the new content is written. Do not replace this file by another one.
+    pub fn path(&self) -> &Path {
+        self.partial.path()
+    }
+
+    /// Writes the new content.
+    ///
+    /// # Errors
+    /// If the disk is full or fails.
+    pub fn write(&self, bytes: &[u8]) -> Result<(), WeightsError> {
+        self.write_with(bytes.len() as u64, |out| out.write_all(bytes))
+            .map_err(|problem| WeightsError::new(&self.target, problem))
+    }
+
+    /// Gives the new content the name of the file.
+    ///
+    /// # Errors
+    /// If the disk is full or fails. An existing file is then unchanged.
+    pub fn commit(self) -> Result<(), WeightsError> {
+        let target = self.target.clone();
+        let length = self.partial.as_file().metadata().map_or(0, |metadata| metadata.len());
+        self.commit_inner(length).map_err(|problem| WeightsError::new(&target, problem))
+    }
+
+    fn begin_inner(path: &Path) -> Result<Self, Problem> {
+        // A link stays a link; its target is replaced.
+        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let name = target.file_name().ok_or(Problem::NotAFile)?;
+        let folder = folder_of(&target);
+        let mut prefix = OsString::from(".");
+        prefix.push(name);
+        prefix.push(".");
+        remove_stale(folder, &prefix);
+
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(&prefix).suffix(PARTIAL);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            // Like any new file; the umask applies.
+            builder.permissions(fs::Permissions::from_mode(0o666));
+        }
+        let partial = builder.tempfile_in(folder).map_err(failed("created", 0))?;
+        // Without locks in the file system, stale files stay, but nothing else goes wrong.
+        let _ = partial.as_file().try_lock();
+        Ok(Self { target, partial })
+    }
+
+    fn write_with(
+        &self,
+        needed: u64,
+        content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Problem> {
+        let mut out = BufWriter::with_capacity(1 << 20, self.partial.as_file());
+        content(&mut out).and_then(|()| out.flush()).map_err(failed("written", needed))
+    }
+
+    fn commit_inner(self, needed: u64) -> Result<(), Problem> {
+        let Self { target, partial } = self;
+        partial.as_file().sync_all().map_err(failed("synced to disk", needed))?;
+        let file = partial.persist(&target).map_err(|error| failed("renamed", needed)(error.error))?;
+        drop(file);
+        sync_folder(folder_of(&target)).map_err(failed("synced to disk", needed))
+    }
+}
 
 /// Replaces `path` by what `content` writes. `needed` is its length, for the message if the disk is
 /// full.
@@ -20,43 +105,25 @@ pub(crate) fn replace(
     needed: u64,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Problem> {
-    let failed = |doing| {
-        move |source: io::Error| match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Problem::DiskFull { needed },
-            _ => Problem::Io { doing, source },
-        }
-    };
-    // A link stays a link; its target is replaced.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let name = target.file_name().ok_or(Problem::NotAFile)?;
-    let folder = match target.parent() {
+    let replacement = Replacement::begin_inner(path)?;
+    // Dropping it on an early return removes the hidden file.
+    replacement.write_with(needed, content)?;
+    replacement.commit_inner(needed)
+}
+
+/// What failed, with the bytes that are needed if the disk is full.
+fn failed(doing: &'static str, needed: u64) -> impl Fn(io::Error) -> Problem {
+    move |source| match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Problem::DiskFull { needed },
+        _ => Problem::Io { doing, source },
+    }
+}
+
+fn folder_of(target: &Path) -> &Path {
+    match target.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
-    };
-    let mut prefix = OsString::from(".");
-    prefix.push(name);
-    prefix.push(".");
-    remove_stale(folder, &prefix);
-
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(&prefix).suffix(PARTIAL);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // Like any new file; the umask applies.
-        builder.permissions(fs::Permissions::from_mode(0o666));
     }
-    let partial = builder.tempfile_in(folder).map_err(failed("created"))?;
-    // Without locks in the file system, stale files stay, but nothing else goes wrong.
-    let _ = partial.as_file().try_lock();
-    // Dropping `partial` on an early return removes the hidden file.
-    let mut out = BufWriter::with_capacity(1 << 20, partial.as_file());
-    content(&mut out).and_then(|()| out.flush()).map_err(failed("written"))?;
-    drop(out);
-    partial.as_file().sync_all().map_err(failed("synced to disk"))?;
-    let file = partial.persist(&target).map_err(|error| failed("renamed")(error.error))?;
-    drop(file);
-    sync_folder(folder).map_err(failed("synced to disk"))
 }
 
 /// Makes the rename durable.
@@ -123,6 +190,23 @@ mod tests {
         fs::write(folder.path().join(".best.pt.other.partial"), "x").unwrap();
         replace(&folder.path().join("last.pt"), 3, |out| out.write_all(b"new")).unwrap();
         assert_eq!(names(folder.path()), [".best.pt.other.partial", ".last.pt.living.partial", "last.pt"]);
+    }
+
+    #[test]
+    fn a_content_that_another_writes_is_read_before_it_has_the_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("best.onnx");
+        let dropped = Replacement::begin(&path).unwrap();
+        fs::write(dropped.path(), "bad").unwrap();
+        drop(dropped);
+        assert!(names(folder.path()).is_empty());
+        let replacement = Replacement::begin(&path).unwrap();
+        replacement.write(b"good").unwrap();
+        assert_eq!(fs::read(replacement.path()).unwrap(), b"good");
+        assert!(!path.exists());
+        replacement.commit().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"good");
+        assert_eq!(names(folder.path()), ["best.onnx"]);
     }
 
     #[cfg(unix)]

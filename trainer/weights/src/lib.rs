@@ -1,5 +1,5 @@
-//! Reads and writes PyTorch checkpoints, and reads safetensors, without executing anything from the
-//! file. [`read`] and [`write_pt`] are the entry points; [`inspect`] says what Python would execute.
+//! Reads and writes PyTorch checkpoints and safetensors, without executing anything from the file. [`read`] and
+//! [`write_pt`] are the entry points; [`inspect`] says what Python would execute.
 //!
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
@@ -24,9 +24,11 @@ use std::fs::{self, File};
 use std::io::{Cursor, Seek as _};
 use std::path::Path;
 
+pub use atomic::Replacement;
 pub use error::{Problem, WeightsError};
 pub use inspect::{Format, Inspection, inspect};
 pub use reference::Reference;
+pub use safetensors::encode_safetensors;
 pub use value::{DType, TensorData, Value};
 pub use weights_file::WeightsFile;
 pub use write::{encode, write_pt};

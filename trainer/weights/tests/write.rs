@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use torch_checkpoint::{DType, TensorData, Value, decode, encode, read, write_pt};
+use torch_checkpoint::{DType, TensorData, Value, decode, encode, encode_safetensors, read, write_pt};
 
 const EVERY: [(DType, &str); 10] = [
     (DType::F64, "float64"),
@@ -100,6 +100,30 @@ fn records_start_at_multiples_of_64_bytes() {
     }
     assert!(archive.index_for_name("archive/version").is_some());
     assert!(archive.index_for_name("archive/byteorder").is_some());
+}
+
+#[test]
+fn safetensors_are_read_as_they_were_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("best.safetensors");
+    let tensors: Vec<(&str, TensorData)> = EVERY
+        .map(|(dtype, name)| {
+            (name, TensorData { dtype, shape: vec![3, 2], bytes: vec![1; 6 * dtype.size()] })
+        })
+        .into();
+    let metadata = [("names", r#"["cat", "dog"]"#), ("stride", "[8, 16]"), ("format", "pt")];
+    let metadata = metadata.map(|(key, text)| (key.to_owned(), text.to_owned()));
+    let borrowed = tensors.iter().map(|(name, tensor)| (*name, tensor));
+    let bytes = encode_safetensors(borrowed, metadata.into(), &path).unwrap();
+    std::fs::write(&path, bytes).unwrap();
+    let file = read(&path).unwrap();
+    assert_eq!(file.tensors.len(), tensors.len());
+    assert!(tensors.iter().all(|(name, tensor)| file.tensors[*name] == *tensor));
+    assert_eq!(file.names.unwrap(), ["cat", "dog"]);
+    assert_eq!(file.stride.unwrap(), [8.0, 16.0]);
+    let short = TensorData { dtype: DType::F32, shape: vec![2], bytes: vec![0; 4] };
+    let error = encode_safetensors([("short", &short)], Default::default(), &path).unwrap_err();
+    assert!(error.to_string().contains("best.safetensors"), "{error}");
 }
 
 /// Needs a Python that can import torch, in YOLO_TEST_PYTHON.
