@@ -5,12 +5,15 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/small_disk.rs"]
+mod small_disk;
 #[path = "support/user.rs"]
 mod user;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use small_disk::SmallDisk;
 use user::{Finished, TRAIN, User};
 
 /// A control group with a limit, removed when it is dropped.
@@ -70,24 +73,6 @@ fn a_rank_that_the_kernel_kills_for_its_memory_is_told_from_one_that_a_person_ki
     let memory = ["reached its memory limit", "ran out of memory"];
     assert!(memory.iter().any(|words| finished.stderr.contains(words)), "{}", finished.stderr);
     assert!(finished.stderr.contains("--batch"), "{}", finished.stderr);
-}
-
-/// A small file system, unmounted when it is dropped.
-struct SmallDisk<'a>(&'a Path);
-
-impl<'a> SmallDisk<'a> {
-    /// Mounts one on an empty folder; `None` without the right to.
-    fn mount(folder: &'a Path, size: &str) -> Option<Self> {
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(folder).stderr(Stdio::null());
-        mount.status().is_ok_and(|status| status.success()).then_some(Self(folder))
-    }
-}
-
-impl Drop for SmallDisk<'_> {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(self.0).status();
-    }
 }
 
 #[test]

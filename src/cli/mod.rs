@@ -5,6 +5,7 @@ mod bench;
 mod completions;
 mod doctor;
 mod evolve;
+mod export;
 mod planned_run;
 mod setup;
 mod styles;
@@ -16,6 +17,7 @@ mod yolov5_only;
 pub(crate) use bench::BenchArgs;
 pub(crate) use completions::{CompletionsArgs, ManArgs};
 pub(crate) use doctor::DoctorArgs;
+pub(crate) use export::ExportArgs;
 pub(crate) use planned_run::PlannedTrain;
 pub(crate) use setup::{SetupArgs, VariantName};
 pub(crate) use train::{MachineArgs, TrainArgs};
@@ -59,6 +61,9 @@ pub(crate) enum Command {
     /// Evaluate a detector on a data set
     #[command(args_override_self = true, infer_long_args = true)]
     Val(Box<ValArgs>),
+    /// Write a detector in other formats
+    #[command(args_override_self = true, infer_long_args = true)]
+    Export(Box<ExportArgs>),
     /// Measure how fast this machine trains, and what limits it
     #[command(args_override_self = true, infer_long_args = true)]
     Bench(Box<BenchArgs>),

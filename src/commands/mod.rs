@@ -9,6 +9,7 @@ mod bench_tables;
 mod command_line;
 mod completions;
 mod evolve;
+mod export;
 mod interrupt;
 mod loader_threads;
 mod log_folder;
@@ -61,6 +62,7 @@ fn dispatch(cli: &Cli, printer: &Printer) -> Result<u8, CommandError> {
         Command::Train(args) => train::train(args, cli.offline, printer),
         Command::Rank(args) => rank::rank(args, cli.offline, printer),
         Command::Val(args) => val::val(args, cli.offline, printer),
+        Command::Export(args) => export::export(args, cli.offline, printer),
         Command::Bench(args) if args.has_tables() => bench_tables::bench_tables(args, cli.offline, printer),
         Command::Bench(args) => bench::bench(args, cli.offline, printer),
         Command::Doctor(args) => doctor::doctor(args, printer),

@@ -153,6 +153,9 @@ impl Run<'_> {
             return Ok(self.interrupted_before_the_run(killed, printer));
         }
         let Some(layout) = self.layout else {
+            if !plan.task.has_folder() {
+                return self.launch_without_results(plan, &programs, printer);
+            }
             let plan_file = run_folder::create(&mut plan, self.exist_ok || in_its_folder)?;
             printer.say(format_args!("run folder {}", plan.run_dir.display()));
             return self.launch_and_show(None, &plan, &plan_file, &programs, printer);
@@ -181,7 +184,7 @@ impl Run<'_> {
         exit::INTERRUPTED
     }
 
-    /// Starts a rank that writes no results. Its plan and its log are in a temporary folder, which stays if
+    /// Starts a rank that has no run folder. Its plan and its log are in a temporary folder, which stays if
     /// the rank fails and the log may say why.
     fn launch_without_results(
         &mut self,

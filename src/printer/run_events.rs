@@ -54,7 +54,7 @@ impl<'a> RunEvents<'a> {
             json!({
                 "yolo": env!("CARGO_PKG_VERSION"),
                 "task": plan.task.doing(),
-                "run": plan.run_dir,
+                "run": plan.task.has_folder().then_some(&plan.run_dir),
                 "world_size": plan.ranks.world_size,
                 "backend": plan.ranks.backend,
                 "batch": plan.task.training().map(|task| task.batch),
@@ -125,7 +125,7 @@ impl<'a> RunEvents<'a> {
             Event::Finished { files, epochs, seconds, stopped_early } => self.print(
                 "finished",
                 json!({
-                    "files": files,
+                    "files": files.iter().map(of_file).collect::<Vec<_>>(),
                     "epochs": epochs,
                     "seconds": seconds,
                     "stopped_early": stopped_early,
@@ -250,6 +250,12 @@ fn line(event: &str, began: Instant, fields: Value) -> Value {
 fn of_gpu(load: &GpuLoad) -> Value {
     let busy = load.busy.map(|percent| f64::from(percent) / 100.0);
     json!({ "gpu": load.gpu, "busy": busy, "memory": load.used, "memory_total": load.total })
+}
+
+/// A file that a run has written, with its size; a folder has none.
+fn of_file(file: &OutputFile) -> Value {
+    let length = std::fs::metadata(&file.path).ok().filter(|metadata| metadata.is_file());
+    json!({ "what": file.what, "path": file.path, "bytes": length.map(|metadata| metadata.len()) })
 }
 
 fn of_epoch(epoch: &EpochSummary) -> Value {

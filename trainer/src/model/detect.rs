@@ -98,15 +98,33 @@ impl Detect {
     /// probabilities: (B, N, nc + 5), ordered by level, anchor, row, column. Heads in half precision are decoded in
     /// single precision: half a pixel would be the next number above 512.
     pub(super) fn decode(&self, raw: &[Tensor]) -> Result<Tensor, TrainError> {
+        let grids = raw.iter().map(|raw| {
+            let (_, _, ny, nx, _) = raw.size5()?;
+            let kind = if raw.kind() == Kind::Half { Kind::Float } else { raw.kind() };
+            cells(nx, ny, kind, raw.device())
+        });
+        self.decode_on(raw, &grids.collect::<Result<Vec<_>, _>>()?)
+    }
+
+    /// The cells of the levels for an image of this size, in single precision, for [`Self::decode_on`].
+    pub(super) fn grids(&self, height: i64, width: i64) -> Result<Vec<Tensor>, TrainError> {
+        let cells_of = |stride: &f64| {
+            let stride = *stride as i64;
+            cells(width / stride, height / stride, Kind::Float, self.anchors.device())
+        };
+        self.strides.iter().map(cells_of).collect()
+    }
+
+    /// [`Self::decode`] with the cells of the levels.
+    pub(super) fn decode_on(&self, raw: &[Tensor], grids: &[Tensor]) -> Result<Tensor, TrainError> {
         let mut levels = Vec::with_capacity(raw.len());
-        for (index, (raw, &stride)) in raw.iter().zip(&self.strides).enumerate() {
+        for (index, ((raw, grid), &stride)) in raw.iter().zip(grids).zip(&self.strides).enumerate() {
             let (b, na, ny, nx, outputs) = raw.size5()?;
             let single = if raw.kind() == Kind::Half { &raw.f_to_kind(Kind::Float)? } else { raw };
             let y = single.f_sigmoid()?;
-            let grid = cells(nx, ny, y.kind(), y.device())?;
             let anchors = self.anchors.f_narrow(0, index as i64, 1)?.f_mul_scalar(stride)?;
             let anchors = anchors.f_to_kind(y.kind())?.f_reshape([1, na, 1, 1, 2])?;
-            let center = y.f_narrow(4, 0, 2)?.f_mul_scalar(2.0)?.f_add(&grid)?.f_mul_scalar(stride)?;
+            let center = y.f_narrow(4, 0, 2)?.f_mul_scalar(2.0)?.f_add(grid)?.f_mul_scalar(stride)?;
             let size = y.f_narrow(4, 2, 2)?.f_mul_scalar(2.0)?.f_square()?.f_mul(&anchors)?;
             let rest = y.f_narrow(4, 4, outputs - 4)?;
             levels.push(Tensor::f_cat(&[center, size, rest], 4)?.f_reshape([b, na * ny * nx, outputs])?);

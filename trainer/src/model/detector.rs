@@ -217,6 +217,25 @@ impl Model {
         Ok((self.detect()?.decode(&raw)?, raw))
     }
 
+    /// The cells of the levels for images of this size, for [`Self::forward_on_grids`].
+    ///
+    /// # Errors
+    /// When memory runs out.
+    pub fn grids(&self, height: i64, width: i64) -> Result<Vec<Tensor>, TrainError> {
+        self.detect()?.grids(height, width)
+    }
+
+    /// The decoded boxes of [`Self::forward_eval`], with cells that were made before. In a traced network they are then
+    /// constants, which move with it to another device.
+    ///
+    /// # Errors
+    /// As [`Self::forward_train`].
+    pub fn forward_on_grids(&self, x: &Tensor, grids: &[Tensor]) -> Result<Tensor, TrainError> {
+        let pass = Pass { training: false, momentum: NORM_MOMENTUM, eps: NORM_EPS, sync: None };
+        let raw = self.network.pass(x, &pass, &mut |_, _| ())?;
+        self.detect()?.decode_on(&raw, grids)
+    }
+
     /// [`Self::forward_train`], which shows the output of every layer but the last to `seen`.
     ///
     /// # Errors

@@ -16,6 +16,8 @@ pub(super) fn advice(plan: &RunPlan) -> Option<String> {
         Task::Bench(task) => Some(of_training(&task.training, plan.ranks.world_size, "rank")),
         Task::Val(task) if task.batch > 1 => Some(format!("lower --batch to {}", task.batch / 2)),
         Task::Val(_) => Some("lower --imgsz".to_owned()),
+        Task::Export(task) if task.batch > 1 => Some(format!("lower --batch to {}", task.batch / 2)),
+        Task::Export(_) => Some("lower --imgsz".to_owned()),
         Task::Join(_) | Task::DeepCheck(_) => None,
     }
 }

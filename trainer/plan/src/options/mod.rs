@@ -6,6 +6,7 @@
 //! ones through, so that the parser can reject them.
 
 mod bench;
+mod export;
 mod train;
 mod val;
 mod workers;
@@ -13,6 +14,7 @@ mod workers;
 use clap::Args as _;
 
 pub use bench::BenchOptions;
+pub use export::{ExportOptions, Yolov5ExportOptions};
 pub use train::{BackendOption, Balance, Cache, Optimizer, Parallel, PrecisionOption, TrainOptions};
 pub use val::ValOptions;
 pub use workers::Workers;
@@ -44,6 +46,7 @@ mod tests {
     fn invalid_numbers_have_messages_of_ours() {
         let commands = [
             BenchOptions::augment_args(Command::new("bench")),
+            ExportOptions::augment_args(Command::new("export")),
             TrainOptions::augment_args(Command::new("train")),
             ValOptions::augment_args(Command::new("val")),
         ];

@@ -16,6 +16,8 @@ mod bench;
 mod bench_tables;
 mod deep_check;
 mod defaults;
+mod export;
+mod export_formats;
 mod folder;
 mod image_size;
 mod join_resumed;
@@ -37,6 +39,8 @@ pub use bench::{BenchPart, BenchTask, plan_bench};
 pub use bench_tables::{PlannedRow, PlannedTables, Table, TablesPlanning, plan_bench_tables};
 pub use deep_check::{DeepCheckTask, plan_deep_check};
 pub use defaults::EffectiveOptions;
+pub use export::{ExportFile, ExportTask, plan_export};
+pub use export_formats::ExportFormat;
 pub use folder::{increment, newest_checkpoint};
 pub use join_resumed::{JoinTask, plan_join_rank_0, plan_join_resumed, ranks_joining};
 pub use opt_yaml::opt_yaml;
@@ -80,6 +84,8 @@ pub enum Task {
     Join(JoinTask),
     /// Validate a detector.
     Val(Box<ValTask>),
+    /// Write the weights of a detector in other formats.
+    Export(ExportTask),
     /// Measure the speed of training: `yolo bench`.
     Bench(Box<BenchTask>),
     /// Test the devices, the links between them and the disk: `yolo doctor --deep`.
@@ -104,11 +110,17 @@ impl Task {
         }
     }
 
+    /// Whether the run has a folder for what it writes. An export writes beside the weights.
+    pub fn has_folder(&self) -> bool {
+        !matches!(self, Self::Export(_))
+    }
+
     /// What the ranks are doing, for a progress line.
     pub fn doing(&self) -> &'static str {
         match self {
             Self::Train(_) | Self::Join(_) => "training",
             Self::Val(_) => "validating",
+            Self::Export(_) => "exporting",
             Self::Bench(_) => "measuring",
             Self::DeepCheck(_) => "testing",
         }

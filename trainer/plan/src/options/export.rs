@@ -1,0 +1,96 @@
+//! The options of `yolo export`. A new one is a field here, a field of
+//! [`ExportTask`](crate::run::ExportTask), and the code that uses it. Options of YOLOv5's `export.py` that have no effect
+//! here, or belong to formats that `yolo` does not write, are not in the help; planning says why.
+
+use clap::{ArgAction, Args};
+use serde::Serialize;
+
+use crate::number::{decimal, whole};
+
+/// The options of `yolo export`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Args)]
+pub struct ExportOptions {
+    /// Weights to export: a file, a URL or a pretrained model [default: yolov5s.pt]
+    #[arg(long, value_name = "FILE")]
+    pub weights: Option<String>,
+    /// Formats to write, beside the weights: torchscript, torch (a state dict) and safetensors [default: torchscript]
+    #[arg(
+        long,
+        visible_alias = "include",
+        num_args = 1..,
+        value_delimiter = ',',
+        action = ArgAction::Append,
+        value_name = "FORMAT"
+    )]
+    pub format: Vec<String>,
+    /// Size of the input in pixels: one side, or height and width [default: 640]
+    #[arg(
+        long,
+        value_parser = whole::<usize>,
+        allow_negative_numbers = true,
+        visible_aliases = ["img", "img-size"],
+        num_args = 1..=2,
+        value_name = "PIXELS"
+    )]
+    pub imgsz: Vec<usize>,
+    /// Images per batch of the input [default: 1]
+    #[arg(long = "batch", value_parser = whole::<usize>, allow_negative_numbers = true, visible_alias = "batch-size", value_name = "N")]
+    pub batch_size: Option<usize>,
+    /// The device on which the network is traced and compared with what was written: a GPU index as listed by nvidia-smi, or cpu [default: cpu]
+    #[arg(long, allow_negative_numbers = true, value_name = "DEVICE")]
+    pub device: Option<String>,
+    /// Write the weights in half precision
+    #[arg(long)]
+    pub half: bool,
+    /// Keep batch normalizations apart from their convolutions, where the format has operations
+    #[arg(long)]
+    pub no_fuse: bool,
+    /// Options of YOLOv5 that yolo does not have.
+    #[command(flatten)]
+    #[serde(skip)]
+    pub yolov5: Yolov5ExportOptions,
+}
+
+/// Options of YOLOv5's `export.py` without a meaning here.
+#[derive(Debug, Clone, PartialEq, Default, Args)]
+#[expect(missing_docs, reason = "each is the option of the same name of export.py")]
+pub struct Yolov5ExportOptions {
+    #[arg(long, hide = true)]
+    pub data: Option<String>,
+    #[arg(long, hide = true)]
+    pub inplace: bool,
+    #[arg(long, hide = true)]
+    pub verbose: bool,
+    #[arg(long, hide = true)]
+    pub optimize: bool,
+    #[arg(long, hide = true)]
+    pub keras: bool,
+    #[arg(long, hide = true)]
+    pub int8: bool,
+    #[arg(long, hide = true)]
+    pub per_tensor: bool,
+    #[arg(long, hide = true)]
+    pub cache: Option<String>,
+    #[arg(long, hide = true)]
+    pub mlmodel: bool,
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, hide = true)]
+    pub workspace: Option<usize>,
+    #[arg(long, hide = true)]
+    pub dynamic: bool,
+    #[arg(long, hide = true)]
+    pub simplify: bool,
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, hide = true)]
+    pub opset: Option<usize>,
+    #[arg(long, hide = true)]
+    pub nms: bool,
+    #[arg(long, hide = true)]
+    pub agnostic_nms: bool,
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, hide = true)]
+    pub topk_per_class: Option<usize>,
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, hide = true)]
+    pub topk_all: Option<usize>,
+    #[arg(long, value_parser = decimal, allow_negative_numbers = true, hide = true)]
+    pub iou_thres: Option<f64>,
+    #[arg(long, value_parser = decimal, allow_negative_numbers = true, hide = true)]
+    pub conf_thres: Option<f64>,
+}
