@@ -16,7 +16,8 @@ use support::markdown::Page;
 use yolo_checks::{Area, entry};
 
 /// Options of YOLOv5 that the pages name because `yolo` lacks them, or accepts and ignores them.
-const MISSING_OPTIONS: [&str; 8] = [
+const MISSING_OPTIONS: [&str; 9] = [
+    "--simplify",
     "--bucket",
     "--entity",
     "--upload_dataset",

@@ -19,7 +19,7 @@ use torch_checkpoint::read;
 use user::{SIGINT, TRAIN, User, masked, wait_for};
 
 /// All formats.
-const FORMATS: [&str; 3] = ["torchscript", "torch", "safetensors"];
+const FORMATS: [&str; 4] = ["torchscript", "onnx", "torch", "safetensors"];
 
 /// A user with a trained model in `best.pt`.
 fn trained() -> User {
@@ -42,9 +42,10 @@ fn files(user: &User) -> Vec<String> {
 }
 
 /// Runs a script in the Python of the tests, if there is one.
+#[allow(clippy::print_stdout, reason = "CI lists the lines of skipped tests")]
 fn python(script: &str, folder: &Path) -> Option<String> {
     let Some(python) = std::env::var_os("YOLO_TEST_PYTHON") else {
-        eprintln!("skipped: YOLO_TEST_PYTHON does not name a Python with torch");
+        println!("skipped: YOLO_TEST_PYTHON does not name a Python with torch");
         return None;
     };
     let output = Command::new(python).arg("-c").arg(script).current_dir(folder).output().unwrap();
@@ -121,6 +122,47 @@ fn half_precision_and_unfused_networks() {
         user.path(),
     );
     assert!(shape.is_none_or(|shape| shape.trim() == "(2, 252, 7)"));
+}
+
+/// The ONNX checker and onnxruntime, where the Python of the tests has them. `trainer/tests/export_onnx.rs` always runs
+/// such files.
+#[test]
+fn onnx_files_are_valid_and_compute_what_torchscript_computes() {
+    let user = trained();
+    let export = |options: &str| {
+        user.run(&format!("export --weights best.pt --imgsz 64 {options} --format torchscript onnx"))
+            .succeeded()
+    };
+    let script = "\
+try:
+    import onnx, onnxruntime
+except ImportError:
+    print('skipped: the Python of YOLO_TEST_PYTHON has no onnx and onnxruntime')
+    raise SystemExit
+import ast, torch
+model = onnx.load('best.onnx')
+onnx.checker.check_model(model, full_check=True)
+metadata = {entry.key: entry.value for entry in model.metadata_props}
+assert ast.literal_eval(metadata['names']) == {0: 'red', 1: 'blue'} and metadata['stride'] == '32', metadata
+session = onnxruntime.InferenceSession('best.onnx', providers=['CPUExecutionProvider'])
+image, = session.get_inputs()
+half = image.type == 'tensor(float16)'
+assert image.name == 'images' and [output.name for output in session.get_outputs()] == ['output0']
+images = torch.rand(1, 3, 64, 64, dtype=torch.float16 if half else torch.float32)
+outputs = torch.from_numpy(session.run(None, {'images': images.numpy()})[0])
+expected = torch.jit.load('best.torchscript')(images)
+assert outputs.shape == expected.shape and outputs.dtype == torch.float32
+for part in (slice(0, 4), slice(4, None)):
+    apart = (outputs - expected)[..., part].abs().max() / expected[..., part].abs().max()
+    assert apart < (2e-2 if half else 1e-4), apart
+";
+    for options in ["", "--half", "--no-fuse", "--dynamic", "--opset 12"] {
+        let output = export(options);
+        assert!(output.stderr.contains("with the 60 convolutions of the network"), "{}", output.stderr);
+        python(script, user.path()).iter().for_each(|said| print!("{said}"));
+    }
+    user.run("export --weights best.pt --format onnx --opset 5").failed_with(2, &["--opset 5", "12 to 17"]);
+    user.run("export --weights best.pt --dynamic").failed_with(2, &["--dynamic is for ONNX"]);
 }
 
 #[test]

@@ -101,7 +101,10 @@ fn sizes_are_multiples_of_the_stride() {
 fn formats_that_are_not_written_are_refused_by_name() {
     for name in ["openvino", "engine", "coreml", "saved_model", "pb", "tflite", "edgetpu", "tfjs", "paddle"] {
         let error = refused(&formats(&[name]));
-        assert!(error.starts_with(&format!("yolo does not write the format {name}; convert ")), "{error}");
+        assert!(
+            error.starts_with(&format!("yolo does not write the format {name}; use --format ")),
+            "{error}"
+        );
     }
     let typo = refused(&formats(&["torchscrpt"]));
     assert!(typo.starts_with("--format torchscrpt is not one of torchscript, "), "{typo}");
@@ -124,11 +127,12 @@ fn options_of_yolov5_without_a_meaning_are_named() {
     let warned = with(Yolov5ExportOptions {
         data: Some("coco128.yaml".to_owned()),
         inplace: true,
+        simplify: true,
         verbose: true,
         ..Yolov5ExportOptions::default()
     });
     let warnings = plan(&Fixture::new(), &warned).unwrap().warnings;
-    assert_eq!(warnings.len(), 3, "{warnings:?}");
+    assert_eq!(warnings.len(), 4, "{warnings:?}");
     assert!(warnings.iter().all(|warning| warning.contains("has no effect")), "{warnings:?}");
     let default = Yolov5ExportOptions::default;
     for (given, option) in [
@@ -139,9 +143,6 @@ fn options_of_yolov5_without_a_meaning_are_named() {
         (Yolov5ExportOptions { mlmodel: true, ..default() }, "--mlmodel"),
         (Yolov5ExportOptions { cache: Some("c".to_owned()), ..default() }, "--cache"),
         (Yolov5ExportOptions { workspace: Some(4), ..default() }, "--workspace"),
-        (Yolov5ExportOptions { dynamic: true, ..default() }, "--dynamic"),
-        (Yolov5ExportOptions { simplify: true, ..default() }, "--simplify"),
-        (Yolov5ExportOptions { opset: Some(17), ..default() }, "--opset"),
         (Yolov5ExportOptions { nms: true, ..default() }, "--nms"),
         (Yolov5ExportOptions { agnostic_nms: true, ..default() }, "--agnostic-nms"),
         (Yolov5ExportOptions { topk_per_class: Some(9), ..default() }, "--topk-per-class"),
@@ -155,4 +156,27 @@ fn options_of_yolov5_without_a_meaning_are_named() {
     let fixture = Fixture::new();
     let unfused = ExportOptions { no_fuse: true, ..formats(&["torch"]) };
     assert!(plan(&fixture, &unfused).unwrap().warnings[0].starts_with("--no-fuse has no effect"));
+}
+
+#[test]
+fn onnx_has_the_operations_of_opset_17_for_one_size() {
+    let fixture = Fixture::new();
+    let settings = |options: &ExportOptions| task(&plan(&fixture, options).unwrap()).onnx;
+    let default = settings(&formats(&["onnx"]));
+    assert_eq!((default.opset, default.dynamic), (17, false));
+    let other = settings(&ExportOptions { opset: Some(12), dynamic: true, ..formats(&["onnx"]) });
+    assert_eq!((other.opset, other.dynamic), (12, true));
+    for opset in [5, 18] {
+        let error = refused(&ExportOptions { opset: Some(opset), ..formats(&["onnx"]) });
+        assert!(error.starts_with(&format!("--opset {opset} is not one of 12 to 17; ")), "{error}");
+    }
+    assert_eq!(
+        refused(&ExportOptions { dynamic: true, ..best() }),
+        "--dynamic is for ONNX, which --format does not name; add --format onnx, or omit --dynamic"
+    );
+    assert!(refused(&ExportOptions { opset: Some(12), ..best() }).starts_with("--opset is for ONNX"));
+    assert_eq!(
+        refused(&ExportOptions { dynamic: true, half: true, ..formats(&["onnx"]) }),
+        "--half contradicts --dynamic, as in YOLOv5; export half precision for one size, or single precision for any"
+    );
 }

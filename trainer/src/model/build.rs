@@ -9,7 +9,7 @@ use super::state::{Role, State};
 use crate::error::TrainError;
 
 /// Epsilon of every batch normalization of a finished model (spec §2).
-pub(super) const NORM_EPS: f64 = 1e-3;
+pub(crate) const NORM_EPS: f64 = 1e-3;
 
 /// Where tensors come from.
 #[derive(Clone, Copy)]

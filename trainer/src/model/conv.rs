@@ -137,7 +137,7 @@ impl Block for Conv {
 }
 
 /// A convolution with a square kernel, padded to keep the size at stride 1.
-pub(super) fn square(c1: usize, c2: usize, k: usize, s: usize, g: usize, act: Activation) -> ConvSpec {
+pub(crate) fn square(c1: usize, c2: usize, k: usize, s: usize, g: usize, act: Activation) -> ConvSpec {
     ConvSpec { c1, c2, k: [k; 2], s: [s; 2], p: [k / 2; 2], g, d: 1, act }
 }
 

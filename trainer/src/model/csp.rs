@@ -162,12 +162,12 @@ impl Block for BottleneckCsp {
 }
 
 /// Hidden channels, `int(c2·e)`.
-fn hidden(spec: &CspSpec) -> usize {
+pub(crate) fn hidden(spec: &CspSpec) -> usize {
     (spec.c2 as f64 * spec.e) as usize
 }
 
 /// The bottleneck inside a CSP module, with hidden channels throughout.
-fn inner(spec: &CspSpec) -> CspSpec {
+pub(crate) fn inner(spec: &CspSpec) -> CspSpec {
     let c = hidden(spec);
     CspSpec { c1: c, c2: c, n: 1, e: 1.0, ..spec.clone() }
 }

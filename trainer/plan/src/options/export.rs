@@ -13,7 +13,7 @@ pub struct ExportOptions {
     /// Weights to export: a file, a URL or a pretrained model [default: yolov5s.pt]
     #[arg(long, value_name = "FILE")]
     pub weights: Option<String>,
-    /// Formats to write, beside the weights: torchscript, torch (a state dict) and safetensors [default: torchscript]
+    /// Formats to write, beside the weights: torchscript, onnx, torch (a state dict) and safetensors [default: torchscript]
     #[arg(
         long,
         visible_alias = "include",
@@ -45,6 +45,12 @@ pub struct ExportOptions {
     /// Keep batch normalizations apart from their convolutions, where the format has operations
     #[arg(long)]
     pub no_fuse: bool,
+    /// ONNX: let batch, height and width of the input be any
+    #[arg(long)]
+    pub dynamic: bool,
+    /// ONNX: version of the operations, 12 to 17 [default: 17]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N")]
+    pub opset: Option<usize>,
     /// Options of YOLOv5 that yolo does not have.
     #[command(flatten)]
     #[serde(skip)]
@@ -76,11 +82,7 @@ pub struct Yolov5ExportOptions {
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, hide = true)]
     pub workspace: Option<usize>,
     #[arg(long, hide = true)]
-    pub dynamic: bool,
-    #[arg(long, hide = true)]
     pub simplify: bool,
-    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, hide = true)]
-    pub opset: Option<usize>,
     #[arg(long, hide = true)]
     pub nms: bool,
     #[arg(long, hide = true)]

@@ -18,6 +18,10 @@ const WEIGHTS: &str = "yolov5s.pt";
 /// Side of the input in pixels.
 const IMAGE_SIZE: usize = 640;
 
+/// The version of ONNX's operations that is written, and those that can be: operations changed between others.
+const OPSET: usize = 17;
+const OPSETS: std::ops::RangeInclusive<usize> = 12..=17;
+
 /// An export.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExportTask {
@@ -33,6 +37,17 @@ pub struct ExportTask {
     pub half: bool,
     /// Fold batch normalizations into their convolutions, where the format has operations.
     pub fuse: bool,
+    /// What ONNX files are like.
+    pub onnx: OnnxSettings,
+}
+
+/// What an ONNX file is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OnnxSettings {
+    /// The version of the operations.
+    pub opset: i64,
+    /// Batch, height and width of the input may be any.
+    pub dynamic: bool,
 }
 
 /// A file to write.
@@ -51,6 +66,7 @@ pub struct ExportFile {
 pub fn plan_export(options: &ExportOptions, context: &PlanContext) -> Result<Planning, PlanError> {
     let PlanContext { inventory, places, .. } = context;
     let formats = formats(options)?;
+    let onnx = onnx(options, &formats)?;
     let mut warnings = of_yolov5(&options.yolov5, &formats)?;
     let choice = device::choose(Some(options.device.as_deref().unwrap_or("cpu")), None, inventory)?;
     if choice.devices.len() > 1 {
@@ -102,8 +118,34 @@ pub fn plan_export(options: &ExportOptions, context: &PlanContext) -> Result<Pla
         })
         .collect::<Result<Vec<_>, PlanError>>()?;
     let ranks = Ranks::new(choice.devices, Connection::default(), None, inventory);
-    let task = ExportTask { weights, files, image_size, batch, half: options.half, fuse: !options.no_fuse };
+    let task =
+        ExportTask { weights, files, image_size, batch, half: options.half, fuse: !options.no_fuse, onnx };
     Ok(Planning::ready(ranks, PathBuf::new(), Task::Export(task), warnings, Vec::new()))
+}
+
+/// What ONNX files are like.
+///
+/// # Errors
+/// When an option contradicts another, or no ONNX file is written.
+fn onnx(options: &ExportOptions, formats: &[ExportFormat]) -> Result<OnnxSettings, PlanError> {
+    let given = [("--dynamic", options.dynamic), ("--opset", options.opset.is_some())];
+    if let Some((option, _)) = given.iter().find(|(_, given)| *given)
+        && !formats.contains(&ExportFormat::Onnx)
+    {
+        return Err(PlanError::usage(format!("{option} is for ONNX, which --format does not name"))
+            .with_hint(format!("add --format onnx, or omit {option}")));
+    }
+    let opset = options.opset.unwrap_or(OPSET);
+    if !OPSETS.contains(&opset) {
+        let (first, last) = (OPSETS.start(), OPSETS.end());
+        return Err(PlanError::usage(format!("--opset {opset} is not one of {first} to {last}"))
+            .with_hint(format!("omit it for {OPSET}; converters of ONNX make other versions from that")));
+    }
+    if options.dynamic && options.half {
+        return Err(PlanError::usage("--half contradicts --dynamic, as in YOLOv5")
+            .with_hint("export half precision for one size, or single precision for any"));
+    }
+    Ok(OnnxSettings { opset: opset as i64, dynamic: options.dynamic })
 }
 
 /// The formats of `--format`, each once.
@@ -138,9 +180,6 @@ fn of_yolov5(given: &Yolov5ExportOptions, formats: &[ExportFormat]) -> Result<Ve
         ("--mlmodel", given.mlmodel),
         ("--cache", given.cache.is_some()),
         ("--workspace", given.workspace.is_some()),
-        ("--dynamic", given.dynamic),
-        ("--simplify", given.simplify),
-        ("--opset", given.opset.is_some()),
         ("--nms", given.nms),
         ("--agnostic-nms", given.agnostic_nms),
         ("--topk-per-class", given.topk_per_class.is_some()),
@@ -158,6 +197,9 @@ fn of_yolov5(given: &Yolov5ExportOptions, formats: &[ExportFormat]) -> Result<Ve
     }
     if given.inplace {
         warnings.push("--inplace has no effect: the exported network is the same".to_owned());
+    }
+    if given.simplify {
+        warnings.push("--simplify has no effect: the graph is written as simple as it gets".to_owned());
     }
     if given.verbose {
         warnings.push("--verbose has no effect".to_owned());

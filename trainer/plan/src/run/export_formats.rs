@@ -13,6 +13,8 @@ use crate::error::PlanError;
 pub enum ExportFormat {
     /// A traced network, which `torch.jit.load` opens.
     TorchScript,
+    /// A graph of operations for other runtimes.
+    Onnx,
     /// A state dict, which `torch.load` opens with `weights_only=True`.
     Torch,
     /// A state dict, with names, strides and model description as metadata.
@@ -23,7 +25,7 @@ pub enum ExportFormat {
 const NOT_WRITTEN: [(&str, &str); 9] = [
     ("openvino", "OpenVINO's `ovc`"),
     ("engine", "TensorRT's `trtexec --onnx=…`"),
-    ("coreml", "coremltools, from --format torchscript"),
+    ("coreml", "coremltools"),
     ("saved_model", "onnx2tf"),
     ("pb", "onnx2tf"),
     ("tflite", "onnx2tf"),
@@ -34,12 +36,13 @@ const NOT_WRITTEN: [(&str, &str); 9] = [
 
 impl ExportFormat {
     /// All formats, in the order in which they are written.
-    pub const ALL: [Self; 3] = [Self::TorchScript, Self::Torch, Self::Safetensors];
+    pub const ALL: [Self; 4] = [Self::TorchScript, Self::Onnx, Self::Torch, Self::Safetensors];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::TorchScript => "torchscript",
+            Self::Onnx => "onnx",
             Self::Torch => "torch",
             Self::Safetensors => "safetensors",
         }
@@ -47,7 +50,7 @@ impl ExportFormat {
 
     /// Whether the file has the operations of the network, and not only its tensors.
     pub fn has_operations(self) -> bool {
-        matches!(self, Self::TorchScript)
+        matches!(self, Self::TorchScript | Self::Onnx)
     }
 
     /// The name of its file for weights of this name: `best.torchscript` for `best.pt`.
@@ -55,6 +58,7 @@ impl ExportFormat {
         let stem = weights.file_stem().unwrap_or_default().to_string_lossy();
         PathBuf::from(match self {
             Self::TorchScript => format!("{stem}.torchscript"),
+            Self::Onnx => format!("{stem}.onnx"),
             Self::Torch => format!("{stem}_state_dict.pt"),
             Self::Safetensors => format!("{stem}.safetensors"),
         })
@@ -68,7 +72,11 @@ impl ExportFormat {
         let list = yolo_base::format::list(&Self::ALL.map(|format| format.name().to_owned()));
         match NOT_WRITTEN.iter().find(|(other, _)| *other == name) {
             Some((_, program)) => Err(PlanError::usage(format!("yolo does not write the format {name}"))
-                .with_hint(format!("convert another format with {program}; yolo writes {list}"))),
+                .with_hint(if name == "coreml" {
+                    format!("use --format torchscript, and then {program}")
+                } else {
+                    format!("use --format onnx, and then {program}")
+                })),
             None => Err(PlanError::usage(format!("--format {name} is not one of {list}"))
                 .with_hint("omit it for torchscript")),
         }

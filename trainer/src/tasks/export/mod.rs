@@ -3,6 +3,7 @@
 //! what the network computes.
 
 mod compare;
+pub mod onnx;
 mod source;
 mod state_dict;
 mod torchscript;
@@ -35,10 +36,17 @@ pub fn run(context: &Context, plan: &RunPlan, task: &ExportTask) -> Result<Endin
         let name = file.format.name();
         context.reporter.phase(&format!("writing {name}"));
         let replacement = Replacement::begin(&file.path)?;
-        let difference = match file.format {
-            ExportFormat::TorchScript => torchscript::write(&source, &plan.run_dir, &replacement),
-            ExportFormat::Torch => state_dict::write_torch(&source, &replacement),
-            ExportFormat::Safetensors => state_dict::write_safetensors(&source, &replacement),
+        let found = match file.format {
+            ExportFormat::TorchScript => {
+                torchscript::write(&source, &plan.run_dir, &replacement).map(|found| found.to_string())
+            }
+            ExportFormat::Onnx => onnx::write(&source, &task.onnx, &replacement),
+            ExportFormat::Torch => {
+                state_dict::write_torch(&source, &replacement).map(|found| found.to_string())
+            }
+            ExportFormat::Safetensors => {
+                state_dict::write_safetensors(&source, &replacement).map(|found| found.to_string())
+            }
         }
         .map_err(|error| error.at(file.path.display()))?;
         if context.asked_to_stop() {
@@ -47,7 +55,7 @@ pub fn run(context: &Context, plan: &RunPlan, task: &ExportTask) -> Result<Endin
         }
         let length = std::fs::metadata(replacement.path()).map_or(0, |metadata| metadata.len());
         replacement.commit()?;
-        context.reporter.note(format!("{name}: {}, {difference}", bytes(length)));
+        context.reporter.note(format!("{name}: {}, {found}", bytes(length)));
         files.push(OutputFile { what: name.to_owned(), path: file.path.clone() });
     }
     let seconds = began.elapsed().as_secs_f64();
