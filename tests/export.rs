@@ -165,6 +165,25 @@ for part in (slice(0, 4), slice(4, None)):
     user.run("export --weights best.pt --dynamic").failed_with(2, &["--dynamic is for ONNX"]);
 }
 
+/// The examples of the guide, in its order: TorchScript, then ONNX.
+#[test]
+fn the_examples_of_the_guide_run() {
+    let user = trained();
+    user.run("export --weights best.pt --format torchscript onnx").succeeded();
+    let guide = std::fs::read_to_string("docs/export.md").unwrap();
+    let examples: Vec<&str> =
+        guide.split("```python\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert_eq!(examples.len(), 2);
+    let said = python(examples[0], user.path());
+    assert!(said.is_none_or(|said| said.trim() == "torch.Size([1, 25200, 7])"));
+    let has_runtime = "import importlib.util as u\nprint(u.find_spec('onnxruntime') is not None)";
+    if python(has_runtime, user.path()).is_some_and(|answer| answer.trim() == "True") {
+        assert_eq!(python(examples[1], user.path()).unwrap().trim(), "{0: 'red', 1: 'blue'}");
+    } else {
+        println!("skipped: YOLO_TEST_PYTHON does not name a Python with onnxruntime");
+    }
+}
+
 #[test]
 fn programs_get_the_files_with_their_sizes() {
     let user = trained();
