@@ -1,4 +1,4 @@
-//! `yolo train --json` and `yolo val --json` as a program reads them: every line follows the schema, the
+//! `yolo train --json`, `yolo val --json` and `yolo predict --json` as a program reads them: every line follows the schema, the
 //! events come in the order of the run, and the last one says how it ended.
 
 // Ranks run on Linux only; on Windows, in WSL.
@@ -71,6 +71,33 @@ fn a_validation_is_told_too() {
     let events = events(&user.run(validation).succeeded());
     assert_eq!((&events[0]["task"], &events[0]["batch"]), (&json!("validating"), &Value::Null));
     assert_eq!(named(&events, "validated").len(), 1);
+    assert_eq!(events.last().unwrap()["event"], "finished");
+}
+
+#[test]
+fn a_prediction_is_told_picture_by_picture() {
+    let user = User::new();
+    user.write_data_set();
+    user.run(&format!("{TRAIN} --epochs 1 --noplots --noval")).succeeded();
+    std::fs::write(user.path().join("squares/images/val/zz.jpg"), "").unwrap();
+    let finished = user.run(
+        "predict squares/images/val --weights runs/train/exp/weights/last.pt --imgsz 64 --conf-thres 0 \
+         --max-det 3 --device cpu,cpu --json",
+    );
+    assert_eq!(finished.code, Some(1), "{}", finished.stderr);
+    let events = events(&finished);
+    assert_eq!(events[0]["task"], "predicting");
+    let mut pictures: Vec<u64> =
+        named(&events, "predicted").iter().map(|event| event["picture"].as_u64().unwrap()).collect();
+    pictures.sort_unstable();
+    assert_eq!(pictures, [1, 2, 3, 4, 5, 6, 7, 8]);
+    for picture in named(&events, "predicted") {
+        assert_eq!((&picture["width"], &picture["pictures"]), (&json!(64), &json!(9)));
+        assert_eq!(picture["objects"].as_array().unwrap().len(), 3);
+        assert!(std::path::Path::new(picture["saved"].as_str().unwrap()).is_file());
+    }
+    let skipped = named(&events, "skipped");
+    assert_eq!((skipped.len(), &skipped[0]["picture"]), (1, &json!(9)));
     assert_eq!(events.last().unwrap()["event"], "finished");
 }
 

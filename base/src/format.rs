@@ -84,6 +84,15 @@ fn joined<T: AsRef<str>>(items: &[T], word: &str) -> String {
     }
 }
 
+/// A text as a CSV field: in quotes if it has a comma, a quote or a line break (RFC 4180).
+pub fn csv_field(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,5 +123,12 @@ mod tests {
         assert_eq!(list(&["a"]), "a");
         assert_eq!(list(&["a", "b", "c"]), "a, b and c");
         assert_eq!(choice(&["a", "b"]), "a or b");
+    }
+
+    #[test]
+    fn texts_with_commas_quotes_and_lines_are_quoted() {
+        assert_eq!(csv_field("out of memory"), "out of memory");
+        assert_eq!(csv_field("a, b"), "\"a, b\"");
+        assert_eq!(csv_field("a \"b\"\nc"), "\"a \"\"b\"\"\nc\"");
     }
 }

@@ -7,6 +7,7 @@ mod doctor;
 mod evolve;
 mod export;
 mod planned_run;
+mod predict;
 mod setup;
 mod styles;
 mod train;
@@ -19,6 +20,7 @@ pub(crate) use completions::{CompletionsArgs, ManArgs};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use export::ExportArgs;
 pub(crate) use planned_run::PlannedTrain;
+pub(crate) use predict::PredictArgs;
 pub(crate) use setup::{SetupArgs, VariantName};
 pub(crate) use train::{MachineArgs, TrainArgs};
 pub(crate) use val::ValArgs;
@@ -64,6 +66,9 @@ pub(crate) enum Command {
     /// Write a detector in other formats
     #[command(args_override_self = true, infer_long_args = true)]
     Export(Box<ExportArgs>),
+    /// Find objects in pictures
+    #[command(visible_alias = "detect", args_override_self = true, infer_long_args = true)]
+    Predict(Box<PredictArgs>),
     /// Measure how fast this machine trains, and what limits it
     #[command(args_override_self = true, infer_long_args = true)]
     Bench(Box<BenchArgs>),

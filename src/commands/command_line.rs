@@ -26,7 +26,7 @@ fn wants_events(arguments: impl Iterator<Item = OsString>) -> bool {
     // The options before the command have no values.
     let command = arguments.iter().find(|argument| !argument.to_string_lossy().starts_with('-'));
     let reports = match command.and_then(|command| command.to_str()) {
-        Some("train" | "val" | "export") => true,
+        Some("train" | "val" | "predict" | "detect" | "export") => true,
         Some("rank") => !Layout::read(&|name| std::env::var(name).ok()).is_ok_and(|layout| layout.rank > 0),
         _ => false,
     };

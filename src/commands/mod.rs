@@ -15,6 +15,7 @@ mod loader_threads;
 mod log_folder;
 mod machines;
 mod missing;
+mod predict;
 mod rank;
 mod resumed_checkpoint;
 mod run;
@@ -63,6 +64,7 @@ fn dispatch(cli: &Cli, printer: &Printer) -> Result<u8, CommandError> {
         Command::Rank(args) => rank::rank(args, cli.offline, printer),
         Command::Val(args) => val::val(args, cli.offline, printer),
         Command::Export(args) => export::export(args, cli.offline, printer),
+        Command::Predict(args) => predict::predict(args, cli.offline, printer),
         Command::Bench(args) if args.has_tables() => bench_tables::bench_tables(args, cli.offline, printer),
         Command::Bench(args) => bench::bench(args, cli.offline, printer),
         Command::Doctor(args) => doctor::doctor(args, printer),

@@ -234,14 +234,15 @@ impl Run<'_> {
             Some(team) => launch::run_with(team, plan, plan_file, programs, &mut listen),
             None => launch::run(plan, plan_file, programs, &mut listen),
         };
-        let RunResults { files, measurements } = view.finish();
+        let RunResults { files, measurements, predictions } = view.finish();
         match end? {
             RunEnd::Finished => {
                 for file in files.iter().filter(|_| self.events.is_none()) {
                     printer.result(format_args!("{}: {}", file.what, file.path.display()));
                 }
                 (self.measured)(plan, measurements);
-                Ok(exit::SUCCESS)
+                // The user asked for all pictures.
+                Ok(if predictions.skipped > 0 { exit::FAILURE } else { exit::SUCCESS })
             }
             RunEnd::Interrupted { resume_from, killed } => {
                 if let Some(events) = &self.events {

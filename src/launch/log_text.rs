@@ -1,4 +1,4 @@
-//! What the log of a rank says about an event, and about what is done to the rank. Steps and heartbeats are left
+//! What the log of a rank says about an event, and about what is done to the rank. Steps, pictures and heartbeats are left
 //! out: they are many, and the status line shows them.
 
 use yolo_base::exit::describe_signal;
@@ -45,6 +45,7 @@ pub(super) fn of_event(event: &Event) -> Option<String> {
             let number = |index: usize| scores.0[index].unwrap_or(-1.0);
             format!("{title} by COCO's rules: AP {:.4}, AP50 {:.4}", number(0), number(1))
         }
+        Event::Skipped { reason, .. } => format!("skipped a picture: {reason}"),
         Event::Finished { epochs: 0, .. } => "finished".to_owned(),
         Event::Finished { epochs, seconds, stopped_early, .. } => format!(
             "finished: {} in {}{}",
@@ -60,9 +61,11 @@ pub(super) fn of_event(event: &Event) -> Option<String> {
             let hint = hint.as_ref().map_or(String::new(), |hint| format!("\nhint: {hint}"));
             format!("error: {message} (it was {doing}){hint}")
         }
-        Event::Alive { .. } | Event::Step(_) | Event::Measured { .. } | Event::BenchMeasured { .. } => {
-            return None;
-        }
+        Event::Alive { .. }
+        | Event::Step(_)
+        | Event::Predicted(_)
+        | Event::Measured { .. }
+        | Event::BenchMeasured { .. } => return None,
     })
 }
 

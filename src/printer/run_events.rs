@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use yolo_base::Hint as _;
 use yolo_checks::GpuLoad;
 use yolo_plan::RunPlan;
-use yolo_plan::event::{CocoScores, EpochSummary, Event, Metrics, OutputFile, Step};
+use yolo_plan::event::{CocoScores, EpochSummary, Event, FoundObject, Metrics, OutputFile, Predicted, Step};
 use yolo_plan::evolve::Table;
 
 use super::Printer;
@@ -119,6 +119,10 @@ impl<'a> RunEvents<'a> {
                     .map(|((name, _), score)| ((*name).to_owned(), json!(score)))
                     .collect();
                 self.print("coco", json!({ "title": title, "scores": scores }));
+            }
+            Event::Predicted(picture) => self.print("predicted", of_picture(picture)),
+            Event::Skipped { picture, path, reason } => {
+                self.print("skipped", json!({ "picture": picture + 1, "source": path, "reason": reason }));
             }
             // The first rank of each machine reports it.
             Event::Finished { .. } if rank > 0 && !self.one_of_several => {}
@@ -245,6 +249,32 @@ fn line(event: &str, began: Instant, fields: Value) -> Value {
         line.extend(fields);
     }
     Value::Object(line)
+}
+
+/// A picture with its objects, the most confident first.
+fn of_picture(picture: &Predicted) -> Value {
+    let [height, width] = picture.size;
+    let [input_height, input_width] = picture.input;
+    let object = |found: &FoundObject| {
+        let [left, top, right, bottom] = found.corners;
+        json!({
+            "class": found.class,
+            "name": found.name,
+            "confidence": found.confidence,
+            "box": { "left": left, "top": top, "right": right, "bottom": bottom },
+        })
+    };
+    json!({
+        "picture": picture.picture + 1,
+        "pictures": picture.pictures,
+        "source": picture.path,
+        "width": width,
+        "height": height,
+        "input": { "width": input_width, "height": input_height },
+        "objects": picture.found.iter().map(object).collect::<Vec<_>>(),
+        "milliseconds": picture.milliseconds,
+        "saved": picture.saved,
+    })
 }
 
 fn of_gpu(load: &GpuLoad) -> Value {

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use yolo_base::format::{count, duration, memory};
 use yolo_checks::GpuMonitor;
 use yolo_plan::bench_report::Measurement;
-use yolo_plan::event::{EpochSummary, Event, OutputFile, Step};
+use yolo_plan::event::{EpochSummary, Event, OutputFile, Predicted, Step};
 use yolo_plan::run::Task;
 
+use super::predictions::{Predictions, objects, predicted_line};
 use super::rank_rates::RankRates;
 use super::status_line::StatusLine;
 use super::{Printer, coco_table, gpu_loads, val_table};
@@ -23,6 +24,8 @@ pub(crate) struct RunResults {
     pub(crate) files: Vec<OutputFile>,
     /// What it measured.
     pub(crate) measurements: Vec<Measurement>,
+    /// What it did with pictures.
+    pub(crate) predictions: Predictions,
 }
 
 /// Draws the events of a run.
@@ -81,6 +84,11 @@ impl<'a> RunView<'a> {
         }
         let Some(rank) = rank else { return };
         match event {
+            Event::Predicted(picture) => self.predicted(picture),
+            Event::Skipped { reason, .. } => {
+                self.results.predictions.skipped += 1;
+                self.line.bar().suspend(|| self.printer.warning(format_args!("{reason}; skipped")));
+            }
             Event::Alive { progress: Some(progress) } => self.ranks.add(rank, Instant::now(), progress),
             _ if rank > 0 => {}
             Event::Note { message } => self.line.bar().suspend(|| self.printer.say(message)),
@@ -129,9 +137,31 @@ impl<'a> RunView<'a> {
         }
     }
 
+    /// One line per picture, as YOLOv5 prints them; on a terminal, one that changes.
+    fn predicted(&mut self, picture: &Predicted) {
+        self.results.predictions.add(picture);
+        if self.printer.is_terminal() {
+            let done = self.results.predictions.done();
+            let rate = self.results.predictions.rate();
+            let name = picture.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let text = format!(
+                "{}  {done}/{}  {rate:.1} images/s  {name}: {}",
+                self.doing,
+                picture.pictures,
+                objects(picture)
+            );
+            self.line.update(self.printer, text);
+        } else if self.tables {
+            self.printer.say(predicted_line(picture));
+        }
+    }
+
     /// Clears the status line and returns the results of the run.
     pub(crate) fn finish(self) -> RunResults {
         self.line.bar().finish_and_clear();
+        if let Some(summary) = self.results.predictions.summary() {
+            self.printer.say(summary);
+        }
         self.results
     }
 

@@ -10,6 +10,7 @@ pub mod loss;
 pub mod metrics;
 pub mod model;
 pub mod precision;
+mod publish;
 pub mod rank;
 pub mod report;
 mod synchronize;

@@ -63,6 +63,10 @@ pub enum Event {
     Validated { title: String, table: ValTable },
     /// The detections of `--save-json` were evaluated by COCO's rules.
     CocoEvaluated { title: String, scores: CocoScores },
+    /// `yolo predict` is done with a picture. Any rank sends it, each for its pictures.
+    Predicted(Predicted),
+    /// `yolo predict` could not read a picture, and goes on with the others.
+    Skipped { picture: usize, path: PathBuf, reason: String },
     /// `yolo doctor --deep` has measured something on this rank.
     Measured { measure: Measure, value: f64 },
     /// `yolo bench` has measured something. Only a `yolo` that knows this event starts such a run, so
@@ -228,6 +232,40 @@ impl CocoScores {
         ("ARmedium", "Average Recall     (AR) @[ IoU=0.50:0.95 | area=medium | maxDets=100 ]"),
         ("ARlarge", "Average Recall     (AR) @[ IoU=0.50:0.95 | area= large | maxDets=100 ]"),
     ];
+}
+
+/// A picture with what `yolo predict` has found in it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Predicted {
+    /// Its number among the pictures of the run, from 0.
+    pub picture: usize,
+    /// The pictures of the run.
+    pub pictures: usize,
+    /// The file.
+    pub path: PathBuf,
+    /// Its height and width in pixels.
+    pub size: [usize; 2],
+    /// Height and width of what the network saw of it.
+    pub input: [usize; 2],
+    /// The objects, most confident first.
+    pub found: Vec<FoundObject>,
+    /// Milliseconds that the network took for its batch, divided by the pictures of the batch.
+    pub milliseconds: f64,
+    /// The picture with its boxes, if one was written.
+    pub saved: Option<PathBuf>,
+}
+
+/// An object in a picture.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FoundObject {
+    /// The number of its class.
+    pub class: usize,
+    /// The name of its class.
+    pub name: String,
+    /// From 0 to 1.
+    pub confidence: f32,
+    /// Left, top, right and bottom in whole pixels of the picture.
+    pub corners: [u32; 4],
 }
 
 /// The table that a validation prints: the row `all`, then one row per class.

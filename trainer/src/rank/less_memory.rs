@@ -15,9 +15,9 @@ pub(super) fn advice(plan: &RunPlan) -> Option<String> {
         Task::Train(task) => Some(of_training(task, plan.ranks.world_size, "rank")),
         Task::Bench(task) => Some(of_training(&task.training, plan.ranks.world_size, "rank")),
         Task::Val(task) if task.batch > 1 => Some(format!("lower --batch to {}", task.batch / 2)),
-        Task::Val(_) => Some("lower --imgsz".to_owned()),
+        Task::Predict(task) if task.batch > 1 => Some(format!("lower --batch to {}", task.batch / 2)),
         Task::Export(task) if task.batch > 1 => Some(format!("lower --batch to {}", task.batch / 2)),
-        Task::Export(_) => Some("lower --imgsz".to_owned()),
+        Task::Val(_) | Task::Predict(_) | Task::Export(_) => Some("lower --imgsz".to_owned()),
         Task::Join(_) | Task::DeepCheck(_) => None,
     }
 }

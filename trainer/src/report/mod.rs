@@ -16,7 +16,7 @@ mod study_plot;
 pub use batch_pictures::{PICTURED, Picture, ValPictures, draw_targets};
 pub use confusion_plot::plot_confusion;
 pub use curves_plot::plot_curves;
-pub use draw_boxes::{Area, LabeledBox, draw_box};
+pub use draw_boxes::{Area, BoxStyle, LabeledBox, draw_box};
 pub use hyp_and_opt_yaml::write_hyp_and_opt;
 pub use labels_plot::plot_labels;
 pub use results_csv::ResultsFile;

@@ -4,6 +4,7 @@
 mod bench;
 mod deep_check;
 pub mod export;
+mod predict;
 pub mod train;
 pub mod val;
 
@@ -24,6 +25,7 @@ pub fn perform(context: &Context, plan: &RunPlan) -> Result<Ending, TrainError> 
         Task::Join(_) => Err(TrainError::new("rank 0 has not sent the run that is to be resumed")),
         Task::Val(task) => val::run(context, plan, task),
         Task::Export(task) => export::run(context, plan, task),
+        Task::Predict(task) => predict::run(context, plan, task),
         Task::Bench(task) => bench::run(context, task),
         Task::DeepCheck(task) => deep_check::run(context, task),
     };
@@ -34,7 +36,12 @@ pub fn perform(context: &Context, plan: &RunPlan) -> Result<Ending, TrainError> 
 /// How long the ranks of a task wait for each other.
 pub fn timeouts(task: &Task) -> Timeouts {
     match task {
-        Task::Train(_) | Task::Join(_) | Task::Val(_) | Task::Export(_) | Task::Bench(_) => Timeouts::RUN,
+        Task::Train(_)
+        | Task::Join(_)
+        | Task::Val(_)
+        | Task::Predict(_)
+        | Task::Export(_)
+        | Task::Bench(_) => Timeouts::RUN,
         Task::DeepCheck(_) => Timeouts::DEEP_CHECK,
     }
 }

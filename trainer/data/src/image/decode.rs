@@ -8,15 +8,12 @@ use std::io::{Cursor, Read as _};
 use std::path::Path;
 
 use image::metadata::Orientation;
-use image::{DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader};
+use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader};
 use libjpeg_turbo_rs::{Decoder, JpegError, PixelFormat};
 
+use super::header::{self, format_of, reason};
 use super::{Image, Window};
 use crate::error::DataError;
-
-/// The formats that can be decoded. Verification rejects the others of YOLOv5's list (dng, pfm).
-pub(crate) const FORMATS: [ImageFormat; 5] =
-    [ImageFormat::Jpeg, ImageFormat::Png, ImageFormat::Bmp, ImageFormat::Tiff, ImageFormat::WebP];
 
 /// Reads and decodes an image file to RGB.
 ///
@@ -26,6 +23,32 @@ pub fn decode(path: &Path) -> Result<Image, DataError> {
     let mut image = Image::default();
     decode_into(path, None, &mut Vec::new(), &mut image)?;
     Ok(image)
+}
+
+/// [`decode`] of a file that nobody has verified: complete files only, and not more than `most` pixels, which the
+/// header tells before memory is taken for them.
+///
+/// # Errors
+/// As [`decode`], and if the file is truncated or its image is larger.
+pub fn decode_untrusted(path: &Path, most: u64) -> Result<Image, DataError> {
+    let refused = |reason: String| DataError::decode(path, reason);
+    if let Some(format) = header::unsupported(path) {
+        return Err(refused(format!("{format} images are not supported; convert it to PNG or JPEG")));
+    }
+    let bytes = std::fs::read(path).map_err(DataError::io("read", path))?;
+    let (width, height) = header::size(&bytes).map_err(refused)?;
+    let pixels = u64::from(width) * u64::from(height);
+    if pixels > most {
+        return Err(refused(format!(
+            "{width}x{height} pixels are {} megapixels, above the limit of {}",
+            pixels.div_ceil(1_000_000),
+            most / 1_000_000
+        )));
+    }
+    if pixels == 0 {
+        return Err(refused("it has no pixels".to_owned()));
+    }
+    decode_bytes(&bytes).map_err(refused)
 }
 
 /// What a decoded image is of the one in the file.
@@ -71,19 +94,6 @@ fn decode_bytes_into(bytes: &[u8], window: Option<&Window>, image: &mut Image) -
             *image = decode_other(bytes, format)?;
             Ok(Decoded { whole: [image.width, image.height], first: [0; 2] })
         }
-    }
-}
-
-/// The format of a file by its first bytes.
-pub(crate) fn format_of(bytes: &[u8]) -> Result<ImageFormat, String> {
-    if bytes.is_empty() {
-        return Err("the file is empty".to_owned());
-    }
-    let format = image::guess_format(bytes).map_err(|_| "not an image".to_owned())?;
-    if FORMATS.contains(&format) {
-        Ok(format)
-    } else {
-        Err(format!("unsupported image format {}", format!("{format:?}").to_uppercase()))
     }
 }
 
@@ -172,16 +182,6 @@ fn decode_other(bytes: &[u8], format: ImageFormat) -> Result<Image, String> {
     Ok(from_dynamic(picture))
 }
 
-/// Why the `image` crate could not decode a file.
-fn reason(error: &ImageError) -> String {
-    match error {
-        ImageError::IoError(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-            "truncated: the file ends inside the image data".to_owned()
-        }
-        error => error.to_string(),
-    }
-}
-
 /// Converts any pixel format to 8-bit RGB. 16-bit values keep their upper byte, as in OpenCV; the
 /// `image` crate would round them.
 fn from_dynamic(picture: DynamicImage) -> Image {
@@ -197,4 +197,39 @@ fn from_dynamic(picture: DynamicImage) -> Image {
         other => other.into_rgb8().into_raw(),
     };
     Image { width, height, data }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::encode::by_extension;
+    use super::*;
+
+    #[test]
+    fn untrusted_files_are_refused_before_their_pixels_are_decoded() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, bytes: &[u8]| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            path
+        };
+        let image = Image::filled(50, 40, [9; 3]);
+        for name in ["a.jpg", "a.png", "a.bmp"] {
+            let bytes = by_extension(Path::new(name), &image).unwrap();
+            let path = write(name, &bytes);
+            let read = decode_untrusted(&path, 2_000).unwrap();
+            assert_eq!((read.width, read.height), (50, 40));
+            let error = decode_untrusted(&path, 1_999).unwrap_err().to_string();
+            assert!(error.contains("50x40 pixels are"), "{error}");
+            let cut = write(&format!("cut-{name}"), &bytes[..bytes.len() / 2]);
+            assert!(decode_untrusted(&cut, 2_000).is_err(), "{name}");
+        }
+        for (name, bytes, reason) in [
+            ("empty.jpg", &b""[..], "the file is empty"),
+            ("text.png", b"not a picture", "not an image"),
+            ("raw.dng", b"II*\0", "DNG images are not supported"),
+        ] {
+            let error = decode_untrusted(&write(name, bytes), 2_000).unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+        }
+    }
 }

@@ -51,7 +51,8 @@ impl Letterbox {
             r = r.min(1.0);
         }
         let mut ratio = [r, r];
-        let mut scaled = [(h * r).round_ties_even(), (w * r).round_ties_even()];
+        // A line of pixels stays one.
+        let mut scaled = [h, w].map(|side| (side * r).round_ties_even().max(1.0));
         let mut pad = [target_w - scaled[1], target_h - scaled[0]];
         if options.auto {
             pad = pad.map(|p| p.rem_euclid(options.stride as f64));
@@ -65,7 +66,7 @@ impl Letterbox {
         let near = |p: f64| (p - 0.1).round_ties_even().max(0.0) as usize;
         let far = |p: f64| (p + 0.1).round_ties_even().max(0.0) as usize;
         Self {
-            scaled: scaled.map(|side| (side as usize).max(1)),
+            scaled: scaled.map(|side| side as usize),
             ratio,
             pad,
             borders: [near(pad[1]), far(pad[1]), near(pad[0]), far(pad[0])],

@@ -6,6 +6,7 @@ pub mod decode;
 pub mod encode;
 pub mod filtered;
 pub mod finish;
+pub(crate) mod header;
 pub mod hsv;
 mod hsv_factors;
 mod hsv_rows;

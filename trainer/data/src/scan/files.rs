@@ -5,11 +5,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::error::DataError;
+use yolo_plan::dataset::{is_image, path_in_list};
 
-/// The extensions of images in YOLOv5. `dng` and `pfm` cannot be decoded; they are listed so that
-/// verification reports them as unsupported.
-const EXTENSIONS: [&str; 10] = ["bmp", "dng", "jpeg", "jpg", "mpo", "png", "tif", "tiff", "webp", "pfm"];
+use crate::error::DataError;
 
 /// Lists the images of a split, sorted by path.
 ///
@@ -50,13 +48,6 @@ pub fn label_path(image: &Path) -> PathBuf {
     parts.iter().collect::<PathBuf>().with_extension("txt")
 }
 
-/// Whether the file has the extension of an image.
-fn is_image(path: &Path) -> bool {
-    path.extension()
-        .and_then(|extension| extension.to_str())
-        .is_some_and(|extension| EXTENSIONS.contains(&extension.to_ascii_lowercase().as_str()))
-}
-
 /// Adds all images below a folder. Symbolic links are followed, but each real folder is read only once.
 /// Names that start with a dot are skipped, as in Python's `glob`.
 fn walk(folder: &Path, seen: &mut BTreeSet<PathBuf>, images: &mut Vec<PathBuf>) -> Result<(), DataError> {
@@ -80,17 +71,13 @@ fn walk(folder: &Path, seen: &mut BTreeSet<PathBuf>, images: &mut Vec<PathBuf>) 
     Ok(())
 }
 
-/// Adds the images of a list file, one path per line. A leading `./` is the folder of the list. Other
-/// relative paths are looked up in the working folder, then in the folder of the list.
+/// Adds the images of a list file, one path per line.
 fn read_list(list: &Path, images: &mut Vec<PathBuf>) -> Result<(), DataError> {
     let text = std::fs::read_to_string(list).map_err(DataError::io("read", list))?;
     let folder = list.parent().unwrap_or(Path::new(""));
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        let path = match line.strip_prefix("./") {
-            Some(rest) => folder.join(rest),
-            None if Path::new(line).exists() => PathBuf::from(line),
-            None => folder.join(line),
-        };
+        // Relative paths are relative to the working folder of this process.
+        let path = path_in_list(line, folder, Path::new(""));
         if is_image(&path) {
             images.push(path);
         }

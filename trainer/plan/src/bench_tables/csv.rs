@@ -1,5 +1,7 @@
 //! The tables as CSV: one line per run. Numbers that do not exist are empty.
 
+use yolo_base::format::csv_field;
+
 use super::{Outcome, Row, Tables};
 use crate::run::Table;
 
@@ -50,28 +52,7 @@ fn line(table: &str, row: &Row) -> String {
         epochs.map_or(String::new(), |epochs| epochs.memory.to_string()),
         number(epochs.and_then(|epochs| epochs.speed_up), 4),
         number(epochs.and_then(|epochs| epochs.efficiency), 4),
-        quoted(message),
+        csv_field(message),
     ]
     .join(",")
-}
-
-/// A text as a CSV field: in quotes if it has a comma, a quote or a line break (RFC 4180).
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_with_commas_quotes_and_lines_are_quoted() {
-        assert_eq!(quoted("out of memory"), "out of memory");
-        assert_eq!(quoted("a, b"), "\"a, b\"");
-        assert_eq!(quoted("a \"b\"\nc"), "\"a \"\"b\"\"\nc\"");
-    }
 }

@@ -4,6 +4,7 @@
 mod clean;
 mod description;
 mod download;
+mod images;
 mod lookup;
 mod names;
 mod splits;
@@ -15,6 +16,7 @@ use yolo_base::format;
 
 pub use description::Description;
 pub use download::Download;
+pub use images::{IMAGE_EXTENSIONS, is_image, path_in_list};
 pub use lookup::{FETCHABLE, Places, fetchable, is_builtin, is_file};
 
 use crate::error::PlanError;

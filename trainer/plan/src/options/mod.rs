@@ -7,6 +7,7 @@
 
 mod bench;
 mod export;
+mod predict;
 mod train;
 mod val;
 mod workers;
@@ -15,6 +16,7 @@ use clap::Args as _;
 
 pub use bench::BenchOptions;
 pub use export::{ExportOptions, Yolov5ExportOptions};
+pub use predict::PredictOptions;
 pub use train::{BackendOption, Balance, Cache, Optimizer, Parallel, PrecisionOption, TrainOptions};
 pub use val::ValOptions;
 pub use workers::Workers;
@@ -47,6 +49,7 @@ mod tests {
         let commands = [
             BenchOptions::augment_args(Command::new("bench")),
             ExportOptions::augment_args(Command::new("export")),
+            PredictOptions::augment_args(Command::new("predict")),
             TrainOptions::augment_args(Command::new("train")),
             ValOptions::augment_args(Command::new("val")),
         ];

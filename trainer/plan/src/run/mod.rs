@@ -23,7 +23,9 @@ mod image_size;
 mod join_resumed;
 mod one_process;
 mod opt_yaml;
+mod pictures;
 mod planning;
+mod predict;
 mod ranks;
 mod read_opt_yaml;
 mod resumable;
@@ -44,7 +46,9 @@ pub use export_formats::ExportFormat;
 pub use folder::{increment, newest_checkpoint};
 pub use join_resumed::{JoinTask, plan_join_rank_0, plan_join_resumed, ranks_joining};
 pub use opt_yaml::opt_yaml;
+pub use pictures::Picture;
 pub use planning::{Need, PlanContext, Planning};
+pub use predict::{PredictTask, SavedBoxes, plan_predict};
 pub use ranks::{Part, Ranks};
 pub use read_opt_yaml::read_opt_yaml;
 pub use resumable::{WrittenBy, check_resumable, lacks};
@@ -86,6 +90,8 @@ pub enum Task {
     Val(Box<ValTask>),
     /// Write the weights of a detector in other formats.
     Export(ExportTask),
+    /// Find objects in pictures.
+    Predict(Box<PredictTask>),
     /// Measure the speed of training: `yolo bench`.
     Bench(Box<BenchTask>),
     /// Test the devices, the links between them and the disk: `yolo doctor --deep`.
@@ -121,6 +127,7 @@ impl Task {
             Self::Train(_) | Self::Join(_) => "training",
             Self::Val(_) => "validating",
             Self::Export(_) => "exporting",
+            Self::Predict(_) => "predicting",
             Self::Bench(_) => "measuring",
             Self::DeepCheck(_) => "testing",
         }

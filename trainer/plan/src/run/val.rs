@@ -27,6 +27,10 @@ const MAX_CONFIDENCE_FOR_METRICS: f64 = 0.001;
 /// Confidence and IoU of a speed measurement (spec §9).
 const SPEED: (f64, f64) = (0.25, 0.45);
 
+/// The warning about `--dnn`.
+pub(super) const DNN: &str =
+    "--dnn selects the engine for ONNX files and has no effect on .pt and .safetensors";
+
 /// A validation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "each field is the option of the same name, with its default applied")]
@@ -111,7 +115,7 @@ pub fn plan_val(options: &ValOptions, context: &PlanContext) -> Result<Planning,
     let image_size = image_size::rounded(image_size, stride, 0, &mut warnings);
     let on_cpu = choice.devices.contains(&Device::Cpu);
     if options.half && on_cpu {
-        return Err(half_on_cpu(options));
+        return Err(half_on_cpu(options.device.as_deref()));
     }
     warnings.extend(without_effect(options, mode));
     warnings.extend(misleading(options, conf_thres, mode));
@@ -149,8 +153,8 @@ pub fn plan_val(options: &ValOptions, context: &PlanContext) -> Result<Planning,
     Ok(Planning::ready(ranks, run_dir, Task::Val(Box::new(task)), warnings, notes))
 }
 
-/// Ranks that validate exchange only their results, which are in memory of the host.
-fn connection(devices: &[Device], inventory: &Inventory) -> Result<Connection, PlanError> {
+/// Ranks that validate or predict exchange only their results, which are in memory of the host.
+pub(super) fn connection(devices: &[Device], inventory: &Inventory) -> Result<Connection, PlanError> {
     if devices.len() < 2 {
         return Ok(Connection::default());
     }
@@ -183,16 +187,25 @@ fn thresholds(options: &ValOptions, mode: ValMode) -> Result<(f64, f64, usize), 
             (options.conf_thres.unwrap_or(conf), options.iou_thres.unwrap_or(iou))
         }
     };
+    checked_thresholds(conf, iou, options.max_det.unwrap_or(max_det), max_det)
+}
+
+/// The thresholds, if they are possible. `default` is the default of `max_det`.
+pub(super) fn checked_thresholds(
+    conf: f64,
+    iou: f64,
+    max_det: usize,
+    default: usize,
+) -> Result<(f64, f64, usize), PlanError> {
     for (option, value) in [("--conf-thres", conf), ("--iou-thres", iou)] {
         if !(0.0..=1.0).contains(&value) {
             return Err(PlanError::usage(format!("{option} {value} is not a number from 0 to 1"))
                 .with_hint(format!("give such a number, or omit {option} for its default")));
         }
     }
-    let max_det = options.max_det.unwrap_or(max_det);
     if max_det == 0 {
         return Err(PlanError::usage("--max-det 0 would discard every detection: it must be at least 1")
-            .with_hint("omit it for at most 300 detections per image"));
+            .with_hint(format!("omit it for at most {default} detections per image")));
     }
     Ok((conf, iou, max_det))
 }
@@ -230,9 +243,9 @@ fn has_images(data: &DataSet, split: Split) -> Result<(), PlanError> {
 }
 
 /// Half precision has no fast operations on a CPU, and some not at all.
-fn half_on_cpu(options: &ValOptions) -> PlanError {
+pub(super) fn half_on_cpu(device: Option<&str>) -> PlanError {
     let because = "half precision needs a CUDA device, because a CPU is slower with it";
-    match &options.device {
+    match device {
         Some(device) => PlanError::usage(format!("--half contradicts --device {device}: {because}"))
             .with_hint("omit --half, or give a GPU with --device"),
         None => PlanError::new(format!("--half cannot be used, because no GPU is usable here: {because}"))
@@ -252,9 +265,7 @@ fn without_effect(options: &ValOptions, mode: ValMode) -> Vec<String> {
         );
     }
     if options.dnn {
-        warnings.push(
-            "--dnn selects the engine for ONNX files and has no effect on .pt and .safetensors".to_owned(),
-        );
+        warnings.push(DNN.to_owned());
     }
     warnings
 }

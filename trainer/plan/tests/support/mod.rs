@@ -9,9 +9,10 @@ use tempfile::TempDir;
 use yolo_plan::PlanError;
 use yolo_plan::dataset::Places;
 use yolo_plan::device::Inventory;
-use yolo_plan::options::{BenchOptions, TrainOptions, ValOptions};
+use yolo_plan::options::{BenchOptions, PredictOptions, TrainOptions, ValOptions};
 use yolo_plan::run::{
-    BenchTask, PlanContext, Planned, Planning, Task, TrainTask, ValTask, plan_bench, plan_train, plan_val,
+    BenchTask, PlanContext, Planned, Planning, PredictTask, Task, TrainTask, ValTask, plan_bench,
+    plan_predict, plan_train, plan_val,
 };
 
 const YAML: &str = "train: images\nval: images\nnames: [cat, dog, owl]\n";
@@ -75,6 +76,14 @@ impl Fixture {
         plan_val(&options, &self.context).map(ready)
     }
 
+    /// Plans a prediction on the picture `a.jpg`, which need not hold one.
+    pub fn predict(&self, options: PredictOptions) -> Result<Planned, PlanError> {
+        fs::write(self.context.places.working_dir.join("a.jpg"), "").unwrap();
+        let weights = if options.weights.is_empty() { vec!["best.pt".to_owned()] } else { options.weights };
+        let paths = if options.paths.is_empty() { vec!["a.jpg".to_owned()] } else { options.paths };
+        plan_predict(&PredictOptions { weights, paths, ..options }, None, &self.context).map(ready)
+    }
+
     pub fn plan_bench(&self, options: BenchOptions) -> Result<Planning, PlanError> {
         let data = Some("data.yaml".to_owned());
         plan_bench(&BenchOptions { data: options.data.clone().or(data), ..options }, &self.context)
@@ -112,5 +121,12 @@ pub fn bench_task(planned: &Planned) -> &BenchTask {
     match &planned.plan.task {
         Task::Bench(task) => task,
         other => panic!("not a benchmark: {other:?}"),
+    }
+}
+
+pub fn predict_task(planned: &Planned) -> &PredictTask {
+    match &planned.plan.task {
+        Task::Predict(task) => task,
+        other => panic!("not a prediction: {other:?}"),
     }
 }

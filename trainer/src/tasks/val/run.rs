@@ -13,7 +13,7 @@ use yolo_data::loader::{self, ValLoader};
 use yolo_data::scan::{Sample, ScanOptions, scan};
 use yolo_plan::RunPlan;
 use yolo_plan::event::{CocoScores, Event, Metrics, OutputFile, Step};
-use yolo_plan::run::{Split as SplitName, ValMode, ValTask};
+use yolo_plan::run::{SavedBoxes, Split as SplitName, ValMode, ValTask};
 
 use super::coco_eval::{annotations_of_coco, by_annotations, by_labels};
 use super::coco_json::{CocoDetections, write_annotations};
@@ -172,9 +172,11 @@ impl Pass<'_> {
         let detected =
             measured.detections.iter().map(|image| (&self.samples[image.sample], &image.detections));
         if self.saves_labels() {
-            let labels = LabelFiles::create(folder.join("labels"), self.task.save_conf)?;
+            let labels =
+                LabelFiles::create(folder.join("labels"), self.task.save_conf, SavedBoxes::CenterAndSize)?;
             for (sample, found) in detected {
-                labels.write(sample, found)?;
+                let stem = sample.image.file_stem().unwrap_or_default().to_string_lossy();
+                labels.write(&stem, [sample.height, sample.width], found)?;
             }
             files.push(OutputFile { what: "labels".to_owned(), path: labels.folder().to_owned() });
         }

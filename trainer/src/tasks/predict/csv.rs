@@ -1,0 +1,96 @@
+//! `predictions.csv` (`--save-csv`): one line per object, in the order of the pictures. The first columns are those
+//! of YOLOv5.
+
+use std::path::Path;
+
+use yolo_base::format::csv_field;
+use yolo_base::percent_g::percent_g;
+use yolo_plan::event::Predicted;
+
+use crate::error::TrainError;
+use crate::publish::publish;
+use crate::rank::context::Context;
+
+const COLUMNS: &str = "Image Name,Prediction,Confidence,Left,Top,Right,Bottom";
+
+/// The number of a picture, and its lines.
+pub(super) type Rows = (usize, String);
+
+/// What a rank has done.
+pub(super) struct Done {
+    /// Whether it has done all of its pictures.
+    pub(super) complete: bool,
+    /// The lines of the table.
+    pub(super) rows: Vec<Rows>,
+}
+
+/// The lines of a picture.
+pub(super) fn rows_of(picture: &Predicted) -> Rows {
+    let name = picture.path.file_name().unwrap_or_default().to_string_lossy();
+    let lines = picture.found.iter().map(|found| {
+        let corners = found.corners.map(|side| side.to_string()).join(",");
+        let confidence = percent_g(f64::from(found.confidence), 6);
+        format!("{},{},{confidence},{corners}\n", csv_field(&name), csv_field(&found.name))
+    });
+    (picture.picture, lines.collect())
+}
+
+/// The lines of all ranks in the order of the pictures; `None` if a rank was interrupted. Every rank calls this.
+///
+/// # Errors
+/// When a peer is lost.
+pub(super) fn of_all_ranks(context: &Context, done: Done) -> Result<Option<Vec<Rows>>, TrainError> {
+    let message = |error: serde_json::Error| {
+        TrainError::new(format!("a rank has sent incomplete results of its pictures: {error}"))
+    };
+    let own = serde_json::to_vec(&(done.complete, done.rows)).map_err(message)?;
+    let mut all = Vec::new();
+    let mut complete = true;
+    for bytes in context.gather(own)? {
+        let (of_rank, rows): (bool, Vec<Rows>) = serde_json::from_slice(&bytes).map_err(message)?;
+        complete &= of_rank;
+        all.extend(rows);
+    }
+    all.sort();
+    Ok(complete.then_some(all))
+}
+
+/// Writes the table.
+///
+/// # Errors
+/// When the file cannot be written.
+pub(super) fn write(path: &Path, rows: &[Rows]) -> Result<(), TrainError> {
+    let mut text = format!("{COLUMNS}\n");
+    rows.iter().for_each(|(_, lines)| text.push_str(lines));
+    publish(path, text.as_bytes())
+        .map_err(|error| TrainError::new(format!("cannot save the detections: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use yolo_plan::event::FoundObject;
+
+    use super::*;
+
+    #[test]
+    fn a_line_has_yolov5s_columns_and_the_box() {
+        let found = FoundObject {
+            class: 1,
+            name: "white, blood".to_owned(),
+            confidence: 0.5,
+            corners: [1, 2, 30, 40],
+        };
+        let picture = Predicted {
+            picture: 3,
+            pictures: 9,
+            path: "photos/a.jpg".into(),
+            size: [50, 60],
+            input: [64, 64],
+            found: vec![found.clone(), found],
+            milliseconds: 1.0,
+            saved: None,
+        };
+        let line = "a.jpg,\"white, blood\",0.5,1,2,30,40\n";
+        assert_eq!(rows_of(&picture), (3, line.repeat(2)));
+    }
+}

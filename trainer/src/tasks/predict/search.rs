@@ -1,0 +1,217 @@
+//! The pictures of one rank through the network: consecutive ones of the same shape share a batch, up to `--batch`.
+//! What is found in a picture does not depend on the others of its batch, apart from the rounding of floats.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rayon::ThreadPool;
+use yolo_data::loader::Batch;
+use yolo_plan::event::{Event, FoundObject, Predicted};
+use yolo_plan::run::PredictTask;
+
+use super::ahead::{Ahead, start_threads};
+use super::csv::{Done, Rows, rows_of};
+use super::read::{Ready, read};
+use super::write::{Outputs, Writable};
+use crate::detection::{Detection, NmsSettings, Suppressor, find_objects, forward, input_tensor};
+use crate::error::TrainError;
+use crate::model::Model;
+use crate::rank::context::Context;
+
+/// A picture whose files are written by a thread.
+type Writing = Ahead<Result<Predicted, TrainError>>;
+
+/// The search of one rank.
+pub(super) struct Search<'a> {
+    context: &'a Context,
+    task: &'a PredictTask,
+    model: &'a Model,
+    outputs: Arc<Outputs>,
+    nms: NmsSettings,
+    suppressor: Suppressor,
+    /// The height and width that pictures are fitted into, multiples of the model's stride.
+    target: [usize; 2],
+    threads: Arc<ThreadPool>,
+    writing: Writing,
+    rows: Vec<Rows>,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(
+        context: &'a Context,
+        task: &'a PredictTask,
+        model: &'a Model,
+        outputs: Arc<Outputs>,
+    ) -> Result<Self, TrainError> {
+        let stride = model.largest_stride();
+        let target = task.image_size.map(|side| side.next_multiple_of(stride));
+        if target != task.image_size && context.is_main() {
+            context.reporter.warning(format!(
+                "--imgsz {} is not a multiple of the model's largest stride {stride}: using {}",
+                shown(task.image_size),
+                shown(target)
+            ));
+        }
+        let threads = start_threads(task.workers)?;
+        Ok(Self {
+            context,
+            task,
+            model,
+            outputs,
+            nms: NmsSettings {
+                conf_thres: task.conf_thres as f32,
+                iou_thres: task.iou_thres,
+                multi_label: false,
+                agnostic: task.agnostic_nms,
+                classes: task.classes.clone(),
+                max_det: task.max_det,
+            },
+            suppressor: Suppressor::default(),
+            target,
+            writing: Ahead::new(&threads),
+            threads,
+            rows: Vec::new(),
+        })
+    }
+
+    /// Does all pictures of this rank, or stops when the user interrupts; what was begun is finished.
+    pub(super) fn run(mut self) -> Result<Done, TrainError> {
+        let own = of_rank(self.task.pictures.len(), self.task.batch, self.context.rank, self.context.world);
+        let mut coming = own.into_iter();
+        let mut reading = Ahead::new(&self.threads);
+        let mut batch: Vec<Ready> = Vec::new();
+        let mut complete = true;
+        loop {
+            while reading.len() < self.task.batch + self.task.workers
+                && let Some(number) = coming.next()
+            {
+                let path = self.task.pictures[number].path.clone();
+                let (target, stride) = (self.target, self.model.largest_stride());
+                reading.give(move || read(number, &path, target, stride));
+            }
+            match reading.next()? {
+                None => break,
+                Some(Err((number, reason))) => self.skip(number, reason),
+                Some(Ok(ready)) => {
+                    if batch.first().is_some_and(|first| first.input != ready.input) {
+                        self.search(std::mem::take(&mut batch))?;
+                    }
+                    batch.push(ready);
+                    if batch.len() == self.task.batch {
+                        self.search(std::mem::take(&mut batch))?;
+                    }
+                }
+            }
+            if self.context.asked_to_stop() {
+                complete = reading.len() == 0 && batch.is_empty() && coming.len() == 0;
+                break;
+            }
+        }
+        if complete {
+            self.search(batch)?;
+        }
+        while let Some(written) = self.writing.next()? {
+            self.report(written?);
+        }
+        Ok(Done { complete, rows: self.rows })
+    }
+
+    /// Runs the network on a batch, and has its results written.
+    fn search(&mut self, pictures: Vec<Ready>) -> Result<(), TrainError> {
+        let Some(first) = pictures.first() else { return Ok(()) };
+        let [height, width] = first.input;
+        let mut batch = Batch { height, width, pixels: Vec::new(), targets: Vec::new(), items: Vec::new() };
+        for picture in &pictures {
+            batch.pixels.extend_from_slice(&picture.planes);
+            batch.items.push(picture.item.clone());
+        }
+        let began = Instant::now();
+        let input = input_tensor(self.model, &batch, self.task.half)?;
+        let rows = forward(self.model, &input, self.task.augment)?.rows(self.nms.conf_thres)?;
+        let milliseconds = began.elapsed().as_secs_f64() * 1000.0 / pictures.len() as f64;
+        let classes = self.model.spec().nc;
+        for (index, ready) in pictures.into_iter().enumerate() {
+            let of_image = rows.of_image(index);
+            let mut found =
+                find_objects(&mut self.suppressor, of_image, classes, &ready.item, &[], &self.nms);
+            // As in YOLOv5, boxes are in whole pixels before they are written or drawn.
+            for object in &mut found {
+                object.corners = object.corners.map(f32::round_ties_even);
+            }
+            self.write(ready, found, milliseconds);
+        }
+        // So many pictures wait for their files at most, because each may be large.
+        while self.writing.len() > 2 * self.task.workers
+            && let Some(written) = self.writing.next()?
+        {
+            self.report(written?);
+        }
+        while let Some(written) = self.writing.try_next()? {
+            self.report(written?);
+        }
+        Ok(())
+    }
+
+    /// Has the files of a picture written.
+    fn write(&mut self, ready: Ready, found: Vec<Detection>, milliseconds: f64) {
+        let picture = &self.task.pictures[ready.number];
+        let object = |found: &Detection| FoundObject {
+            class: found.class,
+            name: self.outputs.name(found.class).to_owned(),
+            confidence: found.confidence,
+            corners: found.corners.map(|side| side as u32),
+        };
+        let predicted = Predicted {
+            picture: ready.number,
+            pictures: self.task.pictures.len(),
+            path: picture.path.clone(),
+            size: [ready.image.height, ready.image.width],
+            input: ready.input,
+            found: found.iter().map(object).collect(),
+            milliseconds,
+            saved: None,
+        };
+        let (path, stem): (PathBuf, String) = (picture.path.clone(), picture.stem.clone());
+        let size = ready.item.native;
+        let image = if self.outputs.need_pixels() { ready.image } else { Default::default() };
+        let outputs = Arc::clone(&self.outputs);
+        self.writing.give(move || {
+            let saved = outputs.write(Writable { path, stem, image, found }, size)?;
+            Ok(Predicted { saved, ..predicted })
+        });
+    }
+
+    fn report(&mut self, predicted: Predicted) {
+        if self.task.save_csv {
+            self.rows.push(rows_of(&predicted));
+        }
+        self.context.reporter.send(&Event::Predicted(predicted));
+    }
+
+    fn skip(&self, number: usize, reason: String) {
+        let path = self.task.pictures[number].path.clone();
+        self.context.reporter.send(&Event::Skipped { picture: number, path, reason });
+    }
+}
+
+/// The pictures of a rank: every `world`th batch.
+fn of_rank(pictures: usize, batch: usize, rank: usize, world: usize) -> Vec<usize> {
+    (0..pictures).filter(|number| number / batch.max(1) % world.max(1) == rank).collect()
+}
+
+fn shown([height, width]: [usize; 2]) -> String {
+    if height == width { height.to_string() } else { format!("{height} {width}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_share_the_pictures_in_whole_batches() {
+        let of = |rank| of_rank(7, 2, rank, 2);
+        assert_eq!((of(0), of(1)), (vec![0, 1, 4, 5], vec![2, 3, 6]));
+        assert_eq!(of_rank(1, 8, 1, 2), Vec::<usize>::new());
+    }
+}
