@@ -14,6 +14,7 @@ mod machine;
 mod obeyed_signals;
 mod output_file;
 mod printer;
+mod run_report;
 pub mod setup;
 mod weights_file;
 

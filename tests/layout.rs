@@ -14,12 +14,13 @@ use std::path::Path;
 use support::imports::{Import, circles, of_crate};
 
 /// The crates, and the crates of this workspace that each may depend on.
-const CRATES: [(&str, &str, &[&str]); 12] = [
+const CRATES: [(&str, &str, &[&str]); 13] = [
     ("base", "yolo-base", &[]),
     ("checks", "yolo-checks", &["yolo-base"]),
     ("tests/gpu", "gpu-kit", &["yolo-base", "yolo-checks"]),
     ("trainer/plan", "yolo-plan", &["yolo-base"]),
     ("trainer/protocol", "yolo-protocol", &["yolo-base", "yolo-plan"]),
+    ("report", "yolo-report", &["yolo-base", "yolo-plan"]),
     ("trainer/weights", "torch-checkpoint", &[]),
     ("trainer/data", "yolo-data", &["yolo-base", "yolo-plan"]),
     ("trainer/libtorch", "libtorch-installed", &[]),
@@ -49,6 +50,7 @@ const CRATES: [(&str, &str, &[&str]); 12] = [
             "yolo-data",
             "yolo-plan",
             "yolo-protocol",
+            "yolo-report",
             "libtorch-installed",
         ],
     ),

@@ -25,6 +25,8 @@ fn a_run_writes_its_files() {
         "weights/epoch1.pt",
         "results.csv",
         "results.svg",
+        "report.html",
+        "report.json",
         "labels.svg",
         "hyp.yaml",
         "opt.yaml",
@@ -36,7 +38,7 @@ fn a_run_writes_its_files() {
     ] {
         assert!(run.join(file).is_file(), "{file} is missing");
     }
-    for file in ["best.pt", "results.csv", "results.svg"] {
+    for file in ["best.pt", "results.csv", "results.svg", "report.html"] {
         assert!(trained.stdout.contains(file), "{file} is not in:\n{}", trained.stdout);
     }
     let rows = std::fs::read_to_string(run.join("results.csv")).unwrap();

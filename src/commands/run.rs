@@ -10,9 +10,10 @@ use yolo_base::{exit, seconds};
 use yolo_checks::{GpuMonitor, Host};
 use yolo_plan::bench_report::Measurement;
 use yolo_plan::device::Device;
-use yolo_plan::event::Event;
+use yolo_plan::event::{Event, OutputFile};
 use yolo_plan::launcher::{Launcher, Layout};
 use yolo_plan::options::TrainOptions;
+use yolo_plan::report::End;
 use yolo_plan::run::{Need, PlanContext, Planned, Planning, Ranks, Task};
 use yolo_plan::{PlanError, RunPlan};
 
@@ -28,6 +29,7 @@ use crate::launch::machines::Team;
 use crate::launch::{self, LaunchError, RunEnd, run_folder};
 use crate::machine;
 use crate::printer::{Printer, RunEvents, RunResults, RunView};
+use crate::run_report::ReportOfRun;
 
 /// What one command decides by itself.
 pub(super) struct Run<'a> {
@@ -220,7 +222,18 @@ impl Run<'_> {
         if let Some(events) = &self.events {
             events.planned(plan);
         }
+        let mut report = ReportOfRun::new(plan, programs);
         let mut listen = |rank: Option<usize>, event: &Event| {
+            report.hear(rank, event);
+            // The report is one of the files of a finished run.
+            let event = &match event {
+                Event::Finished { files, stopped_early, .. } if rank == Some(0) => {
+                    let end = if *stopped_early { End::StoppedEarly } else { End::Finished };
+                    let page = warned(report.write(end, None), printer);
+                    with_files(event, files.iter().cloned().chain(page).collect())
+                }
+                _ => event.clone(),
+            };
             view.show(rank, event);
             if let Some(events) = &mut self.events {
                 if matches!(event, Event::Step(_)) {
@@ -235,6 +248,14 @@ impl Run<'_> {
             None => launch::run(plan, plan_file, programs, &mut listen),
         };
         let RunResults { files, measurements, predictions } = view.finish();
+        let unfinished = match &end {
+            Ok(RunEnd::Finished) => None,
+            Ok(RunEnd::Interrupted { .. }) => warned(report.write(End::Interrupted, None), printer),
+            Err(error) => warned(report.write(End::Failed, Some(error.to_string())), printer),
+        };
+        if let Some(page) = unfinished {
+            printer.say(format_args!("report of what was done: {}", page.path.display()));
+        }
         match end? {
             RunEnd::Finished => {
                 for file in files.iter().filter(|_| self.events.is_none()) {
@@ -273,6 +294,24 @@ impl Run<'_> {
                 Ok(exit::INTERRUPTED)
             }
         }
+    }
+}
+
+/// The page of a report, if there is one. That it cannot be written is a warning.
+fn warned(page: Result<Option<OutputFile>, String>, printer: &Printer) -> Option<OutputFile> {
+    page.unwrap_or_else(|message| {
+        printer.warning(message);
+        None
+    })
+}
+
+/// The end of a run with these files.
+fn with_files(event: &Event, files: Vec<OutputFile>) -> Event {
+    match event.clone() {
+        Event::Finished { epochs, seconds, stopped_early, .. } => {
+            Event::Finished { files, epochs, seconds, stopped_early }
+        }
+        other => other,
     }
 }
 

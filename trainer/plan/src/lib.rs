@@ -21,9 +21,11 @@ pub mod model;
 pub mod number;
 pub mod options;
 pub mod precision;
+pub mod report;
+pub mod results;
 pub mod run;
 pub mod schedule;
-mod yaml;
+pub mod yaml;
 
 pub use error::PlanError;
 pub use run::RunPlan;

@@ -14,7 +14,10 @@ const MAX_BYTES: u64 = 4 << 20;
 
 /// Reads a file. `what` is what it should describe, for messages: `model`. As in Python's reader, an
 /// unquoted `yes`, `no`, `on` or `off` is a boolean.
-pub(crate) fn read(path: &Path, what: &str) -> Result<Value, PlanError> {
+///
+/// # Errors
+/// When the file cannot be read, is too large, or is not YAML.
+pub fn read(path: &Path, what: &str) -> Result<Value, PlanError> {
     read_as(path, what, false)
 }
 

@@ -3,7 +3,7 @@
 use yolo_data::loader::Batch;
 use yolo_data::scan::Sample;
 
-use super::boxes::Detection;
+use super::boxes::{Detection, Truth};
 
 /// The detections of one image, in pixels of the image file.
 #[derive(Debug)]
@@ -14,6 +14,8 @@ pub struct ImageResult<'a> {
     pub native: [u32; 2],
     /// What was found, most confident first.
     pub detections: &'a [Detection],
+    /// What is labeled.
+    pub truths: &'a [Truth],
     /// The batch that held the image.
     pub batch: &'a Batch,
     /// The number of that batch, from 0.

@@ -48,9 +48,8 @@ impl ConfusionMatrix {
     /// Adds one image. As in YOLOv5, unmatched detections count only on images where at least one
     /// detection matches a label.
     pub fn add_image(&mut self, detections: &[Detection], truths: &[Truth]) {
-        let confident: Vec<&Detection> =
-            detections.iter().filter(|found| found.confidence > MIN_CONFIDENCE).collect();
-        let pairs = pair(&confident, truths);
+        let confident: Vec<&Detection> = detections.iter().filter(|found| is_confident(found)).collect();
+        let pairs = pairs(&confident, truths);
         for (index, truth) in truths.iter().enumerate() {
             let predicted =
                 pairs.iter().find(|pair| pair.truth == index).map(|pair| confident[pair.found].class);
@@ -66,15 +65,25 @@ impl ConfusionMatrix {
     }
 }
 
-struct Pair {
-    truth: usize,
-    found: usize,
-    overlap: f32,
+/// Whether a detection counts.
+pub fn is_confident(found: &Detection) -> bool {
+    found.confidence > MIN_CONFIDENCE
+}
+
+/// A detection and the label that it overlaps, of whatever classes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pair {
+    /// Index of the label.
+    pub truth: usize,
+    /// Index of the detection.
+    pub found: usize,
+    /// Their IoU.
+    pub overlap: f32,
 }
 
 /// Pairs in order of falling overlap: each detection keeps its best label, then each label its best
 /// detection.
-fn pair(detections: &[&Detection], truths: &[Truth]) -> Vec<Pair> {
+pub fn pairs(detections: &[&Detection], truths: &[Truth]) -> Vec<Pair> {
     let mut best: Vec<Pair> = detections
         .iter()
         .enumerate()

@@ -6,5 +6,5 @@ mod confusion;
 mod matching;
 
 pub use average_precision::{ClassScore, Curves, Judged, average_precision, score};
-pub use confusion::ConfusionMatrix;
+pub use confusion::{ConfusionMatrix, Pair, is_confident, pairs};
 pub use matching::{Hits, IOU_THRESHOLDS, match_image};

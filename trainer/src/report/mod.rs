@@ -1,6 +1,6 @@
 //! What a run leaves for people to read: `results.csv`, with YOLOv5's columns; the settings as
 //! yaml; plots as SVG, which needs no font on the machine and opens in every browser; and pictures
-//! of batches as JPEG.
+//! of batches as JPEG; and the facts that `yolo` makes `report.html` of.
 
 mod batch_pictures;
 mod confusion_plot;
@@ -11,7 +11,9 @@ mod labels_plot;
 mod plot_style;
 mod results_csv;
 mod results_plot;
+mod run_facts;
 mod study_plot;
+mod worst_images;
 
 pub use batch_pictures::{PICTURED, Picture, ValPictures, draw_targets};
 pub use confusion_plot::plot_confusion;
@@ -21,4 +23,6 @@ pub use hyp_and_opt_yaml::write_hyp_and_opt;
 pub use labels_plot::plot_labels;
 pub use results_csv::ResultsFile;
 pub use results_plot::plot_results;
+pub use run_facts::{facts_of_split, facts_of_validation, unwritable_report};
 pub use study_plot::{StudyLine, StudyPoint, plot_study};
+pub use worst_images::{WorstImages, worst_of_all};

@@ -7,29 +7,10 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use yolo_base::percent_g::percent_g;
-use yolo_plan::event::{EpochSummary, VALIDATION_COLUMNS};
+use yolo_plan::event::EpochSummary;
+use yolo_plan::results::{COLUMNS, RESULTS_FILE};
 
 use crate::error::TrainError;
-
-const COLUMNS: [&str; 14] = {
-    let [precision, recall, map50, map50_95, bbox, objectness, class] = VALIDATION_COLUMNS;
-    [
-        "epoch",
-        "train/box_loss",
-        "train/obj_loss",
-        "train/cls_loss",
-        precision,
-        recall,
-        map50,
-        map50_95,
-        bbox,
-        objectness,
-        class,
-        "x/lr0",
-        "x/lr1",
-        "x/lr2",
-    ]
-};
 
 /// The results file of a run folder.
 #[derive(Debug)]
@@ -46,7 +27,7 @@ impl ResultsFile {
     /// # Errors
     /// When the file cannot be written.
     pub fn open(run_dir: &Path, first_epoch: usize) -> Result<Self, TrainError> {
-        let mut file = Self { path: run_dir.join("results.csv"), more_columns: 0 };
+        let mut file = Self { path: run_dir.join(RESULTS_FILE), more_columns: 0 };
         let old =
             if first_epoch > 0 { fs::read_to_string(&file.path).unwrap_or_default() } else { String::new() };
         let mut text = header();
@@ -129,27 +110,10 @@ fn join(cells: impl Iterator<Item = String>) -> String {
     cells.join(",") + "\n"
 }
 
-/// The rows of a results file as numbers, in the order of [`COLUMNS`]. Lines that are not numbers
-/// are skipped.
-pub(super) fn read(path: &Path) -> std::io::Result<Vec<Vec<f64>>> {
-    Ok(fs::read_to_string(path)?
-        .lines()
-        .skip(1)
-        .filter_map(|line| {
-            let columns = line.split(',').take(COLUMNS.len());
-            columns.map(|cell| cell.trim().parse().ok()).collect::<Option<Vec<f64>>>()
-        })
-        .filter(|row| row.len() == COLUMNS.len())
-        .collect())
-}
-
-/// The name of a column.
-pub(super) fn column(index: usize) -> &'static str {
-    COLUMNS[index]
-}
-
 #[cfg(test)]
 mod tests {
+    use yolo_plan::results::read_whole_rows;
+
     use super::*;
 
     fn epoch(epoch: usize) -> EpochSummary {
@@ -190,7 +154,7 @@ mod tests {
         let text = std::fs::read_to_string(resumed.path()).unwrap();
         assert!(text.starts_with(&[names.as_str(), &row("0")].concat()), "{text}");
         assert!(text.ends_with(",,\n") && text.lines().all(|line| super::cells(line) == 16), "{text}");
-        let rows = read(resumed.path()).unwrap();
+        let rows = read_whole_rows(resumed.path()).unwrap();
         assert_eq!(rows.iter().map(|row| (row[0], row.len())).collect::<Vec<_>>(), [(0.0, 14), (1.0, 14)]);
     }
 
@@ -203,7 +167,7 @@ mod tests {
         }
         let resumed = ResultsFile::open(folder.path(), 2).unwrap();
         resumed.append(&epoch(2)).unwrap();
-        let rows = read(resumed.path()).unwrap();
+        let rows = read_whole_rows(resumed.path()).unwrap();
         assert_eq!(rows.iter().map(|row| row[0]).collect::<Vec<_>>(), [0.0, 1.0, 2.0]);
         let text = std::fs::read_to_string(file.path()).unwrap();
         let line = text.lines().nth(1).unwrap();

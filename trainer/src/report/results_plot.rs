@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use plotters::prelude::*;
+use yolo_plan::results::{self, COLUMNS, Row};
 
 use super::plot_style::{color, failed};
-use super::results_csv;
 use crate::error::TrainError;
 
 /// The columns of the charts, in reading order: validation losses are below those of training.
@@ -16,11 +16,11 @@ const CHARTS: [usize; 10] = [1, 2, 3, 4, 5, 8, 9, 10, 6, 7];
 /// # Errors
 /// When `csv` cannot be read or `path` cannot be written.
 pub fn plot_results(csv: &Path, path: &Path) -> Result<(), TrainError> {
-    let rows = results_csv::read(csv).map_err(|error| failed(path, error))?;
+    let rows = results::read_whole_rows(csv).map_err(|error| failed(path, error))?;
     draw(&rows, path).map_err(|error| failed(path, error))
 }
 
-fn draw(rows: &[Vec<f64>], path: &Path) -> Result<(), Box<dyn std::error::Error>> {
+fn draw(rows: &[Row], path: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let sheet = SVGBackend::new(path, (1500, 620)).into_drawing_area();
     sheet.fill(&WHITE)?;
     let last_epoch = rows.last().map_or(1.0, |row| row[0]).max(1.0);
@@ -30,7 +30,7 @@ fn draw(rows: &[Vec<f64>], path: &Path) -> Result<(), Box<dyn std::error::Error>
         let highest = points.iter().map(|point| point.1).fold(0.0, f64::max);
         let highest = if highest > 0.0 { highest * 1.05 } else { 1.0 };
         let mut chart = ChartBuilder::on(area)
-            .caption(results_csv::column(column), ("sans-serif", 18))
+            .caption(COLUMNS[column], ("sans-serif", 18))
             .margin(8)
             .x_label_area_size(24)
             .y_label_area_size(44)

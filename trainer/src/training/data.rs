@@ -74,14 +74,17 @@ pub(crate) fn train_loader(
 /// The validation split with the loader of this rank's batches. They have twice the images of a
 /// rank's share of a training batch, of the smallest one if they differ. With replicas, only the first
 /// device validates, so they have twice the images of its share.
-/// `promised` is the memory in bytes that the training loader will take.
+/// `promised` is the memory in bytes that the training loader will take. `see` gets what the scan found.
 pub(crate) fn open_val(
     context: &Context,
     task: &TrainTask,
     stride: usize,
     promised: u64,
+    see: &mut dyn FnMut(&Scan),
 ) -> Result<Split, TrainError> {
-    let samples: Arc<[Sample]> = read_split(context, task, "val", &task.data.val)?.samples.into();
+    let scan = read_split(context, task, "val", &task.data.val)?;
+    see(&scan);
+    let samples: Arc<[Sample]> = scan.samples.into();
     let share = match task.parallel {
         Parallel::Dp => (task.batch / context.devices.all.len()).max(1),
         Parallel::Ddp | Parallel::Model => task.shares(context.world).into_iter().min().unwrap_or(task.batch),

@@ -59,7 +59,7 @@ pub(crate) fn run(context: &Context, task: &BenchTask) -> Result<Ending, TrainEr
         measure_training(context, task, time, model)?;
     }
     if let Some(model) = fused {
-        let mut split = open_val(context, training, stride, 0)?;
+        let mut split = open_val(context, training, stride, 0, &mut |_| ())?;
         report(context, validation::measure(context, training, time, &model, &mut split)?);
     }
     finished(context, began)

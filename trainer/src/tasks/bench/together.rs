@@ -66,7 +66,7 @@ pub(super) fn measure(
     };
     drop((steps, stream));
     if let Some(model) = fused {
-        let mut split = open_val(context, training, stride, 0)?;
+        let mut split = open_val(context, training, stride, 0, &mut |_| ())?;
         measured.validation_images = split.samples.len();
         measured.validation = validation::measure_together(context, task, time, &model, &mut split)?;
     }

@@ -68,6 +68,7 @@ impl Training<'_> {
         };
         if let Some(validation) = &validation {
             self.weigh_images(validation);
+            self.keep_for_report(format!("epoch {}", number + 1), validation, Vec::new());
         }
         // As in YOLOv5, an epoch without validation has the fitness 0.
         let fitness = validation.as_ref().map_or(0.0, |validation| validation.metrics.fitness());

@@ -11,8 +11,8 @@ use crate::checkpoint::Checkpoint;
 use crate::detection::{LoadedModel, load_model};
 use crate::error::TrainError;
 use crate::model::Model;
-use crate::report::{ValPictures, plot_confusion, plot_curves, plot_results};
-use crate::tasks::val::write_pictures;
+use crate::report::{ValPictures, WorstImages, plot_confusion, plot_curves, plot_results};
+use crate::tasks::val::{gather_worst, write_pictures};
 
 impl Training<'_> {
     /// Leaves the files of a finished run. All ranks validate, rank 0 writes.
@@ -34,6 +34,7 @@ impl Training<'_> {
             return Ok(());
         }
         let results = self.plot_results()?;
+        self.write_report()?;
         if last.exists() {
             self.strip(&last)?;
         }
@@ -84,10 +85,16 @@ impl Training<'_> {
         }
         let (task, folder) = (self.task, &self.plan.run_dir);
         let mut pictures = ValPictures::new(folder, &task.data.names);
+        let mut worst = WorstImages::default();
         let validation = self.validate_final(&model, &mut |image| {
-            if task.plots { pictures.add(image) } else { Ok(()) }
+            if !task.plots {
+                return Ok(());
+            }
+            worst.add(image);
+            pictures.add(image)
         })?;
         write_pictures(self.context, pictures.finish()?)?;
+        let worst = gather_worst(self.context, worst.finish()?)?;
         if !self.context.is_main() {
             return Ok(());
         }
@@ -99,6 +106,7 @@ impl Training<'_> {
             return Ok(());
         };
         let title = format!("best.pt, fitness {:.4}", validation.metrics.fitness());
+        self.keep_for_report("best.pt".to_owned(), &validation, worst);
         self.context.reporter.send(&Event::Validated { title, table: validation.table });
         if task.plots {
             plot_curves(&validation.scores, &task.data.names, folder)?;

@@ -5,8 +5,9 @@
 use std::sync::Arc;
 
 use yolo_base::format;
-use yolo_data::scan::Sample;
+use yolo_data::scan::{Sample, Scan};
 use yolo_plan::RunPlan;
+use yolo_plan::report::RunReport;
 use yolo_plan::run::{TrainTask, check_freeze};
 use yolo_plan::schedule::Schedule;
 
@@ -17,7 +18,7 @@ use crate::checkpoint::{Progress, read_resume};
 use crate::error::TrainError;
 use crate::model::Model;
 use crate::rank::context::Context;
-use crate::report::{ResultsFile, plot_labels, write_hyp_and_opt};
+use crate::report::{ResultsFile, facts_of_split, plot_labels, write_hyp_and_opt};
 use crate::training::{Rate, build_learner, build_model, open_val, read_split, train_loader};
 
 /// Prepares the training of the plan.
@@ -36,7 +37,15 @@ pub(super) fn prepare<'a>(
     };
     let progress = resume.as_ref().map_or(Progress::START, |resume| resume.progress.clone());
     context.reporter.phase("reading labels");
-    let samples: Arc<[Sample]> = read_split(context, task, "train", &task.data.train)?.samples.into();
+    let mut report =
+        (context.is_main() && task.plots && !task.evolve).then(|| RunReport::new(&task.data.names));
+    let mut reports = |split: &str, scan: &Scan| {
+        let Some(report) = &mut report else { return };
+        report.splits.push(facts_of_split(split, scan, task.data.names.len()));
+    };
+    let scan = read_split(context, task, "train", &task.data.train)?;
+    reports("train", &scan);
+    let samples: Arc<[Sample]> = scan.samples.into();
 
     context.reporter.phase("building the model");
     let model = build_model(context, task, weights.as_ref(), resume.as_ref())?;
@@ -64,7 +73,10 @@ pub(super) fn prepare<'a>(
 
     let (batches, batch, nominal) = (loader.batches_per_epoch(), task.batch, task.nominal_batch);
     let schedule = Schedule::new(&task.hyp, task.epochs, batches, batch, nominal, task.cos_lr);
-    let val = open_val(context, task, stride, loader.memory_to_come())?;
+    let val = open_val(context, task, stride, loader.memory_to_come(), &mut |scan| reports("val", scan))?;
+    if let Some(report) = &mut report {
+        report.model = Some(learner.model().summary()?.to_string());
+    }
     let mut results = None;
     if context.is_main() {
         // The GPU may not be able to compute in the precision of the plan.
@@ -79,7 +91,23 @@ pub(super) fn prepare<'a>(
         _ => EarlyStopping::resume(task.patience, progress.best_fitness, progress.best_epoch),
     };
     let (loader, rate) = (Some(loader), Rate::default());
-    Ok(Training { context, plan, task, learner, schedule, loader, val, results, stopping, progress, rate })
+    let training = Training {
+        context,
+        plan,
+        task,
+        learner,
+        schedule,
+        loader,
+        val,
+        results,
+        stopping,
+        progress,
+        rate,
+        report,
+    };
+    // A run that is killed has a report too.
+    training.write_report()?;
+    Ok(training)
 }
 
 /// Checks how well the anchors fit the labels, and replaces them if others fit better (spec §7).

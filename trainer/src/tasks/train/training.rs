@@ -8,6 +8,7 @@ use yolo_data::loader::TrainLoader;
 use yolo_plan::RunPlan;
 use yolo_plan::event::Event;
 use yolo_plan::precision::Precision;
+use yolo_plan::report::{RunReport, WorstImage};
 use yolo_plan::run::TrainTask;
 use yolo_plan::schedule::Schedule;
 
@@ -18,7 +19,7 @@ use crate::error::TrainError;
 use crate::learner::Learner;
 use crate::model::Model;
 use crate::rank::context::{Context, Ending};
-use crate::report::ResultsFile;
+use crate::report::{ResultsFile, facts_of_validation, unwritable_report};
 use crate::tasks::val::{Observer, Split, ValidateOptions, Validation, validate};
 use crate::training::Rate;
 
@@ -41,6 +42,8 @@ pub(super) struct Training<'a> {
     pub(super) stopping: EarlyStopping,
     pub(super) progress: Progress,
     pub(super) rate: Rate,
+    /// What the report of the run will show, on rank 0; `None` without plots.
+    pub(super) report: Option<RunReport>,
 }
 
 impl Training<'_> {
@@ -82,6 +85,20 @@ impl Training<'_> {
         }
         let mut observer = UntilInterrupted { context: self.context, on_image };
         validate(model, &mut self.val, &self.task.data.names, &options, None, &mut observer)
+    }
+
+    /// Keeps a validation for the report of the run.
+    pub(super) fn keep_for_report(&mut self, title: String, validation: &Validation, worst: Vec<WorstImage>) {
+        if let Some(report) = &mut self.report {
+            let Validation { table, scores, confusion, .. } = validation;
+            report.validations = vec![facts_of_validation(title, table, scores, confusion, worst)];
+        }
+    }
+
+    /// Writes what is known for the report of the run.
+    pub(super) fn write_report(&self) -> Result<(), TrainError> {
+        let Some(report) = &self.report else { return Ok(()) };
+        report.write(&self.plan.run_dir).map_err(unwritable_report)
     }
 
     /// The path of a checkpoint of this run.
@@ -130,6 +147,7 @@ impl Training<'_> {
         // The checkpoint has one set of gradients for all ranks.
         self.learner.share_gradients()?;
         if self.context.is_main() {
+            self.write_report()?;
             // An evolution repeats the generation, because the next ones depend on it.
             let mut resume_from = None;
             if !self.task.evolve {

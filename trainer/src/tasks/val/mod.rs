@@ -14,7 +14,7 @@ mod tally;
 mod validate;
 
 pub use options::ValidateOptions;
-pub(crate) use pictures::write_pictures;
+pub(crate) use pictures::{gather_worst, write_pictures};
 pub use run::run;
 pub use tally::{ImageDetections, Validation};
 pub use validate::{Observer, Split, Stage, validate};

@@ -1,14 +1,15 @@
 //! The pictures of a validation on several ranks: each rank draws those of its batches, and rank 0
-//! writes them all, because another machine need not have the run folder.
+//! writes them all, because another machine need not have the run folder. Likewise its worst images.
 
 use std::path::PathBuf;
 
 use fs_err as fs;
+use yolo_plan::report::WorstImage;
 
 use super::message::{Reader, Writer};
 use crate::error::TrainError;
 use crate::rank::context::Context;
-use crate::report::Picture;
+use crate::report::{Picture, worst_of_all};
 
 /// Writes the pictures of all ranks, on rank 0. Every rank calls this.
 ///
@@ -34,4 +35,23 @@ pub(crate) fn write_pictures(context: &Context, own: Vec<Picture>) -> Result<(),
         }
     }
     Ok(())
+}
+
+/// The worst images of all ranks, on rank 0. Every rank calls this.
+///
+/// # Errors
+/// When a peer is lost, or is of another version.
+pub(crate) fn gather_worst(context: &Context, own: Vec<WorstImage>) -> Result<Vec<WorstImage>, TrainError> {
+    let unreadable = |error: serde_json::Error| {
+        TrainError::new(format!("a rank has sent worst images that cannot be read: {error}"))
+    };
+    let messages = context.gather(serde_json::to_vec(&own).map_err(unreadable)?)?;
+    if !context.is_main() {
+        return Ok(Vec::new());
+    }
+    let mut all = Vec::new();
+    for message in &messages {
+        all.extend(serde_json::from_slice::<Vec<WorstImage>>(message).map_err(unreadable)?);
+    }
+    Ok(worst_of_all(all))
 }

@@ -3,29 +3,33 @@
 //! writes and reports.
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use yolo_base::format::count_of;
 use yolo_base::percent_g::percent_g;
 use yolo_data::loader::{self, ValLoader};
-use yolo_data::scan::{Sample, ScanOptions, scan};
+use yolo_data::scan::{Sample, Scan, ScanOptions, scan};
 use yolo_plan::RunPlan;
 use yolo_plan::event::{CocoScores, Event, Metrics, OutputFile, Step};
+use yolo_plan::report::{RunReport, WorstImage};
 use yolo_plan::run::{SavedBoxes, Split as SplitName, ValMode, ValTask};
 
 use super::coco_eval::{annotations_of_coco, by_annotations, by_labels};
 use super::coco_json::{CocoDetections, write_annotations};
 use super::options::ValidateOptions;
-use super::pictures::write_pictures;
+use super::pictures::{gather_worst, write_pictures};
 use super::tally::Validation;
 use super::validate::{Observer, Split, validate};
 use crate::detection::{ImageResult, LabelFiles, LoadedModel, load_model};
 use crate::error::TrainError;
 use crate::model::Model;
 use crate::rank::context::{Context, Ending};
-use crate::report::{StudyLine, StudyPoint, ValPictures, plot_confusion, plot_curves, plot_study};
+use crate::report::{
+    StudyLine, StudyPoint, ValPictures, WorstImages, facts_of_split, facts_of_validation, plot_confusion,
+    plot_curves, plot_study, unwritable_report,
+};
 
 /// With more classes than this, the table has a row for each only with `--verbose`.
 const LISTED_CLASSES: usize = 49;
@@ -41,15 +45,26 @@ fn study_sizes() -> impl Iterator<Item = usize> {
 /// When the weights or the images cannot be read, do not fit each other, or a file cannot be written.
 pub fn run(context: &Context, plan: &RunPlan, task: &ValTask) -> Result<Ending, TrainError> {
     let began = Instant::now();
-    let samples = read_samples(context, task)?;
+    let scan = read_samples(context, task)?;
+    let mut report = RunReport::new(&task.data.names);
+    report.splits.push(facts_of_split(split_of(task).0, &scan, task.data.names.len()));
+    let samples: Arc<[Sample]> = scan.samples.into();
+    let reports = context.is_main() && task.mode == ValMode::Accuracy;
+    if reports {
+        // A validation that is interrupted has a report too.
+        report.write(&plan.run_dir).map_err(unwritable_report)?;
+    }
     context.hold_stop_requests();
     let mut files = Vec::new();
     let mut studied = Vec::new();
     for path in &task.weights {
         let model = load(context, task, path)?;
         let pass = Pass { context, plan, task, samples: &samples, model };
-        let written =
-            if task.mode == ValMode::Study { pass.study(path, &mut studied)? } else { pass.once(path)? };
+        let written = if task.mode == ValMode::Study {
+            pass.study(path, &mut studied)?
+        } else {
+            pass.once(path, &mut report)?
+        };
         let Some(written) = written else {
             if context.is_main() {
                 context.reporter.send(&Event::Interrupted { resume_from: None });
@@ -64,6 +79,9 @@ pub fn run(context: &Context, plan: &RunPlan, task: &ValTask) -> Result<Ending, 
         files.push(OutputFile { what: "plot".to_owned(), path });
     }
     if context.is_main() {
+        if reports {
+            report.write(&plan.run_dir).map_err(unwritable_report)?;
+        }
         context.reporter.send(&Event::Finished {
             files,
             epochs: 0,
@@ -75,13 +93,9 @@ pub fn run(context: &Context, plan: &RunPlan, task: &ValTask) -> Result<Ending, 
 }
 
 /// The images of the split. Rank 0 goes first and leaves a cache for the others.
-fn read_samples(context: &Context, task: &ValTask) -> Result<Arc<[Sample]>, TrainError> {
+fn read_samples(context: &Context, task: &ValTask) -> Result<Scan, TrainError> {
     context.reporter.phase("reading labels");
-    let (name, roots) = match task.split {
-        SplitName::Train => ("train", &task.data.train),
-        SplitName::Val => ("val", &task.data.val),
-        SplitName::Test => ("test", &task.data.test),
-    };
+    let (name, roots) = split_of(task);
     let options =
         ScanOptions { single_cls: task.single_cls, ..ScanOptions::new(name, task.data.names.len()) };
     let found = if context.is_main() {
@@ -93,7 +107,16 @@ fn read_samples(context: &Context, task: &ValTask) -> Result<Arc<[Sample]>, Trai
         context.barrier()?;
         scan(roots, &options)?
     };
-    Ok(found.samples.into())
+    Ok(found)
+}
+
+/// The name and the entries of the split that is validated.
+fn split_of(task: &ValTask) -> (&'static str, &[PathBuf]) {
+    match task.split {
+        SplitName::Train => ("train", &task.data.train),
+        SplitName::Val => ("val", &task.data.val),
+        SplitName::Test => ("test", &task.data.test),
+    }
 }
 
 /// The model of a weights file, fused, and in half precision if asked for.
@@ -134,14 +157,41 @@ struct Pass<'a> {
 impl Pass<'_> {
     /// One validation at the planned image size. Returns the files that it wrote; `None` if it was
     /// interrupted.
-    fn once(&self, weights: &Path) -> Result<Option<Vec<OutputFile>>, TrainError> {
+    fn once(&self, weights: &Path, report: &mut RunReport) -> Result<Option<Vec<OutputFile>>, TrainError> {
         let mut pictures = ValPictures::new(&self.plan.run_dir, &self.task.data.names);
         // Drawing would take time that is measured.
-        let mut picture = |image: &ImageResult<'_>| if self.draws() { pictures.add(image) } else { Ok(()) };
+        let mut worst = WorstImages::default();
+        let mut picture = |image: &ImageResult<'_>| {
+            if !self.draws() {
+                return Ok(());
+            }
+            worst.add(image);
+            pictures.add(image)
+        };
         let measured = self.measure(self.task.image_size, &mut picture)?;
         write_pictures(self.context, pictures.finish()?)?;
+        let worst = gather_worst(self.context, worst.finish()?)?;
         let Some(measured) = measured else { return Ok(None) };
-        if self.context.is_main() { self.write(weights, measured).map(Some) } else { Ok(Some(Vec::new())) }
+        if !self.context.is_main() {
+            return Ok(Some(Vec::new()));
+        }
+        self.report(weights, &measured, worst, report)?;
+        self.write(weights, measured).map(Some)
+    }
+
+    /// Adds a validation to the report of the run.
+    fn report(
+        &self,
+        weights: &Path,
+        measured: &Validation,
+        worst: Vec<WorstImage>,
+        report: &mut RunReport,
+    ) -> Result<(), TrainError> {
+        let Validation { table, scores, confusion, .. } = measured;
+        report.model = Some(self.model.summary()?.to_string());
+        let title = weights.display().to_string();
+        report.validations.push(facts_of_validation(title, table, scores, confusion, worst));
+        Ok(())
     }
 
     /// Reports a validation, and writes its detections and plots. Returns the files.

@@ -174,6 +174,7 @@ impl Results<'_> {
                 sample: &self.samples[item.sample],
                 native: item.native,
                 detections: found,
+                truths,
                 batch: &batch,
                 batch_number: number,
                 index,
