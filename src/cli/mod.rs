@@ -2,6 +2,7 @@
 //! [`yolo_plan::options`], from which its file takes them. Nothing is decided here.
 
 mod bench;
+mod compare;
 mod completions;
 mod doctor;
 mod evolve;
@@ -16,6 +17,7 @@ mod weights;
 mod yolov5_only;
 
 pub(crate) use bench::BenchArgs;
+pub(crate) use compare::CompareArgs;
 pub(crate) use completions::{CompletionsArgs, ManArgs};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use export::ExportArgs;
@@ -72,6 +74,8 @@ pub(crate) enum Command {
     /// Measure how fast this machine trains, and what limits it
     #[command(args_override_self = true, infer_long_args = true)]
     Bench(Box<BenchArgs>),
+    /// Compare runs: metrics, settings that differ, and classes
+    Compare(CompareArgs),
     /// Check this machine for problems that would stop or slow down training
     Doctor(DoctorArgs),
     /// Install what training needs: libtorch, the trainer, weights and data sets

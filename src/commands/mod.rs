@@ -7,6 +7,7 @@ mod before_training;
 mod bench;
 mod bench_tables;
 mod command_line;
+mod compare;
 mod completions;
 mod evolve;
 mod export;
@@ -67,6 +68,7 @@ fn dispatch(cli: &Cli, printer: &Printer) -> Result<u8, CommandError> {
         Command::Predict(args) => predict::predict(args, cli.offline, printer),
         Command::Bench(args) if args.has_tables() => bench_tables::bench_tables(args, cli.offline, printer),
         Command::Bench(args) => bench::bench(args, cli.offline, printer),
+        Command::Compare(args) => compare::compare(args, printer),
         Command::Doctor(args) => doctor::doctor(args, printer),
         Command::Setup(args) => setup::setup(args, cli.offline, printer),
         Command::Weights(args) => weights::weights(args, printer),

@@ -52,6 +52,7 @@ pub const YOLO_COMMANDS: [&str; 12] = [
     "predict",
     "export",
     "bench",
+    "compare",
     "evolve",
     "doctor",
     "setup",
