@@ -125,7 +125,7 @@ mod tests {
         let whole = format!("{}\n{}{}", COLUMNS.join(","), row(0), row(1));
         assert_eq!(read_text(&whole).unwrap().len(), 2);
         assert_eq!(read_text(&whole[..whole.len() - 9]).unwrap().len(), 1);
-        let damaged = whole.replacen("0.5", "oops", 1);
+        let damaged = whole.replacen(",0.5,", ",oops,", 1);
         assert_eq!(
             read_text(&damaged).unwrap_err(),
             "results.csv is damaged, or no results of a training run: line 2 is not a row of 14 numbers"
