@@ -1,5 +1,5 @@
 //! The comparison of runs: their metrics, the settings that differ, and the classes. It is data; the command prints
-//! it, as text or as JSON, and [`crate::comparison_page`] makes a page of it. Runs of YOLOv5 lack what only
+//! it, as text or as JSON, and [`crate::comparison_page()`] makes a page of it. Runs of YOLOv5 lack what only
 //! `report.json` has.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub(crate) const VERSION: u32 = 1;
 /// Runs side by side. Lists with one value per run are in the order of the runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
-    /// [`VERSION`] of the writer.
+    /// The version of this JSON; raised when a field is removed or changes its meaning.
     pub version: u32,
     /// The runs, in the order of the command line.
     pub runs: Vec<ComparedRun>,

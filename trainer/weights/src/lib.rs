@@ -1,5 +1,5 @@
 //! Reads and writes PyTorch checkpoints and safetensors, without executing anything from the file. [`read`] and
-//! [`write_pt`] are the entry points; [`inspect`] says what Python would execute.
+//! [`write_pt`] are the entry points; [`inspect()`] says what Python would execute.
 //!
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
