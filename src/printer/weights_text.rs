@@ -35,7 +35,7 @@ pub(crate) fn description(file: &Description, verbose: bool) -> String {
             content
                 .tensors
                 .iter()
-                .map(|(name, tensor)| format!("    {name}  {:?} {:?}", tensor.dtype, tensor.shape)),
+                .map(|(name, tensor)| format!("    {name}  {} {:?}", tensor.dtype.name(), tensor.shape)),
         );
     }
     lines.push(line("SHA-256", &file.sha256));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use serde::Serialize;
-use torch_checkpoint::{DType, Format, Reference, Value, WeightsError, WeightsFile};
+use torch_checkpoint::{Format, Reference, Value, WeightsError, WeightsFile};
 use yolo_plan::model::ModelSpec;
 
 use super::openers::{self, Opener};
@@ -140,7 +140,7 @@ fn sum(path: &Path) -> io::Result<String> {
 fn model(file: &WeightsFile) -> Model {
     let mut tensors = BTreeMap::new();
     for tensor in file.tensors.values() {
-        *tensors.entry(type_name(tensor.dtype)).or_default() += 1;
+        *tensors.entry(tensor.dtype.name()).or_default() += 1;
     }
     let has = |key| file.root.get(key).is_some_and(|value| *value != Value::None);
     Model {
@@ -165,20 +165,4 @@ pub(crate) fn parameters(file: &WeightsFile) -> u64 {
     let learns = |name: &str| !BUFFERS.contains(&name.rsplit('.').next().unwrap_or_default());
     let numbers = |shape: &[usize]| shape.iter().map(|&side| side as u64).product::<u64>();
     file.tensors.iter().filter(|(name, _)| learns(name)).map(|(_, tensor)| numbers(&tensor.shape)).sum()
-}
-
-/// A type as PyTorch names it.
-pub(super) fn type_name(dtype: DType) -> &'static str {
-    match dtype {
-        DType::F64 => "float64",
-        DType::F32 => "float32",
-        DType::F16 => "float16",
-        DType::BF16 => "bfloat16",
-        DType::I64 => "int64",
-        DType::I32 => "int32",
-        DType::I16 => "int16",
-        DType::I8 => "int8",
-        DType::U8 => "uint8",
-        DType::Bool => "bool",
-    }
 }

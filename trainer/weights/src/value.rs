@@ -30,6 +30,22 @@ impl DType {
         }
     }
 
+    /// The name of the type in PyTorch, such as `float16`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F64 => "float64",
+            Self::F32 => "float32",
+            Self::F16 => "float16",
+            Self::BF16 => "bfloat16",
+            Self::I64 => "int64",
+            Self::I32 => "int32",
+            Self::I16 => "int16",
+            Self::I8 => "int8",
+            Self::U8 => "uint8",
+            Self::Bool => "bool",
+        }
+    }
+
     /// Whether the elements are floating-point numbers.
     pub fn is_float(self) -> bool {
         matches!(self, Self::F64 | Self::F32 | Self::F16 | Self::BF16)

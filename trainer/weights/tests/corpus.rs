@@ -4,26 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
-use torch_checkpoint::{DType, Format, inspect, read};
+use torch_checkpoint::{Format, inspect, read};
 
 fn corpus(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/corpus").join(name)
-}
-
-/// The name of a type in PyTorch.
-fn pytorch(dtype: DType) -> &'static str {
-    match dtype {
-        DType::F64 => "float64",
-        DType::F32 => "float32",
-        DType::F16 => "float16",
-        DType::BF16 => "bfloat16",
-        DType::I64 => "int64",
-        DType::I32 => "int32",
-        DType::I16 => "int16",
-        DType::I8 => "int8",
-        DType::U8 => "uint8",
-        DType::Bool => "bool",
-    }
 }
 
 #[test]
@@ -38,7 +22,7 @@ fn every_type_view_and_shared_storage_is_read_like_pytorch() {
             for (name, tensor) in &file.tensors {
                 let sum: String =
                     Sha256::digest(&tensor.bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-                let ours = serde_json::json!([pytorch(tensor.dtype), tensor.shape, sum]);
+                let ours = serde_json::json!([tensor.dtype.name(), tensor.shape, sum]);
                 assert_eq!(ours, expected[name], "{name} in {layout}{protocol}");
             }
             let inspection = inspect(&path).unwrap();

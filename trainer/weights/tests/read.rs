@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
-use torch_checkpoint::{DType, Value, WeightsFile};
+use torch_checkpoint::{Value, WeightsFile};
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
@@ -24,21 +24,12 @@ fn shared(variable: &str, folder: &str) -> Option<PathBuf> {
     path.is_dir().then_some(path)
 }
 
-fn dtype_name(dtype: DType) -> &'static str {
-    match dtype {
-        DType::F16 => "float16",
-        DType::F32 => "float32",
-        DType::I64 => "int64",
-        other => panic!("the golden files have no {other:?}"),
-    }
-}
-
 fn assert_equals_pytorch(file: &WeightsFile, sums: &str) {
     let expected = json(&golden(sums));
     assert!(file.tensors.keys().eq(expected.keys()), "names or their order differ");
     for (name, tensor) in &file.tensors {
         let ours = serde_json::json!([
-            dtype_name(tensor.dtype),
+            tensor.dtype.name(),
             tensor.shape,
             Sha256::digest(&tensor.bytes).iter().map(|b| format!("{b:02x}")).collect::<String>()
         ]);
