@@ -194,6 +194,9 @@ fn mistakes_are_one_message_and_leave_no_folder() {
         ("gone.jpg --weights model.pt", 1, &["--source gone.jpg does not exist"]),
         ("empty --weights model.pt", 1, &["there is no picture in the folder empty"]),
         ("squares/images/val --weights gone.pt", 1, &["--weights gone.pt", "does not exist"]),
+        ("squares/images/val --view-img", 2, &["--view-img: yolo shows no pictures, it saves them"]),
+        ("squares/images/val --vid-stride 2", 2, &["--vid-stride applies to videos"]),
+        ("0", 1, &["--source 0 is a camera, which yolo predict does not read"]),
         ("squares/images/val --visualize", 2, &["--visualize: yolo writes no pictures of feature maps"]),
         ("squares/images/val --conf-thres 2", 2, &["--conf-thres 2 is not a number from 0 to 1"]),
     ] {

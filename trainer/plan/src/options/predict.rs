@@ -101,4 +101,10 @@ pub struct PredictOptions {
     #[arg(long, hide = true)]
     #[expect(missing_docs, reason = "refused: feature maps are not written")]
     pub visualize: bool,
+    /// Refused: no picture is shown
+    #[arg(long, hide = true)]
+    pub view_img: bool,
+    /// Refused: no video is read
+    #[arg(long, hide = true, value_name = "N")]
+    pub vid_stride: Option<String>,
 }

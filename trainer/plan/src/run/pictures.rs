@@ -160,6 +160,10 @@ fn readable() -> String {
 }
 
 fn does_not_exist(source: &str) -> PlanError {
+    if !source.is_empty() && source.bytes().all(|byte| byte.is_ascii_digit()) {
+        return PlanError::new(format!("--source {source} is a camera, which yolo predict does not read"))
+            .with_hint("save its frames as pictures first: ffmpeg -i /dev/video0 frames/%05d.png");
+    }
     PlanError::new(format!("--source {source} does not exist"))
         .with_hint("name a picture, a folder, a pattern in quotes, or a .txt file with a path per line")
 }

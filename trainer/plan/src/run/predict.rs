@@ -156,6 +156,17 @@ pub fn plan_predict(
 
 /// Refuses what YOLOv5 has and `yolo` does not do.
 fn refuse(options: &PredictOptions) -> Result<(), PlanError> {
+    if options.view_img {
+        return Err(PlanError::usage("--view-img: yolo shows no pictures, it saves them").with_hint(
+            "omit it, and open the saved pictures; the last lines of the run say where they are",
+        ));
+    }
+    if options.vid_stride.is_some() {
+        return Err(PlanError::usage("--vid-stride applies to videos, which yolo predict does not read")
+            .with_hint(
+                "omit it; ffmpeg saves the frames of a video as pictures: ffmpeg -i VIDEO frames/%05d.png",
+            ));
+    }
     if options.visualize {
         return Err(PlanError::usage("--visualize: yolo writes no pictures of feature maps").with_hint(
             "omit it; --save-crop shows what was detected, and --conf-thres 0.05 what nearly was",
