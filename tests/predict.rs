@@ -310,7 +310,7 @@ fn options_of_predict() {
         .failed_with(1, &["--classes 7: ", "last.pt has 2 classes, numbered from 0", "numbers from 0 to 1"]);
 }
 
-/// The words of a whole run, with `N` for numbers.
+/// The text of a whole run, with `N` for numbers.
 #[test]
 fn what_a_run_says() {
     let user = with_detector();

@@ -178,6 +178,12 @@ fn what_is_no_weights_file_ends_in_one_message() {
     1 error: empty is a folder without weights/best.pt and weights/last.pt
     hint: give a weights file, or the folder of a run
     ");
+    insta::assert_snapshot!(message("notes.txt missing.pt"), @"
+    1 error: notes.txt is a text file, not weights (it begins with “shopping list”)
+    hint: use a PyTorch checkpoint (.pt) or a .safetensors file
+    error: missing.pt cannot be opened: No such file or directory (os error 2)
+    hint: check the path of the file
+    ");
     insta::assert_snapshot!(message("--diff notes.txt"), @"
     2 error: --diff compares two files, not 1
     hint: give two files: `yolo weights --diff A.pt B.pt`

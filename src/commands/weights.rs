@@ -25,35 +25,34 @@ pub(super) fn weights(args: &WeightsArgs, printer: &Printer) -> Result<u8, Comma
         });
     }
     let dirs = YoloDirs::from_env()?;
-    let mut described = Vec::new();
-    let mut failed = None;
+    let (mut described, mut errors) = (Vec::new(), Vec::new());
     for file in &args.files {
-        match weights_file::describe(&found(file, &dirs)?) {
+        let description = found(file, &dirs).and_then(|path| Ok(weights_file::describe(&path)?));
+        match description {
             Ok(description) => described.push(description),
-            // The others are described first.
-            Err(error) if !args.diff => failed = failed.or(Some(error)),
-            Err(error) => return Err(error.into()),
+            Err(error) => errors.push(error),
         }
     }
+    // A comparison needs both files; otherwise what can be described is.
     match described.as_slice() {
         [a, b] if args.diff => compare(a, b, args, printer),
+        _ if args.diff => {}
         all if args.json => printer.result(pretty(&all)),
+        [] => {}
         all => {
             let texts: Vec<String> = all.iter().map(|one| show::description(one, args.verbose)).collect();
-            if !texts.is_empty() {
-                printer.result(texts.join("\n\n"));
-            }
+            printer.result(texts.join("\n\n"));
         }
     }
-    if let Some(error) = failed {
-        return Err(error.into());
-    }
-    match described.into_iter().find(|one| one.refused.is_some()) {
-        Some(Description { file, refused: Some(why), hint, .. }) => {
-            Err(CommandError::Weights { what: format!("{} {why}", file.display()), hint })
-        }
-        _ => Ok(exit::SUCCESS),
-    }
+    errors.extend(described.into_iter().filter_map(refusal));
+    errors.iter().for_each(|error| printer.error(error));
+    Ok(if errors.is_empty() { exit::SUCCESS } else { exit::FAILURE })
+}
+
+/// The error for a file that is described, but cannot be used.
+fn refusal(file: Description) -> Option<CommandError> {
+    let what = format!("{} {}", file.file.display(), file.refused?);
+    Some(CommandError::Weights { what, hint: file.hint })
 }
 
 fn compare(a: &Description, b: &Description, args: &WeightsArgs, printer: &Printer) {

@@ -59,7 +59,7 @@ pub struct ExportFile {
     pub path: PathBuf,
 }
 
-/// Plans an export. It leaves no run folder: the folder of its plan is the caller's
+/// Plans an export. It leaves no run folder: the folder of its plan is the caller's.
 ///
 /// # Errors
 /// The first mistake in the options, or in a file that they name.
