@@ -2,6 +2,8 @@
 
 #![allow(dead_code, clippy::unwrap_used, reason = "each test crate uses a part; a test fails by panicking")]
 
+pub(crate) mod reports;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -85,13 +87,6 @@ fn case(area: &str, path: &Path) -> Case {
     for key in file.as_object().unwrap().keys() {
         assert!(KEYS.contains(&key.as_str()), "{name}: a host has no key \"{key}\"");
     }
-    let mut recording = base_recording(file["base"].as_str().unwrap());
-    for place in file["without"].as_array().into_iter().flatten() {
-        remove(&mut recording, place.as_array().unwrap());
-    }
-    if let Some(patch) = file.get("patch") {
-        merge(&mut recording, patch);
-    }
     let ids = |key: &str| -> Vec<String> {
         let ids = file[key].as_array().into_iter().flatten();
         ids.map(|id| {
@@ -101,18 +96,34 @@ fn case(area: &str, path: &Path) -> Case {
         })
         .collect()
     };
-    let intent = file.get("intent").map_or_else(Intent::default, |intent| {
-        serde_json::from_value(intent.clone()).unwrap_or_else(|error| panic!("{name}: {error}"))
-    });
     Case {
         area: area.to_owned(),
         about: file["about"].as_str().unwrap_or_else(|| panic!("{name} has no \"about\"")).to_owned(),
-        recording,
-        intent,
+        recording: recording(&file),
+        intent: intent(&name, &file),
         expect: ids("expect"),
         not: ids("not"),
         name,
     }
+}
+
+/// The recording of a file that has a base and a patch.
+fn recording(file: &Value) -> Value {
+    let mut recording = base_recording(file["base"].as_str().unwrap());
+    for place in file["without"].as_array().into_iter().flatten() {
+        remove(&mut recording, place.as_array().unwrap());
+    }
+    if let Some(patch) = file.get("patch") {
+        merge(&mut recording, patch);
+    }
+    recording
+}
+
+/// The planned run of such a file.
+fn intent(name: &str, file: &Value) -> Intent {
+    file.get("intent").map_or_else(Intent::default, |intent| {
+        serde_json::from_value(intent.clone()).unwrap_or_else(|error| panic!("{name}: {error}"))
+    })
 }
 
 /// Removes the value at a path of keys from a recording.
