@@ -31,7 +31,7 @@ pub use reference::Reference;
 pub use safetensors::encode_safetensors;
 pub use value::{DType, TensorData, Value};
 pub use weights_file::WeightsFile;
-pub use write::{encode, write_pt};
+pub use write::{encode, encode_modules, write_pt};
 
 use sniff::{Kind, whole};
 

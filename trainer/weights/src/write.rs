@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::atomic;
 use crate::error::{Problem, WeightsError};
-use crate::pickle::writer::pickle;
+use crate::pickle::writer::{Objects, pickle};
 use crate::value::Value;
 
 /// Writes a value as a `.pt` file. The file is replaced atomically: after a kill or on a full disk, the
@@ -20,8 +20,10 @@ use crate::value::Value;
 /// If the value contains an object or a malformed tensor, the folder is not writable, or the disk is
 /// full. An existing file is then unchanged.
 pub fn write_pt(path: &Path, root: &Value) -> Result<(), WeightsError> {
-    with_records(root, |length, records| atomic::replace(path, length, |file| archive(file, records)))
-        .map_err(|problem| WeightsError::new(path, problem))
+    with_records(root, Objects::Refused, |length, records| {
+        atomic::replace(path, length, |file| archive(file, records))
+    })
+    .map_err(|problem| WeightsError::new(path, problem))
 }
 
 /// The bytes of the file that [`write_pt`] would write. `name` is the file in an error.
@@ -29,7 +31,24 @@ pub fn write_pt(path: &Path, root: &Value) -> Result<(), WeightsError> {
 /// # Errors
 /// If the value contains an object or a malformed tensor.
 pub fn encode(root: &Value, name: &Path) -> Result<Vec<u8>, WeightsError> {
-    with_records(root, |length, records| {
+    bytes(root, Objects::Refused, name)
+}
+
+/// The bytes of a file with modules of PyTorch and YOLOv5 as Python objects, as YOLOv5's checkpoints have them.
+///
+/// A module is a [`Value::Object`] whose fields are its attributes. In those that begin with an underscore, dicts become
+/// `OrderedDict`s, and the tensors of `_parameters` become parameters. Python opens the file with `weights_only=False`
+/// where it can import the classes. Attributes that PyTorch itself adds to modules from older versions, such as
+/// `_is_full_backward_hook`, may be missing.
+///
+/// # Errors
+/// If the value contains an object that is no such module, or a malformed tensor.
+pub fn encode_modules(root: &Value, name: &Path) -> Result<Vec<u8>, WeightsError> {
+    bytes(root, Objects::Modules, name)
+}
+
+fn bytes(root: &Value, objects: Objects, name: &Path) -> Result<Vec<u8>, WeightsError> {
+    with_records(root, objects, |length, records| {
         let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
         archive(&mut bytes, records).map_err(|source| Problem::Io { doing: "written", source })?;
         Ok(bytes)
@@ -40,9 +59,10 @@ pub fn encode(root: &Value, name: &Path) -> Result<Vec<u8>, WeightsError> {
 /// Calls `write` with the records of a file for this value and the length of the file.
 fn with_records<T>(
     root: &Value,
+    objects: Objects,
     write: impl FnOnce(u64, &[(String, &[u8])]) -> Result<T, Problem>,
 ) -> Result<T, Problem> {
-    let pickled = pickle(root)?;
+    let pickled = pickle(root, objects)?;
     let mut records: Vec<(String, &[u8])> =
         vec![("data.pkl".to_owned(), &pickled.stream), ("byteorder".to_owned(), b"little")];
     let storages = pickled.storages.iter().enumerate();

@@ -78,16 +78,21 @@ fn is_inert(module: &str, name: &str) -> bool {
         "numpy.core.multiarray" | "numpy._core.multiarray" => matches!(name, "_reconstruct" | "scalar"),
         "numpy.core.numeric" | "numpy._core.numeric" => name == "_frombuffer",
         "numpy.dtypes" => name.ends_with("DType"),
-        _ if matches!(
-            // The package `yolov5` has the repository's modules under its own name.
-            module.strip_prefix("yolov5.").unwrap_or(module),
-            "models.yolo" | "models.common" | "models.experimental" | "utils.activations"
-        ) =>
-        {
-            name.starts_with(|c: char| c.is_ascii_uppercase())
-        }
-        _ => module.starts_with("torch.nn.modules.") && name.starts_with(|c: char| c.is_ascii_uppercase()),
+        _ => is_module(module, name),
     }
+}
+
+/// Whether a name is a class of PyTorch or YOLOv5 from which networks are composed.
+pub(super) fn is_module(module: &str, name: &str) -> bool {
+    // The package `yolov5` has the repository's modules under its own name.
+    let is_yolov5 = matches!(
+        module.strip_prefix("yolov5.").unwrap_or(module),
+        "models.yolo" | "models.common" | "models.experimental" | "utils.activations"
+    );
+    (is_yolov5 || module.starts_with("torch.nn.modules."))
+        && name.starts_with(|c: char| c.is_ascii_uppercase())
+        && name.chars().all(|c| c.is_alphanumeric() || c == '_')
+        && !module.contains(char::is_whitespace)
 }
 
 /// Whether a name is in a module that attacks use. For bytes that may not be a pickle at all.

@@ -1,21 +1,33 @@
 //! Writes a [`Value`] as a pickle of protocol 2 that PyTorch opens with `weights_only=True`: plain values,
 //! `collections.OrderedDict` for state dicts, and `torch._utils._rebuild_tensor_v2` with typed storages.
-//! The bytes of tensors are collected separately, one storage per tensor.
+//! The bytes of tensors are collected separately, one storage per tensor. Modules of a network are objects, which only
+//! `weights_only=False` opens, so they are written if the caller asks for them.
 
+use super::classes::is_module;
 use super::dtype::storage_class;
 use super::node::MAX_DEPTH;
 use super::opcode as op;
 use crate::error::Problem;
 use crate::value::{TensorData, Value};
 
+/// What is done with objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Objects {
+    /// Refused: the file shall open with `weights_only=True`.
+    Refused,
+    /// Modules of a network are written, and others refused.
+    Modules,
+}
+
 /// A pickle, and the tensors whose bytes are the storages `0`, `1`, ….
 pub(crate) struct Pickled<'a> {
     pub(crate) stream: Vec<u8>,
     pub(crate) storages: Vec<&'a TensorData>,
+    objects: Objects,
 }
 
-pub(crate) fn pickle(root: &Value) -> Result<Pickled<'_>, Problem> {
-    let mut pickled = Pickled { stream: vec![op::PROTO, 2], storages: Vec::new() };
+pub(crate) fn pickle(root: &Value, objects: Objects) -> Result<Pickled<'_>, Problem> {
+    let mut pickled = Pickled { stream: vec![op::PROTO, 2], storages: Vec::new(), objects };
     pickled.value(root, 0)?;
     pickled.stream.push(op::STOP);
     Ok(pickled)
@@ -63,25 +75,88 @@ impl<'a> Pickled<'a> {
                 } else {
                     self.stream.push(op::EMPTY_DICT);
                 }
-                self.stream.push(op::MARK);
-                for (key, value) in entries {
-                    if matches!(key, Value::List(_) | Value::Dict(_) | Value::Tensor(_)) {
-                        return Err(Problem::Unwritable(
-                            "a dict has a key that Python cannot hash".to_owned(),
-                        ));
-                    }
-                    self.value(key, depth + 1)?;
-                    self.value(value, depth + 1)?;
-                }
-                self.stream.push(op::SETITEMS);
+                self.entries(entries, depth, Self::value)?;
             }
             Value::Tensor(tensor) => self.tensor(tensor)?,
-            Value::Object { class, .. } => {
-                return Err(Problem::Unwritable(format!(
-                    "it contains a `{class}`, but only plain values and tensors can be opened with weights_only=True"
-                )));
-            }
+            Value::Object { class, fields } => self.object(class, fields, depth)?,
         }
+        Ok(())
+    }
+
+    /// The entries of the dict on the stack, with values as `write` writes them.
+    fn entries(
+        &mut self,
+        entries: &'a [(Value, Value)],
+        depth: usize,
+        write: impl Fn(&mut Self, &'a Value, usize) -> Result<(), Problem>,
+    ) -> Result<(), Problem> {
+        self.stream.push(op::MARK);
+        for (key, value) in entries {
+            if matches!(key, Value::List(_) | Value::Dict(_) | Value::Tensor(_) | Value::Object { .. }) {
+                return Err(Problem::Unwritable("a dict has a key that Python cannot hash".to_owned()));
+            }
+            self.value(key, depth + 1)?;
+            write(self, value, depth + 1)?;
+        }
+        self.stream.push(op::SETITEMS);
+        Ok(())
+    }
+
+    /// A module: Python makes an object of the class without calling its constructor, and gives it these attributes.
+    fn object(&mut self, class: &str, fields: &'a [(String, Value)], depth: usize) -> Result<(), Problem> {
+        if self.objects == Objects::Refused {
+            return Err(Problem::Unwritable(format!(
+                "it contains a `{class}`, but only plain values and tensors can be opened with weights_only=True"
+            )));
+        }
+        let Some((module, name)) = class.rsplit_once('.').filter(|(module, name)| is_module(module, name))
+        else {
+            return Err(Problem::Unwritable(format!(
+                "it contains a `{class}`, which is no module of a network"
+            )));
+        };
+        self.global(module, name);
+        self.stream.extend([op::EMPTY_TUPLE, op::NEWOBJ, op::EMPTY_DICT, op::MARK]);
+        for (key, value) in fields {
+            self.text(key)?;
+            // The reader counts a level for the attributes, and one for each of them.
+            self.attribute(key, value, depth + 2)?;
+        }
+        self.stream.extend([op::SETITEMS, op::BUILD]);
+        Ok(())
+    }
+
+    /// An attribute of a module, in the type that PyTorch expects: hooks, tensors and children are in `OrderedDict`s.
+    fn attribute(&mut self, key: &str, value: &'a Value, depth: usize) -> Result<(), Problem> {
+        match value {
+            Value::Dict(entries) if key.starts_with('_') => {
+                self.ordered_dict();
+                match key {
+                    "_parameters" => self.entries(entries, depth, Self::parameter),
+                    _ => self.entries(entries, depth, Self::value),
+                }
+            }
+            Value::List(_) if key == "_non_persistent_buffers_set" => {
+                self.global("__builtin__", "set");
+                self.value(value, depth)?;
+                self.stream.extend([op::TUPLE1, op::REDUCE]);
+                Ok(())
+            }
+            _ => self.value(value, depth),
+        }
+    }
+
+    /// A tensor as a parameter without a gradient, as YOLOv5 leaves the parameters of a finished run.
+    fn parameter(&mut self, value: &'a Value, depth: usize) -> Result<(), Problem> {
+        if !matches!(value, Value::Tensor(_)) {
+            return self.value(value, depth);
+        }
+        self.global("torch._utils", "_rebuild_parameter");
+        self.stream.push(op::MARK);
+        self.value(value, depth + 1)?;
+        self.stream.push(op::NEWFALSE);
+        self.ordered_dict();
+        self.stream.extend([op::TUPLE, op::REDUCE]);
         Ok(())
     }
 
