@@ -19,7 +19,7 @@ use torch_checkpoint::read;
 use user::{SIGINT, TRAIN, User, masked, wait_for};
 
 /// All formats.
-const FORMATS: [&str; 4] = ["torchscript", "onnx", "torch", "safetensors"];
+const FORMATS: [&str; 5] = ["torchscript", "onnx", "torch", "yolov5", "safetensors"];
 
 /// A user with a trained model in `best.pt`.
 fn trained() -> User {
@@ -105,6 +105,26 @@ fn what_was_exported_validates_as_the_weights_do() {
         user.run(&format!("{arguments} {weights}")).succeeded().table().to_owned()
     };
     assert_eq!(metrics("best.safetensors"), metrics("best.pt"));
+}
+
+/// `trainer/tests/export_yolov5.rs` has YOLOv5 itself open such files.
+#[test]
+fn a_checkpoint_for_yolov5_has_what_the_weights_have() {
+    let user = trained();
+    let output = user.run("export --weights best.pt --format yolov5 --imgsz 64").succeeded();
+    assert!(output.stderr.contains("yolov5: 3.8 MB, with the outputs of the network"), "{}", output.stderr);
+    let (original, exported) = (user.path().join("best.pt"), user.path().join("best_yolov5.pt"));
+    let (original, exported) = (read(&original).unwrap(), read(&exported).unwrap());
+    assert!(exported.holds_module("model") && !original.holds_module("model"));
+    assert_eq!(exported.tensors.len(), original.tensors.len());
+    assert!(original.tensors.iter().all(|(name, tensor)| exported.tensors[name] == *tensor));
+    assert_eq!((&exported.names, &exported.stride), (&original.names, &original.stride));
+    let shown = user.run("weights best_yolov5.pt").succeeded();
+    assert!(shown.stdout.contains("YOLOv5: yes"), "{}", shown.stdout);
+    // Training and validation go on from it as from the weights themselves.
+    let arguments = "val --data squares/squares.yaml --imgsz 64 --device cpu --weights";
+    let metrics = |weights: &str| user.run(&format!("{arguments} {weights}")).succeeded().table().to_owned();
+    assert_eq!(metrics("best_yolov5.pt"), metrics("best.pt"));
 }
 
 #[test]

@@ -71,7 +71,8 @@ fn a_run_shows_its_training_and_its_options() {
       Opens in  yolo: yes
                 PyTorch (torch.load, weights_only=True): yes
                 Python (torch.load, weights_only=False): yes
-                YOLOv5: no, it has a state dict instead of a pickled model
+                YOLOv5: no, it has a state dict instead of a pickled model; `yolo
+                export --format yolov5` writes one
       In Python nothing is executed but what builds tensors, plain values and layers
                 of models
     ");

@@ -71,7 +71,7 @@ pub(super) fn of_file(
             yolo,
             opens("libraries for safetensors", None),
             not("PyTorch (torch.load)", "it is a safetensors file; use safetensors.torch.load_file"),
-            not("YOLOv5", "it has no pickled model"),
+            not("YOLOv5", &format!("it has no pickled model{}", remedy(content))),
         ],
         Format::TorchScript => vec![
             yolo,
@@ -113,10 +113,21 @@ pub(super) fn of_file(
             let yolov5 = match (strange, is_module) {
                 (true, _) => not("YOLOv5", "do not try: it executes what is listed below"),
                 (false, true) => opens("YOLOv5", has(Origin::Package).then_some("as the package `yolov5`")),
-                (false, false) => not("YOLOv5", "it has a state dict instead of a pickled model"),
+                (false, false) => not(
+                    "YOLOv5",
+                    &format!("it has a state dict instead of a pickled model{}", remedy(content)),
+                ),
             };
             vec![yolo, safe, all, yolov5]
         }
+    }
+}
+
+/// What to do about a file that YOLOv5 cannot open, if it says what its model is.
+fn remedy(content: Option<&WeightsFile>) -> &'static str {
+    match content.is_some_and(|file| file.yaml.is_some()) {
+        true => "; `yolo export --format yolov5` writes one",
+        false => "",
     }
 }
 

@@ -12,4 +12,5 @@ mod yolov5;
 pub use progress::Progress;
 pub use read::Resume;
 pub use share::read_resume;
+pub(crate) use write::json;
 pub use write::{Checkpoint, TrainingState};

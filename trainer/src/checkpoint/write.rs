@@ -114,7 +114,7 @@ fn entry(name: &str, value: Value) -> (Value, Value) {
 }
 
 /// JSON as plain values of a checkpoint.
-pub(super) fn json(value: &serde_json::Value) -> Value {
+pub(crate) fn json(value: &serde_json::Value) -> Value {
     match value {
         serde_json::Value::Null => Value::None,
         serde_json::Value::Bool(flag) => Value::Bool(*flag),

@@ -20,7 +20,7 @@ use super::state::State;
 use crate::error::TrainError;
 
 /// Weight of a batch in the running statistics of batch normalization (spec §2).
-pub(super) const NORM_MOMENTUM: f64 = 0.03;
+pub(crate) const NORM_MOMENTUM: f64 = 0.03;
 
 /// Side of the image of zeros on which a new model runs once (spec §2).
 const PROBE: usize = 256;

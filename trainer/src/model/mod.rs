@@ -25,6 +25,7 @@ pub(crate) use self::build::NORM_EPS;
 pub(crate) use self::conv::square;
 pub(crate) use self::csp::{hidden as csp_hidden, inner as csp_inner};
 pub use self::detector::Model;
+pub(crate) use self::detector::NORM_MOMENTUM;
 pub use self::input::images_tensor;
 pub(crate) use self::input::{arrived, begin_copy};
 pub use self::replica::Replica;

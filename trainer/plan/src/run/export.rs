@@ -85,7 +85,7 @@ pub fn plan_export(options: &ExportOptions, context: &PlanContext) -> Result<Pla
     };
     image_size.into_iter().try_for_each(|side| image_size::check(side).map(drop))?;
     if options.no_fuse && !formats.iter().any(|format| format.has_operations()) {
-        warnings.push("--no-fuse has no effect: state dicts always have all tensors".to_owned());
+        warnings.push("--no-fuse has no effect: files without operations always have all tensors".to_owned());
     }
 
     let argument = options.weights.as_deref().unwrap_or(WEIGHTS);

@@ -17,6 +17,8 @@ pub enum ExportFormat {
     Onnx,
     /// A state dict, which `torch.load` opens with `weights_only=True`.
     Torch,
+    /// A checkpoint with Python objects, which YOLOv5's own scripts open.
+    Yolov5,
     /// A state dict, with names, strides and model description as metadata.
     Safetensors,
 }
@@ -36,7 +38,7 @@ const NOT_WRITTEN: [(&str, &str); 9] = [
 
 impl ExportFormat {
     /// All formats, in the order in which they are written.
-    pub const ALL: [Self; 4] = [Self::TorchScript, Self::Onnx, Self::Torch, Self::Safetensors];
+    pub const ALL: [Self; 5] = [Self::TorchScript, Self::Onnx, Self::Torch, Self::Yolov5, Self::Safetensors];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -44,6 +46,7 @@ impl ExportFormat {
             Self::TorchScript => "torchscript",
             Self::Onnx => "onnx",
             Self::Torch => "torch",
+            Self::Yolov5 => "yolov5",
             Self::Safetensors => "safetensors",
         }
     }
@@ -60,6 +63,7 @@ impl ExportFormat {
             Self::TorchScript => format!("{stem}.torchscript"),
             Self::Onnx => format!("{stem}.onnx"),
             Self::Torch => format!("{stem}_state_dict.pt"),
+            Self::Yolov5 => format!("{stem}_yolov5.pt"),
             Self::Safetensors => format!("{stem}.safetensors"),
         })
     }

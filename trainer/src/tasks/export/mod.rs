@@ -7,6 +7,7 @@ pub mod onnx;
 mod source;
 mod state_dict;
 mod torchscript;
+pub mod yolov5;
 
 use std::time::Instant;
 
@@ -44,6 +45,7 @@ pub fn run(context: &Context, plan: &RunPlan, task: &ExportTask) -> Result<Endin
             ExportFormat::Torch => {
                 state_dict::write_torch(&source, &replacement).map(|found| found.to_string())
             }
+            ExportFormat::Yolov5 => yolov5::write(&source, &replacement).map(|found| found.to_string()),
             ExportFormat::Safetensors => {
                 state_dict::write_safetensors(&source, &replacement).map(|found| found.to_string())
             }

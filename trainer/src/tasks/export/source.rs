@@ -21,6 +21,8 @@ pub(super) struct Source {
     pub(super) computes_half: bool,
     /// Whether formats with operations have folded normalizations.
     pub(super) fuse: bool,
+    /// Plain values that the weights file has beside the model: fitness, training options, git commit, date.
+    pub(super) facts: Vec<(String, Value)>,
     /// (B, channels, height, width) in single precision.
     pub(super) images: Tensor,
 }
@@ -53,7 +55,9 @@ impl Source {
         let images = pattern([task.batch as i64, channels, height as i64, width as i64], device)?;
         let names = class_names(&file, model.spec().nc);
         let stores_half = task.half || is_half(&file);
-        let source = Self { model, names, stores_half, computes_half: task.half, fuse: task.fuse, images };
+        let facts = facts(&file);
+        let source =
+            Self { model, names, stores_half, computes_half: task.half, fuse: task.fuse, facts, images };
         source.check_finite()?;
         Ok(source)
     }
@@ -137,6 +141,13 @@ fn pattern(shape: [i64; 4], device: Device) -> Result<Tensor, TrainError> {
 fn is_half(file: &WeightsFile) -> bool {
     let mut floats = file.tensors.values().filter(|tensor| tensor.dtype.is_float()).peekable();
     floats.peek().is_some() && floats.all(|tensor| tensor.dtype == DType::F16)
+}
+
+/// Entries of the file that say where it comes from. Objects and tensors are left out.
+fn facts(file: &WeightsFile) -> Vec<(String, Value)> {
+    let plain = |name: &str| file.root.get(name).filter(|value| value.to_json().is_some());
+    let names = ["best_fitness", "opt", "git", "date"];
+    names.iter().filter_map(|name| Some(((*name).to_owned(), plain(name)?.clone()))).collect()
 }
 
 /// The names in the file; numbers if it has none, or not one per class.
