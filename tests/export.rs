@@ -185,6 +185,37 @@ for part in (slice(0, 4), slice(4, None)):
     user.run("export --weights best.pt --dynamic").failed_with(2, &["--dynamic is for ONNX"]);
 }
 
+/// In onnxruntime, where the Python of the tests has it. `trainer/tests/export_onnx.rs` always compares the boxes with
+/// those of our own suppression.
+#[test]
+fn onnx_files_with_suppression_return_detections() {
+    let user = trained();
+    let script = "\
+try:
+    import numpy, onnx, onnxruntime
+except ImportError:
+    print('skipped: the Python of YOLO_TEST_PYTHON has no onnx and onnxruntime')
+    raise SystemExit
+onnx.checker.check_model(onnx.load('best.onnx'), full_check=True)
+session = onnxruntime.InferenceSession('best.onnx', providers=['CPUExecutionProvider'])
+image, = session.get_inputs()
+images = numpy.random.rand(1, 3, 64, 64).astype(numpy.float16 if 'float16' in image.type else numpy.float32)
+rows, numbers = session.run(None, {'images': images})
+assert [output.name for output in session.get_outputs()] == ['detections', 'num_detections']
+assert rows.shape == (1, 20, 6) and numbers.shape == (1,) and numbers.dtype == numpy.int64
+number, rows = int(numbers[0]), rows[0]
+assert 0 < number <= 20 and not rows[number:].any()
+assert (numpy.diff(rows[:number, 4]) <= 0).all() and (rows[:number, 4] > 0.001).all()
+assert set(rows[:number, 5]) <= {0.0, 1.0} and (rows[:number, 2:4] >= rows[:number, :2]).all()
+";
+    for options in ["", "--half", "--dynamic", "--opset 12", "--agnostic-nms", "--topk-per-class 5"] {
+        let arguments = "--format onnx --imgsz 64 --nms --topk-all 20 --conf-thres 0.001";
+        user.run(&format!("export --weights best.pt {arguments} {options}")).succeeded();
+        python(script, user.path()).iter().for_each(|said| print!("{said}"));
+    }
+    user.run("export --weights best.pt --nms").failed_with(2, &["--nms is for ONNX", "--format onnx"]);
+}
+
 /// The examples of the guide, in its order: TorchScript, then ONNX.
 #[test]
 fn the_examples_of_the_guide_run() {

@@ -7,7 +7,7 @@ mod support;
 use yolo_base::Hint as _;
 use yolo_plan::PlanError;
 use yolo_plan::options::{ExportOptions, Yolov5ExportOptions};
-use yolo_plan::run::{ExportFormat, ExportTask, Planned, Planning, Task, plan_export};
+use yolo_plan::run::{ExportFormat, ExportTask, OnnxNms, Planned, Planning, Task, plan_export};
 
 use support::Fixture;
 
@@ -143,12 +143,6 @@ fn options_of_yolov5_without_a_meaning_are_named() {
         (Yolov5ExportOptions { mlmodel: true, ..default() }, "--mlmodel"),
         (Yolov5ExportOptions { cache: Some("c".to_owned()), ..default() }, "--cache"),
         (Yolov5ExportOptions { workspace: Some(4), ..default() }, "--workspace"),
-        (Yolov5ExportOptions { nms: true, ..default() }, "--nms"),
-        (Yolov5ExportOptions { agnostic_nms: true, ..default() }, "--agnostic-nms"),
-        (Yolov5ExportOptions { topk_per_class: Some(9), ..default() }, "--topk-per-class"),
-        (Yolov5ExportOptions { topk_all: Some(9), ..default() }, "--topk-all"),
-        (Yolov5ExportOptions { iou_thres: Some(0.5), ..default() }, "--iou-thres"),
-        (Yolov5ExportOptions { conf_thres: Some(0.5), ..default() }, "--conf-thres"),
     ] {
         let error = refused(&with(given));
         assert!(error.starts_with(option), "{option}: {error}");
@@ -179,4 +173,42 @@ fn onnx_has_the_operations_of_opset_17_for_one_size() {
         refused(&ExportOptions { dynamic: true, half: true, ..formats(&["onnx"]) }),
         "--half contradicts --dynamic, as in YOLOv5; export half precision for one size, or single precision for any"
     );
+}
+
+#[test]
+fn suppression_is_for_onnx_and_has_yolov5s_settings() {
+    let fixture = Fixture::new();
+    let onnx = |change: fn(&mut ExportOptions)| {
+        let mut options = formats(&["onnx"]);
+        change(&mut options);
+        options
+    };
+    let nms = |options: &ExportOptions| task(&plan(&fixture, options).unwrap()).onnx.nms;
+    assert_eq!(nms(&onnx(|_| ())), None);
+    let default =
+        OnnxNms { agnostic: false, topk_per_class: 100, topk_all: 100, iou_thres: 0.45, conf_thres: 0.25 };
+    assert_eq!(nms(&onnx(|options| options.nms = true)), Some(default));
+    let agnostic = onnx(|options| options.agnostic_nms = true);
+    assert_eq!(nms(&agnostic), Some(OnnxNms { agnostic: true, ..default }), "it implies --nms, as in YOLOv5");
+    let changed = onnx(|options| {
+        options.nms = true;
+        (options.topk_all, options.topk_per_class) = (Some(9), Some(3));
+        (options.iou_thres, options.conf_thres) = (Some(0.6), Some(0.1));
+    });
+    let expected = OnnxNms { topk_per_class: 3, topk_all: 9, iou_thres: 0.6, conf_thres: 0.1, ..default };
+    assert_eq!(nms(&changed), Some(expected));
+
+    let torchscript = ExportOptions { nms: true, ..formats(&["torchscript"]) };
+    assert!(refused(&torchscript).starts_with("--nms is for ONNX, which --format does not name"));
+    let alone = onnx(|options| options.topk_all = Some(9));
+    assert_eq!(
+        refused(&alone),
+        "--topk-all is for suppression inside an ONNX file; add --nms, or omit --topk-all"
+    );
+    let contradiction = ExportOptions { topk_per_class: Some(9), ..agnostic };
+    assert!(refused(&contradiction).starts_with("--topk-per-class contradicts --agnostic-nms"));
+    let none = ExportOptions { topk_all: Some(0), ..changed.clone() };
+    assert!(refused(&none).starts_with("--topk-all 0 is not a number from 1 to 30000"));
+    let overlap = ExportOptions { iou_thres: Some(1.5), ..changed };
+    assert!(refused(&overlap).starts_with("--iou-thres 1.5 is not a number from 0 to 1"));
 }

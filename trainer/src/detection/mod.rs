@@ -19,6 +19,7 @@ pub use image_result::ImageResult;
 pub use inference::{Outputs, find_objects, forward, input_tensor};
 pub use label_files::LabelFiles;
 pub use load_model::{LoadedModel, load_model};
+pub(crate) use nms::{CLASS_OFFSET, largest_float_up_to};
 pub use nms::{Suppressor, suppress};
 pub use nms_settings::NmsSettings;
 pub use rows::Rows;

@@ -8,7 +8,7 @@ use super::candidates::Candidates;
 use super::nms_settings::NmsSettings;
 
 /// Boxes of different classes are this many pixels apart when they are compared (spec §9).
-const CLASS_OFFSET: f32 = 7680.0;
+pub(crate) const CLASS_OFFSET: f32 = 7680.0;
 /// So many kept boxes are compared with a candidate at once.
 const LANES: usize = 16;
 
@@ -67,7 +67,7 @@ impl Suppressor {
 }
 
 /// The largest float that is at most `threshold`: a float is above `threshold` exactly if it is above this one.
-fn largest_float_up_to(threshold: f64) -> f32 {
+pub(crate) fn largest_float_up_to(threshold: f64) -> f32 {
     let nearest = threshold as f32;
     if f64::from(nearest) > threshold { nearest.next_down() } else { nearest }
 }

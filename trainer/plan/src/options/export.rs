@@ -51,6 +51,24 @@ pub struct ExportOptions {
     /// ONNX: version of the operations, 12 to 17 [default: 17]
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N")]
     pub opset: Option<usize>,
+    /// ONNX: put non-maximum suppression into the graph, whose outputs are then detections
+    #[arg(long)]
+    pub nms: bool,
+    /// With --nms: boxes of different classes suppress each other; implies --nms
+    #[arg(long)]
+    pub agnostic_nms: bool,
+    /// With --nms: at most so many detections of a class per image [default: 100]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N")]
+    pub topk_per_class: Option<usize>,
+    /// With --nms: rows for detections per image [default: 100]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N")]
+    pub topk_all: Option<usize>,
+    /// With --nms: overlap (IoU) above which the less confident of two boxes is dropped [default: 0.45]
+    #[arg(long, value_parser = decimal, allow_negative_numbers = true, value_name = "IOU")]
+    pub iou_thres: Option<f64>,
+    /// With --nms: confidence that a detection must exceed [default: 0.25]
+    #[arg(long, value_parser = decimal, allow_negative_numbers = true, value_name = "CONF")]
+    pub conf_thres: Option<f64>,
     /// Options of YOLOv5 that yolo does not have.
     #[command(flatten)]
     #[serde(skip)]
@@ -83,16 +101,4 @@ pub struct Yolov5ExportOptions {
     pub workspace: Option<usize>,
     #[arg(long, hide = true)]
     pub simplify: bool,
-    #[arg(long, hide = true)]
-    pub nms: bool,
-    #[arg(long, hide = true)]
-    pub agnostic_nms: bool,
-    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, hide = true)]
-    pub topk_per_class: Option<usize>,
-    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, hide = true)]
-    pub topk_all: Option<usize>,
-    #[arg(long, value_parser = decimal, allow_negative_numbers = true, hide = true)]
-    pub iou_thres: Option<f64>,
-    #[arg(long, value_parser = decimal, allow_negative_numbers = true, hide = true)]
-    pub conf_thres: Option<f64>,
 }

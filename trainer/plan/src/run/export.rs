@@ -22,6 +22,14 @@ const IMAGE_SIZE: usize = 640;
 const OPSET: usize = 17;
 const OPSETS: std::ops::RangeInclusive<usize> = 12..=17;
 
+/// YOLOv5's settings for suppression inside a graph.
+const NMS_CONFIDENCE: f64 = 0.25;
+const NMS_IOU: f64 = 0.45;
+const NMS_TOPK: usize = 100;
+
+/// The possible numbers of detections.
+const TOPK: std::ops::RangeInclusive<usize> = 1..=30_000;
+
 /// An export.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExportTask {
@@ -42,12 +50,29 @@ pub struct ExportTask {
 }
 
 /// What an ONNX file is like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct OnnxSettings {
     /// The version of the operations.
     pub opset: i64,
     /// Batch, height and width of the input may be any.
     pub dynamic: bool,
+    /// Suppression inside the graph.
+    pub nms: Option<OnnxNms>,
+}
+
+/// Suppression inside an ONNX graph.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct OnnxNms {
+    /// Boxes of different classes suppress each other.
+    pub agnostic: bool,
+    /// Most detections of a class per image.
+    pub topk_per_class: usize,
+    /// Rows for detections per image.
+    pub topk_all: usize,
+    /// IoU above which the less confident of two boxes is dropped.
+    pub iou_thres: f64,
+    /// Confidence that a detection must exceed.
+    pub conf_thres: f64,
 }
 
 /// A file to write.
@@ -128,7 +153,12 @@ pub fn plan_export(options: &ExportOptions, context: &PlanContext) -> Result<Pla
 /// # Errors
 /// When an option contradicts another, or no ONNX file is written.
 fn onnx(options: &ExportOptions, formats: &[ExportFormat]) -> Result<OnnxSettings, PlanError> {
-    let given = [("--dynamic", options.dynamic), ("--opset", options.opset.is_some())];
+    let given = [
+        ("--dynamic", options.dynamic),
+        ("--opset", options.opset.is_some()),
+        ("--nms", options.nms),
+        ("--agnostic-nms", options.agnostic_nms),
+    ];
     if let Some((option, _)) = given.iter().find(|(_, given)| *given)
         && !formats.contains(&ExportFormat::Onnx)
     {
@@ -145,7 +175,54 @@ fn onnx(options: &ExportOptions, formats: &[ExportFormat]) -> Result<OnnxSetting
         return Err(PlanError::usage("--half contradicts --dynamic, as in YOLOv5")
             .with_hint("export half precision for one size, or single precision for any"));
     }
-    Ok(OnnxSettings { opset: opset as i64, dynamic: options.dynamic })
+    Ok(OnnxSettings { opset: opset as i64, dynamic: options.dynamic, nms: onnx_nms(options)? })
+}
+
+/// Suppression inside the graph, if it is asked for.
+///
+/// # Errors
+/// When a number is impossible, or belongs to suppression that is not asked for.
+fn onnx_nms(options: &ExportOptions) -> Result<Option<OnnxNms>, PlanError> {
+    let agnostic = options.agnostic_nms;
+    let given = [
+        ("--topk-per-class", options.topk_per_class.is_some()),
+        ("--topk-all", options.topk_all.is_some()),
+        ("--iou-thres", options.iou_thres.is_some()),
+        ("--conf-thres", options.conf_thres.is_some()),
+    ];
+    if !options.nms && !agnostic {
+        return match given.iter().find(|(_, given)| *given) {
+            None => Ok(None),
+            Some((option, _)) => {
+                Err(PlanError::usage(format!("{option} is for suppression inside an ONNX file"))
+                    .with_hint(format!("add --nms, or omit {option}")))
+            }
+        };
+    }
+    if agnostic && options.topk_per_class.is_some() {
+        return Err(PlanError::usage(
+            "--topk-per-class contradicts --agnostic-nms, which takes all classes as one",
+        )
+        .with_hint("use --topk-all"));
+    }
+    for (option, value) in [("--topk-per-class", options.topk_per_class), ("--topk-all", options.topk_all)] {
+        if value.is_some_and(|value| !TOPK.contains(&value)) {
+            let (least, most) = (TOPK.start(), TOPK.end());
+            return Err(PlanError::usage(format!(
+                "{option} {} is not a number from {least} to {most}",
+                value.unwrap_or_default()
+            ))
+            .with_hint(format!("omit it for {NMS_TOPK}")));
+        }
+    }
+    let (conf_thres, iou_thres, topk_all) = super::val::checked_thresholds(
+        options.conf_thres.unwrap_or(NMS_CONFIDENCE),
+        options.iou_thres.unwrap_or(NMS_IOU),
+        options.topk_all.unwrap_or(NMS_TOPK),
+        NMS_TOPK,
+    )?;
+    let topk_per_class = options.topk_per_class.unwrap_or(NMS_TOPK);
+    Ok(Some(OnnxNms { agnostic, topk_per_class, topk_all, iou_thres, conf_thres }))
 }
 
 /// The formats of `--format`, each once.
@@ -180,12 +257,6 @@ fn of_yolov5(given: &Yolov5ExportOptions, formats: &[ExportFormat]) -> Result<Ve
         ("--mlmodel", given.mlmodel),
         ("--cache", given.cache.is_some()),
         ("--workspace", given.workspace.is_some()),
-        ("--nms", given.nms),
-        ("--agnostic-nms", given.agnostic_nms),
-        ("--topk-per-class", given.topk_per_class.is_some()),
-        ("--topk-all", given.topk_all.is_some()),
-        ("--iou-thres", given.iou_thres.is_some()),
-        ("--conf-thres", given.conf_thres.is_some()),
     ];
     if let Some((option, _)) = others.iter().find(|(_, given)| *given) {
         return Err(PlanError::usage(format!("{option} does not apply to the format {written}"))

@@ -41,7 +41,7 @@ pub use bench::{BenchPart, BenchTask, plan_bench};
 pub use bench_tables::{PlannedRow, PlannedTables, Table, TablesPlanning, plan_bench_tables};
 pub use deep_check::{DeepCheckTask, plan_deep_check};
 pub use defaults::EffectiveOptions;
-pub use export::{ExportFile, ExportTask, OnnxSettings, plan_export};
+pub use export::{ExportFile, ExportTask, OnnxNms, OnnxSettings, plan_export};
 pub use export_formats::ExportFormat;
 pub use folder::{increment, newest_checkpoint};
 pub use join_resumed::{JoinTask, plan_join_rank_0, plan_join_resumed, ranks_joining};

@@ -1,4 +1,4 @@
-//! A graph of ONNX operations under construction: constants, and nodes with one output each. Operations mean the same in
+//! A graph of ONNX operations under construction: constants, and nodes. Operations mean the same in
 //! all opsets that `--opset` offers, so a graph is the same for all of them.
 
 use onnx_rs::ast::{Attribute, AttributeType, DataType, Node, OpType, TensorProto};
@@ -6,6 +6,10 @@ use tch::{Kind, Tensor};
 
 use crate::error::TrainError;
 use crate::tensor_io::tensor_data;
+
+/// The numbers of `FLOAT` and `INT64` among the types of ONNX.
+pub(super) const FLOAT: i64 = 1;
+pub(super) const INT64: i64 = 7;
 
 /// An output of a node, a constant, or an input of the graph, by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +39,7 @@ pub(super) enum Setting {
 struct Operation {
     op: &'static str,
     inputs: Vec<Value>,
-    output: String,
+    outputs: Vec<String>,
     settings: Vec<(&'static str, Setting)>,
 }
 
@@ -63,16 +67,39 @@ impl Graph {
         settings: Vec<(&'static str, Setting)>,
     ) -> Value {
         let output = format!("{op}_{}", self.operations.len());
-        let inputs = inputs.iter().map(|&input| input.clone()).collect();
-        self.operations.push(Operation { op, inputs, output: output.clone(), settings });
+        self.push(op, inputs, settings, vec![output.clone()]);
         Value(output)
     }
 
-    /// Gives the output of the last operation the name of an output of the graph.
-    pub(super) fn name_last(&mut self, name: &str) {
-        if let Some(operation) = self.operations.last_mut() {
-            name.clone_into(&mut operation.output);
-        }
+    /// Adds an operation, and returns its first outputs.
+    pub(super) fn add_several(
+        &mut self,
+        op: &'static str,
+        inputs: &[&Value],
+        settings: Vec<(&'static str, Setting)>,
+        count: usize,
+    ) -> Vec<Value> {
+        let place = self.operations.len();
+        let outputs: Vec<String> = (0..count).map(|output| format!("{op}_{place}_{output}")).collect();
+        self.push(op, inputs, settings, outputs.clone());
+        outputs.into_iter().map(Value).collect()
+    }
+
+    fn push(
+        &mut self,
+        op: &'static str,
+        inputs: &[&Value],
+        settings: Vec<(&'static str, Setting)>,
+        outputs: Vec<String>,
+    ) {
+        let inputs = inputs.iter().map(|&input| input.clone()).collect();
+        self.operations.push(Operation { op, inputs, outputs, settings });
+    }
+
+    /// Gives the output of an operation, which no other reads, the name of an output of the graph.
+    pub(super) fn rename(&mut self, value: &Value, name: &str) {
+        let outputs = self.operations.iter_mut().flat_map(|operation| &mut operation.outputs);
+        outputs.filter(|output| **output == value.0).for_each(|output| name.clone_into(output));
     }
 
     /// A constant with the values of a tensor, in its precision.
@@ -142,8 +169,8 @@ impl Graph {
     pub(super) fn messages(&self) -> (Vec<Node<'_>>, Vec<TensorProto<'_>>) {
         let nodes = self.operations.iter().map(|operation| Node {
             input: operation.inputs.iter().map(Value::name).collect(),
-            output: vec![&operation.output],
-            name: &operation.output,
+            output: operation.outputs.iter().map(String::as_str).collect(),
+            name: operation.outputs.first().map_or("", String::as_str),
             op_type: OpType::from(operation.op),
             attribute: operation.settings.iter().map(|(name, setting)| attribute(name, setting)).collect(),
             ..Node::default()

@@ -6,12 +6,9 @@ use tch::{Device, Kind};
 use yolo_plan::model::Activation;
 
 use super::builder::Blocks;
-use super::graph::{Graph, Setting, Value};
+use super::graph::{FLOAT, Graph, Setting, Value};
 use crate::error::TrainError;
 use crate::model::square;
-
-/// The number of `FLOAT` among the types of ONNX.
-const FLOAT: i64 = 1;
 
 /// All levels: (B, N, 5 + nc). `inputs` are their feature maps; `sizes` their height and width, if they are known.
 pub(super) fn detect(

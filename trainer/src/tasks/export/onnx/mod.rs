@@ -1,6 +1,6 @@
 //! ONNX: the operations of the network as a graph for other runtimes. The graph is built from the description of the
 //! model and the tensors of the network, and has no shape arithmetic for an input of a fixed size. The input is
-//! `images`, the output `output0`; as in YOLOv5's exports, the metadata has `names` and `stride`.
+//! `images`, the output `output0`, or with suppression `detections` and `num_detections`; as in YOLOv5's exports, the metadata has `names` and `stride`.
 //!
 //! A protobuf holds at most 2 GB. The largest model, yolov5x6, needs a third of that, so nothing is split.
 
@@ -8,6 +8,7 @@ mod blocks;
 mod builder;
 mod graph;
 mod head;
+mod nms;
 mod transformer;
 
 use onnx_rs::ast::{
@@ -47,7 +48,7 @@ pub(super) fn write(
     };
     let bytes = encode(&network, &source.names, settings, [batch, height, width])?;
     file.write(&bytes)?;
-    check(&std::fs::read(file.path())?, &network)
+    check(&std::fs::read(file.path())?, &network, settings)
 }
 
 /// The bytes of the file of a network, for images (batch, height, width); with `settings.dynamic`, for any.
@@ -60,8 +61,7 @@ pub fn encode(
     settings: &OnnxSettings,
     [batch, height, width]: [i64; 3],
 ) -> Result<Vec<u8>, TrainError> {
-    let size = (!settings.dynamic).then_some([height, width]);
-    let graph = build(network, size)?;
+    let graph = build(network, settings, [batch, height, width])?;
     let (nodes, constants) = graph.messages();
     let spec = network.spec();
     let kind = match network.state().parameters().next().map(|entry| entry.tensor.kind()) {
@@ -70,7 +70,7 @@ pub fn encode(
     };
     let outputs = spec.nc as i64 + 5;
     let any = |name| Dimension::Param(name);
-    let (input, output) = if settings.dynamic {
+    let (input, rows) = if settings.dynamic {
         let channels = Dimension::Value(spec.channels as i64);
         (
             vec![any("batch"), channels, any("height"), any("width")],
@@ -78,9 +78,20 @@ pub fn encode(
         )
     } else {
         let anchors = network.anchors()?.size()[1];
-        let cells: i64 = level_sizes(network, [height, width]).iter().map(|[h, w]| h * w).sum();
+        let boxes = anchors * cells(network, [height, width]);
         let fixed = |sides: &[i64]| sides.iter().map(|&side| Dimension::Value(side)).collect();
-        (fixed(&[batch, spec.channels as i64, height, width]), fixed(&[batch, anchors * cells, outputs]))
+        (fixed(&[batch, spec.channels as i64, height, width]), fixed(&[batch, boxes, outputs]))
+    };
+    let images = rows[0].clone();
+    let output = match &settings.nms {
+        None => vec![value_info(OUTPUT, DataType::Float, rows)],
+        Some(nms) => {
+            let most = Dimension::Value(nms.topk_all as i64);
+            vec![
+                value_info(nms::OUTPUTS[0], DataType::Float, vec![images.clone(), most, Dimension::Value(6)]),
+                value_info(nms::OUTPUTS[1], DataType::Int64, vec![images]),
+            ]
+        }
     };
     let stride = network.largest_stride().to_string();
     let names = python_dict(names);
@@ -95,7 +106,7 @@ pub fn encode(
             node: nodes,
             initializer: constants,
             input: vec![value_info(INPUT, kind, input)],
-            output: vec![value_info(OUTPUT, DataType::Float, output)],
+            output,
             ..GraphMessage::default()
         }),
         metadata_props: metadata.map(|(key, value)| StringStringEntry { key, value }).to_vec(),
@@ -104,8 +115,13 @@ pub fn encode(
     Ok(onnx_rs::encode(&message))
 }
 
-/// The operations of all layers, for images of this size or of any.
-fn build(network: &Model, size: Option<[i64; 2]>) -> Result<Graph, TrainError> {
+/// The operations of all layers and of suppression, for images (batch, height, width) or any.
+fn build(
+    network: &Model,
+    settings: &OnnxSettings,
+    [batch, height, width]: [i64; 3],
+) -> Result<Graph, TrainError> {
+    let size = (!settings.dynamic).then_some([height, width]);
     let sizes = size.map(|size| level_sizes(network, size));
     let layer_sizes = size.map(|size| layer_sizes(network, size)).transpose()?;
     let mut blocks = Blocks { graph: Graph::default(), network, size: None };
@@ -136,13 +152,26 @@ fn build(network: &Model, size: Option<[i64; 2]>) -> Result<Graph, TrainError> {
         };
         done.push(output);
     }
-    blocks.graph.name_last(OUTPUT);
+    let rows = done.pop().ok_or_else(|| TrainError::new("the model has no layers"))?;
+    match &settings.nms {
+        None => blocks.graph.rename(&rows, OUTPUT),
+        Some(nms) => {
+            let anchors = network.anchors()?.size()[1];
+            let size = size.map(|size| [batch, anchors * cells(network, size)]);
+            nms::suppress(&mut blocks.graph, &rows, network.spec().nc, size, nms);
+        }
+    }
     Ok(blocks.graph)
 }
 
 /// Height and width of the detection levels.
 fn level_sizes(network: &Model, [height, width]: [i64; 2]) -> Vec<[i64; 2]> {
     network.strides().iter().map(|&stride| [height / stride as i64, width / stride as i64]).collect()
+}
+
+/// The cells of all detection levels together.
+fn cells(network: &Model, size: [i64; 2]) -> i64 {
+    level_sizes(network, size).iter().map(|[height, width]| height * width).sum()
 }
 
 /// Height and width of the output of every layer but the last, seen in a pass over images of zeros.
@@ -185,12 +214,14 @@ fn python_dict(names: &[String]) -> String {
 }
 
 /// Reads a file back: every tensor of a convolution must be in it as the network has it.
-fn check(bytes: &[u8], network: &Model) -> Result<String, TrainError> {
+fn check(bytes: &[u8], network: &Model, settings: &OnnxSettings) -> Result<String, TrainError> {
     let damaged = |why: String| TrainError::new(format!("what was written is not the network: {why}"));
     let read = onnx_rs::parse(bytes).map_err(|error| damaged(error.to_string()))?;
     let graph = read.graph.ok_or_else(|| damaged("it has no graph".to_owned()))?;
-    if graph.output.first().map(|output| output.name) != Some(OUTPUT) {
-        return Err(damaged("it has no output".to_owned()));
+    let outputs: Vec<&str> = graph.output.iter().map(|output| output.name).collect();
+    let expected: &[&str] = if settings.nms.is_some() { &nms::OUTPUTS } else { &[OUTPUT] };
+    if outputs != expected {
+        return Err(damaged(format!("it has the outputs {}", outputs.join(" and "))));
     }
     let mut compared = 0;
     for entry in network.state().iter().filter(|entry| entry.tensor.dim() == 4) {
