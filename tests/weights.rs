@@ -222,3 +222,73 @@ fn pytorch_opens_what_is_said_to_open() {
         );
     }
 }
+
+/// An ONNX file as `yolo export` writes it.
+fn export(user: &User, options: &str) {
+    user.run(&format!("export --weights best.pt --format onnx --imgsz 64 {options}")).succeeded();
+}
+
+#[test]
+fn onnx_files_are_described_and_compared() {
+    let user = User::new();
+    user.write_data_set();
+    user.run(&format!("{TRAIN} --epochs 1 --noplots --noval")).succeeded();
+    std::fs::rename(user.path().join("runs/train/exp/weights/last.pt"), user.path().join("best.pt")).unwrap();
+    export(&user, "--nms --dynamic");
+    std::fs::rename(user.path().join("best.onnx"), user.path().join("nms.onnx")).unwrap();
+    export(&user, "");
+    let shown = user.run("weights best.onnx nms.onnx").succeeded().stdout;
+    let (plain, nms) = shown.split_once("\n\n").unwrap();
+    for part in [
+        "ONNX, opset 17, IR version 8, written by yolo 0.1.0",
+        "Input     images: float32 (1, 3, 64, 64)",
+        "Output    output0: float32 (1, 252, 7)",
+        "60 Conv",
+        "NMS       none",
+        "Metadata  names: {0: 'red', 1: 'blue'}",
+        "Metadata  stride: 32",
+    ] {
+        assert!(plain.contains(part), "{part}: {plain}");
+    }
+    for part in [
+        "images: float32 (batch, 3, height, width)",
+        "detections: float32 (batch, 100, 6)",
+        "num_detections: int64 (batch)",
+        "NMS       inside the file",
+    ] {
+        assert!(nms.contains(part), "{part}: {nms}");
+    }
+    let json: Value = serde_json::from_str(&user.run("weights --json best.onnx").succeeded().stdout).unwrap();
+    assert_eq!((&json[0]["format"], &json[0]["suppresses"]), (&"onnx".into(), &false.into()));
+    assert_eq!(json[0]["opsets"][""], 17);
+    assert_eq!(json[0]["inputs"][0]["shape"], serde_json::json!([1, 3, 64, 64]));
+
+    let same = user.run("weights --diff best.onnx best.onnx").succeeded().stdout;
+    assert!(same.contains("all tensors and all else are equal"), "{same}");
+    let other = user.run("weights --diff best.onnx nms.onnx").succeeded().stdout;
+    assert!(other.contains("suppresses: a false, b true") && other.contains("tensors sha256: a "), "{other}");
+    user.run("weights --diff best.onnx best.pt").failed_with(1, &["an ONNX file cannot be compared"]);
+}
+
+#[test]
+fn damaged_onnx_files_end_in_one_message() {
+    let user = User::new();
+    // Field 7, the graph, claims 2 GB; ten thousand graphs within each other; an empty file; text.
+    let claims: &[u8] = &[0x08, 0x08, 0x3a, 0xff, 0xff, 0xff, 0xff, 0x07];
+    let nested = (0..10_000).fold(Vec::new(), |inner: Vec<u8>, _| {
+        let mut length = inner.len();
+        let mut outer = vec![0x3a];
+        while length >= 0x80 {
+            outer.push(length as u8 | 0x80);
+            length >>= 7;
+        }
+        outer.push(length as u8);
+        outer.extend(inner);
+        outer
+    });
+    for (name, bytes) in [("a", claims), ("b", &nested), ("c", &[]), ("d", b"shopping list")] {
+        std::fs::write(user.path().join(format!("{name}.onnx")), bytes).unwrap();
+        user.run(&format!("weights {name}.onnx")).failed_with(1, &[&format!("{name}.onnx is no ONNX file")]);
+    }
+    user.run("weights missing.onnx").failed_with(1, &["missing.onnx cannot be opened"]);
+}

@@ -9,12 +9,40 @@ use yolo_base::exit;
 use crate::cli::WeightsArgs;
 use crate::dirs::YoloDirs;
 use crate::error::CommandError;
-use crate::printer::{Printer, weights_text as show};
+use crate::printer::{Printer, onnx_text, weights_text as show};
 use crate::setup::installed_weights;
+use crate::weights_file::onnx::{self, OnnxDescription};
 use crate::weights_file::{self, Description};
 
 /// The weights of a run folder, the best before the last.
 const OF_RUN: [&str; 2] = ["weights/best.pt", "weights/last.pt"];
+
+/// What is said about a file.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Described {
+    Weights(Box<Description>),
+    Onnx(Box<OnnxDescription>),
+}
+
+impl Described {
+    fn of(path: &Path) -> Result<Self, CommandError> {
+        if !onnx::is_onnx(path) {
+            return Ok(Self::Weights(Box::new(weights_file::describe(path)?)));
+        }
+        onnx::describe(path).map(|found| Self::Onnx(Box::new(found))).map_err(|why| CommandError::Weights {
+            what: format!("{} {why}", path.display()),
+            hint: Some("export or download it again".to_owned()),
+        })
+    }
+
+    fn text(&self, verbose: bool) -> String {
+        match self {
+            Self::Weights(one) => show::description(one, verbose),
+            Self::Onnx(one) => onnx_text::description(one, verbose),
+        }
+    }
+}
 
 /// Describes or compares files, and returns the exit status.
 pub(super) fn weights(args: &WeightsArgs, printer: &Printer) -> Result<u8, CommandError> {
@@ -27,7 +55,7 @@ pub(super) fn weights(args: &WeightsArgs, printer: &Printer) -> Result<u8, Comma
     let dirs = YoloDirs::from_env()?;
     let (mut described, mut errors) = (Vec::new(), Vec::new());
     for file in &args.files {
-        let description = found(file, &dirs).and_then(|path| Ok(weights_file::describe(&path)?));
+        let description = found(file, &dirs).and_then(|path| Described::of(&path));
         match description {
             Ok(description) => described.push(description),
             Err(error) => errors.push(error),
@@ -35,12 +63,20 @@ pub(super) fn weights(args: &WeightsArgs, printer: &Printer) -> Result<u8, Comma
     }
     // A comparison needs both files; otherwise what can be described is.
     match described.as_slice() {
-        [a, b] if args.diff => compare(a, b, args, printer),
+        [Described::Weights(a), Described::Weights(b)] if args.diff => compare(a, b, args, printer),
+        [Described::Onnx(a), Described::Onnx(b)] if args.diff => printer.result(match args.json {
+            true => pretty(&json!({ "files": [a.file, b.file], "facts": onnx::diff(a, b) })),
+            false => onnx_text::differences(a, b),
+        }),
+        [_, _] if args.diff => errors.push(CommandError::Failed {
+            what: "an ONNX file cannot be compared with one of another format".to_owned(),
+            hint: "compare two .onnx files, or two of the others".to_owned(),
+        }),
         _ if args.diff => {}
         all if args.json => printer.result(pretty(&all)),
         [] => {}
         all => {
-            let texts: Vec<String> = all.iter().map(|one| show::description(one, args.verbose)).collect();
+            let texts: Vec<String> = all.iter().map(|one| one.text(args.verbose)).collect();
             printer.result(texts.join("\n\n"));
         }
     }
@@ -50,7 +86,8 @@ pub(super) fn weights(args: &WeightsArgs, printer: &Printer) -> Result<u8, Comma
 }
 
 /// The error for a file that is described, but cannot be used.
-fn refusal(file: Description) -> Option<CommandError> {
+fn refusal(file: Described) -> Option<CommandError> {
+    let Described::Weights(file) = file else { return None };
     let what = format!("{} {}", file.file.display(), file.refused?);
     Some(CommandError::Weights { what, hint: file.hint })
 }

@@ -10,6 +10,7 @@ mod bench_tables;
 mod comparison_text;
 mod evolution;
 mod gpu_loads;
+pub(crate) mod onnx_text;
 mod predictions;
 mod rank_rates;
 mod run_events;

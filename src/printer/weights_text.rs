@@ -43,7 +43,7 @@ pub(crate) fn description(file: &Description, verbose: bool) -> String {
 }
 
 /// A line or more with a title.
-fn line(title: &str, text: &str) -> String {
+pub(super) fn line(title: &str, text: &str) -> String {
     wrap(&format!("  {title:<10}"), text)
 }
 
@@ -89,7 +89,7 @@ fn count_of_word(number: usize, word: &str) -> String {
 }
 
 /// Names with commas; only the first of many.
-fn several(names: &[String], all: bool) -> String {
+pub(super) fn several(names: &[String], all: bool) -> String {
     let shown = if all { names.len() } else { SHOWN };
     let mut text = names.iter().take(shown).map(|name| cut(name, VALUE)).collect::<Vec<_>>().join(", ");
     if names.len() > shown {
@@ -217,16 +217,22 @@ pub(crate) fn differences(
     tensors: Option<&TensorDifferences>,
     verbose: bool,
 ) -> String {
-    let mut lines = vec![format!("a: {}", files[0].display()), format!("b: {}", files[1].display())];
-    for difference in facts {
-        let [a, b] = difference.values.each_ref().map(|value| cut(&plain(value), VALUE));
-        lines.push(format!("{}: a {a}, b {b}", difference.what));
-    }
+    let mut lines = different_facts(files, facts);
     match tensors {
         None => lines.push("the tensors cannot be compared, because a file is refused".to_owned()),
         Some(tensors) => lines.extend(of_tensors(tensors, verbose)),
     }
     lines.join("\n")
+}
+
+/// The names of two files, and the facts in which they differ.
+pub(super) fn different_facts(files: [&PathBuf; 2], facts: &[Difference]) -> Vec<String> {
+    let mut lines = vec![format!("a: {}", files[0].display()), format!("b: {}", files[1].display())];
+    for difference in facts {
+        let [a, b] = difference.values.each_ref().map(|value| cut(&plain(value), VALUE));
+        lines.push(format!("{}: a {a}, b {b}", difference.what));
+    }
+    lines
 }
 
 fn of_tensors(tensors: &TensorDifferences, verbose: bool) -> Vec<String> {

@@ -3,7 +3,9 @@
 
 mod describe;
 mod diff;
+pub(crate) mod onnx;
 mod openers;
+mod protobuf;
 mod training;
 
 pub(crate) use describe::{Description, Model, PythonCall, describe, parameters};
