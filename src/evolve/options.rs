@@ -10,7 +10,7 @@ use yolo_plan::options::option_name;
 /// The file, with the settings of `opt.yaml`.
 pub(crate) const OPTIONS: &str = "options.json";
 /// What says where and how fast a generation is trained, and what each generation has of its own.
-const MAY_CHANGE: [&str; 11] = [
+const MAY_CHANGE: [&str; 12] = [
     "device",
     "nproc_per_node",
     "parallel",
@@ -22,6 +22,7 @@ const MAY_CHANGE: [&str; 11] = [
     "resume",
     "evolve",
     "hyp",
+    "tensorboard",
 ];
 
 /// The warning about options that differ from those in the folder of the evolution, if there are any. An evolution of

@@ -13,6 +13,7 @@ mod results_csv;
 mod results_plot;
 mod run_facts;
 mod study_plot;
+mod tensorboard;
 mod worst_images;
 
 pub use batch_pictures::{PICTURED, Picture, ValPictures, draw_targets};
@@ -25,4 +26,5 @@ pub use results_csv::ResultsFile;
 pub use results_plot::plot_results;
 pub use run_facts::{facts_of_split, facts_of_validation, unwritable_report};
 pub use study_plot::{StudyLine, StudyPoint, plot_study};
+pub use tensorboard::EventFile;
 pub use worst_images::{WorstImages, worst_of_all};

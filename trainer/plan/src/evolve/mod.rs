@@ -32,6 +32,7 @@ pub fn options_of_generation(options: &TrainOptions) -> TrainOptions {
         // The fitness of an epoch without validation is 0, so nothing would ever improve.
         patience: Some(0),
         save_period: None,
+        tensorboard: false,
         project: options.project.clone().or_else(|| Some(PROJECT.into())),
         ..options.clone()
     }
@@ -42,6 +43,7 @@ pub fn warning(options: &TrainOptions) -> Option<String> {
     let without: Vec<&str> = [
         ("--patience", options.patience.is_some_and(|epochs| epochs > 0)),
         ("--save-period", options.save_period.is_some_and(|epochs| epochs > 0)),
+        ("--tensorboard", options.tensorboard),
     ]
     .into_iter()
     .filter_map(|(name, given)| given.then_some(name))
@@ -51,7 +53,8 @@ pub fn warning(options: &TrainOptions) -> Option<String> {
     }
     let have = if without.len() == 1 { "has" } else { "have" };
     Some(format!(
-        "{} {have} no effect with --evolve: a generation is validated after its last epoch only, and saves no weights",
+        "{} {have} no effect with --evolve: a generation is validated after its last epoch only, and saves \
+         neither weights nor event files",
         yolo_base::format::list(&without)
     ))
 }

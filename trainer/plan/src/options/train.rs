@@ -232,6 +232,9 @@ pub struct TrainOptions {
     /// Do not draw plots
     #[arg(long, help_heading = "Output")]
     pub noplots: bool,
+    /// Also write event files that TensorBoard opens, into the run folder
+    #[arg(long, help_heading = "Output")]
+    pub tensorboard: bool,
     /// Also keep a checkpoint every N epochs [default: -1, disabled]
     #[arg(long, value_parser = whole::<i64>, value_name = "N", allow_negative_numbers = true, help_heading = "Output")]
     pub save_period: Option<i64>,

@@ -94,6 +94,9 @@ pub struct TrainTask {
     /// Whether the run is a generation of `--evolve`: its metrics count, and it leaves no weights.
     #[serde(default)]
     pub evolve: bool,
+    /// Whether rank 0 writes event files for TensorBoard.
+    #[serde(default)]
+    pub tensorboard: bool,
 }
 
 impl TrainTask {
@@ -215,6 +218,7 @@ pub fn plan_train(options: &TrainOptions, context: &PlanContext) -> Result<Plann
         resume: None,
         max_restarts: options.max_restarts.unwrap_or(0),
         evolve: false,
+        tensorboard: options.tensorboard,
     };
     Ok(Planning::ready(ranks, checked.run_dir, Task::Train(Box::new(task)), warnings, notes))
 }

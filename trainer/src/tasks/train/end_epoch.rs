@@ -130,6 +130,7 @@ impl Training<'_> {
         if let Some(results) = &self.results {
             results.append(&summary)?;
         }
+        self.events.epoch(&summary);
         self.context.reporter.send(&Event::Epoch(summary));
         Ok(())
     }

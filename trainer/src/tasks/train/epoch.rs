@@ -124,6 +124,7 @@ impl Training<'_> {
         if self.task.plots && epoch == 0 && index < PICTURED {
             let path = self.plan.run_dir.join(format!("train_batch{index}.jpg"));
             draw_targets(batch, &self.task.data.names, &path)?;
+            self.events.picture(&path, epoch);
         }
         Ok(())
     }

@@ -35,6 +35,7 @@ impl Training<'_> {
         }
         let results = self.plot_results()?;
         self.write_report()?;
+        self.events.finish(self.progress.epochs_done);
         if last.exists() {
             self.strip(&last)?;
         }

@@ -5,6 +5,7 @@
 mod early_stopping;
 mod end_epoch;
 mod epoch;
+mod event_log;
 mod finish;
 mod prepare;
 mod training;

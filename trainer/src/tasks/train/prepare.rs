@@ -12,6 +12,7 @@ use yolo_plan::run::{TrainTask, check_freeze};
 use yolo_plan::schedule::Schedule;
 
 use super::early_stopping::EarlyStopping;
+use super::event_log::EventLog;
 use super::training::Training;
 use crate::autoanchor;
 use crate::checkpoint::{Progress, read_resume};
@@ -86,6 +87,7 @@ pub(super) fn prepare<'a>(
         }
         results = Some(ResultsFile::open(&plan.run_dir, progress.epochs_done)?);
     }
+    let events = EventLog::open(context, plan, task, progress.epochs_done);
     let stopping = match progress.epochs_done {
         0 => EarlyStopping::new(task.patience),
         _ => EarlyStopping::resume(task.patience, progress.best_fitness, progress.best_epoch),
@@ -104,6 +106,7 @@ pub(super) fn prepare<'a>(
         progress,
         rate,
         report,
+        events,
     };
     // A run that is killed has a report too.
     training.write_report()?;

@@ -13,6 +13,7 @@ use yolo_plan::run::TrainTask;
 use yolo_plan::schedule::Schedule;
 
 use super::early_stopping::EarlyStopping;
+use super::event_log::EventLog;
 use crate::checkpoint::{Checkpoint, Progress, TrainingState};
 use crate::detection::ImageResult;
 use crate::error::TrainError;
@@ -44,6 +45,8 @@ pub(super) struct Training<'a> {
     pub(super) rate: Rate,
     /// What the report of the run will show, on rank 0; `None` without plots.
     pub(super) report: Option<RunReport>,
+    /// The event file for TensorBoard, on rank 0 with `--tensorboard`.
+    pub(super) events: EventLog<'a>,
 }
 
 impl Training<'_> {
