@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support {
+    pub(crate) mod event_page;
     pub(crate) mod markdown;
 }
 
@@ -12,6 +13,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use support::event_page;
 use support::markdown::Page;
 use yolo_checks::{Area, entry};
 
@@ -111,6 +113,21 @@ fn the_page_of_options_is_current() {
         page += &format!("\n## {}\n\n```text\n{}\n```\n", title.trim_end(), help(&command).trim_end());
     }
     is_current("docs/options.md", &page);
+}
+
+#[test]
+fn the_page_of_events_is_current() {
+    let schema = std::fs::read_to_string(root().join("src/printer/run_events.schema.json")).unwrap();
+    let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+    none("fields and events that the schema does not explain", &event_page::undescribed(&schema));
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    for example in
+        schema["oneOf"].as_array().unwrap().iter().flat_map(|event| event["examples"].as_array().unwrap())
+    {
+        let problems: Vec<String> = validator.iter_errors(example).map(|error| error.to_string()).collect();
+        none(&format!("the example {example}"), &problems);
+    }
+    is_current("docs/events.md", &event_page::page(&schema));
 }
 
 #[test]
