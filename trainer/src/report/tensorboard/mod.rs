@@ -31,8 +31,8 @@ pub struct EventFile {
 }
 
 impl EventFile {
-    /// Begins a file in `run_dir`. What earlier files have of `first_epoch` and later epochs is repeated, and
-    /// TensorBoard drops it.
+    /// Begins a file in `run_dir`. What earlier files have of `first_epoch` and later epochs is repeated, or of another
+    /// run with `--exist-ok`, and TensorBoard drops it.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -41,9 +41,7 @@ impl EventFile {
         let name = format!("events.out.tfevents.{:010}.{host}.{}.0", now() as u64, std::process::id());
         let this = Self { file: fs::File::create(run_dir.join(name))? };
         this.write(0, What::FileVersion(VERSION.to_owned()))?;
-        if first_epoch > 0 {
-            this.write(first_epoch as i64, What::SessionLog(SessionLog { status: SessionLog::START }))?;
-        }
+        this.write(first_epoch as i64, What::SessionLog(SessionLog { status: SessionLog::START }))?;
         Ok(this)
     }
 
@@ -199,10 +197,10 @@ mod tests {
         assert!(name.starts_with("events.out.tfevents.1") && name.ends_with(".0"), "{name}");
         let events = events(file.path());
         assert_eq!(events[0].what, Some(What::FileVersion("brain.Event:2".to_owned())));
-        assert_eq!((events.len(), events[1].step), (2, 4));
-        let tags: Vec<&str> = summary(&events[1]).iter().map(|value| value.tag.as_str()).collect();
+        assert_eq!((events.len(), events[2].step), (3, 4));
+        let tags: Vec<&str> = summary(&events[2]).iter().map(|value| value.tag.as_str()).collect();
         assert_eq!(tags, COLUMNS[1..]);
-        let at = |tag| summary(&events[1]).iter().find(|value| value.tag == tag).unwrap().content.clone();
+        let at = |tag| summary(&events[2]).iter().find(|value| value.tag == tag).unwrap().content.clone();
         assert_eq!(at("train/obj_loss"), Some(Content::Scalar(0.5)));
         assert_eq!(at("metrics/mAP_0.5"), Some(Content::Scalar(0.3)));
         assert_eq!(at("x/lr2"), Some(Content::Scalar(0.001)));
@@ -214,7 +212,7 @@ mod tests {
         let file = EventFile::create(folder.path(), 0).unwrap();
         file.epoch(&epoch(None)).unwrap();
         let events = events(file.path());
-        let tags: Vec<&str> = summary(&events[1]).iter().map(|value| value.tag.as_str()).collect();
+        let tags: Vec<&str> = summary(&events[2]).iter().map(|value| value.tag.as_str()).collect();
         assert_eq!(tags, ["train/box_loss", "train/obj_loss", "train/cls_loss", "x/lr0", "x/lr1", "x/lr2"]);
     }
 
@@ -234,7 +232,7 @@ mod tests {
         let settings = json!({"lr0": 0.01, "rect": true, "cfg": "yolov5n", "freeze": [1, 2], "cache": null});
         file.settings([settings.as_object().unwrap()]).unwrap();
         let events = events(file.path());
-        let plugin = |index: usize| summary(&events[1])[index].metadata.clone().unwrap().plugin.unwrap();
+        let plugin = |index: usize| summary(&events[2])[index].metadata.clone().unwrap().plugin.unwrap();
         assert_eq!(plugin(0).name, "hparams");
         let data = |index| HParamsPluginData::decode(plugin(index).content.as_slice()).unwrap().data;
         let Some(HParamsData::Experiment(experiment)) = data(0) else { panic!("no experiment") };
