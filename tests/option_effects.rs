@@ -154,7 +154,7 @@ fn options_that_change_only_the_files() {
     }
     let images = names_in(&user.path().join("squares/images/train"));
     assert_eq!(images.iter().filter(|name| name.ends_with("-linear.yolo-img")).count(), 16);
-    let is_plot = |name: &String| name.ends_with(".svg") || name.ends_with(".jpg");
+    let is_plot = |name: &String| [".svg", ".jpg", ".png"].iter().any(|ending| name.ends_with(ending));
     assert!(names_in(&run("plain")).iter().any(is_plot));
     assert!(!names_in(&run("bare")).iter().any(is_plot), "{:?}", names_in(&run("bare")));
 

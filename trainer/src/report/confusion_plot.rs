@@ -1,19 +1,21 @@
-//! `confusion_matrix.svg`: which class was predicted for the objects of each class, as fractions of
+//! `confusion_matrix.svg` and `.png`: which class was predicted for the objects of each class, as fractions of
 //! those objects. Cells have numbers where they can be read.
 
+use std::error::Error;
 use std::path::{Path, PathBuf};
 
+use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::plot_style::failed;
+use super::plot_style::{Plot, write};
 use crate::error::TrainError;
 use crate::metrics::ConfusionMatrix;
 
 /// Numbers and names are written if there are at most this many classes.
 const READABLE: usize = 30;
 
-/// Draws the matrix with normalized columns into `folder` and returns the path.
+/// Draws the matrix with normalized columns into `folder`, as SVG and PNG, and returns the path of the first.
 ///
 /// # Errors
 /// When the file cannot be written.
@@ -22,53 +24,71 @@ pub fn plot_confusion(
     names: &[String],
     folder: &Path,
 ) -> Result<PathBuf, TrainError> {
-    let path = folder.join("confusion_matrix.svg");
-    draw(matrix, names, &path).map_err(|error| failed(&path, error))?;
-    Ok(path)
+    write(&Confusion { matrix, names }, &folder.join("confusion_matrix.svg"), "png")
 }
 
-fn draw(matrix: &ConfusionMatrix, names: &[String], path: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    const SIDE: i32 = 640;
-    const LEFT: i32 = 130;
-    const TOP: i32 = 40;
-    const BOTTOM: i32 = 110;
-    let classes = matrix.classes();
-    let cells = classes as i32 + 1;
-    let sheet =
-        SVGBackend::new(path, ((LEFT + SIDE + 20) as u32, (TOP + SIDE + BOTTOM) as u32)).into_drawing_area();
-    sheet.fill(&WHITE)?;
-    let name = |index: usize| {
-        if index == classes { "background" } else { names.get(index).map_or("?", String::as_str) }
-    };
-    let centered =
-        |size: i32| ("sans-serif", size).into_text_style(&sheet).pos(Pos::new(HPos::Center, VPos::Center));
-    let edge = |cell: i32| cell * SIDE / cells;
-    for truth in 0..=classes {
-        let total: u64 = (0..=classes).map(|predicted| matrix.count(predicted, truth)).sum();
-        for predicted in 0..=classes {
-            let share = matrix.count(predicted, truth) as f64 / total.max(1) as f64;
-            let (x, y) = (LEFT + edge(truth as i32), TOP + edge(predicted as i32));
-            let (right, bottom) = (LEFT + edge(truth as i32 + 1), TOP + edge(predicted as i32 + 1));
-            let ink = RGBColor(0, 70, 140).mix(share);
-            sheet.draw(&Rectangle::new([(x, y), (right, bottom)], ink.filled()))?;
-            if classes <= READABLE && share >= 0.005 {
-                let middle = ((x + right) / 2, (y + bottom) / 2);
-                let ink = if share > 0.5 { WHITE } else { BLACK };
-                sheet.draw_text(&format!("{share:.2}"), &centered(14).color(&ink), middle)?;
+/// The side of the matrix.
+const SIDE: i32 = 640;
+/// Room for names.
+const LEFT: i32 = 130;
+/// Room for the caption.
+const TOP: i32 = 40;
+/// Room for names.
+const BOTTOM: i32 = 110;
+
+/// A matrix, and the names of the classes.
+struct Confusion<'a> {
+    matrix: &'a ConfusionMatrix,
+    names: &'a [String],
+}
+
+impl Plot for Confusion<'_> {
+    const SIZE: (u32, u32) = ((LEFT + SIDE + 20) as u32, (TOP + SIDE + BOTTOM) as u32);
+
+    fn draw<B: DrawingBackend>(&self, sheet: &DrawingArea<B, Shift>) -> Result<(), Box<dyn Error>>
+    where
+        B::ErrorType: 'static,
+    {
+        let Self { matrix, names } = *self;
+        let classes = matrix.classes();
+        let cells = classes as i32 + 1;
+        let name = |index: usize| {
+            if index == classes { "background" } else { names.get(index).map_or("?", String::as_str) }
+        };
+        let centered =
+            |size: i32| ("sans-serif", size).into_text_style(sheet).pos(Pos::new(HPos::Center, VPos::Center));
+        let edge = |cell: i32| cell * SIDE / cells;
+        for truth in 0..=classes {
+            let total: u64 = (0..=classes).map(|predicted| matrix.count(predicted, truth)).sum();
+            for predicted in 0..=classes {
+                let share = matrix.count(predicted, truth) as f64 / total.max(1) as f64;
+                let (x, y) = (LEFT + edge(truth as i32), TOP + edge(predicted as i32));
+                let (right, bottom) = (LEFT + edge(truth as i32 + 1), TOP + edge(predicted as i32 + 1));
+                let ink = RGBColor(0, 70, 140).mix(share);
+                sheet.draw(&Rectangle::new([(x, y), (right, bottom)], ink.filled()))?;
+                if classes <= READABLE && share >= 0.005 {
+                    let middle = ((x + right) / 2, (y + bottom) / 2);
+                    let ink = if share > 0.5 { WHITE } else { BLACK };
+                    sheet.draw_text(&format!("{share:.2}"), &centered(14).color(&ink), middle)?;
+                }
             }
         }
-    }
-    if classes <= READABLE {
-        for index in 0..=classes {
-            let middle = (edge(index as i32) + edge(index as i32 + 1)) / 2;
-            let right = ("sans-serif", 14).into_text_style(&sheet).pos(Pos::new(HPos::Right, VPos::Center));
-            sheet.draw_text(name(index), &right, (LEFT - 8, TOP + middle))?;
-            let down =
-                centered(14).transform(FontTransform::Rotate90).pos(Pos::new(HPos::Left, VPos::Center));
-            sheet.draw_text(name(index), &down, (LEFT + middle, TOP + SIDE + 8))?;
+        if classes <= READABLE {
+            for index in 0..=classes {
+                let middle = (edge(index as i32) + edge(index as i32 + 1)) / 2;
+                let right =
+                    ("sans-serif", 14).into_text_style(sheet).pos(Pos::new(HPos::Right, VPos::Center));
+                sheet.draw_text(name(index), &right, (LEFT - 8, TOP + middle))?;
+                let down =
+                    centered(14).transform(FontTransform::Rotate90).pos(Pos::new(HPos::Left, VPos::Center));
+                sheet.draw_text(name(index), &down, (LEFT + middle, TOP + SIDE + 8))?;
+            }
         }
+        sheet.draw_text(
+            "True class across, predicted class down",
+            &centered(16),
+            (LEFT + SIDE / 2, TOP / 2),
+        )?;
+        Ok(())
     }
-    sheet.draw_text("True class across, predicted class down", &centered(16), (LEFT + SIDE / 2, TOP / 2))?;
-    sheet.present()?;
-    Ok(())
 }

@@ -1,6 +1,6 @@
-//! What a run leaves for people to read: `results.csv`, with YOLOv5's columns; the settings as
-//! yaml; plots as SVG, which needs no font on the machine and opens in every browser; and pictures
-//! of batches as JPEG; and the facts that `yolo` makes `report.html` of.
+//! What a run leaves for people to read: `results.csv`, with YOLOv5's columns; the settings as yaml; plots as SVG,
+//! and as PNG or JPEG under the names of YOLOv5; pictures of batches as JPEG; event files for TensorBoard; and the
+//! facts that `yolo` makes `report.html` of.
 
 mod batch_pictures;
 mod confusion_plot;
@@ -9,6 +9,7 @@ mod draw_boxes;
 mod hyp_and_opt_yaml;
 mod labels_plot;
 mod plot_style;
+mod raster;
 mod results_csv;
 mod results_plot;
 mod run_facts;

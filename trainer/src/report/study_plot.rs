@@ -1,11 +1,13 @@
-//! `study.svg`: what accuracy costs, mAP50-95 over the milliseconds per image at the image sizes of a study, with
+//! `study.svg` and `study.png`: what accuracy costs, mAP50-95 over the milliseconds per image at the image sizes of a study, with
 //! one line for each weights file.
 
+use std::error::Error;
 use std::path::Path;
 
+use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use super::plot_style::{color, failed};
+use super::plot_style::{Plot, color, write};
 use crate::error::TrainError;
 
 /// The measurements of a weights file.
@@ -28,57 +30,65 @@ pub struct StudyPoint {
     pub map50_95: f64,
 }
 
-/// Draws a study to `path`.
+/// Draws a study to `path`, and as a PNG file beside it.
 ///
 /// # Errors
 /// When `path` cannot be written.
 pub fn plot_study(lines: &[StudyLine], path: &Path) -> Result<(), TrainError> {
-    draw(lines, path).map_err(|error| failed(path, error))
+    write(&Study(lines), path, "png").map(|_| ())
 }
 
-fn draw(lines: &[StudyLine], path: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    let points = || lines.iter().flat_map(|line| &line.points);
-    // Room for the sizes next to the points, and an axis where everything is zero.
-    let end = |values: &mut dyn Iterator<Item = f64>| {
-        let highest = values.filter(|value| value.is_finite()).fold(0.0, f64::max);
-        if highest > 0.0 { highest * 1.1 } else { 1.0 }
-    };
-    let slowest = end(&mut points().map(|point| point.milliseconds));
-    let best = end(&mut points().map(|point| point.map50_95));
-    let sheet = SVGBackend::new(path, (900, 600)).into_drawing_area();
-    sheet.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(&sheet)
-        .margin(16)
-        .x_label_area_size(40)
-        .y_label_area_size(60)
-        .build_cartesian_2d(0.0..slowest, 0.0..best)?;
-    chart
-        .configure_mesh()
-        .x_desc("Milliseconds per image")
-        .y_desc("mAP50-95")
-        .light_line_style(TRANSPARENT)
-        .draw()?;
-    for (index, line) in lines.iter().enumerate() {
-        let ink = color(index);
-        let of_line = || line.points.iter().map(|point| (point.milliseconds, point.map50_95));
+/// The lines of the plot.
+struct Study<'a>(&'a [StudyLine]);
+
+impl Plot for Study<'_> {
+    const SIZE: (u32, u32) = (900, 600);
+
+    fn draw<B: DrawingBackend>(&self, sheet: &DrawingArea<B, Shift>) -> Result<(), Box<dyn Error>>
+    where
+        B::ErrorType: 'static,
+    {
+        let lines = self.0;
+        let points = || lines.iter().flat_map(|line| &line.points);
+        // Room for the sizes next to the points, and an axis where everything is zero.
+        let end = |values: &mut dyn Iterator<Item = f64>| {
+            let highest = values.filter(|value| value.is_finite()).fold(0.0, f64::max);
+            if highest > 0.0 { highest * 1.1 } else { 1.0 }
+        };
+        let slowest = end(&mut points().map(|point| point.milliseconds));
+        let best = end(&mut points().map(|point| point.map50_95));
+        let mut chart = ChartBuilder::on(sheet)
+            .margin(16)
+            .x_label_area_size(40)
+            .y_label_area_size(60)
+            .build_cartesian_2d(0.0..slowest, 0.0..best)?;
         chart
-            .draw_series(LineSeries::new(of_line(), ink.stroke_width(2)))?
-            .label(line.name.as_str())
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], ink.stroke_width(2)));
-        chart.draw_series(of_line().map(|point| Circle::new(point, 4, ink.filled())))?;
-        chart.draw_series(line.points.iter().map(|point| {
-            let text = EmptyElement::at((point.milliseconds, point.map50_95));
-            text + Text::new(point.image_size.to_string(), (6, -14), ("sans-serif", 13))
-        }))?;
+            .configure_mesh()
+            .x_desc("Milliseconds per image")
+            .y_desc("mAP50-95")
+            .light_line_style(TRANSPARENT)
+            .draw()?;
+        for (index, line) in lines.iter().enumerate() {
+            let ink = color(index);
+            let of_line = || line.points.iter().map(|point| (point.milliseconds, point.map50_95));
+            chart
+                .draw_series(LineSeries::new(of_line(), ink.stroke_width(2)))?
+                .label(line.name.as_str())
+                .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], ink.stroke_width(2)));
+            chart.draw_series(of_line().map(|point| Circle::new(point, 4, ink.filled())))?;
+            chart.draw_series(line.points.iter().map(|point| {
+                let text = EmptyElement::at((point.milliseconds, point.map50_95));
+                text + Text::new(point.image_size.to_string(), (6, -14), ("sans-serif", 13))
+            }))?;
+        }
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::LowerRight)
+            .background_style(WHITE.mix(0.8))
+            .border_style(BLACK.mix(0.3))
+            .draw()?;
+        Ok(())
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::LowerRight)
-        .background_style(WHITE.mix(0.8))
-        .border_style(BLACK.mix(0.3))
-        .draw()?;
-    sheet.present()?;
-    Ok(())
 }
 
 #[cfg(test)]
@@ -107,6 +117,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("study.svg");
         plot_study(&[StudyLine { name: "nothing".to_owned(), points: Vec::new() }], &path).unwrap();
-        assert!(path.is_file());
+        assert!(path.is_file() && path.with_extension("png").is_file());
     }
 }
