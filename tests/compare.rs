@@ -45,7 +45,7 @@ fn runs_are_shown_side_by_side() {
     assert_eq!(json["version"], 1);
     assert_eq!(json["runs"][0]["best"]["epoch"], 2);
     assert_eq!(json["runs"][1]["last"]["map50"], 0.6);
-    assert_eq!(json["settings"][1], json!({ "name": "epochs", "values": ["3", "2"] }));
+    assert_eq!(json["settings"][0], json!({ "name": "epochs", "values": ["3", "2"] }));
     let html = Html::parse_document(&std::fs::read_to_string(user.path().join("page.html")).unwrap());
     assert!(html.errors.is_empty(), "{:?}", html.errors);
     let texts = |selector: &str| -> Vec<String> {
