@@ -29,13 +29,24 @@ pub(crate) struct ReportOfRun<'a> {
     doing: Option<(String, Instant)>,
     phases: Vec<Phase>,
     ranks: BTreeMap<usize, RankFacts>,
+    /// Images and seconds of each rank before it was restarted, from which on it counts anew.
+    before: BTreeMap<usize, (u64, [f64; 3])>,
 }
 
 impl<'a> ReportOfRun<'a> {
     /// Of a run that begins now.
     pub(crate) fn new(plan: &'a RunPlan, programs: &'a Programs) -> Self {
         let (began, began_at) = (Instant::now(), SystemTime::now());
-        Self { plan, programs, began, began_at, doing: None, phases: Vec::new(), ranks: BTreeMap::new() }
+        Self {
+            plan,
+            programs,
+            began,
+            began_at,
+            doing: None,
+            phases: Vec::new(),
+            ranks: BTreeMap::new(),
+            before: BTreeMap::new(),
+        }
     }
 
     /// One event of a rank; `None` is the supervisor.
@@ -44,11 +55,14 @@ impl<'a> ReportOfRun<'a> {
         let facts = self.ranks.entry(rank).or_insert_with(|| RankFacts { rank, ..RankFacts::default() });
         match event {
             Event::Hello { device, threads, .. } => {
+                self.before.insert(rank, (facts.images, facts.seconds));
                 device.clone_into(&mut facts.device);
                 facts.threads = *threads;
             }
             Event::Alive { progress: Some(progress) } => {
-                (facts.images, facts.seconds) = (progress.images, progress.seconds);
+                let (images, seconds) = self.before.get(&rank).copied().unwrap_or_default();
+                facts.images = images + progress.images;
+                facts.seconds = std::array::from_fn(|stage| seconds[stage] + progress.seconds[stage]);
             }
             Event::Phase { doing, steps } if rank == 0 => {
                 let doing = if *steps { self.plan.task.doing() } else { doing };
@@ -84,7 +98,7 @@ impl<'a> ReportOfRun<'a> {
         // Rank 0 leaves none without plots; one that is complete is that of an earlier run.
         let Some(mut report) = report.filter(|report| report.run.is_none()) else { return Ok(None) };
         self.end_phase();
-        report.run = Some(self.facts(end, failure));
+        report.end(self.facts(end, failure));
         let folder = &self.plan.run_dir;
         report.write(folder).map_err(|error| cannot(&error))?;
         let path = folder.join(PAGE_FILE);

@@ -83,7 +83,7 @@ fn without_plots_there_is_no_report() {
 fn an_interrupted_run_reports_what_was_there_and_its_continuation_all() {
     let user = User::new();
     user.write_data_set();
-    let running = user.start(&format!("{TRAIN} --epochs 500"));
+    let running = user.start(&format!("{TRAIN} --epochs 30"));
     let last = user.path().join("runs/train/exp/weights/last.pt");
     wait_for("the first checkpoint", || last.exists().then_some(()));
     running.signal(SIGINT);
@@ -93,8 +93,20 @@ fn an_interrupted_run_reports_what_was_there_and_its_continuation_all() {
     let run = "runs/train/exp";
     let summary = texts(&user, run, "#summary p");
     assert_eq!(summary[0], "The run was interrupted. This report shows what was there.");
-    assert!(summary[1].contains(" of 500; the best is epoch "), "{summary:?}");
+    assert!(summary[1].contains(" of 30; the best is epoch "), "{summary:?}");
     let commands = texts(&user, run, "#repeat pre");
     assert!(commands.iter().any(|command| command.contains("yolo train --resume ")), "{commands:?}");
     assert!(texts(&user, run, "h2").iter().any(|heading| heading.starts_with("Results of epoch ")));
+
+    let before = facts(&user, run);
+    user.run(&format!("train --resume {run}")).succeeded();
+    let after = facts(&user, run);
+    assert_eq!(after["spent"]["starts"], 2);
+    let images = |facts: &Value| facts["ranks"][0]["images"].as_u64().unwrap();
+    assert_eq!(images(&after["spent"]), 30 * 16, "each image of each epoch counts once");
+    assert_eq!(images(&after["run"]) + images(&before["run"]), 30 * 16);
+    let seconds = |facts: &Value| facts["seconds"].as_f64().unwrap();
+    assert!((seconds(&after["spent"]) - seconds(&before["run"]) - seconds(&after["run"])).abs() < 1e-6);
+    let notes = texts(&user, run, "#speed .note");
+    assert!(notes.iter().any(|note| note.contains("sums over 2 starts")), "{notes:?}");
 }

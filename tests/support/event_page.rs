@@ -96,7 +96,7 @@ fn kinds(part: &Value) -> Vec<String> {
         .to_owned()
     };
     match &part["type"] {
-        Value::Array(kinds) => kinds.iter().map(|kind| name(kind)).collect(),
+        Value::Array(kinds) => kinds.iter().map(name).collect(),
         kind => vec![name(kind)],
     }
 }

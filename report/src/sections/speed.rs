@@ -2,7 +2,7 @@
 
 use yolo_base::format::duration;
 use yolo_plan::event::Stage;
-use yolo_plan::report::{RankFacts, RunFacts, RunReport};
+use yolo_plan::report::{RankFacts, RunFacts, RunReport, Spent};
 
 use crate::html::{Cell, bar, table};
 
@@ -10,8 +10,19 @@ use crate::html::{Cell, bar, table};
 pub(crate) fn section(report: &RunReport) -> String {
     let mut html = String::new();
     if let Some(run) = &report.run {
-        html.push_str(&phases(run));
-        html.push_str(&ranks(&run.ranks));
+        // Reports of older versions have no sums over the starts of a run.
+        let mut spent = report.spent.clone();
+        if spent.starts == 0 {
+            spent.add(run);
+        }
+        html.push_str(&phases(&spent));
+        html.push_str(&ranks(&spent.ranks));
+        if spent.starts > 1 {
+            html.push_str(&format!(
+                "<p class=\"note\">The times are sums over {} starts of this run; one that was killed is not counted.</p>\n",
+                spent.starts
+            ));
+        }
     }
     for validation in &report.validations {
         let [before, inference, nms] = validation.table.speed_ms;
@@ -32,7 +43,7 @@ pub(crate) fn section(report: &RunReport) -> String {
 }
 
 /// Where the time of the run went.
-fn phases(run: &RunFacts) -> String {
+fn phases(run: &Spent) -> String {
     let all = run.seconds.max(1e-9);
     let known: f64 = run.phases.iter().map(|phase| phase.seconds).sum();
     let mut parts: Vec<(&str, f64)> =
@@ -82,7 +93,7 @@ fn ranks(ranks: &[RankFacts]) -> String {
     let mut headings = vec!["Rank", "Device", "#Images", "#Images per second"];
     headings.extend(stages);
     let note = "<p class=\"note\">Computing includes the exchange of gradients, which overlaps with it. Only training steps \
-                count here, since the run was last started.</p>\n";
+                count here.</p>\n";
     table("Training steps of each rank", &headings, &rows) + note
 }
 

@@ -30,7 +30,8 @@ pub(crate) fn section(run: &RunFiles) -> String {
         tiles.push(("Epochs", run.results.len().to_string()));
     }
     if let Some(facts) = facts {
-        tiles.push(("Time", duration(facts.seconds)));
+        let all_starts = run.report.as_ref().map_or(0.0, |report| report.spent.seconds);
+        tiles.push(("Time", duration(all_starts.max(facts.seconds))));
     }
     let mut html = "<dl class=\"tiles\">".to_owned();
     for (name, value) in tiles {

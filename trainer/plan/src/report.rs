@@ -32,6 +32,45 @@ pub struct RunReport {
     pub validations: Vec<ValidationFacts>,
     /// The run, once it has ended.
     pub run: Option<RunFacts>,
+    /// The time of all its starts. Those that have not ended by themselves, such as by a kill, are missing.
+    #[serde(default)]
+    pub spent: Spent,
+}
+
+/// The time of all starts of a run: a run that is resumed has several.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Spent {
+    /// The number of starts that are counted.
+    pub starts: usize,
+    /// As in [`RunFacts`], summed up.
+    pub seconds: f64,
+    /// As in [`RunFacts`], summed up.
+    pub phases: Vec<Phase>,
+    /// As in [`RunFacts`], with images and seconds summed up.
+    pub ranks: Vec<RankFacts>,
+}
+
+impl Spent {
+    /// Adds a start that has ended.
+    pub fn add(&mut self, run: &RunFacts) {
+        self.starts += 1;
+        self.seconds += run.seconds;
+        for phase in &run.phases {
+            match self.phases.iter_mut().find(|known| known.doing == phase.doing) {
+                Some(known) => known.seconds += phase.seconds,
+                None => self.phases.push(phase.clone()),
+            }
+        }
+        for rank in &run.ranks {
+            match self.ranks.iter_mut().find(|known| known.rank == rank.rank) {
+                Some(known) => {
+                    known.images += rank.images;
+                    known.seconds.iter_mut().zip(rank.seconds).for_each(|(sum, seconds)| *sum += seconds);
+                }
+                None => self.ranks.push(rank.clone()),
+            }
+        }
+    }
 }
 
 /// A split of a data set.
@@ -235,6 +274,23 @@ impl RunReport {
         Self { version: VERSION, names: names.to_vec(), ..Self::default() }
     }
 
+    /// The time of the starts before this one, of the report that the run folder has. One that cannot be read has none.
+    pub fn spent_before(run_dir: &Path) -> Spent {
+        let Ok(Some(report)) = Self::read(run_dir) else { return Spent::default() };
+        let mut spent = report.spent;
+        // Reports of older versions have no sums.
+        if let (0, Some(run)) = (spent.starts, &report.run) {
+            spent.add(run);
+        }
+        spent
+    }
+
+    /// Completes the report with the run, which has ended.
+    pub fn end(&mut self, run: RunFacts) {
+        self.spent.add(&run);
+        self.run = Some(run);
+    }
+
     /// Reads the report of a run folder; `None` if it has none.
     ///
     /// # Errors
@@ -275,4 +331,48 @@ pub fn publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
         // The error of the removal would hide the error of the write.
         let _ = std::fs::remove_file(&unfinished);
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(seconds: f64, phases: &[(&str, f64)], images: u64) -> RunFacts {
+        let phases = phases.iter().map(|&(doing, seconds)| Phase { doing: doing.to_owned(), seconds });
+        let rank = RankFacts { images, seconds: [1.0, seconds, 0.0], ..RankFacts::default() };
+        RunFacts {
+            task: "training".to_owned(),
+            program: "0.1.0".to_owned(),
+            end: End::Interrupted,
+            failure: None,
+            began: 0,
+            seconds,
+            arguments: Vec::new(),
+            folder: String::new(),
+            commands: Vec::new(),
+            phases: phases.collect(),
+            ranks: vec![rank],
+            machine: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_time_of_a_resumed_run_is_that_of_all_starts() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(RunReport::spent_before(folder.path()), Spent::default());
+        let mut first = RunReport::new(&[]);
+        first.end(run(10.0, &[("reading labels", 2.0), ("training", 7.0)], 100));
+        first.write(folder.path()).unwrap();
+        let mut second = RunReport { spent: RunReport::spent_before(folder.path()), ..RunReport::new(&[]) };
+        // A start that is killed leaves the sums of those before.
+        second.write(folder.path()).unwrap();
+        assert_eq!(RunReport::spent_before(folder.path()).starts, 1);
+        second.end(run(20.0, &[("reading labels", 1.0), ("training", 15.0), ("validating", 3.0)], 300));
+        let Spent { starts, seconds, phases, ranks } = second.spent;
+        assert_eq!((starts, seconds, ranks[0].images), (2, 30.0, 400));
+        assert_eq!(ranks[0].seconds, [2.0, 30.0, 0.0]);
+        let phases: Vec<_> = phases.iter().map(|phase| (phase.doing.as_str(), phase.seconds)).collect();
+        assert_eq!(phases, [("reading labels", 3.0), ("training", 22.0), ("validating", 3.0)]);
+        assert_eq!(second.run.unwrap().seconds, 20.0);
+    }
 }

@@ -59,6 +59,8 @@ impl Training<'_> {
                 break;
             }
         }
+        // The report of the run would otherwise lack what was done since the last heartbeat.
+        self.context.reporter.send(&Event::Alive { progress: self.context.reporter.progress() });
         drop(loaded);
         loader.take_warnings().into_iter().for_each(|message| self.context.reporter.warning(message));
         self.loader = Some(loader);

@@ -40,6 +40,9 @@ pub(super) fn prepare<'a>(
     context.reporter.phase("reading labels");
     let mut report =
         (context.is_main() && task.plots && !task.evolve).then(|| RunReport::new(&task.data.names));
+    if let (Some(report), Some(_)) = (&mut report, &task.resume) {
+        report.spent = RunReport::spent_before(&plan.run_dir);
+    }
     let mut reports = |split: &str, scan: &Scan| {
         let Some(report) = &mut report else { return };
         report.splits.push(facts_of_split(split, scan, task.data.names.len()));
