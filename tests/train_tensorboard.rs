@@ -54,6 +54,7 @@ fn count(path: &Path, text: &str) -> usize {
 }
 
 /// What TensorBoard's own reader finds in a run folder; `None` without a Python that has it.
+#[allow(clippy::print_stdout, reason = "the output of a test says what it skips")]
 fn read_by_tensorboard(run: &Path) -> Option<Value> {
     const SCRIPT: &str = "
 import json, sys
