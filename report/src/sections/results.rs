@@ -22,19 +22,20 @@ type CurveOf = fn(&ClassCurves) -> &[f64];
 pub(crate) fn section(validation: &ValidationFacts, names: &[String]) -> String {
     let cells = |row: &ValRow| {
         let metrics = row.metrics;
+        // On a phone, what does not fit is at the right.
         vec![
             Cell::text(&row.class),
-            Cell::number(row.images),
-            Cell::number(row.instances),
+            Cell::Html(bar(metrics.map50_95, &format!("{:.3}", metrics.map50_95))),
+            Cell::number(format!("{:.3}", metrics.map50)),
             Cell::number(format!("{:.3}", metrics.precision)),
             Cell::number(format!("{:.3}", metrics.recall)),
-            Cell::number(format!("{:.3}", metrics.map50)),
-            Cell::Html(bar(metrics.map50_95, &format!("{:.3}", metrics.map50_95))),
+            Cell::number(row.images),
+            Cell::number(row.instances),
         ]
     };
     let rows = &validation.table.rows;
     let all: Vec<Vec<Cell>> = rows.iter().map(cells).collect();
-    let headings = ["Class", "#Images", "#Boxes", "#Precision", "#Recall", "#mAP50", "mAP50-95"];
+    let headings = ["Class", "mAP50-95", "#mAP50", "#Precision", "#Recall", "#Images", "#Boxes"];
     let mut html = match rows.split_first() {
         Some((first, classes)) if classes.len() > LISTED => {
             let mut worst: Vec<&ValRow> = classes.iter().collect();

@@ -12,7 +12,8 @@ pub(crate) fn section(run: &RunFiles) -> String {
     }
     let row = |setting: &&Setting| {
         let default = setting.default.as_deref().unwrap_or("–");
-        vec![Cell::text(&setting.name), Cell::text(&setting.value), Cell::text(default)]
+        let value = if setting.value.is_empty() { "–" } else { &setting.value };
+        vec![Cell::text(&setting.name), Cell::text(value), Cell::text(default)]
     };
     let headings = ["Setting", "Value", "Default"];
     let changed: Vec<_> = all.iter().filter(|setting| setting.changed).map(row).collect();
