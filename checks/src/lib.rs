@@ -17,6 +17,7 @@ pub mod libtorch_choice;
 mod memory_estimate;
 mod nccl_settings;
 mod port_owner;
+mod remedies;
 pub mod shell_quote;
 mod status;
 pub mod wsl;

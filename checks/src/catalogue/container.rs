@@ -10,7 +10,10 @@ pub(super) const ROWS: &[Entry] = &[
         status: Status::Error,
         title: "The container was given no GPU",
         cause: "a container sees GPUs only if it is started with them",
-        remedy: Some("start the container with access to the GPUs"),
+        remedy: Some(
+            "start the container with access to the GPUs; if that fails, its host lacks the NVIDIA Container \
+                Toolkit, which Docker Desktop brings along",
+        ),
         fix: None,
         detects: &["docker-no-gpus-flag"],
     },
@@ -19,8 +22,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Container,
         status: Status::Error,
         title: "The container lost its GPUs",
-        cause: "when systemd on the host reloads its units, running containers lose access to the GPUs; \
-                nvidia-smi on the host still works",
+        cause: "when systemd on the host reloads its units (`systemctl daemon-reload`), running containers lose \
+                access to the GPUs; nvidia-smi on the host still works",
         remedy: Some(
             "restart the container; to prevent this, create the device links that systemd expects \
                 on the host, or start the container with --device for each /dev/nvidia* file",

@@ -57,6 +57,19 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &[],
     },
     Entry {
+        id: "disk.io-error",
+        area: Area::Disk,
+        status: Status::Error,
+        title: "The data cannot be read",
+        cause: "the system reports an error of the disk or of the connection to it, not of the file",
+        remedy: Some(
+            "look at the kernel log (`dmesg`) and the disk's health (`smartctl -a`), and copy the data to another \
+             disk as long as it can be read",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "disk.data-missing",
         area: Area::Disk,
         status: Status::Error,

@@ -116,6 +116,17 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &["gpu-memory-taken", "cuda-oom"],
     },
     Entry {
+        id: "gpu.selinux",
+        area: Area::Gpu,
+        status: Status::Error,
+        title: "SELinux denies access to the GPUs",
+        cause: "the device files may be used by everybody, but SELinux's policy forbids it to this process; \
+                containers on Fedora and RHEL are separated from devices by default",
+        remedy: Some("look for the denial in the audit log, and restore the labels of the device files"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "gpu.driver-not-built",
         area: Area::Gpu,
         status: Status::Error,

@@ -135,6 +135,19 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &["nccl-ldpath-conflict"],
     },
     Entry {
+        id: "libraries.foreign-libstdcxx",
+        area: Area::Libraries,
+        status: Status::Warning,
+        title: "An older C++ library comes first",
+        cause: "libtorch and yolo load the C++ library that the loader finds first; an older one lacks versions \
+                of symbols that they need (`GLIBCXX_3.4.30 not found`)",
+        remedy: Some(
+            "remove that folder from LD_LIBRARY_PATH, also where a profile such as ~/.bashrc sets it",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "libraries.foreign-cudnn",
         area: Area::Libraries,
         status: Status::Error,

@@ -72,6 +72,21 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &["ram-cache-too-big"],
     },
     Entry {
+        id: "memory.oomd",
+        area: Area::Memory,
+        status: Status::Warning,
+        title: "systemd-oomd killed programs",
+        cause: "systemd-oomd ends whole groups of programs, such as a terminal with all that runs in it, when \
+                memory is short for some seconds; a run that it ends leaves no message",
+        remedy: Some(
+            "train with fewer --workers, without `--cache ram` or with a smaller --batch; or start the run in a \
+             group of its own that systemd-oomd leaves alone: `systemd-run --user --scope -p \
+             ManagedOOMMemoryPressure=auto yolo train …`",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "memory.killed",
         area: Area::Memory,
         status: Status::Warning,

@@ -25,6 +25,20 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &[],
     },
     Entry {
+        id: "network.no-internet",
+        area: Area::Network,
+        status: Status::Warning,
+        title: "The download servers cannot be reached",
+        cause: "libtorch is not installed yet, and the name of the server that has it does not resolve here: \
+                there is no Internet, or no name server",
+        remedy: Some(
+            "connect this machine, set HTTPS_PROXY if it reaches the Internet through a proxy, or copy libtorch \
+             from another machine and set LIBTORCH",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "network.port-taken",
         area: Area::Network,
         status: Status::Error,
@@ -62,9 +76,7 @@ pub(super) const ROWS: &[Entry] = &[
         title: "NCCL may choose the wrong network interface",
         cause: "NCCL takes the first interface that is not docker, lo or virbr; if it picks a bridge, \
                 container interface or tunnel, the ranks cannot connect and wait until they time out",
-        remedy: Some(
-            "set NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME to the interface that is connected to the other machines",
-        ),
+        remedy: Some("set NCCL_SOCKET_IFNAME to the interface that is connected to the other machines"),
         fix: None,
         detects: &["nccl-ifname-veth"],
     },
@@ -102,23 +114,28 @@ pub(super) const ROWS: &[Entry] = &[
     Entry {
         id: "network.hostname-loopback",
         area: Area::Network,
-        status: Status::Error,
+        status: Status::Info,
         title: "This machine's host name resolves to a loopback address",
-        cause: "gloo announces the address of the host name to the other machines; with 127.0.1.1, which \
-                Debian, Ubuntu and WSL write into /etc/hosts, the others connect to themselves and fail \
-                with \"Connection refused\"",
-        remedy: Some("set GLOO_SOCKET_IFNAME to the interface that is connected to the other machines"),
+        cause: "PyTorch's gloo announces the address of the host name to the other machines; with 127.0.1.1, \
+                which Debian, Ubuntu and WSL write into /etc/hosts, the others connect to themselves and fail \
+                with \"Connection refused\". `yolo` announces the address by which this machine reaches \
+                machine 0",
+        remedy: Some(
+            "nothing for `yolo`; for PyTorch's own ranks, set GLOO_SOCKET_IFNAME to the interface that is \
+             connected to the other machines",
+        ),
         fix: None,
         detects: &["gloo-loopback-hostname"],
     },
     Entry {
         id: "network.hostname-unknown",
         area: Area::Network,
-        status: Status::Warning,
+        status: Status::Info,
         title: "This machine's host name does not resolve",
-        cause: "gloo looks up the host name to find this machine's address",
+        cause: "PyTorch's gloo looks up the host name to find this machine's address; `yolo` does not",
         remedy: Some(
-            "set GLOO_SOCKET_IFNAME to the interface that is connected to the other machines, or correct /etc/hosts",
+            "nothing for `yolo`; for PyTorch's own ranks, set GLOO_SOCKET_IFNAME to the interface that is \
+             connected to the other machines, or correct /etc/hosts",
         ),
         fix: None,
         detects: &["master-addr-unresolvable"],

@@ -41,6 +41,17 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &[],
     },
     Entry {
+        id: "shell.snap",
+        area: Area::Shell,
+        status: Status::Warning,
+        title: "The terminal belongs to a snap",
+        cause: "a snap's terminal hands on the library path of the snap, which has libraries of an older Ubuntu; \
+                `yolo` and libtorch then load those and fail with missing symbols or versions",
+        remedy: Some("unset the variable, or use an ordinary terminal"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "shell.other-yolo",
         area: Area::Shell,
         status: Status::Warning,

@@ -30,6 +30,17 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &[],
     },
     Entry {
+        id: "windows.data-in-wsl",
+        area: Area::Windows,
+        status: Status::Warning,
+        title: "The data is inside WSL, and the run on Windows",
+        cause: "Windows reaches the files of a distribution through a network protocol (9P), so that reading \
+                images takes longer than training on them",
+        remedy: Some("run yolo inside WSL, or copy the data to a Windows drive"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "windows.backend",
         area: Area::Windows,
         status: Status::Error,

@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::remedies::fit::fit;
 
 pub use check::{Answer, Check};
 pub(crate) use cores::cores;
@@ -78,7 +79,15 @@ pub fn findings(verdicts: Vec<Verdict>) -> Vec<Finding> {
 
 /// Runs the selected checks on a host.
 pub fn run_checks(host: &Host, intent: &Intent, wanted: impl Fn(&Check) -> bool) -> Vec<Verdict> {
-    let checks: Vec<&'static Check> = all().filter(|check| wanted(check)).collect();
+    // Where libtorch cannot run, nothing is said that rests on it or on a driver, but why it cannot is.
+    let is_moot = |check: &Check| {
+        let areas = [gpu::CHECKS, libraries::CHECKS, container::CHECKS];
+        let of_area = areas.iter().any(|area| area.iter().any(|one| one.question == check.question));
+        of_area && !check.reports.contains(&"libraries.musl")
+    };
+    let can_train = host.can_train();
+    let checks: Vec<&'static Check> =
+        all().filter(|check| wanted(check) && (can_train || !is_moot(check))).collect();
     let next = AtomicUsize::new(0);
     let verdicts = Mutex::new(Vec::with_capacity(checks.len()));
     let work = || {
@@ -106,7 +115,7 @@ pub fn run_checks(host: &Host, intent: &Intent, wanted: impl Fn(&Check) -> bool)
 
 fn ask(check: &'static Check, host: &Host, intent: &Intent) -> Vec<Finding> {
     match panic::catch_unwind(AssertUnwindSafe(|| (check.run)(host, intent))) {
-        Ok(Ok(findings)) => findings,
+        Ok(Ok(findings)) => findings.into_iter().map(|finding| fit(host, finding)).collect(),
         Ok(Err(why)) => check.reports.first().map(|id| Finding::skipped(id, &why)).into_iter().collect(),
         Err(panic) => {
             let why = panic

@@ -390,7 +390,7 @@ impl Host {
 
     /// The recorded outputs of a program with any arguments, also after `sudo` or with a path, each
     /// with its command line. Empty on a live host.
-    pub(super) fn recorded_outputs(&self, program: &str) -> Vec<(String, Output)> {
+    pub(crate) fn recorded_outputs(&self, program: &str) -> Vec<(String, Output)> {
         if !self.is_recorded() {
             return Vec::new();
         }

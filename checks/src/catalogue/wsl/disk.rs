@@ -46,8 +46,9 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "WSL's disk is a file on that drive, and it grows: when the drive is full, Linux fails with \
                 I/O errors or becomes read-only, whatever df reports",
         remedy: Some(
-            "free some space on the Windows drive; space deleted inside WSL is only returned \
-                after `wsl --shutdown` and Optimize-VHD, or with sparseVhd",
+            "free some space on the Windows drive, or move the virtual disk to another with `wsl --manage NAME \
+                --move FOLDER`; space deleted inside WSL is only returned after `wsl --shutdown` and Optimize-VHD, or with \
+                sparseVhd",
         ),
         fix: None,
         detects: &["wsl-vhdx-host-full"],

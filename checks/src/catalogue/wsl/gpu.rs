@@ -158,6 +158,27 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &["wsl-gpu-lost-host-tdr"],
     },
     Entry {
+        id: "wsl.gpu-channel",
+        area: Area::Wsl,
+        status: Status::Error,
+        title: "WSL has lost its connection to the GPU driver",
+        cause: "the channel of WSL's GPU device (dxg) to Windows fails, and does not recover by itself",
+        remedy: Some("shut WSL down from Windows and start it again; if that does not help, restart Windows"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "wsl.expandable-segments",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "expandable_segments in WSL",
+        cause: "with this option, libtorch maps GPU memory by functions that several Windows drivers do not \
+                support in WSL: a run fails with `CUDA driver error`, or stands still",
+        remedy: Some("unset the variable, or update the Windows driver and try again"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "wsl.several-gpus",
         area: Area::Wsl,
         status: Status::Warning,

@@ -109,7 +109,9 @@ pub(super) const ROWS: &[Entry] = &[
         title: "This machine's host name resolves to a loopback address",
         cause: "WSL writes 127.0.1.1 into /etc/hosts for the host name (generateHosts); programs that look \
                 up their own name announce that address to other machines",
-        remedy: Some("set the network interface for gloo and NCCL"),
+        remedy: Some(
+            "nothing for `yolo`, which does not use the name; for PyTorch's own ranks, set GLOO_SOCKET_IFNAME",
+        ),
         fix: None,
         detects: &["wsl-hostname-127"],
     },

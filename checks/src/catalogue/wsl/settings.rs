@@ -87,7 +87,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Warning,
         title: "WSL ignores part of .wslconfig",
-        cause: "WSL silently skips keys that are in the wrong section, misspelled or set to an invalid \
+        cause: "WSL skips keys that are in the wrong section, misspelled or set to an invalid \
                 value",
         remedy: Some("correct the lines, then shut WSL down from Windows"),
         fix: None,

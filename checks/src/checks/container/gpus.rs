@@ -3,9 +3,11 @@
 //! files.
 
 use crate::checks::{Answer, Check};
-use crate::facts::{Container, Host, NvmlState, Variant, nvml_error_text};
+use crate::facts::{Container, Host, NvmlState, Place, Variant, nvml_error_text};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::remedies::restart::restart_container;
+use crate::remedies::start_container::{Start, start_with};
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
@@ -33,20 +35,20 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     match state {
         // The driver check reports version mismatches and missing permissions.
         NvmlState::Ready | NvmlState::Failed(18 | 4) => Ok(Vec::new()),
-        NvmlState::Failed(code) if has_device.unwrap_or(code == 999) => Ok(vec![lost(host, container, code)]),
+        NvmlState::Failed(code) if has_device.unwrap_or(code == 999) => Ok(vec![lost(host, code)]),
         _ => Ok(vec![missing(host, intent, container, has_device)]),
     }
 }
 
-fn lost(host: &Host, container: Container, code: i64) -> Finding {
+fn lost(host: &Host, code: i64) -> Finding {
     let title = format!("this container lost its GPUs: {}", nvml_error_text(code));
     let finding =
         Finding::new("container.gpus-lost", title).seen(format!("{DEVICE} exists but cannot be used"));
-    let finding = match (container, host.hostname()) {
-        (Container::Docker, Ok(name)) => finding.command(format!("docker restart {name}  # on the host")),
-        (Container::Podman, Ok(name)) => finding.command(format!("podman restart {name}  # on the host")),
-        _ => finding,
-    };
+    let finding = restart_container(host, finding);
+    // A service restarts its own machines, and Apptainer's containers have no devices of their own.
+    if matches!(host.place(), Place::Colab | Place::Kaggle | Place::Apptainer) {
+        return finding;
+    }
     finding.command("sudo nvidia-ctk system create-dev-char-symlinks --create-all  # on the host")
 }
 
@@ -56,30 +58,14 @@ fn missing(host: &Host, intent: &Intent, container: Container, has_device: Optio
     let partly = container != Container::Apptainer;
     if partly && (has_device == Some(true) || wsl && host.exists("/dev/dxg") == Ok(true)) {
         let title = "this container has a GPU, but not the driver's monitoring library (libnvidia-ml)";
-        return Finding::new("container.gpus-missing", title)
+        let finding = Finding::new("container.gpus-missing", title)
             .status(status(host, intent))
-            .remedy("start the container with the driver's compute and utility capabilities")
-            .command("docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility …");
+            .remedy("start the container with the driver's compute and utility capabilities");
+        return start_with(host, finding, Start::Libraries);
     }
     let title = format!("this {} container was started without GPUs", container.name());
     let finding = Finding::new("container.gpus-missing", title).status(status(host, intent));
-    match container {
-        Container::Docker => finding.command("docker run --gpus all --ipc=host …"),
-        Container::Podman => finding.command("podman run --device nvidia.com/gpu=all --ipc=host …"),
-        Container::Apptainer => finding.command("apptainer exec --nv …"),
-        Container::Kubernetes => {
-            finding.remedy("request GPUs in the pod's container: resources.limits").command(format!(
-                "resources: {{ limits: {{ nvidia.com/gpu: {} }} }}",
-                intent.devices.len().max(1)
-            ))
-        }
-        Container::Lxc => {
-            let name = host.hostname().unwrap_or_else(|_| "<container>".to_owned());
-            finding
-                .command(format!("lxc config device add {name} gpu gpu"))
-                .command(format!("lxc config set {name} nvidia.runtime=true"))
-        }
-    }
+    start_with(host, finding, Start::Gpus(intent.devices.len()))
 }
 
 /// On a machine without GPUs, or for a run on the CPU, a container needs none.

@@ -5,6 +5,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Host, NvmlState};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::remedies::start_container::{Start, start_with};
 
 pub(super) static CHECK: Check = Check {
     question: "Does this container allow what NCCL needs?",
@@ -30,8 +31,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let mut findings = Vec::new();
     if several && is_filtered(host).unwrap_or(false) {
         let title = "this container blocks NUMA system calls, so NCCL copies between GPUs through /dev/shm";
-        findings
-            .push(Finding::new("container.numa-blocked", title).command("docker run --cap-add SYS_NICE …"));
+        findings.push(start_with(host, Finding::new("container.numa-blocked", title), Start::Numa));
     }
     let adapters = host.folder("/sys/class/infiniband").ok().flatten().unwrap_or_default();
     if let (Some(adapter), Ok(limit)) = (adapters.first(), host.soft_limit("Max locked memory"))
@@ -42,7 +42,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             limit >> 10
         );
         let finding = Finding::new("container.memlock", title);
-        findings.push(finding.command("docker run --ulimit memlock=-1 --ulimit stack=67108864 …"));
+        findings.push(start_with(host, finding, Start::LockedMemory));
     }
     Ok(findings)
 }

@@ -7,6 +7,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Container, Host};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::remedies::start_container::{Start, start_with};
 
 pub(super) static CHECK: Check = Check {
     question: "Can other machines reach this container?",
@@ -36,7 +37,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let title =
         format!("other machines cannot reach this container: its address {address} is internal to Docker");
     let finding = Finding::new("container.bridge-address", title).seen(format!("{name} has {address}"));
-    Ok(vec![finding.command("docker run --network host …")])
+    Ok(vec![start_with(host, finding, Start::HostNetwork)])
 }
 
 fn parse(address: &str) -> Option<Ipv4Addr> {

@@ -5,6 +5,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Host, NvmlState, Packages};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::remedies::service;
 
 pub(super) static CHECK: Check = Check {
     question: "Can Docker pass GPUs to containers?",
@@ -59,7 +60,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
             "sudo zypper addrepo https://nvidia.github.io/libnvidia-container/stable/rpm/nvidia-container-toolkit.repo",
             "sudo zypper install nvidia-container-toolkit",
         ],
-        Some(Packages::Pacman) => &["sudo pacman -S nvidia-container-toolkit"],
+        Some(Packages::Pacman) => &["sudo pacman -Syu nvidia-container-toolkit"],
         None => &[],
     };
     // Installed but still refused: Docker was not configured or not restarted.
@@ -68,6 +69,6 @@ fn run(host: &Host, _: &Intent) -> Answer {
     Ok(vec![
         finding
             .command("sudo nvidia-ctk runtime configure --runtime=docker")
-            .command("sudo systemctl restart docker"),
+            .command(service::restart(host, "docker")),
     ])
 }

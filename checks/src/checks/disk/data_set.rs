@@ -1,8 +1,8 @@
 //! Whether the run's data set has a valid YAML file, and its images are where the file says.
 
 use crate::checks::{Answer, Check};
-use crate::facts::Host;
 use crate::facts::view::data_set::{DataSet, Described, drive_path};
+use crate::facts::{Host, Unknown};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::shell_quote::quote;
@@ -10,14 +10,18 @@ use yolo_base::format;
 
 pub(super) static CHECK: Check = Check {
     question: "Does the run's data set exist?",
-    reports: &["disk.data-set", "disk.data-missing", "disk.data-yaml"],
+    reports: &["disk.data-set", "disk.data-missing", "disk.data-yaml", "disk.io-error"],
     preflight: true,
     run,
 };
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     let Some(name) = &intent.data else { return Ok(Vec::new()) };
-    let set = match host.data_set(name)? {
+    let described = match host.data_set(name) {
+        Err(why) if is_failing(&why) => return Ok(vec![failing(host, name, &why)]),
+        described => described?,
+    };
+    let set = match described {
         Described::Named => return Ok(Vec::new()),
         Described::Missing(tried) => {
             let title = format!("the data set {name} was not found");
@@ -76,6 +80,25 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         findings.push(Finding::ok("disk.data-set", format!("the data set {name} exists{images}")));
     }
     Ok(findings)
+}
+
+/// The system's words for a disk or a network drive that does not answer.
+fn is_failing(why: &Unknown) -> bool {
+    why.0.to_lowercase().contains("input/output error")
+}
+
+/// A data set on a drive that fails.
+fn failing(host: &Host, name: &str, why: &Unknown) -> Finding {
+    let finding = Finding::new("disk.io-error", format!("the data set {name} cannot be read: {}", why.0));
+    match host.is_wsl2() {
+        Ok(true) if name.starts_with("/mnt/") => finding
+            .because(
+                "WSL's connection to the Windows drive fails, which virtiofs of pre-releases is known for",
+            )
+            .remedy("shut WSL down from Windows and start it again; keep data on WSL's own disk")
+            .command("wsl.exe --shutdown"),
+        _ => finding,
+    }
 }
 
 /// A YAML file that this user may not read, because of its own permissions or those of a parent folder.

@@ -73,6 +73,26 @@ pub(super) fn is_reported_elsewhere(host: &Host, space: &FileSystem) -> bool {
     [places.data, places.working].iter().flatten().any(holds)
 }
 
+/// A file system that the kernel made read-only because it found errors on it.
+fn damaged(host: &Host, finding: Finding) -> Finding {
+    let finding = finding.because(
+        "the kernel found errors in this file system and stopped writing to it, so that they do not spread",
+    );
+    if host.is_wsl2().unwrap_or(false) {
+        return finding
+            .remedy(
+                "copy what matters to another drive; then shut WSL down from Windows, attach the virtual disk to \
+                 another distribution (`wsl --mount --vhd FILE --bare`), and repair it there with `e2fsck -f`",
+            )
+            .command("wsl.exe --shutdown");
+    }
+    finding.remedy(
+        "copy what matters to another disk and look at the disk's health (`smartctl -a`); then check the file \
+         system with fsck while it is not mounted, for the root file system at the next start: \
+         `fsck.mode=force` on the kernel's command line",
+    )
+}
+
 /// File systems of the kernel, which accept no files of users.
 const OF_THE_KERNEL: [&str; 7] = ["proc", "sysfs", "cgroup", "cgroup2", "devpts", "debugfs", "securityfs"];
 
@@ -96,6 +116,11 @@ fn finding_of(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> O
         let why = if is_read_only { "is mounted read-only" } else { "is not writable by this user" };
         let title = format!("{folder} ({purpose}) {why}");
         let finding = Finding::new("disk.read-only", title).seen(format!("mounted at {mount}"));
+        let failed =
+            host.kernel_lines(&["Remounting filesystem read-only", "EXT4-fs error", "XFS: Corruption"]);
+        if is_read_only && !failed.is_empty() {
+            return Some(damaged(host, failed.into_iter().take(2).fold(finding, Finding::seen)));
+        }
         let home = host.env(HOME).ok().flatten().filter(|home| folder.starts_with(home.as_str()));
         return Some(match home {
             Some(_) if !is_read_only => finding.command(format!("sudo chown -R \"$USER\" {}", quote(folder))),

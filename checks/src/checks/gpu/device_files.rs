@@ -2,9 +2,11 @@
 //! creates on first use, and a working module behind it. This does not apply to WSL.
 
 use crate::checks::{Answer, Check};
-use crate::facts::{Host, NvmlState};
+use crate::facts::{Family, Host, NvmlState};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::remedies::restart::restart;
+use crate::remedies::start_container::{Start, start_with};
 
 pub(super) static CHECK: Check = Check {
     question: "Can CUDA use the GPUs that the driver reports?",
@@ -33,7 +35,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(missing(host).into_iter().collect());
     }
     match (host.kernel_lines(&["PM: suspend exit"]).last(), is_there) {
-        (Some(line), _) => Ok(vec![after_suspend(line)]),
+        (Some(line), _) => Ok(vec![after_suspend(host, line)]),
         (None, Err(why)) => Err(why),
         (None, Ok(_)) => Ok(Vec::new()),
     }
@@ -52,7 +54,19 @@ fn missing(host: &Host) -> Option<Finding> {
     let finding = Finding::new("gpu.uvm-missing", title);
     if host.is_container() {
         let remedy = "start the container with --gpus all, or with the missing device files";
-        return Some(finding.remedy(remedy).command(format!("docker run --gpus all --device {DEVICE} …")));
+        return Some(start_with(host, finding.remedy(remedy), Start::Gpus(1)));
+    }
+    // An update has removed the modules of the running kernel, so nvidia-uvm can no longer be loaded.
+    if let Ok(kernel) = host.kernel_release()
+        && host.exists(&format!("/lib/modules/{kernel}")) == Ok(false)
+    {
+        let finding = finding
+            .because(format!(
+                "an update has removed the modules of the running kernel {kernel}, so nvidia-uvm, which makes \
+                 that file, cannot be loaded"
+            ))
+            .remedy("restart the machine, which starts the new kernel");
+        return Some(restart(host, finding));
     }
     // With this setuid program, the first CUDA program creates the device file by itself.
     let makes_itself = host.exists("/usr/bin/nvidia-modprobe").unwrap_or(false);
@@ -68,11 +82,15 @@ fn missing(host: &Host) -> Option<Finding> {
     Some(package.into_iter().fold(finding, Finding::command).command("sudo nvidia-modprobe -u -c=0"))
 }
 
-fn after_suspend(line: &str) -> Finding {
+fn after_suspend(host: &Host, line: &str) -> Finding {
     let title = "this machine has been suspended since it started, which can break CUDA although \
                  nvidia-smi works";
-    Finding::new("gpu.suspended", title)
+    let finding = Finding::new("gpu.suspended", title)
         .seen(line)
-        .command("sudo rmmod nvidia_uvm && sudo modprobe nvidia_uvm")
-        .command("sudo systemctl enable nvidia-suspend nvidia-resume")
+        .command("sudo rmmod nvidia_uvm && sudo modprobe nvidia_uvm");
+    // NVIDIA brings the services that save and restore the cards' memory for systemd only.
+    match host.family() {
+        Some(Family::Alpine | Family::Void) => finding,
+        _ => finding.command("sudo systemctl enable nvidia-suspend nvidia-resume"),
+    }
 }

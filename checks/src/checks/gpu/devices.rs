@@ -6,6 +6,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host, NvmlState};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::remedies::gpus_of_job::ask_for;
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
@@ -65,7 +66,22 @@ fn none(host: &Host, intent: &Intent) -> Finding {
         false => finding.because("the driver found a card but could not initialize it"),
     };
     let finding = failed.into_iter().take(2).fold(finding, Finding::seen);
-    if status == Status::Error { finding.command("yolo train --device cpu …") } else { finding }
+    if host.is_wsl2().unwrap_or(false) {
+        let finding = finding.remedy(
+            "look for the card in the Device Manager of Windows: laptops switch the discrete GPU off in Eco or \
+             battery modes; switch it on, then shut WSL down from Windows",
+        );
+        return finding.command("wsl.exe --shutdown");
+    }
+    match host.job() {
+        // The node has cards, which the batch system hides from a job that asked for none.
+        Some(job) if status == Status::Error => ask_for(job, finding, intent.devices.len()).remedy(format!(
+            "ask {} for GPUs when you submit the job: it hides those that a job did not ask for",
+            job.name()
+        )),
+        _ if status == Status::Error => finding.command("yolo train --device cpu …"),
+        _ => finding,
+    }
 }
 
 fn not_there(missing: &[String], there: usize) -> Finding {

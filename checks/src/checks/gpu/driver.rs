@@ -2,12 +2,13 @@
 //! different versions of library and module. [`super::kernel_module`] finds out why a module does
 //! not run the card; WSL, containers and lost cards have their own checks.
 
-use super::install_driver::install;
 use super::{driver_unsuited, kernel_module, lost, pci};
 use crate::checks::{Answer, Check};
-use crate::facts::{Host, NvmlState, Version};
+use crate::facts::{Family, Host, NvmlState, Place, Stat, Version};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::remedies::install_driver::{advice, install};
+use crate::remedies::restart::{restart, restart_container};
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
@@ -24,6 +25,7 @@ pub(super) static CHECK: Check = Check {
         "gpu.switched-off",
         "gpu.driver-unsuited",
         "gpu.no-address-space",
+        "gpu.selinux",
     ],
     preflight: true,
     run,
@@ -59,6 +61,11 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     };
     if let Some(reason) = reason {
         return Ok(vec![reason.status(sick)]);
+    }
+    // The check of libcuda reports libraries that the loader does not find.
+    let is_loaded = || matches!(host.driver_module_version(), Ok(Some(_)));
+    if state == NvmlState::NoLibrary && card.is_some() && is_loaded() {
+        return Ok(Vec::new());
     }
     let finding = match state {
         NvmlState::NoLibrary => missing(host, card.is_some(), needed, status),
@@ -101,7 +108,10 @@ fn missing(host: &Host, has_card: bool, needed: bool, status: Status) -> Finding
     let finding = Finding::new("gpu.driver-missing", title).status(status);
     let installed = |finding| install(host).into_iter().fold(finding, Finding::command);
     match (has_card, needed) {
-        (true, _) => installed(finding).command("sudo reboot"),
+        (true, _) => match advice(host) {
+            Some(advice) => installed(finding).remedy(advice),
+            None => restart(host, installed(finding)),
+        },
         (false, true) => installed(
             finding.remedy("install the NVIDIA driver and restart, or train on the CPU with --device cpu"),
         ),
@@ -143,7 +153,45 @@ fn mismatch(host: &Host) -> Finding {
         }
         _ => "the NVIDIA driver's library and kernel module have different versions".to_owned(),
     };
-    Finding::new("gpu.driver-mismatch", title).command("sudo reboot")
+    let finding = Finding::new("gpu.driver-mismatch", title);
+    match (host.place(), &module) {
+        (Place::Machine, Some(module)) if on_disk(host).as_deref() == Some(module) => finding
+            .remedy(format!(
+                "bring the driver's packages to one version: a restart does not help, because the module on \
+                 the disk is {module} too; if an update of one of them is not there yet, go back to {module}"
+            ))
+            .command(match host.family() {
+                Some(Family::Leap | Family::Tumbleweed) => "sudo zypper dup",
+                Some(Family::Fedora | Family::RedHat | Family::Amazon) => "sudo dnf upgrade",
+                Some(Family::Arch) => "sudo pacman -Syu",
+                Some(Family::Ubuntu | Family::OnUbuntu | Family::Debian) => "sudo apt full-upgrade",
+                _ => "modinfo -F version nvidia",
+            }),
+        (Place::Machine, _) => restart(host, finding),
+        // The module is the host's: the libraries inside must follow it.
+        (Place::Lxc, Some(module)) => finding
+            .remedy(format!(
+                "install the libraries of version {module}, which the host's module has, in this container, \
+                 without a kernel module"
+            ))
+            .command(format!("sh NVIDIA-Linux-x86_64-{module}.run --no-kernel-module")),
+        (Place::Docker | Place::DockerInWsl | Place::Podman, _) => restart_container(
+            host,
+            finding
+                .remedy("start the container anew, so that it gets the libraries that fit the host's module"),
+        ),
+        _ => restart(host, finding),
+    }
+}
+
+/// The version of the module that would be loaded at the next start.
+fn on_disk(host: &Host) -> Option<String> {
+    if let Ok(Some(found)) = host.command(&["modinfo", "-F", "version", "nvidia"]) {
+        return Version::find(&found.text()).map(|version| version.to_string());
+    }
+    let text = host.recorded_output("modinfo")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("version:"))?;
+    Version::find(line).map(|version| version.to_string())
 }
 
 /// `NVML library version: 550.144`, below nvidia-smi's error message.
@@ -179,9 +227,12 @@ fn without_nvml(host: &Host, sick: Status) -> Option<Finding> {
 
 /// No permission for NVML: the device files belong to a group that this user is not in.
 fn forbidden(host: &Host) -> Finding {
+    let closed = host.stat("/dev/nvidiactl").ok().flatten();
+    if let Some(finding) = denied_by_selinux(host, closed.as_ref()) {
+        return finding;
+    }
     let title = "this user may not use the NVIDIA driver: no permission for its device files";
     let finding = Finding::new("gpu.driver-silent", title);
-    let closed = host.stat("/dev/nvidiactl").ok().flatten();
     let finding = match closed.and_then(|stat| Some((stat.mode?, stat.gid?))) {
         Some((mode, group)) => finding.seen(format!("/dev/nvidiactl has mode {mode} and group {group}")),
         None => finding,
@@ -189,4 +240,30 @@ fn forbidden(host: &Host) -> Finding {
     finding
         .remedy("add yourself to the group that owns /dev/nvidiactl, then log in again")
         .command("sudo usermod -aG $(stat -c %G /dev/nvidiactl) $USER")
+}
+
+/// The mode of the device file lets everybody use it, so a policy forbids it: SELinux, which labels the
+/// processes of containers and services.
+fn denied_by_selinux(host: &Host, device: Option<&Stat>) -> Option<Finding> {
+    let mode = u32::from_str_radix(device?.mode.as_deref()?, 8).ok()?;
+    let label = host.text("/proc/self/attr/current").ok().flatten().unwrap_or_default();
+    let label = label.trim_end_matches(['\0', '\n']).to_owned();
+    // Without SELinux the file is empty, or has another module's word, such as AppArmor's `unconfined`.
+    if mode & 0o666 != 0o666 || label.matches(':').count() < 3 {
+        return None;
+    }
+    let title = "SELinux denies access to the NVIDIA driver's device files, whose mode allows it";
+    let finding = Finding::new("gpu.selinux", title).seen(format!("label of this process: {label}"));
+    Some(match host.place() {
+        Place::Podman | Place::Docker => {
+            let program = if host.place() == Place::Podman { "podman" } else { "docker" };
+            finding
+                .remedy(
+                    "start the container without SELinux's separation, or allow containers to use devices",
+                )
+                .command(format!("{program} run --security-opt=label=disable …"))
+                .command("sudo setsebool -P container_use_devices true  # on the host")
+        }
+        _ => finding.command("sudo ausearch -m avc -ts recent").command("sudo restorecon -v /dev/nvidia*"),
+    })
 }

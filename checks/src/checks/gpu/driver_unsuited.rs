@@ -1,13 +1,12 @@
 //! Why the driver's kernel module does not support a card, according to the kernel log. The module
 //! unloads itself if it finds no usable card, so loading it by hand fails in the same way.
 
-use super::install_driver::install;
-use crate::facts::{Host, Packages};
+use crate::facts::{Family, Host, Version};
 use crate::finding::Finding;
 use crate::libtorch_builds::BUILDS;
-
-/// The last driver branch for cards before the RTX 20 and GTX 16 series.
-const LAST_FOR_OLD_CARDS: u32 = 580;
+use crate::remedies::generation::{Generation, newest};
+use crate::remedies::install_driver::{LAST_FOR_OLD_CARDS, install_for};
+use crate::remedies::restart::restart;
 
 /// The reason, if the log has one. The driver wraps its messages over several lines.
 pub(super) fn find(host: &Host) -> Option<Finding> {
@@ -23,6 +22,12 @@ pub(super) fn find(host: &Host) -> Option<Finding> {
     }
     if said.contains("requires use of the NVIDIA open kernel modules") {
         return Some(seen(needs_open(host), &["The NVIDIA GPU", "open kernel modules"]));
+    }
+    if said.contains("is not supported by the NVIDIA") && said.contains("driver release") {
+        return Some(seen(
+            needs_another_branch(host),
+            &["The NVIDIA GPU", "not supported by", "driver release"],
+        ));
     }
     if let Some(branch) = legacy_branch(&said) {
         return Some(seen(
@@ -49,9 +54,49 @@ fn needs_proprietary(host: &Host) -> Finding {
     let title = "the open NVIDIA kernel module is installed, which does not support this card";
     let finding = Finding::new("gpu.driver-unsuited", title).remedy(format!(
         "install the proprietary kernel module from branch {LAST_FOR_OLD_CARDS} or older (newer branches \
-         do not support these cards), then restart"
+         do not support these cards), then restart{}",
+        match host.family() {
+            Some(Family::Arch) => "; on Arch it is the package nvidia-580xx-dkms of the AUR",
+            _ => "",
+        }
     ));
-    with_commands(finding, of_branch(host, LAST_FOR_OLD_CARDS))
+    with_commands(host, finding, of_branch(host, LAST_FOR_OLD_CARDS))
+}
+
+/// The driver does not know the card: it is older than the card, or has dropped it.
+fn needs_another_branch(host: &Host) -> Finding {
+    let version = installed(host).map_or("installed".to_owned(), |version| version.to_string());
+    match newest(host) {
+        Some(Generation::BeforeTuring) => {
+            let title =
+                format!("NVIDIA driver {version} does not support this card: it is too new for the card");
+            let finding = Finding::new("gpu.driver-unsuited", title).remedy(format!(
+                "install the proprietary kernel module from branch {LAST_FOR_OLD_CARDS}, the last that supports \
+                 these cards, then restart"
+            ));
+            with_commands(host, finding, of_branch(host, LAST_FOR_OLD_CARDS))
+        }
+        generation => {
+            let title =
+                format!("NVIDIA driver {version} does not support this card: it is too old for the card");
+            let finding = Finding::new("gpu.driver-unsuited", title).remedy(
+                "install branch 570 or later (580 or later for CUDA 13) with the open kernel module, which the \
+                 newest cards need, then restart",
+            );
+            let commands = match host.family() {
+                Some(Family::Ubuntu | Family::OnUbuntu) => {
+                    vec![format!("sudo apt install nvidia-driver-{LAST_FOR_OLD_CARDS}-open")]
+                }
+                _ => install_for(host, generation.or(Some(Generation::Blackwell))),
+            };
+            with_commands(host, finding, commands)
+        }
+    }
+}
+
+fn installed(host: &Host) -> Option<Version> {
+    let library = || host.library("libnvidia-ml.so.1").ok()?.into_iter().next()?.version;
+    host.driver_module_version().ok().flatten().or_else(|| Version::find(&library()?))
 }
 
 fn needs_open(host: &Host) -> Finding {
@@ -60,13 +105,18 @@ fn needs_open(host: &Host) -> Finding {
         .remedy("install the open kernel module (its packages end in -open), then restart");
     let installed = host.driver_version().or_else(|why| host.driver_module_version()?.ok_or(why));
     let branch = installed.map_or(LAST_FOR_OLD_CARDS, |version| version.major());
-    let commands = match distribution(host).as_deref() {
-        Some("ubuntu") => vec![format!("sudo apt install nvidia-driver-{branch}-open")],
-        Some("debian") => vec!["sudo apt install nvidia-open-kernel-dkms".to_owned()],
-        Some("arch") => vec!["sudo pacman -S nvidia-open".to_owned()],
-        _ => Vec::new(),
+    let commands = match host.family() {
+        // Blackwell, which these words are about, needs branch 570 at least.
+        Some(Family::Ubuntu | Family::OnUbuntu) => {
+            vec![format!("sudo apt install nvidia-driver-{}-open", branch.max(570))]
+        }
+        Some(Family::Fedora) => vec![
+            "echo '%_with_kmod_nvidia_open 1' | sudo tee /etc/rpm/macros.nvidia-kmod".to_owned(),
+            "sudo akmods --force --rebuild".to_owned(),
+        ],
+        _ => install_for(host, Some(Generation::Blackwell)),
     };
-    with_commands(finding, commands)
+    with_commands(host, finding, commands)
 }
 
 /// A branch on which no build of libtorch runs does not help.
@@ -84,29 +134,25 @@ fn needs_old_branch(host: &Host, branch: u32) -> Finding {
             .command("yolo train --device cpu …");
     }
     let finding = finding.remedy(format!("install driver branch {branch}, then restart"));
-    with_commands(finding, of_branch(host, branch))
+    with_commands(host, finding, of_branch(host, branch))
 }
 
 /// The commands that install the proprietary driver of a branch, if the distribution packages it.
 fn of_branch(host: &Host, branch: u32) -> Vec<String> {
-    match distribution(host).as_deref() {
-        Some("ubuntu") => vec![format!("sudo apt install nvidia-driver-{branch}")],
-        Some("debian") => install(host),
+    match host.family() {
+        Some(Family::Ubuntu | Family::OnUbuntu) => vec![format!("sudo apt install nvidia-driver-{branch}")],
+        Some(Family::Debian | Family::RedHat | Family::Amazon | Family::Leap | Family::Tumbleweed) => {
+            install_for(host, Some(Generation::BeforeTuring))
+        }
         _ => Vec::new(),
     }
 }
 
-fn with_commands(finding: Finding, commands: Vec<String>) -> Finding {
+fn with_commands(host: &Host, finding: Finding, commands: Vec<String>) -> Finding {
     if commands.is_empty() {
         return finding;
     }
-    commands.into_iter().fold(finding, Finding::command).command("sudo reboot")
-}
-
-fn distribution(host: &Host) -> Option<String> {
-    let distribution = host.distribution().ok()?;
-    let is_apt = matches!(distribution.packages(), Some(Packages::Apt));
-    Some(if is_apt && distribution.id != "debian" { "ubuntu".to_owned() } else { distribution.id })
+    restart(host, commands.into_iter().fold(finding, Finding::command))
 }
 
 #[cfg(test)]

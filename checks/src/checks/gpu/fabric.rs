@@ -6,6 +6,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Fact, Host, NvmlState};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::remedies::service;
 
 pub(super) static CHECK: Check = Check {
     question: "Is Fabric Manager running where NVSwitch connects the GPUs?",
@@ -49,11 +50,12 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             finding.remedy("install the service in the driver's version, and start it"),
             Finding::command,
         ),
-        None => package(host).into_iter().fold(finding, |finding, command| {
-            finding.command(format!("{command}  # if it is not installed"))
-        }),
+        None => package(host).into_iter().fold(
+            finding.remedy("install the service in the driver's version if it is missing, and start it"),
+            Finding::command,
+        ),
     };
-    let finding = finding.command(format!("sudo systemctl enable --now {SERVICE}"));
+    let finding = finding.command(service::enable(host, SERVICE));
     Ok(vec![match state.as_str() {
         "failed" => finding.command(format!("journalctl -b -u {SERVICE}")),
         _ => finding,

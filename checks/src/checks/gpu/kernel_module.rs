@@ -5,6 +5,9 @@
 use super::pci::{cards, driver_of};
 use crate::facts::{Host, NvmlState};
 use crate::finding::Finding;
+use crate::remedies::build_module::build;
+use crate::remedies::install_driver::install;
+use crate::remedies::restart::restart;
 
 /// Kernel messages when Secure Boot blocks a module.
 const REFUSED: [&str; 4] = [
@@ -36,7 +39,7 @@ pub(super) fn switched_off(host: &Host) -> Option<Finding> {
         let title =
             format!("the NVIDIA card is switched off: the prime-select profile is `{}`", profile.trim());
         let finding = Finding::new("gpu.switched-off", title);
-        return Some(finding.command("sudo prime-select on-demand").command("sudo reboot"));
+        return Some(restart(host, finding.command("sudo prime-select on-demand")));
     }
     let given_away =
         cards(host).into_iter().find(|card| driver_of(host, card) == Some("vfio-pci".to_owned()))?;
@@ -58,7 +61,7 @@ fn held_by_nouveau(host: &Host, state: &NvmlState) -> Option<Finding> {
             "the NVIDIA card uses nouveau, which cannot run CUDA, and NVIDIA's driver is not installed";
         let finding = Finding::new("gpu.nouveau", title)
             .remedy("install NVIDIA's driver, whose package disables nouveau, then restart");
-        return Some(super::install_driver::install(host).into_iter().fold(finding, Finding::command));
+        return Some(install(host).into_iter().fold(finding, Finding::command));
     }
     let title = "nouveau controls the NVIDIA card, so NVIDIA's own module cannot be loaded";
     let finding = Finding::new("gpu.nouveau", title)
@@ -66,7 +69,7 @@ fn held_by_nouveau(host: &Host, state: &NvmlState) -> Option<Finding> {
     let rebuild =
         ["sudo update-initramfs -u", "sudo dracut --force", "sudo dracut --force", "sudo mkinitcpio -P"];
     let rebuild = host.package_command(rebuild);
-    Some(rebuild.into_iter().fold(finding, Finding::command).command("sudo reboot"))
+    Some(restart(host, rebuild.into_iter().fold(finding, Finding::command)))
 }
 
 fn unsigned(host: &Host) -> Option<Finding> {
@@ -83,7 +86,7 @@ fn unsigned(host: &Host) -> Option<Finding> {
              the firmware",
         ));
     };
-    Some(finding.command(format!("sudo mokutil --import {key}")).command("sudo reboot"))
+    Some(restart(host, finding.command(format!("sudo mokutil --import {key}"))))
 }
 
 /// The key that exists; if that is unknown, the one of the distribution's usual packages. `None` if all
@@ -115,15 +118,7 @@ fn not_built(host: &Host) -> Option<Finding> {
     let title = format!("the NVIDIA driver's module is not built for the running kernel {kernel}");
     let finding = Finding::new("gpu.driver-not-built", title);
     let finding = module_lines(host).into_iter().fold(finding, Finding::seen);
-    let headers = [
-        format!("sudo apt install linux-headers-{kernel} dkms"),
-        format!("sudo dnf install kernel-devel-{kernel} dkms"),
-        "sudo zypper install kernel-default-devel dkms".to_owned(),
-        "sudo pacman -S linux-headers dkms".to_owned(),
-    ];
-    let headers = host.package_command(headers.each_ref().map(String::as_str));
-    let finding = headers.into_iter().fold(finding, Finding::command);
-    Some(finding.command("sudo dkms autoinstall").command("sudo modprobe nvidia"))
+    Some(build(host, finding, &kernel))
 }
 
 /// Whether the module was built for the running kernel; `None` if unknown.
@@ -134,8 +129,12 @@ fn is_built(host: &Host) -> Option<bool> {
         let of_kernel = |line: &String| line.split([',', ':']).any(|word| word.trim() == kernel);
         return Some(lines.iter().any(|line| of_kernel(line) && line.contains("installed")));
     }
-    let found = host.command(&["modinfo", "-F", "version", "nvidia"]).ok()??;
-    Some(found.succeeded())
+    if let Ok(Some(found)) = host.command(&["modinfo", "-F", "version", "nvidia"]) {
+        return Some(found.succeeded());
+    }
+    // A recording may have the same question in other words.
+    let recorded = host.recorded_outputs("modinfo");
+    recorded.iter().find(|(words, _)| words.ends_with(" nvidia")).map(|(_, output)| output.succeeded())
 }
 
 /// `nvidia/535.113.01, 6.2.0-34-generic, x86_64: installed`

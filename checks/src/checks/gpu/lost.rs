@@ -6,6 +6,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host, NvmlState, Xid, nvml_error_text, pci_address};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::remedies::restart::{reset_gpu, restart};
 
 pub(super) static CHECK: Check = Check {
     question: "Is any GPU lost or in an error state?",
@@ -44,16 +45,16 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let gpus = if state == NvmlState::Ready { host.gpus()? } else { Vec::new() };
     let xids = host.xids().unwrap_or_default();
     let mut findings: Vec<Finding> =
-        gpus.iter().filter_map(|gpu| Some(unanswering(gpu, gpu.lost()?, &xids))).collect();
+        gpus.iter().filter_map(|gpu| Some(unanswering(host, gpu, gpu.lost()?, &xids))).collect();
     if findings.is_empty() {
         findings.extend(of_log(host).iter().map(|xid| {
             let who = xid.address.as_deref().unwrap_or("an unknown address");
             let title = format!("the GPU at {who} has fallen off the PCI bus");
-            Finding::new("gpu.lost", title).seen(xid.line.clone()).command("sudo reboot")
+            restart(host, Finding::new("gpu.lost", title).seen(xid.line.clone()))
         }));
     }
     for gpu in gpus.iter().filter(|gpu| gpu.lost().is_none()) {
-        findings.extend(earlier(gpu, &xids));
+        findings.extend(earlier(host, gpu, &xids));
     }
     Ok(super::merge::merge_alike(findings))
 }
@@ -80,7 +81,7 @@ fn address(gpu: &Gpu) -> Option<String> {
     pci_address(&gpu.pci_bus_id().ok()?)
 }
 
-fn unanswering(gpu: &Gpu, code: i64, xids: &[Xid]) -> Finding {
+fn unanswering(host: &Host, gpu: &Gpu, code: i64, xids: &[Xid]) -> Finding {
     let title = format!("{} does not respond: {}", gpu.place(), nvml_error_text(code));
     let finding = Finding::new("gpu.lost", title);
     let own = address(gpu);
@@ -90,12 +91,14 @@ fn unanswering(gpu: &Gpu, code: i64, xids: &[Xid]) -> Finding {
     let finding = lines.take(2).fold(finding, |finding, xid| finding.seen(xid.line.clone()));
     match code {
         8 => finding.remedy("turn the machine off and connect all of the card's power cables"),
-        16 => finding
-            .because("after an earlier fault, the card accepts no work until it is reset")
-            .remedy("stop the programs that use the card and reset it, or restart the machine")
-            .command(format!("sudo nvidia-smi --gpu-reset -i {}", reset_name(gpu))),
-        _ if !gpu.is_numbered() => finding.remedy(UNNUMBERED).command("sudo reboot"),
-        _ => finding.command("sudo reboot"),
+        16 => {
+            let finding = finding
+                .because("after an earlier fault, the card accepts no work until it is reset")
+                .remedy("stop the programs that use the card and reset it, or restart the machine");
+            reset_gpu(host, finding, &reset_name(gpu))
+        }
+        _ if !gpu.is_numbered() => restart(host, finding.remedy(UNNUMBERED)),
+        _ => restart(host, finding),
     }
 }
 
@@ -108,11 +111,11 @@ fn reset_name(gpu: &Gpu) -> String {
 }
 
 /// An error of a card that currently responds.
-fn earlier(gpu: &Gpu, xids: &[Xid]) -> Option<Finding> {
+fn earlier(host: &Host, gpu: &Gpu, xids: &[Xid]) -> Option<Finding> {
     let own = address(gpu)?;
     let (xid, words) = xids.iter().filter(|xid| xid.address.as_ref() == Some(&own)).find_map(|xid| {
         STAYING.iter().find(|(number, _)| *number == xid.number).map(|(_, words)| (xid, words))
     })?;
     let title = format!("{} had error Xid {}: {words}", super::label(gpu), xid.number);
-    Some(Finding::new("gpu.xid", title).seen(xid.line.clone()).command("sudo reboot"))
+    Some(restart(host, Finding::new("gpu.xid", title).seen(xid.line.clone())))
 }

@@ -9,6 +9,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host, Xid, pci_address};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::remedies::restart::{reset_gpu, restart};
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
@@ -27,60 +28,61 @@ const CONTAINED: [u32; 2] = [63, 94];
 fn run(host: &Host, intent: &Intent) -> Answer {
     let xids = host.xids().unwrap_or_default();
     match super::of_run(host, intent) {
-        Ok(gpus) => {
-            Ok(super::merge::merge_alike(gpus.iter().filter_map(|gpu| memory_errors(gpu, &xids)).collect()))
-        }
+        Ok(gpus) => Ok(super::merge::merge_alike(
+            gpus.iter().filter_map(|gpu| memory_errors(host, gpu, &xids)).collect(),
+        )),
         // If the driver was not asked, the kernel log alone is enough.
         Err(why) => {
-            let findings = of_log(&xids);
+            let findings = of_log(host, &xids);
             if findings.is_empty() || intent.cpu { Err(why) } else { Ok(findings) }
         }
     }
 }
 
 /// One finding for each card in the log, by its address.
-fn of_log(xids: &[Xid]) -> Vec<Finding> {
+fn of_log(host: &Host, xids: &[Xid]) -> Vec<Finding> {
     let mut by_card: BTreeMap<&str, Vec<&Xid>> = BTreeMap::new();
     for xid in xids.iter().filter(|xid| OF_MEMORY.contains(&xid.number)) {
         by_card.entry(xid.address.as_deref().unwrap_or("an unknown address")).or_default().push(xid);
     }
     let finding = |(address, logged): (&str, Vec<&Xid>)| {
-        of_xids(&format!("the GPU at {address}"), &logged, "sudo reboot".to_owned())
+        of_xids(&format!("the GPU at {address}"), &logged).map(|finding| restart(host, finding))
     };
     by_card.into_iter().filter_map(finding).collect()
 }
 
 /// What the driver logged about one card's memory.
-fn of_xids(who: &str, logged: &[&Xid], reset: String) -> Option<Finding> {
+fn of_xids(who: &str, logged: &[&Xid]) -> Option<Finding> {
     let severe = logged.iter().any(|xid| !CONTAINED.contains(&xid.number));
     let title = format!("{who}: the driver logged memory error Xid {}", logged.last()?.number);
     let status = if severe { Status::Error } else { Status::Warning };
-    let finding = Finding::new("gpu.memory-errors", title).status(status).command(reset);
+    let finding = Finding::new("gpu.memory-errors", title).status(status);
     Some(logged.iter().take(2).fold(finding, |finding, xid| finding.seen(xid.line.clone())))
 }
 
-fn memory_errors(gpu: &Gpu, xids: &[Xid]) -> Option<Finding> {
+fn memory_errors(host: &Host, gpu: &Gpu, xids: &[Xid]) -> Option<Finding> {
     let who = super::label(gpu);
     let is_true = |call: &str| gpu.flag(call).unwrap_or_else(|_| gpu.number(call).is_ok_and(|rows| rows > 0));
     let errors = gpu.number("ecc_uncorrected").unwrap_or(0);
     let own = gpu.pci_bus_id().ok().and_then(|address| pci_address(&address));
     let of_gpu = |xid: &&Xid| OF_MEMORY.contains(&xid.number) && xid.address.is_some() && xid.address == own;
     let logged: Vec<&Xid> = xids.iter().filter(of_gpu).collect();
-    let reset = format!("sudo nvidia-smi --gpu-reset -i {}", gpu.index);
+    let reset = |finding| reset_gpu(host, finding, &gpu.index.to_string());
     let finding = if is_true("remapped_rows_failed") {
         let title = format!("{who}: its memory is failing, and faulty rows could not be replaced");
         Finding::new("gpu.memory-errors", title)
             .remedy("have the card replaced; until then, exclude it from --device")
     } else if is_true("remapped_rows_pending") {
         let title = format!("{who}: faulty memory rows will be replaced at the next reset");
-        Finding::new("gpu.memory-errors", title)
-            .remedy("stop the programs that use the card and reset it, or restart the machine")
-            .command(reset)
+        reset(
+            Finding::new("gpu.memory-errors", title)
+                .remedy("stop the programs that use the card and reset it, or restart the machine"),
+        )
     } else if errors > 0 {
         let title = format!("{who}: {}", format::count(errors as usize, "uncorrectable memory error"));
-        Finding::new("gpu.memory-errors", title).command(reset)
+        reset(Finding::new("gpu.memory-errors", title))
     } else {
-        return of_xids(&who, &logged, reset);
+        return of_xids(&who, &logged).map(reset);
     };
     Some(logged.iter().take(2).fold(finding, |finding, xid| finding.seen(xid.line.clone())))
 }

@@ -6,7 +6,6 @@ mod devices;
 mod driver;
 mod driver_unsuited;
 mod fabric;
-pub(in crate::checks) mod install_driver;
 mod kernel_module;
 mod lost;
 mod memory_errors;

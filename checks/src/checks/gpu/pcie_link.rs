@@ -7,6 +7,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host, NvmlState, pci_address};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
     question: "Do the GPUs' PCIe links work at full width and without errors?",
@@ -98,8 +99,9 @@ fn narrow(host: &Host, slot: &Slot) -> Option<Finding> {
     // images and gradients.
     if let Some((width, most)) = slot.width(host).filter(|(width, most)| *width > 0 && *width <= *most / 4) {
         let finding = Finding::new("gpu.link-narrow", format!("{who} uses {width} of its {most} PCIe lanes"));
-        let idle = "measured on an idle card, which may use fewer lanes to save power";
-        return Some(if slot.is_busy() { finding } else { finding.seen(idle) });
+        let idle =
+            "measured on an idle card, which may use fewer lanes to save power: look again during a run";
+        return Some(if slot.is_busy() { finding } else { finding.status(Status::Info).seen(idle) });
     }
     let (generation, best) = (slot.number("pcie_generation")?, slot.number("pcie_generation_max")?);
     if slot.is_busy() && generation + 1 < best {

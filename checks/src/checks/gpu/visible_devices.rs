@@ -11,6 +11,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host, NvmlState};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::remedies::gpus_of_job::ask_for;
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
@@ -33,20 +34,22 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         // A machine without GPUs has none to hide.
         Ok(_) => return Ok(Vec::new()),
         // Some values are invalid whatever GPUs there are.
-        Err(why) => return unreadable(&value).map(|finding| vec![finding]).ok_or(why),
+        Err(why) => return unreadable(host, intent, &value).map(|finding| vec![finding]).ok_or(why),
     };
     if hides_all(&value) {
         let all = if gpus.len() == 1 { "the GPU".to_owned() } else { format!("all {} GPUs", gpus.len()) };
         let title = format!("CUDA_VISIBLE_DEVICES=\"{value}\" hides {all}");
-        return Ok(vec![hidden(&value, title).status(Status::Warning)]);
+        return Ok(vec![hidden(host, intent, &value, title).status(Status::Warning)]);
     }
     // If a lost card's number is unknown, so are the others'.
     if gpus.iter().any(|gpu| !gpu.is_numbered()) {
         return Ok(Vec::new());
     }
     match seen(&value, &gpus) {
-        Visible { flaw: Some(flaw), .. } => Ok(vec![flawed(&value, flaw)]),
-        Visible { devices, flaw: None } => Ok(subset(&value, &devices, &gpus, intent).into_iter().collect()),
+        Visible { flaw: Some(flaw), .. } => Ok(vec![flawed(host, intent, &value, flaw)]),
+        Visible { devices, flaw: None } => {
+            Ok(subset(host, &value, &devices, &gpus, intent).into_iter().collect())
+        }
     }
 }
 
@@ -55,16 +58,16 @@ fn hides_all(value: &str) -> bool {
 }
 
 /// What is wrong with the value itself.
-fn unreadable(value: &str) -> Option<Finding> {
+fn unreadable(host: &Host, intent: &Intent, value: &str) -> Option<Finding> {
     if hides_all(value) {
         let title = format!("CUDA_VISIBLE_DEVICES=\"{value}\" hides every GPU");
-        return Some(hidden(value, title).status(Status::Warning));
+        return Some(hidden(host, intent, value, title).status(Status::Warning));
     }
     let token = value.split(',').map(str::trim).find(|token| visible_entry(token).is_none())?;
-    Some(flawed(value, Flaw::Invalid(token)))
+    Some(flawed(host, intent, value, Flaw::Invalid(token)))
 }
 
-fn flawed(value: &str, flaw: Flaw<'_>) -> Finding {
+fn flawed(host: &Host, intent: &Intent, value: &str, flaw: Flaw<'_>) -> Finding {
     let title = match flaw {
         Flaw::Invalid(token) if token.starts_with("MIG-") => {
             format!("CUDA_VISIBLE_DEVICES=\"{value}\" names a MIG instance, but no GPU has any")
@@ -72,7 +75,7 @@ fn flawed(value: &str, flaw: Flaw<'_>) -> Finding {
         Flaw::Invalid(token) => format!("CUDA_VISIBLE_DEVICES=\"{value}\" is invalid at \"{token}\""),
         Flaw::Twice(token) => format!("CUDA_VISIBLE_DEVICES=\"{value}\" names a GPU twice, at \"{token}\""),
     };
-    unset(Finding::new("gpu.visible-unreadable", title))
+    unset(host, intent, Finding::new("gpu.visible-unreadable", title))
 }
 
 /// The numbers of the visible cards, in the variable's order.
@@ -100,7 +103,7 @@ fn is_whole(gpu: &Gpu) -> bool {
     gpu.mig() == Ok(false) || gpu.error("mig_mode") == Some(3)
 }
 
-fn subset(value: &str, seen: &[usize], gpus: &[Gpu], intent: &Intent) -> Option<Finding> {
+fn subset(host: &Host, value: &str, seen: &[usize], gpus: &[Gpu], intent: &Intent) -> Option<Finding> {
     if seen.is_empty() || seen.iter().copied().eq(0..gpus.len()) {
         return None;
     }
@@ -113,7 +116,7 @@ fn subset(value: &str, seen: &[usize], gpus: &[Gpu], intent: &Intent) -> Option<
             if taken.len() == 1 { "" } else { "s" },
             taken.join(" and ")
         );
-        let finding = hidden(value, title).status(Status::Error);
+        let finding = hidden(host, intent, value, title).status(Status::Error);
         return Some(finding.command(format!("yolo train --device {} …", numbers.join(","))));
     }
     let title = format!(
@@ -122,19 +125,22 @@ fn subset(value: &str, seen: &[usize], gpus: &[Gpu], intent: &Intent) -> Option<
         format::count(gpus.len(), "GPU"),
         numbers[0]
     );
-    Some(hidden(value, title).remedy("use nvidia-smi's numbers in --device"))
+    Some(hidden(host, intent, value, title).remedy("use nvidia-smi's numbers in --device"))
 }
 
-fn hidden(value: &str, title: String) -> Finding {
+fn hidden(host: &Host, intent: &Intent, value: &str, title: String) -> Finding {
     let finding = Finding::new("gpu.hidden", title).seen(format!("CUDA_VISIBLE_DEVICES=\"{value}\""));
     if value.trim().is_empty() || value.trim() == "-1" {
-        return unset(finding);
+        return unset(host, intent, finding);
     }
     finding
 }
 
-fn unset(finding: Finding) -> Finding {
+fn unset(host: &Host, intent: &Intent, finding: Finding) -> Finding {
     const NAME: &str = CUDA_VISIBLE_DEVICES;
+    if let Some(job) = host.job() {
+        return ask_for(job, finding, intent.devices.len());
+    }
     finding.command(format!("unset {NAME}")).change(Change::Variable { name: NAME.to_owned(), value: None })
 }
 

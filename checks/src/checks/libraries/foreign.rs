@@ -9,6 +9,18 @@ use crate::intent::Intent;
 
 const CUDNN: &str = "libcudnn.so.9";
 
+/// The libraries that cuDNN 9 consists of, beside the one that loads them.
+const PARTS: [&str; 8] = [
+    "libcudnn_ops.so.9",
+    "libcudnn_cnn.so.9",
+    "libcudnn_graph.so.9",
+    "libcudnn_adv.so.9",
+    "libcudnn_heuristic.so.9",
+    "libcudnn_engines_precompiled.so.9",
+    "libcudnn_engines_runtime_compiled.so.9",
+    "libcudnn_engines_tensor_ir.so.9",
+];
+
 pub(super) static CHECK: Check = Check {
     question: "Does the loader find libtorch's own NCCL and cuDNN?",
     reports: &["libraries.foreign-nccl", "libraries.foreign-cudnn"],
@@ -49,13 +61,21 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 fn foreign_part(host: &Host, id: &'static str) -> Option<Finding> {
     let folder = |path: &str| path.rsplit_once('/').map(|(folder, _)| folder.to_owned());
     let whole = folder(&host.library(CUDNN).ok()?.first()?.path)?;
-    ["libcudnn_ops.so.9", "libcudnn_cnn.so.9", "libcudnn_graph.so.9"].into_iter().find_map(|name| {
+    PARTS.into_iter().find_map(|name| {
         let found = host.library(name).ok()?;
         let part = found.first()?;
         let is_foreign = folder(&part.path).is_some_and(|folder| folder != whole);
         is_foreign.then(|| {
-            let title = format!("cuDNN is in {whole}, but its part {name} is loaded from {}", part.path);
-            Finding::new(id, title).command("unset LD_LIBRARY_PATH")
+            let version = part.version.as_ref().map_or(String::new(), |version| format!(" ({version})"));
+            let title = format!("cuDNN is in {whole}, but its part {name} is loaded from {}{version}", part.path);
+            let finding = Finding::new(id, title);
+            if foreign_library::is_from_system(part) {
+                return finding.remedy(
+                    "remove the system's cuDNN, or bring it to the version of libtorch's: the loader takes from it \
+                     what libtorch's does not have",
+                );
+            }
+            finding.command("unset LD_LIBRARY_PATH")
         })
     })
 }

@@ -21,7 +21,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let name = host.system().ok().and_then(|system| system.name).unwrap_or_else(|| "this system".to_owned());
-    if is_musl(host) {
+    if host.is_musl() {
         let title = format!("{name} has the C library musl, but libtorch needs glibc");
         return Ok(vec![Finding::new("libraries.musl", title)]);
     }
@@ -31,17 +31,6 @@ fn run(host: &Host, _: &Intent) -> Answer {
         return Ok(vec![Finding::new("libraries.glibc-old", title)]);
     }
     Ok(vec![Finding::ok("libraries.glibc", format!("glibc {version}"))])
-}
-
-fn is_musl(host: &Host) -> bool {
-    let alpine = host.distribution().is_ok_and(|distribution| distribution.id == "alpine");
-    let said = host.recorded_output("ldd").is_some_and(|text| text.contains("musl"));
-    // Some glibc systems also have musl's loader, for programs built with musl.
-    let only = || {
-        host.exists("/lib/ld-musl-x86_64.so.1") == Ok(true)
-            && host.exists("/lib64/ld-linux-x86-64.so.2") == Ok(false)
-    };
-    alpine || said || only()
 }
 
 /// As the system reports it, else from `ldd`, the library's file name, or the distribution's release.

@@ -4,11 +4,12 @@
 
 use yolo_base::env::LD_LIBRARY_PATH;
 
-use crate::checks::gpu::is_native_linux;
+use crate::checks::gpu::{is_native_linux, pci};
 use crate::checks::{Answer, Check};
-use crate::facts::{Gpu, Host, Library, NvmlState, Version};
+use crate::facts::{Family, Gpu, Host, Library, NvmlState, Version};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::remedies::start_container::{Start, start_with};
 use crate::shell_quote::quote;
 
 pub(super) static CHECK: Check = Check {
@@ -21,11 +22,16 @@ pub(super) static CHECK: Check = Check {
 const NAME: &str = "libcuda.so.1";
 
 fn run(host: &Host, intent: &Intent) -> Answer {
-    if intent.cpu
-        || !is_native_linux(host)
-        || host.nvml_state()? != NvmlState::Ready
-        || host.gpus()?.is_empty()
+    if intent.cpu || !is_native_linux(host) {
+        return Ok(Vec::new());
+    }
+    let state = host.nvml_state()?;
+    if let (NvmlState::NoLibrary, false, Ok(Some(module))) =
+        (&state, host.is_container() || pci::cards(host).is_empty(), host.driver_module_version())
     {
+        return Ok(vec![without_libraries(host, &module)]);
+    }
+    if state != NvmlState::Ready || host.gpus()?.is_empty() {
         return Ok(Vec::new());
     }
     let Some(first) = host.library(NAME)?.into_iter().next() else {
@@ -70,27 +76,59 @@ pub(super) fn has_geforce(host: &Host) -> bool {
     host.gpus().is_ok_and(|gpus| gpus.iter().any(is_geforce))
 }
 
+/// The module is loaded, but the loader does not find the libraries that go with it.
+fn without_libraries(host: &Host, module: &Version) -> Finding {
+    let title = format!(
+        "the NVIDIA driver's kernel module {module} is loaded, but the loader finds neither libcuda.so.1 nor \
+         libnvidia-ml.so.1"
+    );
+    let finding = Finding::new("libraries.libcuda-missing", title);
+    if host.family() == Some(Family::NixOs) {
+        const DRIVER: &str = "/run/opengl-driver/lib";
+        return finding
+            .because(format!(
+                "NixOS keeps the driver's libraries in {DRIVER}, where only programs built for NixOS look"
+            ))
+            .remedy(format!(
+                "set the variable, or add {DRIVER} to programs.nix-ld.libraries in configuration.nix"
+            ))
+            .command(format!("export LD_LIBRARY_PATH={DRIVER}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"));
+    }
+    let finding =
+        finding.remedy(format!("install the driver's libraries in version {module}, that of the module"));
+    let branch = module.major();
+    let package = match host.family() {
+        Some(Family::Ubuntu | Family::OnUbuntu) => {
+            format!("sudo apt install libnvidia-compute-{branch} nvidia-utils-{branch}")
+        }
+        Some(Family::Debian) => "sudo apt install libcuda1 nvidia-smi".to_owned(),
+        Some(Family::Fedora) => "sudo dnf install xorg-x11-drv-nvidia-cuda".to_owned(),
+        Some(Family::Leap | Family::Tumbleweed) => "sudo zypper install nvidia-compute-utils-G06".to_owned(),
+        Some(Family::Arch) => "sudo pacman -Syu nvidia-utils".to_owned(),
+        _ => return finding,
+    };
+    finding.command(package)
+}
+
 fn missing(host: &Host) -> Finding {
     let title =
         "nvidia-smi works, but the loader does not find libcuda.so.1, the driver library that CUDA needs";
     let finding = Finding::new("libraries.libcuda-missing", title);
     if host.is_container() {
-        return finding
-            .remedy("start the container with the driver's compute capability")
-            .command("docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility …");
+        let finding = finding.remedy("start the container with the driver's compute capability");
+        return start_with(host, finding, Start::Libraries);
     }
     let branch = host.driver_version().map_or(0, |version| version.major());
     let ubuntu = format!("sudo apt install libnvidia-compute-{branch}");
-    let debian = if host.distribution().is_ok_and(|distribution| distribution.id == "ubuntu") {
-        ubuntu.as_str()
-    } else {
-        "sudo apt install libcuda1"
+    let debian = match host.family() {
+        Some(Family::Ubuntu | Family::OnUbuntu) => ubuntu.as_str(),
+        _ => "sudo apt install libcuda1",
     };
     let package = host.package_command([
         debian,
         "sudo dnf install xorg-x11-drv-nvidia-cuda-libs",
         "sudo zypper install nvidia-compute-G06",
-        "sudo pacman -S nvidia-utils",
+        "sudo pacman -Syu nvidia-utils",
     ]);
     package.into_iter().fold(finding, Finding::command).command("sudo ldconfig")
 }

@@ -8,6 +8,7 @@ mod glibc;
 mod incomplete;
 mod kernels;
 mod libcuda;
+mod libstdcxx;
 mod libtorch;
 mod replacement;
 mod version;
@@ -26,4 +27,5 @@ pub(super) const CHECKS: &[&Check] = &[
     &kernels::CHECK,
     &build_variables::CHECK,
     &foreign::CHECK,
+    &libstdcxx::CHECK,
 ];

@@ -1,10 +1,10 @@
 //! Which libtorch and driver suit this machine, and how to replace the installed ones.
 
-use crate::checks::gpu;
-use crate::facts::Host;
+use crate::facts::{Host, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::libtorch_builds::{self, Build};
+use crate::remedies::install_driver;
 
 /// The only version of libtorch that the trainer works with: each tch release supports one.
 pub(super) const LIBTORCH: [u32; 3] = [2, 11, 0];
@@ -22,7 +22,16 @@ pub(super) fn newer_driver(host: &Host) -> (&'static str, Vec<String>) {
     if host.is_container() {
         return ("update the NVIDIA driver on the container's host and restart it", Vec::new());
     }
-    let mut commands = gpu::install_driver::install(host);
+    if matches!(host.place(), Place::Colab | Place::Kaggle) {
+        return ("start a new session: the service updates the driver of its machines", Vec::new());
+    }
+    if host.job().is_some() {
+        return ("ask the administrator of this node to update its NVIDIA driver", Vec::new());
+    }
+    if let Some(advice) = install_driver::advice(host) {
+        return (advice, Vec::new());
+    }
+    let mut commands = install_driver::install(host);
     if !commands.is_empty() {
         commands.push("sudo reboot".to_owned());
     }

@@ -4,15 +4,18 @@
 use yolo_base::format;
 
 use crate::checks::{Answer, Check};
-use crate::facts::{Host, Unknown};
+use crate::facts::{Host, Job, MemoryLimit, Unknown};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::memory_estimate::{self, Need};
+use crate::remedies::start_container::{Start, start_with};
 use crate::status::Status;
 
 /// A small run with one process: yolov5n at 320 px and batch 8 was measured at 1.4 GB with the original;
 /// twice that leaves some memory for the system.
 const COMFORTABLE: u64 = 3_000_000_000;
+/// Less than this in use is not worth mentioning.
+const NOTABLE: u64 = 256 << 20;
 /// Below this, even that run does not fit.
 const LEAST: u64 = 1_500_000_000;
 
@@ -29,7 +32,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let limit = host.cgroup_memory_limit().ok().flatten().filter(|limit| limit.bytes < memory.total);
     // Another check covers how much memory WSL has.
     let given = host.is_wsl2().unwrap_or(false) && limit.is_none() && memory.total < COMFORTABLE;
-    let usable = limit.as_ref().map_or(memory.available, |limit| limit.bytes.min(memory.available));
+    let left = |limit: &MemoryLimit| limit.bytes.saturating_sub(limit.used);
+    let usable = limit.as_ref().map_or(memory.available, |limit| left(limit).min(memory.available));
     let status = if given { Status::Ok } else { status_of(usable, need.as_ref()) };
     let swap = match memory.swap_total {
         0 => "no swap".to_owned(),
@@ -44,14 +48,25 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         _ => finding,
     };
     let mut findings = Vec::new();
-    let is_limit = limit.as_ref().is_some_and(|limit| limit.bytes <= memory.available);
+    let is_limit = limit.as_ref().is_some_and(|limit| left(limit) <= memory.available);
     if let Some(limit) = limit.as_ref().filter(|_| is_limit && status > Status::Ok) {
+        let used = match limit.used {
+            0..NOTABLE => String::new(),
+            used => format!(", of which {} are in use already", format::memory(used)),
+        };
         let title = format!(
-            "a cgroup allows {} of this machine's {}{wanted}",
+            "a cgroup allows {} of this machine's {}{used}{wanted}",
             format::memory(limit.bytes),
             format::memory(memory.total)
         );
         let finding = Finding::new("memory.limited", title).status(status).seen(limit.file.clone());
+        let finding = match host.cgroup_kills(limit) {
+            0 => finding,
+            kills => finding.seen(format!(
+                "the kernel has killed {} here because of this limit",
+                format::count(kills as usize, "process")
+            )),
+        };
         let finding = match &need {
             Some(need) => raise(host, finding, need.bytes),
             None => finding,
@@ -93,14 +108,10 @@ fn status_of(usable: u64, need: Option<&Need>) -> Status {
 /// The limit is raised where it was set.
 fn raise(host: &Host, finding: Finding, bytes: u64) -> Finding {
     let wanted = bytes.div_ceil(1 << 30);
-    let groups = host.text("/proc/self/cgroup").ok().flatten().unwrap_or_default();
-    let is_job = groups.contains("slurm") || host.env("SLURM_JOB_ID").is_ok_and(|id| id.is_some());
-    let is_container = groups.contains("docker") || host.exists("/.dockerenv").unwrap_or(false);
-    if is_job {
-        finding.command(format!("sbatch --mem={wanted}G …"))
-    } else if is_container {
-        finding.command(format!("docker run --memory={wanted}g …"))
-    } else {
-        finding
+    match host.job() {
+        Some(Job::Slurm) => finding.command(format!("sbatch --mem={wanted}G …")),
+        Some(Job::Pbs) => finding.command(format!("qsub -l select=1:mem={wanted}gb …")),
+        Some(Job::Lsf) => finding.command(format!("bsub -M {wanted}GB …")),
+        None => start_with(host, finding, Start::Memory(wanted)),
     }
 }

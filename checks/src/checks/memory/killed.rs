@@ -19,16 +19,37 @@ fn run(host: &Host, _: &Intent) -> Answer {
     if host.os()? != "linux" {
         return Ok(Vec::new());
     }
-    let log = host.kernel_log()?;
+    let log = match host.kernel_log() {
+        Ok(log) => log,
+        Err(why) => return in_group(host).map(|finding| vec![finding]).ok_or(why),
+    };
     let kills: Vec<(&str, Kill)> = log.lines().filter_map(|line| Some((line, parse(line)?))).collect();
     let of_a_run =
         |name: &str| ["yolo", "python", "pt_", "torchrun"].iter().any(|word| name.starts_with(word));
     let Some((line, last)) = kills.iter().rfind(|(_, kill)| of_a_run(&kill.name)) else {
-        return Ok(Vec::new());
+        return Ok(in_group(host).into_iter().collect());
     };
     let held = last.held.map_or(String::new(), |bytes| format!(", which used {}", format::memory(bytes)));
     let title = format!("the kernel killed {} (process {}){held}: out of memory", last.name, last.pid);
     Ok(vec![Finding::new("memory.killed", title).seen(line.trim())])
+}
+
+/// Processes that were killed because of the limit of this process's own control group: the kernel counts
+/// them there, also where its log cannot be read, as in containers.
+fn in_group(host: &Host) -> Option<Finding> {
+    let limit = host.cgroup_memory_limit().ok()??;
+    let kills = host.cgroup_kills(&limit);
+    if kills == 0 {
+        return None;
+    }
+    let title = format!(
+        "the kernel killed {} here because of the memory limit of {}",
+        format::count(kills as usize, "process"),
+        format::memory(limit.bytes)
+    );
+    Some(Finding::new("memory.killed", title).seen(limit.file).remedy(
+        "raise the limit, or train with fewer --workers, without `--cache ram`, and with a smaller --batch or --imgsz",
+    ))
 }
 
 struct Kill {

@@ -3,8 +3,10 @@
 mod available;
 mod cache;
 mod killed;
+mod oomd;
 mod shared;
 
 use super::Check;
 
-pub(super) const CHECKS: &[&Check] = &[&available::CHECK, &shared::CHECK, &cache::CHECK, &killed::CHECK];
+pub(super) const CHECKS: &[&Check] =
+    &[&available::CHECK, &shared::CHECK, &cache::CHECK, &killed::CHECK, &oomd::CHECK];

@@ -6,7 +6,6 @@ use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
     question: "Do host names resolve to addresses that other machines can reach?",
@@ -27,7 +26,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         findings.extend(letters(host));
     }
     if intent.has_several_nodes() {
-        let (own, master) = (own_name(host, intent), master(host, intent));
+        let (own, master) = (own_name(host), master(host, intent));
         // One of the two findings is valid even if the other is unknown.
         for answer in [own, master] {
             match answer {
@@ -56,7 +55,7 @@ fn letters(host: &Host) -> Option<Finding> {
 }
 
 /// This machine's host name, which gloo looks up unless an interface is set.
-fn own_name(host: &Host, intent: &Intent) -> Result<Option<Finding>, crate::facts::Unknown> {
+fn own_name(host: &Host) -> Result<Option<Finding>, crate::facts::Unknown> {
     let is_given = host.env("GLOO_SOCKET_IFNAME").ok().flatten().is_some_and(|name| !name.is_empty());
     // In WSL, Windows writes the name, and its finding says how to change that.
     if is_given || host.wsl().is_ok_and(|wsl| wsl.is_some()) {
@@ -77,12 +76,7 @@ fn own_name(host: &Host, intent: &Intent) -> Result<Option<Finding>, crate::fact
             "this machine's host name {name} resolves to {}, which no other machine can reach",
             listed[0]
         );
-        // NCCL uses interfaces; only gloo announces the address of the host name.
-        let status = match (intent.cpu, intent.backend.as_deref()) {
-            (true, _) | (_, Some("gloo")) => Status::Error,
-            _ => Status::Warning,
-        };
-        Finding::new("network.hostname-loopback", title).status(status)
+        Finding::new("network.hostname-loopback", title)
     } else if !ours.is_empty() && !addresses.iter().any(|address| address.is_loopback() || is_ours(address)) {
         let title = format!(
             "this machine's host name {name} resolves to {}, which is not one of its addresses",

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use yolo_base::env::HOME;
+use yolo_base::env::{HOME, NCCL_SOCKET_IFNAME};
 use yolo_base::socket_interfaces::SocketInterfaces;
 
 use super::leads_out;
@@ -26,10 +26,8 @@ pub(super) static CHECK: Check = Check {
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     let several = intent.has_several_nodes();
-    let named: Vec<Choice> = ["NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"]
-        .into_iter()
-        .filter_map(|name| choice(host, name))
-        .collect();
+    // `yolo` tells gloo the address by which this machine reaches machine 0, whatever GLOO_SOCKET_IFNAME says.
+    let named: Vec<Choice> = choice(host, NCCL_SOCKET_IFNAME).into_iter().collect();
     if named.is_empty() && !several {
         return Ok(Vec::new());
     }
@@ -66,8 +64,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         };
         findings.push(choice.with_remedy(finding, best));
     }
-    let is_named = named.iter().any(|choice| choice.name == "NCCL_SOCKET_IFNAME");
-    if several && !is_named && intent.backend.as_deref() != Some("gloo") && !intent.cpu {
+    if several && named.is_empty() && intent.backend.as_deref() != Some("gloo") && !intent.cpu {
         findings.extend(guess(&up, best));
     }
     Ok(findings)
@@ -107,7 +104,7 @@ fn guess(up: &[&Interface], best: Option<&Interface>) -> Option<Finding> {
     Some(match best {
         Some(best) => finding
             .seen(format!("{} has {}", best.name, best.addresses.join(", ")))
-            .command(format!("export NCCL_SOCKET_IFNAME={0} GLOO_SOCKET_IFNAME={0}", best.name)),
+            .command(format!("export {NCCL_SOCKET_IFNAME}={}", best.name)),
         None => finding,
     })
 }
@@ -120,18 +117,16 @@ struct Choice {
 }
 
 impl Choice {
-    /// NCCL's rule: `^a,b` means all except these, `=a` exactly this, otherwise prefixes. gloo takes
-    /// exact names.
+    /// NCCL's rule: `^a,b` means all except these, `=a` exactly this, otherwise prefixes.
     fn takes(&self, interface: &str) -> bool {
         let SocketInterfaces { negated, exact, names } = SocketInterfaces::parse(&self.value);
-        let exact = exact || self.name.starts_with("GLOO");
         let is = |name: &&str| if exact { interface == *name } else { interface.starts_with(*name) };
         names.iter().any(is) != negated
     }
 
     /// Whether NCCL reads it as an exclusion list; then lo is only skipped if it is named.
     fn is_exclusion(&self) -> bool {
-        self.name.starts_with("NCCL") && self.value.trim().starts_with('^')
+        self.value.trim().starts_with('^')
     }
 
     fn with_remedy(&self, finding: Finding, best: Option<&Interface>) -> Finding {
@@ -202,17 +197,17 @@ mod tests {
 
     use super::*;
 
-    fn takes(name: &'static str, value: &str, interface: &str) -> bool {
-        Choice { name, place: name.to_owned(), value: value.to_owned() }.takes(interface)
+    fn takes(value: &str, interface: &str) -> bool {
+        Choice { name: NCCL_SOCKET_IFNAME, place: NCCL_SOCKET_IFNAME.to_owned(), value: value.to_owned() }
+            .takes(interface)
     }
 
     #[test]
     fn nccl_reads_beginnings_exact_names_and_exclusions() {
-        let nccl = |value, interface| takes("NCCL_SOCKET_IFNAME", value, interface);
+        let nccl = takes;
         assert!(nccl("eth", "eth0") && nccl("ib,eth", "eth1"));
         assert!(!nccl("=eth", "eth0") && nccl("=eth0", "eth0"));
         assert!(nccl("^docker,lo", "eth0") && !nccl("^docker,lo", "docker0"));
-        assert!(!takes("GLOO_SOCKET_IFNAME", "eth", "eth0"));
     }
 
     #[test]
@@ -226,7 +221,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_words_are_read(value in "(\\^|=|eth|,|:|\\PC){0,8}", address in "([0-9]{1,3}|\\.|/|:|\\PC){0,10}") {
-            let _ = (takes("NCCL_SOCKET_IFNAME", &value, "eth0"), contains(&address, Ipv4Addr::LOCALHOST.into()));
+            let _ = (takes(&value, "eth0"), contains(&address, Ipv4Addr::LOCALHOST.into()));
         }
     }
 }

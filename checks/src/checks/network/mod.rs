@@ -4,9 +4,11 @@ mod firewall;
 mod hostname;
 mod interface_name;
 mod interfaces;
+mod internet;
 pub(in crate::checks) mod port;
 
 use super::Check;
 pub(crate) use interface_name::leads_out;
 
-pub(super) const CHECKS: &[&Check] = &[&port::CHECK, &hostname::CHECK, &interfaces::CHECK, &firewall::CHECK];
+pub(super) const CHECKS: &[&Check] =
+    &[&port::CHECK, &hostname::CHECK, &interfaces::CHECK, &firewall::CHECK, &internet::CHECK];

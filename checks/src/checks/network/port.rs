@@ -76,20 +76,17 @@ fn taken(host: &Host, intent: &Intent, port: u16) -> Result<Option<Finding>, cra
         Some(owner) => finding.seen(format!("it listens on {}:{port}", owner.address)),
         None => finding,
     };
+    let is_free = |port: &u16| listeners.iter().all(|listener| listener.port != *port);
+    let other = (port.saturating_add(1)..=u16::MAX).find(is_free).unwrap_or(DEFAULT_PORT);
+    let other = elsewhere(intent, other);
     Ok(Some(match owner {
-        Some(Listener { pid: Some(pid), .. }) if owner.is_some_and(|owner| is_ours(host, owner)) => {
-            finding.command(format!("kill {pid}"))
-        }
-        _ => {
-            let is_free = |port: &u16| listeners.iter().all(|listener| listener.port != *port);
-            let other = (port.saturating_add(1)..=u16::MAX).find(is_free).unwrap_or(DEFAULT_PORT);
-            finding
-                .remedy(format!(
-                    "ask its owner to stop that process, or use another port{}",
-                    elsewhere(intent, other)
-                ))
-                .command(format!("sudo ss -ltnp 'sport = :{port}'"))
-        }
+        // Another port always helps; whether the process is still needed is for its owner to say.
+        Some(owner @ Listener { pid: Some(pid), .. }) if is_ours(host, owner) => finding
+            .remedy(format!("use another port{other}; or stop that process if it is not needed"))
+            .command(format!("ps -o pid,ppid,etime,args -p {pid}")),
+        _ => finding
+            .remedy(format!("use another port{other}, or ask the owner of that process to stop it"))
+            .command(format!("sudo ss -ltnp 'sport = :{port}'")),
     }))
 }
 

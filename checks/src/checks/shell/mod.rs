@@ -1,8 +1,9 @@
 //! Environment variables and the PATH.
 
 mod program;
+mod snap;
 mod variables;
 
 use super::Check;
 
-pub(super) const CHECKS: &[&Check] = &[&variables::CHECK, &program::CHECK];
+pub(super) const CHECKS: &[&Check] = &[&variables::CHECK, &snap::CHECK, &program::CHECK];

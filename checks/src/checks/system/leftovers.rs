@@ -8,6 +8,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host, Process};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::remedies::restart::restart;
 use crate::status::Status;
 
 /// The name of a rank's program, as the kernel shows it.
@@ -53,7 +54,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     if let Some(first) = stuck.first() {
         let title =
             format!("{} (process {}) is stuck in the kernel and cannot be killed", first.name, first.pid);
-        let finding = Finding::new("system.stuck-process", title).command("sudo reboot");
+        let finding = restart(host, Finding::new("system.stuck-process", title));
         let finding = if fill_a_gpu(host, &stuck) { finding.status(Status::Error) } else { finding };
         findings.push(stuck.iter().fold(finding, |finding, one| finding.seen(describe(host, one))));
     }

@@ -1,5 +1,6 @@
 //! Operating system and CPU.
 
+mod clock;
 pub(super) mod leftovers;
 mod limits;
 mod numa;
@@ -10,4 +11,4 @@ mod remove_ipc;
 use super::Check;
 
 pub(super) const CHECKS: &[&Check] =
-    &[&platform::CHECK, &limits::CHECK, &leftovers::CHECK, &remove_ipc::CHECK, &numa::CHECK];
+    &[&platform::CHECK, &clock::CHECK, &limits::CHECK, &leftovers::CHECK, &remove_ipc::CHECK, &numa::CHECK];

@@ -25,10 +25,21 @@ fn run(host: &Host, _: &Intent) -> Answer {
         .cores
         .map_or(String::new(), |cores| format!(", {}", yolo_base::format::count(cores as usize, "core")));
     let title = format!("{name}{wsl}, {arch}{cores}");
-    let finding = if arch == "x86_64" && (os == "linux" || os == "windows") {
+    let finding = if host.has_libtorch_build() {
         Finding::ok("system.platform", title)
+    } else if os == "macos" {
+        Finding::new("system.unsupported", format!("yolo has no libtorch for macOS ({title})"))
     } else {
-        Finding::new("system.unsupported", format!("libtorch is not available for this system: {title}"))
+        let finding =
+            Finding::new("system.unsupported", format!("yolo has no libtorch for {arch} ({title})"));
+        if host.exists("/etc/nv_tegra_release") == Ok(true) {
+            finding.remedy(
+                "train on another machine (64-bit x86 with Linux); on this Jetson, PyTorch runs in the build that \
+                 NVIDIA makes for its JetPack release",
+            )
+        } else {
+            finding
+        }
     };
     let kernel = host.kernel_release().map(|kernel| format!("kernel {kernel}"));
     Ok(vec![kernel.into_iter().fold(finding, Finding::seen)])

@@ -2,7 +2,7 @@
 //! with "Operation not permitted", and the limit must be raised where it was set: for logins, a
 //! systemd service, a batch system or a container.
 
-use crate::facts::{Container, Host};
+use crate::facts::{Container, Host, Place};
 use crate::finding::Finding;
 
 /// A limit of /proc/self/limits that is too low.
@@ -57,6 +57,9 @@ pub(super) fn raise(host: &Host, finding: Finding, limit: &Limit) -> Finding {
 }
 
 fn in_container(host: &Host, finding: Finding, limit: &Limit, container: Container) -> Finding {
+    if matches!(host.place(), Place::Colab | Place::Kaggle) {
+        return finding.remedy("nothing: the service sets this limit, so use fewer --workers");
+    }
     let (item, value) = (limit.item, limit.value("-1"));
     match container {
         Container::Kubernetes => {

@@ -1,6 +1,7 @@
 //! Windows without WSL.
 
 mod backend;
+mod data_in_wsl;
 mod long_paths;
 mod page_file;
 mod tdr;
@@ -9,4 +10,5 @@ pub(in crate::checks) use backend::broken_gloo;
 
 use super::Check;
 
-pub(super) const CHECKS: &[&Check] = &[&backend::CHECK, &page_file::CHECK, &long_paths::CHECK, &tdr::CHECK];
+pub(super) const CHECKS: &[&Check] =
+    &[&backend::CHECK, &data_in_wsl::CHECK, &page_file::CHECK, &long_paths::CHECK, &tdr::CHECK];

@@ -1,4 +1,4 @@
-//! What WSL silently ignores in its two settings files: sizes without a unit, unsupported encodings,
+//! What WSL ignores in its two settings files: sizes without a unit, unsupported encodings,
 //! paths with single backslashes, keys in the wrong section and malformed lines.
 
 use crate::change::Edit;
@@ -57,18 +57,11 @@ fn wslconfig(host: &Host, config: &WslConfig) -> Vec<Finding> {
     let edit = super::edit(host, config);
     let was_read = was_read(host, config);
     let problems = config.document.problems();
-    let is_lost = |section: &str| {
-        let unknown =
-            |found: &Found| matches!(&found.problem, Problem::UnknownSection { name, .. } if name == section);
-        problems.iter().any(unknown)
-    };
     let (mut findings, mut moved, mut others) = (Vec::new(), Vec::new(), Vec::new());
     let mut is_certain = false;
     for found in &problems {
         match &found.problem {
             Problem::Encoding(_) if was_read => {}
-            // The keys of an unknown section are lost with it, which is reported once, for the section.
-            Problem::WrongSection { section, .. } if is_lost(section) => {}
             Problem::Moved { .. } => moved.push(title(found)),
             problem => match separate(host, config, found) {
                 Some(finding) => {

@@ -27,6 +27,7 @@ pub(super) static CHECK: Check = Check {
         "wsl.gpu-device-closed",
         "wsl.no-windows-driver",
         "wsl.gpu-blocked",
+        "wsl.gpu-channel",
         "wsl.driver-silent",
         "wsl.old-card",
     ],
@@ -76,6 +77,13 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         }
         // A Linux driver explains every error, and its own check reports it.
         NvmlState::Failed(_) if !host.is_container() && linux_driver::is_installed(host) => Ok(Vec::new()),
+        // The channel to Windows broke while WSL was running: the driver itself denies nothing.
+        NvmlState::Failed(_) if !broken_channel(host).is_empty() => {
+            let title = "WSL has lost its connection to the Windows GPU driver";
+            let finding = Finding::new("wsl.gpu-channel", title);
+            let finding = broken_channel(host).into_iter().take(2).fold(finding, Finding::seen);
+            Ok(vec![finding.command(super::SHUTDOWN)])
+        }
         NvmlState::Failed(17) => {
             let title = "Windows denies WSL access to the GPU (NVML error 17)";
             let finding = Finding::new("wsl.gpu-blocked", title);
@@ -102,6 +110,11 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             Ok(vec![finding.command(super::SHUTDOWN)])
         }
     }
+}
+
+/// Messages of the kernel about a channel that fails for every new program.
+fn broken_channel(host: &Host) -> Vec<String> {
+    host.kernel_lines(&["dxgvmb_send_create_process: create_process failed"])
 }
 
 /// How NVML starts; a recording without NVML may contain nvidia-smi's output instead.

@@ -6,6 +6,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Host, Library};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::shell_quote::quote;
 
 /// Packages that contain part of the driver; the toolkit is not one of them.
 const DRIVERS: [&str; 10] = [
@@ -44,6 +45,22 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     };
     let title = format!("a Linux NVIDIA driver is installed inside WSL: {named}");
     let mut finding = Finding::new("wsl.linux-driver", title);
+    // A file that no package brought was copied by hand; copies of Windows' own libraries age.
+    let copied = found.first().filter(|_| packages.is_empty()).and_then(|library| library.real.as_deref());
+    let copied = copied.filter(|real| real.ends_with(".so") || real.ends_with(".so.1"));
+    if let Some(path) = copied {
+        return Ok(vec![
+            finding
+                .because(format!(
+                    "{path} belongs to no driver package, so somebody copied it; the Windows driver brings the \
+                     library that fits it, in {}, and the loader finds this copy first",
+                    super::LIBRARIES
+                ))
+                .remedy(format!("delete the copy, so that the loader finds {}", super::LIBRARIES))
+                .command(format!("sudo rm {}", quote(path)))
+                .command("sudo ldconfig"),
+        ]);
+    }
     for library in &found {
         finding = finding.seen(format!("the loader finds {}", library.path));
     }

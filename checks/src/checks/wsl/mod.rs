@@ -1,5 +1,6 @@
 //! Windows Subsystem for Linux.
 
+mod allocator;
 mod clock;
 mod config;
 mod config_misplaced;
@@ -36,6 +37,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &loader::CHECK,
     &gpu_lost::CHECK,
     &several_gpus::CHECK,
+    &allocator::CHECK,
     &memory::CHECK,
     &config::CHECK,
     &config_misplaced::CHECK,

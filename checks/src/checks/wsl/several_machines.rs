@@ -137,9 +137,5 @@ fn own_name(host: &Host) -> Option<Finding> {
         "WSL's /etc/hosts resolves this machine's host name to {}, which other machines cannot reach",
         addresses[0]
     );
-    Some(
-        Finding::new("wsl.own-name", title)
-            .command("export GLOO_SOCKET_IFNAME=eth0")
-            .command("export NCCL_SOCKET_IFNAME=eth0"),
-    )
+    Some(Finding::new("wsl.own-name", title))
 }

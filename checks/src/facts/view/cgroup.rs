@@ -14,6 +14,8 @@ pub struct MemoryLimit {
     pub bytes: u64,
     /// The file that contains it.
     pub file: String,
+    /// What the group uses already and the kernel cannot take back, in bytes; 0 if unknown.
+    pub used: u64,
 }
 
 impl Host {
@@ -28,7 +30,8 @@ impl Host {
                     if let Some(bytes) =
                         limit.filter(|&bytes| smallest.as_ref().is_none_or(|s| bytes < s.bytes))
                     {
-                        smallest = Some(MemoryLimit { bytes, file });
+                        let used = self.cgroup_memory_used(&file);
+                        smallest = Some(MemoryLimit { bytes, file, used });
                     }
                 }
                 Ok(None) => {}
@@ -42,6 +45,34 @@ impl Host {
             (None, Some(_)) if self.knows_root_group() => Ok(None),
             (None, Some(why)) => Err(why),
         }
+    }
+
+    /// What a group uses of its memory, without files that the kernel keeps only as long as nobody needs
+    /// their memory. Shared memory is not among them: it stays until its files are deleted.
+    fn cgroup_memory_used(&self, limit: &str) -> u64 {
+        let Some((folder, _)) = limit.rsplit_once('/') else { return 0 };
+        let text = |name: &str| self.text(&format!("{folder}/{name}")).ok().flatten();
+        let number = |name: &str| text(name)?.trim().parse::<u64>().ok();
+        let used = number("memory.current").or_else(|| number("memory.usage_in_bytes")).unwrap_or(0);
+        let stat = text("memory.stat").unwrap_or_default();
+        let value = |name: &str| {
+            let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            line.and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0)
+        };
+        // Version 1 counts its subgroups in fields of their own.
+        let files = value("inactive_file").max(value("total_inactive_file"));
+        used.saturating_sub(files + value("active_file") + value("slab_reclaimable"))
+    }
+
+    /// How often the kernel has killed a process of this group because of the group's limit.
+    pub fn cgroup_kills(&self, limit: &MemoryLimit) -> u64 {
+        let Some((folder, _)) = limit.file.rsplit_once('/') else { return 0 };
+        let events = ["memory.events", "memory.oom_control"]
+            .into_iter()
+            .find_map(|name| self.text(&format!("{folder}/{name}")).ok().flatten());
+        let events = events.unwrap_or_default();
+        let kills = events.lines().find_map(|line| line.strip_prefix("oom_kill "));
+        kills.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
     }
 
     /// CPUs that the control group allows, such as 2.5; `None` if there is no limit.

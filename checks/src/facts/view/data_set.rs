@@ -81,6 +81,18 @@ impl Host {
                 Err(why) if is_forbidden(&why) || self.may_not_read(&path) => {
                     return Ok(Described::Forbidden(path));
                 }
+                // The drive fails, which says more than that the contents are unknown.
+                Err(_) if self.stat(&path).is_err_and(|why| why.0.contains("input/output error")) => {
+                    return Err(Unknown::because("input/output error"));
+                }
+                // A recording may know that a file exists without its contents.
+                Err(why)
+                    if why.0.contains("does not include")
+                        && self.is_recorded()
+                        && self.stat(&path).is_ok_and(|stat| stat.is_some()) =>
+                {
+                    return Err(why);
+                }
                 // A path that cannot be read as text is not a YAML file: it is too large, or a folder.
                 Err(why) if self.stat(&path).is_ok_and(|stat| stat.is_some()) => {
                     return Ok(Described::Garbled(path, why.0));

@@ -28,7 +28,66 @@ pub enum Packages {
     Pacman,
 }
 
+/// A family of distributions whose members install NVIDIA's driver, and build its kernel module, in the
+/// same way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Family {
+    /// Ubuntu and its flavors: `ubuntu-drivers`, modules in packages for each kernel.
+    Ubuntu,
+    /// Linux Mint, Pop!_OS, Zorin and others on Ubuntu's packages, without all of Ubuntu's tools.
+    OnUbuntu,
+    /// Debian and derivatives: `nvidia-driver` from non-free, modules by dkms.
+    Debian,
+    /// Fedora and Nobara: RPM Fusion, modules by akmods.
+    Fedora,
+    /// RHEL, Rocky, Alma, CentOS Stream, Oracle Linux: NVIDIA's own repository.
+    RedHat,
+    /// Amazon Linux 2023: its own packages.
+    Amazon,
+    /// openSUSE Leap and SLES.
+    Leap,
+    /// openSUSE Tumbleweed.
+    Tumbleweed,
+    /// Arch, Manjaro, CachyOS, EndeavourOS.
+    Arch,
+    /// NixOS: the configuration decides what is installed.
+    NixOs,
+    /// Alpine, with musl instead of glibc.
+    Alpine,
+    /// Void Linux.
+    Void,
+    /// NVIDIA's Jetson boards (L4T) and DGX OS, whose driver comes with the system.
+    Nvidia,
+}
+
 impl Distribution {
+    /// The family that it belongs to, if it is a known one.
+    pub fn family(&self) -> Option<Family> {
+        let is = |names: &[&str]| names.contains(&self.id.as_str());
+        let like = |name: &str| self.like.split(' ').any(|word| word == name);
+        Some(match () {
+            () if is(&["ubuntu"]) => Family::Ubuntu,
+            () if is(&["debian", "kali", "raspbian"]) => Family::Debian,
+            () if is(&["fedora", "nobara", "ultramarine"]) => Family::Fedora,
+            () if is(&["amzn"]) => Family::Amazon,
+            () if is(&["opensuse-tumbleweed"]) => Family::Tumbleweed,
+            () if is(&["nixos"]) => Family::NixOs,
+            () if is(&["alpine"]) => Family::Alpine,
+            () if is(&["void"]) => Family::Void,
+            () if like("ubuntu") => Family::OnUbuntu,
+            () if like("debian") => Family::Debian,
+            () if is(&["rhel", "rocky", "almalinux", "centos", "ol"]) || like("rhel") || like("centos") => {
+                Family::RedHat
+            }
+            () if like("fedora") => Family::Fedora,
+            () if is(&["opensuse-leap", "sles", "opensuse", "suse"]) || like("suse") || like("opensuse") => {
+                Family::Leap
+            }
+            () if is(&["arch"]) || like("arch") => Family::Arch,
+            () => return None,
+        })
+    }
+
     /// Its package manager, if it is a known one.
     pub fn packages(&self) -> Option<Packages> {
         let words = || self.id.split(' ').chain(self.like.split(' '));
@@ -58,6 +117,16 @@ impl Host {
         };
         let version = Version::find(&value("VERSION_ID"));
         Ok(Distribution { id: value("ID"), like: value("ID_LIKE"), version })
+    }
+
+    /// The family of this system's distribution, if it is a known one.
+    pub fn family(&self) -> Option<Family> {
+        // L4T is Ubuntu by its os-release, and DGX OS too.
+        let is_of_nvidia = ["/etc/nv_tegra_release", "/etc/dgx-release"];
+        if is_of_nvidia.iter().any(|file| self.exists(file) == Ok(true)) {
+            return Some(Family::Nvidia);
+        }
+        self.distribution().ok()?.family()
     }
 
     /// The command for this system's package manager, of those for apt, dnf, zypper and pacman in this

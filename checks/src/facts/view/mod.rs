@@ -16,6 +16,8 @@ pub(super) mod meminfo;
 pub(super) mod modules;
 pub(super) mod mounts;
 pub(super) mod nvidia_smi;
+pub(super) mod place;
+pub(super) mod supported;
 pub(super) mod version;
 pub(super) mod windows;
 pub(super) mod windows_pc;

@@ -49,6 +49,11 @@ impl Version {
             .find(|order| order.is_ne())
             .is_some_and(Ordering::is_lt)
     }
+
+    /// Whether it is older than another version.
+    pub fn is_older_than(&self, other: &Self) -> bool {
+        self.is_below(&other.numbers)
+    }
 }
 
 impl PartialEq for Version {

@@ -128,6 +128,9 @@ impl Document {
             let mut add = |problem| found.push(Found { line: Some(line.number), problem });
             match &line.kind {
                 LineKind::Blank => {}
+                // WSL skips it as it would skip a comment, which it was meant to be.
+                LineKind::Broken { why: Broken::Start, .. }
+                    if !ends && self.text[line.span.clone()].trim_start().starts_with(';') => {}
                 LineKind::Broken { why, key, .. } => {
                     let key = key.clone().map(|key| self.text[key].to_owned());
                     add(Problem::Broken { why: *why, key, ends });

@@ -1,0 +1,47 @@
+//! Whether an older C++ library comes before the system's: libtorch and the trainer then miss versions of
+//! symbols (`GLIBCXX_3.4.30 not found`). Folders of conda environments in LD_LIBRARY_PATH are the usual
+//! reason.
+
+use yolo_base::env::LD_LIBRARY_PATH;
+
+use crate::checks::{Answer, Check};
+use crate::facts::{Host, Version, Via};
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+const NAME: &str = "libstdc++.so.6";
+
+pub(super) static CHECK: Check = Check {
+    question: "Does the loader find the system's own C++ library?",
+    reports: &["libraries.foreign-libstdcxx"],
+    preflight: true,
+    run,
+};
+
+fn run(host: &Host, _: &Intent) -> Answer {
+    if host.os()? != "linux" {
+        return Ok(Vec::new());
+    }
+    let found = host.library(NAME)?;
+    let version = |version: &Option<String>| Version::find(version.as_deref()?);
+    let Some(first) = found.first().filter(|first| first.via == Some(Via::LdLibraryPath)) else {
+        return Ok(Vec::new());
+    };
+    let newer = found.iter().skip(1).find(|one| match (version(&one.version), version(&first.version)) {
+        (Some(other), Some(own)) => own.is_older_than(&other),
+        _ => false,
+    });
+    let (Some(newer), Some(own)) = (newer, &first.version) else { return Ok(Vec::new()) };
+    let folder = first.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let title = format!(
+        "{LD_LIBRARY_PATH} puts an older C++ library first: {NAME} {own} in {folder}, while the system has {}",
+        newer.version.as_deref().unwrap_or("a newer one")
+    );
+    let path = host.env(LD_LIBRARY_PATH).ok().flatten().unwrap_or_default();
+    let kept: Vec<&str> = path.split(':').filter(|one| one.trim_end_matches('/') != folder).collect();
+    let command = match kept.join(":") {
+        rest if rest.is_empty() => format!("unset {LD_LIBRARY_PATH}"),
+        rest => format!("export {LD_LIBRARY_PATH}={rest}"),
+    };
+    Ok(vec![Finding::new("libraries.foreign-libstdcxx", title).command(command)])
+}

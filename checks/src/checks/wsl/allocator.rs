@@ -1,0 +1,37 @@
+//! Whether the allocator is told to use expandable segments in WSL. Several Windows drivers fail with them
+//! when memory is mapped (microsoft/WSL and pytorch threads of 2026): "CUDA driver error", or a rank that
+//! stands still.
+
+use crate::checks::{Answer, Check};
+use crate::facts::Host;
+use crate::finding::Finding;
+use crate::intent::Intent;
+
+/// libtorch reads both names.
+const NAMES: [&str; 2] = ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"];
+
+pub(super) static CHECK: Check = Check {
+    question: "Does the allocator use what fails in WSL?",
+    reports: &["wsl.expandable-segments"],
+    preflight: true,
+    run,
+};
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    if intent.cpu || !host.is_wsl2()? {
+        return Ok(Vec::new());
+    }
+    let mut findings = Vec::new();
+    for name in NAMES {
+        let Some(value) = host.env(name)? else { continue };
+        let is_on = value
+            .split(',')
+            .filter_map(|option| option.split_once(':'))
+            .any(|(key, on)| key.trim() == "expandable_segments" && on.trim().eq_ignore_ascii_case("true"));
+        if is_on {
+            let title = format!("{name} asks for expandable_segments, which fail in WSL with some drivers");
+            findings.push(Finding::new("wsl.expandable-segments", title).command(format!("unset {name}")));
+        }
+    }
+    Ok(findings)
+}

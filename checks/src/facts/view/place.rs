@@ -1,0 +1,140 @@
+//! Where this system is, as far as that decides what its user can do: who can restart it, install a
+//! driver, or give it more memory. A batch job or a notebook service limits that as containers do.
+
+use super::container::Container;
+use crate::facts::host::Host;
+
+/// What surrounds this system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// A machine, real or virtual, whose user may be its administrator.
+    Machine,
+    /// Docker, or another manager of the same kind.
+    Docker,
+    /// Docker in the virtual machine of Docker Desktop or in WSL.
+    DockerInWsl,
+    /// Podman, with or without root.
+    Podman,
+    /// Apptainer: the host's system seen from a container.
+    Apptainer,
+    /// LXC, LXD, Incus, or a container of Proxmox.
+    Lxc,
+    /// A pod of Kubernetes.
+    Pod,
+    /// A notebook of Google Colab.
+    Colab,
+    /// A notebook of Kaggle.
+    Kaggle,
+    /// A distribution in WSL 1 or 2.
+    Wsl,
+    /// A Windows prompt.
+    Windows,
+    /// macOS.
+    Mac,
+}
+
+/// The batch system that runs this program as a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Job {
+    /// Slurm.
+    Slurm,
+    /// PBS Professional or OpenPBS.
+    Pbs,
+    /// IBM Spectrum LSF.
+    Lsf,
+}
+
+impl Job {
+    /// Its display name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Slurm => "Slurm",
+            Self::Pbs => "PBS",
+            Self::Lsf => "LSF",
+        }
+    }
+}
+
+impl Host {
+    /// What surrounds this system. Without a sign of anything else, it is a machine.
+    pub fn place(&self) -> Place {
+        let is_set = |name: &str| matches!(self.env(name), Ok(Some(_)));
+        match self.os().as_deref() {
+            Ok("windows") => return Place::Windows,
+            Ok("macos") => return Place::Mac,
+            _ => {}
+        }
+        if is_set("COLAB_RELEASE_TAG") || is_set("COLAB_GPU") {
+            return Place::Colab;
+        }
+        if is_set("KAGGLE_KERNEL_RUN_TYPE") {
+            return Place::Kaggle;
+        }
+        let in_wsl = matches!(self.wsl(), Ok(Some(_)));
+        match self.container().ok().flatten() {
+            Some(Container::Docker) if in_wsl => Place::DockerInWsl,
+            Some(Container::Docker) => Place::Docker,
+            Some(Container::Podman) => Place::Podman,
+            Some(Container::Apptainer) => Place::Apptainer,
+            Some(Container::Lxc) => Place::Lxc,
+            Some(Container::Kubernetes) => Place::Pod,
+            None if in_wsl => Place::Wsl,
+            None => Place::Machine,
+        }
+    }
+
+    /// The batch system that this program runs in, if any.
+    pub fn job(&self) -> Option<Job> {
+        let is_set = |name: &str| matches!(self.env(name), Ok(Some(_)));
+        if is_set("SLURM_JOB_ID") || is_set("SLURM_JOBID") {
+            return Some(Job::Slurm);
+        }
+        if is_set("PBS_JOBID") {
+            return Some(Job::Pbs);
+        }
+        if is_set("LSB_JOBID") {
+            return Some(Job::Lsf);
+        }
+        let groups = self.text("/proc/self/cgroup").ok().flatten().unwrap_or_default();
+        groups.contains("/slurm").then_some(Job::Slurm)
+    }
+
+    /// Whether this user administers the system: not in a batch job, whose machine belongs to others.
+    pub fn is_own_machine(&self) -> bool {
+        self.place() == Place::Machine && self.job().is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn host(env: Value, files: Value) -> Host {
+        let recording = json!({ "version": 1, "os": "linux", "env": env, "files": files });
+        Host::from_value(recording).unwrap().0
+    }
+
+    #[test]
+    fn services_are_known_by_their_variables() {
+        let docker = json!({ "/.dockerenv": "" });
+        assert_eq!(host(json!({ "COLAB_GPU": "1" }), docker.clone()).place(), Place::Colab);
+        assert_eq!(
+            host(json!({ "KAGGLE_KERNEL_RUN_TYPE": "Interactive" }), docker.clone()).place(),
+            Place::Kaggle
+        );
+        assert_eq!(host(json!({}), docker).place(), Place::Docker);
+        assert_eq!(host(json!({}), json!({ "/.dockerenv": null })).place(), Place::Machine);
+    }
+
+    #[test]
+    fn a_job_is_known_by_its_variable_or_its_control_group() {
+        assert_eq!(host(json!({ "PBS_JOBID": "7" }), json!({})).job(), Some(Job::Pbs));
+        let group =
+            json!({ "/proc/self/cgroup": "0::/system.slice/slurmstepd.scope/job_7/step_0/user/task_0\n" });
+        assert_eq!(host(json!({}), group).job(), Some(Job::Slurm));
+        assert_eq!(host(json!({}), json!({})).job(), None);
+        assert!(!host(json!({ "LSB_JOBID": "7" }), json!({})).is_own_machine());
+    }
+}

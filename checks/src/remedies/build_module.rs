@@ -1,0 +1,144 @@
+//! The commands that build NVIDIA's kernel module for the running kernel, by the way in which it was
+//! installed: dkms, Fedora's akmods, Ubuntu's packages for each kernel, openSUSE's packages, or NVIDIA's
+//! installer.
+
+use crate::facts::{Family, Host};
+use crate::finding::Finding;
+
+/// How the kernel module came to this system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// Built here by dkms.
+    Dkms,
+    /// Built here by Fedora's akmods.
+    Akmods,
+    /// A package for each kernel, as Ubuntu has.
+    UbuntuPackage,
+    /// A package of openSUSE, which several kernels share.
+    SusePackage,
+    /// A package of Arch for exactly one kernel.
+    ArchPackage,
+    /// NVIDIA's own installer, a file that ends in `.run`.
+    Installer,
+}
+
+/// The finding that the module is missing for `kernel`, with the commands that build it.
+pub(crate) fn build(host: &Host, finding: Finding, kernel: &str) -> Finding {
+    // An update has removed the running kernel: nothing can be built for it, and nothing has to be.
+    if host.exists(&format!("/lib/modules/{kernel}")) == Ok(false) {
+        let finding = finding
+            .because("an update has replaced the kernel that is running; its modules are no longer there")
+            .remedy("restart the machine, which starts the new kernel");
+        return super::restart::restart(host, finding);
+    }
+    let headers = headers(host, kernel);
+    let commands = match origin(host, kernel) {
+        Origin::Akmods => vec![
+            format!("sudo dnf install kernel-devel-{kernel}"),
+            format!("sudo akmods --force --kernels {kernel}"),
+            "sudo modprobe nvidia".to_owned(),
+        ],
+        Origin::UbuntuPackage => {
+            let library = host.library("libnvidia-ml.so.1").ok().and_then(|found| found.into_iter().next());
+            let version = library.and_then(|library| library.version);
+            let branch = version.as_deref().and_then(|version| version.split('.').next()).unwrap_or("580");
+            vec![
+                format!("sudo apt install linux-modules-nvidia-{branch}-open-{kernel}"),
+                "sudo modprobe nvidia".to_owned(),
+            ]
+        }
+        Origin::SusePackage => {
+            vec!["sudo zypper dup --allow-vendor-change".to_owned(), "sudo modprobe nvidia".to_owned()]
+        }
+        Origin::ArchPackage => {
+            return super::restart::restart(
+                host,
+                finding
+                    .remedy("update the whole system, so that the kernel and the module fit, and restart")
+                    .command("sudo pacman -Syu"),
+            );
+        }
+        Origin::Installer => {
+            return headers.into_iter().fold(
+                finding.remedy(
+                    "run NVIDIA's installer again, with --dkms so that it follows the next kernel; or \
+                     remove it with `sudo nvidia-uninstall` and install your distribution's packages",
+                ),
+                Finding::command,
+            );
+        }
+        Origin::Dkms => headers
+            .into_iter()
+            .chain(["sudo dkms autoinstall".to_owned(), "sudo modprobe nvidia".to_owned()])
+            .collect(),
+    };
+    commands.into_iter().fold(finding, Finding::command)
+}
+
+/// The package with the headers of a kernel, and the program that builds modules.
+fn headers(host: &Host, kernel: &str) -> Option<String> {
+    Some(match host.family()? {
+        Family::Ubuntu | Family::OnUbuntu | Family::Debian => {
+            format!("sudo apt install linux-headers-{kernel} dkms")
+        }
+        Family::Fedora | Family::RedHat | Family::Amazon => {
+            format!("sudo dnf install kernel-devel-{kernel} dkms")
+        }
+        Family::Leap | Family::Tumbleweed => "sudo zypper install kernel-default-devel dkms".to_owned(),
+        Family::Arch => format!("sudo pacman -Syu {} dkms", arch_headers(kernel)),
+        Family::Void => "sudo xbps-install -S linux-headers dkms".to_owned(),
+        Family::NixOs | Family::Alpine | Family::Nvidia => return None,
+    })
+}
+
+/// Arch's package of headers for a kernel: `6.12.9-1-lts` is `linux-lts`, `6.13.1-zen1-1-zen` is
+/// `linux-zen`, `6.13.1-arch1-1` is `linux`, and `6.13.1-2-cachyos` is `linux-cachyos`.
+fn arch_headers(kernel: &str) -> String {
+    let last = kernel.rsplit('-').next().unwrap_or_default();
+    match last {
+        "lts" | "zen" | "hardened" | "rt" | "cachyos" => format!("linux-{last}-headers"),
+        _ => "linux-headers".to_owned(),
+    }
+}
+
+fn origin(host: &Host, kernel: &str) -> Origin {
+    let exists = |path: &str| host.exists(path) == Ok(true);
+    let by_dkms = host.command(&["dkms", "status"]).ok().flatten().map(|output| output.text());
+    if by_dkms.is_some_and(|text| text.lines().any(|line| line.trim().starts_with("nvidia"))) {
+        return Origin::Dkms;
+    }
+    if exists("/usr/bin/nvidia-uninstall") || exists("/var/log/nvidia-installer.log") {
+        return Origin::Installer;
+    }
+    match host.family() {
+        Some(Family::Fedora) => Origin::Akmods,
+        Some(Family::Ubuntu) => {
+            // The folders of other kernels show which packages this system has.
+            let others = host.folder("/lib/modules").ok().flatten().unwrap_or_default();
+            let has_package = |name: &String| {
+                name != kernel
+                    && host
+                        .folder(&format!("/lib/modules/{name}/kernel"))
+                        .ok()
+                        .flatten()
+                        .is_some_and(|inside| inside.iter().any(|one| one.starts_with("nvidia-")))
+            };
+            if others.iter().any(has_package) { Origin::UbuntuPackage } else { Origin::Dkms }
+        }
+        Some(Family::Leap | Family::Tumbleweed) => Origin::SusePackage,
+        Some(Family::Arch) if kernel.contains("-arch") => Origin::ArchPackage,
+        _ => Origin::Dkms,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::arch_headers;
+
+    #[test]
+    fn headers_of_archs_kernels() {
+        assert_eq!(arch_headers("6.13.1-arch1-1"), "linux-headers");
+        assert_eq!(arch_headers("6.12.9-1-lts"), "linux-lts-headers");
+        assert_eq!(arch_headers("6.13.1-zen1-1-zen"), "linux-zen-headers");
+    }
+}

@@ -1,0 +1,120 @@
+//! Fits the remedy of a finding to who may do it. A check writes the commands for the administrator of a
+//! machine. In a container those that concern the kernel, the driver or the services of the machine are
+//! for its host; in a batch job or a pod they are for whoever administers the node; and on a notebook
+//! service they are for nobody. What remains is what this user can type here.
+
+use crate::facts::{Family, Host, Job, Place};
+use crate::finding::{Finding, Remedy};
+
+/// What changes files of this system only, so that root in a container can do it.
+const OF_FILES: [&str; 5] = ["sudo chmod ", "sudo chown ", "sudo ldconfig", "sudo rm ", "sudo mkdir "];
+/// How a command begins that asks for an administrator.
+const SUDO: &str = "sudo ";
+
+/// Who else than the user administers the machine.
+enum Others {
+    /// Nobody: it is the user's.
+    None,
+    /// The host of a container. The user is root inside it, or in a user namespace.
+    Host,
+    /// The node of a pod, in which the user is often root.
+    NodeOfPod,
+    /// The node of a batch job, or the machine of an Apptainer container: the user has no rights there.
+    Node(Option<Job>),
+    /// A notebook service, in which the user is root of a container.
+    Service(&'static str),
+}
+
+/// The finding with a remedy that its reader can carry out on this host, or pass on.
+pub(crate) fn fit(host: &Host, mut finding: Finding) -> Finding {
+    if let Some(remedy) = finding.remedy.as_mut().filter(|_| host.family() == Some(Family::NixOs)) {
+        as_configuration(remedy);
+    }
+    let others = others(host);
+    let Some(remedy) = finding.remedy.as_mut().filter(|remedy| needs_an_administrator(remedy)) else {
+        return finding;
+    };
+    match others {
+        Others::None => {}
+        Others::Host => mark(remedy, "  # on the host"),
+        Others::NodeOfPod => {
+            mark(remedy, "  # on the node");
+            without_sudo(remedy);
+        }
+        Others::Node(job) => {
+            let who = match job {
+                Some(job) => format!("ask the administrator of this {} node", job.name()),
+                None => "ask the administrator of this machine".to_owned(),
+            };
+            remedy.text = format!("{who}: {}", remedy.text);
+            for command in remedy.commands.iter_mut().filter(|command| command.contains(SUDO)) {
+                place(command, "  # on the node");
+            }
+        }
+        Others::Service(name) => {
+            remedy.commands.retain(|command| !is_of_machine(command));
+            without_sudo(remedy);
+            if remedy.commands.is_empty() {
+                remedy.text = format!("start a new session: only {name} can change its machines");
+            }
+        }
+    }
+    finding
+}
+
+fn others(host: &Host) -> Others {
+    if let Some(job) = host.job() {
+        return Others::Node(Some(job));
+    }
+    match host.place() {
+        Place::Docker | Place::DockerInWsl | Place::Podman | Place::Lxc => Others::Host,
+        Place::Pod => Others::NodeOfPod,
+        Place::Apptainer => Others::Node(None),
+        Place::Colab => Others::Service("Colab"),
+        Place::Kaggle => Others::Service("Kaggle"),
+        Place::Machine | Place::Wsl | Place::Windows | Place::Mac => Others::None,
+    }
+}
+
+fn needs_an_administrator(remedy: &Remedy) -> bool {
+    remedy.commands.iter().any(|command| command.contains(SUDO))
+}
+
+/// Whether a command changes the machine and not only files of this system.
+fn is_of_machine(command: &str) -> bool {
+    command.contains(SUDO) && !OF_FILES.iter().any(|start| command.starts_with(start))
+}
+
+/// NixOS generates what is below /etc, and builds modules and services from its configuration: a change by
+/// hand is lost at the next start, if it works at all.
+fn as_configuration(remedy: &mut Remedy) {
+    const GENERATED: [&str; 6] =
+        ["sudo tee /etc/", "sudo mkdir -p /etc/", "dkms ", "mokutil ", "systemctl enable", "hostnamectl "];
+    let before = remedy.commands.len();
+    remedy.commands.retain(|command| !GENERATED.iter().any(|word| command.contains(word)));
+    if remedy.commands.len() < before {
+        remedy.text = format!("in configuration.nix: {}", remedy.text);
+        remedy.commands.insert(0, "sudo nixos-rebuild switch".to_owned());
+    }
+}
+
+fn mark(remedy: &mut Remedy, comment: &str) {
+    remedy
+        .commands
+        .iter_mut()
+        .filter(|command| is_of_machine(command))
+        .for_each(|command| place(command, comment));
+}
+
+/// Adds where a command is to be typed, unless it says so already.
+fn place(command: &mut String, comment: &str) {
+    if !command.contains("  # ") {
+        command.push_str(comment);
+    }
+}
+
+fn without_sudo(remedy: &mut Remedy) {
+    for command in remedy.commands.iter_mut().filter(|command| !is_of_machine(command)) {
+        *command = command.replace(SUDO, "");
+    }
+}

@@ -1,0 +1,115 @@
+//! The commands that install or replace NVIDIA's driver on each family of distributions: in the kind of
+//! kernel module that the card needs. Cards before Turing need the proprietary module and branch 580,
+//! Blackwell needs the open one, and the cards between run with either, for which NVIDIA recommends the
+//! open one (driver installation guide, release 580).
+
+use super::generation::{Generation, newest};
+use crate::facts::{Distribution, Family, Host};
+
+/// The last driver branch for cards before Turing.
+pub(crate) const LAST_FOR_OLD_CARDS: u32 = 580;
+/// NVIDIA's repositories for distributions that package no driver, or an old one.
+const REPOSITORIES: &str = "https://developer.download.nvidia.com/compute/cuda/repos";
+
+/// The commands for this host's distribution, if it is a common one; they need a restart afterwards.
+/// Inside a container there are none: the driver is the host's.
+pub(crate) fn install(host: &Host) -> Vec<String> {
+    install_for(host, newest(host))
+}
+
+/// The same for a card whose generation is known from elsewhere.
+pub(crate) fn install_for(host: &Host, card: Option<Generation>) -> Vec<String> {
+    let (Some(family), Ok(distribution)) = (host.family(), host.distribution()) else { return Vec::new() };
+    if host.is_container() {
+        return Vec::new();
+    }
+    let old = card == Some(Generation::BeforeTuring);
+    let commands: &[&str] = match family {
+        Family::Ubuntu => &["sudo ubuntu-drivers install"],
+        Family::OnUbuntu if distribution.id == "pop" => {
+            &["sudo apt update", "sudo apt install system76-driver-nvidia"]
+        }
+        Family::OnUbuntu => &["sudo ubuntu-drivers install"],
+        Family::Debian if card != Some(Generation::Blackwell) => &[
+            // One of the two files exists, in the old format or the new one.
+            "sudo sed -i -E '/^(deb|Components)/s/ main.*/ main contrib non-free non-free-firmware/' \
+             $(ls /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources 2>/dev/null)",
+            "sudo apt update",
+            "sudo apt install linux-headers-amd64 nvidia-driver",
+        ],
+        Family::Debian => return of_debian(&distribution),
+        Family::Fedora if distribution.id == "fedora" => &[
+            "sudo dnf install \
+             https://mirrors.rpmfusion.org/free/fedora/rpmfusion-free-release-$(rpm -E %fedora).noarch.rpm \
+             https://mirrors.rpmfusion.org/nonfree/fedora/rpmfusion-nonfree-release-$(rpm -E %fedora).noarch.rpm",
+            "sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda",
+        ],
+        Family::Fedora => &["sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda"],
+        Family::RedHat | Family::Amazon => return of_red_hat(&distribution, family, old),
+        Family::Tumbleweed | Family::Leap => return of_suse(family, old),
+        Family::Arch if distribution.id == "manjaro" => &["sudo mhwd -a pci nonfree 0300"],
+        Family::Arch if !old => &["sudo pacman -Syu nvidia-open nvidia-utils"],
+        Family::Void => &["sudo xbps-install -Su void-repo-nonfree", "sudo xbps-install -S nvidia"],
+        Family::NixOs => &["sudo nixos-rebuild switch"],
+        // Arch has packages for cards before Turing in the AUR only; the others bring no driver, or their own.
+        Family::Arch | Family::Alpine | Family::Nvidia => &[],
+    };
+    commands.iter().map(|&command| command.to_owned()).collect()
+}
+
+/// What to write before the commands, on a distribution where they are not the whole remedy.
+pub(crate) fn advice(host: &Host) -> Option<&'static str> {
+    match host.family()? {
+        Family::NixOs => Some(
+            "add `hardware.graphics.enable = true;`, `hardware.nvidia.open = true;` and \
+             `services.xserver.videoDrivers = [ \"nvidia\" ];` to configuration.nix, apply it, and restart",
+        ),
+        Family::Nvidia => Some(
+            "the driver is a part of this system: install its updates from NVIDIA, or flash the board again",
+        ),
+        Family::Alpine => {
+            Some("NVIDIA's driver needs glibc, which Alpine does not have: train on another distribution")
+        }
+        _ => None,
+    }
+}
+
+/// Debian's own packages are too old for Blackwell, so the open module comes from NVIDIA.
+fn of_debian(distribution: &Distribution) -> Vec<String> {
+    let release = distribution.version.as_ref().map_or(12, |version| version.major().clamp(12, 13));
+    vec![
+        format!("wget {REPOSITORIES}/debian{release}/x86_64/cuda-keyring_1.1-1_all.deb"),
+        "sudo dpkg -i cuda-keyring_1.1-1_all.deb".to_owned(),
+        "sudo apt update".to_owned(),
+        "sudo apt install linux-headers-amd64 nvidia-open".to_owned(),
+    ]
+}
+
+/// NVIDIA's own repository, named after the release.
+fn of_red_hat(distribution: &Distribution, family: Family, old: bool) -> Vec<String> {
+    let release = match (family, &distribution.version) {
+        (Family::Amazon, _) => "amzn2023".to_owned(),
+        (_, Some(version)) => format!("rhel{}", version.major()),
+        (_, None) => "rhel$(rpm -E %rhel)".to_owned(),
+    };
+    let package = if old { "cuda-drivers" } else { "nvidia-open" };
+    vec![
+        format!("sudo dnf config-manager --add-repo {REPOSITORIES}/{release}/x86_64/cuda-{release}.repo"),
+        "sudo dnf install kernel-devel-$(uname -r) kernel-headers".to_owned(),
+        format!("sudo dnf install {package}"),
+    ]
+}
+
+/// openSUSE signs the open module; the libraries come from NVIDIA's repository.
+fn of_suse(family: Family, old: bool) -> Vec<String> {
+    let place = match family {
+        Family::Tumbleweed => "https://download.nvidia.com/opensuse/tumbleweed",
+        _ => "'https://download.nvidia.com/opensuse/leap/$releasever'",
+    };
+    let module =
+        if old { "nvidia-driver-G06-kmp-default" } else { "nvidia-open-driver-G06-signed-kmp-default" };
+    vec![
+        format!("sudo zypper addrepo --refresh {place} NVIDIA"),
+        format!("sudo zypper install {module} nvidia-compute-utils-G06"),
+    ]
+}

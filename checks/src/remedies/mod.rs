@@ -1,0 +1,13 @@
+//! What a user can do on this host: the commands and words of a remedy, decided by the distribution, by
+//! what surrounds the system, and by how its driver was installed. A check says what is wrong and asks
+//! this module how it is repaired here, so that no check can name another distribution's package manager
+//! or advise restarting a machine that is not the user's.
+
+pub(crate) mod build_module;
+pub(crate) mod fit;
+pub(crate) mod generation;
+pub(crate) mod gpus_of_job;
+pub(crate) mod install_driver;
+pub(crate) mod restart;
+pub(crate) mod service;
+pub(crate) mod start_container;

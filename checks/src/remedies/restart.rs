@@ -1,0 +1,64 @@
+//! Restarting what has to be restarted. A container, a pod, a notebook or a batch job cannot restart the
+//! machine that it runs on: its user starts another one, or asks those who administer the machine.
+
+use crate::facts::{Host, Job, Place};
+use crate::finding::Finding;
+
+/// The finding, with the way to restart this system. On a user's own machine that is one command after
+/// those that the finding has already; the words of the remedy stay as they are. Everywhere else the
+/// words say what to restart, and who can.
+pub(crate) fn restart(host: &Host, finding: Finding) -> Finding {
+    if let Some(job) = host.job() {
+        return of_job(job, finding);
+    }
+    match host.place() {
+        Place::Machine | Place::Mac => finding.command("sudo reboot"),
+        Place::Windows => finding.command("shutdown /r /t 0"),
+        Place::Wsl => finding.command("wsl.exe --shutdown"),
+        Place::Docker | Place::DockerInWsl | Place::Podman | Place::Lxc | Place::Apptainer => {
+            finding.remedy("have the machine restarted that this container runs on")
+        }
+        Place::Pod | Place::Colab | Place::Kaggle => restart_container(host, finding),
+    }
+}
+
+/// The finding, with the way to start this container anew, which gives it the present libraries and device
+/// files of its host.
+pub(crate) fn restart_container(host: &Host, finding: Finding) -> Finding {
+    let name = host.hostname().ok().filter(|name| !name.is_empty()).unwrap_or("<container>".to_owned());
+    match host.place() {
+        Place::Docker | Place::DockerInWsl => {
+            finding.command(format!("docker restart {name}  # on the host"))
+        }
+        Place::Podman => finding.command(format!("podman restart {name}  # on the host")),
+        Place::Lxc => finding.command(format!("lxc restart {name}  # on the host")),
+        Place::Pod => finding.remedy(
+            "delete the pod, so that it is started again, on another node if possible; tell the cluster's \
+             administrator about this node",
+        ),
+        Place::Colab => finding.remedy("in the notebook's menu: Runtime, Disconnect and delete runtime"),
+        Place::Kaggle => finding.remedy("in the notebook's menu: Run, Restart & clear session"),
+        Place::Apptainer | Place::Machine | Place::Wsl | Place::Windows | Place::Mac => finding,
+    }
+}
+
+/// The finding, with the command that resets a card: a GPU's number or address. Who does not administer
+/// the machine asks for a restart.
+pub(crate) fn reset_gpu(host: &Host, finding: Finding, name: &str) -> Finding {
+    if host.is_own_machine() {
+        finding.command(format!("sudo nvidia-smi --gpu-reset -i {name}"))
+    } else {
+        restart(host, finding)
+    }
+}
+
+fn of_job(job: Job, finding: Finding) -> Finding {
+    let finding = finding.remedy(
+        "tell the administrator of this node, and submit the job again so that it runs on another one",
+    );
+    match job {
+        Job::Slurm => finding.command("sbatch --exclude=$SLURMD_NODENAME …"),
+        Job::Lsf => finding.command("bsub -R \"select[hname!='$(hostname)']\" …"),
+        Job::Pbs => finding,
+    }
+}

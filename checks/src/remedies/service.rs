@@ -1,0 +1,21 @@
+//! The commands that start and restart system services, by the program that manages them.
+
+use crate::facts::{Family, Host};
+
+/// Starts a service now and whenever the machine starts.
+pub(crate) fn enable(host: &Host, name: &str) -> String {
+    match host.family() {
+        Some(Family::Alpine) => format!("sudo rc-update add {name} && sudo rc-service {name} start"),
+        Some(Family::Void) => format!("sudo ln -s /etc/sv/{name} /var/service/"),
+        _ => format!("sudo systemctl enable --now {name}"),
+    }
+}
+
+/// Restarts a service, so that it reads its settings.
+pub(crate) fn restart(host: &Host, name: &str) -> String {
+    match host.family() {
+        Some(Family::Alpine) => format!("sudo rc-service {name} restart"),
+        Some(Family::Void) => format!("sudo sv restart {name}"),
+        _ => format!("sudo systemctl restart {name}"),
+    }
+}

@@ -1,0 +1,113 @@
+//! Starting a container in another way: the option of the program that starts containers of this kind. A
+//! notebook service starts its own, so its user chooses another kind of session at most.
+
+use crate::facts::{Host, Place};
+use crate::finding::Finding;
+
+/// What a container has to be started with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// GPUs, with the driver's libraries: so many for a pod, all of the machine elsewhere.
+    Gpus(usize),
+    /// The libraries for computing: without a setting, images may have those for monitoring only.
+    Libraries,
+    /// No limit on locked memory.
+    LockedMemory,
+    /// System calls for NUMA.
+    Numa,
+    /// The network of the machine.
+    HostNetwork,
+    /// So many GiB of memory.
+    Memory(u64),
+}
+
+/// The finding, with the way to start this container with `what`.
+pub(crate) fn start_with(host: &Host, finding: Finding, what: Start) -> Finding {
+    let docker = docker_option(what);
+    match host.place() {
+        Place::Docker | Place::DockerInWsl => finding.command(format!("docker run {docker} …")),
+        Place::Podman => finding.command(format!("podman run {} …", podman_option(what, &docker))),
+        Place::Apptainer => of_apptainer(finding, what),
+        Place::Pod => of_pod(finding, what),
+        Place::Lxc => of_lxc(host, finding, what),
+        Place::Colab if matches!(what, Start::Gpus(_) | Start::Libraries) => {
+            finding.remedy("choose a GPU in the notebook's menu: Runtime, Change runtime type")
+        }
+        Place::Kaggle if matches!(what, Start::Gpus(_) | Start::Libraries) => {
+            finding.remedy("choose a GPU in the notebook's menu: Settings, Accelerator")
+        }
+        Place::Colab | Place::Kaggle => {
+            finding.remedy("nothing: the service decides this, so a run has to do with what there is")
+        }
+        Place::Machine | Place::Wsl | Place::Windows | Place::Mac => finding,
+    }
+}
+
+fn docker_option(what: Start) -> String {
+    match what {
+        Start::Gpus(_) => "--gpus all --ipc=host".to_owned(),
+        Start::Libraries => "--gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility".to_owned(),
+        Start::LockedMemory => "--ulimit memlock=-1 --ulimit stack=67108864".to_owned(),
+        Start::Numa => "--cap-add SYS_NICE".to_owned(),
+        Start::HostNetwork => "--network host".to_owned(),
+        Start::Memory(gib) => format!("--memory={gib}g"),
+    }
+}
+
+/// Podman takes GPUs by their CDI names, the rest as Docker does.
+fn podman_option(what: Start, docker: &str) -> String {
+    match what {
+        Start::Gpus(_) => "--device nvidia.com/gpu=all --ipc=host".to_owned(),
+        Start::Libraries => {
+            "--device nvidia.com/gpu=all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility".to_owned()
+        }
+        _ => docker.to_owned(),
+    }
+}
+
+/// Apptainer's containers have the limits, the network and the memory of the shell that starts them.
+fn of_apptainer(finding: Finding, what: Start) -> Finding {
+    match what {
+        Start::Gpus(_) | Start::Libraries => finding.command("apptainer exec --nv …"),
+        Start::LockedMemory => finding.command("ulimit -l unlimited"),
+        Start::Numa | Start::HostNetwork | Start::Memory(_) => finding,
+    }
+}
+
+fn of_pod(finding: Finding, what: Start) -> Finding {
+    match what {
+        Start::Gpus(_) | Start::Libraries => {
+            let count = if let Start::Gpus(count) = what { count.max(1) } else { 1 };
+            finding
+                .remedy("request GPUs in the pod's container (resources.limits), on a node with NVIDIA's device plugin")
+                .command(format!("resources: {{ limits: {{ nvidia.com/gpu: {count} }} }}"))
+        }
+        Start::LockedMemory => finding
+            .remedy("raise the limit of the node's container runtime, or add the capability to the container")
+            .command("securityContext: { capabilities: { add: [IPC_LOCK] } }"),
+        Start::Numa => finding
+            .remedy("add the capability to the pod's container, or set NCCL_CUMEM_HOST_ENABLE=0")
+            .command("securityContext: { capabilities: { add: [SYS_NICE] } }"),
+        Start::HostNetwork => finding.remedy("give the pod the node's network").command("hostNetwork: true"),
+        Start::Memory(gib) => finding
+            .remedy("raise the memory of the pod's container")
+            .command(format!("resources: {{ limits: {{ memory: {gib}Gi }} }}")),
+    }
+}
+
+fn of_lxc(host: &Host, finding: Finding, what: Start) -> Finding {
+    let name = host.hostname().ok().filter(|name| !name.is_empty()).unwrap_or("<container>".to_owned());
+    match what {
+        Start::Gpus(_) | Start::Libraries => finding
+            .command(format!("lxc config device add {name} gpu gpu  # on the host"))
+            .command(format!("lxc config set {name} nvidia.runtime=true  # on the host"))
+            .command(format!("lxc restart {name}  # on the host")),
+        Start::LockedMemory => finding
+            .command(format!("lxc config set {name} limits.kernel.memlock unlimited  # on the host"))
+            .command(format!("lxc restart {name}  # on the host")),
+        Start::Memory(gib) => {
+            finding.command(format!("lxc config set {name} limits.memory {gib}GiB  # on the host"))
+        }
+        Start::Numa | Start::HostNetwork => finding,
+    }
+}

@@ -1,0 +1,227 @@
+//! Walks every finding through every kind of host: each recorded Linux machine is moved to another
+//! distribution, into a container, a pod, a batch job or a notebook service, and the commands of its
+//! findings are collected. The rules here say which commands may appear where; the snapshot shows each
+//! command once, with the places that it is for.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::sync::OnceLock;
+use std::thread;
+
+use serde_json::{Value, json};
+use support::{cases, is_produced, merge};
+use yolo_checks::{Host, Intent, Status, run_all_checks};
+
+/// Distributions, by the content of /etc/os-release.
+const DISTRIBUTIONS: [(&str, &str); 15] = [
+    ("ubuntu", "ID=ubuntu\nID_LIKE=debian\nVERSION_ID=\"24.04\"\n"),
+    ("mint", "ID=linuxmint\nID_LIKE=\"ubuntu debian\"\nVERSION_ID=\"22.1\"\n"),
+    ("pop", "ID=pop\nID_LIKE=\"ubuntu debian\"\nVERSION_ID=\"24.04\"\n"),
+    ("debian", "ID=debian\nVERSION_ID=\"12\"\n"),
+    ("fedora", "ID=fedora\nVERSION_ID=42\n"),
+    ("nobara", "ID=nobara\nID_LIKE=\"rhel centos fedora\"\nVERSION_ID=42\n"),
+    ("rocky", "ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\nVERSION_ID=\"9.5\"\n"),
+    ("amazon", "ID=\"amzn\"\nID_LIKE=\"fedora\"\nVERSION_ID=\"2023\"\n"),
+    ("leap", "ID=\"opensuse-leap\"\nID_LIKE=\"suse opensuse\"\nVERSION_ID=\"15.6\"\n"),
+    ("tumbleweed", "ID=\"opensuse-tumbleweed\"\nID_LIKE=\"opensuse suse\"\n"),
+    ("arch", "ID=arch\n"),
+    ("manjaro", "ID=manjaro\nID_LIKE=arch\n"),
+    ("nixos", "ID=nixos\nVERSION_ID=\"25.05\"\n"),
+    ("alpine", "ID=alpine\nVERSION_ID=3.21\n"),
+    ("void", "ID=\"void\"\n"),
+];
+/// Machines whose user is not their administrator. All of them have Ubuntu's files.
+const GUESTS: [&str; 10] =
+    ["docker", "podman", "lxc", "pod", "apptainer", "colab", "kaggle", "slurm", "pbs", "lsf"];
+/// A host whose sentence below ends in this is somebody else's machine.
+const ELSEWHERE: [&str; 2] = ["# on the host", "# on the node"];
+
+/// What makes a machine one of [`GUESTS`].
+fn guest(name: &str) -> Value {
+    match name {
+        "docker" => json!({ "files": { "/.dockerenv": "" } }),
+        "podman" => json!({ "files": { "/run/.containerenv": "engine=\"podman-5.2.2\"\nrootless=1\n" } }),
+        "lxc" => json!({ "env": { "container": "lxc" } }),
+        "pod" => json!({ "env": { "KUBERNETES_SERVICE_HOST": "10.96.0.1" } }),
+        "apptainer" => json!({ "env": { "APPTAINER_CONTAINER": "/images/torch.sif" } }),
+        "colab" => {
+            json!({ "files": { "/.dockerenv": "" }, "env": { "COLAB_RELEASE_TAG": "release-colab_20260101" } })
+        }
+        "kaggle" => {
+            json!({ "files": { "/.dockerenv": "" }, "env": { "KAGGLE_KERNEL_RUN_TYPE": "Interactive" } })
+        }
+        "slurm" => json!({ "env": { "SLURM_JOB_ID": "4711" } }),
+        "pbs" => json!({ "env": { "PBS_JOBID": "4711.head" } }),
+        "lsf" => json!({ "env": { "LSB_JOBID": "4711" } }),
+        _ => panic!("no such guest: {name}"),
+    }
+}
+
+/// Every place, with what it changes in a recording.
+fn places() -> Vec<(&'static str, Value)> {
+    let file = |text: &str| json!({ "files": { "/etc/os-release": text } });
+    let machines = DISTRIBUTIONS.iter().map(|(name, text)| (*name, file(text)));
+    let guests = GUESTS.iter().map(|name| {
+        let mut patch = file(DISTRIBUTIONS[0].1);
+        merge(&mut patch, &guest(name));
+        (*name, patch)
+    });
+    machines.chain(guests).collect()
+}
+
+/// What a user is told to type: by finding and command, the places.
+type Commands = BTreeMap<(String, String), BTreeSet<&'static str>>;
+
+/// The commands of all findings in all places, collected once for all tests.
+fn all() -> &'static Commands {
+    static ALL: OnceLock<Commands> = OnceLock::new();
+    ALL.get_or_init(collect)
+}
+
+fn collect() -> Commands {
+    let places = places();
+    let machines: Vec<(Value, Intent)> = cases()
+        .into_iter()
+        .filter(|case| case.recording["os"] == "linux" && !is_placed(&case.recording))
+        .map(|case| (case.recording, case.intent))
+        .collect();
+    let parts = thread::available_parallelism().map_or(1, |count| count.get());
+    let size = machines.len().div_ceil(parts);
+    thread::scope(|scope| {
+        let works: Vec<_> = machines
+            .chunks(size)
+            .map(|machines| {
+                let places = &places;
+                scope.spawn(move || {
+                    let mut commands = Commands::new();
+                    for (recording, intent) in machines {
+                        for (place, patch) in places {
+                            let mut recording = recording.clone();
+                            merge(&mut recording, patch);
+                            add(&mut commands, place, recording, intent);
+                        }
+                    }
+                    commands
+                })
+            })
+            .collect();
+        let mut all = Commands::new();
+        for part in works.into_iter().map(|work| work.join().unwrap()) {
+            for (key, places) in part {
+                all.entry(key).or_default().extend(places);
+            }
+        }
+        all
+    })
+}
+
+/// Whether a recording is in WSL or in one of the places already.
+fn is_placed(recording: &Value) -> bool {
+    let host = Host::from_value(recording.clone()).unwrap().0;
+    let in_wsl = !matches!(host.wsl(), Ok(None));
+    let has_variable = |name: &str| matches!(host.env(name), Ok(Some(_)));
+    in_wsl || host.is_container() || ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"].into_iter().any(has_variable)
+}
+
+fn add(commands: &mut Commands, place: &'static str, recording: Value, intent: &Intent) {
+    let host = Host::from_value(recording).unwrap().0;
+    let shown = run_all_checks(&host, intent).into_iter();
+    for finding in shown.filter(|finding| is_produced(finding) && finding.status > Status::Ok) {
+        for command in finding.remedy.iter().flat_map(|remedy| &remedy.commands) {
+            commands.entry((finding.id.to_owned(), command.clone())).or_default().insert(place);
+        }
+    }
+}
+
+/// Programs that exist on some distributions only.
+const PROGRAMS: [(&[&str], &[&str]); 9] = [
+    (&["apt ", "dpkg ", "update-initramfs"], &["ubuntu", "mint", "pop", "debian"]),
+    (&["ubuntu-drivers"], &["ubuntu", "mint"]),
+    (&["system76-"], &["pop"]),
+    (&["dnf ", "rpm ", "akmods --"], &["fedora", "nobara", "rocky", "amazon"]),
+    (&["zypper "], &["leap", "tumbleweed"]),
+    (&["pacman ", "mkinitcpio"], &["arch", "manjaro"]),
+    (&["mhwd "], &["manjaro"]),
+    (&["nixos-rebuild"], &["nixos"]),
+    (&["xbps-install"], &["void"]),
+];
+
+#[test]
+fn commands_fit_the_place_that_they_are_for() {
+    let mut wrong = Vec::new();
+    for ((id, command), places) in all() {
+        for place in places {
+            if let Some(why) = misfit(command, place) {
+                wrong.push(format!("{place}: {id}: {command}: {why}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} commands do not fit:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Why a command must not be advised in a place.
+fn misfit(command: &str, place: &str) -> Option<&'static str> {
+    let is_guest = GUESTS.contains(&place);
+    if ELSEWHERE.iter().any(|end| command.ends_with(end)) {
+        return None;
+    }
+    for (programs, distributions) in PROGRAMS {
+        let fits = distributions.contains(&place) || is_guest && distributions.contains(&"ubuntu");
+        if !fits && programs.iter().any(|program| command.contains(program)) {
+            return Some("this distribution has no such program");
+        }
+    }
+    let has = |word: &str| command.contains(word);
+    if is_guest && has("reboot") {
+        return Some("the machine is not the user's");
+    }
+    if is_guest && place != "lxc" && (has("modprobe") || has("rmmod") || has("dkms ") || has("akmods --")) {
+        return Some("the kernel is not the user's");
+    }
+    if ["slurm", "pbs", "lsf"].contains(&place) && has("unset CUDA_VISIBLE_DEVICES") {
+        return Some("the batch system has set it");
+    }
+    if ["slurm", "pbs", "lsf", "pod", "colab", "kaggle", "apptainer"].contains(&place) && has("sudo ") {
+        return Some("the user is not an administrator");
+    }
+    if is_guest && place != "docker" && (has("docker run") || has("docker restart")) {
+        return Some("this is no container of Docker");
+    }
+    if place == "nixos" && (has("tee /etc/") || has("dkms ") || has("systemctl enable")) {
+        return Some("NixOS would undo it");
+    }
+    if has("pacman -Sy ") || has("pacman -S ") {
+        return Some("a partial upgrade");
+    }
+    // A limit of a service of systemd is raised by systemd.
+    if ["alpine", "void"].contains(&place) && has("systemctl") && !has(".service") {
+        return Some("there is no systemd");
+    }
+    None
+}
+
+#[test]
+fn each_command_and_its_places() {
+    let mut text = String::new();
+    let mut last = String::new();
+    let every = places().len();
+    for ((id, command), places) in all() {
+        if *id != last {
+            writeln!(text, "{id}").unwrap();
+            last.clone_from(id);
+        }
+        let places = match places.len() {
+            count if count == every => "everywhere".to_owned(),
+            _ => places.iter().copied().collect::<Vec<_>>().join(" "),
+        };
+        writeln!(text, "    {command}\n        {places}").unwrap();
+    }
+    let mut settings = insta::Settings::clone_current();
+    settings.set_omit_expression(true);
+    settings.set_description("Each command of each finding, and the places that it is for");
+    settings.bind(|| insta::assert_snapshot!("every_place", text));
+}
