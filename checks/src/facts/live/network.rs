@@ -1,6 +1,9 @@
 //! Listening sockets with their owners, interfaces, host names, and whether a port is free.
 
 use std::net::{TcpListener, ToSocketAddrs as _};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use sysinfo::Networks;
@@ -28,8 +31,27 @@ fn is_up(name: &str) -> Option<bool> {
     Some(flags & 1 == 1)
 }
 
+/// How long the resolver may take, as long as a command: its own limit is up to half a minute if no name
+/// server answers.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// The addresses that the system's resolver gives for a name.
 pub(super) fn addresses(name: &str) -> Value {
+    let (sender, answer) = mpsc::channel();
+    let wanted = name.to_owned();
+    // The resolver cannot be interrupted, so a thread waits for it, and is left behind.
+    let asked = thread::Builder::new().name("resolver".to_owned()).spawn(move || {
+        // Nobody listens any more if it took too long.
+        let _ = sender.send(resolved(&wanted));
+    });
+    if asked.is_err() {
+        return resolved(name);
+    }
+    // A name that takes longer counts as one that does not resolve.
+    answer.recv_timeout(PATIENCE).unwrap_or_else(|_| json!([]))
+}
+
+fn resolved(name: &str) -> Value {
     match (name, 0).to_socket_addrs() {
         Ok(found) => {
             let mut addresses: Vec<String> = Vec::new();
