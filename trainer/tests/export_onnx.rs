@@ -185,9 +185,10 @@ fn suppression_in_the_graph_keeps_the_same_boxes() {
         }
         counts.push(expected[0].len());
     }
-    // Every limit was reached, and the classes matter.
+    // Every limit was reached, and the classes matter: a box that one of another class suppresses no longer
+    // suppresses others, so without them there may be more boxes or fewer.
     assert_eq!([counts[0], counts[2], counts[3], counts[5]], [100, 7, 9, 0]);
-    assert!(counts[4] > counts[0] && counts[6] < counts[0] && counts[1] < counts[6], "{counts:?}");
+    assert!(counts[4] > counts[0] && counts[6] < counts[0] && counts[1] != counts[6], "{counts:?}");
 }
 
 /// The runtime of these tests has no half precision, so the file is only read.
