@@ -1,5 +1,5 @@
 //! The fields of a protobuf message, in order and without copies. Nothing is followed that the caller does not ask for, so
-//! neither depth nor memory depends on what a file claims. Format: https://protobuf.dev/programming-guides/encoding.
+//! neither depth nor memory depends on what a file claims. Format: <https://protobuf.dev/programming-guides/encoding>.
 
 /// The bytes are no protobuf message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
