@@ -11,6 +11,15 @@ pub(crate) const LAST_FOR_OLD_CARDS: u32 = 580;
 /// NVIDIA's repositories for distributions that package no driver, or an old one.
 const REPOSITORIES: &str = "https://developer.download.nvidia.com/compute/cuda/repos";
 
+/// RPM Fusion's packages on Silverblue and Kinoite, layered into the image.
+const IMMUTABLE_FEDORA: [&str; 3] = [
+    "sudo rpm-ostree install \
+     https://mirrors.rpmfusion.org/free/fedora/rpmfusion-free-release-$(rpm -E %fedora).noarch.rpm \
+     https://mirrors.rpmfusion.org/nonfree/fedora/rpmfusion-nonfree-release-$(rpm -E %fedora).noarch.rpm",
+    "sudo rpm-ostree install akmod-nvidia xorg-x11-drv-nvidia-cuda",
+    "sudo rpm-ostree kargs --append=rd.driver.blacklist=nouveau --append=modprobe.blacklist=nouveau",
+];
+
 /// The commands for this host's distribution, if it is a common one; they need a restart afterwards.
 /// Inside a container there are none: the driver is the host's.
 pub(crate) fn install(host: &Host) -> Vec<String> {
@@ -22,6 +31,10 @@ pub(crate) fn install_for(host: &Host, card: Option<Generation>) -> Vec<String> 
     let (Some(family), Ok(distribution)) = (host.family(), host.distribution()) else { return Vec::new() };
     if host.is_container() {
         return Vec::new();
+    }
+    // An immutable Fedora takes packages into its image only.
+    if family == Family::Fedora && host.exists("/run/ostree-booted") == Ok(true) {
+        return IMMUTABLE_FEDORA.iter().map(|&command| command.to_owned()).collect();
     }
     let old = card == Some(Generation::BeforeTuring);
     let commands: &[&str] = match family {

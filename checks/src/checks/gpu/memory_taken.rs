@@ -31,7 +31,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             }
         };
         if processes::is_taken(&gpu, &memory) && !is_reported_elsewhere(host, &gpu, &memory, intent) {
-            findings.push(taken(host, &gpu, &memory, intent));
+            findings.push(taken(&gpu, &memory, intent));
         }
     }
     Ok(super::merge::merge_alike(findings))
@@ -53,7 +53,7 @@ fn is_reported_elsewhere(host: &Host, gpu: &Gpu, memory: &GpuMemory, intent: &In
     all_reported || is_exclusive && !intent.cpu && is_enough()
 }
 
-fn taken(host: &Host, gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> Finding {
+fn taken(gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> Finding {
     let used = memory.total.saturating_sub(memory.free);
     let processes = processes::computing(gpu);
     let largest = processes.iter().max_by_key(|process| process.memory);
@@ -88,20 +88,10 @@ fn taken(host: &Host, gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> Finding
     let finding =
         need.iter().fold(finding, |finding, need| finding.seen(format!("a rank needs {}", need.from)));
     let finding = finding.command(match largest {
-        Some(process) if is_ours(host, process.pid) => format!("kill {}", process.pid),
-        Some(process) => format!("ps -o pid,user,args -p {}", process.pid),
+        // Whether a process is still needed is for its owner to say: it may be a rank of another run.
+        Some(process) => format!("ps -o pid,ppid,user,etime,args -p {}", process.pid),
         None => "nvidia-smi".to_owned(),
     });
     let fitting = need.and_then(|_| memory_estimate::fitting_batch(intent, memory.free));
     fitting.into_iter().fold(finding, |finding, batch| finding.command(format!("--batch {batch}")))
-}
-
-/// Whether a process belongs to this user and can be stopped.
-fn is_ours(host: &Host, pid: u64) -> bool {
-    let user = host.user().ok().and_then(|user| user.uid);
-    let known = host.processes().unwrap_or_default();
-    user.is_some()
-        && known
-            .iter()
-            .any(|one| u64::from(one.pid) == pid && one.uid == user && leftovers::can_be_stopped(one))
 }

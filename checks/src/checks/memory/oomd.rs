@@ -6,8 +6,9 @@ use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
 
-/// What the service writes for each kill.
-const KILLED: &str = "due to memory pressure";
+/// What the service writes for each kill: `… due to memory pressure for …`, or `… due to memory used … and
+/// swap used …`.
+const KILLED: &str = " due to memory ";
 /// Groups that hold the programs of users.
 const OF_USERS: &str = "/user.slice/";
 
