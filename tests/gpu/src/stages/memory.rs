@@ -69,8 +69,10 @@ fn says_what_to_lower(stage: &mut StageRun<'_>, ended: &Ended) {
 /// The measured batch trains an epoch without running out of memory.
 fn automatic(stage: &mut StageRun<'_>) -> Result<(), Stop> {
     let session = stage.session;
-    let options = "--imgsz 640 --batch -1 --epochs 1 --noval --noplots";
-    let ended = stage.run(session.data_and_weights(session.train("automatic-batch", options)))?;
+    // Without a GPU nothing is measured, and the batch is 16: an epoch of it at 640 px would take a slow CPU minutes.
+    let size = session.scale.of(640, 64);
+    let options = format!("--imgsz {size} --batch -1 --epochs 1 --noval --noplots");
+    let ended = stage.run(session.data_and_weights(session.train("automatic-batch", &options)))?;
     let chosen = ended.stderr.lines().rfind(|line| line.contains("images per step"));
     let chosen = chosen.unwrap_or("no batch was named").to_owned();
     if stage.check_success("--batch -1 chooses a batch that fits", &ended) {
