@@ -27,22 +27,24 @@ use yolo_trainer::model::{Model, State};
 const LR: f64 = 0.01;
 const MOMENTUM: f64 = 0.937;
 const DECAY: f64 = 5e-4;
-/// Tolerance of the losses in each of the two steps. YOLOv5 itself, in channels-last memory as we
-/// run, differs from the recorded ones by up to 3.1e-5 in the second step.
-const LOSS: [f64; 2] = [2e-6, 5e-5];
-/// Tolerance of the gradients in each of the two steps, relative to a tensor's largest value or its
-/// norm. One image of 64 pixels leaves four values per channel to the last normalizations, so
-/// rounding errors grow: YOLOv5 itself differs from the record by up to 3.6e-4 and 5.3e-2 in
-/// channels-last memory, and by 2.3e-4 and 3.8e-2 in double precision.
-const GRADIENT: [f64; 2] = [5e-4, 8e-2];
-/// Tolerance of the weights, where YOLOv5 itself differs by up to 1.7e-4 and 6.2e-3.
-const WEIGHT: [f64; 2] = [3e-4, 1e-2];
+/// Tolerance of the losses in each of the two steps. One image of 64 pixels leaves four values per channel to the last
+/// normalizations, so rounding errors grow a hundredfold from one step to the next, and they depend on the processor,
+/// whose instructions decide the order of sums. Each tolerance below is about twice the largest deviation that we saw
+/// when oneDNN, ATen and MKL were limited to the instructions of older processors (`ONEDNN_MAX_CPU_ISA`,
+/// `ATEN_CPU_CAPABILITY`, `MKL_ENABLE_INSTRUCTIONS`): 3.0e-7 and 8.6e-5 for the losses.
+const LOSS: [f64; 2] = [2e-6, 2e-4];
+/// Tolerance of the gradients, relative to a tensor's largest value or its norm. We saw 5.6e-4 and 9.9e-2; YOLOv5
+/// itself differs from the record by up to 3.6e-4 and 5.3e-2 in channels-last memory, in which we run, and by 2.3e-4
+/// and 3.8e-2 in double precision.
+const GRADIENT: [f64; 2] = [1.2e-3, 2e-1];
+/// Tolerance of the weights. We saw 3.2e-5 and 4.9e-3; YOLOv5 itself differs by up to 1.7e-4 and 6.2e-3.
+const WEIGHT: [f64; 2] = [4e-4, 1.2e-2];
 /// Tolerance of the statistics of the first layer, which only its own weights disturb. Without the
 /// broadcast of buffers, rank 1 would be off by 6e-3 in the second step.
 const STATISTICS: f64 = 2e-5;
-/// Least cosine between a gradient and the recorded one in each of the two steps: noise changes the
-/// direction little, a wrong sum over ranks or a missing micro-batch much.
-const COSINE: [f64; 2] = [0.999_999, 0.999];
+/// Least cosine between a gradient and the recorded one: noise changes the direction little, a wrong sum over ranks
+/// or a missing micro-batch much, in the first step already. We saw 1 - 1.2e-7 and 1 - 4.0e-3.
+const COSINE: [f64; 2] = [0.999_999, 0.99];
 
 fn learner(rank: usize, group: &Rc<ProcessGroup>) -> Learner {
     // Rank 1 starts from other weights; it must take over those of rank 0.
