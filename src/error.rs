@@ -11,6 +11,7 @@ use yolo_plan::PlanError;
 use yolo_plan::run::Need;
 
 use crate::dirs::YoloDirsError;
+use crate::fetch::Redacted;
 use crate::launch::LaunchError;
 use crate::launch::machines::MachinesError;
 use crate::setup::{SetupError, WslError};
@@ -123,6 +124,7 @@ fn missing(needs: &[Need]) -> String {
         .map(|need| match need {
             Need::Builtin(name) | Need::Data(name) => format!("the data set {name}"),
             Need::Weights(name) => format!("the weights {name}"),
+            Need::Source(address) => Redacted::new(address).to_string(),
         })
         .collect();
     format!("{} {}", yolo_base::format::list(&names), if names.len() == 1 { "is" } else { "are" })

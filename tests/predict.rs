@@ -171,7 +171,7 @@ fn pictures_that_cannot_be_read_are_named_and_the_others_are_done() {
         "text.png: not an image; skipped",
         "huge.bmp: 20000x20000 pixels are 400 megapixels, above the limit of 100; skipped",
         "in 1 picture, ",
-        "; 4 pictures skipped, see the warnings",
+        "; 4 skipped, see the warnings",
     ] {
         assert!(finished.stderr.contains(reason), "`{reason}` is not in:\n{}", finished.stderr);
     }
@@ -192,11 +192,12 @@ fn mistakes_are_one_message_and_leave_no_folder() {
     for (arguments, code, parts) in [
         ("--weights model.pt", 2, &["no picture is named", "yolo predict photos/"][..]),
         ("gone.jpg --weights model.pt", 1, &["--source gone.jpg does not exist"]),
-        ("empty --weights model.pt", 1, &["there is no picture in the folder empty"]),
+        ("empty --weights model.pt", 1, &["there is no picture and no video in the folder empty"]),
         ("squares/images/val --weights gone.pt", 1, &["--weights gone.pt", "does not exist"]),
         ("squares/images/val --view-img", 2, &["--view-img: yolo shows no pictures, it saves them"]),
-        ("squares/images/val --vid-stride 2", 2, &["--vid-stride applies to videos"]),
-        ("0", 1, &["--source 0 is a camera, which yolo predict does not read"]),
+        ("squares/images/val --vid-stride 0", 2, &["--vid-stride 0 would use no frame"]),
+        ("4711", 1, &["--source 4711 is the camera /dev/video4711, which does not exist"]),
+        ("https://youtu.be/x", 1, &["yolo predict does not read YouTube's pages"]),
         ("squares/images/val --visualize", 2, &["--visualize: yolo writes no pictures of feature maps"]),
         ("squares/images/val --conf-thres 2", 2, &["--conf-thres 2 is not a number from 0 to 1"]),
     ] {

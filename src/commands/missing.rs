@@ -1,5 +1,5 @@
-//! Getting what planning found missing: fetches data sets and weights, and generates the built-in
-//! data set.
+//! Getting what planning found missing: fetches data sets, weights and pictures, and generates the
+//! built-in data set.
 
 use yolo_plan::run::{Need, PlanContext};
 
@@ -8,6 +8,7 @@ use crate::dirs::YoloDirs;
 use crate::error::CommandError;
 use crate::printer::{Printer, SetupView, setup_text as show};
 use crate::setup::data::make_builtin;
+use crate::setup::sources::fetch_source;
 use crate::setup::weights::weights_target;
 use crate::setup::{
     Chosen, Context, DataSetError, SetupError, SetupPlan, SetupRequest, StepOutcome, Variant,
@@ -39,6 +40,10 @@ pub(super) fn get(
                     request.weights.push(argument.clone());
                 }
                 plan_context.fetched.insert(argument.clone(), path);
+            }
+            Need::Source(address) => {
+                let path = fetch_source(&context, address)?;
+                plan_context.fetched.insert(address.clone(), path);
             }
         }
     }

@@ -1,5 +1,6 @@
-//! What `yolo predict` says about pictures: a line for each, and a summary of all.
+//! What `yolo predict` says about pictures and the frames of videos: a line for each, and a summary of all.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use yolo_base::format::count;
@@ -10,7 +11,10 @@ use yolo_plan::event::Predicted;
 pub(crate) struct Predictions {
     /// Pictures that could not be read.
     pub(crate) skipped: usize,
+    /// Pictures, and videos that have begun.
+    sources: BTreeSet<usize>,
     images: usize,
+    frames: usize,
     objects: usize,
     /// Milliseconds of the network.
     network: f64,
@@ -20,21 +24,25 @@ pub(crate) struct Predictions {
 
 impl Predictions {
     pub(super) fn add(&mut self, picture: &Predicted) {
-        self.images += 1;
+        self.sources.insert(picture.picture);
+        match picture.frame {
+            Some(_) => self.frames += 1,
+            None => self.images += 1,
+        }
         self.objects += picture.found.len();
         self.network += picture.milliseconds;
         self.first.get_or_insert_with(Instant::now);
     }
 
-    /// Pictures that were done or skipped.
+    /// Pictures and videos that were done or skipped, or have begun.
     pub(super) fn done(&self) -> usize {
-        self.images + self.skipped
+        self.sources.len() + self.skipped
     }
 
-    /// Pictures per second since the first.
+    /// Pictures and frames per second since the first.
     pub(super) fn rate(&self) -> f64 {
         let seconds = self.first.map_or(0.0, |first| first.elapsed().as_secs_f64());
-        if seconds > 0.0 { self.images.saturating_sub(1) as f64 / seconds } else { 0.0 }
+        if seconds > 0.0 { (self.images + self.frames).saturating_sub(1) as f64 / seconds } else { 0.0 }
     }
 
     /// The line at the end of a run with pictures.
@@ -44,14 +52,24 @@ impl Predictions {
         }
         let skipped = match self.skipped {
             0 => String::new(),
-            some => format!("; {} skipped, see the warnings", count(some, "picture")),
+            some if self.frames > 0 => format!("; {some} skipped in whole or in part, see the warnings"),
+            some => format!("; {some} skipped, see the warnings"),
         };
-        let mean = match self.images {
-            0 => String::new(),
-            images => format!(", {:.1} ms of the network per picture", self.network / images as f64),
+        let mean = match (self.images, self.frames) {
+            (0, 0) => String::new(),
+            (0, frames) => format!(", {:.1} ms of the network per frame", self.network / frames as f64),
+            (images, frames) => {
+                format!(", {:.1} ms of the network per picture", self.network / (images + frames) as f64)
+            }
         };
-        let (objects, images) = (count(self.objects, "object"), count(self.images, "picture"));
-        Some(format!("{objects} in {images}{mean}{skipped}"))
+        let objects = count(self.objects, "object");
+        let (images, frames) = (count(self.images, "picture"), count(self.frames, "frame"));
+        let searched = match (self.images, self.frames) {
+            (_, 0) => images,
+            (0, _) => frames,
+            _ => format!("{images} and {frames}"),
+        };
+        Some(format!("{objects} in {searched}{mean}{skipped}"))
     }
 }
 
@@ -69,13 +87,24 @@ pub(super) fn objects(picture: &Predicted) -> String {
     if parts.is_empty() { "(no detections)".to_owned() } else { parts.join(", ") }
 }
 
+/// The number of a frame among those of its video, with a space: `(12/300) `.
+pub(super) fn frame(picture: &Predicted) -> String {
+    match (picture.frame, picture.frames) {
+        (Some(frame), Some(frames)) => format!("({frame}/{frames}) "),
+        (Some(frame), None) => format!("({frame}) "),
+        (None, _) => String::new(),
+    }
+}
+
 /// The line about a picture.
 pub(super) fn predicted_line(picture: &Predicted) -> String {
     let [height, width] = picture.input;
+    let what = if picture.frame.is_some() { "video" } else { "image" };
     format!(
-        "image {}/{} {}: {height}x{width} {}, {:.1}ms",
+        "{what} {}/{} {}{}: {height}x{width} {}, {:.1}ms",
         picture.picture + 1,
         picture.pictures,
+        frame(picture),
         picture.path.display(),
         objects(picture),
         picture.milliseconds
@@ -99,6 +128,8 @@ mod tests {
             picture: 0,
             pictures: 72,
             path: "blood.jpg".into(),
+            frame: None,
+            frames: None,
             size: [480, 640],
             input: [480, 640],
             found: classes.iter().map(object).collect(),
@@ -113,6 +144,11 @@ mod tests {
             predicted_line(&picture(&[1, 0, 1, 0, 0])),
             "image 1/72 blood.jpg: 480x640 3 RBC, 2 WBC, 35.2ms"
         );
+        let mut of_video = Predicted { frame: Some(12), frames: Some(300), ..picture(&[]) };
+        let line = predicted_line(&of_video);
+        assert_eq!(line, "video 1/72 (12/300) blood.jpg: 480x640 (no detections), 35.2ms");
+        of_video.frames = None;
+        assert!(predicted_line(&of_video).starts_with("video 1/72 (12) blood.jpg: "));
         assert_eq!(predicted_line(&picture(&[])), "image 1/72 blood.jpg: 480x640 (no detections), 35.2ms");
     }
 
@@ -123,10 +159,18 @@ mod tests {
         all.add(&picture(&[0]));
         assert_eq!(all.summary().unwrap(), "1 object in 1 picture, 35.2 ms of the network per picture");
         all.skipped = 2;
-        all.add(&picture(&[0, 1]));
+        all.add(&Predicted { picture: 1, ..picture(&[0, 1]) });
         assert_eq!(
             all.summary().unwrap(),
-            "3 objects in 2 pictures, 35.2 ms of the network per picture; 2 pictures skipped, see the warnings"
+            "3 objects in 2 pictures, 35.2 ms of the network per picture; 2 skipped, see the warnings"
         );
+        let mut films = Predictions::default();
+        let frame = |number| Predicted { frame: Some(number), ..picture(&[0]) };
+        films.add(&frame(1));
+        films.add(&frame(2));
+        assert_eq!(films.summary().unwrap(), "2 objects in 2 frames, 35.2 ms of the network per frame");
+        films.add(&Predicted { picture: 1, ..picture(&[0]) });
+        assert!(films.summary().unwrap().starts_with("3 objects in 1 picture and 2 frames, "));
+        assert_eq!(films.done(), 2);
     }
 }

@@ -268,6 +268,8 @@ fn of_picture(picture: &Predicted) -> Value {
         "picture": picture.picture + 1,
         "pictures": picture.pictures,
         "source": picture.path,
+        "frame": picture.frame,
+        "frames": picture.frames,
         "width": width,
         "height": height,
         "input": { "width": input_width, "height": input_height },

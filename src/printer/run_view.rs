@@ -9,7 +9,7 @@ use yolo_plan::bench_report::Measurement;
 use yolo_plan::event::{EpochSummary, Event, OutputFile, Predicted, Step};
 use yolo_plan::run::Task;
 
-use super::predictions::{Predictions, objects, predicted_line};
+use super::predictions::{Predictions, frame, objects, predicted_line};
 use super::rank_rates::RankRates;
 use super::status_line::StatusLine;
 use super::{Printer, coco_table, gpu_loads, val_table};
@@ -145,9 +145,10 @@ impl<'a> RunView<'a> {
             let rate = self.results.predictions.rate();
             let name = picture.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let text = format!(
-                "{}  {done}/{}  {rate:.1} images/s  {name}: {}",
+                "{}  {done}/{}  {rate:.1} images/s  {}{name}: {}",
                 self.doing,
                 picture.pictures,
+                frame(picture),
                 objects(picture)
             );
             self.line.update(self.printer, text);

@@ -12,6 +12,7 @@ mod nccl_plugin;
 mod nccl_version;
 mod pip_nccl;
 mod plan;
+pub(crate) mod sources;
 mod trainer;
 pub mod weights;
 pub(crate) mod wsl;

@@ -237,12 +237,18 @@ impl CocoScores {
 /// A picture with what `yolo predict` has found in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Predicted {
-    /// Its number among the pictures of the run, from 0.
+    /// Its number, or that of its video, among the pictures and videos of the run, from 0.
     pub picture: usize,
-    /// The pictures of the run.
+    /// The pictures and videos of the run.
     pub pictures: usize,
-    /// The file.
+    /// The file, or the camera or stream, without a password.
     pub path: PathBuf,
+    /// If it is a frame of a video, its number among the frames that are used, from 1.
+    #[serde(default)]
+    pub frame: Option<usize>,
+    /// The frames of the video that are used, if it says how many it has.
+    #[serde(default)]
+    pub frames: Option<usize>,
     /// Its height and width in pixels.
     pub size: [usize; 2],
     /// Height and width of what the network saw of it.
@@ -251,7 +257,7 @@ pub struct Predicted {
     pub found: Vec<FoundObject>,
     /// Milliseconds that the network took for its batch, divided by the pictures of the batch.
     pub milliseconds: f64,
-    /// The picture with its boxes, if one was written.
+    /// The picture or video with its boxes, if one is written.
     pub saved: Option<PathBuf>,
 }
 

@@ -82,7 +82,7 @@ fn mistakes_are_usage_errors_with_a_hint() {
         ..default()
     };
     let error = fixture.predict(own_folder).unwrap_err().to_string();
-    assert!(error.starts_with("the pictures with boxes would replace those in "), "{error}");
+    assert!(error.starts_with("the files with boxes would replace those in "), "{error}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::number::{decimal, whole};
 /// The options of `yolo predict`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Args)]
 pub struct PredictOptions {
-    /// Pictures: files, folders, patterns such as 'photos/*.jpg', .txt files with a path per line, or - for such a list on stdin
+    /// Pictures and videos: files, folders, patterns such as 'photos/*.jpg', URLs, cameras by number, .txt files with one of these per line, or - for such a list on stdin
     #[arg(value_name = "SOURCE")]
     pub paths: Vec<String>,
     /// The same, as an option
@@ -56,7 +56,10 @@ pub struct PredictOptions {
     /// Threads per device that read and write pictures [default: the number of CPU cores]
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N")]
     pub workers: Option<usize>,
-    /// Save detections as text files, one per picture
+    /// Use every Nth frame of videos [default: 1]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N")]
+    pub vid_stride: Option<usize>,
+    /// Save detections as text files, one per picture or frame
     #[arg(long)]
     pub save_txt: bool,
     /// Boxes in the text files: 0 for center and size as fractions, 1 for corners in pixels [default: 0]
@@ -71,7 +74,7 @@ pub struct PredictOptions {
     /// Save each detected object as a picture of its own
     #[arg(long)]
     pub save_crop: bool,
-    /// Do not save the pictures with their boxes
+    /// Do not save the pictures and videos with their boxes
     #[arg(long)]
     pub nosave: bool,
     /// Width of the boxes' lines in pixels [default: follows the size of the picture]
@@ -104,7 +107,4 @@ pub struct PredictOptions {
     /// Refused: no picture is shown
     #[arg(long, hide = true)]
     pub view_img: bool,
-    /// Refused: no video is read
-    #[arg(long, hide = true, value_name = "N")]
-    pub vid_stride: Option<String>,
 }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::dataset::DataSet;
 use crate::error::PlanError;
 
+mod addresses;
 mod before_training;
 mod bench;
 mod bench_tables;
@@ -23,7 +24,6 @@ mod image_size;
 mod join_resumed;
 mod one_process;
 mod opt_yaml;
-mod pictures;
 mod planning;
 mod predict;
 mod ranks;
@@ -32,8 +32,10 @@ mod resumable;
 mod resume;
 mod resume_ranks;
 mod resume_yolov5;
+mod sources;
 mod train;
 mod val;
+mod video;
 mod weights;
 
 pub use before_training::{BatchMeasurement, plan_batch_memory, plan_loader_threads};
@@ -46,15 +48,16 @@ pub use export_formats::ExportFormat;
 pub use folder::{increment, newest_checkpoint};
 pub use join_resumed::{JoinTask, plan_join_rank_0, plan_join_resumed, ranks_joining};
 pub use opt_yaml::opt_yaml;
-pub use pictures::Picture;
 pub use planning::{Need, PlanContext, Planning};
 pub use predict::{PredictTask, SavedBoxes, plan_predict};
 pub use ranks::{Part, Ranks};
 pub use read_opt_yaml::read_opt_yaml;
 pub use resumable::{WrittenBy, check_resumable, lacks};
 pub use resume::{ranks_to_resume, resumes_here};
+pub use sources::Picture;
 pub use train::{TrainTask, check_freeze, plan_train};
 pub use val::{Split, ValMode, ValTask, plan_val};
+pub use video::{Video, VideoKind};
 pub use weights::WeightsName;
 
 /// The name of the plan's file in the run folder.

@@ -58,6 +58,8 @@ pub enum Need {
     Data(String),
     /// The weights that this argument of `--weights` names.
     Weights(String),
+    /// The picture or video at this address.
+    Source(String),
 }
 
 /// Adds the data set of an argument of `--data` to `missing` if it must be fetched before it can be

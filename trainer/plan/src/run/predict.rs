@@ -1,12 +1,13 @@
 //! The task and the plan of `yolo predict`: options over the defaults of YOLOv5's detect.py (spec §12). Several
-//! ranks share the pictures.
+//! ranks share the pictures and the videos.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::pictures::{self, Picture};
+use super::sources::{self, Picture, Sources};
 use super::val::{connection, half_on_cpu};
+use super::video::Video;
 use super::{PlanContext, Planning, Ranks, Task, folder, image_size, weights};
 use crate::batch;
 use crate::dataset::Description;
@@ -27,6 +28,10 @@ const THRESHOLDS: (f64, f64, usize) = (0.25, 0.45, 1000);
 pub struct PredictTask {
     /// The pictures, in the order of their sources.
     pub pictures: Vec<Picture>,
+    /// The videos, cameras and streams, which come after the pictures.
+    pub videos: Vec<Video>,
+    /// Of so many frames of a video, the last is used.
+    pub vid_stride: usize,
     pub weights: PathBuf,
     /// Class names for weights that have none; empty if `--data` is not given.
     pub names: Vec<String>,
@@ -100,22 +105,28 @@ pub fn plan_predict(
         None => Vec::new(),
     };
     let sources: Vec<&str> = options.paths.iter().chain(&options.source).map(String::as_str).collect();
-    let pictures = pictures::find(&sources, listed, places)?;
-
-    if !options.nosave && pictures.iter().any(|picture| picture.path.parent() == Some(&run_dir)) {
+    let mut missing = Vec::new();
+    let Sources { pictures, videos } = sources::find(&sources, listed, context, &mut missing)?;
+    let mut files = pictures.iter().map(|it| &it.path).chain(videos.iter().map(|it| &it.source));
+    if !options.nosave && files.any(|file| file.parent() == Some(&run_dir)) {
         return Err(PlanError::usage(format!(
-            "the pictures with boxes would replace those in {}, which are to be read",
+            "the files with boxes would replace those in {}, which are to be read",
             run_dir.display()
         ))
         .with_hint("give another --name or --project, or --nosave"));
     }
 
-    let mut missing = Vec::new();
     let argument = options.weights.first().map_or(WEIGHTS, String::as_str);
     let Some(weights) = weights::find(argument, context, &mut missing)? else {
         return Ok(Planning::Missing(missing));
     };
+    if !missing.is_empty() {
+        return Ok(Planning::Missing(missing));
+    }
     let mut warnings = without_effect(options);
+    if options.vid_stride.is_some() && videos.is_empty() {
+        warnings.push("--vid-stride has no effect without videos".to_owned());
+    }
     let stride = weights::largest_stride(&weights);
     let image_size = sides.map(|side| image_size::rounded(side, stride, 0, &mut warnings));
     warnings.dedup();
@@ -130,6 +141,8 @@ pub fn plan_predict(
 
     let task = PredictTask {
         pictures,
+        videos,
+        vid_stride: options.vid_stride.unwrap_or(1),
         weights,
         names,
         image_size,
@@ -161,11 +174,9 @@ fn refuse(options: &PredictOptions) -> Result<(), PlanError> {
             "omit it, and open the saved pictures; the last lines of the run say where they are",
         ));
     }
-    if options.vid_stride.is_some() {
-        return Err(PlanError::usage("--vid-stride applies to videos, which yolo predict does not read")
-            .with_hint(
-                "omit it; ffmpeg saves the frames of a video as pictures: ffmpeg -i VIDEO frames/%05d.png",
-            ));
+    if options.vid_stride == Some(0) {
+        return Err(PlanError::usage("--vid-stride 0 would use no frame: it must be at least 1")
+            .with_hint("use 1 for every frame, 2 for every other one"));
     }
     if options.visualize {
         return Err(PlanError::usage("--visualize: yolo writes no pictures of feature maps").with_hint(

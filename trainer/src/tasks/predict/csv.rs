@@ -1,4 +1,4 @@
-//! `predictions.csv` (`--save-csv`): one line per object, in the order of the pictures. The first columns are those
+//! `predictions.csv` (`--save-csv`): one line per object, in the order of the pictures and frames. The first columns are those
 //! of YOLOv5.
 
 use std::path::Path;
@@ -13,8 +13,8 @@ use crate::rank::context::Context;
 
 const COLUMNS: &str = "Image Name,Prediction,Confidence,Left,Top,Right,Bottom";
 
-/// The number of a picture, and its lines.
-pub(super) type Rows = (usize, String);
+/// The number of a picture or video, that of the frame, and the lines.
+pub(super) type Rows = (usize, usize, String);
 
 /// What a rank has done.
 pub(super) struct Done {
@@ -32,7 +32,7 @@ pub(super) fn rows_of(picture: &Predicted) -> Rows {
         let confidence = percent_g(f64::from(found.confidence), 6);
         format!("{},{},{confidence},{corners}\n", csv_field(&name), csv_field(&found.name))
     });
-    (picture.picture, lines.collect())
+    (picture.picture, picture.frame.unwrap_or(0), lines.collect())
 }
 
 /// The lines of all ranks in the order of the pictures; `None` if a rank was interrupted. Every rank calls this.
@@ -61,7 +61,7 @@ pub(super) fn of_all_ranks(context: &Context, done: Done) -> Result<Option<Vec<R
 /// When the file cannot be written.
 pub(super) fn write(path: &Path, rows: &[Rows]) -> Result<(), TrainError> {
     let mut text = format!("{COLUMNS}\n");
-    rows.iter().for_each(|(_, lines)| text.push_str(lines));
+    rows.iter().for_each(|(.., lines)| text.push_str(lines));
     publish(path, text.as_bytes())
         .map_err(|error| TrainError::new(format!("cannot save the detections: {error}")))
 }
@@ -84,6 +84,8 @@ mod tests {
             picture: 3,
             pictures: 9,
             path: "photos/a.jpg".into(),
+            frame: None,
+            frames: None,
             size: [50, 60],
             input: [64, 64],
             found: vec![found.clone(), found],
@@ -91,6 +93,6 @@ mod tests {
             saved: None,
         };
         let line = "a.jpg,\"white, blood\",0.5,1,2,30,40\n";
-        assert_eq!(rows_of(&picture), (3, line.repeat(2)));
+        assert_eq!(rows_of(&picture), (3, 0, line.repeat(2)));
     }
 }

@@ -1,11 +1,13 @@
-//! `yolo predict`: a model looks for objects in the user's pictures. Threads read pictures ahead of the network and
+//! `yolo predict`: a model looks for objects in the user's pictures and videos. Threads read pictures ahead of the network and
 //! write results behind it. Several ranks share the pictures; each writes the files of its own, and rank 0 those of
 //! all.
 
 mod ahead;
 mod csv;
+mod films;
 mod read;
 mod search;
+mod video;
 mod write;
 
 use std::sync::Arc;

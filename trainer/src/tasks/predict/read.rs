@@ -1,4 +1,4 @@
-//! Reads a picture and makes the input of the network from it: letterboxed in auto mode (spec §12), which pads only
+//! Reads a picture and makes the input of the network from it, or from a frame of a video: letterboxed in auto mode (spec §12), which pads only
 //! up to the next multiple of the stride.
 
 use std::path::Path;
@@ -12,10 +12,21 @@ use yolo_data::loader::Item;
 /// Pictures with more pixels are refused: decoding them takes gigabytes.
 const MOST_PIXELS: u64 = 100_000_000;
 
+/// A frame among those of its video.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FrameOf {
+    /// From 1.
+    pub(super) number: usize,
+    /// All frames that are used, if the video says how many it has.
+    pub(super) all: Option<usize>,
+}
+
 /// A picture that was read.
 pub(super) struct Ready {
-    /// Its number among all pictures.
+    /// Its number, or that of its video, among all pictures and videos.
     pub(super) number: usize,
+    /// `None` for a picture.
+    pub(super) frame: Option<FrameOf>,
     pub(super) image: Image,
     /// Height and width of the input.
     pub(super) input: [usize; 2],
@@ -33,6 +44,17 @@ pub(super) fn read(
     stride: usize,
 ) -> Result<Ready, (usize, String)> {
     let image = decode_untrusted(path, MOST_PIXELS).map_err(|error| (number, error.to_string()))?;
+    Ok(prepare(number, None, image, target, stride))
+}
+
+/// Makes the input of the network.
+pub(super) fn prepare(
+    number: usize,
+    frame: Option<FrameOf>,
+    image: Image,
+    target: [usize; 2],
+    stride: usize,
+) -> Ready {
     let (height, width) = (image.height, image.width);
     let options = LetterboxOptions { target, auto: true, scale_fill: false, scale_up: true, stride };
     let letterbox = Letterbox::new(height, width, &options);
@@ -42,7 +64,7 @@ pub(super) fn read(
     let mut planes = vec![0; 3 * canvas.height * canvas.width];
     Finish::default().write(&canvas, &mut planes);
     let item = item(number, [height, width], input);
-    Ok(Ready { number, image, input, planes, item })
+    Ready { number, frame, image, input, planes, item }
 }
 
 /// As in YOLOv5's detect.py, boxes go back by the sizes of the picture and of its input alone: the scale is that of

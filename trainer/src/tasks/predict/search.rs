@@ -1,11 +1,13 @@
-//! The pictures of one rank through the network: consecutive ones of the same shape share a batch, up to `--batch`.
+//! The pictures and frames of one rank through the network: consecutive ones of the same shape share a batch, up to `--batch`.
 //! What is found in a picture does not depend on the others of its batch, apart from the rounding of floats.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use rayon::ThreadPool;
+use yolo_data::image::Image;
 use yolo_data::loader::Batch;
 use yolo_plan::event::{Event, FoundObject, Predicted};
 use yolo_plan::run::PredictTask;
@@ -13,27 +15,41 @@ use yolo_plan::run::PredictTask;
 use super::ahead::{Ahead, start_threads};
 use super::csv::{Done, Rows, rows_of};
 use super::read::{Ready, read};
-use super::write::{Outputs, Writable};
+use super::video::{Encoder, Ffmpeg, Pace};
+use super::write::{Drawn, Outputs, Writable};
 use crate::detection::{Detection, NmsSettings, Suppressor, find_objects, forward, input_tensor};
 use crate::error::TrainError;
 use crate::model::Model;
 use crate::rank::context::Context;
 
-/// A picture whose files are written by a thread.
-type Writing = Ahead<Result<Predicted, TrainError>>;
+/// A picture whose files were written by a thread, and the frame with its boxes that is to become part of a video.
+type Written = (Predicted, Option<Image>);
+
+/// A video that is read.
+pub(super) struct Film {
+    /// `None` if frames are shown as long as they were apart when they came.
+    pub(super) pace: Option<Pace>,
+    /// The video with boxes, since its first frame.
+    pub(super) encoder: Option<Encoder>,
+}
 
 /// The search of one rank.
 pub(super) struct Search<'a> {
-    context: &'a Context,
-    task: &'a PredictTask,
-    model: &'a Model,
-    outputs: Arc<Outputs>,
+    pub(super) context: &'a Context,
+    pub(super) task: &'a PredictTask,
+    pub(super) model: &'a Model,
+    pub(super) outputs: Arc<Outputs>,
     nms: NmsSettings,
     suppressor: Suppressor,
     /// The height and width that pictures are fitted into, multiples of the model's stride.
-    target: [usize; 2],
-    threads: Arc<ThreadPool>,
-    writing: Writing,
+    pub(super) target: [usize; 2],
+    pub(super) threads: Arc<ThreadPool>,
+    writing: Ahead<Result<Written, TrainError>>,
+    /// What goes into the network next.
+    batch: Vec<Ready>,
+    /// The videos that are being read, by their number.
+    pub(super) films: BTreeMap<usize, Film>,
+    pub(super) ffmpeg: Option<Ffmpeg>,
     rows: Vec<Rows>,
 }
 
@@ -71,16 +87,24 @@ impl<'a> Search<'a> {
             target,
             writing: Ahead::new(&threads),
             threads,
+            batch: Vec::new(),
+            films: BTreeMap::new(),
+            ffmpeg: None,
             rows: Vec::new(),
         })
     }
 
-    /// Does all pictures of this rank, or stops when the user interrupts; what was begun is finished.
+    /// Does all pictures and videos of this rank, or stops when the user interrupts; what was begun is finished.
     pub(super) fn run(mut self) -> Result<Done, TrainError> {
+        let complete = self.pictures()? && self.videos()?;
+        Ok(Done { complete, rows: self.rows })
+    }
+
+    /// Does all pictures of this rank. Returns whether none is left.
+    fn pictures(&mut self) -> Result<bool, TrainError> {
         let own = of_rank(self.task.pictures.len(), self.task.batch, self.context.rank, self.context.world);
         let mut coming = own.into_iter();
         let mut reading = Ahead::new(&self.threads);
-        let mut batch: Vec<Ready> = Vec::new();
         let mut complete = true;
         loop {
             while reading.len() < self.task.batch + self.task.workers
@@ -93,28 +117,41 @@ impl<'a> Search<'a> {
             match reading.next()? {
                 None => break,
                 Some(Err((number, reason))) => self.skip(number, reason),
-                Some(Ok(ready)) => {
-                    if batch.first().is_some_and(|first| first.input != ready.input) {
-                        self.search(std::mem::take(&mut batch))?;
-                    }
-                    batch.push(ready);
-                    if batch.len() == self.task.batch {
-                        self.search(std::mem::take(&mut batch))?;
-                    }
-                }
+                Some(Ok(ready)) => self.take(ready)?,
             }
             if self.context.asked_to_stop() {
-                complete = reading.len() == 0 && batch.is_empty() && coming.len() == 0;
+                complete = reading.len() == 0 && self.batch.is_empty() && coming.len() == 0;
                 break;
             }
         }
-        if complete {
-            self.search(batch)?;
+        if !complete {
+            self.batch.clear();
         }
+        self.finish_all()?;
+        Ok(complete)
+    }
+
+    /// Has a picture searched together with others of its shape.
+    pub(super) fn take(&mut self, ready: Ready) -> Result<(), TrainError> {
+        if self.batch.first().is_some_and(|first| first.input != ready.input) {
+            self.search_batch()?;
+        }
+        self.batch.push(ready);
+        if self.batch.len() == self.task.batch { self.search_batch() } else { Ok(()) }
+    }
+
+    /// Searches what was taken, and waits until all files are written.
+    pub(super) fn finish_all(&mut self) -> Result<(), TrainError> {
+        self.search_batch()?;
         while let Some(written) = self.writing.next()? {
-            self.report(written?);
+            self.report(written?)?;
         }
-        Ok(Done { complete, rows: self.rows })
+        Ok(())
+    }
+
+    pub(super) fn search_batch(&mut self) -> Result<(), TrainError> {
+        let batch = std::mem::take(&mut self.batch);
+        self.search(batch)
     }
 
     /// Runs the network on a batch, and has its results written.
@@ -145,52 +182,74 @@ impl<'a> Search<'a> {
         while self.writing.len() > 2 * self.task.workers
             && let Some(written) = self.writing.next()?
         {
-            self.report(written?);
+            self.report(written?)?;
         }
         while let Some(written) = self.writing.try_next()? {
-            self.report(written?);
+            self.report(written?)?;
         }
         Ok(())
     }
 
     /// Has the files of a picture written.
     fn write(&mut self, ready: Ready, found: Vec<Detection>, milliseconds: f64) {
-        let picture = &self.task.pictures[ready.number];
+        let (path, stem) = self.source(ready.number);
         let object = |found: &Detection| FoundObject {
             class: found.class,
             name: self.outputs.name(found.class).to_owned(),
             confidence: found.confidence,
             corners: found.corners.map(|side| side as u32),
         };
+        let frame = ready.frame.map(|frame| frame.number);
         let predicted = Predicted {
             picture: ready.number,
-            pictures: self.task.pictures.len(),
-            path: picture.path.clone(),
+            pictures: self.task.pictures.len() + self.task.videos.len(),
+            path: path.to_owned(),
+            frame,
+            frames: ready.frame.and_then(|frame| frame.all),
             size: [ready.image.height, ready.image.width],
             input: ready.input,
             found: found.iter().map(object).collect(),
             milliseconds,
-            saved: None,
+            saved: frame.and_then(|_| self.outputs.video(stem)),
         };
-        let (path, stem): (PathBuf, String) = (picture.path.clone(), picture.stem.clone());
+        let (path, stem): (PathBuf, String) = (path.to_owned(), stem.to_owned());
         let size = ready.item.native;
         let image = if self.outputs.need_pixels() { ready.image } else { Default::default() };
         let outputs = Arc::clone(&self.outputs);
         self.writing.give(move || {
-            let saved = outputs.write(Writable { path, stem, image, found }, size)?;
-            Ok(Predicted { saved, ..predicted })
+            let written = outputs.write(Writable { path, stem, frame, image, found }, size)?;
+            Ok(match written {
+                Drawn::No => (predicted, None),
+                Drawn::Saved(path) => (Predicted { saved: Some(path), ..predicted }, None),
+                Drawn::Frame(image) => (predicted, Some(image)),
+            })
         });
     }
 
-    fn report(&mut self, predicted: Predicted) {
+    fn report(&mut self, (predicted, frame): Written) -> Result<(), TrainError> {
+        if let (Some(frame), Some(path)) = (frame, &predicted.saved) {
+            self.add_to_video(predicted.picture, path, frame)?;
+        }
         if self.task.save_csv {
             self.rows.push(rows_of(&predicted));
         }
         self.context.reporter.send(&Event::Predicted(predicted));
+        Ok(())
     }
 
-    fn skip(&self, number: usize, reason: String) {
-        let path = self.task.pictures[number].path.clone();
+    /// A picture or video by its number: the file, and the name of its results.
+    pub(super) fn source(&self, number: usize) -> (&Path, &str) {
+        match self.task.pictures.get(number) {
+            Some(picture) => (&picture.path, &picture.stem),
+            None => {
+                let video = &self.task.videos[number - self.task.pictures.len()];
+                (&video.shown, &video.stem)
+            }
+        }
+    }
+
+    pub(super) fn skip(&self, number: usize, reason: String) {
+        let path = self.source(number).0.to_owned();
         self.context.reporter.send(&Event::Skipped { picture: number, path, reason });
     }
 }

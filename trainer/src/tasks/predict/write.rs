@@ -1,5 +1,6 @@
-//! The files of one picture: the picture with its boxes, its label file, and a picture of each object. Each file
-//! appears complete, so an interrupted run leaves only files that can be used.
+//! The files of one picture or frame: the picture with its boxes, its label file, and a picture of each object. Each
+//! file appears complete, so an interrupted run leaves only files that can be used. Frames with their boxes go to a
+//! video, which is written elsewhere.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,9 @@ pub(super) struct Outputs {
     labels: Option<LabelFiles>,
     /// `None` without `--save-crop`.
     crops: Option<PathBuf>,
-    /// Whether pictures are written.
+    /// What is written with boxes, for people.
+    what: &'static str,
+    /// Whether pictures and videos are written.
     save: bool,
     line_thickness: Option<usize>,
     /// Whether boxes have names, and confidences after them.
@@ -35,15 +38,27 @@ pub(super) struct Outputs {
     names: Vec<String>,
 }
 
-/// One picture to write.
+/// One picture or frame to write.
 pub(super) struct Writable {
     /// The file that was read.
     pub(super) path: PathBuf,
     /// The name of its results.
     pub(super) stem: String,
+    /// The number of a frame.
+    pub(super) frame: Option<usize>,
     pub(super) image: Image,
     /// In whole pixels of the picture, most confident first.
     pub(super) found: Vec<Detection>,
+}
+
+/// What became of a picture.
+pub(super) enum Drawn {
+    /// It is not wanted with its boxes.
+    No,
+    /// The picture with its boxes was written here.
+    Saved(PathBuf),
+    /// A frame with its boxes.
+    Frame(Image),
 }
 
 impl Outputs {
@@ -58,6 +73,11 @@ impl Outputs {
             folder: folder.to_owned(),
             labels: task.save_txt.map(labels).transpose()?,
             crops,
+            what: match (task.pictures.is_empty(), task.videos.is_empty()) {
+                (_, true) => "pictures",
+                (true, false) => "videos",
+                (false, false) => "pictures and videos",
+            },
             save: task.save,
             line_thickness: task.line_thickness,
             text: (!task.hide_labels, !task.hide_conf),
@@ -68,7 +88,7 @@ impl Outputs {
     /// The folders with what they hold.
     pub(super) fn folders(&self) -> Vec<OutputFile> {
         let file = |what: &str, path: &Path| OutputFile { what: what.to_owned(), path: path.to_owned() };
-        let pictures = self.save.then(|| file("pictures", &self.folder));
+        let pictures = self.save.then(|| file(self.what, &self.folder));
         let labels = self.labels.as_ref().map(|labels| file("labels", labels.folder()));
         let crops = self.crops.as_ref().map(|crops| file("objects", crops));
         pictures.into_iter().chain(labels).chain(crops).collect()
@@ -84,8 +104,17 @@ impl Outputs {
         self.names.get(class).map_or("?", String::as_str)
     }
 
-    /// Writes the files of a picture. Returns the picture with its boxes, if it is written.
-    pub(super) fn write(&self, mut picture: Writable, size: [u32; 2]) -> Result<Option<PathBuf>, TrainError> {
+    /// Where the video with boxes is written, if it is.
+    pub(super) fn video(&self, stem: &str) -> Option<PathBuf> {
+        self.save.then(|| self.folder.join(format!("{stem}.mp4")))
+    }
+
+    /// Writes the files of a picture, and draws its boxes. The files of a frame are called after the video and the
+    /// frame, as in YOLOv5: `film_12.txt`.
+    pub(super) fn write(&self, mut picture: Writable, size: [u32; 2]) -> Result<Drawn, TrainError> {
+        if let Some(frame) = picture.frame {
+            picture.stem = format!("{}_{frame}", picture.stem);
+        }
         // As in YOLOv5, the least confident objects come first, and a picture without objects has no label file.
         let ascending = || picture.found.iter().rev();
         if let (Some(labels), false) = (&self.labels, picture.found.is_empty()) {
@@ -95,7 +124,7 @@ impl Outputs {
             self.write_crops(crops, &picture)?;
         }
         if !self.save {
-            return Ok(None);
+            return Ok(Drawn::No);
         }
         let style = BoxStyle::of_picture([picture.image.height, picture.image.width], self.line_thickness);
         let area = Area::whole(&picture.image);
@@ -105,9 +134,12 @@ impl Outputs {
                 LabeledBox { corners: found.corners, class: found.class, text: self.text_of(found) };
             draw_box(&mut picture.image, area, &labeled, style);
         }
+        if picture.frame.is_some() {
+            return Ok(Drawn::Frame(picture.image));
+        }
         let path = self.folder.join(format!("{}.{}", picture.stem, extension(&picture.path)));
         publish(&path, &by_extension(&path, &picture.image)?).map_err(unwritable)?;
-        Ok(Some(path))
+        Ok(Drawn::Saved(path))
     }
 
     /// What is written at a box.

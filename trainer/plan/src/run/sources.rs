@@ -1,0 +1,407 @@
+//! What the sources of `yolo predict` name: pictures first, then videos, each in their order, as in YOLOv5. A source
+//! is a file, a folder, a pattern, an address, the number of a camera, a list of such, or `-` for a list on stdin,
+//! which the command has read. Files that cannot be opened are not noticed here: their names stay, so that the run
+//! can name and skip them.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::addresses::{Address, camera, shown_address};
+use super::video::{Video, VideoKind};
+use super::{Need, PlanContext};
+use crate::dataset::{IMAGE_EXTENSIONS, Places, is_image, path_in_list};
+use crate::error::PlanError;
+
+/// Extensions of videos that YOLOv5 accepts.
+const VIDEO_EXTENSIONS: [&str; 12] =
+    ["asf", "avi", "gif", "m4v", "mkv", "mov", "mp4", "mpeg", "mpg", "ts", "webm", "wmv"];
+
+/// A picture in which objects are to be found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Picture {
+    /// The file.
+    pub path: PathBuf,
+    /// The name of its results without extension. It is that of the file unless another source has it.
+    pub stem: String,
+}
+
+/// What sources name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Sources {
+    pub(super) pictures: Vec<Picture>,
+    pub(super) videos: Vec<Video>,
+}
+
+/// One thing that a source names, before it has a name of its own.
+#[derive(Debug)]
+enum Entry {
+    File(PathBuf),
+    Live(Video),
+}
+
+/// What all sources name. `listed` is what stdin held. What must be fetched first is added to `missing`.
+///
+/// # Errors
+/// When a source does not exist, or there is neither a picture nor a video.
+pub(super) fn find(
+    sources: &[&str],
+    listed: Option<&str>,
+    context: &PlanContext,
+    missing: &mut Vec<Need>,
+) -> Result<Sources, PlanError> {
+    if sources.is_empty() {
+        return Err(PlanError::usage("no picture is named")
+            .with_hint("name pictures, folders, videos or lists: yolo predict photos/ --weights best.pt"));
+    }
+    let mut finder = Finder { listed, context, missing, entries: Vec::new() };
+    for source in sources {
+        let before = (finder.entries.len(), finder.missing.len());
+        finder.add(source)?;
+        if (finder.entries.len(), finder.missing.len()) == before {
+            return Err(nothing(source, &context.places));
+        }
+    }
+    Ok(with_names(finder.entries))
+}
+
+/// The search of all sources.
+struct Finder<'a> {
+    listed: Option<&'a str>,
+    context: &'a PlanContext,
+    missing: &'a mut Vec<Need>,
+    entries: Vec<Entry>,
+}
+
+impl Finder<'_> {
+    fn add(&mut self, source: &str) -> Result<(), PlanError> {
+        let places = &self.context.places;
+        if source == "-" {
+            return self.add_list(self.listed.unwrap_or_default(), &places.working_dir);
+        }
+        if source.trim().is_empty() {
+            return Err(PlanError::usage("--source is empty").with_hint("name a picture or a folder"));
+        }
+        if source.contains("://") {
+            return self.add_address(source);
+        }
+        let path = places.working_dir.join(source);
+        if path.is_dir() {
+            self.add_files(of_folder(&path)?);
+        } else if path.is_file() && has_extension(&path, &["txt", "streams"]) {
+            let text = std::fs::read_to_string(&path)
+                .map_err(|error| PlanError::new(format!("cannot read the list {source}: {error}")))?;
+            self.add_list(&text, path.parent().unwrap_or(Path::new("")))?;
+        } else if path.is_file() {
+            if !is_readable(&path) {
+                return Err(PlanError::new(format!(
+                    "--source {source} is neither a picture nor a video by its extension"
+                ))
+                .with_hint(readable()));
+            }
+            self.entries.push(Entry::File(path));
+        } else if source.contains(['*', '?', '[']) {
+            self.add_files(of_pattern(source, &path)?);
+        } else if let Some(found) = camera(source) {
+            self.entries.push(Entry::Live(found?));
+        } else {
+            return Err(does_not_exist(source));
+        }
+        Ok(())
+    }
+
+    fn add_files(&mut self, files: Vec<PathBuf>) {
+        self.entries.extend(files.into_iter().map(Entry::File));
+    }
+
+    /// The paths and addresses of a list, one per line.
+    fn add_list(&mut self, text: &str, folder: &Path) -> Result<(), PlanError> {
+        let working_dir = &self.context.places.working_dir;
+        for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            if line.contains("://") {
+                self.add_address(line)?;
+            } else if let Some(found) = camera(line) {
+                self.entries.push(Entry::Live(found?));
+            } else {
+                self.entries.push(Entry::File(path_in_list(line, folder, working_dir)));
+            }
+        }
+        Ok(())
+    }
+
+    fn add_address(&mut self, address: &str) -> Result<(), PlanError> {
+        match Address::parse(address, is_readable)? {
+            Address::File => match self.context.fetched.get(address) {
+                Some(fetched) => self.entries.push(Entry::File(fetched.clone())),
+                None => self.missing.push(Need::Source(address.to_owned())),
+            },
+            Address::Stream { stem } => self.entries.push(Entry::Live(Video {
+                source: address.into(),
+                shown: shown_address(address).into(),
+                stem,
+                kind: VideoKind::Stream,
+            })),
+        }
+        Ok(())
+    }
+}
+
+/// Whether a file is a picture or a video by its extension.
+fn is_readable(path: &Path) -> bool {
+    is_image(path) || is_video(path)
+}
+
+fn is_video(path: &Path) -> bool {
+    has_extension(path, &VIDEO_EXTENSIONS)
+}
+
+/// The pictures and videos in a folder, not those in its folders, as YOLOv5 sorts them.
+fn of_folder(folder: &Path) -> Result<Vec<PathBuf>, PlanError> {
+    let unreadable = |error| PlanError::new(format!("cannot list the folder {}: {error}", folder.display()));
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if !hidden && is_readable(&path) && !path.is_dir() {
+            found.push(path);
+        }
+    }
+    Ok(sorted(found))
+}
+
+/// The pictures and videos that match a pattern with `*`, `?`, `[…]` or `**`; of a folder that does, those in it.
+fn of_pattern(source: &str, pattern: &Path) -> Result<Vec<PathBuf>, PlanError> {
+    let text = pattern.to_str().ok_or_else(|| does_not_exist(source))?;
+    let matches = glob::glob(text).map_err(|error| {
+        PlanError::usage(format!("--source {source} is not a valid pattern: {error}"))
+            .with_hint("put [ and ] around characters that stand for themselves: [*]")
+    })?;
+    let mut found = Vec::new();
+    // A folder that cannot be listed has no pictures that could be read.
+    for path in matches.filter_map(Result::ok) {
+        if path.is_dir() {
+            found.extend(of_folder(&path)?);
+        } else if is_readable(&path) {
+            found.push(path);
+        }
+    }
+    Ok(sorted(found))
+}
+
+/// Python sorts paths as strings, not component by component.
+fn sorted(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    paths.sort_by(|a, b| a.as_os_str().as_encoded_bytes().cmp(b.as_os_str().as_encoded_bytes()));
+    paths
+}
+
+/// Parts pictures from videos, and gives each a name of its own: of equal ones, all but the first get a number.
+fn with_names(entries: Vec<Entry>) -> Sources {
+    let stem = |entry: &Entry| match entry {
+        Entry::File(path) => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+        Entry::Live(video) => video.stem.clone(),
+    };
+    let (videos, pictures): (Vec<Entry>, Vec<Entry>) = entries.into_iter().partition(|entry| {
+        matches!(entry, Entry::Live(_)) || matches!(entry, Entry::File(path) if is_video(path))
+    });
+    // The first of equal names keeps it, whatever numbered names come before.
+    let own: BTreeSet<String> = pictures.iter().chain(&videos).map(stem).collect();
+    let mut taken = BTreeSet::new();
+    let mut name = |entry: &Entry| {
+        let first = stem(entry);
+        let mut name = first.clone();
+        let mut number = 2_usize;
+        while taken.contains(&name) || (name != first && own.contains(&name)) {
+            name = format!("{first}-{number}");
+            number += 1;
+        }
+        taken.insert(name.clone());
+        name
+    };
+    let mut sources = Sources::default();
+    for entry in pictures.into_iter().chain(videos) {
+        let stem = name(&entry);
+        match entry {
+            Entry::File(path) if is_video(&path) => {
+                sources.videos.push(Video { shown: path.clone(), source: path, stem, kind: VideoKind::File })
+            }
+            Entry::File(path) => sources.pictures.push(Picture { path, stem }),
+            Entry::Live(video) => sources.videos.push(Video { stem, ..video }),
+        }
+    }
+    sources
+}
+
+fn has_extension(path: &Path, extensions: &[&str]) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str()).map(str::to_ascii_lowercase);
+    extension.is_some_and(|extension| extensions.contains(&extension.as_str()))
+}
+
+fn readable() -> String {
+    format!(
+        "yolo predict reads pictures ({}) and videos ({})",
+        IMAGE_EXTENSIONS.join(", "),
+        VIDEO_EXTENSIONS.join(", ")
+    )
+}
+
+fn does_not_exist(source: &str) -> PlanError {
+    if source == "screen" || source.starts_with("screen ") {
+        return PlanError::usage("--source screen: yolo predict does not read the screen")
+            .with_hint("record it as a video first: ffmpeg -f x11grab -i :0 screen.mp4");
+    }
+    PlanError::new(format!("--source {source} does not exist")).with_hint(
+        "name a picture, a video, a folder, a pattern in quotes, a URL, or a .txt file with a path per line",
+    )
+}
+
+/// The error for a source that names nothing.
+fn nothing(source: &str, places: &Places) -> PlanError {
+    if source == "-" {
+        return PlanError::new("the list on stdin is empty").with_hint("write a path per line");
+    }
+    let path = places.working_dir.join(source);
+    if !path.is_dir() {
+        let what = if path.is_file() {
+            "lists no pictures and no videos"
+        } else {
+            "matches no pictures and no videos"
+        };
+        return PlanError::new(format!("--source {source} {what}")).with_hint(readable());
+    }
+    let error = PlanError::new(format!("there is no picture and no video in the folder {source}"));
+    let folders = std::fs::read_dir(&path).into_iter().flatten().filter_map(Result::ok);
+    let has_folders = folders.into_iter().any(|entry| entry.path().is_dir());
+    if has_folders {
+        let pattern = Path::new(source).join("**").join("*");
+        return error.with_hint(format!("for those in its folders, give '{}'", pattern.display()));
+    }
+    error.with_hint(readable())
+}
+
+#[cfg(test)]
+mod tests {
+    use yolo_base::Hint as _;
+
+    use super::*;
+
+    /// A working folder with files of these names.
+    fn places(files: &[&str]) -> (tempfile::TempDir, Places) {
+        let root = tempfile::tempdir().unwrap();
+        for file in files {
+            let path = root.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        let places = Places { working_dir: root.path().to_owned(), data_sets: root.path().join("sets") };
+        (root, places)
+    }
+
+    fn context(places: &Places) -> PlanContext {
+        PlanContext {
+            inventory: crate::device::Inventory::default(),
+            places: places.clone(),
+            fetched: Default::default(),
+            generated: false,
+            part: None,
+            measured_batch: None,
+        }
+    }
+
+    /// What these sources name, pictures before videos, with the names of the results. Paths are relative to the
+    /// working folder.
+    fn found(places: &Places, sources: &[&str], listed: Option<&str>) -> Vec<(String, String)> {
+        let found = find(sources, listed, &context(places), &mut Vec::new()).unwrap();
+        let shown = |path: &Path| {
+            path.strip_prefix(&places.working_dir).unwrap_or(path).to_string_lossy().replace('\\', "/")
+        };
+        let pictures = found.pictures.iter().map(|picture| (shown(&picture.path), picture.stem.clone()));
+        pictures.chain(found.videos.iter().map(|video| (shown(&video.shown), video.stem.clone()))).collect()
+    }
+
+    fn paths(found: &[(String, String)]) -> Vec<&str> {
+        found.iter().map(|(path, _)| path.as_str()).collect()
+    }
+
+    #[test]
+    fn a_folder_is_its_pictures_in_order() {
+        let (_root, places) = places(&["in/b.JPG", "in/a.png", "in/.c.jpg", "in/notes.md", "in/deep/d.jpg"]);
+        assert_eq!(paths(&found(&places, &["in"], None)), ["in/a.png", "in/b.JPG"]);
+        assert_eq!(paths(&found(&places, &["in/**/*.jpg"], None)), ["in/.c.jpg", "in/deep/d.jpg"]);
+        assert_eq!(paths(&found(&places, &["in/*"], None)).len(), 4, "files, and what folders hold");
+    }
+
+    #[test]
+    fn a_list_is_its_lines_in_their_order_even_if_files_are_missing() {
+        let (_root, places) = places(&["lists/x.jpg", "y.jpg"]);
+        let text = "y.jpg\n\n ./x.jpg \nx.jpg\ngone.jpg\n";
+        std::fs::write(places.working_dir.join("lists/all.txt"), text).unwrap();
+        let expected = ["y.jpg", "lists/x.jpg", "lists/x.jpg", "lists/gone.jpg"];
+        assert_eq!(paths(&found(&places, &["lists/all.txt"], None)), expected);
+        let listed = found(&places, &["-", "y.jpg"], Some("lists/x.jpg\n"));
+        assert_eq!(paths(&listed), ["lists/x.jpg", "y.jpg"]);
+    }
+
+    #[test]
+    fn results_have_names_of_their_own() {
+        let (_root, places) = places(&["a/x.jpg", "b/x.png", "b/x-2.jpg", "c/x.jpg"]);
+        let found = found(&places, &["a/x.jpg", "b", "c"], None);
+        let names: Vec<&str> = found.iter().map(|(_, name)| name.as_str()).collect();
+        assert_eq!(names, ["x", "x-2", "x-3", "x-4"], "{found:?}");
+    }
+
+    #[test]
+    fn videos_come_after_pictures() {
+        let (_root, places) = places(&["in/a.MP4", "in/b.jpg", "in/c.gif", "in/a.jpg"]);
+        let found = found(&places, &["in"], None);
+        let expected = [("in/a.jpg", "a"), ("in/b.jpg", "b"), ("in/a.MP4", "a-2"), ("in/c.gif", "c")];
+        assert_eq!(found, expected.map(|(path, name)| (path.to_owned(), name.to_owned())));
+    }
+
+    #[test]
+    fn files_of_servers_are_fetched_and_streams_are_not() {
+        let (_root, places) = places(&[]);
+        let mut context = context(&places);
+        let mut missing = Vec::new();
+        let sources = ["https://h/a.jpg?size=2", "rtsp://me:secret@h:554/live", "http://h/camera"];
+        let found = find(&sources, None, &context, &mut missing).unwrap();
+        assert_eq!(missing, [Need::Source("https://h/a.jpg?size=2".to_owned())]);
+        let shown: Vec<_> =
+            found.videos.iter().map(|video| (video.shown.to_str().unwrap(), &*video.stem)).collect();
+        assert_eq!(shown, [("rtsp://h:554/live", "h_554_live"), ("http://h/camera", "h_camera")]);
+        assert_eq!(found.videos[0].source.to_str(), Some(sources[1]));
+        context.fetched.insert(sources[0].to_owned(), "/cache/a.jpg".into());
+        let found = find(&sources[..1], None, &context, &mut missing).unwrap();
+        assert_eq!(found.pictures, [Picture { path: "/cache/a.jpg".into(), stem: "a".to_owned() }]);
+    }
+
+    #[test]
+    fn a_source_that_names_no_picture_is_explained() {
+        let (_root, places) = places(&["notes.md", "empty/readme", "outer/inner/a.jpg"]);
+        std::fs::write(places.working_dir.join("none.txt"), "\n").unwrap();
+        for (source, message, hint) in [
+            ("gone.jpg", "--source gone.jpg does not exist", "name a picture"),
+            (
+                "notes.md",
+                "--source notes.md is neither a picture nor a video by its extension",
+                "reads pictures (bmp",
+            ),
+            ("screen", "does not read the screen", "ffmpeg"),
+            ("empty", "there is no picture and no video in the folder empty", "reads pictures (bmp"),
+            ("outer", "there is no picture and no video in the folder outer", "for those in its folders"),
+            ("none.txt", "--source none.txt lists no pictures and no videos", "reads pictures (bmp"),
+            ("*.jpg", "--source *.jpg matches no pictures and no videos", "reads pictures (bmp"),
+            ("[", "--source [ is not a valid pattern", "[*]"),
+            ("4711", "--source 4711 is the camera /dev/video4711, which does not exist", "ls /dev/video*"),
+            ("https://youtu.be/x", "yolo predict does not read YouTube's pages", "yt-dlp"),
+            ("ftp://h/a.jpg", "yolo predict does not know ftp addresses", "https"),
+            ("-", "the list on stdin is empty", "a path per line"),
+            ("", "--source is empty", "name a picture"),
+        ] {
+            let error = find(&[source], None, &context(&places), &mut Vec::new()).unwrap_err();
+            assert!(error.to_string().contains(message), "{error}");
+            assert!(error.hint().unwrap().contains(hint), "{error}: {:?}", error.hint());
+        }
+        assert!(find(&[], None, &context(&places), &mut Vec::new()).unwrap_err().is_usage());
+    }
+}
