@@ -15,6 +15,7 @@ use crate::fetch::Redacted;
 use crate::launch::LaunchError;
 use crate::launch::machines::MachinesError;
 use crate::setup::{SetupError, WslError};
+use crate::undo::UndoError;
 
 /// The error that a command ends with.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +26,8 @@ pub(crate) enum CommandError {
     Setup(#[from] SetupError),
     #[error(transparent)]
     Wsl(#[from] WslError),
+    #[error(transparent)]
+    Undo(#[from] UndoError),
     #[error(transparent)]
     Dirs(#[from] YoloDirsError),
     #[error(transparent)]
@@ -84,6 +87,7 @@ impl Hint for CommandError {
             Self::Plan(error) => error.hint(),
             Self::Setup(error) => error.hint(),
             Self::Wsl(error) => error.hint(),
+            Self::Undo(error) => error.hint(),
             Self::Data(error) => error.hint(),
             Self::Launch(error) => error.hint(),
             Self::Doctor(error) | Self::OfRank { error, .. } => error.hint(),

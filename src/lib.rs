@@ -16,6 +16,7 @@ mod output_file;
 mod printer;
 mod run_report;
 pub mod setup;
+mod undo;
 mod weights_file;
 
 #[doc(hidden)]

@@ -329,8 +329,12 @@ fn a_missing_home_is_created_and_can_be_undone() {
     let mut command = user.command("doctor --only disk.own-folder-missing --fix --yes");
     let output = user::Finished::from(command.env("YOLO_HOME", &home).output().unwrap()).succeeded();
     assert!(home.is_dir(), "{}", output.stderr);
-    let shell = if cfg!(windows) { "to undo: cmd /c \"" } else { "to undo: sh '" };
-    assert!(output.stderr.contains(shell), "{}", output.stderr);
+    let shell = if cfg!(windows) { "or, without yolo: cmd /c \"" } else { "or, without yolo: sh '" };
+    assert!(
+        output.stderr.contains("to undo: yolo undo 1\n") && output.stderr.contains(shell),
+        "{}",
+        output.stderr
+    );
 }
 
 #[test]
@@ -348,7 +352,10 @@ fn a_variable_is_written_once_and_then_only_needs_sourcing() {
     assert!(first.stderr.lines().any(|found| found == line), "{}", first.stderr);
     assert!(first.stdout.contains("has written a file that fixes this"), "{}", first.stdout);
     assert!(!first.stdout.contains("--fix` can"), "{}", first.stdout);
-    let backups = || std::fs::read_dir(home.join("config/backups")).unwrap().count();
+    let backups = || {
+        let entries = std::fs::read_dir(home.join("config/backups")).unwrap().flatten();
+        entries.filter(|entry| entry.path().is_dir()).count()
+    };
     assert_eq!(backups(), 1);
     let second = fixes("--fix --yes");
     assert!(second.stderr.contains("nothing to change"), "{}", second.stderr);

@@ -12,6 +12,7 @@ mod predict;
 mod setup;
 mod styles;
 mod train;
+mod undo;
 mod val;
 mod weights;
 mod yolov5_only;
@@ -25,6 +26,7 @@ pub(crate) use planned_run::PlannedTrain;
 pub(crate) use predict::PredictArgs;
 pub(crate) use setup::{SetupArgs, VariantName};
 pub(crate) use train::{MachineArgs, TrainArgs};
+pub(crate) use undo::{UndoArgs, Which};
 pub(crate) use val::ValArgs;
 pub(crate) use weights::WeightsArgs;
 
@@ -80,6 +82,8 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Install what training needs: libtorch, the trainer, weights and data sets
     Setup(SetupArgs),
+    /// List what yolo has changed on this host, and take changes back
+    Undo(UndoArgs),
     /// Show what is in a weights file, and what it would execute in Python
     #[command(infer_long_args = true)]
     Weights(WeightsArgs),

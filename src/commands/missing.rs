@@ -28,7 +28,7 @@ pub(super) fn get(
     for need in needs {
         match need {
             Need::Builtin(name) => {
-                if let Some(folder) = make_builtin(Some(name), &plan_context.places)? {
+                if let Some(folder) = make_builtin(Some(name), &plan_context.places, &context)? {
                     printer.say(format_args!("created the built-in data set in {}", folder.display()));
                 }
                 plan_context.generated = true;

@@ -22,6 +22,7 @@ mod resumed_checkpoint;
 mod run;
 mod setup;
 mod train;
+mod undo;
 mod val;
 mod weights;
 
@@ -71,6 +72,7 @@ fn dispatch(cli: &Cli, printer: &Printer) -> Result<u8, CommandError> {
         Command::Compare(args) => compare::compare(args, printer),
         Command::Doctor(args) => doctor::doctor(args, printer),
         Command::Setup(args) => setup::setup(args, cli.offline, printer),
+        Command::Undo(args) => undo::undo(args, printer),
         Command::Weights(args) => weights::weights(args, printer),
         Command::Completions(args) => Ok(completions::completions(args, printer)),
         Command::Man(args) => completions::man(args),

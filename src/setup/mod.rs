@@ -10,6 +10,7 @@ mod installed;
 mod libtorch;
 mod nccl_plugin;
 mod nccl_version;
+mod noted;
 mod pip_nccl;
 mod plan;
 pub(crate) mod sources;

@@ -15,8 +15,10 @@ use super::context::Context;
 use super::error::{LibtorchError, NcclError, SetupError};
 use super::libtorch::installation::Libtorch;
 use super::libtorch::nccl_headers::ensure_nccl_headers;
+use super::noted::noted;
 use super::trainer::trainer_place;
 use crate::fetch::{FolderLock, ProgressEvent};
+use crate::undo::{Entry, Step};
 
 /// The folder of its source, in the checkout.
 const SOURCE: &str = "trainer/distributed/nccl";
@@ -66,6 +68,17 @@ pub fn ensure_nccl_plugin(context: &Context<'_>, libtorch: &Libtorch) -> Result<
     let Some(libtorch_headers) = &libtorch.include else {
         return Err(LibtorchError::NoHeaders { path: libtorch.root.clone() }.into());
     };
+    let what = format!("built the NCCL plugin: {}", plugin.display());
+    let describe = |entry: &mut Entry| {
+        entry.step(Step::Download { path: plugin.clone(), sha256: None });
+        Ok(())
+    };
+    noted((context.dirs, context.progress), what, describe, || build(context, libtorch_headers, &plugin))?;
+    Ok(plugin)
+}
+
+/// Builds the plugin from the checkout.
+fn build(context: &Context<'_>, libtorch_headers: &Path, plugin: &Path) -> Result<(), SetupError> {
     let headers = ensure_nccl_headers(context)?;
     let _lock = FolderLock::acquire(&context.dirs.cache().join("build"), context.progress)?;
     context.progress.event(ProgressEvent::Step { text: "building the NCCL plugin (half a minute)" });
@@ -78,10 +91,10 @@ pub fn ensure_nccl_plugin(context: &Context<'_>, libtorch: &Libtorch) -> Result<
         let _ = fs::remove_file(&unfinished);
     }
     result?;
-    fs::rename(&unfinished, &plugin).map_err(SetupError::file("create", &plugin))?;
+    fs::rename(&unfinished, plugin).map_err(SetupError::file("create", plugin))?;
     let text = format!("built the NCCL plugin: {}", plugin.display());
     context.progress.event(ProgressEvent::Done { text: &text });
-    Ok(plugin)
+    Ok(())
 }
 
 /// Whether the plugin is newer than its source.

@@ -8,13 +8,14 @@ use yolo_base::format;
 use yolo_plan::dataset;
 
 use super::context::Context;
-use super::data::{DataStatus, PendingData, Summary, data_statuses, verify_data_set};
+use super::data::{DataStatus, PendingData, Summary, data_statuses, generate, verify_data_set};
 use super::error::{DataSetError, NcclError, SetupError};
 use super::libtorch::installation::{LIBTORCH_VERSION, Libtorch};
-use super::libtorch::installed::select;
+use super::libtorch::installed::{SELECTED, in_use, select};
 use super::libtorch::status::{LibtorchStatus, PendingLibtorch, libtorch_status};
 use super::libtorch::variant::{Chosen, Variant};
 use super::nccl_plugin::{NcclPluginStatus, ensure_nccl_plugin, nccl_plugin_status};
+use super::noted::noted;
 use super::trainer::checkout_needs_headers;
 use super::trainer::{TrainerStatus, ensure_trainer, trainer_status};
 use super::weights::{PendingWeights, Weights, WeightsStatus, weights_status};
@@ -22,6 +23,7 @@ use crate::fetch::{
     FetchError, FolderLock, MARGIN, ProgressEvent, Redacted, Staging, folder_size, free_bytes, mount_of,
     staging_dir,
 };
+use crate::undo::Entry;
 
 /// What the user asked for.
 #[derive(Debug, Clone, Default)]
@@ -260,7 +262,15 @@ impl SetupPlan {
                     if let Some(variant) = Variant::named(&found.variant)
                         && found.root.starts_with(context.dirs.libtorch())
                     {
-                        select(context.dirs, variant)?;
+                        if in_use(context.dirs) != Some(variant) {
+                            let selected = context.dirs.libtorch().join(SELECTED);
+                            let what = format!("made runs use libtorch ({})", variant.name());
+                            let name = variant.name().as_bytes();
+                            let describe = |entry: &mut Entry| entry.file(&selected, Some(name));
+                            noted((context.dirs, context.progress), what, describe, || {
+                                select(context.dirs, variant)
+                            })?;
+                        }
                     }
                     libtorch_outcome(libtorch.insert(found))
                 }
@@ -291,7 +301,7 @@ impl SetupPlan {
                 Action::HaveWeights(weights) => StepOutcome::Weights(weights),
                 Action::Weights(pending) => StepOutcome::Weights(pending.run(context)?),
                 Action::MakeData(folder, argument) => {
-                    yolo_data::shapes::generate(&folder, &|_| ())?;
+                    generate(&argument, &folder, true, context)?;
                     data_outcome(&argument, verify_data_set(&argument, places, None)?)
                 }
                 Action::Data(pending) => data_outcome(pending.name(), pending.run(context)?),

@@ -20,6 +20,8 @@ use crate::fetch::{FolderLock, Progress, ProgressEvent};
 use crate::setup::checkout;
 use crate::setup::error::{LibtorchError, SetupError, TrainerError};
 use crate::setup::libtorch::installation::Libtorch;
+use crate::setup::noted::noted;
+use crate::undo::{Entry, Step};
 
 const NAME: &str = "yolo-trainer";
 
@@ -132,7 +134,14 @@ pub fn ensure_trainer(
     if !changed && build.is_fresh(&program) {
         return Ok(program);
     }
-    build.run(&program, progress)?;
+    let what = format!("built the trainer: {}", program.display());
+    let describe = |entry: &mut Entry| {
+        for path in [program.clone(), build.stamp()] {
+            entry.step(Step::Download { path, sha256: None });
+        }
+        Ok(())
+    };
+    noted((dirs, progress), what, describe, || build.run(&program, progress))?;
     Ok(program)
 }
 

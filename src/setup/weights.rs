@@ -18,6 +18,8 @@ use crate::fetch::{
 };
 use crate::setup::context::Context;
 use crate::setup::error::{SetupError, WeightsError};
+use crate::setup::noted::noted;
+use crate::undo::{Entry, Step};
 use crate::weights_file;
 
 /// The download folder of the release.
@@ -221,6 +223,27 @@ impl PendingWeights {
     /// # Errors
     /// When all sources fail, the file is not such a model, or the disk fails.
     pub fn run(&self, context: &Context<'_>) -> Result<Weights, SetupError> {
+        let (name, target) = (&self.wanted.name, &self.target);
+        let describe = |entry: &mut Entry| {
+            if matches!(self.name, WeightsName::Published(_)) {
+                for path in [target.clone(), description_file(target)] {
+                    entry.step(Step::Download { path, sha256: None });
+                }
+            } else {
+                entry.place(target);
+                let remove = format!("yolo setup --remove {name}");
+                entry.stays(
+                    "weights that are not published ones may be all that is left of a training",
+                    Some(remove),
+                );
+            }
+            Ok(())
+        };
+        let what = format!("installed the weights {name} in {}", target.display());
+        noted((context.dirs, context.progress), what, describe, || self.install(context))
+    }
+
+    fn install(&self, context: &Context<'_>) -> Result<Weights, SetupError> {
         let folder = folder(context.dirs);
         let lock = FolderLock::acquire(&folder, context.progress)?;
         Staging::sweep(&lock);

@@ -40,6 +40,48 @@ fn a_cuda_variant_is_installed_with_all_its_wheels_and_loads() {
 }
 
 #[test]
+fn an_installed_variant_is_taken_back_however_often_that_is_killed() {
+    let Some(files) = wheels::cu126() else {
+        println!("skipped: there is no C compiler for the libraries of this test");
+        return;
+    };
+    let machine = Machine::with(files);
+    let libtorch = machine.home().join("data/libtorch");
+    let root = libtorch.join("2.11.0-cu126");
+    fs::create_dir_all(&libtorch).unwrap();
+    fs::write(libtorch.join("selected"), "cpu").unwrap();
+    machine.run("setup --libtorch cu126").succeeded();
+    let list = machine.run("undo").succeeded().stdout;
+    for words in ["installed libtorch 2.11.0 (cu126)", "by `yolo setup`", "`yolo setup` can install again; frees"] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let shown: Vec<&str> = list.split_whitespace().collect();
+        assert!(shown.windows(words.len()).any(|shown| shown == words), "{words:?} is not in:\n{list}");
+    }
+    // It waits for a setup that is working there, and is killed meanwhile.
+    let lock = fs::File::create(libtorch.join(".lock")).unwrap();
+    lock.lock().unwrap();
+    for _ in 0..2 {
+        let mut undo = machine.command("undo last --yes").stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        undo.kill().unwrap();
+        undo.wait().unwrap();
+        wheels::assert_whole(&root);
+    }
+    lock.unlock().unwrap();
+    let done = machine.run("undo last --yes").succeeded();
+    assert!(done.stderr.contains("freed"), "{}", done.stderr);
+    assert!(!root.exists());
+    // Runs use the variant again that they used before.
+    assert_eq!(fs::read_to_string(libtorch.join("selected")).unwrap(), "cpu");
+    machine.run("undo last --yes").failed_with(1, &["no change that can be taken back"]);
+    // Setup brings it again, and a newer note takes the place of the older one.
+    machine.run("setup --libtorch cu126").succeeded();
+    wheels::assert_whole(&root);
+    machine.run("undo last --yes").succeeded();
+    assert!(!root.exists());
+}
+
+#[test]
 fn a_libtorch_that_does_not_load_is_not_installed() {
     let Some(files) = wheels::cu126_that_does_not_load() else {
         println!("skipped: there is no C compiler for the libraries of this test");

@@ -46,10 +46,13 @@ impl Machine {
         serde_json::from_str(&self.run(words).succeeded().stdout).unwrap()
     }
 
-    /// All files in the home, without locks.
+    /// All files in the home, without locks and the notes for `yolo undo`.
     pub(crate) fn installed(&self) -> Vec<String> {
         fn walk(folder: &std::path::Path, found: &mut Vec<String>) {
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                if entry.path().ends_with("config/backups") {
+                    continue;
+                }
                 if entry.path().is_dir() {
                     walk(&entry.path(), found);
                 } else if !entry.file_name().to_string_lossy().starts_with(".lock") {

@@ -22,6 +22,7 @@ use super::intent;
 use crate::cli::DoctorArgs;
 use crate::dirs::YoloDirs;
 use crate::error::CommandError;
+use crate::fetch::Silent;
 use crate::machine;
 use crate::printer::Printer;
 use crate::setup::{self, NcclPluginStatus, data::make_builtin};
@@ -108,7 +109,8 @@ fn images(
     let data = if args.run.is_empty() { args.data.clone() } else { intent::options_of(&args.run).data };
     let Some(data) = data else { return Ok(Vec::new()) };
     let plan_places = machine::plan_places(dirs)?;
-    if let Some(folder) = make_builtin(Some(&data), &plan_places)? {
+    let context = setup::Context::new(dirs, true, &Silent);
+    if let Some(folder) = make_builtin(Some(&data), &plan_places, &context)? {
         printer.say(format_args!("created the built-in data set in {}", folder.display()));
     }
     let set = DataSet::load(&data, &plan_places)?;

@@ -1,9 +1,8 @@
-//! One function per kind of change. Each backs up what it replaces before it changes anything, and
-//! replaces files atomically.
+//! One function per kind of change. Each notes in the journal what it changes, with a copy of what it
+//! replaces, before it changes anything, and replaces files atomically.
 //!
 //! Invariant: permissions are changed and files removed only inside yolo's own folders.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -11,28 +10,52 @@ use yolo_base::exit;
 use yolo_checks::wsl::config::{ConfigFile, Document};
 use yolo_checks::{Change, Edit};
 
-use super::backup::Backup;
-use super::plan::{LOADER_CONFIG, can_write};
-use super::shell;
-#[cfg(unix)]
-use super::shell::quote;
+use super::plan::{LOADER_CONFIG, PlannedChange};
 use super::variables;
 use crate::dirs::YoloDirs;
+use crate::undo::{Entry, Journal, Step, can_write, write_file};
 
 /// Makes a change and returns what was done, or why it failed.
-pub(super) fn apply(change: &Change, dirs: &YoloDirs, backup: &mut Backup) -> Result<String, String> {
-    match change {
-        Change::Settings { file, of, edits } => settings(Path::new(file), *of, edits, backup),
-        Change::Variable { name, value } => variable(name, value.as_deref(), dirs, backup),
-        Change::LoaderFolder { folder } => loader_folder(folder, backup),
-        Change::MakeFolder { path } => make_folder(Path::new(path), backup),
-        Change::Permissions { path, add } => permissions(&own(path, dirs)?, *add, backup),
-        Change::Remove { path } => remove(&own(path, dirs)?),
-        Change::EndProcess { pid, name } => end_process(*pid, name),
+pub(super) fn apply(
+    planned: &PlannedChange,
+    dirs: &YoloDirs,
+    journal: &mut Journal,
+) -> Result<String, String> {
+    let what = &planned.text;
+    match &planned.change {
+        Change::Settings { file, of, edits } => settings(Path::new(file), *of, edits, what, journal),
+        Change::Variable { name, value } => variable(name, value.as_deref(), dirs, what, journal),
+        Change::LoaderFolder { folder } => loader_folder(folder, what, journal),
+        Change::MakeFolder { path } => make_folder(Path::new(path), what, journal),
+        Change::Permissions { path, add } => permissions(&own(path, dirs)?, *add, what, dirs, journal),
+        Change::Remove { path } => remove(&own(path, dirs)?, what, journal),
+        Change::EndProcess { pid, name } => {
+            let stays = "a process that was ended cannot be continued";
+            noted(journal, what, |entry| Ok(entry.stays(stays, None)), || end_process(*pid, name))
+        }
     }
 }
 
-fn settings(file: &Path, kind: ConfigFile, edits: &[Edit], backup: &mut Backup) -> Result<String, String> {
+/// Notes a change in the journal, and makes it.
+fn noted<T>(
+    journal: &mut Journal,
+    what: &str,
+    describe: impl FnOnce(&mut Entry) -> std::io::Result<()>,
+    make: impl FnOnce() -> Result<T, String>,
+) -> Result<T, String> {
+    let entry = journal.begin(what, describe).map_err(|error| format!("it cannot be noted: {error}"))?;
+    let result = make();
+    journal.end(entry, result.is_ok()).map_err(|error| format!("it cannot be noted: {error}"))?;
+    result
+}
+
+fn settings(
+    file: &Path,
+    kind: ConfigFile,
+    edits: &[Edit],
+    what: &str,
+    journal: &mut Journal,
+) -> Result<String, String> {
     let bytes = match fs::read(file) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
@@ -49,7 +72,9 @@ fn settings(file: &Path, kind: ConfigFile, edits: &[Edit], backup: &mut Backup) 
     if edits.is_empty() {
         document.make_plain();
     }
-    backup.save(file).and_then(|()| write(file, &document.bytes())).map_err(|error| error.to_string())?;
+    let new = document.bytes();
+    let make = || write_file(file, &new).map_err(|error| error.to_string());
+    noted(journal, what, |entry| entry.file(file, Some(&new)), make)?;
     let next = match kind {
         ConfigFile::WslConfig => "wsl.exe --shutdown",
         ConfigFile::WslConf => "wsl.exe --terminate of this distribution",
@@ -57,77 +82,120 @@ fn settings(file: &Path, kind: ConfigFile, edits: &[Edit], backup: &mut Backup) 
     Ok(format!("wrote {}; it takes effect after `{next}`", file.display()))
 }
 
-fn variable(name: &str, value: Option<&str>, dirs: &YoloDirs, backup: &mut Backup) -> Result<String, String> {
+fn variable(
+    name: &str,
+    value: Option<&str>,
+    dirs: &YoloDirs,
+    what: &str,
+    journal: &mut Journal,
+) -> Result<String, String> {
     let file = variables::file(dirs);
-    let mut change = || {
-        let text = if file.exists() { fs::read_to_string(&file)? } else { String::new() };
-        backup.save(&file)?;
-        fs::create_dir_all(dirs.config())?;
-        write(&file, variables::with(&text, name, value).as_bytes())
+    let text = text_of(&file)?;
+    let new = variables::with(&text, name, value);
+    let make = || {
+        let written = fs::create_dir_all(dirs.config()).and_then(|()| write_file(&file, new.as_bytes()));
+        written.map_err(|error| error.to_string())
     };
-    change().map_err(|error: std::io::Error| error.to_string())?;
+    noted(journal, what, |entry| entry.file(&file, Some(new.as_bytes())), make)?;
     Ok(match value {
         Some(_) => format!("set {name} in {}", file.display()),
         None => format!("unset {name} in {}", file.display()),
     })
 }
 
-fn loader_folder(folder: &str, backup: &mut Backup) -> Result<String, String> {
+fn loader_folder(folder: &str, what: &str, journal: &mut Journal) -> Result<String, String> {
     let file = Path::new(LOADER_CONFIG);
-    let mut change = || {
-        let text = if file.exists() { fs::read_to_string(file)? } else { String::new() };
-        // Undo commands run in reverse order: first the file is restored, then ldconfig runs.
-        backup.add_undo("ldconfig")?;
-        backup.save(file)?;
-        if !text.lines().any(|line| line.trim() == folder) {
-            write(file, format!("{text}{folder}\n").as_bytes())?;
-        }
-        std::process::Command::new("ldconfig").status()
+    let mut text = text_of(file)?;
+    if !text.lines().any(|line| line.trim() == folder) {
+        text.push_str(&format!("{folder}\n"));
+    }
+    let describe = |entry: &mut Entry| {
+        entry.file(file, Some(text.as_bytes()))?;
+        entry.step(Step::Ldconfig);
+        Ok(())
     };
-    match change() {
-        Ok(status) if status.success() => Ok(format!("the loader now searches {folder}")),
-        Ok(status) => Err(format!("ldconfig failed: {}", exit::describe(status))),
-        Err(error) => Err(error.to_string()),
+    let make = || {
+        write_file(file, text.as_bytes()).map_err(|error| error.to_string())?;
+        match std::process::Command::new("ldconfig").status() {
+            Ok(status) if status.success() => Ok(format!("the loader now searches {folder}")),
+            Ok(status) => Err(format!("ldconfig failed: {}", exit::describe(status))),
+            Err(error) => Err(error.to_string()),
+        }
+    };
+    noted(journal, what, describe, make)
+}
+
+/// The text of a file; empty if there is none.
+fn text_of(file: &Path) -> Result<String, String> {
+    if file.exists() {
+        fs::read_to_string(file).map_err(|error| error.to_string())
+    } else {
+        Ok(String::new())
     }
 }
 
-fn make_folder(path: &Path, backup: &mut Backup) -> Result<String, String> {
-    backup
-        .add_undo(&shell::remove_folder(path))
-        .and_then(|()| fs::create_dir_all(path))
-        .map_err(|error| error.to_string())?;
+fn make_folder(path: &Path, what: &str, journal: &mut Journal) -> Result<String, String> {
+    // The journal may be in this very folder, so it is found out first what will be new.
+    let steps: Vec<Step> = path
+        .ancestors()
+        .take_while(|folder| !folder.exists())
+        .map(|folder| Step::Folder { path: folder.to_owned() })
+        .collect();
+    let describe = |entry: &mut Entry| {
+        steps.into_iter().for_each(|step| entry.step(step));
+        Ok(())
+    };
+    noted(journal, what, describe, || fs::create_dir_all(path).map_err(|error| error.to_string()))?;
     Ok(format!("created {}", path.display()))
 }
 
 #[cfg(unix)]
-fn permissions(path: &Path, add: u32, backup: &mut Backup) -> Result<String, String> {
+fn permissions(
+    path: &Path,
+    add: u32,
+    what: &str,
+    dirs: &YoloDirs,
+    journal: &mut Journal,
+) -> Result<String, String> {
     use std::os::unix::fs::PermissionsExt as _;
-    let mut change = || {
-        let mut permissions = fs::metadata(path)?.permissions();
-        let before = permissions.mode() & 0o7777;
-        permissions.set_mode(before | add);
-        // The backup may be in this very folder, so its permissions are changed first.
-        fs::set_permissions(path, permissions)?;
-        backup.add_undo(&format!("chmod {before:o} {}", quote(path)))?;
-        Ok(before | add)
+    let mut permissions = fs::metadata(path).map_err(|error| error.to_string())?.permissions();
+    let before = permissions.mode() & 0o7777;
+    permissions.set_mode(before | add);
+    let change = || fs::set_permissions(path, permissions.clone()).map_err(|error| error.to_string());
+    // The journal may be below this very folder, which then has to be changed first.
+    let is_first = dirs.config().starts_with(path);
+    if is_first {
+        change()?;
+    }
+    let describe = |entry: &mut Entry| {
+        entry.step(Step::Permissions { path: path.to_owned(), before, after: before | add });
+        Ok(())
     };
-    let now = change().map_err(|error: std::io::Error| error.to_string())?;
-    Ok(format!("{} now has permissions {now:o}", path.display()))
+    noted(journal, what, describe, || if is_first { Ok(()) } else { change() })?;
+    Ok(format!("{} now has permissions {:o}", path.display(), before | add))
 }
 
 #[cfg(not(unix))]
-fn permissions(_: &Path, _: u32, _: &mut Backup) -> Result<String, String> {
+fn permissions(_: &Path, _: u32, _: &str, _: &YoloDirs, _: &mut Journal) -> Result<String, String> {
     Err("this change of permissions works on Linux only".to_owned())
 }
 
-fn remove(path: &Path) -> Result<String, String> {
+fn remove(path: &Path, what: &str, journal: &mut Journal) -> Result<String, String> {
     // Without this check, the contents of a folder would be removed, but not the folder itself.
     if let Some(folder) = path.parent().filter(|folder| !can_write(folder)) {
         return Err(format!("cannot remove anything from {}: no write permission", folder.display()));
     }
-    let removed =
-        if path.is_dir() && !path.is_symlink() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
-    removed.map_err(|error| error.to_string())?;
+    let make = || {
+        let removed = if path.is_dir() && !path.is_symlink() {
+            fs::remove_dir_all(path)
+        } else {
+            fs::remove_file(path)
+        };
+        removed.map_err(|error| error.to_string())
+    };
+    let stays =
+        "it was a leftover without use, such as an unfinished download, which the next setup begins anew";
+    noted(journal, what, |entry| Ok(entry.stays(stays, None)), make)?;
     Ok(format!("removed {}", path.display()))
 }
 
@@ -178,33 +246,6 @@ fn end_process(_: u32, _: &str) -> Result<String, String> {
     Err("processes can be ended on Linux only".to_owned())
 }
 
-/// Replaces a file atomically and keeps its permissions.
-fn write(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let folder = file.parent().unwrap_or(Path::new("."));
-    let real = if file.is_symlink() { fs::canonicalize(file)? } else { file.to_owned() };
-    let mut new = tempfile::NamedTempFile::new_in(real.parent().unwrap_or(folder))?;
-    new.write_all(bytes)?;
-    match fs::metadata(&real) {
-        Ok(data) => fs::set_permissions(new.path(), data.permissions())?,
-        Err(_) => readable_by_all(new.path())?,
-    }
-    new.as_file().sync_all()?;
-    new.persist(&real).map_err(|error| error.error)?;
-    Ok(())
-}
-
-/// Temporary files are readable by the user only; new settings files get the usual permissions.
-#[cfg(unix)]
-fn readable_by_all(path: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    fs::set_permissions(path, std::fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn readable_by_all(_: &Path) -> std::io::Result<()> {
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,8 +262,28 @@ mod tests {
         Home { _folder: folder, dirs, root }
     }
 
-    fn undo(backup: &Backup) {
-        assert!(shell::run(&backup.script().unwrap()));
+    fn journal(dirs: &YoloDirs) -> Journal {
+        Journal::of(dirs, "yolo doctor --fix")
+    }
+
+    /// Makes a change as `--fix` does.
+    fn apply(change: &Change, dirs: &YoloDirs, journal: &mut Journal) -> Result<String, String> {
+        let (text, undo) = ("a change".to_owned(), String::new());
+        let planned = PlannedChange { id: "disk.full", change: change.clone(), text, undo, by_hand: None };
+        super::apply(&planned, dirs, journal)
+    }
+
+    /// Undoes everything by the script.
+    fn undo(journal: &Journal) {
+        let script = journal.script().unwrap();
+        let mut command = if cfg!(windows) {
+            let mut cmd = std::process::Command::new("cmd");
+            cmd.arg("/c");
+            cmd
+        } else {
+            std::process::Command::new("sh")
+        };
+        assert!(command.arg(script).status().unwrap().success());
     }
 
     #[test]
@@ -236,10 +297,10 @@ mod tests {
             of: ConfigFile::WslConfig,
             edits: vec![Edit::set("wsl2", "memory", "8GB"), Edit::set("wsl2", "swap", "8GB")],
         };
-        let mut backup = Backup::of(&home.dirs);
-        apply(&change, &home.dirs, &mut backup).unwrap();
+        let mut journal = journal(&home.dirs);
+        apply(&change, &home.dirs, &mut journal).unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"# mine\r\n[wsl2]\r\nmemory=8GB # GB\r\nswap=8GB\r\n");
-        undo(&backup);
+        undo(&journal);
         assert_eq!(fs::read(&file).unwrap(), before);
     }
 
@@ -254,7 +315,7 @@ mod tests {
             of: ConfigFile::WslConfig,
             edits: Vec::new(),
         };
-        apply(&change, &home.dirs, &mut Backup::of(&home.dirs)).unwrap();
+        apply(&change, &home.dirs, &mut journal(&home.dirs)).unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"[wsl2]\r\nmemory=8GB\r\n");
     }
 
@@ -262,11 +323,11 @@ mod tests {
     fn variables_go_into_a_file_to_source() {
         let home = home();
         let change = Change::Variable { name: "OMP_NUM_THREADS".into(), value: Some("4".into()) };
-        let mut backup = Backup::of(&home.dirs);
-        apply(&change, &home.dirs, &mut backup).unwrap();
+        let mut journal = journal(&home.dirs);
+        apply(&change, &home.dirs, &mut journal).unwrap();
         let file = home.dirs.config().join("env.sh");
         assert!(fs::read_to_string(&file).unwrap().ends_with("export OMP_NUM_THREADS=\"4\"\n"));
-        undo(&backup);
+        undo(&journal);
         assert!(!file.exists());
     }
 
@@ -278,7 +339,7 @@ mod tests {
         fs::create_dir_all(&other).unwrap();
         let remove = |path: &Path| {
             let change = Change::Remove { path: path.display().to_string() };
-            apply(&change, &home.dirs, &mut Backup::of(&home.dirs))
+            apply(&change, &home.dirs, &mut journal(&home.dirs))
         };
         remove(&mine).unwrap();
         assert!(!mine.exists());
@@ -297,10 +358,10 @@ mod tests {
         let mode = || fs::metadata(data).unwrap().permissions().mode() & 0o777;
         fs::set_permissions(data, std::fs::Permissions::from_mode(0o555)).unwrap();
         let change = Change::Permissions { path: data.display().to_string(), add: 0o700 };
-        let mut backup = Backup::of(&home.dirs);
-        apply(&change, &home.dirs, &mut backup).unwrap();
+        let mut journal = journal(&home.dirs);
+        apply(&change, &home.dirs, &mut journal).unwrap();
         assert_eq!(mode(), 0o755);
-        undo(&backup);
+        undo(&journal);
         assert_eq!(mode(), 0o555);
     }
 
@@ -315,16 +376,16 @@ mod tests {
             fs::create_dir_all(folder).unwrap();
             fs::set_permissions(folder, std::fs::Permissions::from_mode(mode)).unwrap();
         }
-        let mut backup = Backup::of(&home.dirs);
+        let mut journal = journal(&home.dirs);
         let unlock = |folder: &Path| Change::Permissions { path: folder.display().to_string(), add: 0o700 };
         let unset = Change::Variable { name: "CUDA_LAUNCH_BLOCKING".into(), value: None };
         for change in [unlock(config), unlock(cache), unset] {
-            apply(&change, &home.dirs, &mut backup).unwrap();
+            apply(&change, &home.dirs, &mut journal).unwrap();
         }
-        let script = fs::read_to_string(backup.script().unwrap()).unwrap();
+        let script = fs::read_to_string(journal.script().unwrap()).unwrap();
         let place = |words: &str| script.find(words).unwrap();
         assert!(place("rm -f ") < place("chmod 0 ") && place("chmod 0 ") < place("chmod 555 "), "{script}");
-        undo(&backup);
+        undo(&journal);
         let mode = |folder: &Path| fs::metadata(folder).unwrap().permissions().mode() & 0o777;
         assert_eq!([mode(config), mode(cache)], [0o555, 0]);
         assert!(!config.join("env.sh").exists());
@@ -337,10 +398,10 @@ mod tests {
         let home = home();
         let made = home.root.join("new");
         let dirs = YoloDirs::under(&made);
-        let mut backup = Backup::of(&dirs);
+        let mut journal = journal(&dirs);
         let change = Change::MakeFolder { path: made.display().to_string() };
-        apply(&change, &dirs, &mut backup).unwrap();
-        undo(&backup);
+        apply(&change, &dirs, &mut journal).unwrap();
+        undo(&journal);
         assert!(made.is_dir());
     }
 

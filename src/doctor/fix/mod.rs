@@ -2,7 +2,6 @@
 //! changes as data; [`change`] has one function per kind of change. Where this user lacks the rights,
 //! the exact command is printed instead.
 
-mod backup;
 mod change;
 mod plan;
 mod shell;
@@ -12,13 +11,13 @@ use serde_json::{Value, json};
 use yolo_base::format::count;
 use yolo_checks::Change;
 
-use self::backup::Backup;
 use self::plan::PlannedChange;
 use super::report::Report;
 use crate::cli::DoctorArgs;
 use crate::dirs::YoloDirs;
 use crate::error::CommandError;
 use crate::printer::{Printer, wrap};
+use crate::undo::{self, Journal};
 
 /// The result of one change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,9 +59,9 @@ pub(super) fn fix(
     let own = changes.iter().filter(|change| change.by_hand.is_none()).count();
     show(&changes, printer);
     let confirmed = own > 0 && !args.dry_run && (args.yes || confirm(own, printer));
-    let mut backup = Backup::of(dirs);
+    let mut journal = Journal::of(dirs, "yolo doctor --fix");
     let results: Vec<(ChangeResult, Option<String>)> =
-        changes.iter().map(|change| apply(change, confirmed, dirs, &mut backup, printer)).collect();
+        changes.iter().map(|change| apply(change, confirmed, dirs, &mut journal, printer)).collect();
     let sets_variable = |(change, (result, _)): (&PlannedChange, &(ChangeResult, _))| {
         matches!(change.change, Change::Variable { .. }) && *result == ChangeResult::Done
     };
@@ -73,9 +72,11 @@ pub(super) fn fix(
         printer.say("and to apply them in every new shell, type");
         printer.say(format_args!("  {everywhere}"));
     }
-    // Not wrapped: the command is copied.
-    if let Some(script) = backup.script() {
-        printer.say(format_args!("to undo: {}", shell::call(&script)));
+    // Not wrapped: the commands are copied.
+    let numbers: Vec<String> = journal.numbers().iter().map(u64::to_string).collect();
+    if let Some(script) = journal.script() {
+        printer.say(format_args!("to undo: yolo undo {}", numbers.join(" ")));
+        printer.say(format_args!("or, without yolo: {}", undo::script_call(&script)));
     }
     let steps = changes.iter().zip(results).map(|(change, result)| as_json(change, result)).collect();
     Ok(Fixed { steps: Value::Array(steps), has_changed: confirmed })
@@ -107,7 +108,7 @@ fn apply(
     change: &PlannedChange,
     confirmed: bool,
     dirs: &YoloDirs,
-    backup: &mut Backup,
+    journal: &mut Journal,
     printer: &Printer,
 ) -> (ChangeResult, Option<String>) {
     if let Some(command) = &change.by_hand {
@@ -116,7 +117,7 @@ fn apply(
     if !confirmed {
         return (ChangeResult::Planned, None);
     }
-    match change::apply(&change.change, dirs, backup) {
+    match change::apply(change, dirs, journal) {
         Ok(done) => {
             printer.say(wrap("done: ", &done));
             (ChangeResult::Done, None)

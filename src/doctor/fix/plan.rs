@@ -10,6 +10,7 @@ use yolo_checks::{Change, Edit};
 use super::super::report::Report;
 use super::variables;
 use crate::dirs::YoloDirs;
+use crate::undo::can_write;
 
 /// The dynamic loader's list of additional folders in WSL.
 pub(super) const LOADER_CONFIG: &str = "/etc/ld.so.conf.d/ld.wsl.conf";
@@ -116,18 +117,4 @@ fn by_hand(change: &Change, id: &str) -> Option<String> {
         }
         _ => None,
     }
-}
-
-/// Whether this user may write a file, or create it in its folder.
-#[cfg(unix)]
-pub(super) fn can_write(path: &Path) -> bool {
-    use rustix::fs::{Access, access};
-    let place = if path.exists() { Some(path) } else { path.parent() };
-    place.is_some_and(|place| access(place, Access::WRITE_OK).is_ok())
-}
-
-#[cfg(not(unix))]
-pub(super) fn can_write(path: &Path) -> bool {
-    let place = if path.exists() { Some(path) } else { path.parent() };
-    place.and_then(|place| place.metadata().ok()).is_some_and(|data| !data.permissions().readonly())
 }

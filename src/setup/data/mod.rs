@@ -12,8 +12,8 @@ mod summary;
 mod verify;
 mod voc;
 
-pub(super) use builtin::generated_in;
 pub use builtin::make_builtin;
+pub(super) use builtin::{generate, generated_in};
 pub use pending::PendingData;
 pub use stamp::Installed;
 pub(super) use stamp::installed_in;

@@ -8,6 +8,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use yolo_base::format;
 use yolo_plan::dataset::{self, Description};
 
+use super::builtin::stays;
 use super::conflict::{refuse_another, refuse_others_files};
 use super::known::{Form, Known};
 use super::stamp::{Installed, folders_of};
@@ -20,6 +21,8 @@ use crate::fetch::{
 };
 use crate::setup::context::Context;
 use crate::setup::error::{DataSetError, SetupError};
+use crate::setup::noted::noted;
+use crate::undo::Entry;
 
 /// Archives that are downloaded at the same time.
 const AT_ONCE: usize = 3;
@@ -109,6 +112,12 @@ impl PendingData {
     /// # Errors
     /// When a source, an archive or the disk fails, or the archives do not contain what the yaml names.
     pub fn run(&self, context: &Context<'_>) -> Result<Summary, SetupError> {
+        let what = format!("installed the data set {} in {}", self.name, self.target.display());
+        let describe = |entry: &mut Entry| Ok(stays(entry, &self.target, &self.name));
+        noted((context.dirs, context.progress), what, describe, || self.install(context))
+    }
+
+    fn install(&self, context: &Context<'_>) -> Result<Summary, SetupError> {
         // On the target's file system, so that it can be published by a rename.
         let folder = self.target.parent().unwrap_or(&self.target);
         let lock = FolderLock::acquire(folder, context.progress)?;

@@ -13,7 +13,7 @@ use crate::dirs::YoloDirs;
 use crate::setup::error::SetupError;
 
 /// The file in the directory of all variants that names the one that runs use.
-const SELECTED: &str = "selected";
+pub(in crate::setup) const SELECTED: &str = "selected";
 
 /// Finds libtorch without installing anything: `None` when it is missing or incomplete.
 ///

@@ -8,7 +8,7 @@ use yolo_base::format;
 
 use super::install::Job;
 use super::installation::{A_HEADER, LIBTORCH_VERSION, Libtorch, root_of};
-use super::installed::{find, in_use, select};
+use super::installed::{SELECTED, find, in_use, select};
 use super::smoke_test::{self, SmokeTest};
 use super::sources::Source;
 use super::stamp::Stamp;
@@ -17,6 +17,8 @@ use super::wheel_set::WheelSet;
 use crate::fetch::{FolderLock, Meter, ProgressEvent, Refusal, Staging, staging_dir, tree_and_parts};
 use crate::setup::context::Context;
 use crate::setup::error::{FailedSource, LibtorchError, SetupError};
+use crate::setup::noted::noted;
+use crate::undo::{Entry, Step};
 
 /// Whether libtorch is installed.
 #[derive(Debug)]
@@ -181,7 +183,23 @@ impl PendingLibtorch {
     ///
     /// # Errors
     /// When no source can serve it, the disk fails, or the result does not load.
-    pub fn run(mut self, context: &Context<'_>) -> Result<Libtorch, SetupError> {
+    pub fn run(self, context: &Context<'_>) -> Result<Libtorch, SetupError> {
+        let variant = self.chosen.variant;
+        let what = format!(
+            "installed libtorch {LIBTORCH_VERSION} ({}) in {}",
+            variant.name(),
+            self.target.display()
+        );
+        let (target, selected) = (self.target.clone(), context.dirs.libtorch().join(SELECTED));
+        let describe = |entry: &mut Entry| {
+            entry.file(&selected, Some(variant.name().as_bytes()))?;
+            entry.step(Step::Download { path: target, sha256: None });
+            Ok(())
+        };
+        noted((context.dirs, context.progress), what, describe, || self.install(context))
+    }
+
+    fn install(mut self, context: &Context<'_>) -> Result<Libtorch, SetupError> {
         let variant = self.chosen.variant;
         let began = Instant::now();
         let lock = FolderLock::acquire(&context.dirs.libtorch(), context.progress)?;

@@ -1,14 +1,14 @@
 //! Changing `.wslconfig` on disk: replaced by one rename, with the old file kept next to it. Also
 //! what a plan tells the user about the file.
 
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use yolo_checks::facts::WslConfig;
 use yolo_checks::wsl::sizing::Proposal;
 
 use super::error::WslError;
+use super::noted::noted;
+use crate::undo::{Entry, Journal, write_file};
 
 /// The name that WSL reads.
 const NAME: &str = ".wslconfig";
@@ -33,7 +33,11 @@ pub(super) fn notes(config: &WslConfig, misnamed: &[String]) -> Vec<String> {
 }
 
 /// Sets these values, and leaves every other byte of the file.
-pub(super) fn write(config: &WslConfig, values: &[Proposal]) -> Result<WrittenConfig, WslError> {
+pub(super) fn write(
+    config: &WslConfig,
+    values: &[Proposal],
+    journal: &mut Journal,
+) -> Result<WrittenConfig, WslError> {
     let named = PathBuf::from(&config.path);
     // The file may be a link to where the user keeps such files: the link stays.
     let path = std::fs::canonicalize(&named).unwrap_or_else(|_| named.clone());
@@ -44,15 +48,20 @@ pub(super) fn write(config: &WslConfig, values: &[Proposal]) -> Result<WrittenCo
             .set("wsl2", one.key, &one.value)
             .map_err(|source| WslError::Edit { path: path.clone(), source })?;
     }
-    let backup = match &before {
-        Some(before) => {
-            let backup = free_name(&named);
-            std::fs::write(&backup, before).map_err(WslError::file("write", &backup))?;
-            Some(backup)
-        }
-        None => None,
+    let (new, backup) = (document.bytes(), before.as_ref().map(|_| free_name(&named)));
+    let settings: Vec<String> = values.iter().map(|one| format!("{}={}", one.key, one.value)).collect();
+    let what = format!("set {} in {}", settings.join(", "), path.display());
+    let describe = |entry: &mut Entry| {
+        entry.file(&path, Some(&new))?;
+        backup.as_ref().map_or(Ok(()), |backup| entry.file(backup, before.as_deref()))
     };
-    replace(&path, &document.bytes()).map_err(WslError::file("write", &path))?;
+    noted(journal, &what, describe, || {
+        if let (Some(before), Some(backup)) = (&before, &backup) {
+            std::fs::write(backup, before).map_err(WslError::file("write", backup))?;
+        }
+        // Invariant: WSL never reads half of a file, because it appears by one rename.
+        write_file(&path, &new).map_err(WslError::file("write", &path))
+    })?;
     Ok(WrittenConfig { path: named, backup })
 }
 
@@ -65,42 +74,17 @@ fn free_name(path: &Path) -> PathBuf {
     (1..).map(name).find(|path| !path.exists()).unwrap_or_else(|| name(1))
 }
 
-// Invariant: WSL never reads half of a file, because it appears by one rename.
-/// Replaces the file.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(".wslconfig.new-").tempfile_in(folder)?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        // Temporary files are private, and the service of Windows reads this one as well.
-        file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
-    }
-    let mut pause = Duration::from_millis(10);
-    loop {
-        // A virus scanner may hold a new file open for a moment.
-        match file.persist(path) {
-            Ok(_) => return Ok(()),
-            Err(failed) => {
-                let busy = failed.error.kind() == io::ErrorKind::PermissionDenied;
-                if !busy || pause > Duration::from_secs(2) {
-                    return Err(failed.error);
-                }
-                std::thread::sleep(pause);
-                pause *= 2;
-                file = failed.file;
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use yolo_checks::Host;
 
     use super::*;
+    use crate::dirs::YoloDirs;
+
+    fn write(config: &WslConfig, values: &[Proposal]) -> Result<WrittenConfig, WslError> {
+        let home = tempfile::tempdir().unwrap();
+        super::write(config, values, &mut Journal::of(&YoloDirs::under(home.path()), "yolo setup --wsl"))
+    }
 
     fn config_in(profile: &Path) -> WslConfig {
         Host::of_this_machine(&yolo_checks::KnownPaths::default())

@@ -9,6 +9,7 @@ mod config;
 mod error;
 mod exe;
 mod linux;
+mod noted;
 mod observer;
 mod request;
 mod windows;
@@ -20,6 +21,7 @@ use yolo_checks::Host;
 use yolo_checks::facts::Wsl;
 
 use crate::dirs::YoloDirs;
+use crate::undo::Journal;
 pub(crate) use config::WrittenConfig;
 pub use error::WslError;
 use exe::WslExe;
@@ -31,6 +33,11 @@ pub(crate) use windows::{Needs, WindowsFacts, WindowsPlan, WindowsStep};
 /// How long `wsl.exe` may take to answer: some questions start the virtual machine.
 const WSL_BUDGET: Duration = Duration::from_secs(60);
 
+/// Removes what the step "put-program" has put into a distribution. The link is removed if it leads nowhere.
+// Invariant: no double quotes and no backslashes, which the command lines of Windows would change.
+const REMOVE: &str = "set -e; rm -rf /opt/yolo /opt/.yolo-new /opt/.yolo-old; \
+    if [ ! -e /usr/local/bin/yolo ]; then rm -f /usr/local/bin/yolo; fi";
+
 /// `yolo setup --wsl`, on Windows or inside WSL.
 pub(crate) fn set_up(request: &WslRequest, dirs: &YoloDirs, observer: &dyn Observer) -> Result<(), WslError> {
     let exe = WslExe::of_this_pc();
@@ -41,6 +48,7 @@ pub(crate) fn set_up(request: &WslRequest, dirs: &YoloDirs, observer: &dyn Obser
         ..yolo_checks::KnownPaths::default()
     };
     let fresh_host = || Host::of_this_machine(&places).with_wsl_exe(exe.program(), WSL_BUDGET);
+    let mut journal = Journal::of(dirs, "yolo setup --wsl");
     if cfg!(windows) {
         return windows::Setup {
             fresh_host: &fresh_host,
@@ -48,16 +56,32 @@ pub(crate) fn set_up(request: &WslRequest, dirs: &YoloDirs, observer: &dyn Obser
             yolo: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("yolo.exe")),
             restart: windows::RestartNote::new(dirs.data()),
             observer,
+            journal: journal.into(),
         }
         .run(request);
     }
     let host = fresh_host();
     match host.wsl() {
-        Ok(Some(Wsl::Two)) => linux::set_up(&host, request, observer),
+        Ok(Some(Wsl::Two)) => linux::set_up(&host, request, observer, &mut journal),
         Ok(Some(Wsl::One)) => Err(WslError::VersionOne),
         Ok(None) | Err(_) => {
             let name = host.system().ok().and_then(|system| system.name);
             Err(WslError::Elsewhere(name.unwrap_or_else(|| std::env::consts::OS.to_owned())))
         }
+    }
+}
+
+/// Removes the Linux program from a distribution, and nothing else: data sets, runs and the distribution stay.
+pub(crate) fn remove_program(distribution: &str) -> Result<(), WslError> {
+    WslExe::of_this_pc().run(&["-d", distribution, "-u", "root", "--exec", "sh", "-c", REMOVE])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_removal_has_nothing_that_a_command_line_of_windows_changes() {
+        assert!(!REMOVE.contains(['"', '\\', '$', '%']));
     }
 }

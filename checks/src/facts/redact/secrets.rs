@@ -45,7 +45,7 @@ const UNITS: [&str; 9] =
     ["service", "slice", "scope", "socket", "mount", "target", "timer", "device", "swap"];
 /// The commands of `yolo`, existing and planned, and `detect` of YOLOv5's successor. They are kept in
 /// the command line of a process. A test of `yolo` fails if one is missing.
-pub const YOLO_COMMANDS: [&str; 13] = [
+pub const YOLO_COMMANDS: [&str; 14] = [
     "train",
     "rank",
     "val",
@@ -56,6 +56,7 @@ pub const YOLO_COMMANDS: [&str; 13] = [
     "evolve",
     "doctor",
     "setup",
+    "undo",
     "completions",
     "detect",
     "weights",

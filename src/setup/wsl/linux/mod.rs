@@ -13,13 +13,20 @@ use yolo_checks::wsl::{DRIVER_LIBRARIES, LOADER_FILE};
 pub(crate) use plan::{LinuxPlan, LinuxStep};
 
 use super::error::WslError;
+use super::noted::noted;
 use super::observer::{Observer, Progress};
 use super::{WslRequest, config};
+use crate::undo::{Entry, Journal, Step, write_file};
 use facts::LinuxFacts;
 use plan::plan;
 
 /// Takes the steps that are possible from inside, and reports the others.
-pub(super) fn set_up(host: &Host, request: &WslRequest, observer: &dyn Observer) -> Result<(), WslError> {
+pub(super) fn set_up(
+    host: &Host,
+    request: &WslRequest,
+    observer: &dyn Observer,
+    journal: &mut Journal,
+) -> Result<(), WslError> {
     let facts = LinuxFacts::of(host)?;
     let plan = plan(&facts, &request.training);
     observer.report(&Progress::LinuxPlan(&plan));
@@ -28,12 +35,12 @@ pub(super) fn set_up(host: &Host, request: &WslRequest, observer: &dyn Observer)
             LinuxStep::WriteConfig(values) => {
                 observer.report(&Progress::LinuxStep(step));
                 if !request.dry_run {
-                    let written = config::write(&facts.config, values)?;
+                    let written = config::write(&facts.config, values, journal)?;
                     observer.report(&Progress::ConfigWritten(&written));
                 }
             }
             LinuxStep::Loader if facts.is_root && !request.dry_run => {
-                extend_loader_path()?;
+                extend_loader_path(journal)?;
                 observer.report(&Progress::LoaderPathAdded);
             }
             _ => observer.report(&Progress::LinuxStep(step)),
@@ -47,16 +54,26 @@ pub(super) fn set_up(host: &Host, request: &WslRequest, observer: &dyn Observer)
 }
 
 /// Lets the loader search the folder of the driver's libraries, as WSL itself does. Needs root.
-fn extend_loader_path() -> Result<(), WslError> {
+fn extend_loader_path(journal: &mut Journal) -> Result<(), WslError> {
     let file = Path::new(LOADER_FILE);
-    if let Some(folder) = file.parent() {
-        std::fs::create_dir_all(folder).map_err(WslError::file("create", folder))?;
-    }
-    std::fs::write(file, format!("{DRIVER_LIBRARIES}\n")).map_err(WslError::file("write", file))?;
-    // It warns about the links of the driver, which is harmless.
-    let run = std::process::Command::new("ldconfig").output();
-    run.map(|_| ()).map_err(WslError::file("run ldconfig for", file))
+    let text = format!("{DRIVER_LIBRARIES}\n");
+    let describe = |entry: &mut Entry| {
+        entry.file(file, Some(text.as_bytes()))?;
+        entry.step(Step::Ldconfig);
+        Ok(())
+    };
+    let what = format!("added {DRIVER_LIBRARIES} to the folders that the loader searches, in {LOADER_FILE}");
+    noted(journal, &what, describe, || {
+        if let Some(folder) = file.parent() {
+            std::fs::create_dir_all(folder).map_err(WslError::file("create", folder))?;
+        }
+        write_file(file, text.as_bytes()).map_err(WslError::file("write", file))?;
+        // It warns about the links of the driver, which is harmless.
+        let run = std::process::Command::new("ldconfig").output();
+        run.map(|_| ()).map_err(WslError::file("run ldconfig for", file))
+    })
 }
+
 #[cfg(test)]
 #[cfg(unix)]
 mod tests {
@@ -67,6 +84,7 @@ mod tests {
     use yolo_checks::wsl::sizing::Training;
 
     use super::*;
+    use crate::dirs::YoloDirs;
 
     const NOW: i64 = 1_800_000_000;
     const MOUNTS: &str = "70 62 8:32 / / rw,relatime - ext4 /dev/sdc rw\n\
@@ -171,11 +189,13 @@ mod tests {
 
         let log = Log::default();
         let dry = WslRequest { dry_run: true, ..WslRequest::default() };
-        set_up(&host, &dry, &log).unwrap();
+        let home = tempfile::tempdir().unwrap();
+        let mut journal = Journal::of(&YoloDirs::under(home.path()), "yolo setup --wsl");
+        set_up(&host, &dry, &log, &mut journal).unwrap();
         assert_eq!(log.0.take(), ["write-config", "shutdown-wsl"]);
         assert_eq!(std::fs::read_to_string(folder.join(".wslconfig")).unwrap(), before);
 
-        set_up(&host, &WslRequest::default(), &log).unwrap();
+        set_up(&host, &WslRequest::default(), &log, &mut journal).unwrap();
         assert_eq!(log.0.take(), ["write-config", "written", "shutdown-wsl"]);
         let after = std::fs::read_to_string(folder.join(".wslconfig")).unwrap();
         assert_eq!(after, before.replace("memory = 2GB", "memory = 8GB"));

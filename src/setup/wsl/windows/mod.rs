@@ -5,6 +5,7 @@ pub(super) mod facts;
 pub(super) mod plan;
 mod restart;
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 
 use yolo_checks::Host;
@@ -16,8 +17,10 @@ pub(super) use restart::RestartNote;
 
 use super::error::WslError;
 use super::exe::WslExe;
+use super::noted::noted;
 use super::observer::{Observer, Progress};
 use super::{WslRequest, archive, config};
+use crate::undo::{Entry, Journal};
 use plan::{Blocked, plan};
 
 /// What setting up a PC works with.
@@ -29,6 +32,7 @@ pub(super) struct Setup<'a> {
     pub(super) yolo: PathBuf,
     pub(super) restart: RestartNote,
     pub(super) observer: &'a dyn Observer,
+    pub(super) journal: RefCell<Journal>,
 }
 
 impl Setup<'_> {
@@ -56,7 +60,7 @@ impl Setup<'_> {
                 return Err(WslError::NoEffect { command, still });
             }
             self.ask_consent(&step)?;
-            self.take(&step, &facts)?;
+            self.take_noted(&step, &facts)?;
             done.push(step.id());
             if let WindowsStep::SetUpInside(distribution) = &step {
                 return self.finish(distribution);
@@ -80,12 +84,26 @@ impl Setup<'_> {
         }
     }
 
+    /// Takes a step, and notes it if it changes this PC.
+    fn take_noted(&self, step: &WindowsStep, facts: &WindowsFacts) -> Result<(), WslError> {
+        let Some(note) = step.note() else { return self.take(step, facts) };
+        let describe = |entry: &mut Entry| {
+            note.steps.into_iter().for_each(|step| entry.step(step));
+            if let Some(why) = note.stays {
+                entry.stays(why, note.by_hand);
+            }
+            Ok(())
+        };
+        noted(&mut self.journal.borrow_mut(), &note.what, describe, || self.take(step, facts))
+    }
+
     fn take(&self, step: &WindowsStep, facts: &WindowsFacts) -> Result<(), WslError> {
         let arguments = step.arguments().unwrap_or_default();
         match step {
             WindowsStep::RestartWindows => Err(WslError::Restart),
             WindowsStep::WriteConfig(values) => {
-                let written = config::write(&facts.config, values)?;
+                // It notes itself what it writes.
+                let written = config::write(&facts.config, values, &mut self.journal.borrow_mut())?;
                 self.observer.report(&Progress::ConfigWritten(&written));
                 Ok(())
             }
@@ -134,6 +152,7 @@ mod tests {
     use yolo_base::Hint as _;
 
     use super::*;
+    use crate::dirs::YoloDirs;
 
     const GIB: u64 = 1 << 30;
     const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -242,6 +261,7 @@ mod tests {
                 yolo: self.release(),
                 restart: RestartNote { file, windows_started: self.windows_started },
                 observer: &Quiet { yes },
+                journal: Journal::of(&YoloDirs::under(self.folder.path()), "yolo setup --wsl").into(),
             }
             .run(&WslRequest { dry_run, ..WslRequest::default() })
         }

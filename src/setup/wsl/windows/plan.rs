@@ -12,6 +12,7 @@ use crate::setup::wsl::WslRequest;
 use crate::setup::wsl::config;
 use crate::setup::wsl::error::remedy;
 use crate::setup::wsl::exe::WslExe;
+use crate::undo::Step;
 
 /// The first build of Windows that has `wsl --install` and WSL 2: Windows 10 version 2004.
 const LEAST_BUILD: u32 = 19041;
@@ -69,6 +70,18 @@ pub(crate) enum Needs {
     Conversion,
 }
 
+/// What `yolo undo` says about a step.
+#[derive(Debug)]
+pub(super) struct Note {
+    pub(super) what: String,
+    /// How it is taken back.
+    pub(super) steps: Vec<Step>,
+    /// Why it stays, or what of it.
+    pub(super) stays: Option<&'static str>,
+    /// What a person can type instead.
+    pub(super) by_hand: Option<String>,
+}
+
 /// The steps, or why there are none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct WindowsPlan {
@@ -113,6 +126,48 @@ impl WindowsStep {
             Self::Shutdown(_) => Needs::EndOfLinux,
             Self::ConvertDistribution(_) => Needs::Conversion,
             _ => Needs::Nothing,
+        }
+    }
+
+    /// What `yolo undo` says about it; `None` for a step that changes nothing by itself.
+    pub(super) fn note(&self) -> Option<Note> {
+        let note = |what: String, stays: &'static str, by_hand: Option<String>| {
+            Some(Note { what, steps: Vec::new(), stays: Some(stays), by_hand })
+        };
+        match self {
+            Self::InstallWsl => note(
+                "installed WSL and the Windows features that it needs".to_owned(),
+                "other programs and distributions may use WSL by now",
+                None,
+            ),
+            Self::UpdateWsl => {
+                note("updated WSL".to_owned(), "Windows has no older version to go back to", None)
+            }
+            Self::DefaultVersion => note(
+                "made version 2 the default for new WSL distributions".to_owned(),
+                "distributions that were installed since depend on it",
+                Some("wsl.exe --set-default-version 1".to_owned()),
+            ),
+            Self::InstallDistribution(name) => note(
+                format!("installed the WSL distribution {name}"),
+                "it may hold your files by now, and unregistering a distribution deletes all of them",
+                None,
+            ),
+            Self::ConvertDistribution(name) => note(
+                format!("converted the WSL distribution {name} to version 2"),
+                "converting a distribution moves all of its files",
+                Some(WslExe::command_line(&["--set-version", name, "1"])),
+            ),
+            Self::PutProgram(name) => Some(Note {
+                what: format!("installed yolo in the WSL distribution {name}"),
+                steps: vec![Step::LinuxProgram { distribution: name.clone() }],
+                stays: Some(
+                    "what `yolo setup` installed inside the distribution; `yolo undo` inside it lists that, as \
+                     long as yolo is there",
+                ),
+                by_hand: None,
+            }),
+            Self::RestartWindows | Self::WriteConfig(_) | Self::Shutdown(_) | Self::SetUpInside(_) => None,
         }
     }
 

@@ -1,0 +1,271 @@
+//! `yolo undo`: lists what `yolo` has changed on this host, and takes changes back. What can be taken back is
+//! shown first, and the user is asked.
+
+use serde_json::{Value, json};
+use yolo_base::exit;
+
+use crate::cli::{UndoArgs, Which};
+use crate::dirs::YoloDirs;
+use crate::error::CommandError;
+use crate::machine;
+use crate::printer::{FoundItem, Printer, SetupView, undo_text as show};
+use crate::setup;
+use crate::undo::{Hands, Listing, Outlook, Record, Undo, UndoError};
+
+/// Lists or takes back, and returns the exit status.
+pub(super) fn undo(args: &UndoArgs, printer: &Printer) -> Result<u8, CommandError> {
+    let dirs = YoloDirs::from_env()?;
+    let listing = Listing::read(&dirs);
+    if args.which.is_empty() {
+        let found = found(&listing, &dirs);
+        if args.json {
+            printer.result(pretty(&report(&listing, &dirs, &found, None)));
+        } else {
+            printer.result(show::list(&listing, |record| listing.outlook(record, &dirs), &found));
+        }
+        return Ok(exit::SUCCESS);
+    }
+    listing.damaged.iter().for_each(|one| printer.warning(show::damaged(one)));
+    let numbers = numbers(&args.which, &listing, &dirs)?;
+    let (planned, refused) = plan(&numbers, &listing, &dirs, args.force)?;
+    if let ([], [first, ..]) = (planned.as_slice(), refused.as_slice()) {
+        if args.json {
+            printer.result(pretty(&report(&listing, &dirs, &[], Some(refused_json(&refused)))));
+        }
+        return Err(refusal(first).into());
+    }
+    let text = show::plan(&planned);
+    if args.dry_run {
+        let steps = planned.iter().map(|(record, how)| {
+            json!({ "number": record.number, "result": "planned", "done": how, "why": null, "freed": null, "redo": null })
+        });
+        let taken = steps.chain(refused_json(&refused)).collect();
+        match args.json {
+            true => printer.result(pretty(&report(&listing, &dirs, &[], Some(taken)))),
+            false => printer.result(text),
+        }
+        refused.iter().for_each(|one| printer.error(&refusal(one)));
+        return Ok(if refused.is_empty() { exit::SUCCESS } else { exit::FAILURE });
+    }
+    printer.before_question(text);
+    refused.iter().for_each(|one| printer.error(&refusal(one)));
+    if !args.yes {
+        confirm(planned.len(), printer)?;
+    }
+    let mut taken = refused_json(&refused);
+    let done = carry_out(&planned, args, &dirs, printer, &mut taken);
+    if args.json {
+        printer.result(pretty(&report(&Listing::read(&dirs), &dirs, &[], Some(taken))));
+    }
+    Ok(if done? && refused.is_empty() { exit::SUCCESS } else { exit::FAILURE })
+}
+
+/// The numbers that the user named, the newest first: a later change of a file is taken back before an earlier.
+fn numbers(which: &[Which], listing: &Listing, dirs: &YoloDirs) -> Result<Vec<u64>, UndoError> {
+    let number = |one: &Which| match one {
+        Which::Last => listing.last(dirs),
+        Which::Number(number) => listing.record(*number).map(|record| record.number),
+    };
+    let mut numbers = which.iter().map(number).collect::<Result<Vec<u64>, _>>()?;
+    numbers.sort_unstable_by(|one, other| other.cmp(one));
+    numbers.dedup();
+    Ok(numbers)
+}
+
+/// A record with what will be done.
+type Planned<'a> = (&'a Record, Vec<String>);
+/// A record with why it stays.
+type Refused<'a> = (&'a Record, Outlook);
+
+fn plan<'a>(
+    numbers: &[u64],
+    listing: &'a Listing,
+    dirs: &YoloDirs,
+    force: bool,
+) -> Result<(Vec<Planned<'a>>, Vec<Refused<'a>>), UndoError> {
+    let (mut planned, mut refused): (Vec<Planned<'a>>, Vec<Refused<'a>>) = (Vec::new(), Vec::new());
+    for number in numbers {
+        let record = listing.record(*number)?;
+        match listing.outlook(record, dirs) {
+            Outlook::Possible { how, .. } => planned.push((record, how)),
+            Outlook::Blocked { later, .. }
+                if !later.is_empty() && later.iter().all(|number| numbers.contains(number)) =>
+            {
+                let all: Vec<String> = later.iter().map(u64::to_string).collect();
+                planned.push((record, vec![format!("put back its files, after change {}", all.join(", "))]));
+            }
+            Outlook::Blocked { can_force: true, .. } if force => {
+                let paths =
+                    record.paths().map(|path| format!("put back {}, and keep a copy", path.display()));
+                planned.push((record, paths.collect()));
+            }
+            // Where an undo was interrupted at its very end, only the notes are left to write.
+            Outlook::Gone if listing.is_interrupted(*number) => planned.push((record, Vec::new())),
+            outlook => refused.push((record, outlook)),
+        }
+    }
+    Ok((planned, refused))
+}
+
+fn confirm(count: usize, printer: &Printer) -> Result<(), CommandError> {
+    let these = if count == 1 { "this change" } else { "these changes" };
+    let what = match printer.ask(&format!("Take {these} back?")) {
+        Some(true) => return Ok(()),
+        Some(false) => "nothing was taken back",
+        None => "nothing was taken back: there is no terminal to ask on",
+    };
+    Err(CommandError::Failed {
+        what: what.to_owned(),
+        hint: "`--yes` takes back without asking, `--dry-run` only shows what would be done".to_owned(),
+    })
+}
+
+/// Takes back what was planned. Whether all of it succeeded; one failure does not keep the others.
+fn carry_out(
+    planned: &[Planned<'_>],
+    args: &UndoArgs,
+    dirs: &YoloDirs,
+    printer: &Printer,
+    taken: &mut Vec<Value>,
+) -> Result<bool, CommandError> {
+    let view = SetupView::new(printer);
+    let undo = Undo::begin(dirs, &WslHands, &view, args.force)?;
+    let mut succeeded = true;
+    for (record, _) in planned {
+        let number = record.number;
+        match undo.take_back(number) {
+            Ok(done) => {
+                view.above(|| printer.say(show::taken(number, &done)));
+                taken.push(json!({
+                    "number": number, "result": "done", "done": done.done, "why": done.stays,
+                    "freed": done.freed, "redo": done.redo,
+                }));
+            }
+            Err(error) => {
+                succeeded = false;
+                view.above(|| printer.error(&error));
+                taken.push(json!({
+                    "number": number, "result": "failed", "done": [], "why": error.to_string(),
+                    "freed": null, "redo": null,
+                }));
+            }
+        }
+    }
+    Ok(succeeded)
+}
+
+/// What only setup can do.
+struct WslHands;
+
+impl Hands for WslHands {
+    fn remove_linux_program(&self, distribution: &str) -> Result<(), String> {
+        setup::wsl::remove_program(distribution).map_err(|error| error.to_string())
+    }
+}
+
+fn refusal((record, outlook): &Refused<'_>) -> UndoError {
+    let (why, hint) = match outlook {
+        Outlook::Undone => ("it was taken back before".to_owned(), None),
+        Outlook::Gone => ("nothing of it is left".to_owned(), None),
+        Outlook::NotMade => ("it was interrupted before it changed anything".to_owned(), None),
+        Outlook::Stays { why } => (why.clone(), record.by_hand.clone()),
+        Outlook::Blocked { why, hint, .. } => (why.clone(), hint.clone()),
+        Outlook::Possible { .. } => (String::new(), None),
+    };
+    UndoError::Refused { number: record.number, why, hint }
+}
+
+fn refused_json(refused: &[Refused<'_>]) -> Vec<Value> {
+    let one = |one: &Refused<'_>| {
+        json!({
+            "number": one.0.number, "result": "refused", "done": [], "why": refusal(one).to_string(),
+            "freed": null, "redo": null,
+        })
+    };
+    refused.iter().map(one).collect()
+}
+
+/// What versions of `yolo` without a journal have left, as far as it can be told.
+fn found(listing: &Listing, dirs: &YoloDirs) -> Vec<FoundItem> {
+    let is_noted = |path: &std::path::Path| {
+        listing.records.iter().any(|record| record.is_in_force() && record.paths().any(|noted| noted == path))
+    };
+    let mut found: Vec<FoundItem> = Vec::new();
+    for item in setup::installed_items(dirs) {
+        if is_noted(&item.place) || item.kind == "unfinished" {
+            continue;
+        }
+        let command = format!("yolo setup --remove {}", item.name);
+        found.push(FoundItem {
+            what: format!("{} {}", item.kind, item.name),
+            place: item.place,
+            size: Some(item.size),
+            command,
+        });
+    }
+    for one in &listing.older {
+        let command = crate::undo::script_call(&one.script);
+        found.push(FoundItem {
+            what: "backup of `yolo doctor --fix`".to_owned(),
+            place: one.folder.clone(),
+            size: None,
+            command,
+        });
+    }
+    let profile = machine::this_host(dirs).windows_profile().ok().map(std::path::PathBuf::from);
+    if let Some(profile) = profile {
+        let copy = profile.join(".wslconfig.before-yolo");
+        if copy.is_file() && !is_noted(&copy) {
+            let copy_command = if cfg!(windows) { "copy" } else { "cp" };
+            found.push(FoundItem {
+                what: "copy of .wslconfig before `yolo setup --wsl`".to_owned(),
+                command: format!(
+                    "{copy_command} \"{}\" \"{}\"",
+                    copy.display(),
+                    profile.join(".wslconfig").display()
+                ),
+                place: copy,
+                size: None,
+            });
+        }
+    }
+    found
+}
+
+/// The report for programs, described by `src/undo/report.schema.json`.
+fn report(listing: &Listing, dirs: &YoloDirs, found: &[FoundItem], taken: Option<Vec<Value>>) -> Value {
+    let changes: Vec<Value> = listing
+        .records
+        .iter()
+        .map(|record| {
+            let outlook = listing.outlook(record, dirs);
+            let (state, why, how, frees) = match &outlook {
+                Outlook::Possible { how, frees } => ("possible", None, how.as_slice(), Some(*frees)),
+                Outlook::Undone => ("undone", None, [].as_slice(), None),
+                Outlook::Gone => ("gone", None, [].as_slice(), None),
+                Outlook::NotMade => ("not-made", None, [].as_slice(), None),
+                Outlook::Stays { why } => ("stays", Some(why.as_str()), [].as_slice(), None),
+                Outlook::Blocked { why, .. } => ("blocked", Some(why.as_str()), [].as_slice(), None),
+            };
+            json!({
+                "number": record.number, "at": record.at, "command": record.command, "what": record.what,
+                "paths": record.paths().collect::<Vec<_>>(), "undoes": record.undoes, "undo": state,
+                "why": why, "how": how, "frees": frees, "stays": record.stays, "by_hand": record.by_hand,
+            })
+        })
+        .collect();
+    let damaged: Vec<Value> =
+        listing.damaged.iter().map(|one| json!({ "file": one.file, "why": one.why })).collect();
+    let found: Vec<Value> = found
+        .iter()
+        .map(|one| json!({ "what": one.what, "place": one.place, "size": one.size, "remove": one.command }))
+        .collect();
+    json!({
+        "schema": 1, "yolo": env!("CARGO_PKG_VERSION"), "changes": changes, "found": found,
+        "damaged": damaged, "taken_back": taken,
+    })
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}

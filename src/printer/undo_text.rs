@@ -1,0 +1,127 @@
+//! The text of `yolo undo`: the list of changes, what will be done, and what was done.
+
+use std::path::PathBuf;
+use std::time::{Duration, UNIX_EPOCH};
+
+use yolo_base::format::bytes;
+
+use super::wrap;
+use crate::undo::{Damaged, Listing, Outlook, Record, Taken};
+
+/// Something that an older version left, without a note.
+#[derive(Debug)]
+pub(crate) struct FoundItem {
+    /// What it is.
+    pub(crate) what: String,
+    /// Where it is.
+    pub(crate) place: PathBuf,
+    /// Its bytes, if that matters.
+    pub(crate) size: Option<u64>,
+    /// The command that removes it or puts it back.
+    pub(crate) command: String,
+}
+
+/// All changes, the newest first.
+pub(crate) fn list(listing: &Listing, outlook: impl Fn(&Record) -> Outlook, found: &[FoundItem]) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    if listing.records.is_empty() {
+        lines.push("yolo has noted no changes of this host".to_owned());
+    } else {
+        lines.push("What yolo has changed on this host, the last change first; times are UTC:".to_owned());
+    }
+    let mut can = false;
+    for record in &listing.records {
+        let outlook = outlook(record);
+        can |= matches!(outlook, Outlook::Possible { .. });
+        lines.push(String::new());
+        lines.push(wrap(&format!("{:>4}  ", record.number), &record.what));
+        lines.push(format!("      {}, by `{}`", time(record.at), record.command));
+        lines.extend(state(record, &outlook));
+    }
+    if !found.is_empty() {
+        lines.push(String::new());
+        lines.push("Found without a note, from versions of yolo that wrote none:".to_owned());
+        for one in found {
+            let size = one.size.map_or_else(String::new, |size| format!(", {}", bytes(size)));
+            lines.push(wrap("  - ", &format!("{}{size}: {}", one.what, one.place.display())));
+            lines.push(format!("      {}", one.command));
+        }
+    }
+    if !listing.damaged.is_empty() {
+        lines.push(String::new());
+        lines.extend(listing.damaged.iter().map(|one| wrap("  ", &damaged(one))));
+    }
+    if can {
+        lines.push(String::new());
+        lines.push(
+            "`yolo undo last` takes back the last change, `yolo undo NUMBER` any other one.".to_owned(),
+        );
+    }
+    lines.join("\n")
+}
+
+/// Whether a change can be taken back.
+fn state(record: &Record, outlook: &Outlook) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = |text: &str| lines.push(wrap("      ", text));
+    match outlook {
+        Outlook::Possible { how, frees } => {
+            let frees = if *frees > 0 { format!("; frees {}", bytes(*frees)) } else { String::new() };
+            line(&format!("undo: {}{frees}", how.join(", ")));
+            if let Some(why) = &record.stays {
+                line(&format!("stays: {why}"));
+            }
+        }
+        Outlook::Undone => line("taken back"),
+        Outlook::Gone => line("nothing of it is left"),
+        Outlook::NotMade => line("interrupted or in progress; nothing is changed"),
+        Outlook::Stays { why } => line(&format!("stays: {why}")),
+        Outlook::Blocked { why, hint, .. } => {
+            line(&format!("not taken back by itself: {why}"));
+            if let Some(hint) = hint {
+                line(hint);
+            }
+        }
+    }
+    // Not wrapped: the command is copied.
+    if let (Some(command), Outlook::Stays { .. } | Outlook::Possible { .. }) = (&record.by_hand, outlook) {
+        lines.push(format!("      by hand: {command}"));
+    }
+    lines
+}
+
+/// A record that cannot be read.
+pub(crate) fn damaged(one: &Damaged) -> String {
+    format!("the record {} is skipped: {}", one.file.display(), one.why)
+}
+
+/// What will be taken back.
+pub(crate) fn plan(planned: &[(&Record, Vec<String>)]) -> String {
+    let mut lines = vec!["This will be taken back:".to_owned()];
+    for (record, how) in planned {
+        lines.push(wrap(&format!("{:>4}  ", record.number), &record.what));
+        lines.extend(how.iter().map(|one| wrap("      - ", one)));
+    }
+    lines.join("\n")
+}
+
+/// What was taken back.
+pub(crate) fn taken(number: u64, taken: &Taken) -> String {
+    let freed = if taken.freed > 0 { format!(" ({} freed)", bytes(taken.freed)) } else { String::new() };
+    let mut lines = vec![format!("change {number} is taken back{freed}")];
+    lines.extend(taken.done.iter().map(|done| wrap("  - ", done)));
+    if let Some(why) = &taken.stays {
+        lines.push(wrap("  stays: ", why));
+    }
+    if let Some(redo) = taken.redo {
+        lines.push(format!("  `yolo undo {redo}` makes it again"));
+    }
+    lines.join("\n")
+}
+
+/// A time without its seconds.
+fn time(at: u64) -> String {
+    let time = UNIX_EPOCH.checked_add(Duration::from_secs(at)).unwrap_or(UNIX_EPOCH);
+    let text = humantime::format_rfc3339_seconds(time).to_string();
+    text.get(..16).unwrap_or(&text).replace('T', " ")
+}
