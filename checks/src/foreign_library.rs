@@ -2,7 +2,7 @@
 //! old for WSL. The checks `libraries/foreign.rs` and `wsl/several_gpus.rs` share it, so that each
 //! reports only what the other does not.
 
-use crate::facts::{Fact, Host, Library, NvmlState, Variant, Version, Via};
+use crate::facts::{Fact, Host, Library, NvmlState, Variant, Version, Via, library_version};
 use crate::intent::Intent;
 
 /// The file name of NCCL.
@@ -12,8 +12,8 @@ const FIRST_FOR_WSL: [u32; 2] = [2, 10];
 
 /// A library that is loaded instead of libtorch's own.
 pub(crate) enum ForeignLibrary {
-    /// The path in LD_PRELOAD.
-    Preloaded(String),
+    /// The path in LD_PRELOAD, and the version if it is known.
+    Preloaded(String, Option<Version>),
     /// The file that the loader finds first.
     Found(Library),
 }
@@ -41,9 +41,8 @@ pub(crate) fn own_folders(host: &Host, intent: &Intent) -> Fact<Option<OwnFolder
 /// The foreign copy of a library that is loaded, if any.
 pub(crate) fn find(host: &Host, own: &OwnFolders, name: &str) -> Option<ForeignLibrary> {
     let stem = name.split('.').next().unwrap_or(name);
-    let preloaded = host.env("LD_PRELOAD").ok().flatten().unwrap_or_default();
-    if let Some(path) = preloaded.split([':', ' ']).find(|path| path.contains(stem)) {
-        return Some(ForeignLibrary::Preloaded(path.to_owned()));
+    if let Some((path, version)) = preloaded(host, stem) {
+        return Some(ForeignLibrary::Preloaded(path, version));
     }
     let first = host.library(name).ok()?.into_iter().next()?;
     // PyTorch's zip files have NCCL linked into libtorch, so the system's copy is not used.
@@ -52,6 +51,40 @@ pub(crate) fn find(host: &Host, own: &OwnFolders, name: &str) -> Option<ForeignL
     let is_reported = name == NCCL && is_from_system(&first) && is_too_old_for_wsl(host);
     let is_foreign = !own.has(&first) && !may_be_unused && !is_reported;
     is_foreign.then_some(ForeignLibrary::Found(first))
+}
+
+/// The library of this name in LD_PRELOAD, which comes before all others, and its version if a name tells it.
+pub(crate) fn preloaded(host: &Host, stem: &str) -> Option<(String, Option<Version>)> {
+    let list = host.env("LD_PRELOAD").ok().flatten().unwrap_or_default();
+    let names = |path: &&str| path.rsplit('/').next().is_some_and(|name| name.starts_with(stem));
+    let path = list.split([':', ' ']).find(names)?;
+    Some((path.to_owned(), version_of(host, path)))
+}
+
+/// The version in the name of a library, of the file that its link leads to, of the Python package that it is
+/// part of, or of its folder.
+fn version_of(host: &Host, path: &str) -> Option<Version> {
+    let of_name = |path: &str| library_version(path).and_then(|version| Version::find(&version));
+    let target = || of_name(&host.link(path).ok()??);
+    of_name(path).or_else(target).or_else(|| of_package(host, path)).or_else(|| {
+        // /opt/nccl-2.30.7/lib/libnccl.so.2
+        path.split('/').rev().skip(1).find_map(|folder| {
+            let (_, version) = folder.rsplit_once(['-', '_'])?;
+            Version::find(version).filter(|_| version.starts_with(|first: char| first.is_ascii_digit()))
+        })
+    })
+}
+
+/// `…/site-packages/nvidia/nccl/lib/libnccl.so.2` is of the package whose description is in
+/// `…/site-packages/nvidia_nccl_cu13-2.31.2.dist-info`.
+fn of_package(host: &Host, path: &str) -> Option<Version> {
+    let (packages, rest) = path.split_once("/nvidia/")?;
+    let name = format!("nvidia_{}_", rest.split('/').next()?);
+    let names = host.folder(packages).ok()??;
+    names.iter().find_map(|folder| {
+        let rest = folder.strip_prefix(&name)?.strip_suffix(".dist-info")?;
+        Version::find(rest.split_once('-')?.1)
+    })
 }
 
 impl OwnFolders {
@@ -68,7 +101,25 @@ impl OwnFolders {
 /// Whether a foreign NCCL is loaded.
 pub(crate) fn is_nccl_foreign(host: &Host, intent: &Intent) -> bool {
     let own = own_folders(host, intent).ok().flatten();
-    own.is_some_and(|own| find(host, &own, NCCL).is_some())
+    own.is_some_and(|own| find(host, &own, NCCL).is_some_and(|found| !found.is_newer_nccl()))
+}
+
+/// The NCCL that libtorch 2.11 was built with. Newer ones accept what it asks for.
+const OF_LIBTORCH: [u32; 3] = [2, 28, 9];
+
+impl ForeignLibrary {
+    /// Its version, if it is known.
+    pub(crate) fn version(&self) -> Option<Version> {
+        match self {
+            Self::Preloaded(_, version) => version.clone(),
+            Self::Found(library) => Version::find(library.version.as_deref()?),
+        }
+    }
+
+    /// Whether it is an NCCL that is as new as the one of libtorch.
+    pub(crate) fn is_newer_nccl(&self) -> bool {
+        self.version().is_some_and(|version| !version.is_below(&OF_LIBTORCH))
+    }
 }
 
 /// Whether the loader finds a library in the system's folders, without the help of a variable.

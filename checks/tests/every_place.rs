@@ -1,7 +1,8 @@
 //! Walks every finding through every kind of host: each recorded Linux machine is moved to another
 //! distribution, into a container, a pod, a batch job or a notebook service, and the commands of its
-//! findings are collected. The rules here say which commands may appear where; the snapshot shows each
-//! command once, with the places that it is for.
+//! findings are collected. Recorded machines that are in such a place already, in WSL or on Windows stay where
+//! they are. The rules here say which commands may appear where; the snapshot shows each command once, with the
+//! places that it is for. Every command that deletes, ends, restarts or upgrades something is reviewed here.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,7 +14,8 @@ use std::sync::OnceLock;
 use std::thread;
 
 use serde_json::{Value, json};
-use support::{cases, is_produced, merge};
+use support::{Case, cases, is_produced, merge};
+use yolo_checks::facts::Place;
 use yolo_checks::{Host, Intent, Status, run_all_checks};
 
 /// Distributions, by the content of /etc/os-release.
@@ -35,8 +37,8 @@ const DISTRIBUTIONS: [(&str, &str); 15] = [
     ("void", "ID=\"void\"\n"),
 ];
 /// Machines whose user is not their administrator. All of them have Ubuntu's files.
-const GUESTS: [&str; 10] =
-    ["docker", "podman", "lxc", "pod", "apptainer", "colab", "kaggle", "slurm", "pbs", "lsf"];
+const GUESTS: [&str; 11] =
+    ["docker", "podman", "lxc", "proxmox", "pod", "apptainer", "colab", "kaggle", "slurm", "pbs", "lsf"];
 /// A host whose sentence below ends in this is somebody else's machine.
 const ELSEWHERE: [&str; 2] = ["# on the host", "# on the node"];
 
@@ -46,6 +48,10 @@ fn guest(name: &str) -> Value {
         "docker" => json!({ "files": { "/.dockerenv": "" } }),
         "podman" => json!({ "files": { "/run/.containerenv": "engine=\"podman-5.2.2\"\nrootless=1\n" } }),
         "lxc" => json!({ "env": { "container": "lxc" } }),
+        "proxmox" => json!({
+            "env": { "container": "lxc" },
+            "files": { "/proc/sys/kernel/osrelease": "6.14.11-4-pve\n" },
+        }),
         "pod" => json!({ "env": { "KUBERNETES_SERVICE_HOST": "10.96.0.1" } }),
         "apptainer" => json!({ "env": { "APPTAINER_CONTAINER": "/images/torch.sif" } }),
         "colab" => {
@@ -84,11 +90,10 @@ fn all() -> &'static Commands {
 
 fn collect() -> Commands {
     let places = places();
-    let machines: Vec<(Value, Intent)> = cases()
-        .into_iter()
-        .filter(|case| case.recording["os"] == "linux" && !is_placed(&case.recording))
-        .map(|case| (case.recording, case.intent))
-        .collect();
+    let (placed, machines): (Vec<Case>, Vec<Case>) =
+        cases().into_iter().partition(|case| case.recording["os"] != "linux" || is_placed(&case.recording));
+    let machines: Vec<(Value, Intent)> =
+        machines.into_iter().map(|case| (case.recording, case.intent)).collect();
     let parts = thread::available_parallelism().map_or(1, |count| count.get());
     let size = machines.len().div_ceil(parts);
     thread::scope(|scope| {
@@ -110,6 +115,11 @@ fn collect() -> Commands {
             })
             .collect();
         let mut all = Commands::new();
+        for case in placed {
+            if let Some(place) = place_of(&case.host()) {
+                add(&mut all, place, case.recording, &case.intent);
+            }
+        }
         for part in works.into_iter().map(|work| work.join().unwrap()) {
             for (key, places) in part {
                 all.entry(key).or_default().extend(places);
@@ -125,6 +135,27 @@ fn is_placed(recording: &Value) -> bool {
     let in_wsl = !matches!(host.wsl(), Ok(None));
     let has_variable = |name: &str| matches!(host.env(name), Ok(Some(_)));
     in_wsl || host.is_container() || ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"].into_iter().any(has_variable)
+}
+
+/// Where a recorded machine is; `None` for one that is in two places at once, such as a job in a container.
+fn place_of(host: &Host) -> Option<&'static str> {
+    if host.job().is_some() {
+        return None;
+    }
+    Some(match host.place() {
+        Place::Wsl => "wsl",
+        Place::Windows => "windows",
+        Place::DockerInWsl => "docker-in-wsl",
+        Place::Docker => "docker",
+        Place::Podman => "podman",
+        Place::Lxc => "lxc",
+        Place::Pod => "pod",
+        Place::Apptainer => "apptainer",
+        Place::Colab => "colab",
+        Place::Kaggle => "kaggle",
+        Place::Mac => "macos",
+        Place::Machine => return None,
+    })
 }
 
 fn add(commands: &mut Commands, place: &'static str, recording: Value, intent: &Intent) {
@@ -169,14 +200,21 @@ fn misfit(command: &str, place: &str) -> Option<&'static str> {
     if ELSEWHERE.iter().any(|end| command.ends_with(end)) {
         return None;
     }
-    for (programs, distributions) in PROGRAMS {
+    // Distributions in WSL and images of containers differ.
+    let programs = if ["wsl", "docker-in-wsl"].contains(&place) { &PROGRAMS[..0] } else { &PROGRAMS[..] };
+    for (programs, distributions) in programs {
         let fits = distributions.contains(&place) || is_guest && distributions.contains(&"ubuntu");
         if !fits && programs.iter().any(|program| command.contains(program)) {
             return Some("this distribution has no such program");
         }
     }
     let has = |word: &str| command.contains(word);
-    if is_guest && has("reboot") {
+    if place == "windows"
+        && ["sudo ", "export ", "unset ", "rm "].iter().any(|start| command.starts_with(start))
+    {
+        return Some("PowerShell has no such command");
+    }
+    if (is_guest || place == "docker-in-wsl") && has("reboot") {
         return Some("the machine is not the user's");
     }
     if is_guest && place != "lxc" && (has("modprobe") || has("rmmod") || has("dkms ") || has("akmods --")) {
@@ -224,4 +262,90 @@ fn each_command_and_its_places() {
     settings.set_omit_expression(true);
     settings.set_description("Each command of each finding, and the places that it is for");
     settings.bind(|| insta::assert_snapshot!("every_place", text));
+}
+
+/// What makes a command one that can do harm: it deletes, ends, restarts, upgrades or overwrites.
+const HARMFUL: [&str; 28] = [
+    "rm ",
+    "rmdir",
+    "unlink ",
+    "wipefs",
+    "mkfs",
+    "dd if",
+    "kill ",
+    "pkill",
+    "killall",
+    "reboot",
+    "shutdown",
+    "restart",
+    "--gpu-reset",
+    "rmmod",
+    "modprobe -r",
+    "upgrade",
+    "-Syu",
+    "zypper dup",
+    "zypper update",
+    "--update",
+    "unregister",
+    "mv ",
+    "remove",
+    "purge",
+    "uninstall",
+    "mask",
+    "prune",
+    "-Su",
+];
+
+/// Each such command as the doctor may say it, by its beginning, and why it is safe there. A new one has to be
+/// added here, by someone who has thought about what it can destroy.
+const REVIEWED: &[(&str, &str)] = &[
+    ("rm -i ", "asks before each file"),
+    ("kill ", "only ranks of this user whose supervisor is gone"),
+    ("sudo reboot", "last, on the user's own machine; a run there has not started"),
+    ("shutdown /r", "the same on Windows, which asks to close programs"),
+    ("wsl.exe --shutdown", "ends what runs in WSL, which the remedy says; nothing on its disk changes"),
+    ("wsl.exe --update", "Microsoft's own update; distributions stay as they are"),
+    ("wsl.exe --terminate", "ends one distribution"),
+    ("docker restart ", "a container's own; on its host"),
+    ("podman restart ", "a container's own; on its host"),
+    ("lxc restart ", "a container's own; on its host"),
+    ("incus restart ", "a container's own; on its host"),
+    ("pct reboot ", "a container's own; on its host"),
+    ("sudo systemctl restart ", "a service that has to read changed settings"),
+    ("sudo systemctl daemon-reload && sudo systemctl restart ", "the same"),
+    ("sudo rc-service ", "the same on Alpine"),
+    ("sudo sv restart ", "the same on Void"),
+    ("sudo systemctl mask nvidia-cdi-refresh", "undone by unmask"),
+    ("sudo nvidia-smi --gpu-reset", "the driver refuses it while a program uses the card"),
+    ("sudo rmmod nvidia_uvm", "the kernel refuses it while a program uses the module"),
+    ("sudo modprobe -r nvidia_uvm", "the same"),
+    ("sudo pacman -Syu", "the whole system: a part of it breaks Arch"),
+    ("sudo dnf upgrade", "the whole system, by its package manager, which asks"),
+    ("sudo zypper dup", "the whole system, by its package manager, which asks"),
+    ("sudo zypper update", "the whole system, by its package manager, which asks"),
+    ("sudo apt update && sudo apt full-upgrade", "the whole system, by its package manager, which asks"),
+    ("sudo xbps-install -Su", "the whole system, by its package manager, which asks"),
+    ("sudo rpm-ostree upgrade", "a new image; the present one stays to go back to"),
+    ("sudo nixos-rebuild switch --upgrade", "a new generation; the present one stays to go back to"),
+];
+
+#[test]
+fn every_command_that_can_do_harm_is_reviewed() {
+    let is_harmful = |command: &str| {
+        // Words in comments and in names of settings do nothing.
+        let command = command.split("  # ").next().unwrap_or_default();
+        HARMFUL.iter().any(|word| command.starts_with(word) || command.contains(&format!(" {word}")))
+    };
+    let mut used = BTreeSet::new();
+    let mut wrong = Vec::new();
+    for (id, command) in all().keys().filter(|(_, command)| is_harmful(command)) {
+        match REVIEWED.iter().find(|(start, _)| command.starts_with(start)) {
+            Some((start, _)) => drop(used.insert(*start)),
+            None => wrong.push(format!("{id}: {command}")),
+        }
+    }
+    assert!(wrong.is_empty(), "not reviewed:\n{}", wrong.join("\n"));
+    let unused: Vec<&str> =
+        REVIEWED.iter().map(|(start, _)| *start).filter(|start| !used.contains(start)).collect();
+    assert!(unused.is_empty(), "no finding has these commands: {unused:?}");
 }

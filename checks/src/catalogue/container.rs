@@ -32,6 +32,32 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &["docker-cgroup-lost"],
     },
     Entry {
+        id: "container.cdi-stale",
+        area: Area::Container,
+        status: Status::Error,
+        title: "Containers get the files of another driver",
+        cause: "a CDI specification lists files of the driver by their paths and device files by their numbers; after \
+                an update of the driver, containers do not start, or CUDA fails in them with `CUDA unknown error`, \
+                while nvidia-smi works",
+        remedy: Some("write the specification again on the host, and start the container anew"),
+        fix: None,
+        detects: &["cdi-spec-stale", "docker-cuinit-unknown"],
+    },
+    Entry {
+        id: "container.dxgdmal-missing",
+        area: Area::Container,
+        status: Status::Error,
+        title: "The container lacks a library of the Windows driver",
+        cause: "Windows drivers from 555 on need libnvdxgdmal in the container too; without it CUDA fails with error \
+                500, `named symbol not found`, while nvidia-smi works",
+        remedy: Some(
+            "update Docker Desktop to 4.31 or later, or the container toolkit in WSL to 1.14.4 or later, and start \
+             the container anew",
+        ),
+        fix: None,
+        detects: &["docker-wsl-dxgdmal-missing"],
+    },
+    Entry {
         id: "container.toolkit-missing",
         area: Area::Container,
         status: Status::Info,

@@ -70,6 +70,20 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &[],
     },
     Entry {
+        id: "disk.failing",
+        area: Area::Disk,
+        status: Status::Warning,
+        title: "A disk of the run has errors",
+        cause: "the disk, its cable or its controller fails; ranks then stand still in the kernel, or checkpoints cannot \
+                be written",
+        remedy: Some(
+            "copy the data to another disk and run from there; look at the disk's health (`smartctl -a`), check its \
+             cable, and replace it",
+        ),
+        fix: None,
+        detects: &["disk-dying"],
+    },
+    Entry {
         id: "disk.data-missing",
         area: Area::Disk,
         status: Status::Error,

@@ -135,7 +135,7 @@ pub(super) const ROWS: &[Entry] = &[
                 be missing",
         remedy: Some("install the headers of the running kernel, then build and load the module"),
         fix: None,
-        detects: &["driver-kernel-updated-dkms"],
+        detects: &["driver-kernel-updated-dkms", "driver-older-than-kernel"],
     },
     Entry {
         id: "gpu.driver-unsuited",
@@ -261,7 +261,18 @@ pub(super) const ROWS: &[Entry] = &[
                 and slot",
         ),
         fix: None,
-        detects: &[],
+        detects: &["xid-109-154-gsp"],
+    },
+    Entry {
+        id: "gpu.recovery-action",
+        area: Area::Gpu,
+        status: Status::Error,
+        title: "The driver asks for a GPU to be reset",
+        cause: "after a fault the driver remembers what has to be done with the card; until then it lists the card \
+                as usual, but programs on it fail",
+        remedy: Some("stop the programs that use the card and reset it, or restart the machine"),
+        fix: None,
+        detects: &["nvml-recovery-action"],
     },
     Entry {
         id: "gpu.hidden",
@@ -389,7 +400,7 @@ pub(super) const ROWS: &[Entry] = &[
                 helps",
         ),
         fix: None,
-        detects: &["throttle-thermal"],
+        detects: &["throttle-thermal", "gpu-fan-stuck"],
     },
     Entry {
         id: "gpu.power-cap",
@@ -450,14 +461,42 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "these cards or this driver version have a known problem with direct GPU-to-GPU traffic (P2P): the first exchange never completes",
         remedy: Some("disable P2P (slower), or update the driver"),
         fix: None,
-        detects: &["p2p-driver-bug", "p2p-blackwell-workstation"],
+        detects: &["p2p-driver-bug", "p2p-blackwell-workstation", "p2p-blackwell-topo-ok-hang"],
+    },
+    Entry {
+        id: "gpu.peer-silent",
+        area: Area::Gpu,
+        status: Status::Warning,
+        title: "Direct traffic between these GPUs may arrive wrong",
+        cause: "with this driver, copies between two of these cards were reported to arrive with wrong bytes, without \
+                an error: the loss becomes NaN only with several cards",
+        remedy: Some(
+            "let --deep compare direct copies with copies through memory; if they differ, set NCCL_P2P_DISABLE=1 and \
+             try another driver version",
+        ),
+        fix: None,
+        detects: &["p2p-silent-corruption"],
+    },
+    Entry {
+        id: "gpu.peer-patched",
+        area: Area::Gpu,
+        status: Status::Warning,
+        title: "The driver is patched for direct traffic between GPUs",
+        cause: "the version of the kernel module ends in -p2p: a patch lets GeForce cards communicate directly, which \
+                NVIDIA's own driver does not offer; on some machines what arrives is wrong",
+        remedy: Some(
+            "let --deep compare direct copies with copies through memory; if they differ, set NCCL_P2P_DISABLE=1, or \
+             install NVIDIA's own driver",
+        ),
+        fix: None,
+        detects: &["p2p-patched-driver"],
     },
     Entry {
         id: "gpu.peer-none",
         area: Area::Gpu,
         status: Status::Info,
         title: "GPUs communicate through system memory",
-        cause: "these cards have no direct path over PCIe; NCCL uses shared memory instead, which is \
+        cause: "with NVIDIA's own driver these cards have no direct path over PCIe; NCCL uses shared memory instead, which is \
                 normal",
         remedy: None,
         fix: None,

@@ -88,7 +88,7 @@ pub(super) const ROWS: &[Entry] = &[
                 the device`",
         remedy: Some("use a build of libtorch that supports the GPU"),
         fix: None,
-        detects: &["arch-no-kernel-image", "arch-warning-sm86"],
+        detects: &["arch-no-kernel-image", "arch-warning-sm86", "cuda126-builds-end"],
     },
     Entry {
         id: "libraries.kernels-ptx",
@@ -127,12 +127,12 @@ pub(super) const ROWS: &[Entry] = &[
         id: "libraries.foreign-nccl",
         area: Area::Libraries,
         status: Status::Error,
-        title: "The loader finds an NCCL other than libtorch's own",
-        cause: "libtorch needs the NCCL version that it was built with; with another, it fails with \
-                \"undefined symbol: nccl…\"",
+        title: "The loader finds an NCCL that does not suit libtorch",
+        cause: "libtorch needs the NCCL version that it was built with, or a newer one; with an older one it fails \
+                with \"undefined symbol: nccl…\"",
         remedy: Some("remove that library's folder from LD_LIBRARY_PATH, or unset the variable"),
         fix: None,
-        detects: &["nccl-ldpath-conflict"],
+        detects: &["nccl-ldpath-conflict", "nccl-225-rtx50", "nccl-231-destroy-after-abort"],
     },
     Entry {
         id: "libraries.foreign-libstdcxx",
@@ -142,7 +142,7 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "libtorch and yolo load the C++ library that the loader finds first; an older one lacks versions \
                 of symbols that they need (`GLIBCXX_3.4.30 not found`)",
         remedy: Some(
-            "remove that folder from LD_LIBRARY_PATH, also where a profile such as ~/.bashrc sets it",
+            "remove that folder or file from the variable, also where a profile such as ~/.bashrc sets it",
         ),
         fix: None,
         detects: &[],
@@ -256,7 +256,22 @@ pub(super) const ROWS: &[Entry] = &[
                 of one",
         ),
         fix: None,
-        detects: &["glibc-too-old"],
+        detects: &["glibc-too-old", "libtorch-zip-glibc-floor"],
+    },
+    Entry {
+        id: "libraries.executable-stack",
+        area: Area::Libraries,
+        status: Status::Error,
+        title: "A library asks for an executable stack",
+        cause: "glibc 2.41 and later do not load a library that asks for an executable stack: \
+                `cannot enable executable stack as shared object requires`; some builds of libtorch for conda \
+                ask for one, although they do not need it",
+        remedy: Some(
+            "unset the variable that names the library, so that yolo uses its own; to try whether the library \
+             works otherwise, set GLIBC_TUNABLES=glibc.rtld.execstack=2 for one run",
+        ),
+        fix: None,
+        detects: &["library-executable-stack"],
     },
     Entry {
         id: "libraries.musl",

@@ -70,6 +70,17 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &["port-race"],
     },
     Entry {
+        id: "network.ras-port",
+        area: Area::Network,
+        status: Status::Info,
+        title: "Another run has NCCL's port for questions about ranks",
+        cause: "NCCL 2.24 and later answers on this port which ranks are behind (RAS); with two runs on one machine, who \
+                asks is told about one of them. `yolo` gives each of its runs a port of its own",
+        remedy: Some("nothing for `yolo`; for other programs, choose another port, or set NCCL_RAS_ENABLE=0"),
+        fix: None,
+        detects: &["nccl-ras-port-shared"],
+    },
+    Entry {
         id: "network.interface-guess",
         area: Area::Network,
         status: Status::Warning,

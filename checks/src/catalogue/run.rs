@@ -41,7 +41,7 @@ pub(super) const ROWS: &[Entry] = &[
         status: Status::Warning,
         title: "Two ranks share a GPU",
         cause: "they take turns, which is slower than one rank, and use gloo: NCCL before 2.30 fails with \
-                \"Duplicate GPU detected\"",
+                \"Duplicate GPU detected\", later ones with \"Multiple Ranks are using the same GPU\"",
         remedy: Some("name each GPU once, unless this is a test"),
         fix: None,
         detects: &["nccl-duplicate-gpu"],

@@ -72,6 +72,28 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &["docker-memlock"],
     },
     Entry {
+        id: "system.address-space",
+        area: Area::System,
+        status: Status::Warning,
+        title: "The address space of a process is limited",
+        cause: "CUDA reserves as many addresses as the machine and its GPUs have memory together, without using that \
+                memory; under such a limit its first call fails with `out of memory` although the GPU is empty",
+        remedy: Some("remove the limit in this shell, also where a profile such as ~/.bashrc sets it"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "system.processes",
+        area: Area::System,
+        status: Status::Warning,
+        title: "The limit on processes and threads is low",
+        cause: "ranks have threads for loading images, for computing and for communication; at the limit they fail \
+                with `Resource temporarily unavailable`",
+        remedy: Some("raise the limit in this shell before the run, or use fewer ranks and --workers"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "system.stack",
         area: Area::System,
         status: Status::Info,

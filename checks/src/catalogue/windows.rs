@@ -44,11 +44,24 @@ pub(super) const ROWS: &[Entry] = &[
         id: "windows.backend",
         area: Area::Windows,
         status: Status::Error,
-        title: "NCCL is not available on Windows",
-        cause: "libtorch for Windows has no NCCL; ranks on Windows communicate through gloo",
+        title: "This libtorch has no NCCL for Windows",
+        cause: "libtorch for Windows is built without NCCL; ranks on Windows communicate through gloo",
         remedy: Some("train in WSL 2, where NCCL works"),
         fix: None,
         detects: &["nccl-absent-windows"],
+    },
+    Entry {
+        id: "windows.tcc",
+        area: Area::Windows,
+        status: Status::Error,
+        title: "A card is in TCC mode",
+        cause: "WSL, in which training runs, reaches only cards in WDDM mode; in TCC mode a card computes for Windows \
+                programs alone, and WSL reports `GPU access blocked by the operating system`",
+        remedy: Some(
+            "in PowerShell as administrator, switch the card to WDDM and restart Windows; `-dm 1` undoes it",
+        ),
+        fix: None,
+        detects: &[],
     },
     Entry {
         id: "windows.gloo-broken",

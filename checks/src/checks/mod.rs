@@ -26,6 +26,7 @@ use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::remedies::fit::fit;
+use crate::remedies::user_shell::translate;
 
 pub use check::{Answer, Check};
 pub(crate) use cores::cores;
@@ -115,7 +116,7 @@ pub fn run_checks(host: &Host, intent: &Intent, wanted: impl Fn(&Check) -> bool)
 
 fn ask(check: &'static Check, host: &Host, intent: &Intent) -> Vec<Finding> {
     match panic::catch_unwind(AssertUnwindSafe(|| (check.run)(host, intent))) {
-        Ok(Ok(findings)) => findings.into_iter().map(|finding| fit(host, finding)).collect(),
+        Ok(Ok(findings)) => findings.into_iter().map(|finding| translate(host, fit(host, finding))).collect(),
         Ok(Err(why)) => check.reports.first().map(|id| Finding::skipped(id, &why)).into_iter().collect(),
         Err(panic) => {
             let why = panic

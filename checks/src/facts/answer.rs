@@ -80,6 +80,8 @@ pub struct Stat {
     pub size: Option<u64>,
     /// When its contents last changed, in seconds since 1970.
     pub modified: Option<u64>,
+    /// The major and minor number of a device file, such as `195:0`.
+    pub device: Option<String>,
     /// Whether this user may read it.
     pub readable: Option<bool>,
     /// Whether this user may write it.

@@ -275,7 +275,7 @@ impl Host {
     /// `gpus` and `driver_version` read them.
     pub(super) fn nvml(&self) -> Fact<Option<Value>> {
         let answer = match self.raw(Question::one(Section::Nvml), None) {
-            Ok(answer) => answer,
+            Ok(answer) => self.completed(answer),
             // A recording may hold the output of nvidia-smi instead.
             Err(why) => self.nvml_of_nvidia_smi().ok_or(why)?,
         };
@@ -434,6 +434,10 @@ impl Host {
             Value::Number(number) => Some(number.to_string()),
             _ => None,
         })
+    }
+
+    pub(super) fn binary_answer(&self, path: &str) -> Fact<Option<super::Binary>> {
+        self.row(Section::Binaries, path)
     }
 
     /// Whether a socket can listen on an address such as `0.0.0.0:29500`; the inner `Err` says why not.

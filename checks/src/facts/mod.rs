@@ -21,6 +21,7 @@ pub(crate) use live::nvml::open as nvml_library;
 pub use question::Section;
 pub use recording::{RecordingError, VERSION};
 pub use redact::YOLO_COMMANDS;
+pub use view::binary::Binary;
 pub use view::cgroup::MemoryLimit;
 pub use view::container::Container;
 pub use view::distribution::{Distribution, Family, Packages};

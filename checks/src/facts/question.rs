@@ -55,11 +55,13 @@ pub enum Section {
     Registry,
     /// Whether a socket can listen on an address.
     Binds,
+    /// What a program or library asks of the system that loads it.
+    Binaries,
 }
 
 impl Section {
     /// All sections, in the order of a recording.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Os,
         Self::Arch,
         Self::Time,
@@ -84,6 +86,7 @@ impl Section {
         Self::Names,
         Self::Registry,
         Self::Binds,
+        Self::Binaries,
     ];
 
     /// The name of the section in a recording.
@@ -113,6 +116,7 @@ impl Section {
             Self::Names => "names",
             Self::Registry => "registry",
             Self::Binds => "binds",
+            Self::Binaries => "binaries",
         }
     }
 
@@ -169,6 +173,7 @@ impl fmt::Display for Question {
             Section::Names => write!(f, "the addresses of {name}"),
             Section::Registry => write!(f, "the registry value {name}"),
             Section::Binds => write!(f, "the result of listening on {name}"),
+            Section::Binaries => write!(f, "what {name} needs from the system"),
         }
     }
 }

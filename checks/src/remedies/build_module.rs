@@ -2,6 +2,8 @@
 //! installed: dkms, Fedora's akmods, Ubuntu's packages for each kernel, openSUSE's packages, or NVIDIA's
 //! installer.
 
+use super::kernel_headers::devel_package;
+use super::upgrade;
 use crate::facts::{Family, Host};
 use crate::finding::Finding;
 
@@ -31,10 +33,13 @@ pub(crate) fn build(host: &Host, finding: Finding, kernel: &str) -> Finding {
             .remedy("restart the machine, which starts the new kernel");
         return super::restart::restart(host, finding);
     }
+    if let Some(finding) = failed_build(host, finding.clone(), kernel) {
+        return finding;
+    }
     let headers = headers(host, kernel);
     let commands = match origin(host, kernel) {
         Origin::Akmods => vec![
-            format!("sudo dnf install kernel-devel-{kernel}"),
+            format!("sudo dnf install {}", devel_package(host, kernel, kernel)),
             format!("sudo akmods --force --kernels {kernel}"),
             "sudo modprobe nvidia".to_owned(),
         ],
@@ -47,9 +52,11 @@ pub(crate) fn build(host: &Host, finding: Finding, kernel: &str) -> Finding {
                 "sudo modprobe nvidia".to_owned(),
             ]
         }
-        Origin::SusePackage => {
-            vec!["sudo zypper dup --allow-vendor-change".to_owned(), "sudo modprobe nvidia".to_owned()]
-        }
+        Origin::SusePackage => upgrade::packages(host)
+            .into_iter()
+            .map(ToOwned::to_owned)
+            .chain(["sudo modprobe nvidia".to_owned()])
+            .collect(),
         Origin::ArchPackage => {
             return super::restart::restart(
                 host,
@@ -75,6 +82,33 @@ pub(crate) fn build(host: &Host, finding: Finding, kernel: &str) -> Finding {
     commands.into_iter().fold(finding, Finding::command)
 }
 
+/// A build that dkms tried and that ended with an error of the compiler: the kernel is newer than the source of
+/// the driver, and headers do not help.
+fn failed_build(host: &Host, finding: Finding, kernel: &str) -> Option<Finding> {
+    let status = host.command(&["dkms", "status"]).ok().flatten().map(|output| output.text())?;
+    let lines: Vec<&str> = status.lines().map(str::trim).filter(|line| line.starts_with("nvidia")).collect();
+    let log = lines.iter().find_map(|line| {
+        let (name, version) = line.split([',', ':']).next()?.trim().split_once('/')?;
+        let file = format!("/var/lib/dkms/{name}/{version}/build/make.log");
+        let text = host.text(&file).ok().flatten().filter(|text| text.contains(kernel))?;
+        let error = text.lines().find(|line| line.contains(": error: "))?.trim().to_owned();
+        Some((file, version.to_owned(), error))
+    });
+    let (file, version, error) = log?;
+    // The kernel before, for which the module was built.
+    let installed = lines.iter().find(|line| line.contains("installed"));
+    let before = installed.and_then(|line| line.split(',').nth(1)).map(str::trim);
+    let other =
+        before.map_or("the previous kernel".to_owned(), |kernel| format!("the previous kernel, {kernel}"));
+    let finding = finding
+        .seen(format!("{file}: {error}"))
+        .because(format!("the kernel is newer than the source of driver {version}, so that dkms could not build it"))
+        .remedy(format!(
+            "update the driver to a newer version, or choose {other} when the machine starts; headers do not help"
+        ));
+    Some(upgrade::packages(host).into_iter().fold(finding, Finding::command))
+}
+
 /// The package with the headers of a kernel, and the program that builds modules.
 fn headers(host: &Host, kernel: &str) -> Option<String> {
     Some(match host.family()? {
@@ -82,7 +116,7 @@ fn headers(host: &Host, kernel: &str) -> Option<String> {
             format!("sudo apt install linux-headers-{kernel} dkms")
         }
         Family::Fedora | Family::RedHat | Family::Amazon => {
-            format!("sudo dnf install kernel-devel-{kernel} dkms")
+            format!("sudo dnf install {} dkms", devel_package(host, kernel, kernel))
         }
         Family::Leap | Family::Tumbleweed => "sudo zypper install kernel-default-devel dkms".to_owned(),
         Family::Arch => format!("sudo pacman -Syu {} dkms", arch_headers(kernel)),

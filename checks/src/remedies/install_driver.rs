@@ -4,6 +4,7 @@
 //! open one (driver installation guide, release 580).
 
 use super::generation::{Generation, newest};
+use super::kernel_headers::devel_package;
 use crate::facts::{Distribution, Family, Host};
 
 /// The last driver branch for cards before Turing.
@@ -42,7 +43,9 @@ pub(crate) fn install_for(host: &Host, card: Option<Generation>) -> Vec<String> 
         Family::OnUbuntu if distribution.id == "pop" => {
             &["sudo apt update", "sudo apt install system76-driver-nvidia"]
         }
-        Family::OnUbuntu => &["sudo ubuntu-drivers install"],
+        // Mint and others lack Ubuntu's tool, and have its packages.
+        Family::OnUbuntu if old => &["sudo apt update", "sudo apt install nvidia-driver-580"],
+        Family::OnUbuntu => &["sudo apt update", "sudo apt install nvidia-driver-580-open"],
         Family::Debian if card != Some(Generation::Blackwell) => &[
             // One of the two files exists, in the old format or the new one.
             "sudo sed -i -E '/^(deb|Components)/s/ main.*/ main contrib non-free non-free-firmware/' \
@@ -58,7 +61,7 @@ pub(crate) fn install_for(host: &Host, card: Option<Generation>) -> Vec<String> 
             "sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda",
         ],
         Family::Fedora => &["sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda"],
-        Family::RedHat | Family::Amazon => return of_red_hat(&distribution, family, old),
+        Family::RedHat | Family::Amazon => return of_red_hat(host, &distribution, family, old),
         Family::Tumbleweed | Family::Leap => return of_suse(family, old),
         Family::Arch if distribution.id == "manjaro" => &["sudo mhwd -a pci nonfree 0300"],
         Family::Arch if !old => &["sudo pacman -Syu nvidia-open nvidia-utils"],
@@ -99,16 +102,17 @@ fn of_debian(distribution: &Distribution) -> Vec<String> {
 }
 
 /// NVIDIA's own repository, named after the release.
-fn of_red_hat(distribution: &Distribution, family: Family, old: bool) -> Vec<String> {
+fn of_red_hat(host: &Host, distribution: &Distribution, family: Family, old: bool) -> Vec<String> {
     let release = match (family, &distribution.version) {
         (Family::Amazon, _) => "amzn2023".to_owned(),
         (_, Some(version)) => format!("rhel{}", version.major()),
         (_, None) => "rhel$(rpm -E %rhel)".to_owned(),
     };
+    let kernel = host.kernel_release().unwrap_or_default();
     let package = if old { "cuda-drivers" } else { "nvidia-open" };
     vec![
         format!("sudo dnf config-manager --add-repo {REPOSITORIES}/{release}/x86_64/cuda-{release}.repo"),
-        "sudo dnf install kernel-devel-$(uname -r) kernel-headers".to_owned(),
+        format!("sudo dnf install {}", devel_package(host, &kernel, "$(uname -r)")),
         format!("sudo dnf install {package}"),
     ]
 }

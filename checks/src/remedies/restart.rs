@@ -1,6 +1,7 @@
 //! Restarting what has to be restarted. A container, a pod, a notebook or a batch job cannot restart the
 //! machine that it runs on: its user starts another one, or asks those who administer the machine.
 
+use super::lxc;
 use crate::facts::{Host, Job, Place};
 use crate::finding::Finding;
 
@@ -31,7 +32,7 @@ pub(crate) fn restart_container(host: &Host, finding: Finding) -> Finding {
             finding.command(format!("docker restart {name}  # on the host"))
         }
         Place::Podman => finding.command(format!("podman restart {name}  # on the host")),
-        Place::Lxc => finding.command(format!("lxc restart {name}  # on the host")),
+        Place::Lxc => lxc::commands(host, &lxc::Change::Restart).into_iter().fold(finding, Finding::command),
         Place::Pod => finding.remedy(
             "delete the pod, so that it is started again, on another node if possible; tell the cluster's \
              administrator about this node",

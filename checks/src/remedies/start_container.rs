@@ -1,6 +1,7 @@
 //! Starting a container in another way: the option of the program that starts containers of this kind. A
 //! notebook service starts its own, so its user chooses another kind of session at most.
 
+use super::lxc;
 use crate::facts::{Host, Place};
 use crate::finding::Finding;
 
@@ -96,18 +97,11 @@ fn of_pod(finding: Finding, what: Start) -> Finding {
 }
 
 fn of_lxc(host: &Host, finding: Finding, what: Start) -> Finding {
-    let name = host.hostname().ok().filter(|name| !name.is_empty()).unwrap_or("<container>".to_owned());
-    match what {
-        Start::Gpus(_) | Start::Libraries => finding
-            .command(format!("lxc config device add {name} gpu gpu  # on the host"))
-            .command(format!("lxc config set {name} nvidia.runtime=true  # on the host"))
-            .command(format!("lxc restart {name}  # on the host")),
-        Start::LockedMemory => finding
-            .command(format!("lxc config set {name} limits.kernel.memlock unlimited  # on the host"))
-            .command(format!("lxc restart {name}  # on the host")),
-        Start::Memory(gib) => {
-            finding.command(format!("lxc config set {name} limits.memory {gib}GiB  # on the host"))
-        }
-        Start::Numa | Start::HostNetwork => finding,
-    }
+    let change = match what {
+        Start::Gpus(_) | Start::Libraries => lxc::Change::Gpus,
+        Start::LockedMemory => lxc::Change::Limit("memlock", "unlimited".to_owned()),
+        Start::Memory(gib) => lxc::Change::Memory(gib),
+        Start::Numa | Start::HostNetwork => return finding,
+    };
+    lxc::commands(host, &change).into_iter().fold(finding, Finding::command)
 }

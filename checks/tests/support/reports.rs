@@ -9,7 +9,7 @@ use yolo_checks::{Host, Intent};
 
 /// A machine of a bug report: a base with a patch, and what an expert would say about it.
 pub(crate) struct Report {
-    /// The folder that it is in: `unseen` or `seen`.
+    /// The set that it is of, such as `unseen`.
     pub(crate) set: String,
     /// The file name without its extension.
     pub(crate) name: String,
@@ -62,10 +62,11 @@ struct Right {
     also: Vec<String>,
 }
 
-/// All reports of all sets.
+/// All reports of all sets: each has a file with what is right, and a folder of that name.
 pub(crate) fn reports() -> Vec<Report> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reports");
-    ["seen", "unseen"].into_iter().flat_map(|set| of_set(&folder, set)).collect()
+    let sets = super::json_files(&folder).into_iter().map(|path| super::stem(&path));
+    sets.flat_map(|set| of_set(&folder, &set)).collect()
 }
 
 fn of_set(folder: &Path, set: &str) -> Vec<Report> {

@@ -176,7 +176,60 @@ pub(super) const ROWS: &[Entry] = &[
                 support in WSL: a run fails with `CUDA driver error`, or stands still",
         remedy: Some("unset the variable, or update the Windows driver and try again"),
         fix: None,
-        detects: &[],
+        detects: &["wsl-expandable-segments"],
+    },
+    Entry {
+        id: "wsl.kernel-hangs",
+        area: Area::Wsl,
+        status: Status::Info,
+        title: "Runs were reported to stand still on this kernel",
+        cause: "on WSL's kernel 6.18.33 some runs wait for the GPU forever, without an error and with the GPU at 0 %; \
+                the cause is not known, and most machines with this kernel train",
+        remedy: Some(
+            "nothing while runs go on; if one stands still, update WSL, end the run and continue it from last.pt \
+             with --resume; a smaller --batch may help",
+        ),
+        fix: None,
+        detects: &["wsl-kernel-6-18-hang"],
+    },
+    Entry {
+        id: "wsl.cuda-graphs",
+        area: Area::Wsl,
+        status: Status::Info,
+        title: "This WSL cannot capture CUDA graphs on Blackwell cards",
+        cause: "WSL before 2.7.0 fails to capture CUDA graphs on GPUs of compute capability 12, with `unknown error`; \
+                `yolo` does not use CUDA graphs, other programs do",
+        remedy: Some("nothing for `yolo`; for other programs, update WSL, or train without CUDA graphs"),
+        fix: None,
+        detects: &["wsl-cuda-graphs-blackwell"],
+    },
+    Entry {
+        id: "wsl.cdi-refresh",
+        area: Area::Wsl,
+        status: Status::Info,
+        title: "A service may start CUDA before the Windows driver is ready",
+        cause: "units of the NVIDIA Container Toolkit ask CUDA for devices a few seconds after WSL has started; on a \
+                Blackwell card, CUDA was reported to fail afterwards",
+        remedy: Some(
+            "nothing while CUDA works; otherwise mask the units and restart WSL; then run `sudo nvidia-ctk cdi \
+             generate --output=/etc/cdi/nvidia.yaml` after each driver update; `systemctl unmask` undoes it",
+        ),
+        fix: None,
+        detects: &["wsl-cdi-refresh-race"],
+    },
+    Entry {
+        id: "wsl.pinned-memory",
+        area: Area::Wsl,
+        status: Status::Info,
+        title: "WSL limits pinned memory",
+        cause: "copies to the GPU go through pinned memory; when WSL refuses more of it, programs fail with `CUDA \
+                error: out of memory` although the GPU has room. `yolo` pins at most 512 MiB and then uses ordinary \
+                memory",
+        remedy: Some(
+            "nothing for `yolo`; for other programs, use fewer workers, a smaller batch, or no pinned memory",
+        ),
+        fix: None,
+        detects: &["wsl-pinned-sticky-error"],
     },
     Entry {
         id: "wsl.several-gpus",

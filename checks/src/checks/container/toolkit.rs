@@ -26,7 +26,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let is_dockers = |text: &String| text.contains("runc") || text.contains("docker:");
     let info = host.recorded_output("docker").filter(is_dockers);
     let has_docker = info.is_some() || host.exists("/usr/bin/docker").unwrap_or(false);
-    if host.gpus()?.is_empty() || !has_docker {
+    if host.gpus()?.is_empty() || !has_docker || is_of_docker_desktop(host) {
         return Ok(Vec::new());
     }
     let refused = info.as_ref().is_some_and(|text| text.contains("could not select device driver"));
@@ -71,4 +71,14 @@ fn run(host: &Host, _: &Intent) -> Answer {
             .command("sudo nvidia-ctk runtime configure --runtime=docker")
             .command(service::restart(host, "docker")),
     ])
+}
+
+/// Docker Desktop brings its own toolkit: its client in a distribution of WSL is a link, or mounted.
+fn is_of_docker_desktop(host: &Host) -> bool {
+    const PLACE: &str = "/mnt/wsl/docker-desktop";
+    let leads_there =
+        |path: &str| host.link(path).ok().flatten().is_some_and(|target| target.starts_with(PLACE));
+    leads_there("/usr/bin/docker")
+        || leads_there("/var/run/docker.sock")
+        || host.is_wsl2().unwrap_or(false) && host.exists(PLACE).unwrap_or(false)
 }

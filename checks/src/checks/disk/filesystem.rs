@@ -9,7 +9,7 @@ use crate::intent::Intent;
 use crate::shell_quote::quote;
 
 /// Network file systems, as named in /proc/mounts.
-const NETWORK: [&str; 15] = [
+const NETWORK: [&str; 16] = [
     "nfs",
     "nfs4",
     "cifs",
@@ -23,9 +23,13 @@ const NETWORK: [&str; 15] = [
     "lustre",
     "beegfs",
     "gpfs",
+    "wekafs",
     "fuse.glusterfs",
     "afs",
 ];
+
+/// Those of clusters, which many machines read at the same time.
+const PARALLEL: [&str; 5] = ["ceph", "lustre", "beegfs", "gpfs", "wekafs"];
 
 pub(super) static CHECK: Check = Check {
     question: "Is the data set's disk fast enough for the ranks?",
@@ -56,24 +60,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         && let Ok(space) = host.file_system(&folder)
         && let Some(kind) = space.kind.filter(|kind| NETWORK.contains(&kind.as_str()))
     {
-        let title = format!("{folder} is on a network drive ({kind})");
-        let finding = Finding::new("disk.network", title);
-        // Images and labels are copied together: the folder that contains both.
-        let whole = folder.rfind("/images").map(|at| folder[..at].to_owned());
-        let working = places.as_ref().ok().and_then(|places| places.working.clone());
-        findings.push(match (places.ok().and_then(|places| places.data), whole) {
-            (Some(data), Some(whole)) => {
-                let name = whole.rsplit('/').next().unwrap_or(&whole);
-                let copy = format!("{data}/datasets/{name}");
-                let to = quote(&format!("{data}/datasets/"));
-                finding.command(format!("cp -r {} {to}", quote(&whole))).remedy(moved(
-                    &whole_path(intent, working.as_deref()),
-                    &whole,
-                    &copy,
-                ))
-            }
-            _ => finding,
-        });
+        findings.push(on_network(host, intent, &folder, &kind));
     }
     if let Some(folder) = images.and_then(|images| parent(&label_of(&format!("{images}/x.jpg"))))
         && let Some(above) = parent(&folder)
@@ -86,6 +73,37 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         }
     }
     Ok(findings)
+}
+
+/// A data set on a network drive. Parallel file systems of clusters are fast, and are where data belongs.
+fn on_network(host: &Host, intent: &Intent, folder: &str, kind: &str) -> Finding {
+    if PARALLEL.contains(&kind) {
+        let title = format!("{folder} is on a parallel file system ({kind})");
+        return Finding::new("disk.network", title)
+            .because("such a file system reads fast, but opens many small files slowly")
+            .remedy("nothing while the GPUs are busy; otherwise `--cache ram` keeps the images in memory");
+    }
+    let finding = Finding::new("disk.network", format!("{folder} is on a network drive ({kind})"));
+    // Images and labels are copied together: the folder that contains both.
+    let whole = folder.rfind("/images").map(|at| &folder[..at]);
+    let places = host.places().unwrap_or_default();
+    let is_local = |path: &String| {
+        let kind = host.file_system(path).ok().and_then(|space| space.kind);
+        kind.is_none_or(|kind| !NETWORK.contains(&kind.as_str()))
+    };
+    match (places.data.filter(is_local), whole) {
+        (Some(data), Some(whole)) => {
+            let name = whole.rsplit('/').next().unwrap_or(whole);
+            let copy = format!("{data}/datasets/{name}");
+            let to = quote(&format!("{data}/datasets/"));
+            finding.command(format!("cp -r {} {to}", quote(whole))).remedy(moved(
+                &whole_path(intent, places.working.as_deref()),
+                whole,
+                &copy,
+            ))
+        }
+        _ => finding,
+    }
 }
 
 /// The folder of the YAML file; a name without a folder is relative to where `yolo` was started.

@@ -1,6 +1,7 @@
 //! Disk and data set.
 
 mod data_set;
+mod failing;
 mod filesystem;
 mod images;
 mod labels;
@@ -18,6 +19,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &data_set::CHECK,
     &labels::CHECK,
     &images::CHECK,
+    &failing::CHECK,
     &filesystem::CHECK,
     &weights::CHECK,
     &own_folders::CHECK,

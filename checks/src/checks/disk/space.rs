@@ -116,10 +116,15 @@ fn finding_of(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> O
         let why = if is_read_only { "is mounted read-only" } else { "is not writable by this user" };
         let title = format!("{folder} ({purpose}) {why}");
         let finding = Finding::new("disk.read-only", title).seen(format!("mounted at {mount}"));
-        let failed =
-            host.kernel_lines(&["Remounting filesystem read-only", "EXT4-fs error", "XFS: Corruption"]);
-        if is_read_only && !failed.is_empty() {
-            return Some(damaged(host, failed.into_iter().take(2).fold(finding, Finding::seen)));
+        if is_read_only {
+            let failed =
+                host.kernel_lines(&["Remounting filesystem read-only", "EXT4-fs error", "XFS: Corruption"]);
+            // The last errors of the disk say more than the first.
+            let of_disk = super::failing::errors(host, folder).into_iter().rev();
+            if !failed.is_empty() {
+                let seen = of_disk.take(2).chain(failed.into_iter().take(2));
+                return Some(damaged(host, seen.fold(finding, Finding::seen)));
+            }
         }
         let home = host.env(HOME).ok().flatten().filter(|home| folder.starts_with(home.as_str()));
         return Some(match home {

@@ -4,11 +4,12 @@
 
 use super::{driver_unsuited, kernel_module, lost, pci};
 use crate::checks::{Answer, Check};
-use crate::facts::{Family, Host, NvmlState, Place, Stat, Version};
+use crate::facts::{Host, NvmlState, Place, Stat, Version};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::remedies::install_driver::{advice, install};
 use crate::remedies::restart::{restart, restart_container};
+use crate::remedies::upgrade;
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
@@ -160,13 +161,7 @@ fn mismatch(host: &Host) -> Finding {
                 "bring the driver's packages to one version: a restart does not help, because the module on \
                  the disk is {module} too; if an update of one of them is not there yet, go back to {module}"
             ))
-            .command(match host.family() {
-                Some(Family::Leap | Family::Tumbleweed) => "sudo zypper dup",
-                Some(Family::Fedora | Family::RedHat | Family::Amazon) => "sudo dnf upgrade",
-                Some(Family::Arch) => "sudo pacman -Syu",
-                Some(Family::Ubuntu | Family::OnUbuntu | Family::Debian) => "sudo apt full-upgrade",
-                _ => "modinfo -F version nvidia",
-            }),
+            .command(upgrade::packages(host).unwrap_or("modinfo -F version nvidia")),
         (Place::Machine, _) => restart(host, finding),
         // The module is the host's: the libraries inside must follow it.
         (Place::Lxc, Some(module)) => finding

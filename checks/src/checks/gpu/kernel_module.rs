@@ -3,10 +3,10 @@
 //! not built for the running kernel. Only the first cause that explains everything is reported.
 
 use super::pci::{cards, driver_of};
-use crate::facts::{Host, NvmlState};
+use crate::facts::{Family, Host, NvmlState};
 use crate::finding::Finding;
 use crate::remedies::build_module::build;
-use crate::remedies::install_driver::install;
+use crate::remedies::install_driver::{advice, install};
 use crate::remedies::restart::restart;
 
 /// Kernel messages when Secure Boot blocks a module.
@@ -59,11 +59,16 @@ fn held_by_nouveau(host: &Host, state: &NvmlState) -> Option<Finding> {
     if *state == NvmlState::NoLibrary {
         let title =
             "the NVIDIA card uses nouveau, which cannot run CUDA, and NVIDIA's driver is not installed";
-        let finding = Finding::new("gpu.nouveau", title)
-            .remedy("install NVIDIA's driver, whose package disables nouveau, then restart");
+        let finding = Finding::new("gpu.nouveau", title).remedy(
+            advice(host).unwrap_or("install NVIDIA's driver, whose package disables nouveau, then restart"),
+        );
         return Some(install(host).into_iter().fold(finding, Finding::command));
     }
     let title = "nouveau controls the NVIDIA card, so NVIDIA's own module cannot be loaded";
+    if host.family() == Some(Family::NixOs) {
+        let finding = Finding::new("gpu.nouveau", title).remedy(advice(host).unwrap_or_default());
+        return Some(install(host).into_iter().fold(finding, Finding::command));
+    }
     let finding = Finding::new("gpu.nouveau", title)
         .command("printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' | sudo tee /etc/modprobe.d/blacklist-nouveau.conf");
     let rebuild =

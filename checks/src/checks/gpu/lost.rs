@@ -10,7 +10,7 @@ use crate::remedies::restart::{reset_gpu, restart};
 
 pub(super) static CHECK: Check = Check {
     question: "Is any GPU lost or in an error state?",
-    reports: &["gpu.lost", "gpu.xid"],
+    reports: &["gpu.lost", "gpu.xid", "gpu.recovery-action"],
     preflight: true,
     run,
 };
@@ -54,7 +54,10 @@ fn run(host: &Host, _: &Intent) -> Answer {
         }));
     }
     for gpu in gpus.iter().filter(|gpu| gpu.lost().is_none()) {
-        findings.extend(earlier(host, gpu, &xids));
+        match recovery_action(host, gpu) {
+            Some(finding) => findings.push(finding),
+            None => findings.extend(earlier(host, gpu, &xids)),
+        }
     }
     Ok(super::merge::merge_alike(findings))
 }
@@ -113,9 +116,70 @@ fn reset_name(gpu: &Gpu) -> String {
 /// An error of a card that currently responds.
 fn earlier(host: &Host, gpu: &Gpu, xids: &[Xid]) -> Option<Finding> {
     let own = address(gpu)?;
+    if let Some(finding) = asked_for(host, gpu, xids.iter().filter(|xid| xid.address.as_ref() == Some(&own)))
+    {
+        return Some(finding);
+    }
     let (xid, words) = xids.iter().filter(|xid| xid.address.as_ref() == Some(&own)).find_map(|xid| {
         STAYING.iter().find(|(number, _)| *number == xid.number).map(|(_, words)| (xid, words))
     })?;
     let title = format!("{} had error Xid {}: {words}", super::label(gpu), xid.number);
     Some(restart(host, Finding::new("gpu.xid", title).seen(xid.line.clone())))
+}
+
+/// Xid 154 says what the driver asks for: `GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot
+/// Required)`. The last line counts, and `None` in it means that nothing is left to do.
+fn asked_for<'a>(host: &Host, gpu: &Gpu, xids: impl Iterator<Item = &'a Xid>) -> Option<Finding> {
+    let xids: Vec<&Xid> = xids.collect();
+    let last = xids.iter().rposition(|xid| xid.number == 154)?;
+    let action = xids[last].line.rsplit_once(" to ")?.1.split_once('(')?.1.split(')').next()?;
+    let title = format!("the driver asks for a recovery of {}: {action} (Xid 154)", super::label(gpu));
+    let finding = Finding::new("gpu.xid", title).seen(xids[last].line.clone());
+    // What happened before: 109 is a time-out of a program's work, 119 one of the card's own processor.
+    let before = xids[..last].iter().filter(|xid| matches!(xid.number, 79 | 109 | 119 | 120));
+    let finding = before.take(2).fold(finding, |finding, xid| finding.seen(xid.line.clone()));
+    match action {
+        "None" => None,
+        action if action.contains("Reboot") => Some(restart(
+            host,
+            finding.remedy(
+                "restart the machine, and switch it off if the card does not come back; if the error returns, use \
+                 the card's default clocks, check its cooling, and update the driver; continue the run from \
+                 last.pt with --resume",
+            ),
+        )),
+        "Drain P2P" => Some(
+            finding
+                .remedy("train on one GPU, or without direct traffic between GPUs, until the machine is restarted")
+                .command("export NCCL_P2P_DISABLE=1"),
+        ),
+        _ => Some(reset_gpu(
+            host,
+            finding.remedy("stop the programs that use the card and reset it, or restart the machine"),
+            &reset_name(gpu),
+        )),
+    }
+}
+
+/// What the driver says has to be done with the card, which needs no kernel log. An action that this program
+/// does not know is left to the kernel log.
+fn recovery_action(host: &Host, gpu: &Gpu) -> Option<Finding> {
+    let action = match gpu.number("recovery_action").ok()? {
+        1 => "Reset",
+        2 | 7 => "Reboot",
+        3 => "Drain P2P",
+        4 => "Drain and Reset",
+        _ => return None,
+    };
+    let title = format!("the driver's recovery action for {} is {action}", super::label(gpu));
+    let finding = Finding::new("gpu.recovery-action", title);
+    Some(match action {
+        "Reboot" => restart(host, finding.remedy("restart the machine")),
+        "Drain P2P" => finding
+            .remedy(
+                "train on one GPU, or without direct traffic between GPUs, until the machine is restarted",
+            )
+            .command("export NCCL_P2P_DISABLE=1"),
+        _ => reset_gpu(host, finding, &reset_name(gpu)),
+    })
 }

@@ -98,10 +98,22 @@ fn narrow(host: &Host, slot: &Slot) -> Option<Finding> {
     // Half the lanes cost little, and many boards share them; a quarter slows down the transfer of
     // images and gradients.
     if let Some((width, most)) = slot.width(host).filter(|(width, most)| *width > 0 && *width <= *most / 4) {
-        let finding = Finding::new("gpu.link-narrow", format!("{who} uses {width} of its {most} PCIe lanes"));
-        let idle =
-            "measured on an idle card, which may use fewer lanes to save power: look again during a run";
-        return Some(if slot.is_busy() { finding } else { finding.status(Status::Info).seen(idle) });
+        if slot.is_busy() {
+            return Some(Finding::new(
+                "gpu.link-narrow",
+                format!("{who} uses {width} of its {most} PCIe lanes"),
+            ));
+        }
+        let title = format!("{who}, which is idle, uses {width} of its {most} PCIe lanes");
+        return Some(
+            Finding::new("gpu.link-narrow", title)
+                .status(Status::Info)
+                .because("recent cards turn off lanes to save power while they are idle")
+                .remedy("nothing, unless the number stays the same while the card is busy")
+                .command(
+                    "nvidia-smi --query-gpu=index,pcie.link.width.current,pcie.link.width.max --format=csv",
+                ),
+        );
     }
     let (generation, best) = (slot.number("pcie_generation")?, slot.number("pcie_generation_max")?);
     if slot.is_busy() && generation + 1 < best {

@@ -12,9 +12,18 @@ use crate::status::Status;
 /// Parts of the names of cards connected by NVLink, which no IOMMU redirects.
 const NVLINKED: [&str; 8] = ["SXM", "HBM3", "H200", "B200", "B300", "GH200", "GB200", "NVL"];
 
+/// The driver of NVIDIA/open-gpu-kernel-modules#1257.
+const CORRUPTS: &str = "580.142";
+
 pub(super) static CHECK: Check = Check {
     question: "Can the GPUs access each other's memory?",
-    reports: &["gpu.peer-redirected", "gpu.peer-fault", "gpu.peer-none"],
+    reports: &[
+        "gpu.peer-redirected",
+        "gpu.peer-fault",
+        "gpu.peer-silent",
+        "gpu.peer-patched",
+        "gpu.peer-none",
+    ],
     preflight: true,
     run,
 };
@@ -32,18 +41,41 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let names: Vec<String> = gpus.iter().filter_map(|gpu| gpu.name().ok()).collect();
     let all = |word: &str| names.len() == gpus.len() && names.iter().all(|name| name.contains(word));
     let status = if intent.run { Status::Warning } else { Status::Info };
+    if let Some(version) = patched(host) {
+        let title = format!(
+            "driver {version} is patched: it lets these GPUs communicate directly, which NVIDIA's own does not"
+        );
+        return Ok(vec![
+            Finding::new("gpu.peer-patched", title).status(status).command("yolo doctor --deep"),
+        ]);
+    }
+    let driver = host.driver_version();
+    if all("RTX 6000 Ada") && driver.as_ref().is_ok_and(|driver| driver.to_string() == CORRUPTS) {
+        let title = format!(
+            "driver {CORRUPTS} was reported to corrupt what {} RTX 6000 Ada cards send each other directly",
+            gpus.len()
+        );
+        return Ok(vec![Finding::new("gpu.peer-silent", title).status(status).command("yolo doctor --deep")]);
+    }
     if all("RTX PRO 6000 Blackwell") {
         let title = format!(
             "{} RTX PRO 6000 Blackwell cards are known to hang when they communicate directly",
             gpus.len()
         );
-        return Ok(vec![finding("gpu.peer-fault", title, status)]);
+        let finding = finding("gpu.peer-fault", title, status);
+        return Ok(vec![match redirected(host, &gpus) {
+            Some(seen) => finding.seen(seen).remedy(
+                "disable direct traffic (P2P), which is slower; one known cause is that the IOMMU redirects it: add \
+                 iommu=pt to the kernel command line and restart, or turn ACS off in the firmware, and try again",
+            ),
+            None => finding,
+        }]);
     }
     if all("GeForce") {
         let title = "GeForce cards cannot communicate directly: they use system memory";
         return Ok(vec![Finding::new("gpu.peer-none", title)]);
     }
-    if let Ok(driver) = host.driver_version()
+    if let Ok(driver) = driver
         && driver.major() == 560
     {
         let title = format!(
@@ -63,6 +95,13 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         })
         .into_iter()
         .collect())
+}
+
+/// The version of a driver with patches for direct traffic between GeForce cards: it ends in `-p2p`.
+fn patched(host: &Host) -> Option<String> {
+    let of_module = host.text("/proc/driver/nvidia/version").ok().flatten().unwrap_or_default();
+    let word = of_module.split_whitespace().find(|word| word.ends_with("-p2p"));
+    word.map(ToOwned::to_owned)
 }
 
 fn finding(id: &'static str, title: String, status: Status) -> Finding {

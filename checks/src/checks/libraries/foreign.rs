@@ -6,6 +6,7 @@ use crate::facts::Host;
 use crate::finding::Finding;
 use crate::foreign_library::{self, ForeignLibrary};
 use crate::intent::Intent;
+use crate::status::Status;
 
 const CUDNN: &str = "libcudnn.so.9";
 
@@ -33,16 +34,35 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let mut findings = Vec::new();
     for (id, name) in [("libraries.foreign-nccl", foreign_library::NCCL), ("libraries.foreign-cudnn", CUDNN)]
     {
-        match foreign_library::find(host, &own, name) {
-            Some(ForeignLibrary::Preloaded(path)) => {
-                let title = format!("LD_PRELOAD replaces libtorch's own library with {path}");
-                findings.push(Finding::new(id, title).remedy("unset LD_PRELOAD").command("unset LD_PRELOAD"));
+        let found = foreign_library::find(host, &own, name);
+        let newer = found.as_ref().filter(|found| name == foreign_library::NCCL && found.is_newer_nccl());
+        if let Some(newer) = newer {
+            findings.extend(never_returns(newer));
+            continue;
+        }
+        // NVIDIA/nccl#1637
+        let version = found.as_ref().and_then(ForeignLibrary::version);
+        let is_below_blackwell = name == foreign_library::NCCL
+            && version.is_some_and(|version| version.is_below(&[2, 26]))
+            && host.gpus().is_ok_and(|gpus| gpus.iter().any(|gpu| gpu.capability() == Ok((12, 0))));
+        let of_blackwell = |finding: Finding| match is_below_blackwell {
+            true => {
+                finding.seen("NCCL before 2.26 fails on GPUs of compute capability 12.0 (ncclMaxSharedMem)")
+            }
+            false => finding,
+        };
+        match found {
+            Some(ForeignLibrary::Preloaded(path, version)) => {
+                let version = version.map_or(String::new(), |version| format!(" (version {version})"));
+                let title = format!("LD_PRELOAD replaces libtorch's own library with {path}{version}");
+                findings.push(preloaded(of_blackwell(Finding::new(id, title))));
             }
             Some(ForeignLibrary::Found(first)) => {
                 let version = first.version.as_ref().map_or(String::new(), |version| format!(" {version}"));
                 let title =
                     format!("{name}{version} is loaded from {}, not from libtorch's folder", first.path);
-                let finding = Finding::new(id, title).seen(format!("libtorch is in {}", own.libtorch));
+                let finding = of_blackwell(Finding::new(id, title));
+                let finding = finding.seen(format!("libtorch is in {}", own.libtorch));
                 // The system's folders are searched last: libtorch's own folder lacks the library.
                 findings.push(if foreign_library::is_from_system(&first) {
                     finding.remedy("reinstall libtorch: its folder lacks this library").command("yolo setup")
@@ -55,6 +75,31 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         }
     }
     Ok(findings)
+}
+
+fn preloaded(finding: Finding) -> Finding {
+    finding
+        .remedy("unset LD_PRELOAD, also where a profile such as ~/.bashrc sets it")
+        .command("unset LD_PRELOAD")
+}
+
+/// A newer NCCL works. From 2.31.2 on it waits for all ranks when one leaves, also for one that has failed
+/// (pytorch/pytorch#194679).
+fn never_returns(found: &ForeignLibrary) -> Option<Finding> {
+    let version = found.version().filter(|version| !version.is_below(&[2, 31, 2]))?;
+    let title = format!("NCCL {version} is loaded instead of libtorch's own: with it, ranks may never end");
+    let finding = Finding::new("libraries.foreign-nccl", title).status(Status::Warning).because(
+        "from NCCL 2.31.2 on, a rank that leaves waits for all others of its machine, also for one that has failed; \
+         if a rank fails, the others stand still until they are killed",
+    );
+    Some(match found {
+        ForeignLibrary::Preloaded(path, _) => preloaded(finding.seen(format!("LD_PRELOAD names {path}")))
+            .remedy("unset LD_PRELOAD to use libtorch's own NCCL, or take NCCL 2.30.7 or older"),
+        ForeignLibrary::Found(library) => finding
+            .seen(format!("it is loaded from {}", library.path))
+            .remedy("unset the variable to use libtorch's own NCCL, or take NCCL 2.30.7 or older")
+            .command("unset LD_LIBRARY_PATH"),
+    })
 }
 
 /// cuDNN loads its parts by name; a part in another folder is of another version.

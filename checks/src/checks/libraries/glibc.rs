@@ -1,5 +1,8 @@
 //! Whether libtorch runs on the system's C library: it needs glibc 2.28 (2018) or later, and does
-//! not support musl, which Alpine Linux uses.
+//! not support musl, which Alpine Linux uses. A libtorch that LIBTORCH names may need a newer glibc: some of
+//! PyTorch's zip files need 2.29 or 2.35 (mlverse/torch#1414).
+
+use yolo_base::env::LIBTORCH;
 
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, Unknown, Version};
@@ -12,6 +15,9 @@ pub(super) static CHECK: Check = Check {
     preflight: true,
     run,
 };
+
+/// The libraries of libtorch that need something of glibc's mathematics.
+const OF_LIBTORCH: [&str; 2] = ["libtorch_cpu.so", "libc10.so"];
 
 /// PyTorch's wheels of 2.11 are manylinux_2_28.
 const LEAST: [u32; 2] = [2, 28];
@@ -30,11 +36,32 @@ fn run(host: &Host, _: &Intent) -> Answer {
         let title = format!("{name} has glibc {version}, but libtorch needs 2.28 or later");
         return Ok(vec![Finding::new("libraries.glibc-old", title)]);
     }
+    if let Some(finding) = too_old_for_named(host, &name, &version) {
+        return Ok(vec![finding]);
+    }
     Ok(vec![Finding::ok("libraries.glibc", format!("glibc {version}"))])
 }
 
+/// The libtorch of the user's variable may have been built for a newer system than `yolo`'s own.
+fn too_old_for_named(host: &Host, name: &str, version: &Version) -> Option<Finding> {
+    let root = host.named_libtorch().ok()??;
+    let need = OF_LIBTORCH.iter().filter_map(|library| {
+        let path = format!("{root}/lib/{library}");
+        Some((host.binary(&path).ok()??.glibc()?, path))
+    });
+    let (need, path) = need.into_iter().find(|(need, _)| version.is_older_than(need))?;
+    let title = format!("{path} needs glibc {need}, but {name} has {version}");
+    let finding = Finding::new("libraries.glibc-old", title)
+        .because(format!(
+            "LIBTORCH names a libtorch that was built for a newer system; the loader fails with \
+             `version GLIBC_{need} not found`"
+        ))
+        .remedy("unset LIBTORCH, so that yolo uses its own libtorch, which needs glibc 2.28");
+    Some(finding.command(format!("unset {LIBTORCH}")).command("yolo setup"))
+}
+
 /// As the system reports it, else from `ldd`, the library's file name, or the distribution's release.
-fn glibc(host: &Host) -> Result<Version, Unknown> {
+pub(super) fn glibc(host: &Host) -> Result<Version, Unknown> {
     if let Ok(Some(output)) = host.command(&["getconf", "GNU_LIBC_VERSION"])
         && let Some(version) = Version::find(&output.text())
     {

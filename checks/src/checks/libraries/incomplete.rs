@@ -53,7 +53,7 @@ fn incomplete(host: &Host, libtorch: &Libtorch, names: &[String], windows: bool)
     let finding = Finding::new("libraries.libtorch-incomplete", title);
     // LIBTORCH takes precedence over what setup installs, and setup must not change it.
     let named = host.named_libtorch().ok().flatten().is_some();
-    let unset = if windows { "set LIBTORCH=" } else { "unset LIBTORCH" };
+    let unset = "unset LIBTORCH";
     Some(named.then_some(unset).into_iter().fold(finding, Finding::command).command("yolo setup"))
 }
 
@@ -98,5 +98,5 @@ fn debug(libtorch: &Libtorch, names: &[String]) -> Option<Finding> {
         return None;
     }
     let title = format!("libtorch in {} is a debug build", libtorch.root);
-    Some(Finding::new("libraries.debug-build", title).command("set LIBTORCH=").command("yolo setup"))
+    Some(Finding::new("libraries.debug-build", title).command("unset LIBTORCH").command("yolo setup"))
 }

@@ -1,12 +1,13 @@
 //! Whether an older C++ library comes before the system's: libtorch and the trainer then miss versions of
 //! symbols (`GLIBCXX_3.4.30 not found`). Folders of conda environments in LD_LIBRARY_PATH are the usual
-//! reason.
+//! reason, or an old workaround with LD_PRELOAD.
 
 use yolo_base::env::LD_LIBRARY_PATH;
 
 use crate::checks::{Answer, Check};
-use crate::facts::{Host, Version, Via};
+use crate::facts::{Host, Library, Version, Via};
 use crate::finding::Finding;
+use crate::foreign_library;
 use crate::intent::Intent;
 
 const NAME: &str = "libstdc++.so.6";
@@ -23,6 +24,9 @@ fn run(host: &Host, _: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let found = host.library(NAME)?;
+    if let Some(finding) = preloaded(host, &found) {
+        return Ok(vec![finding]);
+    }
     let version = |version: &Option<String>| Version::find(version.as_deref()?);
     let Some(first) = found.first().filter(|first| first.via == Some(Via::LdLibraryPath)) else {
         return Ok(Vec::new());
@@ -44,4 +48,18 @@ fn run(host: &Host, _: &Intent) -> Answer {
         rest => format!("export {LD_LIBRARY_PATH}={rest}"),
     };
     Ok(vec![Finding::new("libraries.foreign-libstdcxx", title).command(command)])
+}
+
+/// One that LD_PRELOAD puts before all others.
+fn preloaded(host: &Host, found: &[Library]) -> Option<Finding> {
+    let (path, version) = foreign_library::preloaded(host, "libstdc++.so")?;
+    let own = version?;
+    let newer = found.iter().find_map(|one| {
+        let version = Version::find(one.version.as_deref()?)?;
+        own.is_older_than(&version).then_some(version)
+    })?;
+    let title = format!(
+        "LD_PRELOAD puts an older C++ library first: {path} is libstdc++ {own}, while the system has {newer}"
+    );
+    Some(Finding::new("libraries.foreign-libstdcxx", title).command("unset LD_PRELOAD"))
 }

@@ -3,6 +3,7 @@
 mod build_variables;
 mod cuda_driver;
 mod disk_space;
+mod executable_stack;
 mod foreign;
 mod glibc;
 mod incomplete;
@@ -22,6 +23,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &incomplete::CHECK,
     &disk_space::CHECK,
     &glibc::CHECK,
+    &executable_stack::CHECK,
     &libcuda::CHECK,
     &cuda_driver::CHECK,
     &kernels::CHECK,

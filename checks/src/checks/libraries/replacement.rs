@@ -55,7 +55,7 @@ pub(super) fn fitting(host: &Host, intent: &Intent) -> Option<&'static Build> {
 pub(super) fn install(host: &Host, build: &Build, finding: Finding) -> Finding {
     // LIBTORCH takes precedence over what setup installs.
     let named = host.named_libtorch().ok().flatten().is_some();
-    let unset = if host.is_windows().unwrap_or(false) { "set LIBTORCH=" } else { "unset LIBTORCH" };
+    let unset = "unset LIBTORCH";
     let finding = named.then_some(unset).into_iter().fold(finding, Finding::command);
     finding.command(format!("yolo setup --libtorch {}", build.name))
 }

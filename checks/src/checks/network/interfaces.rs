@@ -41,7 +41,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         let taken: Vec<&&Interface> = up.iter().filter(|one| choice.takes(&one.name)).collect();
         let silent = interfaces.iter().find(|one| !choice.is_exclusion() && choice.takes(&one.name));
         let finding = if let (true, Some(one)) = (taken.is_empty(), silent) {
-            silent_one(choice, one, status)
+            silent_one(host, choice, one, status)
         } else if taken.is_empty() {
             let names: Vec<&str> = up.iter().map(|one| one.name.as_str()).collect();
             let title =
@@ -71,16 +71,25 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 }
 
 /// An interface that exists but does not work: it is down or has no address.
-fn silent_one(choice: &Choice, one: &Interface, status: Status) -> Finding {
+fn silent_one(host: &Host, choice: &Choice, one: &Interface, status: Status) -> Finding {
     let name = &one.name;
-    let (state, remedy) = if one.up == Some(false) {
+    // In a job or container the network is not the user's.
+    let is_own = host.is_own_machine();
+    let (state, remedy) = if !is_own {
+        let state = if one.up == Some(false) { "is down" } else { "has no address" };
+        (state, "set the variable to an interface that works, and tell the administrator of this node")
+    } else if one.up == Some(false) {
         ("is down", "bring it up, check its cable and switch, or set the variable to another interface")
     } else {
         ("has no address", "assign an address to it, or set the variable to another interface")
     };
     let title = format!("{} names {}, but {name} {state}", choice.place, choice.value);
     let finding = Finding::new("network.interface-unknown", title).status(status).remedy(remedy);
-    if one.up == Some(false) { finding.command(format!("sudo ip link set {name} up")) } else { finding }
+    if is_own && one.up == Some(false) {
+        finding.command(format!("sudo ip link set {name} up"))
+    } else {
+        finding
+    }
 }
 
 /// What NCCL may choose by itself, if that can be wrong.

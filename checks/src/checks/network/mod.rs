@@ -6,9 +6,10 @@ mod interface_name;
 mod interfaces;
 mod internet;
 pub(in crate::checks) mod port;
+mod ras;
 
 use super::Check;
 pub(crate) use interface_name::leads_out;
 
 pub(super) const CHECKS: &[&Check] =
-    &[&port::CHECK, &hostname::CHECK, &interfaces::CHECK, &firewall::CHECK, &internet::CHECK];
+    &[&port::CHECK, &hostname::CHECK, &interfaces::CHECK, &firewall::CHECK, &internet::CHECK, &ras::CHECK];

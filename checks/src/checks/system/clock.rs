@@ -5,13 +5,17 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::checks::{Answer, Check};
-use crate::facts::{Family, Host};
+use crate::facts::{Family, Host, Unknown};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
 
 /// Time zones and drifting clocks make hours, not days.
 const HARMLESS: u64 = 2 * 24 * 60 * 60;
+
+/// A difference that no time zone or drift explains, and after which certificates expire.
+const FAR: u64 = 30 * 24 * 60 * 60;
+const HARDWARE: &str = "/sys/class/rtc/rtc0/since_epoch";
 
 pub(super) static CHECK: Check = Check {
     question: "Is the clock right, as far as this program can tell?",
@@ -30,17 +34,36 @@ fn run(host: &Host, _: &Intent) -> Answer {
         return Ok(Vec::new());
     };
     if made <= now.saturating_add(HARMLESS) {
-        return Ok(Vec::new());
+        return Ok(ahead(host, now, made)?.into_iter().collect());
     }
     let title = format!("the clock says {}, but this program was installed on {}", day(now), day(made));
+    Ok(vec![finding(host, title)?.seen(program)])
+}
+
+/// A clock that is far ahead of the hardware's: a virtual machine that was restored, or a date set by hand. A
+/// hardware clock that is older than this program has an empty battery, and tells nothing.
+fn ahead(host: &Host, now: u64, made: u64) -> Result<Option<Finding>, Unknown> {
+    let file = host.text(HARDWARE).ok().flatten();
+    let Some(hardware) = file.and_then(|text| text.trim().parse::<u64>().ok()) else { return Ok(None) };
+    if hardware < made || now <= hardware.saturating_add(FAR) {
+        return Ok(None);
+    }
+    let title = format!("the clock says {}, but the hardware's clock {}", day(now), day(hardware));
+    Ok(Some(finding(host, title)?.because(
+        "with a clock that is years ahead, every certificate has expired, so libtorch, weights and data sets cannot \
+         be downloaded",
+    )))
+}
+
+fn finding(host: &Host, title: String) -> Result<Finding, Unknown> {
     // What is downloaded already needs no certificates.
     let status = if host.places()?.libtorch.is_none() { Status::Error } else { Status::Warning };
-    let finding = Finding::new("system.clock", title).status(status).seen(program);
-    Ok(vec![match host.family() {
+    let finding = Finding::new("system.clock", title).status(status);
+    Ok(match host.family() {
         Some(Family::Alpine | Family::Void) => finding.command("sudo ntpd -gq"),
         _ if host.is_windows().unwrap_or(false) => finding.command("w32tm /resync"),
         _ => finding.command("sudo timedatectl set-ntp true"),
-    }])
+    })
 }
 
 /// Such as `2026-03-22`, in UTC.

@@ -37,9 +37,14 @@ fn run(host: &Host, _: &Intent) -> Answer {
         );
         let pids: Vec<String> = left.iter().map(|one| one.pid.to_string()).collect();
         let others = first.uid.is_some() && first.uid != uid;
-        let sudo = if others { "sudo " } else { "" };
-        let finding =
-            Finding::new("system.left-ranks", title).command(format!("{sudo}kill {}", pids.join(" ")));
+        let finding = Finding::new("system.left-ranks", title);
+        let finding = if others {
+            finding
+                .remedy("ask the owner of these processes to stop them")
+                .command(format!("ps -o pid,user,etime,args -p {}", pids.join(",")))
+        } else {
+            finding.command(format!("kill {}", pids.join(" ")))
+        };
         let finding = if fill_a_gpu(host, &left) { finding.status(Status::Error) } else { finding };
         findings.push(left.iter().fold(finding, |finding, one| {
             let finding = finding.seen(describe(host, one));

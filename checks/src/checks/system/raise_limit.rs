@@ -4,6 +4,7 @@
 
 use crate::facts::{Container, Host, Place};
 use crate::finding::Finding;
+use crate::remedies::lxc;
 
 /// A limit of /proc/self/limits that is too low.
 pub(super) struct Limit {
@@ -22,6 +23,11 @@ pub(super) struct Limit {
 }
 
 impl Limit {
+    /// Whether the limit is in bytes, which `ulimit` and the messages give in KiB.
+    fn is_memory(&self) -> bool {
+        matches!(self.item, "memlock" | "as")
+    }
+
     fn value(&self, unlimited: &str) -> String {
         if self.wanted == u64::MAX { unlimited.to_owned() } else { self.wanted.to_string() }
     }
@@ -30,7 +36,7 @@ impl Limit {
     fn of_shell(&self, hard: u64) -> String {
         match self.wanted.min(hard) {
             u64::MAX => "unlimited".to_owned(),
-            bytes if self.item == "memlock" => (bytes >> 10).to_string(),
+            bytes if self.is_memory() => (bytes >> 10).to_string(),
             number => number.to_string(),
         }
     }
@@ -48,7 +54,7 @@ pub(super) fn raise(host: &Host, finding: Finding, limit: &Limit) -> Finding {
         let hard = if is_root { u64::MAX } else { hard };
         return finding.command(format!("ulimit {} {}", limit.flag, limit.of_shell(hard)));
     }
-    let most = if limit.item == "memlock" { format!("{} KB", hard >> 10) } else { hard.to_string() };
+    let most = if limit.is_memory() { format!("{} KB", hard >> 10) } else { hard.to_string() };
     let finding = finding.seen(format!("the hard limit is {most}, which no shell can exceed"));
     match container {
         Some(container) => in_container(host, finding, limit, container),
@@ -70,12 +76,9 @@ fn in_container(host: &Host, finding: Finding, limit: &Limit, container: Contain
                 .fold(finding.remedy(text), Finding::command)
         }
         Container::Lxc => {
-            let name = host.hostname().unwrap_or_else(|_| "<container>".to_owned());
-            let value = limit.value("unlimited");
-            finding
-                .remedy("raise the container's limit on its host")
-                .command(format!("lxc config set {name} limits.kernel.{item} {value}"))
-                .command(format!("lxc restart {name}"))
+            let change = lxc::Change::Limit(limit.item, limit.value("unlimited"));
+            let finding = finding.remedy("raise the container's limit on its host");
+            lxc::commands(host, &change).into_iter().fold(finding, Finding::command)
         }
         other => {
             let program = if other == Container::Podman { "podman" } else { "docker" };
@@ -93,6 +96,13 @@ fn on_machine(host: &Host, finding: Finding, limit: &Limit) -> Finding {
         return of_systemd(limit, "slurmd.service", "  # on the node")
             .into_iter()
             .fold(finding.remedy(text), Finding::command);
+    }
+    if let Some(job) = host.job() {
+        return finding.remedy(format!(
+            "a job has the limits of the daemon of {} on its node: ask the administrator to raise {} there",
+            job.name(),
+            limit.item
+        ));
     }
     if let Some(service) = service(&groups) {
         let text = "this is a systemd service: raise its limit, then restart it";

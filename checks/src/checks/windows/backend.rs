@@ -34,12 +34,12 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         let finding = Finding::new("windows.gloo-broken", title);
         // LIBTORCH takes precedence over what setup installs.
         let is_named = host.named_libtorch().ok().flatten().is_some();
-        let unset = is_named.then_some("set LIBTORCH=");
+        let unset = is_named.then_some("unset LIBTORCH");
         findings.push(unset.into_iter().fold(finding, Finding::command).command("yolo setup"));
     }
     if host.env("USE_LIBUV").is_ok_and(|value| value.as_deref() == Some("1")) {
         let title = "USE_LIBUV=1 requests libuv, which libtorch for Windows does not have";
-        findings.push(Finding::new("windows.libuv", title).command("set USE_LIBUV=0"));
+        findings.push(Finding::new("windows.libuv", title).command("export USE_LIBUV=0"));
     }
     Ok(findings)
 }

@@ -4,6 +4,7 @@ mod backend;
 mod data_in_wsl;
 mod long_paths;
 mod page_file;
+mod tcc;
 mod tdr;
 
 pub(in crate::checks) use backend::broken_gloo;
@@ -11,4 +12,4 @@ pub(in crate::checks) use backend::broken_gloo;
 use super::Check;
 
 pub(super) const CHECKS: &[&Check] =
-    &[&backend::CHECK, &data_in_wsl::CHECK, &page_file::CHECK, &long_paths::CHECK, &tdr::CHECK];
+    &[&backend::CHECK, &tcc::CHECK, &data_in_wsl::CHECK, &page_file::CHECK, &long_paths::CHECK, &tdr::CHECK];

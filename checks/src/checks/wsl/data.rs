@@ -74,7 +74,13 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             )),
             None => finding,
         });
-        findings.extend(permissions(host, system, path));
+        // A drive that fails has other problems than its permissions.
+        let fails = |path: &str| {
+            host.stat(path).is_err_and(|why| why.0.to_lowercase().contains("input/output error"))
+        };
+        if !slow.iter().any(|(_, path, _)| fails(path) || fails(folder_of(path))) {
+            findings.extend(permissions(host, system, path));
+        }
     }
     if let Some(data) = data.filter(|data| windows || slow.iter().any(|(_, path, _)| path == data)) {
         findings.extend(case_clash(host, &data));

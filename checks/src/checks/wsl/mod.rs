@@ -13,6 +13,7 @@ mod host;
 mod installation;
 mod interop;
 mod kernel;
+mod known_faults;
 mod linux_driver;
 mod loader;
 mod memory;
@@ -30,6 +31,7 @@ use host::{LIBRARIES, SHUTDOWN, edit, has_wslconfig, is_wsl_itself};
 pub(super) const CHECKS: &[&Check] = &[
     &version::CHECK,
     &kernel::CHECK,
+    &known_faults::CHECK,
     &release::CHECK,
     &installation::CHECK,
     &gpu_device::CHECK,

@@ -147,7 +147,7 @@ fn nccl(machine: &Machine<'_>) -> Reading {
     }
     match foreign_library::find(host, &own, foreign_library::NCCL) {
         None => Reading::text(OWN),
-        Some(ForeignLibrary::Preloaded(path)) => {
+        Some(ForeignLibrary::Preloaded(path, _)) => {
             Reading::text(crate::facts::library_version(&path).unwrap_or_else(|| "preloaded".to_owned()))
         }
         Some(ForeignLibrary::Found(library)) => {

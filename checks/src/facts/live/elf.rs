@@ -1,13 +1,27 @@
-//! The run path of a program or library: the folders in which the loader looks for what it needs,
-//! DT_RUNPATH or the older DT_RPATH of its dynamic table. Only 64-bit little-endian files, which
-//! all of libtorch's are; anything else has none.
+//! What a program or library asks of the loader: the folders in which it looks for what the file needs
+//! (DT_RUNPATH, or the older DT_RPATH, of its dynamic table), whether the stack must be executable, and
+//! the newest versions of symbols. Only 64-bit little-endian files, which all of libtorch's are; anything
+//! else has none. Nothing is loaded, and of a large file only small parts are read.
 
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::facts::answer::of_error;
+use crate::facts::view::version::Version;
 
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
+const PT_GNU_STACK: u32 = 0x6474_E551;
+/// The flag of a segment that may be executed.
+const PF_X: u64 = 1;
+const DT_VERNEED: u64 = 0x6FFF_FFFE;
+const DT_VERNEEDNUM: u64 = 0x6FFF_FFFF;
+/// libtorch's largest library names about sixty versions.
+const MOST_VERSIONS: usize = 512;
 const DT_STRTAB: u64 = 5;
 const DT_RPATH: u64 = 15;
 const DT_RUNPATH: u64 = 29;
@@ -17,7 +31,7 @@ const LONGEST: u64 = 1 << 16;
 /// The folders of a file's run path, with `$ORIGIN` replaced by its own folder.
 pub(super) fn run_path(file: &Path) -> Vec<String> {
     let origin = file.parent().map(|folder| folder.to_string_lossy().into_owned()).unwrap_or_default();
-    let found = File::open(file).ok().and_then(|mut file| read(&mut file));
+    let found = File::open(file).ok().and_then(|mut file| Elf::read(&mut file)?.run_path(&mut file));
     let folders = found.unwrap_or_default();
     folders
         .split(':')
@@ -26,44 +40,120 @@ pub(super) fn run_path(file: &Path) -> Vec<String> {
         .collect()
 }
 
-fn read(file: &mut (impl Read + Seek)) -> Option<String> {
-    let header = part(file, 0, 64)?;
-    if header[..6] != [0x7F, b'E', b'L', b'F', 2, 1] {
-        return None;
-    }
-    let table = number(&header, 32, 8)?;
-    let (size, count) = (number(&header, 54, 2)?, number(&header, 56, 2)?);
-    if size < 56 {
-        return None;
-    }
-    let segments = part(file, table, size * count)?;
-    let mut loads = Vec::new();
-    let mut dynamic = None;
-    for segment in segments.chunks_exact(usize::try_from(size).ok()?) {
-        let (offset, address, length) =
-            (number(segment, 8, 8)?, number(segment, 16, 8)?, number(segment, 32, 8)?);
-        match u32::try_from(number(segment, 0, 4)?).ok()? {
-            PT_LOAD => loads.push((address, offset, length)),
-            PT_DYNAMIC => dynamic = Some((offset, length)),
-            _ => {}
-        }
-    }
-    let (offset, length) = dynamic?;
-    let entries = part(file, offset, length)?;
-    let entry = |tag: u64| {
-        let mut pairs = entries.chunks_exact(16);
-        pairs.find(|pair| number(pair, 0, 8) == Some(tag)).and_then(|pair| number(pair, 8, 8))
+/// `{"executable_stack": false, "versions": {"GLIBC": "2.28"}}`
+pub(super) fn needs(path: &str) -> Value {
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Value::Null,
+        Err(error) => return of_error(error),
     };
-    let strings = entry(DT_STRTAB)?;
-    let place = strings.checked_add(entry(DT_RUNPATH).or_else(|| entry(DT_RPATH))?)?;
-    // The dynamic table gives addresses; the load segments map them to positions in the file.
-    let (address, offset, _) =
-        loads.into_iter().find(|&(address, _, length)| place >= address && place - address < length)?;
-    let mut text = Vec::new();
-    file.seek(SeekFrom::Start(offset.checked_add(place - address)?)).ok()?;
-    file.by_ref().take(LONGEST).read_to_end(&mut text).ok()?;
-    let end = text.iter().position(|&byte| byte == 0)?;
-    String::from_utf8(text[..end].to_vec()).ok()
+    let Some(elf) = Elf::read(&mut file) else { return of_error("it is not a 64-bit ELF file") };
+    json!({ "executable_stack": elf.executable_stack, "versions": elf.versions(&mut file) })
+}
+
+/// The tables of a file that say where the rest is.
+struct Elf {
+    /// Address, offset and length of each segment that is loaded.
+    loads: Vec<(u64, u64, u64)>,
+    /// The dynamic table.
+    dynamic: Vec<u8>,
+    /// Without a mark, the stack is executable.
+    executable_stack: bool,
+}
+
+impl Elf {
+    fn read(file: &mut (impl Read + Seek)) -> Option<Self> {
+        let header = part(file, 0, 64)?;
+        if header[..6] != [0x7F, b'E', b'L', b'F', 2, 1] {
+            return None;
+        }
+        let table = number(&header, 32, 8)?;
+        let (size, count) = (number(&header, 54, 2)?, number(&header, 56, 2)?);
+        if size < 56 {
+            return None;
+        }
+        let segments = part(file, table, size * count)?;
+        let mut loads = Vec::new();
+        let mut dynamic = None;
+        let mut executable_stack = true;
+        for segment in segments.chunks_exact(usize::try_from(size).ok()?) {
+            let (offset, address, length) =
+                (number(segment, 8, 8)?, number(segment, 16, 8)?, number(segment, 32, 8)?);
+            match u32::try_from(number(segment, 0, 4)?).ok()? {
+                PT_LOAD => loads.push((address, offset, length)),
+                PT_DYNAMIC => dynamic = Some((offset, length)),
+                PT_GNU_STACK => executable_stack = number(segment, 4, 4)? & PF_X != 0,
+                _ => {}
+            }
+        }
+        let (offset, length) = dynamic?;
+        Some(Self { loads, dynamic: part(file, offset, length)?, executable_stack })
+    }
+
+    fn entry(&self, tag: u64) -> Option<u64> {
+        let mut pairs = self.dynamic.chunks_exact(16);
+        pairs.find(|pair| number(pair, 0, 8) == Some(tag)).and_then(|pair| number(pair, 8, 8))
+    }
+
+    /// The dynamic table gives addresses; the load segments map them to positions in the file.
+    fn position(&self, place: u64) -> Option<u64> {
+        let holds = |&&(address, _, length): &&(u64, u64, u64)| place >= address && place - address < length;
+        let (address, offset, _) = self.loads.iter().find(holds)?;
+        offset.checked_add(place - address)
+    }
+
+    fn string(&self, file: &mut (impl Read + Seek), at: u64, longest: u64) -> Option<String> {
+        let place = self.position(self.entry(DT_STRTAB)?.checked_add(at)?)?;
+        let mut text = Vec::new();
+        file.seek(SeekFrom::Start(place)).ok()?;
+        file.by_ref().take(longest).read_to_end(&mut text).ok()?;
+        let end = text.iter().position(|&byte| byte == 0)?;
+        String::from_utf8(text[..end].to_vec()).ok()
+    }
+
+    fn run_path(&self, file: &mut (impl Read + Seek)) -> Option<String> {
+        self.string(file, self.entry(DT_RUNPATH).or_else(|| self.entry(DT_RPATH))?, LONGEST)
+    }
+
+    /// The newest version of each kind that the file needs, such as 2.28 of `GLIBC`.
+    fn versions(&self, file: &mut (impl Read + Seek)) -> BTreeMap<String, String> {
+        let mut newest: BTreeMap<String, Version> = BTreeMap::new();
+        for name in self.version_names(file).unwrap_or_default() {
+            let Some((kind, version)) = name.rsplit_once('_') else { continue };
+            let starts_with_digit = version.starts_with(|letter: char| letter.is_ascii_digit());
+            let Some(version) = Version::find(version).filter(|_| starts_with_digit) else { continue };
+            match newest.get_mut(kind) {
+                Some(known) if !known.is_older_than(&version) => {}
+                _ => drop(newest.insert(kind.to_owned(), version)),
+            }
+        }
+        newest.into_iter().map(|(kind, version)| (kind, version.to_string())).collect()
+    }
+
+    /// The names in the table of needed versions: `GLIBC_2.28`, `GLIBCXX_3.4.22`. Each library has an
+    /// entry, followed by a list; both say where the next one is, relative to themselves.
+    fn version_names(&self, file: &mut (impl Read + Seek)) -> Option<Vec<String>> {
+        let mut entry = self.position(self.entry(DT_VERNEED)?)?;
+        let mut names = Vec::new();
+        for _ in 0..self.entry(DT_VERNEEDNUM)?.min(64) {
+            let need = part(file, entry, 16)?;
+            let mut at = entry.checked_add(number(&need, 8, 4)?)?;
+            for _ in 0..number(&need, 2, 2)? {
+                let aux = part(file, at, 16)?;
+                names.extend(self.string(file, number(&aux, 8, 4)?, 128));
+                let next = number(&aux, 12, 4)?;
+                if next == 0 || names.len() > MOST_VERSIONS {
+                    break;
+                }
+                at = at.checked_add(next)?;
+            }
+            match number(&need, 12, 4)? {
+                0 => break,
+                next => entry = entry.checked_add(next)?,
+            }
+        }
+        Some(names)
+    }
 }
 
 fn part(file: &mut (impl Read + Seek), at: u64, length: u64) -> Option<Vec<u8>> {
@@ -114,10 +204,33 @@ mod tests {
         file
     }
 
+    fn run_path_of(file: Vec<u8>) -> Option<String> {
+        let mut file = Cursor::new(file);
+        Elf::read(&mut file)?.run_path(&mut file)
+    }
+
     #[test]
     fn a_run_path_is_read() {
-        let found = read(&mut Cursor::new(elf("$ORIGIN/../lib:/opt/torch")));
+        let found = run_path_of(elf("$ORIGIN/../lib:/opt/torch"));
         assert_eq!(found.as_deref(), Some("$ORIGIN/../lib:/opt/torch"));
+    }
+
+    #[test]
+    fn a_file_without_a_mark_has_an_executable_stack() {
+        assert!(Elf::read(&mut Cursor::new(elf("/"))).unwrap().executable_stack);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn this_program_needs_a_version_of_glibc_and_no_executable_stack() {
+        let program = std::env::current_exe().unwrap();
+        let needs = needs(&program.to_string_lossy());
+        assert_eq!(needs["executable_stack"], false);
+        assert!(
+            needs["versions"]["GLIBC"].as_str().is_some_and(|version| version.starts_with("2.")),
+            "{needs}"
+        );
+        assert_eq!(super::needs("/no/such/file"), Value::Null);
     }
 
     #[test]
@@ -131,7 +244,10 @@ mod tests {
         fn a_damaged_file_does_not_panic(at in 0usize..0x300, byte: u8) {
             let mut file = elf("$ORIGIN");
             file[at] = byte;
-            let _ = read(&mut Cursor::new(file));
+            let mut file = Cursor::new(file);
+            if let Some(elf) = Elf::read(&mut file) {
+                let _ = (elf.run_path(&mut file), elf.versions(&mut file));
+            }
         }
     }
 }

@@ -98,6 +98,11 @@ fn describe(path: &str, data: &fs::Metadata) -> Value {
         use std::os::unix::fs::MetadataExt as _;
 
         use rustix::fs::{Access, access};
+        if matches!(kind(data), "char" | "block") {
+            let number = data.rdev();
+            let number = format!("{}:{}", rustix::fs::major(number), rustix::fs::minor(number));
+            stat.insert("device".into(), json!(number));
+        }
         stat.insert("mode".into(), json!(format!("{:04o}", data.mode() & 0o7777)));
         stat.insert("uid".into(), json!(data.uid()));
         stat.insert("gid".into(), json!(data.gid()));
@@ -214,6 +219,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn devices_and_folders_have_different_kinds() {
         assert_eq!(stat("/dev/null")["kind"], "char");
+        assert_eq!(stat("/dev/null")["device"], "1:3");
         assert_eq!(stat("/proc")["kind"], "folder");
         assert_eq!(contents("/proc"), of_error("Is a directory (os error 21)"));
         assert_eq!(link("/proc"), Value::Null);

@@ -110,6 +110,7 @@ impl Live {
             }
             Section::Registry => registry::ask(&name),
             Section::Binds => network::can_listen(&name),
+            Section::Binaries => file(elf::needs),
         }
     }
 }

@@ -25,6 +25,8 @@ const WSL_LIBRARY: &str = "/usr/lib/wsl/lib/libnvidia-ml.so.1";
 /// remapping has failed.
 const REMAPPED_PENDING: u32 = 144;
 const REMAPPED_FAILURE: u32 = 145;
+/// Field 230 of nvml.h: what has to be done with the card after a fault.
+const RECOVERY_ACTION: u32 = 230;
 
 /// Makes all calls. Answers that do not arrive within the budget are missing.
 pub(super) fn ask(budget: Duration) -> Value {
@@ -131,6 +133,7 @@ fn ask_device(device: &Device<'_>, index: u32, notes: &Notes) {
     put("ecc_uncorrected", of(device.total_ecc_errors(MemoryError::Uncorrected, EccCounter::Volatile)));
     put("remapped_rows_pending", field(device, REMAPPED_PENDING));
     put("remapped_rows_failed", field(device, REMAPPED_FAILURE));
+    put("recovery_action", field(device, RECOVERY_ACTION));
     #[cfg(target_os = "linux")]
     put("persistence", of(device.is_in_persistent_mode()));
     #[cfg(target_os = "windows")]

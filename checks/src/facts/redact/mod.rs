@@ -101,7 +101,7 @@ impl Redaction {
             "interfaces" => |field| if field == "addresses" { Treatment::Name } else { Treatment::Word },
             "processes" => |field| if field == "command" { Treatment::Process } else { Treatment::Word },
             "files" | "heads" | "tails" | "links" | "folders" | "stats" | "filesystems" | "env"
-            | "commands" | "libraries" | "names" | "registry" | "binds" => {
+            | "commands" | "libraries" | "names" | "registry" | "binds" | "binaries" => {
                 return match content {
                     Value::Object(rows) => self.table(section, rows),
                     // A malformed recording, written by hand.
@@ -136,7 +136,7 @@ impl Redaction {
             "folders" if names::holds_homes(name) => Treatment::Name,
             "files" if name.ends_with("etc/hosts") => Treatment::Hosts,
             "names" => Treatment::Name,
-            "stats" | "binds" => Treatment::Word,
+            "stats" | "binds" | "binaries" => Treatment::Word,
             _ => Treatment::Text,
         };
         let is_library = section == "libraries";

@@ -2,10 +2,13 @@
 //! [`Host`](super::Host). Answers are parsed here and not where they are asked, so that the parsers
 //! of the program that reads a recording apply.
 
+pub(super) mod binary;
 pub(super) mod cgroup;
 pub(super) mod chassis;
 pub(super) mod container;
 pub(crate) mod data_set;
+pub(super) mod device;
+pub(super) mod disks;
 pub(super) mod distribution;
 pub(super) mod gpu;
 pub(super) mod gpu_names;

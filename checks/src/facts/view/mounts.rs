@@ -22,6 +22,11 @@ pub(in crate::facts) fn holding(mountinfo: &str, path: &str) -> Option<Mount> {
     mountinfo.lines().filter_map(parse).filter(holds).max_by_key(|mount| mount.point.len())
 }
 
+/// What is mounted at an absolute path, such as `/dev/sda2`.
+pub(in crate::facts) fn source_of(mountinfo: &str, path: &str) -> Option<String> {
+    holding(mountinfo, path).map(|mount| mount.source)
+}
+
 /// Where a Windows drive is mounted, by its letter. WSL puts the path into the options of the mount,
 /// or mounts the drive by its name.
 pub(in crate::facts) fn of_windows_drive(mountinfo: &str, letter: char) -> Option<String> {

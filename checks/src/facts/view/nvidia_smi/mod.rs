@@ -15,9 +15,30 @@ use serde_json::{Map, Value, json};
 use crate::facts::host::Host;
 use crate::facts::view::kernel_log::pci_address;
 use parsed::Parsed;
-use values::{compute_mode, flag, lost_words, mebibytes, milliwatts, number, performance_state};
+use values::{
+    compute_mode, flag, lost_words, mebibytes, milliwatts, number, performance_state, recovery_action,
+};
 
 impl Host {
+    /// NVML's answers in a recording, with those that only its outputs of nvidia-smi have.
+    pub(in crate::facts) fn completed(&self, mut answers: Value) -> Value {
+        if !self.is_recorded() || answers["devices"].as_array().is_none_or(Vec::is_empty) {
+            return answers;
+        }
+        let Some(of_smi) = self.nvml_of_nvidia_smi() else { return answers };
+        let more = of_smi["devices"].as_array().into_iter().flatten();
+        for (device, more) in answers["devices"].as_array_mut().into_iter().flatten().zip(more) {
+            let (Some(device), Some(more)) = (device.as_object_mut(), more.as_object()) else { continue };
+            if device.contains_key("error") || more.contains_key("error") {
+                continue;
+            }
+            for (name, answer) in more {
+                device.entry(name.clone()).or_insert_with(|| answer.clone());
+            }
+        }
+        answers
+    }
+
     /// NVML's answers from recorded outputs of nvidia-smi; `None` if there are none.
     pub(in crate::facts) fn nvml_of_nvidia_smi(&self) -> Option<Value> {
         let outputs = self.recorded_outputs("nvidia-smi");

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Parsed, compute_mode, flag, lost_words, mebibytes, milliwatts, number, performance_state};
+use super::{
+    Parsed, compute_mode, flag, lost_words, mebibytes, milliwatts, number, performance_state, recovery_action,
+};
 
 pub(super) fn read(line: &str, text: &str, parsed: &mut Parsed) {
     let Some((_, rest)) = line.split_once("--query-gpu=") else { return };
@@ -48,6 +50,7 @@ fn answer(index: usize, asked: &str, value: &str, parsed: &mut Parsed) {
         "power.limit" | "enforced.power.limit" => ("power_limit", milliwatts(value).map(Into::into)),
         "power.default_limit" => ("power_limit_default", milliwatts(value).map(Into::into)),
         "persistence_mode" => ("persistence", flag(value).map(Into::into)),
+        "gpu_recovery_action" => ("recovery_action", recovery_action(value).map(Into::into)),
         "display_active" => ("display_active", flag(value).map(Into::into)),
         "ecc.errors.uncorrected.volatile.total" => ("ecc_uncorrected", number(value).map(Into::into)),
         "clocks_event_reasons.active" | "clocks_throttle_reasons.active" => {

@@ -3,7 +3,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Parsed, compute_mode, flag, lost_words, mebibytes, milliwatts, number, performance_state};
+use super::{
+    Parsed, compute_mode, flag, lost_words, mebibytes, milliwatts, number, performance_state, recovery_action,
+};
 
 /// The bit of nvml.h for each throttle reason.
 const REASONS: [(&str, u64); 6] = [
@@ -94,6 +96,7 @@ fn answer(card: usize, path: &[&str], name: &str, value: &str, parsed: &mut Pars
         "Pending" if under("Remapped Rows") => {
             put_in(parsed, card, "remapped_rows_pending", flag(value));
         }
+        "GPU Recovery Action" => put_in(parsed, card, "recovery_action", recovery_action(value)),
         "Remapping Failure Occurred" => {
             put_in(parsed, card, "remapped_rows_failed", flag(value));
         }
@@ -190,6 +193,7 @@ GPU 00000000:3B:00.0
         Used                              : 4 MiB
         Free                              : 16380 MiB
     Compute Mode                          : Exclusive_Process
+    GPU Recovery Action                   : Drain and Reset
     ECC Errors
         Volatile
             SRAM Uncorrectable            : 0
@@ -215,6 +219,7 @@ GPU 00000000:3B:00.0
         assert_eq!(card["compute_mode"], "exclusive_process");
         assert_eq!(card["ecc_uncorrected"], 3);
         assert_eq!(card["remapped_rows_pending"], true);
+        assert_eq!(card["recovery_action"], 4);
         assert_eq!(card.get("mig_mode"), None);
         assert_eq!(card["memory"]["free"], 16380u64 << 20);
     }

@@ -55,3 +55,15 @@ pub(super) fn flag(text: &str) -> Option<bool> {
         _ => None,
     }
 }
+
+/// The number of nvml.h for what nvidia-smi calls the recovery action.
+pub(super) fn recovery_action(value: &str) -> Option<u64> {
+    Some(match value {
+        "None" => 0,
+        "Reset" | "GPU Reset" => 1,
+        "Reboot" | "Node Reboot" => 2,
+        "Drain P2P" => 3,
+        "Drain and Reset" => 4,
+        _ => return None,
+    })
+}

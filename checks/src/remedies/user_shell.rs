@@ -1,0 +1,103 @@
+//! Writes commands in the language of the user's shell. Checks write those that set variables for sh and bash;
+//! fish and csh have other words for them, and so has PowerShell on Windows.
+
+use crate::facts::Host;
+use crate::finding::Finding;
+
+/// A language of shells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shell {
+    /// sh, bash, zsh and their relatives.
+    Posix,
+    Fish,
+    /// csh and tcsh, which some clusters give their users.
+    Csh,
+    PowerShell,
+}
+
+/// The finding with commands that this user's shell understands.
+pub(crate) fn translate(host: &Host, mut finding: Finding) -> Finding {
+    let commands = finding.remedy.iter_mut().flat_map(|remedy| remedy.commands.iter_mut());
+    let of_variables =
+        commands.filter(|command| command.starts_with("export ") || command.starts_with("unset "));
+    let mut of_variables = of_variables.peekable();
+    if of_variables.peek().is_some() {
+        let shell = of_user(host);
+        of_variables.for_each(|command| *command = in_language(shell, command));
+    }
+    finding
+}
+
+fn of_user(host: &Host) -> Shell {
+    if host.is_windows().unwrap_or(false) {
+        return Shell::PowerShell;
+    }
+    let shell = host.env("SHELL").ok().flatten().unwrap_or_default();
+    match shell.rsplit('/').next() {
+        Some("fish") => Shell::Fish,
+        Some("csh" | "tcsh") => Shell::Csh,
+        _ => Shell::Posix,
+    }
+}
+
+fn in_language(shell: Shell, command: &str) -> String {
+    if let Some(name) = command.strip_prefix("unset ") {
+        return match shell {
+            Shell::Posix => command.to_owned(),
+            Shell::Fish => format!("set -e {name}"),
+            Shell::Csh => format!("unsetenv {name}"),
+            Shell::PowerShell => format!("Remove-Item Env:{name}"),
+        };
+    }
+    let Some((name, value)) = command.strip_prefix("export ").and_then(|rest| rest.split_once('=')) else {
+        return command.to_owned();
+    };
+    match shell {
+        Shell::Posix => command.to_owned(),
+        // Both have no `${A:+:$A}`, which adds to a list.
+        Shell::Fish => format!("set -gx {name} {}", plain(value)),
+        Shell::Csh => format!("setenv {name} {}", plain(value)),
+        Shell::PowerShell => {
+            format!("$env:{name} = '{}'", value.trim_matches(['\'', '"']).replace('\'', "''"))
+        }
+    }
+}
+
+/// A value in which bash's `${A:+:$A}` is `:$A`.
+fn plain(value: &str) -> String {
+    match value.split_once("${") {
+        Some((start, rest)) => match rest.split_once(":+") {
+            Some((_, added)) => format!("{start}{}", added.trim_end_matches('}')),
+            None => value.to_owned(),
+        },
+        None => value.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Shell, in_language};
+
+    #[test]
+    fn each_shell_has_its_words() {
+        let all = |command| {
+            [Shell::Posix, Shell::Fish, Shell::Csh, Shell::PowerShell]
+                .map(|shell| in_language(shell, command))
+        };
+        assert_eq!(
+            all("export NCCL_P2P_DISABLE=1"),
+            [
+                "export NCCL_P2P_DISABLE=1",
+                "set -gx NCCL_P2P_DISABLE 1",
+                "setenv NCCL_P2P_DISABLE 1",
+                "$env:NCCL_P2P_DISABLE = '1'"
+            ]
+        );
+        assert_eq!(
+            all("unset LIBTORCH"),
+            ["unset LIBTORCH", "set -e LIBTORCH", "unsetenv LIBTORCH", "Remove-Item Env:LIBTORCH"]
+        );
+        let list = "export LD_LIBRARY_PATH=/a${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}";
+        assert_eq!(all(list)[1], "set -gx LD_LIBRARY_PATH /a:$LD_LIBRARY_PATH");
+    }
+}
