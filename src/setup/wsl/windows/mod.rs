@@ -17,7 +17,7 @@ pub(super) use restart::RestartNote;
 use super::error::WslError;
 use super::exe::WslExe;
 use super::observer::{Observer, Progress};
-use super::{WslRequest, archive, config};
+use super::{WslRequest, archive, chosen, config};
 use plan::{Blocked, plan};
 
 /// What setting up a PC works with.
@@ -28,6 +28,8 @@ pub(super) struct Setup<'a> {
     /// This program; the archive with the Linux one is next to it.
     pub(super) yolo: PathBuf,
     pub(super) restart: RestartNote,
+    /// The folder of the user's settings.
+    pub(super) settings: PathBuf,
     pub(super) observer: &'a dyn Observer,
 }
 
@@ -103,8 +105,10 @@ impl Setup<'_> {
         }
     }
 
-    /// Compares the virtual machine with `.wslconfig`, and reports how to open Linux.
+    /// Lets commands at this prompt run in the distribution, compares the virtual machine with `.wslconfig`, and reports
+    /// what to do next.
     fn finish(&self, distribution: &str) -> Result<(), WslError> {
+        chosen::remember(&self.settings, distribution)?;
         let host = (self.fresh_host)();
         let config = host.wslconfig().map_err(WslError::Unknown)?;
         if let Some(vm) = host.wsl_vm_of(distribution).map_err(WslError::Unknown)? {
@@ -241,6 +245,7 @@ mod tests {
                 exe: &self.exe,
                 yolo: self.release(),
                 restart: RestartNote { file, windows_started: self.windows_started },
+                settings: self.folder.path().join("settings"),
                 observer: &Quiet { yes },
             }
             .run(&WslRequest { dry_run, ..WslRequest::default() })
@@ -281,6 +286,7 @@ mod tests {
         bench.set_up(false).unwrap();
         assert_eq!(bench.changes(), ["-d Ubuntu --cd ~ --exec /opt/yolo/yolo setup"]);
         assert_eq!(bench.file("profile/.wslconfig"), text);
+        assert_eq!(bench.file("settings/wsl.json"), r#"{"distribution":"Ubuntu"}"#);
     }
 
     #[test]
