@@ -12,6 +12,7 @@ use yolo_plan::run::Need;
 
 use crate::dirs::YoloDirsError;
 use crate::fetch::Redacted;
+use crate::in_wsl::InWslError;
 use crate::launch::LaunchError;
 use crate::launch::machines::MachinesError;
 use crate::setup::{SetupError, WslError};
@@ -28,6 +29,8 @@ pub(crate) enum CommandError {
     Wsl(#[from] WslError),
     #[error(transparent)]
     Undo(#[from] UndoError),
+    #[error(transparent)]
+    InWsl(#[from] InWslError),
     #[error(transparent)]
     Dirs(#[from] YoloDirsError),
     #[error(transparent)]
@@ -73,6 +76,7 @@ impl CommandError {
             Self::Doctor(_)
             | Self::Machines(MachinesError::Options { .. })
             | Self::Seconds(_)
+            | Self::InWsl(InWslError::NotWindows(_))
             | Self::Usage { .. } => exit::USAGE,
             Self::Plan(error) | Self::Setup(SetupError::Plan(error)) if error.is_usage() => exit::USAGE,
             Self::OfRank { error, .. } => error.exit_status(),
@@ -88,6 +92,7 @@ impl Hint for CommandError {
             Self::Setup(error) => error.hint(),
             Self::Wsl(error) => error.hint(),
             Self::Undo(error) => error.hint(),
+            Self::InWsl(error) => error.hint(),
             Self::Data(error) => error.hint(),
             Self::Launch(error) => error.hint(),
             Self::Doctor(error) | Self::OfRank { error, .. } => error.hint(),

@@ -9,6 +9,7 @@ mod doctor;
 mod error;
 mod evolve;
 pub mod fetch;
+mod in_wsl;
 mod launch;
 mod machine;
 mod obeyed_signals;
@@ -22,3 +23,5 @@ mod weights_file;
 #[doc(hidden)]
 pub use cli::{command_names, parses};
 pub use commands::run;
+#[doc(hidden)]
+pub use commands::run_as_in_windows;

@@ -50,6 +50,10 @@ variables! {
     YOLO_OFFLINE: User = "download nothing, like `--offline`";
     YOLO_TRAINER: User = "the `yolo-trainer` program to start";
     YOLO_WSL: User = "the `wsl.exe` to use";
+    YOLO_FROM_WINDOWS: Tool = "what `yolo.exe` tells the `yolo` that it starts in WSL: its version, the distribution and the working folder";
+    YOLO_DRIVE_C: Tool = "where WSL mounts drive C:, which `yolo.exe` lets WSL fill in; likewise `YOLO_DRIVE_D` and so on";
+    WSLENV: Tool = "the names of the variables that WSL passes to Linux; `yolo.exe` adds `YOLO_*`, proxies and package indexes";
+    WSL_DISTRO_NAME: Standard = "the distribution, which WSL sets";
     YOLO_JOIN_SECONDS: User = "seconds for which the machines of `--nnodes`, or the ranks of `yolo rank`, wait for each other to start, instead of 600 or 900";
     LIBTORCH: User = "a libtorch 2.11, or Python's `torch` folder, to use instead of an installed variant";
     OMP_NUM_THREADS: Standard = "CPU threads per rank, instead of an equal share of the cores";
@@ -144,6 +148,7 @@ variables! {
     YOLO_SILENCE_SECONDS: Test = "seconds without a sign of life after which a rank is reported as hung";
     YOLO_GOLDEN: Test = "the folder with numbers from the Python original";
     YOLO_TEST_PYTHON: Test = "a Python that can import torch, for tests that open our checkpoints in it";
+    YOLO_TEST_LINUX: Test = "the Linux program for tests under Wine, and where `linux_side` runs it: path, address and a word";
     YOLO_TEST_DEVICE: Test = "the device of the tests named `on_device`: `cpu`, the default, or `cuda:0`";
     YOLO_TEST_NCCL_PLUGIN: Test = "the NCCL plugin to load in a test, into the libtorch with CUDA in `LD_LIBRARY_PATH`";
     YOLO_TEST_NCCL: Test = "a newer libnccl for the same test";

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args};
+use clap::{ArgAction, Args, ValueHint};
 use yolo_plan::number::whole;
 
 /// The options of `yolo doctor`.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(
     after_help = "Exit status: 0 if there are no errors, 1 if there are errors, 2 if the command line is invalid or a file \
                   is not a recording"
@@ -46,7 +46,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", requires = "deep", conflicts_with = "run")]
     pub(crate) nproc_per_node: Option<usize>,
     /// With --deep: data set to read and decode images from
-    #[arg(long, value_name = "YAML", requires = "deep", conflicts_with = "run")]
+    #[arg(long, value_name = "YAML", requires = "deep", conflicts_with = "run", value_hint = ValueHint::FilePath)]
     pub(crate) data: Option<String>,
     /// Fix what can be fixed: show the changes, ask, back up, apply, and check again
     #[arg(long, conflicts_with_all = ["replay", "list", "explain"])]

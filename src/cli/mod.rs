@@ -30,11 +30,14 @@ pub(crate) use undo::{UndoArgs, Which};
 pub(crate) use val::ValArgs;
 pub(crate) use weights::WeightsArgs;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::builder::ValueParser;
+use clap::{CommandFactory as _, Parser, Subcommand, ValueHint};
 use yolo_base::env::YOLO_OFFLINE;
 
+use crate::in_wsl::Prompt;
 use styles::STYLES;
 
 /// Train YOLOv5 object detectors, starting from a bare machine.
@@ -50,8 +53,58 @@ pub(crate) struct Cli {
     #[arg(long, global = true, env = YOLO_OFFLINE, value_parser = clap::builder::FalseyValueParser::new())]
     pub(crate) offline: bool,
 
+    /// In Windows: the WSL distribution to work in [default: the one that `yolo setup --wsl` prepared, else WSL's default]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) distribution: Option<String>,
+
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// Parses the arguments of this process. What was typed at a Windows prompt has Windows paths.
+pub(crate) fn parse(prompt: Option<&'static Prompt>) -> Result<Cli, clap::Error> {
+    parse_from(std::env::args_os(), prompt)
+}
+
+fn parse_from<T: clap::FromArgMatches + clap::CommandFactory>(
+    arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    prompt: Option<&'static Prompt>,
+) -> Result<T, clap::Error> {
+    let mut command = T::command();
+    if let Some(prompt) = prompt {
+        command = reading_windows_paths(command, prompt);
+    }
+    let matches = command.try_get_matches_from_mut(arguments)?;
+    T::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// The options of a planned run, which follow `--` in other commands. Invalid ones end the program with clap's message.
+pub(crate) fn planned(arguments: &[String]) -> PlannedTrain {
+    parse_from(arguments, Prompt::of_this_process()).unwrap_or_else(|error| error.exit())
+}
+
+/// The command, whose arguments that are paths, by their type or their hint, may be those of Windows.
+fn reading_windows_paths(command: clap::Command, prompt: &'static Prompt) -> clap::Command {
+    let translated = move |arg: clap::Arg| {
+        let of_type = arg.get_value_parser().type_id();
+        if !matches!(arg.get_value_hint(), ValueHint::AnyPath | ValueHint::FilePath | ValueHint::DirPath) {
+            arg
+        } else if of_type == ValueParser::path_buf().type_id() {
+            arg.value_parser(move |text: &str| prompt.path(text).map(PathBuf::from))
+        } else if of_type == ValueParser::string().type_id() {
+            arg.value_parser(move |text: &str| prompt.path(text))
+        } else {
+            arg
+        }
+    };
+    command.mut_args(translated).mut_subcommands(move |command| reading_windows_paths(command, prompt))
+}
+
+impl Command {
+    /// Whether `yolo` starts this itself, and nobody types it.
+    pub(crate) fn is_internal(&self) -> bool {
+        matches!(self, Self::SmokeTest { .. })
+    }
 }
 
 /// The commands.
@@ -140,6 +193,32 @@ mod tests {
         let Command::Train(args) = cli.command else { panic!("another command") };
         assert_eq!((args.options.epochs, args.options.save_period), (Some(3), Some(5)));
         assert!(Cli::try_parse_from(["yolo", "train", "--no", "3"]).is_err(), "that could be several");
+    }
+
+    #[test]
+    fn options_that_name_files_may_have_windows_paths() {
+        fn check(command: &clap::Command, found: &mut Vec<String>) {
+            for arg in command.get_arguments() {
+                let names = arg.get_value_names().unwrap_or_default();
+                let is_file = names.iter().any(|name| {
+                    ["FILE", "YAML", "FOLDER", "SOURCE", "RUN", "PT", "CSV"]
+                        .iter()
+                        .any(|part| name.split(['|', '.', '-']).any(|word| word == *part))
+                });
+                if is_file
+                    && !matches!(
+                        arg.get_value_hint(),
+                        ValueHint::AnyPath | ValueHint::FilePath | ValueHint::DirPath
+                    )
+                {
+                    found.push(format!("{} {}", command.get_name(), arg.get_id()));
+                }
+            }
+            command.get_subcommands().for_each(|command| check(command, found));
+        }
+        let mut found = Vec::new();
+        check(&Cli::command(), &mut found);
+        assert_eq!(found, Vec::<String>::new(), "give them a value_hint");
     }
 
     #[test]

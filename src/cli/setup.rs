@@ -1,6 +1,6 @@
 //! The command line of `yolo setup`.
 
-use clap::{ArgAction, Args, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum, ValueHint};
 use yolo_plan::number::positive;
 
 /// The options of `yolo setup`.
@@ -13,10 +13,10 @@ pub(crate) struct SetupArgs {
     #[arg(long)]
     pub(crate) nccl: bool,
     /// Weights to install: yolov5n, s, m, l, x, n6 … x6, a URL or a file; repeatable
-    #[arg(long, value_name = "NAME", num_args = 1.., action = ArgAction::Append)]
+    #[arg(long, value_name = "NAME", num_args = 1.., action = ArgAction::Append, value_hint = ValueHint::FilePath)]
     pub(crate) weights: Vec<String>,
     /// Data set to install: coco128, coco8, VOC, coco, shapes, or a YAML file with a `download:` URL; repeatable
-    #[arg(long, value_name = "NAME", num_args = 1.., action = ArgAction::Append)]
+    #[arg(long, value_name = "NAME", num_args = 1.., action = ArgAction::Append, value_hint = ValueHint::FilePath)]
     pub(crate) data: Vec<String>,
     /// Show what would be installed without installing it
     #[arg(long)]
@@ -33,9 +33,6 @@ pub(crate) struct SetupArgs {
     /// Set up WSL: on Windows, install a Linux distribution for training; inside WSL, adjust its settings
     #[arg(long, conflicts_with_all = ["libtorch", "nccl", "weights", "data", "list", "remove"])]
     pub(crate) wsl: bool,
-    /// With --wsl: WSL distribution [default: the default distribution, else Ubuntu]
-    #[arg(long, value_name = "NAME", requires = "wsl")]
-    pub(crate) distribution: Option<String>,
     /// With --wsl: number of machines in the planned run [default: 1]
     #[arg(long, value_name = "N", requires = "wsl", value_parser = positive::<u32>, allow_negative_numbers = true)]
     pub(crate) nnodes: Option<u32>,

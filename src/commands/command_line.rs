@@ -8,6 +8,7 @@ use yolo_plan::launcher::Layout;
 
 use super::run::not_started;
 use crate::error::CommandError;
+use crate::in_wsl;
 use crate::printer::{Printer, RunEvents};
 
 /// Prints what clap says, and returns the exit status. `arguments` are those of the command line.
@@ -17,7 +18,7 @@ pub(super) fn answered(answer: &clap::Error, arguments: impl Iterator<Item = OsS
         not_started(Some(&RunEvents::new(&printer)), in_words(answer));
     }
     printer.command_line(answer);
-    ExitCode::from(u8::try_from(answer.exit_code()).unwrap_or(yolo_base::exit::USAGE))
+    ExitCode::from(in_wsl::exit_status(u8::try_from(answer.exit_code()).unwrap_or(yolo_base::exit::USAGE)))
 }
 
 /// Whether these arguments ask for the events of a run. Of several ranks, the first reports.

@@ -2,6 +2,8 @@
 //! continued from any point, and a machine that waits for others has nothing to clean up. Between the runs of a command
 //! that starts several, Ctrl-C is only noticed.
 
+#[cfg(unix)]
+use crate::in_wsl;
 use crate::printer::Printer;
 
 /// Handles SIGINT and SIGTERM until it is dropped.
@@ -35,7 +37,7 @@ impl Interrupt {
                 call();
                 printer.say(format_args!("\ninterrupted; {message}"));
                 // A download in another thread cannot be canceled.
-                std::process::exit(yolo_base::exit::INTERRUPTED.into());
+                std::process::exit(in_wsl::exit_status(yolo_base::exit::INTERRUPTED).into());
             }
         });
         Self { handle: Some(handle) }

@@ -9,8 +9,10 @@ mod bench_tables;
 mod command_line;
 mod compare;
 mod completions;
+mod data_to_linux;
 mod evolve;
 mod export;
+mod in_windows;
 mod interrupt;
 mod loader_threads;
 mod log_folder;
@@ -28,38 +30,71 @@ mod weights;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use yolo_base::exit;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{self, Cli, Command};
 use crate::doctor;
 use crate::error::CommandError;
+use crate::in_wsl::{self, InWslError, Prompt, Wsl};
 use crate::printer::Printer;
 use crate::setup::smoke_test;
 
 /// Parses the command line and runs the command that it names. The exit statuses are those of
 /// [`yolo_base::exit`].
 pub fn run() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    start(cfg!(windows))
+}
+
+/// Does what `yolo.exe` does, on any system: for tests of commands that run in WSL.
+#[doc(hidden)]
+pub fn run_as_in_windows() -> ExitCode {
+    start(true)
+}
+
+fn start(in_windows: bool) -> ExitCode {
+    let prompt = if in_windows { None } else { Prompt::of_this_process() };
+    let cli = match cli::parse(prompt) {
         Ok(cli) => cli,
         Err(answer) => return command_line::answered(&answer, std::env::args_os().skip(1)),
     };
+    // It is another `yolo` that reads this one's status, not `yolo.exe`.
+    let prompt = prompt.filter(|_| !cli.command.is_internal());
     let printer = Printer::new(cli.quiet);
-    let result = dispatch(&cli, &printer).and_then(|status| match printer.lost() {
-        Some(why) => Err(CommandError::Output { why: why.to_owned() }),
-        None => Ok(status),
+    let result =
+        run_where_it_belongs(&cli, in_windows, prompt, &printer).and_then(|status| match printer.lost() {
+            Some(why) => Err(CommandError::Output { why: why.to_owned() }),
+            None => Ok(status),
+        });
+    let status = result.unwrap_or_else(|error| {
+        printer.error(&error);
+        error.exit_status()
     });
-    match result {
-        Ok(status) => ExitCode::from(status),
-        Err(error) => {
-            printer.error(&error);
-            ExitCode::from(error.exit_status())
-        }
-    }
+    ExitCode::from(if prompt.is_some() { in_wsl::exit_status(status) } else { status })
 }
 
-/// Runs one command and returns its exit status.
-fn dispatch(cli: &Cli, printer: &Printer) -> Result<u8, CommandError> {
+/// Runs the command here, in the folder of the Windows prompt at which it was typed, or in WSL.
+fn run_where_it_belongs(
+    cli: &Cli,
+    in_windows: bool,
+    prompt: Option<&Prompt>,
+    printer: &Printer,
+) -> Result<u8, CommandError> {
+    if in_windows && let Some(status) = in_windows::in_wsl(cli)? {
+        return Ok(status);
+    }
+    match (prompt, &cli.distribution) {
+        (Some(prompt), _) => prompt.enter()?,
+        (None, Some(name)) if !in_windows && !in_windows::sets_up_wsl(&cli.command) => {
+            return Err(InWslError::NotWindows(name.clone()).into());
+        }
+        _ => {}
+    }
+    let wsl = in_windows.then(|| in_windows::asked_by_doctor(cli)).flatten();
+    dispatch(cli, wsl.as_ref(), printer)
+}
+
+/// Runs one command and returns its exit status. `wsl` is for the doctor in Windows.
+fn dispatch(cli: &Cli, wsl: Option<&Result<Wsl, InWslError>>, printer: &Printer) -> Result<u8, CommandError> {
     match &cli.command {
         Command::Train(args) if args.evolution.evolve.is_some() => evolve::evolve(args, cli.offline, printer),
         Command::Train(args) => train::train(args, cli.offline, printer),
@@ -70,8 +105,8 @@ fn dispatch(cli: &Cli, printer: &Printer) -> Result<u8, CommandError> {
         Command::Bench(args) if args.has_tables() => bench_tables::bench_tables(args, cli.offline, printer),
         Command::Bench(args) => bench::bench(args, cli.offline, printer),
         Command::Compare(args) => compare::compare(args, printer),
-        Command::Doctor(args) => doctor::doctor(args, printer),
-        Command::Setup(args) => setup::setup(args, cli.offline, printer),
+        Command::Doctor(args) => doctor::doctor(args, wsl, printer),
+        Command::Setup(args) => setup::setup(args, cli.distribution.as_deref(), cli.offline, printer),
         Command::Undo(args) => undo::undo(args, printer),
         Command::Weights(args) => weights::weights(args, printer),
         Command::Completions(args) => Ok(completions::completions(args, printer)),

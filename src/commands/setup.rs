@@ -32,10 +32,15 @@ struct Report {
 }
 
 /// Installs, lists or removes, and returns the exit status.
-pub(super) fn setup(args: &SetupArgs, offline: bool, printer: &Printer) -> Result<u8, CommandError> {
+pub(super) fn setup(
+    args: &SetupArgs,
+    distribution: Option<&str>,
+    offline: bool,
+    printer: &Printer,
+) -> Result<u8, CommandError> {
     let dirs = YoloDirs::from_env()?;
     if args.wsl {
-        return set_up_wsl(args, &dirs, printer);
+        return set_up_wsl(args, distribution, &dirs, printer);
     }
     let view = SetupView::new(printer);
     let context = Context::new(&dirs, offline, &view);
@@ -112,13 +117,18 @@ fn install(
 }
 
 /// `--wsl`: sets up WSL from Windows, or adjusts the WSL in which it runs.
-fn set_up_wsl(args: &SetupArgs, dirs: &YoloDirs, printer: &Printer) -> Result<u8, CommandError> {
+fn set_up_wsl(
+    args: &SetupArgs,
+    distribution: Option<&str>,
+    dirs: &YoloDirs,
+    printer: &Printer,
+) -> Result<u8, CommandError> {
     let intent = Intent {
         nnodes: args.nnodes.and_then(|machines| usize::try_from(machines).ok()),
         ..crate::doctor::intent::of_arguments(&args.train)
     };
     let request = WslRequest {
-        distribution: args.distribution.clone(),
+        distribution: distribution.map(str::to_owned),
         training: Training::of(&intent),
         dry_run: args.dry_run,
     };

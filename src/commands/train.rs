@@ -3,6 +3,7 @@
 use yolo_plan::options::Workers;
 use yolo_plan::run::plan_train;
 
+use super::data_to_linux::data_in_linux;
 use super::run::{Run, checked_here, not_started};
 use super::{auto_batch, machines};
 use crate::cli::{MachineArgs, TrainArgs};
@@ -17,7 +18,9 @@ pub(super) fn train(args: &TrainArgs, offline: bool, printer: &Printer) -> Resul
     let events = args.json.then(|| RunEvents::new(printer));
     let refused = |error| not_started(events.as_ref(), error);
     args.yolov5_only.refuse().map_err(|error| refused(error.into()))?;
-    let options = &setup::with_named_nccl(&args.options).map_err(|error| refused(error.into()))?;
+    let mut options = setup::with_named_nccl(&args.options).map_err(|error| refused(error.into()))?;
+    options.data = data_in_linux(args.data_to_linux, options.data.as_deref(), printer).map_err(&refused)?;
+    let options = &options;
     if let Some(warning) = args.yolov5_only.warning(false) {
         printer.warning(warning);
     }

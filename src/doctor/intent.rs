@@ -1,6 +1,5 @@
 //! The planned run, as far as checks depend on it.
 
-use clap::Parser as _;
 use yolo_checks::Intent;
 use yolo_plan::RunPlan;
 use yolo_plan::backend::Backend;
@@ -8,7 +7,7 @@ use yolo_plan::device::{Device, Entry, entries};
 use yolo_plan::options::{BackendOption, Cache, Parallel, PrecisionOption, TrainOptions, Workers};
 use yolo_plan::run::EffectiveOptions;
 
-use crate::cli::PlannedTrain;
+use crate::cli::{self, PlannedTrain};
 
 /// The run that the arguments after `--` describe. Invalid arguments end the program with clap's
 /// message, as in `yolo train`.
@@ -34,7 +33,7 @@ pub(super) fn options_of(arguments: &[String]) -> TrainOptions {
 /// Parses arguments with or without `train` before them.
 fn parse(arguments: &[String]) -> PlannedTrain {
     let skipped = usize::from(arguments.first().is_some_and(|first| first == "train"));
-    PlannedTrain::parse_from(&arguments[skipped..])
+    cli::planned(&arguments[skipped..])
 }
 
 /// The planned run. Where options are absent, it has what the plan decided.
@@ -155,6 +154,8 @@ fn of_options(options: &TrainOptions) -> Intent {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
     use super::*;
 
     fn intent(arguments: &str) -> Intent {

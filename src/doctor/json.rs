@@ -4,13 +4,14 @@
 use serde_json::{Value, json};
 use yolo_checks::Status;
 
+use super::inside::Inside;
 use super::report::Report;
 
 /// Incremented when a field changes its meaning or is removed.
 const SCHEMA: u32 = 1;
 
-/// The report as indented JSON; `fixed` is what `--fix` did.
-pub(super) fn render(report: &Report<'_>, fixed: Option<Value>) -> String {
+/// The report as indented JSON; `fixed` is what `--fix` did, `inside` what the doctor in WSL says.
+pub(super) fn render(report: &Report<'_>, fixed: Option<Value>, inside: Option<&Inside>) -> String {
     let checks: Vec<Value> = report
         .verdicts
         .iter()
@@ -40,6 +41,9 @@ pub(super) fn render(report: &Report<'_>, fixed: Option<Value>) -> String {
         "findings": report.findings(),
         "checks": checks,
     });
+    if let Some(inside) = inside {
+        object["wsl"] = inside.json();
+    }
     if let Some(fixed) = fixed {
         object["fixed"] = fixed;
     }

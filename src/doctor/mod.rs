@@ -6,6 +6,7 @@ mod compare;
 mod deep;
 mod explain;
 mod fix;
+mod inside;
 pub(crate) mod intent;
 mod json;
 mod preflight;
@@ -24,21 +25,31 @@ use std::path::Path;
 use yolo_base::exit;
 use yolo_checks::{Host, Intent, Status};
 
+use self::inside::Inside;
 use self::replay::replay;
 use self::report::Report;
 use self::select::Selection;
 use crate::cli::DoctorArgs;
 use crate::dirs::YoloDirs;
 use crate::error::CommandError;
+use crate::in_wsl::{InWslError, Wsl};
 use crate::machine;
 use crate::printer::Printer;
 
-/// Runs the doctor and returns the exit status.
-pub(crate) fn doctor(args: &DoctorArgs, printer: &Printer) -> Result<u8, CommandError> {
-    examine(args, printer).map_err(|error| CommandError::Doctor(Box::new(error)))
+/// Runs the doctor and returns the exit status. In Windows, `wsl` is where it asks the doctor inside.
+pub(crate) fn doctor(
+    args: &DoctorArgs,
+    wsl: Option<&Result<Wsl, InWslError>>,
+    printer: &Printer,
+) -> Result<u8, CommandError> {
+    examine(args, wsl, printer).map_err(|error| CommandError::Doctor(Box::new(error)))
 }
 
-fn examine(args: &DoctorArgs, printer: &Printer) -> Result<u8, CommandError> {
+fn examine(
+    args: &DoctorArgs,
+    wsl: Option<&Result<Wsl, InWslError>>,
+    printer: &Printer,
+) -> Result<u8, CommandError> {
     if args.list {
         printer.result(explain::list(std::io::stdout().is_terminal()));
         return Ok(exit::SUCCESS);
@@ -68,23 +79,24 @@ fn examine(args: &DoctorArgs, printer: &Printer) -> Result<u8, CommandError> {
         record(&host, &intent, file)?;
         printer.say(format_args!("recorded in {}", file.display()));
     }
+    let inside = wsl.filter(|_| !host.is_recorded()).map(|wsl| Inside::ask(wsl, args));
     let show = |report: &Report<'_>, fixed| {
         let is_json = args.json;
         printer.result(if is_json {
-            json::render(report, fixed)
+            json::render(report, fixed, inside.as_ref())
         } else {
-            text::render(report, args.verbose)
+            text::render(report, inside.as_ref(), args.verbose)
         });
     };
     if !args.fix {
         show(&report, None);
-        return Ok(exit_status(&report));
+        return Ok(exit_status(&report, inside.as_ref()));
     }
     let dirs = YoloDirs::from_env()?;
     let fixed = fix::fix(&report, args, &dirs, printer)?;
     if !fixed.has_changed {
         show(&report, Some(fixed.steps));
-        return Ok(exit_status(&report));
+        return Ok(exit_status(&report, inside.as_ref()));
     }
     // The checks run again on fresh facts, so that the report shows whether the changes helped.
     printer.say("checking again");
@@ -92,11 +104,13 @@ fn examine(args: &DoctorArgs, printer: &Printer) -> Result<u8, CommandError> {
     let mut report = Report::of(&host, &intent, &selection);
     fix::mark_applied(&mut report, &dirs);
     show(&report, Some(fixed.steps));
-    Ok(exit_status(&report))
+    Ok(exit_status(&report, inside.as_ref()))
 }
 
-fn exit_status(report: &Report<'_>) -> u8 {
-    if report.count(Status::Error) > 0 { exit::FAILURE } else { exit::SUCCESS }
+fn exit_status(report: &Report<'_>, inside: Option<&Inside>) -> u8 {
+    let is_error = |finding: &yolo_checks::Finding| finding.status == Status::Error;
+    let has_errors = inside.is_some_and(|inside| inside.findings(&report.findings()).iter().any(is_error));
+    if has_errors || report.count(Status::Error) > 0 { exit::FAILURE } else { exit::SUCCESS }
 }
 
 /// The host to check and the planned run: options after `--` override those of a recording.

@@ -8,6 +8,7 @@ use anstyle::{AnsiColor, Style};
 use yolo_base::format::{count, duration};
 use yolo_checks::{Area, Finding, Status};
 
+use super::inside::Inside;
 use super::report::{Report, is_fixable};
 use super::verbose;
 use crate::printer::{COLUMNS, cut, wrap};
@@ -17,22 +18,50 @@ const TITLE: usize = 32;
 /// The width of the widest status.
 const WORD: usize = 8;
 
-/// The report as text.
-pub(super) fn render(report: &Report<'_>, is_verbose: bool) -> String {
-    let findings = report.findings();
+/// The report as text, followed by that of the doctor inside WSL.
+pub(super) fn render(report: &Report<'_>, inside: Option<&Inside>, is_verbose: bool) -> String {
     let mut text = String::new();
-    for area in Area::ALL {
-        let of_area: Vec<&Finding> =
-            findings.iter().copied().filter(|finding| finding.area == area).collect();
-        if !of_area.is_empty() {
-            show_area(&mut text, area, &of_area, is_verbose);
-        }
+    show_areas(&mut text, &report.findings(), is_verbose);
+    if let Some(inside) = inside {
+        show_inside(&mut text, report, inside, is_verbose);
     }
     if is_verbose {
         verbose::append(&mut text, report);
     }
-    let _ = write!(text, "\n{}", summary(report, is_verbose));
+    let _ = write!(text, "\n{}", summary(report, inside, is_verbose));
     text
+}
+
+fn show_areas(text: &mut String, findings: &[&Finding], is_verbose: bool) {
+    for area in Area::ALL {
+        let of_area: Vec<&Finding> =
+            findings.iter().copied().filter(|finding| finding.area == area).collect();
+        if !of_area.is_empty() {
+            show_area(text, area, &of_area, is_verbose);
+        }
+    }
+}
+
+/// What is wrong inside WSL, under a heading of its own.
+fn show_inside(text: &mut String, report: &Report<'_>, inside: &Inside, is_verbose: bool) {
+    let bold = Style::new().bold();
+    let name = inside.distribution.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
+    let _ = writeln!(text, "\n{bold}Inside WSL{name}{bold:#}");
+    if let Some(why) = inside.why_not() {
+        let _ = writeln!(text, "{}", wrap("  not checked: ", &why));
+        return;
+    }
+    let findings = inside.findings(&report.findings());
+    show_areas(text, &findings.iter().collect::<Vec<_>>(), is_verbose);
+    let has_commands = |finding: &&Finding| {
+        finding.status >= Status::Warning
+            && finding.remedy.as_ref().is_some_and(|remedy| !remedy.commands.is_empty())
+    };
+    if let (Some(name), true) = (&inside.distribution, findings.iter().any(|finding| has_commands(&finding)))
+    {
+        let open = format!("these commands are for Linux, which `wsl.exe -d {name}` opens");
+        let _ = writeln!(text, "{}", wrap("  ", &open));
+    }
 }
 
 fn show_area(text: &mut String, area: Area, findings: &[&Finding], is_verbose: bool) {
@@ -119,8 +148,11 @@ pub(super) fn show(text: &mut String, finding: &Finding, is_verbose: bool) {
     }
 }
 
-fn summary(report: &Report<'_>, is_verbose: bool) -> String {
-    let (errors, warnings) = (report.count(Status::Error), report.count(Status::Warning));
+fn summary(report: &Report<'_>, inside: Option<&Inside>, is_verbose: bool) -> String {
+    let there = inside.map(|inside| inside.findings(&report.findings())).unwrap_or_default();
+    let with =
+        |status| report.count(status) + there.iter().filter(|finding| finding.status == status).count();
+    let (errors, warnings) = (with(Status::Error), with(Status::Warning));
     let found = match (errors, warnings) {
         (0, 0) => "no errors, no warnings".to_owned(),
         _ => format!("{}, {}", count(errors, "error"), count(warnings, "warning")),
@@ -133,8 +165,9 @@ fn summary(report: &Report<'_>, is_verbose: bool) -> String {
         found
     };
     let took = duration(report.took.as_secs_f64());
-    let mut text = format!("{found}; {} in {took}", count(report.verdicts.len(), "check"));
-    let skipped = report.count(Status::Skipped);
+    let checks = report.verdicts.len() + inside.map_or(0, Inside::checks);
+    let mut text = format!("{found}; {} in {took}", count(checks, "check"));
+    let skipped = with(Status::Skipped);
     if skipped > 0 && !is_verbose {
         let _ = write!(text, "; {} skipped (-v shows why)", count(skipped, "finding"));
     }

@@ -32,6 +32,8 @@ use std::sync::{Arc, OnceLock};
 use anstyle::{AnsiColor, Style};
 use yolo_base::Hint;
 
+use crate::in_wsl::for_explorer;
+
 pub(crate) use bench_table::{bench_table, reason as reason_for_workers};
 pub(crate) use bench_tables::{bench_doubt, bench_row, bench_tables};
 pub(crate) use comparison_text::comparison_text;
@@ -78,8 +80,11 @@ impl Printer {
         self.terminal && !self.quiet
     }
 
-    /// Prints a result to stdout.
+    /// Prints a result to stdout. JSON, which is for programs, keeps the paths of this system.
     pub(crate) fn result(&self, text: impl Display) {
+        let text = text.to_string();
+        let is_json = text.starts_with(['{', '[']);
+        let text = if is_json { text.into() } else { for_explorer(&text) };
         match writeln!(anstream::stdout(), "{text}") {
             // A reader that closes the pipe, such as `head`, wants no more results.
             Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
@@ -97,18 +102,20 @@ impl Printer {
     /// Prints a message to stderr.
     pub(crate) fn say(&self, text: impl Display) {
         if !self.quiet {
-            let _ = writeln!(anstream::stderr(), "{text}");
+            self.before_question(text);
         }
     }
 
     /// Prints what a question refers to, to stderr. It is never silenced, so that nobody answers a
     /// question that they cannot see.
     pub(crate) fn before_question(&self, text: impl Display) {
-        let _ = writeln!(anstream::stderr(), "{text}");
+        let _ = writeln!(anstream::stderr(), "{}", for_explorer(&text.to_string()));
     }
 
     /// Prints a warning: the user should know, but nothing stops.
     pub(crate) fn warning(&self, text: impl Display) {
+        let text = text.to_string();
+        let text = for_explorer(&text);
         let _ = match self.rank {
             Some(rank) => writeln!(anstream::stderr(), "{WARNING}warning:{WARNING:#} rank {rank}: {text}"),
             None => writeln!(anstream::stderr(), "{WARNING}warning:{WARNING:#} {text}"),
@@ -122,9 +129,9 @@ impl Printer {
 
     /// Prints why the command failed, and what to do next.
     pub(crate) fn error(&self, error: &impl Hint) {
-        let _ = writeln!(anstream::stderr(), "{ERROR}error:{ERROR:#} {error}");
+        let _ = writeln!(anstream::stderr(), "{ERROR}error:{ERROR:#} {}", for_explorer(&error.to_string()));
         if let Some(hint) = error.hint() {
-            let _ = writeln!(anstream::stderr(), "{HINT}hint:{HINT:#} {hint}");
+            let _ = writeln!(anstream::stderr(), "{HINT}hint:{HINT:#} {}", for_explorer(&hint));
         }
     }
 

@@ -50,7 +50,8 @@ impl Observer for WslView<'_> {
             }
             Progress::Ready(command) => {
                 let text = format!(
-                    "Ready. Open Linux with\n  {command}\nand run there\n  yolo doctor\n  yolo train --data shapes"
+                    "Ready. Train here, at this prompt:\n  yolo train --data shapes\nIt runs in WSL; Linux opens with \
+                     `{command}`"
                 );
                 // A program that reads the plan expects nothing else on stdout.
                 if self.json {

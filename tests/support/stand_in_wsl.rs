@@ -2,9 +2,12 @@
 //! `yolo setup --wsl` without touching a PC: name it in YOLO_WSL, and put `answers.json` into the
 //! folder that STAND_IN_WSL names, or next to the program. An answer has the arguments it belongs
 //! to, the state in which it is given (the file `state` of that folder), and the next state. Every
-//! call is appended to `calls.log`.
+//! call is appended to `calls.log`. An answer may also be to really run the Linux program: see `runs_linux.rs`.
 
 #![allow(clippy::unwrap_used, clippy::exit, reason = "a stand-in for tests fails by panicking")]
+
+#[path = "runs_linux.rs"]
+mod runs_linux;
 
 use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
@@ -34,6 +37,9 @@ struct Recorded {
     /// Seconds before it answers.
     #[serde(default)]
     waits: u64,
+    /// Whether the program is run as `linux.json` of that folder says.
+    #[serde(default)]
+    runs: bool,
 }
 
 fn main() {
@@ -59,6 +65,9 @@ fn main() {
         std::fs::write(folder.join("stdin"), bytes).unwrap();
     }
     std::thread::sleep(std::time::Duration::from_secs(answer.waits));
+    if answer.runs {
+        std::process::exit(runs_linux::run(&folder));
+    }
     let text = answer.stdout.replace('\n', "\r\n");
     let bytes = if answer.utf16 {
         text.encode_utf16().flat_map(u16::to_le_bytes).collect()

@@ -359,7 +359,7 @@ impl Host {
             folder = parent;
         }
         let table = self.text("/proc/self/mountinfo").ok().flatten();
-        if let Some(mount) = table.and_then(|table| super::view::mounts::holding(&table, path)) {
+        if let Some(mount) = table.and_then(|table| yolo_base::mounts::holding(&table, path)) {
             return Some(Some(FileSystem {
                 kind: Some(mount.kind),
                 mount: Some(mount.point),

@@ -5,6 +5,7 @@
 mod builtin;
 mod conflict;
 mod known;
+mod linux_copy;
 mod pending;
 mod stamp;
 mod status;
@@ -14,6 +15,7 @@ mod voc;
 
 pub use builtin::make_builtin;
 pub(super) use builtin::{generate, generated_in};
+pub(crate) use linux_copy::copy_to_linux;
 pub use pending::PendingData;
 pub use stamp::Installed;
 pub(super) use stamp::installed_in;

@@ -79,6 +79,32 @@ pub enum DataSetError {
         /// Whether a folder is there, rather than a file.
         is_folder: bool,
     },
+    /// No room for a copy on the Linux side.
+    #[error("a copy of the data set ({name}) needs {needed} in {}, which has {free} free", folder.display())]
+    NoRoomToCopy {
+        /// Its name.
+        name: String,
+        /// Bytes, as text.
+        needed: String,
+        /// Bytes, as text.
+        free: String,
+        /// The folder of data sets.
+        folder: PathBuf,
+    },
+    /// A copy is not what was read.
+    #[error("{} is not a copy of {}: the file changed while it was copied, or a disk is damaged", to.display(), from.display())]
+    BadCopy {
+        /// The file.
+        from: PathBuf,
+        /// Its copy.
+        to: PathBuf,
+    },
+    /// A list of images cannot name the file.
+    #[error("the name of {} is not valid UTF-8", path.display())]
+    NotUnicode {
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 impl Hint for DataSetError {
@@ -111,6 +137,11 @@ impl Hint for DataSetError {
                  `yolo setup --remove NAME`"
             }
             Self::Occupied { .. } => "move it away, or correct `path` in the data YAML",
+            Self::NoRoomToCopy { .. } => {
+                "free some space, or omit --data-to-linux to train from the Windows drive, which is slow"
+            }
+            Self::BadCopy { .. } => "run the command again: what is copied already is kept",
+            Self::NotUnicode { .. } => "rename the file",
         };
         Some(hint.into())
     }

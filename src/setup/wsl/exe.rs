@@ -12,15 +12,18 @@ use yolo_checks::wsl::exe_output::{decode, trouble};
 
 use super::error::WslError;
 
+/// Where the Linux program is in a distribution.
+pub(crate) const PROGRAM: &str = "/opt/yolo/yolo";
+
 /// The `wsl.exe` of this PC, or its stand-in.
 #[derive(Debug, Clone)]
-pub(super) struct WslExe {
+pub(crate) struct WslExe {
     program: PathBuf,
 }
 
 impl WslExe {
     /// The one that `YOLO_WSL` names, or that of Windows.
-    pub(super) fn of_this_pc() -> Self {
+    pub(crate) fn of_this_pc() -> Self {
         let named = std::env::var_os(YOLO_WSL).filter(|name| !name.is_empty()).map(PathBuf::from);
         let program = named.unwrap_or_else(|| {
             let windows = std::env::var_os(SystemRoot).map(PathBuf::from);
@@ -51,14 +54,16 @@ impl WslExe {
         std::iter::once("wsl.exe".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    /// A command of `wsl.exe` with these arguments, which writes UTF-8 where it can.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         // Releases since 2022 then write UTF-8; the output of others is decoded as well.
         command.args(args).env(WSL_UTF8, "1");
         command
     }
 
-    fn no_exe(&self, source: io::Error) -> WslError {
+    /// The error if it cannot be started.
+    pub(crate) fn no_exe(&self, source: io::Error) -> WslError {
         WslError::NoExe { program: self.program.clone(), source }
     }
 

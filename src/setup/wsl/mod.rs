@@ -5,6 +5,7 @@
 //! restart, Ctrl-C or a second run continues from the current state.
 
 mod archive;
+mod chosen;
 mod config;
 mod error;
 mod exe;
@@ -22,9 +23,10 @@ use yolo_checks::facts::Wsl;
 
 use crate::dirs::YoloDirs;
 use crate::undo::Journal;
+pub(crate) use chosen::prepared_distribution;
 pub(crate) use config::WrittenConfig;
 pub use error::WslError;
-use exe::WslExe;
+pub(crate) use exe::{PROGRAM, WslExe};
 pub(crate) use linux::{LinuxPlan, LinuxStep};
 pub(crate) use observer::{Observer, Progress};
 pub(crate) use request::WslRequest;
@@ -55,6 +57,7 @@ pub(crate) fn set_up(request: &WslRequest, dirs: &YoloDirs, observer: &dyn Obser
             exe: &exe,
             yolo: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("yolo.exe")),
             restart: windows::RestartNote::new(dirs.data()),
+            settings: dirs.config().to_owned(),
             observer,
             journal: journal.into(),
         }

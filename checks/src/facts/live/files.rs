@@ -148,7 +148,7 @@ pub(super) fn file_system(path: &str) -> Value {
 fn space(real: &Path) -> Value {
     let mut answer = Map::new();
     if let Ok(mounts) = fs::read_to_string("/proc/self/mountinfo")
-        && let Some(mount) = crate::facts::view::mounts::holding(&mounts, &real.to_string_lossy())
+        && let Some(mount) = yolo_base::mounts::holding(&mounts, &real.to_string_lossy())
     {
         answer.insert("type".into(), json!(mount.kind));
         answer.insert("mount".into(), json!(mount.point));

@@ -17,7 +17,6 @@ pub(super) mod libtorch;
 pub(super) mod limits;
 pub(super) mod meminfo;
 pub(super) mod modules;
-pub(super) mod mounts;
 pub(super) mod nvidia_smi;
 pub(super) mod place;
 pub(super) mod supported;

@@ -3,8 +3,8 @@
 //! unknown, for the reason that the drives or interop are off.
 
 use yolo_base::env::{PATH, USER, USERPROFILE};
+use yolo_base::mounts;
 
-use super::mounts;
 use crate::facts::answer::{Fact, Output, Unknown};
 use crate::facts::host::Host;
 use crate::facts::question::Section;

@@ -7,6 +7,7 @@ use yolo_checks::wsl::sizing::Pc;
 use yolo_checks::wsl::vm::Vm;
 
 use crate::setup::wsl::error::WslError;
+use crate::setup::wsl::exe::PROGRAM;
 
 /// A Windows PC. `None` means unknown.
 #[derive(Debug, Clone)]
@@ -96,7 +97,7 @@ pub(super) fn choose_distribution<'a>(
 
 /// The version of `yolo` in a distribution.
 fn program_version(host: &Host, distribution: &str) -> Result<Option<String>, WslError> {
-    let arguments = ["-d", distribution, "-u", "root", "--exec", "/opt/yolo/yolo", "--version"];
+    let arguments = ["-d", distribution, "-u", "root", "--exec", PROGRAM, "--version"];
     let output = host.wsl_exe(&arguments).map_err(WslError::Unknown)?;
     let text = output.filter(|output| output.succeeded()).map(|output| output.text()).unwrap_or_default();
     Ok(text.trim().strip_prefix("yolo ").map(str::to_owned))

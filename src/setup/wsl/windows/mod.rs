@@ -19,7 +19,7 @@ use super::error::WslError;
 use super::exe::WslExe;
 use super::noted::noted;
 use super::observer::{Observer, Progress};
-use super::{WslRequest, archive, config};
+use super::{WslRequest, archive, chosen, config};
 use crate::undo::{Entry, Journal};
 use plan::{Blocked, plan};
 
@@ -31,6 +31,8 @@ pub(super) struct Setup<'a> {
     /// This program; the archive with the Linux one is next to it.
     pub(super) yolo: PathBuf,
     pub(super) restart: RestartNote,
+    /// The folder of the user's settings.
+    pub(super) settings: PathBuf,
     pub(super) observer: &'a dyn Observer,
     pub(super) journal: RefCell<Journal>,
 }
@@ -121,8 +123,10 @@ impl Setup<'_> {
         }
     }
 
-    /// Compares the virtual machine with `.wslconfig`, and reports how to open Linux.
+    /// Lets commands at this prompt run in the distribution, compares the virtual machine with `.wslconfig`, and reports
+    /// what to do next.
     fn finish(&self, distribution: &str) -> Result<(), WslError> {
+        chosen::remember(&self.settings, distribution)?;
         let host = (self.fresh_host)();
         let config = host.wslconfig().map_err(WslError::Unknown)?;
         if let Some(vm) = host.wsl_vm_of(distribution).map_err(WslError::Unknown)? {
@@ -260,6 +264,7 @@ mod tests {
                 exe: &self.exe,
                 yolo: self.release(),
                 restart: RestartNote { file, windows_started: self.windows_started },
+                settings: self.folder.path().join("settings"),
                 observer: &Quiet { yes },
                 journal: Journal::of(&YoloDirs::under(self.folder.path()), "yolo setup --wsl").into(),
             }
@@ -301,6 +306,7 @@ mod tests {
         bench.set_up(false).unwrap();
         assert_eq!(bench.changes(), ["-d Ubuntu --cd ~ --exec /opt/yolo/yolo setup"]);
         assert_eq!(bench.file("profile/.wslconfig"), text);
+        assert_eq!(bench.file("settings/wsl.json"), r#"{"distribution":"Ubuntu"}"#);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::facts::{WindowsFacts, choose_distribution};
 use crate::setup::wsl::WslRequest;
 use crate::setup::wsl::config;
 use crate::setup::wsl::error::remedy;
-use crate::setup::wsl::exe::WslExe;
+use crate::setup::wsl::exe::{PROGRAM, WslExe};
 use crate::undo::Step;
 
 /// The first build of Windows that has `wsl --install` and WSL 2: Windows 10 version 2004.
@@ -181,7 +181,7 @@ impl WindowsStep {
             Self::ConvertDistribution(name) => vec!["--set-version", name, "2"],
             Self::Shutdown(_) => vec!["--shutdown"],
             Self::PutProgram(name) => vec!["-d", name, "-u", "root", "--exec", "sh", "-c", UNPACK],
-            Self::SetUpInside(name) => vec!["-d", name, "--cd", "~", "--exec", "/opt/yolo/yolo", "setup"],
+            Self::SetUpInside(name) => vec!["-d", name, "--cd", "~", "--exec", PROGRAM, "setup"],
             Self::RestartWindows | Self::WriteConfig(_) => return None,
         })
     }

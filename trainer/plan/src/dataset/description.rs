@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use yolo_base::windows_paths;
 
 use super::Places;
 use super::download::{Download, download};
@@ -46,7 +47,9 @@ impl Description {
             )));
         };
         let stem = path.file_stem().map_or_else(|| "data".to_owned(), |stem| stem.to_string_lossy().into());
-        let folder = fields.get("path").and_then(Value::as_str).map(|path| Path::new(path.trim()));
+        let folder = fields.get("path").and_then(Value::as_str).map(str::trim);
+        let here = folder.and_then(windows_paths::in_file);
+        let folder = here.as_deref().or(folder).map(Path::new);
         let name = folder.and_then(Path::file_name).map_or(stem, |name| name.to_string_lossy().into_owned());
         Ok(Self {
             names: names(fields, &source)?,

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
+use yolo_base::windows_paths::{self, Form};
 
 use super::clean::clean;
 use super::download::Download;
@@ -89,7 +90,8 @@ impl Splits {
     }
 }
 
-/// `path` under `root`. If `../x` does not exist, `x` is tried as well, as in YOLOv5.
+/// `path` under `root`. If `../x` does not exist, `x` is tried as well, as in YOLOv5, and then what the path means if it
+/// was written in Windows.
 pub(super) fn existing(root: &Path, path: &str) -> Option<PathBuf> {
     let there = |path: &str| {
         let full = root.join(path);
@@ -100,7 +102,8 @@ pub(super) fn existing(root: &Path, path: &str) -> Option<PathBuf> {
             .collect();
         (full.exists() || (fixed != full && fixed.is_dir())).then(|| clean(&full))
     };
-    there(path).or_else(|| there(path.strip_prefix("../")?))
+    let as_here = |path: &str| there(path).or_else(|| there(path.strip_prefix("../")?));
+    as_here(path).or_else(|| as_here(&windows_paths::in_file(path)?))
 }
 
 /// The folders that are searched for the splits, in order.
@@ -124,6 +127,17 @@ impl Search {
                 return Err(PlanError::new(format!("{source}: path is {}; it must be a path", show(other))));
             }
         };
+        let is_of_windows = !cfg!(windows) && Form::of(path).is_some_and(|form| form.is_absolute());
+        let here = windows_paths::in_file(path);
+        if is_of_windows && here.is_none() {
+            return Err(PlanError::new(format!(
+                "{source}: path is {path}, a Windows path that leads nowhere here"
+            ))
+            .with_hint(
+                "write where the data set is on this machine, or `path: .` for the folder of the YAML file",
+            ));
+        }
+        let path = here.as_deref().unwrap_or(path);
         // On Windows, a path from the root of a drive counts as absolute, although it names no drive.
         if Path::new(path).has_root() {
             return Ok(Self { roots: vec![clean(Path::new(path))], absolute: true });

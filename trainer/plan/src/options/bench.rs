@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use serde::Serialize;
 
 use super::train::{Cache, PrecisionOption, TrainOptions};
@@ -15,16 +15,16 @@ use crate::number::whole;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Args)]
 pub struct BenchOptions {
     /// Initial weights: a file, a URL, or a pretrained model (yolov5n, s, m, l, x, n6 … x6), downloaded if missing; '' for random weights [default: yolov5s.pt]
-    #[arg(long, value_name = "FILE", help_heading = "Model and data")]
+    #[arg(long, value_name = "FILE", help_heading = "Model and data", value_hint = ValueHint::FilePath)]
     pub weights: Option<String>,
     /// Model: yolov5n, s, m, l, x, n6 … x6, or a YAML file [default: the model stored in the weights]
-    #[arg(long, value_name = "MODEL", help_heading = "Model and data")]
+    #[arg(long, value_name = "MODEL", help_heading = "Model and data", value_hint = ValueHint::FilePath)]
     pub cfg: Option<String>,
     /// Data set: a YOLOv5 YAML file, or shapes, coco128, coco8, VOC or coco; downloaded if missing [default: coco128]
-    #[arg(long, value_name = "YAML", help_heading = "Model and data")]
+    #[arg(long, value_name = "YAML", help_heading = "Model and data", value_hint = ValueHint::FilePath)]
     pub data: Option<String>,
     /// Hyperparameters, which include augmentation: low, med, high, no-augmentation, objects365, voc, or a YAML file [default: low]
-    #[arg(long, value_name = "YAML", help_heading = "Model and data")]
+    #[arg(long, value_name = "YAML", help_heading = "Model and data", value_hint = ValueHint::FilePath)]
     pub hyp: Option<String>,
     /// Image size in pixels, rounded up to a multiple of the stride [default: 640]
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, visible_aliases = ["img", "img-size"], value_name = "PIXELS", help_heading = "Model and data")]

@@ -2,7 +2,7 @@
 //! [`ExportTask`](crate::run::ExportTask), and the code that uses it. Options of YOLOv5's `export.py` that have no effect
 //! here, or belong to formats that `yolo` does not write, are not in the help; planning says why.
 
-use clap::{ArgAction, Args};
+use clap::{ArgAction, Args, ValueHint};
 use serde::Serialize;
 
 use crate::number::{decimal, whole};
@@ -11,7 +11,7 @@ use crate::number::{decimal, whole};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Args)]
 pub struct ExportOptions {
     /// Weights to export: a file, a URL or a pretrained model [default: yolov5s.pt]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub weights: Option<String>,
     /// Formats to write, beside the weights: torchscript, onnx, torch (a state dict), yolov5 (a .pt for its scripts) and safetensors [default: torchscript]
     #[arg(

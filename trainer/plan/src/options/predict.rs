@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args};
+use clap::{ArgAction, Args, ValueHint};
 use serde::Serialize;
 
 use crate::number::{decimal, whole};
@@ -12,16 +12,16 @@ use crate::number::{decimal, whole};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Args)]
 pub struct PredictOptions {
     /// Pictures and videos: files, folders, patterns such as 'photos/*.jpg', URLs, cameras by number, .txt files with one of these per line, or - for such a list on stdin
-    #[arg(value_name = "SOURCE")]
+    #[arg(value_name = "SOURCE", value_hint = ValueHint::AnyPath)]
     pub paths: Vec<String>,
     /// The same, as an option
-    #[arg(long, value_name = "SOURCE", num_args = 1.., action = ArgAction::Append)]
+    #[arg(long, value_name = "SOURCE", num_args = 1.., action = ArgAction::Append, value_hint = ValueHint::AnyPath)]
     pub source: Vec<String>,
     /// Weights: a file, a URL or a pretrained model [default: yolov5s.pt]
-    #[arg(long, value_name = "FILE", num_args = 1.., action = ArgAction::Set)]
+    #[arg(long, value_name = "FILE", num_args = 1.., action = ArgAction::Set, value_hint = ValueHint::FilePath)]
     pub weights: Vec<String>,
     /// Data set whose class names are used if the weights have none
-    #[arg(long, value_name = "YAML")]
+    #[arg(long, value_name = "YAML", value_hint = ValueHint::FilePath)]
     pub data: Option<String>,
     /// Image size in pixels: the longer side, or height and width [default: 640]
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, num_args = 1..=2, action = ArgAction::Set, visible_aliases = ["img", "img-size"], value_name = "PIXELS")]

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use serde::{Deserialize, Serialize};
 
 use super::workers::Workers;
@@ -113,16 +113,16 @@ pub enum Balance {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Args)]
 pub struct TrainOptions {
     /// Initial weights: a file, a URL, or a pretrained model (yolov5n, s, m, l, x, n6 … x6), downloaded if missing; '' to train from scratch [default: yolov5s.pt]
-    #[arg(long, value_name = "FILE", help_heading = "Model and data")]
+    #[arg(long, value_name = "FILE", help_heading = "Model and data", value_hint = ValueHint::FilePath)]
     pub weights: Option<String>,
     /// Model: yolov5n, s, m, l, x, n6 … x6, or a YAML file [default: the model stored in the weights]
-    #[arg(long, value_name = "MODEL", help_heading = "Model and data")]
+    #[arg(long, value_name = "MODEL", help_heading = "Model and data", value_hint = ValueHint::FilePath)]
     pub cfg: Option<String>,
     /// Data set: a YOLOv5 YAML file, or shapes, coco128, coco8, VOC or coco; downloaded if missing [default: coco128]
-    #[arg(long, value_name = "YAML", help_heading = "Model and data")]
+    #[arg(long, value_name = "YAML", help_heading = "Model and data", value_hint = ValueHint::FilePath)]
     pub data: Option<String>,
     /// Hyperparameters: low, med, high, no-augmentation, objects365, voc, or a YAML file [default: low]
-    #[arg(long, value_name = "YAML", help_heading = "Model and data")]
+    #[arg(long, value_name = "YAML", help_heading = "Model and data", value_hint = ValueHint::FilePath)]
     pub hyp: Option<String>,
     /// Training image size in pixels, rounded up to a multiple of the stride [default: 640]
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, visible_aliases = ["img", "img-size"], value_name = "PIXELS", help_heading = "Model and data")]
@@ -221,7 +221,7 @@ pub struct TrainOptions {
     #[arg(long, help_heading = "Output")]
     pub exist_ok: bool,
     /// Resume an interrupted run from its last.pt; without a value, resume the most recent run under runs/
-    #[arg(long, value_name = "LAST.PT", num_args = 0..=1, default_missing_value = "", help_heading = "Output")]
+    #[arg(long, value_name = "LAST.PT", num_args = 0..=1, default_missing_value = "", help_heading = "Output", value_hint = ValueHint::FilePath)]
     pub resume: Option<String>,
     /// Save only the final checkpoint
     #[arg(long, help_heading = "Output")]

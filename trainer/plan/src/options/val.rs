@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args};
+use clap::{ArgAction, Args, ValueHint};
 use serde::Serialize;
 
 use crate::number::{decimal, whole};
@@ -12,10 +12,10 @@ use crate::number::{decimal, whole};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Args)]
 pub struct ValOptions {
     /// Data set: a YOLOv5 YAML file, or shapes, coco128, coco8, VOC or coco; downloaded if missing [default: coco128]
-    #[arg(long, value_name = "YAML")]
+    #[arg(long, value_name = "YAML", value_hint = ValueHint::FilePath)]
     pub data: Option<String>,
     /// Weights to evaluate: one or more files, URLs or pretrained models [default: yolov5s.pt]
-    #[arg(long, value_name = "FILE", num_args = 1.., action = ArgAction::Append)]
+    #[arg(long, value_name = "FILE", num_args = 1.., action = ArgAction::Append, value_hint = ValueHint::FilePath)]
     pub weights: Vec<String>,
     /// Images per batch; with several devices, each takes whole batches [default: 32]
     #[arg(long = "batch", value_parser = whole::<usize>, allow_negative_numbers = true, visible_alias = "batch-size", value_name = "N")]

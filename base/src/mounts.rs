@@ -2,19 +2,19 @@
 
 /// A mount.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::facts) struct Mount {
+pub struct Mount {
     /// Such as `ext4` or `9p`.
-    pub(in crate::facts) kind: String,
+    pub kind: String,
     /// What is mounted, such as `/dev/sdd` or `C:\`.
-    source: String,
+    pub source: String,
     /// Where it is mounted.
-    pub(in crate::facts) point: String,
+    pub point: String,
     /// Its own options and those of its file system.
-    pub(in crate::facts) options: Vec<String>,
+    pub options: Vec<String>,
 }
 
 /// The mount that holds an absolute path: the longest mount point above it, of equals the last.
-pub(in crate::facts) fn holding(mountinfo: &str, path: &str) -> Option<Mount> {
+pub fn holding(mountinfo: &str, path: &str) -> Option<Mount> {
     let holds = |mount: &Mount| {
         mount.point == "/"
             || path.strip_prefix(&mount.point).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -29,7 +29,7 @@ pub(in crate::facts) fn source_of(mountinfo: &str, path: &str) -> Option<String>
 
 /// Where a Windows drive is mounted, by its letter. WSL puts the path into the options of the mount,
 /// or mounts the drive by its name.
-pub(in crate::facts) fn of_windows_drive(mountinfo: &str, letter: char) -> Option<String> {
+pub fn of_windows_drive(mountinfo: &str, letter: char) -> Option<String> {
     let path = format!("path={letter}:");
     let by_name = |mount: &Mount| {
         let rest = mount.source.strip_prefix(|first: char| first.eq_ignore_ascii_case(&letter));

@@ -1,0 +1,70 @@
+//! Which commands run in WSL when they are typed at a Windows prompt. Those that train, or need what training needs, do.
+//! Those that only read files run in Windows if the files are there, which needs no WSL.
+
+use std::path::PathBuf;
+
+use crate::cli::{Cli, Command};
+use crate::dirs::YoloDirs;
+use crate::error::CommandError;
+use crate::in_wsl::{InWslError, Wsl, arguments_of_this_process};
+
+/// Where a command runs.
+enum Place {
+    Windows,
+    Wsl,
+    /// In WSL if there is one.
+    Either,
+}
+
+/// Runs the command in WSL if it belongs there, and returns its exit status.
+pub(super) fn in_wsl(cli: &Cli) -> Result<Option<u8>, CommandError> {
+    let place = place(&cli.command);
+    if matches!(place, Place::Windows) {
+        return Ok(None);
+    }
+    let wsl = match Wsl::choose(cli.distribution.as_deref(), &YoloDirs::from_env()?) {
+        Err(_) if matches!(place, Place::Either) => return Ok(None),
+        chosen => chosen?,
+    };
+    let trains = matches!(cli.command, Command::Train(_));
+    Ok(Some(wsl.run(&arguments_of_this_process(), trains)?))
+}
+
+/// The WSL whose doctor a report in Windows includes; `None` for other commands, and for what a doctor says about
+/// anything but this PC.
+pub(super) fn asked_by_doctor(cli: &Cli) -> Option<Result<Wsl, InWslError>> {
+    let Command::Doctor(args) = &cli.command else { return None };
+    let is_about_this_pc = !args.list
+        && !args.reference
+        && args.explain.is_none()
+        && args.replay.is_none()
+        && args.compare.is_empty();
+    let dirs = YoloDirs::from_env().ok().filter(|_| is_about_this_pc)?;
+    Some(Wsl::choose(cli.distribution.as_deref(), &dirs))
+}
+
+/// Whether the command is `yolo setup --wsl`.
+pub(super) fn sets_up_wsl(command: &Command) -> bool {
+    matches!(command, Command::Setup(args) if args.wsl)
+}
+
+fn place(command: &Command) -> Place {
+    match command {
+        Command::Train(_)
+        | Command::Rank(_)
+        | Command::Val(_)
+        | Command::Export(_)
+        | Command::Predict(_)
+        | Command::Bench(_) => Place::Wsl,
+        Command::Setup(args) if !args.wsl => Place::Wsl,
+        // It starts ranks.
+        Command::Doctor(args) if args.deep => Place::Wsl,
+        Command::Compare(args) => of_files(&args.runs),
+        Command::Weights(args) => of_files(&args.files),
+        _ => Place::Windows,
+    }
+}
+
+fn of_files(files: &[PathBuf]) -> Place {
+    if files.iter().all(|file| file.exists()) { Place::Windows } else { Place::Either }
+}

@@ -1,0 +1,162 @@
+//! Messages for a person at a Windows prompt: paths of this Linux in them become paths that Explorer and the prompt
+//! open. This is done where everything is printed, so that no message is forgotten. A path is found by a folder that it
+//! starts with, and ends before the first space, unless a file of a longer name exists.
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use yolo_base::windows_paths::Drives;
+
+use super::prompt::Prompt;
+
+/// Folders below which messages name files, apart from the drives, the working folder and the home folder.
+const FOLDERS: [&str; 5] = ["/home", "/root", "/tmp", "/opt/yolo", "/mnt"];
+
+/// The text with its paths as Windows writes them, if this command was typed at a Windows prompt.
+pub(crate) fn for_explorer(text: &str) -> Cow<'_, str> {
+    static ROOTS: LazyLock<Option<Vec<String>>> = LazyLock::new(|| {
+        Prompt::of_this_process()?;
+        let here = std::env::current_dir().ok().and_then(|folder| folder.to_str().map(str::to_owned));
+        let home = std::env::var(yolo_base::env::YOLO_HOME).ok();
+        let roots = FOLDERS.iter().map(|folder| (*folder).to_owned()).chain(here).chain(home);
+        Some(roots.filter(|root| root.len() > 1 && root.starts_with('/')).collect())
+    });
+    match &*ROOTS {
+        Some(roots) => rewritten(text, roots, Drives::of_this_system(), &|path| Path::new(path).exists()),
+        None => text.into(),
+    }
+}
+
+/// The text with its paths as these drives have them.
+fn rewritten<'a>(
+    text: &'a str,
+    roots: &[String],
+    drives: &Drives,
+    exists: &dyn Fn(&str) -> bool,
+) -> Cow<'a, str> {
+    let mut result = String::new();
+    let mut rest = text;
+    let mut before = '\n';
+    while let Some(at) = rest.find('/') {
+        let (head, tail) = rest.split_at(at);
+        result.push_str(head);
+        let before_path = head.chars().next_back().unwrap_or(before);
+        let length = if starts_word(before_path) { length(tail, roots, exists) } else { None };
+        let written = length.and_then(|length| Some((length, drives.write(Path::new(&tail[..length]))?)));
+        match written {
+            Some((length, windows)) => {
+                let is_argument = windows.contains(' ') && follows_option(&result);
+                result.push_str(&if is_argument { format!("\"{windows}\"") } else { windows });
+                (rest, before) = (&tail[length..], 'x');
+            }
+            None => {
+                result.push('/');
+                (rest, before) = (&tail[1..], '/');
+            }
+        }
+    }
+    if result.is_empty() {
+        return text.into();
+    }
+    result.push_str(rest);
+    result.into()
+}
+
+/// Whether a path may begin after this letter.
+fn starts_word(before: char) -> bool {
+    before.is_whitespace() || matches!(before, '`' | '\'' | '"' | '(' | '=' | '[' | 'm')
+}
+
+/// How long the path is with which the text begins, if it is below a root.
+fn length(text: &str, roots: &[String], exists: &dyn Fn(&str) -> bool) -> Option<usize> {
+    let below = |root: &&String| {
+        text.strip_prefix(root.as_str())
+            .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '-' || c == '_'))
+    };
+    let root = roots.iter().filter(below).map(String::len).max()?;
+    let line = &text[..text.find(['\n', '`', '"', '\'', '\u{1b}']).unwrap_or(text.len())];
+    let end_of_word = |from: usize| {
+        let end = line[from..].find(|c: char| c.is_whitespace()).map_or(line.len(), |at| from + at);
+        from + line[from..end].trim_end_matches([',', ';', ':', '.', ')', ']']).len()
+    };
+    let first = end_of_word(root);
+    let mut longest = None;
+    let mut at = first;
+    for _ in 0..12 {
+        if exists(&line[..at]) {
+            longest = Some(at);
+        }
+        match line[at..].find(|c: char| !c.is_whitespace()) {
+            Some(more) if at + more < line.len() => {
+                let next = end_of_word(at + more);
+                if next <= at {
+                    break;
+                }
+                at = next;
+            }
+            _ => break,
+        }
+    }
+    Some(longest.unwrap_or(first))
+}
+
+/// Whether the text ends with an option whose value comes next.
+fn follows_option(text: &str) -> bool {
+    let word = text.trim_end_matches(' ').rsplit([' ', '\n', '`']).next().unwrap_or("");
+    text.ends_with(' ') && word.len() > 2 && word.starts_with("--")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(text: &str) -> String {
+        let told = |name: &str| (name == "YOLO_DRIVE_C").then(|| "/mnt/c".to_owned());
+        let drives = Drives::found(told, "", Some("Ubuntu".to_owned()));
+        let roots = ["/mnt/c/my work", "/home", "/mnt"].map(str::to_owned);
+        let files = ["/mnt/c/my work/runs/my exp/last.pt", "/mnt/c/my work/runs/exp", "/home/ada/x.yaml"];
+        rewritten(text, &roots, &drives, &|path| files.contains(&path)).into_owned()
+    }
+
+    #[test]
+    fn paths_in_messages_are_those_of_explorer() {
+        for (said, shown) in [
+            ("run folder /mnt/c/my work/runs/exp", r"run folder C:\my work\runs\exp"),
+            ("best: /home/ada/runs/best.pt", r"best: \\wsl.localhost\Ubuntu\home\ada\runs\best.pt"),
+            (
+                "resume with\n  yolo train --resume /mnt/c/my work/runs/my exp/last.pt",
+                "resume with\n  yolo train --resume \"C:\\my work\\runs\\my exp\\last.pt\"",
+            ),
+            (
+                "resume the run with `yolo train --resume /mnt/c/x/last.pt`, or",
+                r"resume the run with `yolo train --resume C:\x\last.pt`, or",
+            ),
+            (
+                "neither /mnt/c/a/x.yaml nor /home/ada/x.yaml exists",
+                r"neither C:\a\x.yaml nor \\wsl.localhost\Ubuntu\home\ada\x.yaml exists",
+            ),
+            ("cannot read /mnt/c/x.yaml: no such file", r"cannot read C:\x.yaml: no such file"),
+            ("--project /mnt/c/x is a file", r"--project C:\x is a file"),
+            ("the logs (/home/ada/logs)", r"the logs (\\wsl.localhost\Ubuntu\home\ada\logs)"),
+            ("\u{1b}[1m/home/ada/x\u{1b}[0m", "\u{1b}[1m\\\\wsl.localhost\\Ubuntu\\home\\ada\\x\u{1b}[0m"),
+        ] {
+            assert_eq!(written(said), shown);
+        }
+    }
+
+    #[test]
+    fn what_is_no_path_of_this_linux_stays() {
+        for text in [
+            "12.3 images/s",
+            "https://host/home/ada",
+            "runs/train/exp",
+            "8/10",
+            "/homes/x",
+            "/usr/bin/cc",
+            "and/or",
+        ] {
+            assert_eq!(written(text), text);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The Windows prompt at which the command of this process was typed: its paths are read as Windows means them, by
+//! [`yolo_base::windows_paths`]. What follows `~` is in the Linux home folder, where `yolo` keeps data.
+
+use std::sync::LazyLock;
+
+use yolo_base::env::HOME;
+use yolo_base::windows_paths::{Drives, Form, NotHere};
+
+use super::error::InWslError;
+use super::marker::Marker;
+
+/// A Windows prompt.
+#[derive(Debug)]
+pub(crate) struct Prompt {
+    marker: Marker,
+    drives: &'static Drives,
+    home: Option<String>,
+}
+
+impl Prompt {
+    /// The prompt at which the command of this process was typed; `None` if it was typed in Linux.
+    pub(crate) fn of_this_process() -> Option<&'static Self> {
+        static HERE: LazyLock<Option<Prompt>> = LazyLock::new(|| {
+            let home = std::env::var(HOME).ok().filter(|home| home.starts_with('/'));
+            Some(Prompt { marker: Marker::of_this_process()?, drives: Drives::of_this_system(), home })
+        });
+        HERE.as_ref()
+    }
+
+    /// The path here that a path on the command line means. Names, addresses and Linux paths stay as they are.
+    ///
+    /// # Errors
+    /// If a Windows path leads nowhere.
+    pub(crate) fn path(&self, text: &str) -> Result<String, NotHere> {
+        if text.contains("://") {
+            return Ok(text.to_owned());
+        }
+        if text.contains('"') {
+            return Err(NotHere::Quote);
+        }
+        if let Some(read) = self.drives.read(text, Some(&self.marker.folder)) {
+            return read;
+        }
+        let slashes = text.replace('\\', "/");
+        match (slashes.strip_prefix('~'), &self.home) {
+            (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {
+                Ok(format!("{home}{rest}"))
+            }
+            _ => Ok(slashes),
+        }
+    }
+
+    /// Makes this process work in the folder of the prompt, and refuses a `yolo.exe` of another version.
+    ///
+    /// # Errors
+    /// If WSL does not see that folder, or the versions differ.
+    pub(crate) fn enter(&self) -> Result<(), InWslError> {
+        let here = env!("CARGO_PKG_VERSION");
+        if self.marker.yolo != here {
+            return Err(InWslError::OtherVersion {
+                distribution: self.marker.distribution.clone(),
+                here: here.to_owned(),
+                windows: self.marker.yolo.clone(),
+            });
+        }
+        let folder = &self.marker.folder;
+        // The tests of this module and of forwarding run on Linux.
+        let path = match Form::of(folder) {
+            None => folder.clone(),
+            Some(_) => self
+                .path(folder)
+                .map_err(|why| InWslError::Folder { folder: folder.clone(), why: why.to_string() })?,
+        };
+        std::env::set_current_dir(path).map_err(|error| InWslError::Folder {
+            folder: folder.clone(),
+            why: format!("cannot open it in WSL: {error}"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> Result<String, NotHere> {
+        let told = |name: &str| (name == "YOLO_DRIVE_C").then(|| "/mnt/c".to_owned());
+        let drives = Box::leak(Box::new(Drives::found(told, "", Some("Ubuntu".to_owned()))));
+        let marker = Marker {
+            yolo: "1".to_owned(),
+            distribution: "Ubuntu".to_owned(),
+            folder: r"C:\my work".to_owned(),
+        };
+        Prompt { marker, drives, home: Some("/home/ada".to_owned()) }.path(text)
+    }
+
+    #[test]
+    fn paths_mean_what_windows_means_and_other_values_stay() {
+        for (typed, meant) in [
+            (r"data\x.yaml", "data/x.yaml"),
+            (r"..\my data\x.yaml", "../my data/x.yaml"),
+            (r"photos\*.jpg", "photos/*.jpg"),
+            (r"C:\Zoë\x.yaml", "/mnt/c/Zoë/x.yaml"),
+            (r"\x.yaml", "/mnt/c/x.yaml"),
+            ("C:x.yaml", "x.yaml"),
+            ("~", "/home/ada"),
+            ("~/data", "/home/ada/data"),
+            (r"~\data", "/home/ada/data"),
+            ("~x", "~x"),
+            (r"\\wsl.localhost\Ubuntu\home\ada\x", "/home/ada/x"),
+            ("/home/ada/x", "/home/ada/x"),
+            ("yolov5n", "yolov5n"),
+            ("https://host/a", "https://host/a"),
+            ("rtsp://host/a", "rtsp://host/a"),
+            ("-", "-"),
+            ("0", "0"),
+            ("", ""),
+        ] {
+            assert_eq!(path(typed).as_deref(), Ok(meant), "{typed}");
+        }
+    }
+
+    #[test]
+    fn a_folder_whose_closing_quotation_mark_was_swallowed_is_explained() {
+        let why = path("C:\\my data\" --epochs 3").unwrap_err().to_string();
+        assert!(why.contains("omit the last backslash"), "{why}");
+    }
+}
