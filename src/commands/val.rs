@@ -24,6 +24,7 @@ pub(super) fn val(args: &ValArgs, offline: bool, printer: &Printer) -> Result<u8
         measured: &|_, _| (),
         events,
         layout: None,
+        graphics: None,
     }
     .execute(offline, printer)
 }
