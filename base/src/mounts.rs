@@ -23,7 +23,7 @@ pub fn holding(mountinfo: &str, path: &str) -> Option<Mount> {
 }
 
 /// What is mounted at an absolute path, such as `/dev/sda2`.
-pub(in crate::facts) fn source_of(mountinfo: &str, path: &str) -> Option<String> {
+pub fn source_of(mountinfo: &str, path: &str) -> Option<String> {
     holding(mountinfo, path).map(|mount| mount.source)
 }
 

@@ -1,6 +1,7 @@
 //! The disks under a path: those of a partition, of an array of md, or of a volume of the device mapper.
 
-use super::mounts;
+use yolo_base::mounts;
+
 use crate::facts::host::Host;
 
 impl Host {
