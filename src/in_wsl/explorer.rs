@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use yolo_base::windows_paths::Drives;
 
-use super::prompt::Prompt;
+use super::prompt::{Prompt, named};
 
 /// Folders below which messages name files, apart from the drives, the working folder and the home folder.
 const FOLDERS: [&str; 5] = ["/home", "/root", "/tmp", "/opt/yolo", "/mnt"];
@@ -23,15 +23,18 @@ pub(crate) fn for_explorer(text: &str) -> Cow<'_, str> {
         Some(roots.filter(|root| root.len() > 1 && root.starts_with('/')).collect())
     });
     match &*ROOTS {
-        Some(roots) => rewritten(text, roots, Drives::of_this_system(), &|path| Path::new(path).exists()),
+        Some(roots) => {
+            rewritten(text, roots, &named(), Drives::of_this_system(), &|path| Path::new(path).exists())
+        }
         None => text.into(),
     }
 }
 
-/// The text with its paths as these drives have them.
+/// The text with its paths as these drives have them. `named` are whole paths that it may have.
 fn rewritten<'a>(
     text: &'a str,
     roots: &[String],
+    named: &[String],
     drives: &Drives,
     exists: &dyn Fn(&str) -> bool,
 ) -> Cow<'a, str> {
@@ -42,7 +45,7 @@ fn rewritten<'a>(
         let (head, tail) = rest.split_at(at);
         result.push_str(head);
         let before_path = head.chars().next_back().unwrap_or(before);
-        let length = if starts_word(before_path) { length(tail, roots, exists) } else { None };
+        let length = if starts_word(before_path) { length(tail, roots, named, exists) } else { None };
         let written = length.and_then(|length| Some((length, drives.write(Path::new(&tail[..length]))?)));
         match written {
             Some((length, windows)) => {
@@ -68,12 +71,19 @@ fn starts_word(before: char) -> bool {
     before.is_whitespace() || matches!(before, '`' | '\'' | '"' | '(' | '=' | '[' | 'm')
 }
 
-/// How long the path is with which the text begins, if it is below a root.
-fn length(text: &str, roots: &[String], exists: &dyn Fn(&str) -> bool) -> Option<usize> {
+/// How long the path is with which the text begins, if it is a named one or below a root.
+fn length(text: &str, roots: &[String], named: &[String], exists: &dyn Fn(&str) -> bool) -> Option<usize> {
     let below = |root: &&String| {
         text.strip_prefix(root.as_str())
             .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '-' || c == '_'))
     };
+    let whole = |path: &&String| {
+        text.strip_prefix(path.as_str())
+            .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '/'))
+    };
+    if let Some(length) = named.iter().filter(whole).map(String::len).max() {
+        return Some(length);
+    }
     let root = roots.iter().filter(below).map(String::len).max()?;
     let line = &text[..text.find(['\n', '`', '"', '\'', '\u{1b}']).unwrap_or(text.len())];
     let end_of_word = |from: usize| {
@@ -116,7 +126,8 @@ mod tests {
         let drives = Drives::found(told, "", Some("Ubuntu".to_owned()));
         let roots = ["/mnt/c/my work", "/home", "/mnt"].map(str::to_owned);
         let files = ["/mnt/c/my work/runs/my exp/last.pt", "/mnt/c/my work/runs/exp", "/home/ada/x.yaml"];
-        rewritten(text, &roots, &drives, &|path| files.contains(&path)).into_owned()
+        rewritten(text, &roots, &["/mnt/c/no such/x.yaml".to_owned()], &drives, &|path| files.contains(&path))
+            .into_owned()
     }
 
     #[test]
@@ -137,6 +148,7 @@ mod tests {
                 r"neither C:\a\x.yaml nor \\wsl.localhost\Ubuntu\home\ada\x.yaml exists",
             ),
             ("cannot read /mnt/c/x.yaml: no such file", r"cannot read C:\x.yaml: no such file"),
+            ("/mnt/c/no such/x.yaml does not exist", r"C:\no such\x.yaml does not exist"),
             ("--project /mnt/c/x is a file", r"--project C:\x is a file"),
             ("the logs (/home/ada/logs)", r"the logs (\\wsl.localhost\Ubuntu\home\ada\logs)"),
             ("\u{1b}[1m/home/ada/x\u{1b}[0m", "\u{1b}[1m\\\\wsl.localhost\\Ubuntu\\home\\ada\\x\u{1b}[0m"),

@@ -1,13 +1,27 @@
 //! The Windows prompt at which the command of this process was typed: its paths are read as Windows means them, by
 //! [`yolo_base::windows_paths`]. What follows `~` is in the Linux home folder, where `yolo` keeps data.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use yolo_base::env::HOME;
 use yolo_base::windows_paths::{Drives, Form, NotHere};
 
 use super::error::InWslError;
 use super::marker::Marker;
+
+/// The paths that Windows paths on the command line mean. Messages may name them although nothing is there.
+static NAMED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn note(path: &str) {
+    let here = std::env::current_dir().unwrap_or_default().join(path);
+    let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+    named.extend(here.to_str().map(str::to_owned));
+}
+
+/// The paths that Windows paths on the command line mean, absolute.
+pub(super) fn named() -> Vec<String> {
+    NAMED.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
 
 /// A Windows prompt.
 #[derive(Debug)]
@@ -32,6 +46,14 @@ impl Prompt {
     /// # Errors
     /// If a Windows path leads nowhere.
     pub(crate) fn path(&self, text: &str) -> Result<String, NotHere> {
+        let here = self.read(text)?;
+        if here != text {
+            note(&here);
+        }
+        Ok(here)
+    }
+
+    fn read(&self, text: &str) -> Result<String, NotHere> {
         if text.contains("://") {
             return Ok(text.to_owned());
         }

@@ -125,6 +125,8 @@ impl Host {
             Err(why) => return Described::Garbled(yaml, format!("it is not valid YAML: {why}")),
         };
         let path = keys.get("path").and_then(Value::as_str).map(str::trim).unwrap_or_default();
+        let here = self.path_from_windows(path).filter(|here| self.exists(here) == Ok(true));
+        let path = here.as_deref().unwrap_or(path);
         let folder = parent(&yaml).unwrap_or_default();
         let data = places.data.as_ref().map(|data| join(data, "datasets"));
         let starts = [Some(folder), places.working.clone(), data];
@@ -144,7 +146,8 @@ impl Host {
             let Some(text) = self.text(path)? else { return Ok(None) };
             let root = parent(path).unwrap_or_default();
             let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-            found.paths = lines.map(|line| join(&root, line)).collect();
+            let here = |line: &str| self.path_from_windows(line).unwrap_or_else(|| line.to_owned());
+            found.paths = lines.map(|line| join(&root, &here(line))).collect();
             return Ok(Some(found));
         }
         let mut folders = vec![path.to_owned()];
@@ -215,7 +218,9 @@ impl DataSet {
                 Err(why) => unknown = unknown.or(Some(why)),
             }
         }
-        unknown.map_or(Ok(None), Err)
+        let here = host.path_from_windows(entry).map(|entry| self.candidates(&entry));
+        let found = here.into_iter().flatten().find(|path| host.exists(path) == Ok(true));
+        found.map_or_else(|| unknown.map_or(Ok(None), Err), |path| Ok(Some(path)))
     }
 
     /// The images of a split, all its paths together.

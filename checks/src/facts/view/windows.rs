@@ -2,8 +2,9 @@
 //! drives, if they are mounted, and Windows programs, if interop is on. What neither provides is
 //! unknown, for the reason that the drives or interop are off.
 
-use yolo_base::env::{PATH, USER, USERPROFILE};
+use yolo_base::env::{PATH, USER, USERPROFILE, WSL_DISTRO_NAME};
 use yolo_base::mounts;
+use yolo_base::windows_paths::{Drives, Form};
 
 use crate::facts::answer::{Fact, Output, Unknown};
 use crate::facts::host::Host;
@@ -203,6 +204,20 @@ impl Host {
         let map = self.windows_registry(MEMORY_MAP)?;
         map.and_then(|hex| memory_of_map(&hex))
             .ok_or_else(|| Unknown::because("Windows does not report its memory to WSL"))
+    }
+
+    /// What a path that was written in Windows means on this Linux: a drive where it is mounted, and `images\train` with
+    /// the separators of Linux. `None` if it has no other meaning.
+    pub(crate) fn path_from_windows(&self, path: &str) -> Option<String> {
+        if self.os().is_ok_and(|os| os == "windows") {
+            return None;
+        }
+        if Form::of(path).is_none() {
+            return path.contains('\\').then(|| path.replace('\\', "/"));
+        }
+        let variable = |name: &str| self.env(name).ok().flatten();
+        let table = self.text("/proc/self/mountinfo").ok().flatten().unwrap_or_default();
+        Drives::found(variable, &table, variable(WSL_DISTRO_NAME)).read_in_file(path)
     }
 
     /// The path in WSL of a path as Windows writes it: `C:\Users\mara` is `/mnt/c/Users/mara`.
