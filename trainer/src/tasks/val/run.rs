@@ -350,7 +350,9 @@ impl Pass<'_> {
             began: Instant::now(),
             on_image,
         };
-        validate(&self.model, &mut split, &self.task.data.names, &options, None, &mut progress)
+        let result = validate(&self.model, &mut split, &self.task.data.names, &options, None, &mut progress);
+        split.warn(self.context);
+        result
     }
 }
 
