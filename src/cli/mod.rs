@@ -45,34 +45,54 @@ pub(crate) struct Cli {
     pub(crate) quiet: bool,
 
     /// Download nothing; fail if something is missing
-    #[arg(long, global = true, env = YOLO_OFFLINE, value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long, global = true, env = YOLO_OFFLINE, value_parser = switch)]
     pub(crate) offline: bool,
 
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
-/// The commands.
+/// Whether a variable that takes the place of an option is on. An empty one counts as none.
+fn switch(value: &str) -> Result<bool, String> {
+    match value.trim().to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" | "on" | "y" | "t" => Ok(true),
+        "" | "0" | "false" | "no" | "off" | "n" | "f" => Ok(false),
+        _ => Err(format!("{YOLO_OFFLINE} takes 1, true, yes or on, and 0, false, no or off")),
+    }
+}
+
+/// The commands. Those with many options have a usage line of their own: clap's, in a message about one option, has all
+/// options that were given.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Train a detector
     // The last of several equal options wins, as in YOLOv5, so that scripts can append options.
-    #[command(args_override_self = true, infer_long_args = true)]
+    #[command(args_override_self = true, infer_long_args = true, override_usage = "yolo train [OPTIONS]")]
     Train(Box<TrainArgs>),
     /// Run one rank of a training run that torchrun, Slurm or Kubernetes starts
-    #[command(args_override_self = true, infer_long_args = true, mut_args(train::hide_what_launchers_decide))]
+    #[command(
+        args_override_self = true,
+        infer_long_args = true,
+        override_usage = "yolo rank [OPTIONS]",
+        mut_args(train::hide_what_launchers_decide)
+    )]
     Rank(Box<TrainArgs>),
     /// Evaluate a detector on a data set
-    #[command(args_override_self = true, infer_long_args = true)]
+    #[command(args_override_self = true, infer_long_args = true, override_usage = "yolo val [OPTIONS]")]
     Val(Box<ValArgs>),
     /// Write a detector in other formats
-    #[command(args_override_self = true, infer_long_args = true)]
+    #[command(args_override_self = true, infer_long_args = true, override_usage = "yolo export [OPTIONS]")]
     Export(Box<ExportArgs>),
     /// Find objects in pictures
-    #[command(visible_alias = "detect", args_override_self = true, infer_long_args = true)]
+    #[command(
+        visible_alias = "detect",
+        args_override_self = true,
+        infer_long_args = true,
+        override_usage = "yolo predict [OPTIONS] [SOURCE]..."
+    )]
     Predict(Box<PredictArgs>),
     /// Measure how fast this machine trains, and what limits it
-    #[command(args_override_self = true, infer_long_args = true)]
+    #[command(args_override_self = true, infer_long_args = true, override_usage = "yolo bench [OPTIONS]")]
     Bench(Box<BenchArgs>),
     /// Compare runs: metrics, settings that differ, and classes
     Compare(CompareArgs),
@@ -136,6 +156,27 @@ mod tests {
         let Command::Train(args) = cli.command else { panic!("another command") };
         assert_eq!((args.options.epochs, args.options.save_period), (Some(3), Some(5)));
         assert!(Cli::try_parse_from(["yolo", "train", "--no", "3"]).is_err(), "that could be several");
+    }
+
+    #[test]
+    fn a_message_about_an_option_does_not_repeat_the_others() {
+        for (line, usage) in [
+            ("yolo train --data a --weights b --epochs 3 --bogus", "Usage: yolo train [OPTIONS]\n"),
+            ("yolo predict a b --weights c --bogus", "Usage: yolo predict [OPTIONS] [SOURCE]...\n"),
+        ] {
+            let message = Cli::try_parse_from(line.split(' ')).unwrap_err().to_string();
+            assert!(message.contains(usage), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_variable_is_on_or_off() {
+        for (value, on) in
+            [("1", true), ("True", true), (" yes ", true), ("", false), ("0", false), ("OFF", false)]
+        {
+            assert_eq!(switch(value), Ok(on), "{value}");
+        }
+        assert!(switch("maybe").unwrap_err().starts_with("YOLO_OFFLINE takes 1, true"));
     }
 
     #[test]
