@@ -83,9 +83,9 @@ fn host_waits(report: &Report) -> String {
             continue;
         };
         if text.is_empty() {
-            text.push_str(&row("\n\nCPU and GPU", &["waits", "launching"]));
+            text.push_str(&row("\n\nCPU and GPU", &["waits/step", "launching"]));
         }
-        let values = [format!("{waits:.1}"), launch_share.map(percent).unwrap_or_default()];
+        let values = [format!("{waits:.1}"), launch_share.map_or("–".to_owned(), percent)];
         text.push_str(&row(&format!("\n{}", training_name(*source)), &values));
     }
     text
@@ -306,9 +306,9 @@ mod tests {
             (*host_waits, *launch_share) = (Some(waits), (waits < 3.0).then_some(0.42));
         }
         insta::assert_snapshot!(host_waits(&report).trim_start(), @r"
-        waits for the GPU       per step
-        training                     3.1
-        training, synthetic          2.0
+        CPU and GPU           waits/step  launching
+        training                     3.1          –
+        training, synthetic          2.0     42.0 %
         ");
     }
 
