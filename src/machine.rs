@@ -84,9 +84,10 @@ fn chosen_from(host: &Host) -> Chosen {
 }
 
 /// CPU threads per rank if the user sets `OMP_NUM_THREADS`, which overrides the plan's share of the
-/// cores.
+/// cores. Of a list, the first number is for the outermost level, as in OpenMP. The preflight checks warn of other values.
 pub(crate) fn threads_of_user() -> Option<usize> {
-    std::env::var(OMP_NUM_THREADS).ok()?.trim().parse().ok().filter(|&threads| threads > 0)
+    let value = std::env::var(OMP_NUM_THREADS).ok()?;
+    value.split(',').next()?.trim().parse().ok().filter(|&threads| threads > 0)
 }
 
 /// Adds the settings to the `variables` of ranks on these devices with which NCCL neither hangs nor fails on

@@ -142,6 +142,23 @@ fn variables_with_numbers_are_checked() {
 }
 
 #[test]
+fn switches_are_checked() {
+    let user = User::new();
+    let run =
+        user.start_with(&format!("train --data squares/squares.yaml {QUICK}"), &[("YOLO_OFFLINE", "maybe")]);
+    run.wait()
+        .failed_with(2, &["invalid value 'maybe' for '--offline'", "YOLO_OFFLINE takes 1, true, yes or on"]);
+}
+
+#[test]
+fn an_empty_run_to_resume_is_not_the_newest() {
+    let user = User::new();
+    let message =
+        "for '--resume [<LAST.PT>]': it is empty; without a value, --resume continues the newest run";
+    user.run("train --resume=").failed_with(2, &[message]);
+}
+
+#[test]
 fn invalid_numbers() {
     let user = User::new();
     for (arguments, message) in [
@@ -172,6 +189,19 @@ mod where_training_runs {
             .succeeded();
         let warning = "warning: --imgsz 65 is not a multiple of the model's largest stride 32: using 96";
         assert!(output.stderr.contains(warning), "{}", output.stderr);
+    }
+
+    #[test]
+    fn a_number_of_threads_that_is_none_is_a_warning() {
+        let user = User::new();
+        user.write_data_set();
+        let run = user
+            .start_with(&format!("train --data squares/squares.yaml {QUICK}"), &[("OMP_NUM_THREADS", "four")])
+            .wait()
+            .succeeded();
+        let warning =
+            "OMP_NUM_THREADS is \"four\": not a number of threads, so yolo divides the cores equally";
+        assert!(run.stderr.contains(warning), "{}", run.stderr);
     }
 
     #[test]

@@ -89,6 +89,7 @@ fn the_json_has_all_four_measurements_with_plausible_numbers() {
     assert_eq!((&files["source"], &synthetic["source"]), (&"files".into(), &"synthetic".into()));
     assert!(synthetic.get("workers").is_none(), "no loader takes part: {synthetic}");
     assert!(files.get("host_waits").is_none(), "a CPU does not wait for a GPU: {files}");
+    assert!(synthetic.get("launch_share").is_none(), "nothing is launched on a CPU: {synthetic}");
     assert_eq!(number(&synthetic["phases"], "wait"), 0.0);
     for phase in ["forward", "loss", "backward", "optimizer"] {
         assert!(number(&files["phases"], phase) > 0.0, "{phase} takes no time: {files}");

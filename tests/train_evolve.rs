@@ -47,7 +47,7 @@ fn two_generations_leave_their_table_the_best_and_a_plot() {
     let user = User::new();
     user.write_data_set();
     let finished = user.run(&evolve("2")).succeeded();
-    assert_eq!(names(&user), ["evolve.csv", "evolve.svg", "hyp_evolve.yaml", "options.json"]);
+    assert_eq!(names(&user), ["data.json", "evolve.csv", "evolve.svg", "hyp_evolve.yaml", "options.json"]);
     // What is continued with other options is said, also if nothing is left to train.
     let other = evolve("2").replace("--imgsz 64", "--imgsz 96");
     let continued = user.run(&format!("{other} --resume")).succeeded();
@@ -114,7 +114,7 @@ fn an_interrupted_search_continues_as_if_it_had_not_been() {
     let interrupted = running.wait();
     assert_eq!(interrupted.code, Some(130), "{}", interrupted.stderr);
     assert!(interrupted.stderr.contains("--resume-evolve "), "{}", interrupted.stderr);
-    assert_eq!(names(&user), ["evolve.csv", "evolve.svg", "hyp_evolve.yaml", "options.json"]);
+    assert_eq!(names(&user), ["data.json", "evolve.csv", "evolve.svg", "hyp_evolve.yaml", "options.json"]);
     assert!(table(&whole).starts_with(&table(&user)));
 
     // A folder of the user is not taken for that of a generation.
@@ -132,7 +132,7 @@ fn an_interrupted_search_continues_as_if_it_had_not_been() {
     assert_eq!(table(&user), table(&whole));
     assert_eq!(
         names(&user),
-        ["evolve.csv", "evolve.svg", "generation-notes", "hyp_evolve.yaml", "options.json"]
+        ["data.json", "evolve.csv", "evolve.svg", "generation-notes", "hyp_evolve.yaml", "options.json"]
     );
 }
 
@@ -216,6 +216,32 @@ fn a_generation_that_fails_counts_as_nothing_and_the_search_goes_on() {
     // The log of the one that failed is kept.
     let kept: Vec<String> = names(&user).into_iter().filter(|name| name.starts_with("generation")).collect();
     assert!(kept.len() == 1 && kept[0].starts_with("generation2-"), "{kept:?}");
+}
+
+#[test]
+fn a_data_set_that_changes_is_said_and_one_that_cannot_be_used_ends_the_search() {
+    let user = User::new();
+    user.write_data_set();
+    user.run(&evolve("1")).succeeded();
+    let labels = user.path().join("squares/labels/train");
+    std::fs::remove_file(user.path().join("squares/images/train/15.bmp")).unwrap();
+    let continued = user.run(&format!("{} --resume", evolve("2"))).succeeded();
+    let warning = "warning: the data set has changed since the generations before: the train split has 15 images with 15 \
+                   objects now, and had 16 images with 16 objects";
+    assert!(continued.stderr.contains(warning), "{}", continued.stderr);
+
+    let good = std::fs::read(labels.join("03.txt")).unwrap();
+    std::fs::write(labels.join("03.txt"), "7 0.5 0.5 0.2 0.2\n").unwrap();
+    let parts = [
+        "generation 3 cannot be trained with this data set: ",
+        "03.txt:1: class 7",
+        "then continue with the same command and --resume-evolve ",
+    ];
+    user.run(&format!("{} --resume", evolve("3"))).failed_with(1, &parts);
+    assert_eq!(table(&user).lines().count(), 3, "a generation that could not be trained counts");
+    std::fs::write(labels.join("03.txt"), good).unwrap();
+    user.run(&format!("{} --resume", evolve("3"))).succeeded();
+    assert_eq!(table(&user).lines().count(), 4);
 }
 
 #[test]

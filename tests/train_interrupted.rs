@@ -105,6 +105,30 @@ fn a_resumed_run_ends_with_the_weights_of_an_uninterrupted_one() {
     }
 }
 
+/// An epoch then has one batch instead of eight.
+#[test]
+fn a_data_set_that_has_changed_is_named_and_the_run_goes_on() {
+    let user = User::new();
+    user.write_data_set();
+    let arguments = format!("{TRAIN} --batch 2 --nbs 128 --epochs 3 --noplots --name cut");
+    interrupt_saying(&user, &arguments, Act::Interrupt, Moment::when("training epoch 2 of 3"), SAVED);
+    let label = user.path().join("squares/labels/val/00.txt");
+    std::fs::write(&label, "0 0.5 0.5 0.25 0.25\n").unwrap();
+    for index in 2..16 {
+        std::fs::remove_file(user.path().join(format!("squares/images/train/{index:02}.bmp"))).unwrap();
+    }
+    let resumed = user.run("train --resume runs/train/cut").succeeded();
+    for said in [
+        "warning: the data set has changed since the run was saved: the train split has 2 images with 2 objects now, and \
+         had 16 images with 16 objects",
+        "the val split has as many images as before, but other ones or other labels",
+    ] {
+        assert!(resumed.stderr.contains(said), "{}", resumed.stderr);
+    }
+    let table = std::fs::read_to_string(user.path().join("runs/train/cut/results.csv")).unwrap();
+    assert_eq!(table.lines().count(), 4, "{table}");
+}
+
 /// The images of the second epoch depend on the validation before it, which the resumed run does not repeat.
 #[test]
 fn image_weights_continue_with_the_validation_that_the_checkpoint_has() {

@@ -36,6 +36,7 @@ use std::path::PathBuf;
 use clap::builder::ValueParser;
 use clap::{CommandFactory as _, Parser, Subcommand, ValueHint};
 use yolo_base::env::YOLO_OFFLINE;
+use yolo_plan::options::run_to_resume;
 
 use crate::in_wsl::Prompt;
 use styles::STYLES;
@@ -50,7 +51,7 @@ pub(crate) struct Cli {
     pub(crate) quiet: bool,
 
     /// Download nothing; fail if something is missing
-    #[arg(long, global = true, env = YOLO_OFFLINE, value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long, global = true, env = YOLO_OFFLINE, value_parser = switch)]
     pub(crate) offline: bool,
 
     /// In Windows: the WSL distribution to work in [default: the one that `yolo setup --wsl` prepared, else WSL's default]
@@ -59,6 +60,15 @@ pub(crate) struct Cli {
 
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// Whether a variable that takes the place of an option is on. An empty one counts as none.
+fn switch(value: &str) -> Result<bool, String> {
+    match value.trim().to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" | "on" | "y" | "t" => Ok(true),
+        "" | "0" | "false" | "no" | "off" | "n" | "f" => Ok(false),
+        _ => Err(format!("{YOLO_OFFLINE} takes 1, true, yes or on, and 0, false, no or off")),
+    }
 }
 
 /// Parses the arguments of this process. What was typed at a Windows prompt has Windows paths.
@@ -89,6 +99,12 @@ fn reading_windows_paths(command: clap::Command, prompt: &'static Prompt) -> cla
         let of_type = arg.get_value_parser().type_id();
         if !matches!(arg.get_value_hint(), ValueHint::AnyPath | ValueHint::FilePath | ValueHint::DirPath) {
             arg
+        } else if arg.get_id() == "resume" {
+            // Without a value, it means the newest run, which is no path.
+            arg.value_parser(move |text: &str| match run_to_resume(text)? {
+                newest if newest.is_empty() => Ok(newest),
+                path => prompt.path(&path).map_err(|error| error.to_string()),
+            })
         } else if of_type == ValueParser::path_buf().type_id() {
             arg.value_parser(move |text: &str| prompt.path(text).map(PathBuf::from))
         } else if of_type == ValueParser::string().type_id() {
@@ -107,27 +123,38 @@ impl Command {
     }
 }
 
-/// The commands.
+/// The commands. Those with many options have a usage line of their own: clap's, in a message about one option, has all
+/// options that were given.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Train a detector
     // The last of several equal options wins, as in YOLOv5, so that scripts can append options.
-    #[command(args_override_self = true, infer_long_args = true)]
+    #[command(args_override_self = true, infer_long_args = true, override_usage = "yolo train [OPTIONS]")]
     Train(Box<TrainArgs>),
     /// Run one rank of a training run that torchrun, Slurm or Kubernetes starts
-    #[command(args_override_self = true, infer_long_args = true, mut_args(train::hide_what_launchers_decide))]
+    #[command(
+        args_override_self = true,
+        infer_long_args = true,
+        override_usage = "yolo rank [OPTIONS]",
+        mut_args(train::hide_what_launchers_decide)
+    )]
     Rank(Box<TrainArgs>),
     /// Evaluate a detector on a data set
-    #[command(args_override_self = true, infer_long_args = true)]
+    #[command(args_override_self = true, infer_long_args = true, override_usage = "yolo val [OPTIONS]")]
     Val(Box<ValArgs>),
     /// Write a detector in other formats
-    #[command(args_override_self = true, infer_long_args = true)]
+    #[command(args_override_self = true, infer_long_args = true, override_usage = "yolo export [OPTIONS]")]
     Export(Box<ExportArgs>),
     /// Find objects in pictures
-    #[command(visible_alias = "detect", args_override_self = true, infer_long_args = true)]
+    #[command(
+        visible_alias = "detect",
+        args_override_self = true,
+        infer_long_args = true,
+        override_usage = "yolo predict [OPTIONS] [SOURCE]..."
+    )]
     Predict(Box<PredictArgs>),
     /// Measure how fast this machine trains, and what limits it
-    #[command(args_override_self = true, infer_long_args = true)]
+    #[command(args_override_self = true, infer_long_args = true, override_usage = "yolo bench [OPTIONS]")]
     Bench(Box<BenchArgs>),
     /// Compare runs: metrics, settings that differ, and classes
     Compare(CompareArgs),
@@ -219,6 +246,27 @@ mod tests {
         let mut found = Vec::new();
         check(&Cli::command(), &mut found);
         assert_eq!(found, Vec::<String>::new(), "give them a value_hint");
+    }
+
+    #[test]
+    fn a_message_about_an_option_does_not_repeat_the_others() {
+        for (line, usage) in [
+            ("yolo train --data a --weights b --epochs 3 --bogus", "Usage: yolo train [OPTIONS]\n"),
+            ("yolo predict a b --weights c --bogus", "Usage: yolo predict [OPTIONS] [SOURCE]...\n"),
+        ] {
+            let message = Cli::try_parse_from(line.split(' ')).unwrap_err().to_string();
+            assert!(message.contains(usage), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_variable_is_on_or_off() {
+        for (value, on) in
+            [("1", true), ("True", true), (" yes ", true), ("", false), ("0", false), ("OFF", false)]
+        {
+            assert_eq!(switch(value), Ok(on), "{value}");
+        }
+        assert!(switch("maybe").unwrap_err().starts_with("YOLO_OFFLINE takes 1, true"));
     }
 
     #[test]

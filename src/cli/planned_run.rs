@@ -7,7 +7,7 @@ use super::TrainArgs;
 
 /// The options of a planned run, which follow `--` in other commands.
 #[derive(Debug, Parser)]
-#[command(name = "yolo train", no_binary_name = true, styles = super::STYLES)]
+#[command(name = "yolo train", no_binary_name = true, override_usage = "yolo train [OPTIONS]", styles = super::STYLES)]
 pub(crate) struct PlannedTrain {
     #[command(flatten)]
     pub(crate) train: TrainArgs,

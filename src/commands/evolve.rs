@@ -27,11 +27,11 @@ use crate::dirs::YoloDirs;
 use crate::doctor;
 use crate::error::CommandError;
 use crate::evolve::{
-    self, End, Failure, OPTIONS, Search, TABLE, TrainingEnd, Trainings, changed, continued, folder_of,
-    keep_failed, newest, population, remove_leftovers, table_in,
+    self, DATA, End, Failure, KnownData, OPTIONS, Search, TABLE, TrainingEnd, Trainings, changed, continued,
+    folder_of, keep_failed, newest, population, remove_leftovers, table_in,
 };
 use crate::launch::machines::Place;
-use crate::launch::{self, LaunchError, Programs, RunEnd, run_folder};
+use crate::launch::{self, LaunchError, Programs, RankFailure, RunEnd, run_folder};
 use crate::machine;
 use crate::output_file;
 use crate::printer::{Printer, RunEvents, RunView, evolution_result, generation_begins, generation_ends};
@@ -76,7 +76,11 @@ fn search(
     let mut context = plan_context(&host, &dirs)?;
     let plan = |context: &PlanContext| plan_train(&options, context).map(decided);
     let Planned { mut plan, warnings, notes, .. } = *planned_in(&mut context, plan, &dirs, offline, printer)?;
-    warnings.iter().for_each(|warning| printer.warning(warning));
+    let ignored = plan.task.train().and_then(|task| genes.ignored_anchors(&task.hyp));
+    // What the plan says of `anchors` is about a run whose model has them.
+    let of_a_run = |warning: &&String| ignored.is_none() || !warning.contains("`anchors`");
+    warnings.iter().filter(of_a_run).for_each(|warning| printer.warning(warning));
+    ignored.into_iter().for_each(|warning| printer.warning(warning));
     notes.iter().for_each(|note| printer.say(note));
     fit_to_machine(&host, &mut plan.ranks).iter().for_each(|note| printer.say(note));
     if !args.no_preflight {
@@ -147,6 +151,7 @@ fn search(
     let mut generation = Ranks {
         folder: plan.run_dir.clone(),
         csv: csv.clone(),
+        data: KnownData::of(&plan.run_dir),
         options,
         context,
         host: &host,
@@ -276,6 +281,8 @@ struct Ranks<'a, 'p> {
     folder: PathBuf,
     /// The table.
     csv: PathBuf,
+    /// What the data set of the generations so far had.
+    data: KnownData,
     options: TrainOptions,
     context: PlanContext,
     host: &'a Host,
@@ -312,6 +319,23 @@ impl Ranks<'_, '_> {
     }
 }
 
+impl Ranks<'_, '_> {
+    /// The error that ends the search when a file of the data set cannot be used: other hyperparameters would fail, too.
+    fn unusable_data(&self, generation: usize, failure: &RankFailure) -> CommandError {
+        let mut hints: Vec<String> = failure.hint.clone().into_iter().collect();
+        if self.csv.is_file() {
+            hints.push(format!(
+                "then continue with the same command and --resume-evolve {}",
+                self.csv.display()
+            ));
+        }
+        CommandError::Failed {
+            what: format!("generation {} cannot be trained with this data set: {failure}", generation + 1),
+            hint: hints.join("; "),
+        }
+    }
+}
+
 impl Trainings for Ranks<'_, '_> {
     type Error = CommandError;
 
@@ -336,6 +360,13 @@ impl Trainings for Ranks<'_, '_> {
         let mut result = None;
         let first = self.trained == 0;
         let end = launch::run(&plan, &plan_file, self.programs, &mut |rank, event| {
+            let event = &match event {
+                Event::Split(summary) => match self.data.see(summary) {
+                    Some(message) => Event::Warning { message },
+                    None => return,
+                },
+                _ => event.clone(),
+            };
             if let Event::Epoch(epoch) = event
                 && let Some(metrics) = epoch.metrics
             {
@@ -365,6 +396,11 @@ impl Trainings for Ranks<'_, '_> {
                 "the training finished without metrics; if YOLO_TRAINER is set, it must be the yolo-trainer of this \
                  release"
                     .to_owned()
+            }
+            (Err(LaunchError::Rank(failure)), _) if failure.of_data => {
+                let error = self.unusable_data(number, &failure);
+                keep_failed(folder, &error.to_string());
+                return Err(error);
             }
             (Err(error @ (LaunchError::Rank(_) | LaunchError::Unfinished { .. })), _) => error.to_string(),
             (Err(error), _) => return Err(error.into()),
@@ -397,6 +433,11 @@ impl Trainings for Ranks<'_, '_> {
     fn publish(&mut self, table: &Table) -> Result<(), CommandError> {
         // The table is written first: the others follow from it.
         output_file::write(&self.csv, &table.to_csv())?;
+        let data = self.folder.join(DATA);
+        // That of the first generation stays, so that each continuation is compared with it.
+        if !data.exists() {
+            output_file::write(&data, &self.data.to_json())?;
+        }
         if let Some(text) = best_hyp_yaml(table) {
             output_file::write(&self.folder.join(BEST), &text)?;
         }

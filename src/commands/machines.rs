@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use yolo_base::address::is_public;
-use yolo_base::{Hint as _, exit};
+use yolo_base::{Hint as _, exit, seconds};
 use yolo_checks::Host;
 use yolo_plan::PlanError;
 use yolo_plan::RunPlan;
@@ -67,6 +67,7 @@ fn meet_and_run(
     if run.measure_workers {
         return Err(loader_threads::only_on_one_machine("with --nnodes").into());
     }
+    seconds::check()?;
     let waiting = interruptible(run, printer);
     // Invariant: the port is open before anything else is done, so that a taken one is known at once.
     let door = place.is_master().then(|| Door::open(place)).transpose()?;

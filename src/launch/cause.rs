@@ -59,6 +59,7 @@ pub(super) fn explain(
         last_lines: process.filter(|_| !reported).map(|process| process.log.quoted()).unwrap_or_default(),
         log: process.map(|process| process.log.path().to_owned()),
         reported,
+        of_data: matches!(&failure.cause, Cause::Reported(reported) if reported.of_data),
     }
 }
 

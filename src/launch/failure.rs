@@ -130,6 +130,8 @@ pub(crate) struct RankFailure {
     pub(crate) log: Option<PathBuf>,
     /// Whether the rank itself reported the reason.
     pub(crate) reported: bool,
+    /// Whether a file of the data set is the cause.
+    pub(crate) of_data: bool,
 }
 
 impl std::fmt::Display for RankFailure {

@@ -63,6 +63,7 @@ pub(super) fn of_event(event: &Event) -> Option<String> {
         }
         Event::Alive { .. }
         | Event::Step(_)
+        | Event::Split(_)
         | Event::Predicted(_)
         | Event::Measured { .. }
         | Event::BenchMeasured { .. } => return None,
@@ -122,6 +123,7 @@ mod tests {
             hint: Some("reduce --batch".to_owned()),
             doing: "training epoch 1 of 3".to_owned(),
             peer_lost: false,
+            of_data: false,
             progress: None,
         };
         let said = "error: out of memory (it was training epoch 1 of 3)\nhint: reduce --batch";

@@ -32,7 +32,7 @@ use yolo_plan::event::Event;
 
 use checkpoint::LastCheckpoint;
 pub(crate) use checkpoint::ON_SEVERAL;
-pub(crate) use failure::{LaunchError, timeout};
+pub(crate) use failure::{LaunchError, RankFailure, timeout};
 pub(crate) use log::have_output;
 use machines::Team;
 use process::Store;

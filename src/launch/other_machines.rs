@@ -53,7 +53,14 @@ impl Watch<'_> {
             ToMaster::NotStarted { start, message, hint } if start == now => {
                 for rank in own {
                     let (message, hint, doing) = (message.clone(), hint.clone(), "starting".to_owned());
-                    let failed = Event::Failed { message, hint, doing, peer_lost: false, progress: None };
+                    let failed = Event::Failed {
+                        message,
+                        hint,
+                        doing,
+                        peer_lost: false,
+                        of_data: false,
+                        progress: None,
+                    };
                     self.handle(Input::Event(rank, failed));
                     self.handle(Input::Ended(rank, End::Exited(1)));
                 }

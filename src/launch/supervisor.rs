@@ -318,7 +318,7 @@ impl<'a> Watch<'a> {
     /// The host of a rank on another machine.
     fn host_of(&self, rank: usize) -> Option<&str> {
         let team = self.terms.team?;
-        (rank >= self.ranks.len()).then(|| team.host(team.machine_of(rank)))
+        (rank >= self.ranks.len()).then(|| team.name(team.machine_of(rank)))
     }
 
     /// The number of a rank among all ranks.

@@ -75,15 +75,18 @@ fn step_phases(report: &Report) -> String {
     text
 }
 
-/// How often the CPU waits for the GPU, if there is one.
+/// How often the CPU waits for the GPU, and how long it is busy launching, if there is a GPU.
 fn host_waits(report: &Report) -> String {
     let mut text = String::new();
     for measurement in &report.measurements {
-        let Measurement::Training { source, host_waits: Some(waits), .. } = measurement else { continue };
+        let Measurement::Training { source, host_waits: Some(waits), launch_share, .. } = measurement else {
+            continue;
+        };
         if text.is_empty() {
-            text.push_str(&row("\n\nwaits for the GPU", &["per step"]));
+            text.push_str(&row("\n\nCPU and GPU", &["waits/step", "launching"]));
         }
-        text.push_str(&row(&format!("\n{}", training_name(*source)), &[format!("{waits:.1}")]));
+        let values = [format!("{waits:.1}"), launch_share.map_or("–".to_owned(), percent)];
+        text.push_str(&row(&format!("\n{}", training_name(*source)), &values));
     }
     text
 }
@@ -193,6 +196,7 @@ mod tests {
             rate: Rate::new(images, 8.0),
             phases: step,
             host_waits: None,
+            launch_share: None,
         };
         let loader = |workers, images| Measurement::Loader {
             workers,
@@ -298,13 +302,13 @@ mod tests {
     fn waits_for_a_gpu_are_shown_for_each_kind_of_training() {
         let mut report = report(375);
         for (measurement, waits) in report.measurements.iter_mut().zip([3.06, 2.0]) {
-            let Measurement::Training { host_waits, .. } = measurement else { unreachable!() };
-            *host_waits = Some(waits);
+            let Measurement::Training { host_waits, launch_share, .. } = measurement else { unreachable!() };
+            (*host_waits, *launch_share) = (Some(waits), (waits < 3.0).then_some(0.42));
         }
         insta::assert_snapshot!(host_waits(&report).trim_start(), @r"
-        waits for the GPU       per step
-        training                     3.1
-        training, synthetic          2.0
+        CPU and GPU           waits/step  launching
+        training                     3.1          –
+        training, synthetic          2.0     42.0 %
         ");
     }
 

@@ -138,6 +138,7 @@ impl<'a> RunEvents<'a> {
             // `interrupted` and `failed` are printed when all ranks have ended.
             Event::Warning { .. }
             | Event::Note { .. }
+            | Event::Split(_)
             | Event::Measured { .. }
             | Event::BenchMeasured { .. }
             | Event::Interrupted { .. }

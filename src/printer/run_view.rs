@@ -147,6 +147,7 @@ impl<'a> RunView<'a> {
             Event::Hello { .. }
             | Event::Warning { .. }
             | Event::Alive { .. }
+            | Event::Split(_)
             | Event::Measured { .. }
             | Event::Interrupted { .. }
             | Event::Failed { .. } => {}

@@ -20,6 +20,7 @@ pub struct TrainError {
     hint: Option<String>,
     peer_lost: bool,
     out_of_memory: bool,
+    of_data: bool,
     #[source]
     source: Option<Box<dyn Error + Send + Sync + 'static>>,
 }
@@ -27,7 +28,14 @@ pub struct TrainError {
 impl TrainError {
     /// An error with a complete message.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, peer_lost: false, out_of_memory: false, source: None }
+        Self {
+            message: message.into(),
+            hint: None,
+            peer_lost: false,
+            out_of_memory: false,
+            of_data: false,
+            source: None,
+        }
     }
 
     /// Adds what the user can do next, as a sentence without a period.
@@ -60,6 +68,11 @@ impl TrainError {
     /// Whether the memory of the device or of the host did not suffice.
     pub fn is_out_of_memory(&self) -> bool {
         self.out_of_memory
+    }
+
+    /// Whether a file of the data set is the cause, so that other hyperparameters would fail, too.
+    pub fn is_of_data(&self) -> bool {
+        self.of_data
     }
 
     /// Whether this rank only noticed that another one is gone or hangs, so the cause is there.
@@ -130,14 +143,16 @@ impl From<tch_train::Error> for TrainError {
 impl From<DataError> for TrainError {
     fn from(error: DataError) -> Self {
         let hint = error.hint().map(Into::into);
-        Self { hint, ..Self::new(error.to_string()).with_source(error) }
+        Self { hint, of_data: true, ..Self::new(error.to_string()).with_source(error) }
     }
 }
 
 impl From<LoaderError> for TrainError {
     fn from(error: LoaderError) -> Self {
         let hint = error.hint().map(Into::into);
-        Self { hint, ..Self::new(error.to_string()).with_source(error) }
+        let of_data =
+            matches!(error, LoaderError::Image { .. } | LoaderError::Changed { .. } | LoaderError::NoImages);
+        Self { hint, of_data, ..Self::new(error.to_string()).with_source(error) }
     }
 }
 

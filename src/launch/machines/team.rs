@@ -41,6 +41,8 @@ pub(crate) struct Team {
     own_ranks: usize,
     /// In the order of their numbers, from 1.
     members: Vec<Remote>,
+    /// How messages name them.
+    names: Vec<String>,
     heard: Option<Receiver<Heard>>,
 }
 
@@ -51,7 +53,10 @@ impl Team {
         members: impl Iterator<Item = Remote>,
         heard: Receiver<Heard>,
     ) -> Self {
-        Self { address, own_ranks, members: members.collect(), heard: Some(heard) }
+        let members: Vec<Remote> = members.collect();
+        let hosts: Vec<&str> = members.iter().map(|remote| remote.member.host.as_str()).collect();
+        let names = distinct_names(&host_name(), &hosts);
+        Self { address, own_ranks, members, names, heard: Some(heard) }
     }
 
     /// The address of the master on which the ranks' store is served.
@@ -90,6 +95,11 @@ impl Team {
     /// The host name of another machine.
     pub(in crate::launch) fn host(&self, machine: usize) -> &str {
         self.members.get(machine.wrapping_sub(1)).map_or("", |remote| &remote.member.host)
+    }
+
+    /// The same, with its number if it is not the only machine of this name.
+    pub(in crate::launch) fn name(&self, machine: usize) -> &str {
+        self.names.get(machine.wrapping_sub(1)).map_or("", String::as_str)
     }
 
     /// The machine of a connection.
@@ -206,4 +216,29 @@ pub(in crate::launch) fn refuse_late(stream: TcpStream) {
             wire.finish();
         }
     });
+}
+
+/// The names of the machines 1, 2, and so on with these host names. Machines that are copies of one image, or containers,
+/// may all have the same.
+fn distinct_names(own: &str, hosts: &[&str]) -> Vec<String> {
+    let shared = |host: &str| host == own || hosts.iter().filter(|other| **other == host).count() > 1;
+    let name = |(index, host): (usize, &&str)| match shared(host) {
+        true => format!("machine {}, {host}", index + 1),
+        false => (*host).to_owned(),
+    };
+    hosts.iter().enumerate().map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_of_one_name_are_told_apart_by_their_numbers() {
+        assert_eq!(distinct_names("a", &["b", "c"]), ["b", "c"]);
+        assert_eq!(
+            distinct_names("a", &["a", "c", "b", "b"]),
+            ["machine 1, a", "c", "machine 3, b", "machine 4, b"]
+        );
+    }
 }

@@ -155,9 +155,9 @@ if [ $batch -gt 600 ] || [ -z "${*##*yolov5m*}" ]; then
     echo 'error: rank 0: CUDA out of memory: 2 GB could not be allocated' >&2; exit 1
 fi
 list=
-add() { list="$list${list:+,}{\"what\":$1,\"images_per_second\":$batch,\"host_waits\":3.5}"; }
+add() { list="$list${list:+,}{\"what\":$1,\"images_per_second\":$batch,\"host_waits\":3.5$2}"; }
 case "$*" in *--training*) add '"training","workers":2,"source":"files"';; esac
-case "$*" in *--synthetic*) add '"training","source":"synthetic"';; esac
+case "$*" in *--synthetic*) add '"training","source":"synthetic"' ',"launch_share":0.4';; esac
 case "$*" in *--loader*) add '"loader","workers":1';; esac
 case "$*" in *--validation*) add '"validation"';; esac
 echo "{\"program\":\"0.1.0\",\"measurements\":[$list],\"limit\":\"loader\"}"
@@ -179,6 +179,10 @@ fn the_largest_batch_is_found_by_trial_and_measured() {
     };
     assert_eq!(figure("speed"), Some((576.0, "images/s")));
     assert_eq!(figure("waits for the GPU"), Some((3.5, "per step")));
+    assert_eq!(figure("launching"), Some((40.0, "% of the time")));
+    let graphs = format!("{step}: what CUDA graphs would gain");
+    let graphs = report.checks.iter().find(|check| check.what == graphs).unwrap();
+    assert!(graphs.detail.starts_with("CUDA graphs would not pay: "), "{}", graphs.detail);
     let large = report.checks.iter().find(|check| check.what.starts_with("yolov5m")).unwrap();
     assert_eq!(large.outcome, Outcome::Skipped);
     assert_eq!(large.detail, "it does not fit into the memory of this GPU");

@@ -300,3 +300,30 @@ fn ranks_share_the_batches_of_a_validation() {
         }
     }
 }
+
+#[test]
+fn a_damaged_image_is_named_once_and_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = painted(folder.path(), 22);
+    let without_cache = |workers| LoaderSettings { cache: Some(Cache::None), ..settings(workers) };
+    let damaged = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/jpeg/whole.jpg")).unwrap();
+    let mut samples = samples.to_vec();
+    let whole = yolo_data::image::decode::decode_bytes(&damaged).unwrap();
+    (samples[3].width, samples[3].height) = (whole.width as u32, whole.height as u32);
+    let samples: Arc<[Sample]> = samples.into();
+    fs::write(&samples[3].image, &damaged).unwrap();
+    let mut loader = TrainLoader::new(Arc::clone(&samples), without_cache(2)).unwrap();
+    loader.epoch(0, 0).for_each(|batch| drop(batch.unwrap()));
+    assert_eq!(loader.take_warnings(), [""; 0]);
+    // The file is cut between two epochs.
+    fs::write(&samples[3].image, &damaged[..damaged.len() / 2]).unwrap();
+    let mut loader = TrainLoader::new(Arc::clone(&samples), without_cache(2)).unwrap();
+    for epoch in [1, 2] {
+        loader.epoch(epoch, 0).for_each(|batch| drop(batch.unwrap()));
+    }
+    let name = samples[3].image.display();
+    let warning = format!(
+        "{name} is damaged: its data ends early, so a part of it is gray; it is used as it is, as YOLOv5 does"
+    );
+    assert_eq!(loader.take_warnings(), [warning]);
+}

@@ -62,6 +62,10 @@ pub enum Measurement {
         /// work until the CPU has given it more. `None` on the CPU.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         host_waits: Option<f64>,
+        /// The part of the time of a step, which an idle GPU begins, after which the CPU has given the GPU all of its
+        /// work. Near 1, the GPU waits for launches, which CUDA graphs would save. `None` on the CPU.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        launch_share: Option<f64>,
     },
     /// The training loader alone.
     Loader {

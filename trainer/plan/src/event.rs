@@ -11,6 +11,7 @@ use yolo_base::env::YOLO_SILENCE_SECONDS;
 use yolo_base::seconds;
 
 use crate::bench_report::Measurement;
+use crate::dataset::SplitSummary;
 
 /// Version of the events, incremented when an old reader would misunderstand new events.
 pub const PROTOCOL: u32 = 2;
@@ -53,6 +54,8 @@ pub enum Event {
     },
     /// Something that the user should know.
     Warning { message: String },
+    /// What a split of the data set has. Only the generations of an evolution send it, so it needed no new [`PROTOCOL`].
+    Split(SplitSummary),
     /// One line of information: the model's summary, the transferred tensors, the fit of the anchors.
     Note { message: String },
     /// A training step ended.
@@ -77,13 +80,16 @@ pub enum Event {
     /// The run was interrupted and has saved its state.
     Interrupted { resume_from: Option<PathBuf> },
     /// The run cannot continue. `doing` completes "rank 1 was …"; `peer_lost` is set if the rank only
-    /// noticed that another rank is gone, so that the supervisor names that one.
+    /// noticed that another rank is gone, so that the supervisor names that one; `of_data` if a file of the data set is
+    /// the cause.
     Failed {
         message: String,
         hint: Option<String>,
         doing: String,
         #[serde(default)]
         peer_lost: bool,
+        #[serde(default)]
+        of_data: bool,
         #[serde(default)]
         progress: Option<Progress>,
     },

@@ -226,7 +226,8 @@ fn what_is_missing_is_fetched_as_for_train() {
 fn training(source: Source, images_per_second: f64) -> Measurement {
     let workers = (source == Source::Files).then_some(2);
     let rate = Rate::new(2 * images_per_second as usize, 2.0);
-    Measurement::Training { source, workers, rate, phases: StepPhases::default(), host_waits: None }
+    let phases = StepPhases::default();
+    Measurement::Training { source, workers, rate, phases, host_waits: None, launch_share: None }
 }
 
 fn loader(workers: usize, images_per_second: f64) -> Measurement {

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use yolo_plan::bench_report::{LoaderStages, Measurement, Rate, Source, StepPhases, Together, ValPhases};
+use yolo_plan::dataset::SplitSummary;
 use yolo_plan::event::{
     CocoScores, EpochSummary, Event, Metrics, OutputFile, Progress, Stage, Step, ValRow, ValTable,
 };
@@ -25,6 +26,7 @@ fn measurement() -> impl Strategy<Value = Measurement> {
                 rate,
                 phases: StepPhases { wait, forward: 1.0 - wait, ..StepPhases::default() },
                 host_waits,
+                launch_share: host_waits.map(|waits| waits / 1e3),
             }),
         (rate(), any::<usize>(), prop::option::of(prop::array::uniform3(0.0..9.0))).prop_map(
             |(rate, workers, parts)| Measurement::Loader {
@@ -123,6 +125,9 @@ fn event() -> impl Strategy<Value = Event> {
         }),
         (text(), prop::array::uniform12(prop::option::of(0.0..1.0)))
             .prop_map(|(title, scores)| Event::CocoEvaluated { title, scores: CocoScores(scores) }),
+        (text(), any::<[usize; 2]>(), any::<u64>()).prop_map(
+            |(split, [images, objects], hash)| Event::Split(SplitSummary { split, images, objects, hash })
+        ),
         measurement().prop_map(|measurement| Event::BenchMeasured { measurement }),
         (text(), any::<usize>(), any::<bool>()).prop_map(|(what, epochs, stopped_early)| Event::Finished {
             files: vec![OutputFile { path: what.clone().into(), what }],
@@ -131,12 +136,13 @@ fn event() -> impl Strategy<Value = Event> {
             stopped_early,
         }),
         prop::option::of(text()).prop_map(|path| Event::Interrupted { resume_from: path.map(Into::into) }),
-        (text(), prop::option::of(text()), text(), any::<bool>()).prop_map(
-            |(message, hint, doing, peer_lost)| Event::Failed {
+        (text(), prop::option::of(text()), text(), any::<bool>(), any::<bool>()).prop_map(
+            |(message, hint, doing, peer_lost, of_data)| Event::Failed {
                 message,
                 hint,
                 doing,
                 peer_lost,
+                of_data,
                 progress: None
             }
         ),

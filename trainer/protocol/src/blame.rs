@@ -122,7 +122,7 @@ mod tests {
 
     fn reported(at: u32, peer_lost: bool) -> Rank {
         let message = if peer_lost { "lost a peer" } else { "out of memory" }.to_owned();
-        let report = Reported { message, hint: None, doing: String::new(), peer_lost };
+        let report = Reported { message, hint: None, doing: String::new(), peer_lost, of_data: false };
         Rank { failed: Some((SECOND * at, report)), ..ended(at, End::Exited(1)) }
     }
 

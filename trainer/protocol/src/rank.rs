@@ -62,6 +62,8 @@ pub struct Reported {
     pub doing: String,
     /// Whether it only noticed that another rank is gone.
     pub peer_lost: bool,
+    /// Whether a file of the data set is the cause.
+    pub of_data: bool,
 }
 
 impl Rank {

@@ -176,9 +176,9 @@ impl Supervisor {
                     self.actions.extend(notice.map(Action::Notice));
                 }
             }
-            Event::Failed { message, hint, doing, peer_lost, progress } => {
+            Event::Failed { message, hint, doing, peer_lost, of_data, progress } => {
                 state.progress = progress.or(state.progress);
-                state.failed = Some((now, Reported { message, hint, doing, peer_lost }));
+                state.failed = Some((now, Reported { message, hint, doing, peer_lost, of_data }));
                 self.on_failure();
             }
             Event::Finished { .. } => {

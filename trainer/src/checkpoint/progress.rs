@@ -31,4 +31,62 @@ impl Progress {
         best_epoch: 0,
         average_precisions: Vec::new(),
     };
+
+    /// Counts in epochs of `batches`, if they had another number `before`, because the data set has changed. What is done of
+    /// the epoch stays done, and as many batches as before wait for their optimizer step.
+    pub fn count_by(&mut self, batches: usize, before: usize) {
+        let next = |done: usize, batches: usize| (self.epochs_done * batches + done) as i64;
+        let done = self.batches_done.min(batches);
+        let waiting = next(self.batches_done, before) - self.last_optimizer_step;
+        self.last_optimizer_step = next(done, batches) - waiting;
+        if done < self.batches_done {
+            // Their mean over the batches that count stays what it was.
+            let share = done as f32 / self.batches_done as f32;
+            self.loss_sums = self.loss_sums.map(|sum| sum * share);
+        }
+        self.batches_done = done;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// After 3 epochs and 4 batches of 10, with the last optimizer step two batches ago.
+    fn half() -> Progress {
+        Progress {
+            epochs_done: 3,
+            batches_done: 4,
+            loss_sums: [8.0, 4.0, 2.0],
+            last_optimizer_step: 32,
+            ..Progress::START
+        }
+    }
+
+    #[test]
+    fn the_same_batches_change_nothing() {
+        for progress in [half(), Progress::START] {
+            let mut counted = progress.clone();
+            counted.count_by(10, 10);
+            assert_eq!(counted, progress);
+        }
+    }
+
+    #[test]
+    fn the_next_optimizer_step_comes_after_as_many_batches_as_before() {
+        let mut progress = half();
+        progress.count_by(6, 10);
+        assert_eq!((progress.batches_done, progress.last_optimizer_step), (4, 3 * 6 + 4 - 2));
+        assert_eq!(progress.loss_sums, half().loss_sums);
+        progress.count_by(10, 6);
+        assert_eq!(progress, half());
+    }
+
+    #[test]
+    fn an_epoch_that_has_become_shorter_than_what_is_done_is_over() {
+        let mut progress = half();
+        progress.count_by(1, 10);
+        assert_eq!((progress.batches_done, progress.last_optimizer_step), (1, 3 + 1 - 2));
+        assert_eq!(progress.loss_sums, [2.0, 1.0, 0.5]);
+    }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use indexmap::IndexMap;
 use tch_train::ScalerState;
 use torch_checkpoint::{TensorData, Value, WeightsFile};
+use yolo_plan::dataset::SplitSummary;
 use yolo_plan::run::{WrittenBy, check_resumable, lacks};
 
 use super::progress::Progress;
@@ -29,6 +30,10 @@ pub struct Resume {
     pub scaler: Option<ScalerState>,
     /// How far the run had come.
     pub progress: Progress,
+    /// What the splits of the data set had; empty in checkpoints of YOLOv5.
+    pub data: Vec<SplitSummary>,
+    /// Batches of an epoch, by which `progress` counts; unknown in checkpoints of YOLOv5.
+    pub batches: Option<usize>,
 }
 
 /// Finds the state of its run in a checkpoint, which was read from `path`.
@@ -71,6 +76,8 @@ pub(super) fn parse_resume(file: &WeightsFile, path: &Path) -> Result<Resume, Tr
             Some(saved) => Some(scaler_of(saved).ok_or_else(|| incomplete("scaler"))?),
         },
         optimizer: field(&file.root, "optimizer").cloned().ok_or_else(|| incomplete("optimizer"))?,
+        batches: count("batches").ok(),
+        data: field(&file.root, "data").and_then(splits).unwrap_or_default(),
         progress: Progress {
             epochs_done,
             batches_done: count("batches_done")?,
@@ -88,6 +95,19 @@ pub(super) fn parse_resume(file: &WeightsFile, path: &Path) -> Result<Resume, Tr
 fn loss_sums(value: &Value) -> Option<[f32; 3]> {
     let sums: Vec<f32> = numbers(value)?.into_iter().map(|sum| sum as f32).collect();
     sums.try_into().ok()
+}
+
+fn splits(value: &Value) -> Option<Vec<SplitSummary>> {
+    let number = |value: &Value, name: &str| usize::try_from(value.get(name)?.as_i64()?).ok();
+    let split = |value: &Value| {
+        Some(SplitSummary {
+            split: value.get("split")?.as_str()?.to_owned(),
+            images: number(value, "images")?,
+            objects: number(value, "objects")?,
+            hash: value.get("hash")?.as_i64()?.cast_unsigned(),
+        })
+    };
+    value.as_slice()?.iter().map(split).collect()
 }
 
 fn numbers(value: &Value) -> Option<Vec<f64>> {

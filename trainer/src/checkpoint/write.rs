@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use torch_checkpoint::Value;
+use yolo_plan::dataset::SplitSummary;
 use yolo_plan::run::TrainTask;
 
 use super::progress::Progress;
@@ -32,6 +33,10 @@ pub struct TrainingState<'a> {
     pub scaler: Value,
     /// How far the run has come.
     pub progress: Progress,
+    /// Batches of an epoch, by which steps are counted.
+    pub batches: usize,
+    /// What the splits of the data set had.
+    pub data: &'a [SplitSummary],
 }
 
 impl Checkpoint<'_> {
@@ -55,6 +60,8 @@ impl Checkpoint<'_> {
             entry("average_precisions", numbers(progress.average_precisions)),
             entry("loss_sums", numbers(progress.loss_sums.map(f64::from))),
             entry("last_optimizer_step", Value::Int(progress.last_optimizer_step)),
+            entry("batches", Value::Int(state.batches as i64)),
+            entry("data", Value::List(state.data.iter().map(split).collect())),
             entry("finished", Value::Bool(false)),
         ];
         fields.extend(self.description(state.model)?);
@@ -103,6 +110,16 @@ impl Checkpoint<'_> {
             entry("yolo_version", Value::Str(env!("CARGO_PKG_VERSION").to_owned())),
         ])
     }
+}
+
+fn split(summary: &SplitSummary) -> Value {
+    let SplitSummary { split, images, objects, hash } = summary;
+    Value::Dict(vec![
+        entry("split", Value::Str(split.clone())),
+        entry("images", Value::Int(*images as i64)),
+        entry("objects", Value::Int(*objects as i64)),
+        entry("hash", Value::Int(hash.cast_signed())),
+    ])
 }
 
 fn numbers(all: impl IntoIterator<Item = f64>) -> Value {

@@ -82,6 +82,7 @@ fn fail(reporter: &Reporter, error: &TrainError) -> ExitCode {
         hint: error.hint().map(std::borrow::Cow::into_owned),
         doing: reporter.doing(),
         peer_lost: error.peer_lost(),
+        of_data: error.is_of_data(),
         progress: reporter.progress(),
     });
     ExitCode::FAILURE

@@ -15,3 +15,4 @@ pub(crate) use algorithms::FastestAlgorithms;
 pub(crate) use build::{build_learner, build_model};
 pub(crate) use data::{open_val, read_split, train_loader};
 pub(crate) use meter::{Losses, Meter, Rate};
+pub(crate) use same_data::summary;

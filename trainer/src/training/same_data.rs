@@ -4,6 +4,7 @@
 
 use yolo_base::format::count;
 use yolo_data::scan::{Sample, Scan, fingerprint_of_all, fingerprints};
+use yolo_plan::dataset::SplitSummary;
 
 use crate::error::TrainError;
 use crate::rank::context::Context;
@@ -18,12 +19,8 @@ pub(super) fn agree(context: &Context, split: &str, found: &Scan) -> Result<(), 
         return Ok(());
     }
     let each = fingerprints(&found.samples);
-    let own = Summary {
-        images: found.samples.len(),
-        boxes: found.samples.iter().map(|sample| sample.boxes.len()).sum(),
-        labels: fingerprint_of_all(&each),
-        host: host_name(),
-    };
+    let SplitSummary { images, objects, hash, .. } = summary_of(split, &found.samples, &each);
+    let own = Summary { images, objects, hash, host: host_name() };
     let all = texts(&context.gather(own.to_text().into_bytes())?);
     let all: Option<Vec<Summary>> = all.iter().map(|text| Summary::from_text(text)).collect();
     let all = all.unwrap_or_default();
@@ -36,26 +33,39 @@ pub(super) fn agree(context: &Context, split: &str, found: &Scan) -> Result<(), 
         .with_hint("the data set must be the same on all machines; its folder may be another"))
 }
 
+/// What a split has.
+pub(crate) fn summary(split: &str, samples: &[Sample]) -> SplitSummary {
+    summary_of(split, samples, &fingerprints(samples))
+}
+
+fn summary_of(split: &str, samples: &[Sample], each: &[u64]) -> SplitSummary {
+    SplitSummary {
+        split: split.to_owned(),
+        images: samples.len(),
+        objects: samples.iter().map(|sample| sample.boxes.len()).sum(),
+        hash: fingerprint_of_all(each),
+    }
+}
+
 /// What a rank says about its split.
 struct Summary {
     images: usize,
-    boxes: usize,
-    /// The fingerprint of names and labels.
-    labels: u64,
+    objects: usize,
+    hash: u64,
     host: String,
 }
 
 impl Summary {
     fn to_text(&self) -> String {
-        format!("{}\n{}\n{}\n{}", self.images, self.boxes, self.labels, self.host)
+        format!("{}\n{}\n{}\n{}", self.images, self.objects, self.hash, self.host)
     }
 
     fn from_text(text: &str) -> Option<Self> {
         let mut lines = text.splitn(4, '\n');
         Some(Self {
             images: lines.next()?.parse().ok()?,
-            boxes: lines.next()?.parse().ok()?,
-            labels: lines.next()?.parse().ok()?,
+            objects: lines.next()?.parse().ok()?,
+            hash: lines.next()?.parse().ok()?,
             host: lines.next()?.to_owned(),
         })
     }
@@ -72,7 +82,7 @@ enum Difference {
 
 fn difference(split: &str, all: &[Summary]) -> Option<Difference> {
     let first = all.first()?;
-    let counts = |one: &Summary| (one.images, one.boxes);
+    let counts = |one: &Summary| (one.images, one.objects);
     let others = || all.iter().enumerate().skip(1);
     if let Some((rank, other)) = others().find(|(_, other)| counts(other) != counts(first)) {
         return Some(Difference::Counts(format!(
@@ -80,17 +90,17 @@ fn difference(split: &str, all: &[Summary]) -> Option<Difference> {
              rank 0 on {} has {} with {}",
             other.host,
             count(other.images, "image"),
-            count(other.boxes, "object"),
+            count(other.objects, "object"),
             first.host,
             count(first.images, "image"),
-            count(first.boxes, "object")
+            count(first.objects, "object")
         )));
     }
-    others().find(|(_, other)| other.labels != first.labels).map(|(rank, _)| Difference::Labels(rank))
+    others().find(|(_, other)| other.hash != first.hash).map(|(rank, _)| Difference::Labels(rank))
 }
 
-/// The message about the first image of which `rank` has another name or other labels than rank 0. Every rank calls
-/// this.
+/// The message about the first image of which `rank` has another name, another size or other labels than rank 0. Every
+/// rank calls this.
 fn other_labels(
     context: &Context,
     (split, rank): (&str, usize),
@@ -106,8 +116,8 @@ fn other_labels(
     let (name, expected) = (&names[rank], &names[0]);
     Ok(if name == expected {
         format!(
-            "the ranks of a run must agree, but rank {rank} on {here} has other labels for {name} in the {split} split \
-             than rank 0 on {there}"
+            "the ranks of a run must agree, but rank {rank} on {here} has another {name} or other labels for it in the {split} \
+             split than rank 0 on {there}"
         )
     } else {
         format!(

@@ -46,6 +46,8 @@ fn save(path: &Path, learner: &Learner) {
         gradients: Value::None,
         scaler: Value::None,
         progress: Progress { epochs_done: 1, ..Progress::START },
+        batches: 1,
+        data: &[],
     };
     let task = task(learner.model().spec().nc);
     Checkpoint { task: &task }.write_running(path, state).unwrap();

@@ -64,7 +64,7 @@ const ALWAYS: &[Rule] = &[
     }),
     (OMP_NUM_THREADS, |value| match first_number(value) {
         Some(1..) => None,
-        _ => notable("not a number of threads, so yolo divides the cores equally"),
+        _ => slows("not a number of threads, so yolo divides the cores equally"),
     }),
 ];
 

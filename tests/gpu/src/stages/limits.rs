@@ -9,6 +9,24 @@ const FROM_FILES: f64 = 0.90;
 /// The time for which the GPU computes where the network limits training.
 const BUSY: f64 = 0.90;
 
+/// From this part of the time of a step on, the GPU is taken to wait for the CPU, which launches its work.
+const LAUNCHING: f64 = 0.90;
+
+/// What CUDA graphs could gain, if the CPU launches for this part of the time of a step.
+pub(super) fn cuda_graphs(launch_share: f64) -> String {
+    let percent = launch_share * 100.0;
+    if launch_share >= LAUNCHING {
+        format!(
+            "CUDA graphs may pay: the CPU launches for {percent:.0} % of the time of a step, so the GPU waits for it"
+        )
+    } else {
+        format!(
+            "CUDA graphs would not pay: the CPU has launched a step after {percent:.0} % of its time, and the GPU computes \
+             until the end"
+        )
+    }
+}
+
 /// The speed of training and of its parts for one model, batch and precision, in images per second.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Rates {
@@ -78,6 +96,18 @@ mod tests {
         from_memory: Some(950.0),
         busy: Some(0.9),
     };
+
+    #[test]
+    fn graphs_pay_where_the_gpu_waits_for_launches() {
+        let limit =
+            "CUDA graphs may pay: the CPU launches for 90 % of the time of a step, so the GPU waits for it";
+        assert_eq!(cuda_graphs(0.9), limit);
+        assert!(cuda_graphs(1.0).starts_with("CUDA graphs may pay"));
+        assert!(
+            cuda_graphs(0.42)
+                .starts_with("CUDA graphs would not pay: the CPU has launched a step after 42 %")
+        );
+    }
 
     fn said(rates: Rates) -> Vec<(String, bool, String)> {
         rates.verdicts().into_iter().map(|verdict| (verdict.what, verdict.is_so, verdict.detail)).collect()

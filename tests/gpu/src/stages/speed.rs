@@ -8,7 +8,7 @@ use serde_json::Value;
 use yolo_base::format::count;
 
 use super::largest_batch;
-use super::limits::Rates;
+use super::limits::{Rates, cuda_graphs};
 use super::{bench, original};
 use crate::gpus::{Sampler, busy_share, peak_memory};
 use crate::report::LIMIT;
@@ -303,6 +303,13 @@ fn note(
     }
     if let Some(waits) = number("host_waits") {
         stage.figure_of(&what, "waits for the GPU", waits, "per step");
+    }
+    let graphs = format!("{what}: what CUDA graphs would gain");
+    if let Some(share) = number("launch_share") {
+        stage.figure_of(&what, "launching", share * 100.0, SHARE);
+        stage.check(graphs, true, cuda_graphs(share));
+    } else if kind.ends_with("synthetic data") && stage.session.scale.rehearsal {
+        stage.skip(graphs, "on the CPU, nothing is launched");
     }
     for (phase, share) in measurement["phases"].as_object().into_iter().flatten() {
         if let Some(share) = share.as_f64() {

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use image::metadata::Orientation;
 use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader};
-use libjpeg_turbo_rs::{Decoder, JpegError, PixelFormat};
+use libjpeg_turbo_rs::{DecodeWarning, Decoder, JpegError, PixelFormat};
 
 use super::header::{self, format_of, reason};
 use super::{Image, Window};
@@ -58,6 +58,8 @@ pub struct Decoded {
     pub whole: [usize; 2],
     /// The column and the row of the whole image with which the decoded part begins.
     pub first: [usize; 2],
+    /// Why pixels are wrong, if they are.
+    pub damage: Option<&'static str>,
 }
 
 /// [`decode`] into `image`, whose memory is used again where the format allows, as that of `file` is. If only
@@ -92,7 +94,7 @@ fn decode_bytes_into(bytes: &[u8], window: Option<&Window>, image: &mut Image) -
         ImageFormat::Jpeg => decode_jpeg(bytes, window, image),
         format => {
             *image = decode_other(bytes, format)?;
-            Ok(Decoded { whole: [image.width, image.height], first: [0; 2] })
+            Ok(Decoded { whole: [image.width, image.height], first: [0; 2], damage: None })
         }
     }
 }
@@ -114,6 +116,7 @@ fn decode_jpeg(bytes: &[u8], window: Option<&Window>, image: &mut Image) -> Resu
     image.data.resize(decoder.output_buffer_size().map_err(text)?, 0);
     let decoded = decoder.decode_image_into(&mut image.data).map_err(text)?;
     let (width, height) = (decoded.width, decoded.height);
+    let damage = damage(&decoded.warnings);
     image.data.truncate(decoded.bytes_written);
     if has_black {
         image.data = rgb_of_cmyk(&image.data);
@@ -123,14 +126,24 @@ fn decode_jpeg(bytes: &[u8], window: Option<&Window>, image: &mut Image) -> Resu
         return Err(format!("{} bytes of pixels instead of {}", image.data.len(), width * height * 3));
     }
     if orientation == Orientation::NoTransforms {
-        return Ok(Decoded { whole, first });
+        return Ok(Decoded { whole, first, damage });
     }
     let pixels = std::mem::take(&mut image.data);
     let buffer = image::RgbImage::from_raw(width as u32, height as u32, pixels).ok_or("its size is wrong")?;
     let mut picture = DynamicImage::ImageRgb8(buffer);
     picture.apply_orientation(orientation);
     *image = from_dynamic(picture);
-    Ok(Decoded { whole: [image.width, image.height], first: [0; 2] })
+    Ok(Decoded { whole: [image.width, image.height], first: [0; 2], damage })
+}
+
+/// What the decoder's warnings mean for the pixels. Bytes between two markers change none.
+fn damage(warnings: &[DecodeWarning]) -> Option<&'static str> {
+    let ends_early = |warning: &DecodeWarning| matches!(warning, DecodeWarning::TruncatedData { .. });
+    let is_harmless = |warning: &DecodeWarning| matches!(warning, DecodeWarning::ExtraneousData { .. });
+    if warnings.iter().any(ends_early) {
+        return Some("its data ends early, so a part of it is gray");
+    }
+    (!warnings.iter().all(is_harmless)).then_some("its compressed data is damaged, so pixels of it are wrong")
 }
 
 /// Lets `decoder` give only a window of an image of this width and height, and some pixels around it. Returns the first

@@ -3,6 +3,8 @@
 //! up. Because the order is random, keeping the first images is as good as any eviction policy, and needs no
 //! lock. They are kept by this process, or by all ranks of its machine together.
 
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -67,6 +69,8 @@ pub(super) struct ImageStore {
     on_disk: bool,
     kept: Images,
     disk_failed: AtomicBool,
+    /// The images that a warning has named as damaged.
+    damaged: Mutex<HashSet<PathBuf>>,
     warnings: Mutex<Vec<String>>,
 }
 
@@ -122,6 +126,7 @@ impl ImageStore {
             on_disk: cache == Some(Cache::Disk),
             kept,
             disk_failed: AtomicBool::new(false),
+            damaged: Mutex::default(),
             warnings: Mutex::new(warnings),
         }
     }
@@ -263,6 +268,16 @@ impl ImageStore {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(message);
     }
 
+    /// Names an image that has wrong pixels, once.
+    fn name_damaged(&self, path: &Path, damage: &str) {
+        if self.damaged.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned()) {
+            self.warn(format!(
+                "{} is damaged: {damage}; it is used as it is, as YOLOv5 does",
+                path.display()
+            ));
+        }
+    }
+
     /// As [`Self::load`], for images that nobody keeps.
     fn load_part<'a>(
         &self,
@@ -328,6 +343,9 @@ impl ImageStore {
         });
         let decoded = decode::decode_into(&sample.image, needed.as_ref(), file, image)
             .map_err(|source| LoaderError::Image { path: sample.image.clone(), source })?;
+        if let Some(damage) = decoded.damage {
+            self.name_damaged(&sample.image, damage);
+        }
         let whole = decoded.whole;
         if whole != native {
             return Err(LoaderError::Changed {

@@ -1,12 +1,12 @@
-//! Fingerprints of labels, by which machines find out whether they have the same. The name of an image counts, and
-//! its folder does not.
+//! Fingerprints of images and labels, by which machines find out whether they have the same, and a resumed run whether
+//! they have changed. Of an image, the name and the size count; its folder and its pixels do not.
 
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
 use super::Sample;
 
-/// A fingerprint of each sample, of the name of its image and its labels.
+/// A fingerprint of each sample, of the name and size of its image and its labels.
 pub fn fingerprints(samples: &[Sample]) -> Vec<u64> {
     samples.par_iter().map(of_sample).collect()
 }
@@ -25,6 +25,7 @@ fn of_sample(sample: &Sample) -> u64 {
         hash.update(bytes);
     };
     text(sample.image.file_name().unwrap_or_default().as_encoded_bytes());
+    text(&[sample.width, sample.height].map(u32::to_le_bytes).concat());
     text(&bytes(sample.boxes.as_flattened()));
     for segment in &sample.segments {
         text(&bytes(segment.as_flattened()));
@@ -50,11 +51,12 @@ mod tests {
     }
 
     #[test]
-    fn names_and_labels_count_and_folders_do_not() {
+    fn names_sizes_and_labels_count_and_folders_do_not() {
         let of = |image, class| fingerprints(&[sample(image, class)])[0];
         assert_eq!(of("/a/1.jpg", 0.0), of("/b/1.jpg", 0.0));
         assert_ne!(of("/a/1.jpg", 0.0), of("/a/2.jpg", 0.0));
         assert_ne!(of("/a/1.jpg", 0.0), of("/a/1.jpg", 1.0));
+        assert_ne!(fingerprints(&[Sample { width: 9, ..sample("/a/1.jpg", 0.0) }])[0], of("/a/1.jpg", 0.0));
         let polygon = Sample { segments: vec![vec![[0.1, 0.2]]], ..sample("/a/1.jpg", 0.0) };
         assert_ne!(fingerprints(&[polygon])[0], of("/a/1.jpg", 0.0));
     }

@@ -8,6 +8,7 @@ mod images;
 mod lookup;
 mod names;
 mod splits;
+mod summary;
 
 use std::path::PathBuf;
 
@@ -18,6 +19,7 @@ pub use description::Description;
 pub use download::Download;
 pub use images::{IMAGE_EXTENSIONS, is_image, path_in_list};
 pub use lookup::{FETCHABLE, Places, fetchable, is_builtin, is_file};
+pub use summary::{SplitSummary, changed_splits};
 
 use crate::error::PlanError;
 use crate::yaml::show;

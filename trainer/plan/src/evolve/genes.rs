@@ -87,6 +87,15 @@ impl Genes {
         self.genes.iter().map(|gene| significant(value(gene))).collect()
     }
 
+    /// A warning if the search keeps the anchors of the model although these hyperparameters have a number of them.
+    pub fn ignored_anchors(self, hyp: &HyperParameters) -> Option<&'static str> {
+        let searched = self.genes.iter().any(|gene| gene.key == ANCHORS);
+        (hyp.anchors.is_some() && !searched).then_some(
+            "anchors of the hyperparameters has no effect with --evolve and --noautoanchor, which keeps the anchors of the \
+             model, as in YOLOv5; to search it, omit --noautoanchor",
+        )
+    }
+
     /// Keys and values, for a file of hyperparameters.
     pub fn named(self, values: &[f64]) -> Map<String, Value> {
         self.genes
@@ -134,6 +143,20 @@ mod tests {
         for gene in Genes::new(true).all() {
             assert_eq!((round(gene.low), round(gene.high)), (gene.low, gene.high), "{}", gene.key);
         }
+    }
+
+    #[test]
+    fn anchors_that_are_not_searched_have_no_effect() {
+        let of_file = HyperParameters { anchors: Some(4.0), ..HyperParameters::low() };
+        assert!(
+            Genes::new(false)
+                .ignored_anchors(&of_file)
+                .unwrap()
+                .starts_with("anchors of the hyperparameters")
+        );
+        assert_eq!(Genes::new(false).ignored_anchors(&HyperParameters::low()), None);
+        assert_eq!(Genes::new(true).ignored_anchors(&of_file), None);
+        assert_eq!(Genes::new(true).of_hyp(&of_file).last(), Some(&4.0));
     }
 
     #[test]

@@ -167,9 +167,8 @@ fn check_columns(header: &str, source: &str, genes: Genes) -> Result<(), PlanErr
         Err(PlanError::new(format!("{source} has other columns than this search: {what}")).with_hint(hint))
     };
     if header.trim().is_empty() {
-        return Err(
-            PlanError::new(format!("{source} is empty")).with_hint("start a new evolution, without --resume")
-        );
+        return Err(PlanError::new(format!("{source} is empty"))
+            .with_hint("start a new evolution, without --resume and --resume-evolve"));
     }
     if !METRICS.iter().any(|name| found.contains(name)) {
         return Err(PlanError::new(format!(

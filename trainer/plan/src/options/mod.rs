@@ -17,7 +17,9 @@ use clap::Args as _;
 pub use bench::BenchOptions;
 pub use export::{ExportOptions, Yolov5ExportOptions};
 pub use predict::PredictOptions;
-pub use train::{BackendOption, Balance, Cache, Optimizer, Parallel, PrecisionOption, TrainOptions};
+pub use train::{
+    BackendOption, Balance, Cache, Optimizer, Parallel, PrecisionOption, TrainOptions, run_to_resume,
+};
 pub use val::ValOptions;
 pub use workers::Workers;
 

@@ -11,6 +11,22 @@ use serde::{Deserialize, Serialize};
 use super::workers::Workers;
 use crate::number::{decimal, whole};
 
+/// What clap puts in place of a `--resume` without a value. Nobody can type it.
+const NEWEST_RUN: &str = "\0";
+
+/// What `--resume` names: empty for the newest run. An empty value is refused: it comes from a variable of a script that
+/// is not set, and the newest run may be another one.
+///
+/// # Errors
+/// With the end of a sentence that begins with the option, if the value is empty.
+pub fn run_to_resume(text: &str) -> Result<String, &'static str> {
+    match text {
+        NEWEST_RUN => Ok(String::new()),
+        "" => Err("it is empty; without a value, --resume continues the newest run below runs"),
+        path => Ok(path.to_owned()),
+    }
+}
+
 /// YOLOv5's optimizers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
 #[expect(missing_docs, reason = "standard terms")]
@@ -221,7 +237,7 @@ pub struct TrainOptions {
     #[arg(long, help_heading = "Output")]
     pub exist_ok: bool,
     /// Resume an interrupted run from its last.pt; without a value, resume the most recent run under runs/
-    #[arg(long, value_name = "LAST.PT", num_args = 0..=1, default_missing_value = "", help_heading = "Output", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "LAST.PT", num_args = 0..=1, value_parser = run_to_resume, default_missing_value = NEWEST_RUN, help_heading = "Output", value_hint = ValueHint::FilePath)]
     pub resume: Option<String>,
     /// Save only the final checkpoint
     #[arg(long, help_heading = "Output")]

@@ -222,10 +222,11 @@ impl Gathering {
         {
             let host = printable(&hello.host);
             let there = self.members[hello.machine - 1].as_ref().map_or(&host, |member| &member.host);
-            let message = format!(
-                "--node-rank {} is taken: {there} has joined already, and {host} gives the same number",
-                hello.machine
-            );
+            let taken = format!("--node-rank {} is taken", hello.machine);
+            let message = match *there == host {
+                true => format!("{taken}: a machine that is also called {host} has joined already"),
+                false => format!("{taken}: {there} has joined already, and {host} gives the same number"),
+            };
             self.refuse(connection, from, Objection { message, hint: NUMBERS });
         }
     }

@@ -133,7 +133,7 @@ impl World<'_> {
         self.processes[rank].token += 1;
         let progress = self.processes[rank].progress;
         let (message, doing) = (message.to_owned(), "training".to_owned());
-        self.send(rank, Event::Failed { message, hint: None, doing, peer_lost, progress });
+        self.send(rank, Event::Failed { message, hint: None, doing, peer_lost, of_data: false, progress });
         let life = self.processes[rank].number;
         self.after(MILLISECOND * 5, Happening::Die { rank, life, end: End::Exited(1) });
     }

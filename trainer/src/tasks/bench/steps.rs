@@ -46,6 +46,14 @@ struct Measured {
     rate: Rate,
     phases: StepPhases,
     host_waits: Option<f64>,
+    launch_share: Option<f64>,
+}
+
+impl Measured {
+    fn of(self, source: Source, workers: Option<usize>) -> Measurement {
+        let Self { rate, phases, host_waits, launch_share } = self;
+        Measurement::Training { source, workers, rate, phases, host_waits, launch_share }
+    }
 }
 
 /// Where the batches of steps come from.
@@ -90,8 +98,8 @@ impl Steps {
         stream: &mut Stream,
         workers: usize,
     ) -> Result<Measurement, TrainError> {
-        let Measured { rate, phases, host_waits } = self.measure(&mut Feed::Files(stream))?;
-        Ok(Measurement::Training { source: Source::Files, workers: Some(workers), rate, phases, host_waits })
+        let measured = self.measure(&mut Feed::Files(stream))?;
+        Ok(measured.of(Source::Files, Some(workers)))
     }
 
     /// Measures steps on one batch of this many images, which stays on the device while the loader rests.
@@ -104,8 +112,7 @@ impl Steps {
         stream.pause();
         let images = images_tensor(&batch, self.device)?;
         let mut feed = Feed::OneBatch(Input { images, targets: batch.targets });
-        let Measured { rate, phases, host_waits } = self.measure(&mut feed)?;
-        Ok(Measurement::Training { source: Source::Synthetic, workers: None, rate, phases, host_waits })
+        Ok(self.measure(&mut feed)?.of(Source::Synthetic, None))
     }
 
     /// Makes some steps on a batch that is on the device, each of which updates the weights, and waits for them.
@@ -223,7 +230,13 @@ impl Steps {
         synchronize(self.device);
         let rate = Rate::since(began, images);
         let host_waits = self.device.is_cuda().then(|| waits as f64 / steps.max(1) as f64);
-        Ok(Measured { rate, phases: self.phases(feed)?, host_waits })
+        let phases = self.phases(feed)?;
+        // From files, the CPU also waits for the loader.
+        let launch_share = match feed {
+            Feed::OneBatch(_) if self.device.is_cuda() => Some(self.launch_share(feed, &mut meter)?),
+            _ => None,
+        };
+        Ok(Measured { rate, phases, host_waits, launch_share })
     }
 
     /// One step as training makes it, with its running mean of the losses. Returns the images.
@@ -243,6 +256,23 @@ impl Steps {
             self.waiting = None;
         }
         Ok(count)
+    }
+
+    /// The part of the time of steps in which the CPU launches them. Each begins on an idle device.
+    fn launch_share(&mut self, feed: &mut Feed<'_>, meter: &mut training::Meter) -> Result<f64, TrainError> {
+        let (mut launching, mut whole) = (0.0, 0.0);
+        let began = Instant::now();
+        let mut steps = 0;
+        while steps < PHASE_STEPS || began.elapsed() < self.time / PHASE_PART {
+            synchronize(self.device);
+            let step = Instant::now();
+            self.step(feed, meter)?;
+            launching += step.elapsed().as_secs_f64();
+            synchronize(self.device);
+            whole += step.elapsed().as_secs_f64();
+            steps += 1;
+        }
+        Ok(launching / whole)
     }
 
     /// The shares of the phases of a step. Every phase ends with a wait for the device, so the steps

@@ -2,6 +2,7 @@
 //! `epoch` trains one epoch, `end_epoch` validates and saves, and `finish` leaves the files of a
 //! finished run. All ranks train and validate; rank 0 writes and decides.
 
+mod changed_data;
 mod early_stopping;
 mod end_epoch;
 mod epoch;

@@ -11,6 +11,7 @@ use yolo_plan::report::RunReport;
 use yolo_plan::run::{TrainTask, check_freeze};
 use yolo_plan::schedule::Schedule;
 
+use super::changed_data;
 use super::early_stopping::EarlyStopping;
 use super::event_log::EventLog;
 use super::training::Training;
@@ -36,19 +37,25 @@ pub(super) fn prepare<'a>(
         None => task.weights.as_deref().map(torch_checkpoint::read).transpose()?,
         Some(_) => None,
     };
-    let progress = resume.as_ref().map_or(Progress::START, |resume| resume.progress.clone());
+    let mut progress = resume.as_ref().map_or(Progress::START, |resume| resume.progress.clone());
     context.reporter.phase("reading labels");
     let mut report =
         (context.is_main() && task.plots && !task.evolve).then(|| RunReport::new(&task.data.names));
     if let (Some(report), Some(_)) = (&mut report, &task.resume) {
         report.spent = RunReport::spent_before(&plan.run_dir);
     }
-    let mut reports = |split: &str, scan: &Scan| {
-        let Some(report) = &mut report else { return };
-        report.splits.push(facts_of_split(split, scan, task.data.names.len()));
+    let before = resume.as_ref().map_or(&[][..], |resume| &resume.data);
+    let mut data = Vec::new();
+    let mut see = |split: &str, scan: &Scan| {
+        if context.is_main() {
+            data.push(changed_data::of_split(context, task, before, (split, scan)));
+        }
+        if let Some(report) = &mut report {
+            report.splits.push(facts_of_split(split, scan, task.data.names.len()));
+        }
     };
     let scan = read_split(context, task, "train", &task.data.train)?;
-    reports("train", &scan);
+    see("train", &scan);
     let samples: Arc<[Sample]> = scan.samples.into();
 
     context.reporter.phase("building the model");
@@ -66,6 +73,9 @@ pub(super) fn prepare<'a>(
     }
     let stride = model.largest_stride();
     let mut loader = train_loader(context, task, Arc::clone(&samples), stride)?;
+    if let Some(batches) = resume.as_ref().and_then(|resume| resume.batches) {
+        progress.count_by(loader.batches_per_epoch(), batches);
+    }
     loader.set_average_precisions(&progress.average_precisions);
     // The loader's threads work on the first batches while this thread prepares the rest.
     loader.prefetch(progress.epochs_done as u64, progress.batches_done);
@@ -77,7 +87,7 @@ pub(super) fn prepare<'a>(
 
     let (batches, batch, nominal) = (loader.batches_per_epoch(), task.batch, task.nominal_batch);
     let schedule = Schedule::new(&task.hyp, task.epochs, batches, batch, nominal, task.cos_lr);
-    let val = open_val(context, task, stride, loader.memory_to_come(), &mut |scan| reports("val", scan))?;
+    let val = open_val(context, task, stride, loader.memory_to_come(), &mut |scan| see("val", scan))?;
     if let Some(report) = &mut report {
         report.model = Some(learner.model().summary()?.to_string());
     }
@@ -112,6 +122,7 @@ pub(super) fn prepare<'a>(
         progress,
         rate,
         report,
+        data,
         events,
     };
     // A run that is killed has a report too.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use torch_checkpoint::Value;
 use yolo_data::loader::TrainLoader;
 use yolo_plan::RunPlan;
+use yolo_plan::dataset::SplitSummary;
 use yolo_plan::event::Event;
 use yolo_plan::precision::Precision;
 use yolo_plan::report::{RunReport, WorstImage};
@@ -45,6 +46,8 @@ pub(super) struct Training<'a> {
     pub(super) rate: Rate,
     /// What the report of the run will show, on rank 0; `None` without plots.
     pub(super) report: Option<RunReport>,
+    /// What the splits of the data set have, on rank 0.
+    pub(super) data: Vec<SplitSummary>,
     /// The event file for TensorBoard, on rank 0 with `--tensorboard`.
     pub(super) events: EventLog<'a>,
 }
@@ -70,14 +73,16 @@ impl Training<'_> {
         let model = copy.as_ref().unwrap_or(model);
         let mut observer = UntilInterrupted { context: self.context, on_image: &mut |_| Ok(()) };
         let loss = Some(self.learner.loss());
-        validate(
+        let result = validate(
             std::slice::from_ref(model),
             &mut self.val,
             &self.task.data.names,
             &options,
             loss,
             &mut observer,
-        )
+        );
+        self.val.warn(self.context);
+        result
     }
 
     /// Validates `model`, which is in half precision if [`Self::validates_half`], as `yolo val` does, together with the other
@@ -94,14 +99,16 @@ impl Training<'_> {
             options.nms.iou_thres = COCO_IOU;
         }
         let mut observer = UntilInterrupted { context: self.context, on_image };
-        validate(
+        let result = validate(
             std::slice::from_ref(model),
             &mut self.val,
             &self.task.data.names,
             &options,
             None,
             &mut observer,
-        )
+        );
+        self.val.warn(self.context);
+        result
     }
 
     /// Keeps a validation for the report of the run.
@@ -137,6 +144,8 @@ impl Training<'_> {
             gradients: if between_steps { self.learner.gradients()? } else { Value::None },
             scaler: self.learner.scaler_state()?,
             progress: self.progress.clone(),
+            batches: self.schedule.batches,
+            data: &self.data,
         };
         Checkpoint { task: self.task }.write_running(&path, state)?;
         Ok(path)

@@ -364,7 +364,9 @@ impl Pass<'_> {
             began: Instant::now(),
             on_image,
         };
-        validate(&self.models, &mut split, &self.task.data.names, &options, None, &mut progress)
+        let result = validate(&self.models, &mut split, &self.task.data.names, &options, None, &mut progress);
+        split.warn(self.context);
+        result
     }
 }
 

@@ -18,6 +18,7 @@ use crate::detection::{ImageResult, forward, input_tensor};
 use crate::error::TrainError;
 use crate::loss::DetectionLoss;
 use crate::model::Model;
+use crate::rank::context::Context;
 
 /// A split to validate on.
 pub struct Split {
@@ -27,6 +28,13 @@ pub struct Split {
     pub loader: ValLoader,
     /// The ranks that share the batches; `None` if this one has them all.
     pub group: Option<Rc<ProcessGroup>>,
+}
+
+impl Split {
+    /// Reports what the loader has noticed since the last call.
+    pub(crate) fn warn(&self, context: &Context) {
+        self.loader.take_warnings().into_iter().for_each(|message| context.reporter.warning(message));
+    }
 }
 
 /// What happens to each batch, in this order.
