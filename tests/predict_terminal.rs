@@ -55,7 +55,7 @@ fn in_terminal(user: &User, arguments: &str, answer: &str) -> (String, Option<i3
             Ok(count) if count > 0 => seen.extend(&part[..count]),
             _ => break,
         }
-        let asked = seen.windows(4).any(|window| window == b"\x1b[c\r" || window.starts_with(b"\x1b[c"));
+        let asked = seen.windows(3).any(|window| window == b"\x1b[c");
         if asked
             && !answer.is_empty()
             && let Some(mut keys) = keys.take()

@@ -32,6 +32,8 @@ pub(super) struct Outputs {
     what: &'static str,
     /// Whether pictures and videos are written.
     save: bool,
+    /// Whether feature maps are written, elsewhere.
+    visualize: bool,
     line_thickness: Option<usize>,
     /// Whether boxes have names, and confidences after them.
     text: (bool, bool),
@@ -78,6 +80,7 @@ impl Outputs {
                 (false, false) => "pictures and videos",
             },
             save: task.save,
+            visualize: task.visualize,
             line_thickness: task.line_thickness,
             text: (!task.hide_labels, !task.hide_conf),
             names,
@@ -90,7 +93,8 @@ impl Outputs {
         let pictures = self.save.then(|| file(self.what, &self.folder));
         let labels = self.labels.as_ref().map(|labels| file("labels", labels.folder()));
         let crops = self.crops.as_ref().map(|crops| file("objects", crops));
-        pictures.into_iter().chain(labels).chain(crops).collect()
+        let features = self.visualize.then(|| file("feature maps", &self.folder));
+        pictures.into_iter().chain(labels).chain(crops).chain(features).collect()
     }
 
     /// Whether pixels are needed after the network has seen them.
