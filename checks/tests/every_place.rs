@@ -300,6 +300,9 @@ const HARMFUL: [&str; 28] = [
 /// added here, by someone who has thought about what it can destroy.
 const REVIEWED: &[(&str, &str)] = &[
     ("rm -i ", "asks before each file"),
+    ("mv ", "moves a folder or file to the name that is looked for; nothing has that name yet"),
+    ("sudo rm /etc/resolv.conf", "WSL writes it anew at its next start"),
+    ("sudo apt purge ", "only the Linux driver inside WSL, which hides that of Windows; apt asks"),
     ("kill ", "only ranks of this user whose supervisor is gone"),
     ("sudo reboot", "last, on the user's own machine; a run there has not started"),
     ("shutdown /r", "the same on Windows, which asks to close programs"),

@@ -165,6 +165,42 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &["driver-missing"],
     },
     Entry {
+        id: "gpu.firmware-missing",
+        area: Area::Gpu,
+        status: Status::Error,
+        title: "The driver's firmware is not installed",
+        cause: "the driver starts the card's own processor (GSP) with a firmware file of its own version; on some \
+                distributions the file is in a package of its own",
+        remedy: Some("install the firmware package in the driver's version, then restart"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "gpu.vgpu-unlicensed",
+        area: Area::Gpu,
+        status: Status::Error,
+        title: "A virtual GPU has no license",
+        cause: "without a license, the driver of a virtual GPU (vGPU) slows CUDA programs down or refuses them with \
+                `all CUDA-capable devices are busy or unavailable`, although nvidia-smi shows an idle card",
+        remedy: Some(
+            "ask the provider of the machine to renew the license: its token, and the connection of nvidia-gridd to \
+             the license server",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "gpu.boost-off",
+        area: Area::Gpu,
+        status: Status::Info,
+        title: "A laptop's GPU stays at its base power",
+        cause: "the service nvidia-powerd lets the GPU use power that the CPU does not need (Dynamic Boost); without it \
+                the GPU is slower under load",
+        remedy: Some("start the service now and whenever the machine starts"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "gpu.fabric-manager",
         area: Area::Gpu,
         status: Status::Error,

@@ -65,7 +65,16 @@ impl Host {
     pub(super) fn recorded(answers: Vec<(Question, Value)>, has_environment: bool) -> Self {
         let host = Self { asked: Mutex::default(), live: None, has_environment, recorded_by: None };
         answers.into_iter().for_each(|(question, answer)| host.remember(question, answer));
+        host.complete_nvml();
         host
+    }
+
+    /// Adds to the driver's answers those that only a recorded output of nvidia-smi has.
+    fn complete_nvml(&self) {
+        let question = Question::one(Section::Nvml);
+        if let Some(completed) = self.recalled(&question).and_then(|answers| self.completed(answers)) {
+            self.remember(question, completed);
+        }
     }
 
     /// Whether these are the facts of a recording.
@@ -275,7 +284,7 @@ impl Host {
     /// `gpus` and `driver_version` read them.
     pub(super) fn nvml(&self) -> Fact<Option<Value>> {
         let answer = match self.raw(Question::one(Section::Nvml), None) {
-            Ok(answer) => self.completed(answer),
+            Ok(answer) => answer,
             // A recording may hold the output of nvidia-smi instead.
             Err(why) => self.nvml_of_nvidia_smi().ok_or(why)?,
         };
@@ -400,8 +409,11 @@ impl Host {
             let name = first.rsplit(['/', '\\']).next().unwrap_or_default();
             question.section == Section::Commands && name.trim_end_matches(".exe") == program
         };
-        let answers = self.answers().into_iter().filter(|(question, _)| of_program(question));
-        answers.filter_map(|(question, answer)| Some((question.name, answer::output(&answer)?))).collect()
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_program = asked.iter().filter(|(question, _)| of_program(question));
+        of_program
+            .filter_map(|(question, cell)| Some((question.name.clone(), answer::output(cell.get()?)?)))
+            .collect()
     }
 
     /// The recorded output of a program with any arguments, for facts that a live host is asked for

@@ -8,6 +8,8 @@ use crate::finding::{Finding, Remedy};
 
 /// What changes files of this system only, so that root in a container can do it.
 const OF_FILES: [&str; 5] = ["sudo chmod ", "sudo chown ", "sudo ldconfig", "sudo rm ", "sudo mkdir "];
+/// Packages with libraries, which belong to the system that loads them, also to a container.
+const OF_LIBRARIES: [&str; 1] = ["libgomp"];
 /// How a command begins that asks for an administrator.
 const SUDO: &str = "sudo ";
 
@@ -36,7 +38,13 @@ pub(crate) fn fit(host: &Host, mut finding: Finding) -> Finding {
     };
     match others {
         Others::None => {}
-        Others::Host => mark(remedy, "  # on the host"),
+        Others::Host => {
+            mark(remedy, "  # on the host");
+            // Most images have no sudo, and their user is root.
+            if host.user().is_ok_and(|user| user.uid == Some(0)) {
+                without_sudo(remedy);
+            }
+        }
         Others::NodeOfPod => {
             mark(remedy, "  # on the node");
             without_sudo(remedy);
@@ -82,7 +90,9 @@ fn needs_an_administrator(remedy: &Remedy) -> bool {
 
 /// Whether a command changes the machine and not only files of this system.
 fn is_of_machine(command: &str) -> bool {
-    command.contains(SUDO) && !OF_FILES.iter().any(|start| command.starts_with(start))
+    command.contains(SUDO)
+        && !OF_FILES.iter().any(|start| command.starts_with(start))
+        && !OF_LIBRARIES.iter().any(|name| command.contains(name))
 }
 
 /// NixOS generates what is below /etc, and builds modules and services from its configuration: a change by

@@ -6,7 +6,7 @@ use crate::finding::Finding;
 
 /// A language of shells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shell {
+enum Language {
     /// sh, bash, zsh and their relatives.
     Posix,
     Fish,
@@ -28,36 +28,36 @@ pub(crate) fn translate(host: &Host, mut finding: Finding) -> Finding {
     finding
 }
 
-fn of_user(host: &Host) -> Shell {
+fn of_user(host: &Host) -> Language {
     if host.is_windows().unwrap_or(false) {
-        return Shell::PowerShell;
+        return Language::PowerShell;
     }
     let shell = host.env("SHELL").ok().flatten().unwrap_or_default();
     match shell.rsplit('/').next() {
-        Some("fish") => Shell::Fish,
-        Some("csh" | "tcsh") => Shell::Csh,
-        _ => Shell::Posix,
+        Some("fish") => Language::Fish,
+        Some("csh" | "tcsh") => Language::Csh,
+        _ => Language::Posix,
     }
 }
 
-fn in_language(shell: Shell, command: &str) -> String {
+fn in_language(shell: Language, command: &str) -> String {
     if let Some(name) = command.strip_prefix("unset ") {
         return match shell {
-            Shell::Posix => command.to_owned(),
-            Shell::Fish => format!("set -e {name}"),
-            Shell::Csh => format!("unsetenv {name}"),
-            Shell::PowerShell => format!("Remove-Item Env:{name}"),
+            Language::Posix => command.to_owned(),
+            Language::Fish => format!("set -e {name}"),
+            Language::Csh => format!("unsetenv {name}"),
+            Language::PowerShell => format!("Remove-Item Env:{name}"),
         };
     }
     let Some((name, value)) = command.strip_prefix("export ").and_then(|rest| rest.split_once('=')) else {
         return command.to_owned();
     };
     match shell {
-        Shell::Posix => command.to_owned(),
+        Language::Posix => command.to_owned(),
         // Both have no `${A:+:$A}`, which adds to a list.
-        Shell::Fish => format!("set -gx {name} {}", plain(value)),
-        Shell::Csh => format!("setenv {name} {}", plain(value)),
-        Shell::PowerShell => {
+        Language::Fish => format!("set -gx {name} {}", plain(value)),
+        Language::Csh => format!("setenv {name} {}", plain(value)),
+        Language::PowerShell => {
             format!("$env:{name} = '{}'", value.trim_matches(['\'', '"']).replace('\'', "''"))
         }
     }
@@ -76,12 +76,12 @@ fn plain(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Shell, in_language};
+    use super::{Language, in_language};
 
     #[test]
     fn each_shell_has_its_words() {
         let all = |command| {
-            [Shell::Posix, Shell::Fish, Shell::Csh, Shell::PowerShell]
+            [Language::Posix, Language::Fish, Language::Csh, Language::PowerShell]
                 .map(|shell| in_language(shell, command))
         };
         assert_eq!(

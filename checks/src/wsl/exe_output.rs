@@ -185,6 +185,8 @@ pub enum Trouble {
     NoDistribution,
     /// Administrator rights are needed.
     NeedsRights,
+    /// The installation of WSL itself is damaged, or was never completed.
+    Damaged,
     /// Windows must be restarted first.
     NeedsRestart,
     /// A download failed.
@@ -198,6 +200,8 @@ pub enum Trouble {
 /// Codes and names in messages, with their meaning. Sources: microsoft/WSL
 /// `wslservice.idl`, `wslutil.cpp`; MicrosoftDocs/WSL `troubleshooting.md`; Windows' error codes.
 const CODES: &[(&str, Trouble)] = &[
+    ("REGDB_E_CLASSNOTREG", Trouble::Damaged),
+    ("Wsl/CallMsi", Trouble::Damaged),
     ("0x80370102", Trouble::VirtualizationOff),
     ("HCS_E_HYPERV_NOT_INSTALLED", Trouble::VirtualizationOff),
     ("aka.ms/enablevirtualization", Trouble::VirtualizationOff),
@@ -272,6 +276,7 @@ impl fmt::Display for Trouble {
             Self::KernelMissing => "WSL 2 has no Linux kernel yet",
             Self::NoDistribution => "no Linux distribution is installed",
             Self::NeedsRights => "administrator rights are required",
+            Self::Damaged => "the installation of WSL is damaged or was not completed",
             Self::NeedsRestart => "Windows must be restarted first",
             Self::Network => "the download failed",
             Self::DiskFull => "the Windows disk is full",

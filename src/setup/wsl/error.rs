@@ -158,6 +158,9 @@ pub(super) fn remedy(trouble: Trouble) -> &'static str {
         Trouble::NeedsRights => {
             "run it in an administrator's terminal (right click, \"Run as administrator\")"
         }
+        Trouble::Damaged => {
+            "run the installer (.msi) of https://github.com/microsoft/WSL/releases, then run this again"
+        }
         Trouble::NeedsRestart => "restart Windows, then run this again",
         Trouble::Network => "check the network and the proxy settings of Windows, then run this again",
         Trouble::DiskFull => "free some space on the Windows disk, then run this again",

@@ -84,6 +84,20 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &["wsl-optional-feature-off"],
     },
     Entry {
+        id: "wsl.damaged",
+        area: Area::Wsl,
+        status: Status::Error,
+        title: "The installation of WSL is damaged",
+        cause: "wsl.exe starts, but what it belongs to is missing (`REGDB_E_CLASSNOTREG`, class not registered): an \
+                installation or update of WSL was not completed",
+        remedy: Some(
+            "run the installer (.msi) of https://github.com/microsoft/WSL/releases, which repairs WSL and keeps \
+             distributions, in an account of an administrator; then install a distribution if there is none",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "wsl.kernel-missing",
         area: Area::Wsl,
         status: Status::Error,

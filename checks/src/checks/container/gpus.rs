@@ -65,7 +65,14 @@ fn missing(host: &Host, intent: &Intent, container: Container, has_device: Optio
     }
     let title = format!("this {} container was started without GPUs", container.name());
     let finding = Finding::new("container.gpus-missing", title).status(status(host, intent));
-    start_with(host, finding, Start::Gpus(intent.devices.len()))
+    let switch = host.env("NVIDIA_VISIBLE_DEVICES").ok().flatten();
+    let finding = start_with(host, finding, Start::Gpus(intent.devices.len()));
+    match switch.filter(|value| matches!(value.as_str(), "void" | "none")) {
+        Some(value) => finding.seen(format!("NVIDIA_VISIBLE_DEVICES={value} switches the GPUs off")).remedy(
+            "start the container with access to the GPUs, and remove NVIDIA_VISIBLE_DEVICES or set it to `all`",
+        ),
+        None => finding,
+    }
 }
 
 /// On a machine without GPUs, or for a run on the CPU, a container needs none.

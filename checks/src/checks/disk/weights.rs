@@ -37,7 +37,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         let finding = size.map_or(finding.clone(), |size| finding.seen(format!("its size is {size} bytes")));
         return Ok(vec![match Model::named(name) {
             Some(model) => finding
-                .command(format!("rm {}", quote(path)))
+                .command(format!("mv {} {}", quote(path), quote(&format!("{path}.broken"))))
                 .command(format!("yolo setup --weights {}", model.name)),
             None => finding,
         }]);

@@ -38,7 +38,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let missing = intent.devices.iter().filter(|&&wanted| wanted >= gpus.len() && counted && !divided);
     let missing: Vec<String> = missing.map(usize::to_string).collect();
     if !missing.is_empty() {
-        findings.push(not_there(&missing, gpus.len()));
+        findings.push(not_there(host, intent, &missing, gpus.len()));
     }
     Ok(findings)
 }
@@ -84,15 +84,29 @@ fn none(host: &Host, intent: &Intent) -> Finding {
     }
 }
 
-fn not_there(missing: &[String], there: usize) -> Finding {
+fn not_there(host: &Host, intent: &Intent, missing: &[String], there: usize) -> Finding {
     let (word, verb) = if missing.len() == 1 { ("GPU", "does") } else { ("GPUs", "do") };
     let numbers = if there == 1 { "0".to_owned() } else { format!("0 to {}", there - 1) };
+    let whose = if host.job().is_some() { "job" } else { "machine" };
     let title = format!(
-        "{word} {} {verb} not exist: this machine has {}, numbered {numbers}",
+        "{word} {} {verb} not exist: this {whose} has {}, numbered {numbers}",
         missing.join(", "),
         format::count(there, "GPU")
     );
-    Finding::new("gpu.not-there", title)
+    let finding = Finding::new("gpu.not-there", title);
+    let Some(job) = host.job() else { return finding };
+    let count = intent.devices.len();
+    match host.env("SLURM_GPU_BIND").ok().flatten() {
+        // Each task of the step sees its own card; `yolo` starts the ranks itself.
+        Some(bind) => finding
+            .seen(format!("SLURM_GPU_BIND={bind} gives each task of this step its own GPUs"))
+            .remedy("start one task that gets all GPUs: yolo starts a rank for each of them")
+            .command(format!("srun --ntasks=1 --gpus={count} --gpu-bind=none …")),
+        None => ask_for(job, finding, count).remedy(format!(
+            "use GPUs that this job has, or ask {} for {count} when you submit it",
+            job.name()
+        )),
+    }
 }
 
 fn describe(gpu: &Gpu) -> Finding {

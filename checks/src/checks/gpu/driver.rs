@@ -26,6 +26,7 @@ pub(super) static CHECK: Check = Check {
         "gpu.switched-off",
         "gpu.driver-unsuited",
         "gpu.no-address-space",
+        "gpu.firmware-missing",
         "gpu.selinux",
     ],
     preflight: true,
@@ -156,6 +157,12 @@ fn mismatch(host: &Host) -> Finding {
     };
     let finding = Finding::new("gpu.driver-mismatch", title);
     match (host.place(), &module) {
+        (Place::Machine, Some(module)) if on_disk(host).as_deref() == Some(module) && by_installer(host) => finding
+            .remedy(format!(
+                "bring libraries and module to the same version: a restart does not help, because the module on the \
+                 disk is {module} too; run NVIDIA's installer of {module} for the libraries, without a module"
+            ))
+            .command(format!("sudo sh NVIDIA-Linux-x86_64-{module}.run --no-kernel-modules")),
         (Place::Machine, Some(module)) if on_disk(host).as_deref() == Some(module) => finding
             .remedy(format!(
                 "bring the driver's packages to one version: a restart does not help, because the module on \
@@ -177,6 +184,13 @@ fn mismatch(host: &Host) -> Finding {
         ),
         _ => restart(host, finding),
     }
+}
+
+/// Whether NVIDIA's installer put the libraries there, not the distribution's packages.
+fn by_installer(host: &Host) -> bool {
+    let packages = host.recorded_output("dpkg").unwrap_or_default();
+    host.exists("/usr/bin/nvidia-uninstall") == Ok(true)
+        || packages.contains("ii ") && !packages.contains("nvidia")
 }
 
 /// The version of the module that would be loaded at the next start.

@@ -35,6 +35,10 @@ pub(super) fn find(host: &Host) -> Option<Finding> {
             &["GPU installed in this system", "Legacy drivers"],
         ));
     }
+    let missing = host.kernel_lines(&["Direct firmware load for nvidia/", "No firmware image found"]);
+    if missing.iter().any(|line| line.contains("gsp")) {
+        return Some(missing.into_iter().take(2).fold(without_firmware(host), Finding::seen));
+    }
     if said.contains("PCI I/O region assigned to your NVIDIA device is invalid") {
         let title = "the firmware assigned no address space to the NVIDIA card, so the driver cannot use \
                      it";
@@ -146,6 +150,19 @@ fn of_branch(host: &Host, branch: u32) -> Vec<String> {
         }
         _ => Vec::new(),
     }
+}
+
+/// The open module starts the card's own processor (GSP) with a file of the driver's version.
+fn without_firmware(host: &Host) -> Finding {
+    let title =
+        "the driver's firmware (GSP) for the NVIDIA card is not installed, so the card does not start";
+    let finding = Finding::new("gpu.firmware-missing", title);
+    let commands = match host.family() {
+        Some(Family::Debian) => vec!["sudo apt install firmware-nvidia-gsp".to_owned()],
+        Some(Family::Arch) => vec!["sudo pacman -Syu nvidia-utils".to_owned()],
+        _ => Vec::new(),
+    };
+    with_commands(host, finding, commands)
 }
 
 fn with_commands(host: &Host, finding: Finding, commands: Vec<String>) -> Finding {

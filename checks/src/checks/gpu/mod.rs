@@ -5,6 +5,7 @@ mod device_files;
 mod devices;
 mod driver;
 mod driver_unsuited;
+mod dynamic_boost;
 mod fabric;
 mod kernel_module;
 mod lost;
@@ -19,6 +20,7 @@ mod peer_access;
 pub(in crate::checks) mod processes;
 mod run_gpus;
 mod throttling;
+mod virtual_gpu;
 mod visible_devices;
 
 use super::Check;
@@ -37,7 +39,9 @@ pub(super) const CHECKS: &[&Check] = &[
     &mig::CHECK,
     &memory_taken::CHECK,
     &memory_errors::CHECK,
+    &virtual_gpu::CHECK,
     &throttling::CHECK,
+    &dynamic_boost::CHECK,
     &pcie_link::CHECK,
     &peer_access::CHECK,
 ];

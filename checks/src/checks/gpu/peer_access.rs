@@ -62,14 +62,19 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             "{} RTX PRO 6000 Blackwell cards are known to hang when they communicate directly",
             gpus.len()
         );
-        let finding = finding("gpu.peer-fault", title, status);
-        return Ok(vec![match redirected(host, &gpus) {
-            Some(seen) => finding.seen(seen).remedy(
+        // One known cause is the IOMMU; without it nothing has been reported.
+        return Ok(match iommu(host) {
+            Iommu::Off => Vec::new(),
+            Iommu::Passes => vec![
+                finding("gpu.peer-fault", title, Status::Info)
+                    .remedy("nothing while runs start; if one hangs at its start, disable direct traffic (P2P)"),
+            ],
+            Iommu::Unknown => vec![finding("gpu.peer-fault", title, status)],
+            Iommu::Translates(seen) => vec![finding("gpu.peer-fault", title, status).seen(seen).remedy(
                 "disable direct traffic (P2P), which is slower; one known cause is that the IOMMU redirects it: add \
                  iommu=pt to the kernel command line and restart, or turn ACS off in the firmware, and try again",
-            ),
-            None => finding,
-        }]);
+            )],
+        });
     }
     if all("GeForce") {
         let title = "GeForce cards cannot communicate directly: they use system memory";
@@ -108,24 +113,44 @@ fn finding(id: &'static str, title: String, status: Status) -> Finding {
     Finding::new(id, title).status(status).command(format!("export {NCCL_P2P_DISABLE}=1"))
 }
 
+/// What the IOMMU does with traffic between devices.
+enum Iommu {
+    Off,
+    /// It leaves addresses as they are.
+    Passes,
+    /// It translates addresses, by this evidence.
+    Translates(String),
+    Unknown,
+}
+
+fn iommu(host: &Host) -> Iommu {
+    let Some(line) = host.text("/proc/cmdline").ok().flatten() else { return Iommu::Unknown };
+    let has = |options: &[&str]| line.split_whitespace().any(|word| options.contains(&word));
+    if has(&["iommu=off", "amd_iommu=off", "intel_iommu=off"]) {
+        return Iommu::Off;
+    }
+    if has(&["iommu=pt", "iommu.passthrough=1"]) {
+        return Iommu::Passes;
+    }
+    let units = host.folder("/sys/class/iommu").ok().flatten();
+    let is_asked = line
+        .split_whitespace()
+        .any(|word| word.starts_with("intel_iommu=on") || word.starts_with("amd_iommu=on"));
+    match units {
+        Some(units) if units.is_empty() && !is_asked => Iommu::Passes,
+        None if !is_asked => Iommu::Unknown,
+        _ => Iommu::Translates(format!("the IOMMU translates addresses; /proc/cmdline: {}", line.trim())),
+    }
+}
+
 /// Signs that an IOMMU translates addresses and that the cards communicate over PCIe.
 fn redirected(host: &Host, gpus: &[Gpu]) -> Option<String> {
-    let units = host.folder("/sys/class/iommu").ok().flatten().unwrap_or_default();
-    let line = host.text("/proc/cmdline").ok().flatten().unwrap_or_default();
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let passes = words.iter().any(|word| {
-        matches!(
-            *word,
-            "iommu=pt" | "iommu.passthrough=1" | "intel_iommu=off" | "amd_iommu=off" | "iommu=off"
-        )
-    });
-    let is_on = !units.is_empty()
-        || words.iter().any(|word| word.starts_with("intel_iommu=on") || word.starts_with("amd_iommu=on"));
+    let Iommu::Translates(seen) = iommu(host) else { return None };
     let over_pcie = gpus.iter().enumerate().any(|(place, first)| {
         gpus[place + 1..].iter().any(|second| {
             host.gpu_link(first.index, second.index)
                 .is_ok_and(|link| matches!(link.as_str(), "PIX" | "PXB" | "PHB"))
         })
     });
-    (is_on && !passes && over_pcie).then(|| format!("/proc/cmdline: {}", line.trim()))
+    over_pcie.then_some(seen)
 }

@@ -6,8 +6,8 @@ use yolo_base::env::{
 };
 
 use crate::change::Change;
-use crate::checks::{Answer, Check, cores};
-use crate::facts::Host;
+use crate::checks::{Answer, Check, cores, leads_out};
+use crate::facts::{Host, Interface};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
@@ -134,6 +134,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let mut findings: Vec<Finding> = rules.filter_map(|(name, rule)| finding(host, name, *rule)).collect();
     findings.extend(threads(host, intent));
     findings.extend(ignored(host));
+    if intent.has_several_nodes() {
+        findings.extend(interface_of_gloo(host));
+    }
     if several && intent.ranks_here() > 1 {
         findings.extend(PINS.iter().filter_map(|name| {
             let value = set(host, name)?;
@@ -147,6 +150,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(findings)
 }
 
+/// Which interface PyTorch's ranks over gloo use.
+const GLOO_SOCKET_IFNAME: &str = "GLOO_SOCKET_IFNAME";
+
 /// Variables that `yolo` sets for each rank.
 const OF_A_RANK: [&str; 6] = [RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT];
 
@@ -159,6 +165,26 @@ fn ignored(host: &Host) -> Option<Finding> {
         OF_A_RANK.iter().filter_map(|name| Some(format!("{name}={}", set(host, name)?))).collect();
     let title = format!("yolo ignores {} in this shell", listed.join(" "));
     (!is_job && !listed.is_empty()).then(|| Finding::new("shell.variable-ignored", title))
+}
+
+/// gloo's own variable, which `yolo` replaces by the address through which this machine reaches machine 0.
+fn interface_of_gloo(host: &Host) -> Option<Finding> {
+    let value = set(host, GLOO_SOCKET_IFNAME)?;
+    let title = format!(
+        "yolo ignores {GLOO_SOCKET_IFNAME}={value}: its ranks take the address that reaches machine 0"
+    );
+    let finding = Finding::new("shell.variable-ignored", title)
+        .because("gloo in PyTorch finds its own address with this variable; yolo tells it the address");
+    if !value.starts_with('^') {
+        return Some(finding);
+    }
+    let interfaces = host.interfaces().unwrap_or_default();
+    let works = |one: &&Interface| one.up != Some(false) && !one.addresses.is_empty() && leads_out(&one.name);
+    let example = interfaces.iter().find(works).map(|one| format!(", here {}", one.name)).unwrap_or_default();
+    Some(finding.seen(format!(
+        "only NCCL understands a list of exclusions; PyTorch's own ranks over gloo need the name of one interface\
+         {example}"
+    )))
 }
 
 fn set(host: &Host, name: &str) -> Option<String> {

@@ -66,6 +66,14 @@ fn in_container(host: &Host, finding: Finding, limit: &Limit, container: Contain
     if matches!(host.place(), Place::Colab | Place::Kaggle) {
         return finding.remedy("nothing: the service sets this limit, so use fewer --workers");
     }
+    // Docker has no option for it.
+    if limit.item == "as" && matches!(container, Container::Docker | Container::Podman) {
+        return finding.remedy(format!(
+            "a container inherits this limit from what starts it: remove it there, or in the settings of the \
+             runtime's service ({})",
+            limit.unit
+        ));
+    }
     let (item, value) = (limit.item, limit.value("-1"));
     match container {
         Container::Kubernetes => {

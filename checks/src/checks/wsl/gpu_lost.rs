@@ -28,7 +28,13 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         (None, Some(_)) => {
             let times = format::count(signs.len(), "time");
             let title = format!("Windows could not keep GPU memory resident ({times} since WSL started)");
-            Finding::new("wsl.gpu-lost", title).status(Status::Warning)
+            Finding::new("wsl.gpu-lost", title)
+                .status(Status::Warning)
+                .because("programs asked for more GPU memory than Windows could keep on the card; those that did have failed")
+                .remedy(
+                    "close programs that hold the GPU's memory, in Windows too, and train with a smaller --batch; restart \
+                     Windows only if CUDA fails in a new program as well",
+                )
         }
         // Users may not be allowed to read the kernel log; a GPU that responds is not lost.
         (None, None) => return Ok(Vec::new()),

@@ -13,6 +13,7 @@ pub(super) static CHECK: Check = Check {
     reports: &[
         "wsl.virtualization-off",
         "wsl.feature-off",
+        "wsl.damaged",
         "wsl.kernel-missing",
         "wsl.no-distribution",
         "wsl.default-is-helper",
@@ -73,10 +74,13 @@ fn not_installed(title: &str) -> Finding {
 fn trouble(answer: &str) -> Option<Finding> {
     let trouble = exe_output::trouble(answer)?;
     let (id, commands): (_, &[&str]) = match trouble {
+        // This message of WSL has one code for both causes, of which the feature is repaired faster.
+        Trouble::VirtualizationOff if !answer.contains("0x80370102") => return Some(off(answer)),
         Trouble::VirtualizationOff => (
             "wsl.virtualization-off",
             &["bcdedit /set hypervisorlaunchtype Auto", "wsl.exe --install --no-distribution"],
         ),
+        Trouble::Damaged => ("wsl.damaged", &["wsl.exe --install --no-distribution"]),
         Trouble::FeatureOff => ("wsl.feature-off", &["wsl.exe --install --no-distribution"]),
         Trouble::NotInstalled => return Some(not_installed("WSL is not installed on this PC")),
         Trouble::KernelMissing => ("wsl.kernel-missing", &["wsl.exe --update"]),
@@ -91,6 +95,22 @@ fn trouble(answer: &str) -> Option<Finding> {
         None => finding,
     };
     Some(commands.iter().fold(finding, |finding, command| finding.command(*command)))
+}
+
+/// Windows' Virtual Machine Platform, or virtualization in the firmware.
+fn off(answer: &str) -> Finding {
+    let title =
+        "WSL 2 cannot run: Windows' Virtual Machine Platform is off, or virtualization in the PC's firmware";
+    let finding = Finding::new("wsl.virtualization-off", title)
+        .remedy(
+            "turn the Virtual Machine Platform on in a Windows terminal as administrator, and restart Windows; if WSL \
+             says the same again, enable virtualization (Intel VT-x or AMD SVM) in the firmware",
+        )
+        .command("wsl.exe --install --no-distribution");
+    match exe_output::code(answer) {
+        Some(code) => finding.seen(format!("wsl.exe reports {code}")),
+        None => finding,
+    }
 }
 
 fn of_distributions(all: &[Distribution], default: Option<&str>, answered: bool) -> Option<Finding> {

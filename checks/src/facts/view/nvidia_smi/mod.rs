@@ -20,14 +20,12 @@ use values::{
 };
 
 impl Host {
-    /// NVML's answers in a recording, with those that only its outputs of nvidia-smi have.
-    pub(in crate::facts) fn completed(&self, mut answers: Value) -> Value {
-        if !self.is_recorded() || answers["devices"].as_array().is_none_or(Vec::is_empty) {
-            return answers;
-        }
-        let Some(of_smi) = self.nvml_of_nvidia_smi() else { return answers };
-        let more = of_smi["devices"].as_array().into_iter().flatten();
-        for (device, more) in answers["devices"].as_array_mut().into_iter().flatten().zip(more) {
+    /// NVML's answers in a recording with those that only its outputs of nvidia-smi have; `None` if there are
+    /// no more.
+    pub(in crate::facts) fn completed(&self, mut answers: Value) -> Option<Value> {
+        let devices = answers.get_mut("devices")?.as_array_mut().filter(|devices| !devices.is_empty())?;
+        let of_smi = self.nvml_of_nvidia_smi()?;
+        for (device, more) in devices.iter_mut().zip(of_smi.get("devices")?.as_array()?) {
             let (Some(device), Some(more)) = (device.as_object_mut(), more.as_object()) else { continue };
             if device.contains_key("error") || more.contains_key("error") {
                 continue;
@@ -36,7 +34,7 @@ impl Host {
                 device.entry(name.clone()).or_insert_with(|| answer.clone());
             }
         }
-        answers
+        Some(answers)
     }
 
     /// NVML's answers from recorded outputs of nvidia-smi; `None` if there are none.
