@@ -10,7 +10,7 @@ use rustix::termios::{
 };
 use yolo_base::env::{LC_TERMINAL, TERM_PROGRAM};
 
-use super::{Graphics, Protocol};
+use super::terminal::{Graphics, Protocol};
 
 /// Whether it knows kitty's protocol, the size of a character in pixels, its name, and what it is (DA1).
 const QUESTIONS: &[u8] = b"\x1b_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA\x1b\\\x1b[16t\x1b[>q\x1b[c";

@@ -5,28 +5,14 @@
 mod ask;
 mod encode;
 mod sixel;
+mod terminal;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use yolo_data::image::decode::decode_bytes;
 
-/// A terminal that shows pictures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Graphics {
-    protocol: Protocol,
-    /// Width and height of a character in pixels.
-    cell: [usize; 2],
-    /// Width and height of the terminal in characters.
-    size: [usize; 2],
-}
-
-/// How a terminal is told to show a picture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Protocol {
-    Kitty,
-    Iterm2,
-    Sixel,
-}
+pub(crate) use terminal::Graphics;
+use terminal::Protocol;
 
 /// Lines of the terminal that a picture leaves free, for the line about it and the one that changes.
 const FREE_LINES: usize = 3;
