@@ -194,11 +194,15 @@ fn mistakes_are_one_message_and_leave_no_folder() {
         ("gone.jpg --weights model.pt", 1, &["--source gone.jpg does not exist"]),
         ("empty --weights model.pt", 1, &["there is no picture and no video in the folder empty"]),
         ("squares/images/val --weights gone.pt", 1, &["--weights gone.pt", "does not exist"]),
-        ("squares/images/val --view-img", 2, &["--view-img: yolo shows no pictures, it saves them"]),
+        (
+            "squares/images/val --view-img",
+            1,
+            &["--view-img cannot show pictures here: stderr is not a terminal"],
+        ),
         ("squares/images/val --vid-stride 0", 2, &["--vid-stride 0 would use no frame"]),
         ("4711", 1, &["--source 4711 is the camera /dev/video4711, which does not exist"]),
         ("https://youtu.be/x", 1, &["yolo predict does not read YouTube's pages"]),
-        ("squares/images/val --visualize", 2, &["--visualize: yolo writes no pictures of feature maps"]),
+        ("squares/images/val --visualize --augment", 2, &["--visualize contradicts --augment"]),
         ("squares/images/val --conf-thres 2", 2, &["--conf-thres 2 is not a number from 0 to 1"]),
     ] {
         let finished = user.run(&format!("predict {arguments} --device cpu")).failed_with(code, parts);

@@ -62,6 +62,9 @@ variables! {
     SystemRoot: Standard = "the folder of Windows, which contains `wsl.exe`";
     USER: Standard = "the user's name, if the system does not report it";
     PATH: Standard = "folders with programs";
+    DISPLAY: Standard = "the X display that `yolo predict screen` reads";
+    TERM_PROGRAM: Standard = "the terminal, from which `--view-img` knows how it shows pictures";
+    LC_TERMINAL: Standard = "like `TERM_PROGRAM`, also on another machine";
     XDG_DATA_HOME: Standard = "the parent of the data folder on Linux, instead of `~/.local/share`";
     XDG_CONFIG_HOME: Standard = "the parent of the settings folder on Linux, instead of `~/.config`";
     XDG_CACHE_HOME: Standard = "the parent of the cache folder on Linux, instead of `~/.cache`";

@@ -39,6 +39,7 @@ pub(super) fn bench(args: &BenchArgs, offline: bool, printer: &Printer) -> Resul
         },
         events: None,
         layout: None,
+        graphics: None,
     }
     .execute(offline, printer)
 }

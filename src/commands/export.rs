@@ -18,6 +18,7 @@ pub(super) fn export(args: &ExportArgs, offline: bool, printer: &Printer) -> Res
         measured: &|_, _| (),
         events: args.json.then(|| RunEvents::new(printer)),
         layout: None,
+        graphics: None,
     }
     .execute(offline, printer)
 }

@@ -3,13 +3,14 @@
 use std::env::consts::EXE_SUFFIX;
 use std::io::Read as _;
 
+use yolo_base::env::DISPLAY;
 use yolo_plan::RunPlan;
-use yolo_plan::run::{Task, plan_predict};
+use yolo_plan::run::{Task, VideoKind, plan_predict};
 
 use super::run::{Run, not_started};
 use crate::cli::PredictArgs;
 use crate::error::CommandError;
-use crate::printer::{Printer, RunEvents};
+use crate::printer::{Graphics, Printer, RunEvents};
 
 /// Finds objects in pictures and returns the exit status.
 pub(super) fn predict(args: &PredictArgs, offline: bool, printer: &Printer) -> Result<u8, CommandError> {
@@ -19,15 +20,22 @@ pub(super) fn predict(args: &PredictArgs, offline: bool, printer: &Printer) -> R
         true => Some(stdin().map_err(|error| not_started(events.as_ref(), error))?),
         false => None,
     };
+    let graphics = match options.view_img.then(Graphics::find) {
+        None => None,
+        Some(Ok(graphics)) => Some(graphics),
+        Some(Err(why)) => return Err(not_started(events.as_ref(), nothing_to_see(why))),
+    };
+    let screen = graphics.map(|graphics| graphics.most());
     Run {
         exist_ok: options.exist_ok,
         measure_batch: false,
         measure_workers: false,
-        plan: &|context| plan_predict(options, listed.as_deref(), context),
-        preflight: &|_, plan| has_ffmpeg(plan),
+        plan: &|context| plan_predict(options, listed.as_deref(), screen, context),
+        preflight: &|_, plan| has_ffmpeg(plan).and_then(|()| has_screen(plan)),
         measured: &|_, _| (),
         events,
         layout: None,
+        graphics,
     }
     .execute(offline, printer)
 }
@@ -51,6 +59,30 @@ fn has_ffmpeg(plan: &RunPlan) -> Result<(), CommandError> {
         hint: "install ffmpeg, on Debian and Ubuntu: apt-get install ffmpeg; or save the frames as pictures elsewhere"
             .to_owned(),
     })
+}
+
+/// Whether there is a screen, if it is to be read.
+fn has_screen(plan: &RunPlan) -> Result<(), CommandError> {
+    let Task::Predict(task) = &plan.task else { return Ok(()) };
+    let is_read = task.videos.iter().any(|video| video.kind == VideoKind::Screen);
+    if !is_read || std::env::var_os(DISPLAY).is_some_and(|display| !display.is_empty()) {
+        return Ok(());
+    }
+    Err(CommandError::Failed {
+        what: "--source screen: there is no screen to read, because the variable DISPLAY is not set".to_owned(),
+        hint: "run yolo in a terminal on the desktop; a Wayland desktop without X must be recorded as a video first"
+            .to_owned(),
+    })
+}
+
+/// The error for `--view-img` where no picture can be shown.
+fn nothing_to_see(why: &str) -> CommandError {
+    CommandError::Failed {
+        what: format!("--view-img cannot show pictures here: {why}"),
+        hint: "omit it, and open the saved pictures; or use a terminal such as kitty, Ghostty, WezTerm, iTerm2, \
+               Konsole, foot or Windows Terminal"
+            .to_owned(),
+    }
 }
 
 /// The list of pictures on stdin.

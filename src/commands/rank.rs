@@ -51,6 +51,7 @@ pub(super) fn rank(args: &TrainArgs, offline: bool, printer: &Printer) -> Result
         measured: &|_, _| (),
         events: events.map(|events| if layout.world_size > 1 { events.of_one_of_several() } else { events }),
         layout: Some(&layout),
+        graphics: None,
     }
     .execute(offline, &printer)
     .map_err(of_rank)

@@ -28,7 +28,7 @@ use crate::error::CommandError;
 use crate::launch::machines::Team;
 use crate::launch::{self, LaunchError, RunEnd, run_folder};
 use crate::machine;
-use crate::printer::{Printer, RunEvents, RunResults, RunView};
+use crate::printer::{Graphics, Printer, RunEvents, RunResults, RunView};
 use crate::run_report::ReportOfRun;
 
 /// What one command decides by itself.
@@ -49,6 +49,8 @@ pub(super) struct Run<'a> {
     pub(super) events: Option<RunEvents<'a>>,
     /// What another launcher says about this rank, if one has started it.
     pub(super) layout: Option<&'a Layout>,
+    /// The terminal on which pictures are shown.
+    pub(super) graphics: Option<Graphics>,
 }
 
 /// Returns the error after printing it for programs, if that is wanted: the run was not started.
@@ -218,7 +220,9 @@ impl Run<'_> {
         printer: &Printer,
     ) -> Result<u8, CommandError> {
         let gpus = GpuMonitor::start(gpus_of(&plan.ranks));
-        let mut view = RunView::new(printer, &plan.task, self.events.is_none()).with_gpus(&gpus);
+        let mut view = RunView::new(printer, &plan.task, self.events.is_none())
+            .with_gpus(&gpus)
+            .with_graphics(self.graphics);
         if let Some(events) = &self.events {
             events.planned(plan);
         }

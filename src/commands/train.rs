@@ -38,6 +38,7 @@ pub(super) fn train(args: &TrainArgs, offline: bool, printer: &Printer) -> Resul
         measured: &|_, _| (),
         events,
         layout: None,
+        graphics: None,
     };
     match place {
         Some(place) => machines::execute(run, options, &place, offline, printer),

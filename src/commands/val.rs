@@ -19,6 +19,7 @@ pub(super) fn val(args: &ValArgs, offline: bool, printer: &Printer) -> Result<u8
         measured: &|_, _| (),
         events: args.json.then(|| RunEvents::new(printer)),
         layout: None,
+        graphics: None,
     }
     .execute(offline, printer)
 }

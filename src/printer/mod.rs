@@ -10,6 +10,7 @@ mod bench_tables;
 mod comparison_text;
 mod evolution;
 mod gpu_loads;
+mod graphics;
 pub(crate) mod onnx_text;
 mod predictions;
 mod rank_rates;
@@ -35,6 +36,7 @@ pub(crate) use bench_table::{bench_table, reason as reason_for_workers};
 pub(crate) use bench_tables::{bench_doubt, bench_row, bench_tables};
 pub(crate) use comparison_text::comparison_text;
 pub(crate) use evolution::{evolution_result, generation_begins, generation_ends};
+pub(crate) use graphics::Graphics;
 pub(crate) use run_events::RunEvents;
 pub(crate) use run_view::{RunResults, RunView};
 pub(crate) use runs_table::runs_table;
@@ -85,6 +87,12 @@ impl Printer {
             }
             _ => {}
         }
+    }
+
+    /// Shows a picture on the terminal of stderr: what [`Graphics::draw`] made of it.
+    pub(crate) fn picture(&self, drawn: &[u8]) {
+        let mut terminal = std::io::stderr().lock();
+        let _ = terminal.write_all(drawn).and_then(|()| terminal.flush());
     }
 
     /// Why results could not be written, for example because the disk is full.

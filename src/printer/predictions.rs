@@ -135,6 +135,7 @@ mod tests {
             found: classes.iter().map(object).collect(),
             milliseconds: 35.24,
             saved: None,
+            preview: None,
         }
     }
 

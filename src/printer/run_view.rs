@@ -12,7 +12,7 @@ use yolo_plan::run::Task;
 use super::predictions::{Predictions, frame, objects, predicted_line};
 use super::rank_rates::RankRates;
 use super::status_line::StatusLine;
-use super::{Printer, coco_table, gpu_loads, val_table};
+use super::{Graphics, Printer, coco_table, gpu_loads, val_table};
 
 /// Time between plain lines about a running epoch.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
@@ -44,6 +44,10 @@ pub(crate) struct RunView<'a> {
     rate: f64,
     ranks: RankRates,
     gpus: Option<&'a GpuMonitor>,
+    /// The terminal, if it shows pictures.
+    graphics: Option<Graphics>,
+    /// The lines of the frame above, over which the next one is drawn.
+    frame_above: Option<usize>,
     results: RunResults,
 }
 
@@ -62,6 +66,8 @@ impl<'a> RunView<'a> {
             rate: 0.0,
             ranks: RankRates::default(),
             gpus: None,
+            graphics: None,
+            frame_above: None,
             results: RunResults::default(),
         }
     }
@@ -72,9 +78,19 @@ impl<'a> RunView<'a> {
         Self { gpus: Some(gpus), ..self }
     }
 
+    /// Shows pictures with their boxes.
+    #[must_use]
+    pub(crate) fn with_graphics(self, graphics: Option<Graphics>) -> Self {
+        Self { graphics, ..self }
+    }
+
     /// Shows one event of a rank; `None` is the supervisor, which only warns. Only rank 0 reports progress; warnings
     /// come from any rank.
     pub(crate) fn show(&mut self, rank: Option<usize>, event: &Event) {
+        if matches!(event, Event::Warning { .. } | Event::Skipped { .. } | Event::Note { .. }) {
+            // What is printed is not drawn over.
+            self.frame_above = None;
+        }
         if let Event::Warning { message } = event {
             let rank = rank.filter(|rank| *rank > 0 && !self.printer.is_of_rank());
             self.line.bar().suspend(|| match rank {
@@ -140,6 +156,7 @@ impl<'a> RunView<'a> {
     /// One line per picture, as YOLOv5 prints them; on a terminal, one that changes.
     fn predicted(&mut self, picture: &Predicted) {
         self.results.predictions.add(picture);
+        self.show_picture(picture);
         if self.printer.is_terminal() {
             let done = self.results.predictions.done();
             let rate = self.results.predictions.rate();
@@ -155,6 +172,22 @@ impl<'a> RunView<'a> {
         } else if self.tables {
             self.printer.say(predicted_line(picture));
         }
+    }
+
+    /// Draws a picture below the earlier ones, and a frame of a video over the one before.
+    fn show_picture(&mut self, picture: &Predicted) {
+        let (Some(graphics), Some(preview)) = (self.graphics, &picture.preview) else { return };
+        let above = self.frame_above.take().filter(|_| picture.frame.is_some());
+        // In kitty, a frame is a picture that later ones replace, also if it is the first.
+        let replaces = picture.frame.map(|_| above.unwrap_or(0));
+        let Some((drawn, lines)) = graphics.draw(preview, replaces) else { return };
+        self.line.bar().suspend(|| {
+            if picture.frame.is_none() {
+                self.printer.say(predicted_line(picture));
+            }
+            self.printer.picture(&drawn);
+        });
+        self.frame_above = picture.frame.map(|_| lines);
     }
 
     /// Clears the status line and returns the results of the run.

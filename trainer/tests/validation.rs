@@ -70,7 +70,8 @@ fn an_observer_sees_each_image_and_can_stop() {
     let model = Model::new(&ModelSpec::load("yolov5n", 1, None).unwrap(), Device::Cpu).unwrap();
     let mut run = |observer: &mut StopAfter| {
         let options = ValidateOptions::standard(false);
-        validate(&model, &mut split, &["one".to_owned()], &options, None, observer).unwrap()
+        validate(std::slice::from_ref(&model), &mut split, &["one".to_owned()], &options, None, observer)
+            .unwrap()
     };
 
     let mut early = StopAfter { batches: 2, images: 0 };

@@ -259,6 +259,10 @@ pub struct Predicted {
     pub milliseconds: f64,
     /// The picture or video with its boxes, if one is written.
     pub saved: Option<PathBuf>,
+    /// With `--view-img`, the picture with its boxes as JPEG in base64, small enough for the terminal. Not of every
+    /// frame of a video.
+    #[serde(default)]
+    pub preview: Option<String>,
 }
 
 /// An object in a picture.

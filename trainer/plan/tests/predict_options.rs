@@ -58,11 +58,15 @@ fn text_files_have_one_of_two_formats() {
 fn mistakes_are_usage_errors_with_a_hint() {
     let fixture = Fixture::new();
     for (options, message) in [
-        (PredictOptions { visualize: true, ..default() }, "--visualize: yolo writes no pictures"),
         (
-            PredictOptions { weights: vec!["best.pt".into(), "best.pt".into()], ..default() },
-            "yolo predicts with one model",
+            PredictOptions {
+                visualize: true,
+                weights: vec!["best.pt".into(), "best.pt".into()],
+                ..default()
+            },
+            "--visualize shows the layers of one model, but --weights names several files",
         ),
+        (PredictOptions { visualize: true, augment: true, ..default() }, "--visualize contradicts --augment"),
         (PredictOptions { line_thickness: Some(0), ..default() }, "--line-thickness 0 would draw nothing"),
         (PredictOptions { batch_size: Some(0), ..default() }, "--batch 0"),
         (PredictOptions { imgsz: vec![640, 0], ..default() }, "--imgsz 0 is not a number of pixels"),

@@ -18,7 +18,7 @@ pub struct Outputs {
     /// Boxes in pixels of the batch with probabilities: (B, N, 5 + nc), on the device of the model.
     pub decoded: Tensor,
     /// The raw heads, from which a loss is computed; `None` with test-time augmentation, which runs
-    /// the model several times.
+    /// the model several times, and of several models.
     pub heads: Option<Vec<Tensor>>,
 }
 
@@ -38,26 +38,32 @@ impl Outputs {
     }
 }
 
-/// The images of a batch as the input of `model`, in half precision if `half`.
+/// The images of a batch as the input of the models, which are on one device, in half precision if `half`.
 ///
 /// # Errors
 /// When memory runs out.
-pub fn input_tensor(model: &Model, batch: &Batch, half: bool) -> Result<Tensor, TrainError> {
-    let input = images_tensor(batch, model.device())?;
+pub fn input_tensor(models: &[Model], batch: &Batch, half: bool) -> Result<Tensor, TrainError> {
+    let input = images_tensor(batch, models.first().map_or(Device::Cpu, Model::device))?;
     if half { Ok(input.f_to_kind(Kind::Half)?) } else { Ok(input) }
 }
 
-/// Runs the model without gradients, with test-time augmentation if `augment`.
+/// Runs the models without gradients, with test-time augmentation if `augment`. The boxes of an ensemble of several
+/// enter suppression together (spec §9).
 ///
 /// # Errors
 /// When the image size is not a multiple of the stride, or memory runs out.
-pub fn forward(model: &Model, input: &Tensor, augment: bool) -> Result<Outputs, TrainError> {
+pub fn forward(models: &[Model], input: &Tensor, augment: bool) -> Result<Outputs, TrainError> {
     no_grad(|| {
-        if augment {
-            return Ok(Outputs { decoded: forward_augmented(model, input)?, heads: None });
+        if let ([model], false) = (models, augment) {
+            let (decoded, heads) = model.forward_eval(input)?;
+            return Ok(Outputs { decoded, heads: Some(heads) });
         }
-        let (decoded, heads) = model.forward_eval(input)?;
-        Ok(Outputs { decoded, heads: Some(heads) })
+        let decoded = |model| match augment {
+            true => forward_augmented(model, input),
+            false => Ok(model.forward_eval(input)?.0),
+        };
+        let all: Vec<Tensor> = models.iter().map(decoded).collect::<Result<_, _>>()?;
+        Ok(Outputs { decoded: Tensor::f_cat(&all, 1)?, heads: None })
     })
 }
 

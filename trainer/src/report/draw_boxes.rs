@@ -4,9 +4,10 @@
 
 use std::ops::Range;
 
-use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster};
+use noto_sans_mono_bitmap::RasterHeight;
 use yolo_data::image::Image;
 
+use super::letters::letters as rasters_of;
 use super::plot_style::color;
 
 /// How boxes are drawn, in pixels.
@@ -144,11 +145,9 @@ fn write_text(
     } else {
         (RasterHeight::Size16, height / 16)
     };
-    let raster = |letter| get_raster(letter, FontWeight::Regular, raster_height);
-    // Characters that the font lacks become a question mark.
-    let rasters: Vec<_> = text.chars().filter_map(|letter| raster(letter).or_else(|| raster('?'))).collect();
+    let rasters = rasters_of(text, raster_height);
     let times = times.max(1) as i64;
-    let width: i64 = rasters.iter().map(|raster| raster.width() as i64 * times).sum();
+    let width: i64 = rasters.iter().map(|raster| raster.width as i64 * times).sum();
     let mut left = left.min(area.width as i64 - width).max(0);
     for raster in rasters {
         for (y, row) in (0..).zip(raster.rows()) {
@@ -162,7 +161,7 @@ fn write_text(
                 fill(image, area, x..x + times, y..y + times, mixed);
             }
         }
-        left += raster.width() as i64 * times;
+        left += raster.width as i64 * times;
     }
 }
 

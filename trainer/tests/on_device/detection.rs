@@ -187,7 +187,9 @@ fn validated(half: bool, bounds: &Bounds) {
     let loss = DetectionLoss::new(cpu.anchors().unwrap(), own.spec().nc, SETTINGS, device()).unwrap();
     let names: Vec<String> = (0..own.spec().nc).map(|class| format!("class {class}")).collect();
     let mut split = Split { loader: loader(&samples, BATCH), samples: Arc::clone(&samples), group: None };
-    let got = validate(&own, &mut split, &names, &options, Some(&loss), &mut Patient).unwrap().unwrap();
+    let got = validate(std::slice::from_ref(&own), &mut split, &names, &options, Some(&loss), &mut Patient)
+        .unwrap()
+        .unwrap();
 
     assert_eq!((got.table.images, got.table.rows[0].instances), (samples.len(), want.labels));
     let pairs = [

@@ -11,13 +11,13 @@ use crate::number::{decimal, whole};
 /// The options of `yolo predict`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Args)]
 pub struct PredictOptions {
-    /// Pictures and videos: files, folders, patterns such as 'photos/*.jpg', URLs, cameras by number, .txt files with one of these per line, or - for such a list on stdin
+    /// Pictures and videos: files, folders, patterns such as 'photos/*.jpg', URLs, cameras by number, screen, .txt files with one of these per line, or - for such a list on stdin
     #[arg(value_name = "SOURCE")]
     pub paths: Vec<String>,
     /// The same, as an option
     #[arg(long, value_name = "SOURCE", num_args = 1.., action = ArgAction::Append)]
     pub source: Vec<String>,
-    /// Weights: a file, a URL or a pretrained model [default: yolov5s.pt]
+    /// Weights: a file, a URL or a pretrained model; several are an ensemble, whose boxes are joined [default: yolov5s.pt]
     #[arg(long, value_name = "FILE", num_args = 1.., action = ArgAction::Set)]
     pub weights: Vec<String>,
     /// Data set whose class names are used if the weights have none
@@ -77,6 +77,12 @@ pub struct PredictOptions {
     /// Do not save the pictures and videos with their boxes
     #[arg(long)]
     pub nosave: bool,
+    /// Show pictures and videos with their boxes in the terminal, if it can show pictures: kitty, iTerm2 or sixel
+    #[arg(long)]
+    pub view_img: bool,
+    /// Save what each layer of the model makes of each picture: a picture of 32 channels, and a NumPy file of all
+    #[arg(long)]
+    pub visualize: bool,
     /// Width of the boxes' lines in pixels [default: follows the size of the picture]
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "PIXELS")]
     pub line_thickness: Option<usize>,
@@ -101,10 +107,4 @@ pub struct PredictOptions {
     /// Accepted for compatibility with YOLOv5 scripts; has no effect on .pt and .safetensors weights
     #[arg(long)]
     pub dnn: bool,
-    #[arg(long, hide = true)]
-    #[expect(missing_docs, reason = "refused: feature maps are not written")]
-    pub visualize: bool,
-    /// Refused: no picture is shown
-    #[arg(long, hide = true)]
-    pub view_img: bool,
 }

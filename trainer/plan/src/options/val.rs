@@ -14,7 +14,7 @@ pub struct ValOptions {
     /// Data set: a YOLOv5 YAML file, or shapes, coco128, coco8, VOC or coco; downloaded if missing [default: coco128]
     #[arg(long, value_name = "YAML")]
     pub data: Option<String>,
-    /// Weights to evaluate: one or more files, URLs or pretrained models [default: yolov5s.pt]
+    /// Weights to evaluate: a file, a URL or a pretrained model; several are an ensemble, or with --task speed and study evaluated one by one [default: yolov5s.pt]
     #[arg(long, value_name = "FILE", num_args = 1.., action = ArgAction::Append)]
     pub weights: Vec<String>,
     /// Images per batch; with several devices, each takes whole batches [default: 32]

@@ -89,6 +89,7 @@ pub(super) fn camera(source: &str) -> Option<Result<Video, PlanError>> {
         source: device,
         stem: number.to_owned(),
         kind: VideoKind::Camera,
+        area: None,
     }))
 }
 

@@ -32,6 +32,7 @@ mod resumable;
 mod resume;
 mod resume_ranks;
 mod resume_yolov5;
+mod screen;
 mod sources;
 mod train;
 mod val;

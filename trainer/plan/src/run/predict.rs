@@ -15,8 +15,6 @@ use crate::device::{self, Device};
 use crate::error::PlanError;
 use crate::options::PredictOptions;
 
-/// YOLOv5's default weights.
-const WEIGHTS: &str = "yolov5s.pt";
 /// The longer side of a picture in the network.
 const IMAGE_SIZE: usize = 640;
 /// Confidence, IoU and detections per picture (spec §12).
@@ -32,7 +30,8 @@ pub struct PredictTask {
     pub videos: Vec<Video>,
     /// Of so many frames of a video, the last is used.
     pub vid_stride: usize,
-    pub weights: PathBuf,
+    /// One file, or those of an ensemble.
+    pub weights: Vec<PathBuf>,
     /// Class names for weights that have none; empty if `--data` is not given.
     pub names: Vec<String>,
     /// Height and width that a picture is fitted into, in pixels.
@@ -59,6 +58,10 @@ pub struct PredictTask {
     pub line_thickness: Option<usize>,
     pub hide_labels: bool,
     pub hide_conf: bool,
+    pub visualize: bool,
+    /// The height and width in pixels that a picture may have in the terminal; `None` if it is not shown there.
+    #[serde(default)]
+    pub view_img: Option<[usize; 2]>,
 }
 
 /// How text files describe a box: `--save-format`.
@@ -71,13 +74,15 @@ pub enum SavedBoxes {
     Corners,
 }
 
-/// Plans a prediction. `listed` is what stdin held, if a source is `-`.
+/// Plans a prediction. `listed` is what stdin held, if a source is `-`; `screen` the height and width in pixels that
+/// pictures may have in the terminal, for `--view-img`.
 ///
 /// # Errors
 /// The first mistake in the options, or in a file that they name.
 pub fn plan_predict(
     options: &PredictOptions,
     listed: Option<&str>,
+    screen: Option<[usize; 2]>,
     context: &PlanContext,
 ) -> Result<Planning, PlanError> {
     let PlanContext { inventory, places, .. } = context;
@@ -116,10 +121,7 @@ pub fn plan_predict(
         .with_hint("give another --name or --project, or --nosave"));
     }
 
-    let argument = options.weights.first().map_or(WEIGHTS, String::as_str);
-    let Some(weights) = weights::find(argument, context, &mut missing)? else {
-        return Ok(Planning::Missing(missing));
-    };
+    let weights = weights::find_all(&options.weights, context, &mut missing)?;
     if !missing.is_empty() {
         return Ok(Planning::Missing(missing));
     }
@@ -127,7 +129,7 @@ pub fn plan_predict(
     if options.vid_stride.is_some() && videos.is_empty() {
         warnings.push("--vid-stride has no effect without videos".to_owned());
     }
-    let stride = weights::largest_stride(&weights);
+    let stride = weights::largest_stride_of(&weights);
     let image_size = sides.map(|side| image_size::rounded(side, stride, 0, &mut warnings));
     warnings.dedup();
     if options.half && choice.devices.contains(&Device::Cpu) {
@@ -163,29 +165,29 @@ pub fn plan_predict(
         line_thickness: options.line_thickness,
         hide_labels: options.hide_labels,
         hide_conf: options.hide_conf,
+        visualize: options.visualize,
+        view_img: screen.filter(|_| options.view_img),
     };
     Ok(Planning::ready(ranks, run_dir, Task::Predict(Box::new(task)), warnings, notes))
 }
 
-/// Refuses what YOLOv5 has and `yolo` does not do.
+/// Refuses options that make no sense.
 fn refuse(options: &PredictOptions) -> Result<(), PlanError> {
-    if options.view_img {
-        return Err(PlanError::usage("--view-img: yolo shows no pictures, it saves them").with_hint(
-            "omit it, and open the saved pictures; the last lines of the run say where they are",
-        ));
-    }
     if options.vid_stride == Some(0) {
         return Err(PlanError::usage("--vid-stride 0 would use no frame: it must be at least 1")
             .with_hint("use 1 for every frame, 2 for every other one"));
     }
-    if options.visualize {
-        return Err(PlanError::usage("--visualize: yolo writes no pictures of feature maps").with_hint(
-            "omit it; --save-crop shows what was detected, and --conf-thres 0.05 what nearly was",
-        ));
+    if options.visualize && options.weights.len() > 1 {
+        return Err(PlanError::usage(
+            "--visualize shows the layers of one model, but --weights names several files",
+        )
+        .with_hint(format!("give one, such as --weights {}", options.weights[0])));
     }
-    if let [first, _, ..] = options.weights.as_slice() {
-        return Err(PlanError::usage("--weights names several files, but yolo predicts with one model")
-            .with_hint(format!("give one, such as --weights {first}, and run yolo again for the next")));
+    if options.visualize && options.augment {
+        return Err(PlanError::usage(
+            "--visualize contradicts --augment, with which the model sees each picture three times",
+        )
+        .with_hint("omit one of them"));
     }
     if options.line_thickness == Some(0) {
         return Err(PlanError::usage("--line-thickness 0 would draw nothing: it must be at least 1")

@@ -1,5 +1,5 @@
 //! What the sources of `yolo predict` name: pictures first, then videos, each in their order, as in YOLOv5. A source
-//! is a file, a folder, a pattern, an address, the number of a camera, a list of such, or `-` for a list on stdin,
+//! is a file, a folder, a pattern, an address, the number of a camera, the screen, a list of such, or `-` for a list on stdin,
 //! which the command has read. Files that cannot be opened are not noticed here: their names stay, so that the run
 //! can name and skip them.
 
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::addresses::{Address, camera, shown_address};
+use super::screen::screen;
 use super::video::{Video, VideoKind};
 use super::{Need, PlanContext};
 use crate::dataset::{IMAGE_EXTENSIONS, Places, is_image, path_in_list};
@@ -103,7 +104,7 @@ impl Finder<'_> {
             self.entries.push(Entry::File(path));
         } else if source.contains(['*', '?', '[']) {
             self.add_files(of_pattern(source, &path)?);
-        } else if let Some(found) = camera(source) {
+        } else if let Some(found) = camera(source).or_else(|| screen(source)) {
             self.entries.push(Entry::Live(found?));
         } else {
             return Err(does_not_exist(source));
@@ -121,7 +122,7 @@ impl Finder<'_> {
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
             if line.contains("://") {
                 self.add_address(line)?;
-            } else if let Some(found) = camera(line) {
+            } else if let Some(found) = camera(line).or_else(|| screen(line)) {
                 self.entries.push(Entry::Live(found?));
             } else {
                 self.entries.push(Entry::File(path_in_list(line, folder, working_dir)));
@@ -141,6 +142,7 @@ impl Finder<'_> {
                 shown: shown_address(address).into(),
                 stem,
                 kind: VideoKind::Stream,
+                area: None,
             })),
         }
         Ok(())
@@ -222,9 +224,13 @@ fn with_names(entries: Vec<Entry>) -> Sources {
     for entry in pictures.into_iter().chain(videos) {
         let stem = name(&entry);
         match entry {
-            Entry::File(path) if is_video(&path) => {
-                sources.videos.push(Video { shown: path.clone(), source: path, stem, kind: VideoKind::File })
-            }
+            Entry::File(path) if is_video(&path) => sources.videos.push(Video {
+                shown: path.clone(),
+                source: path,
+                stem,
+                kind: VideoKind::File,
+                area: None,
+            }),
             Entry::File(path) => sources.pictures.push(Picture { path, stem }),
             Entry::Live(video) => sources.videos.push(Video { stem, ..video }),
         }
@@ -238,18 +244,17 @@ fn has_extension(path: &Path, extensions: &[&str]) -> bool {
 }
 
 fn readable() -> String {
+    // These are pictures of YOLOv5, which are named and skipped.
+    let pictures: Vec<&str> =
+        IMAGE_EXTENSIONS.into_iter().filter(|extension| !matches!(*extension, "dng" | "pfm")).collect();
     format!(
         "yolo predict reads pictures ({}) and videos ({})",
-        IMAGE_EXTENSIONS.join(", "),
+        pictures.join(", "),
         VIDEO_EXTENSIONS.join(", ")
     )
 }
 
 fn does_not_exist(source: &str) -> PlanError {
-    if source == "screen" || source.starts_with("screen ") {
-        return PlanError::usage("--source screen: yolo predict does not read the screen")
-            .with_hint("record it as a video first: ffmpeg -f x11grab -i :0 screen.mp4");
-    }
     PlanError::new(format!("--source {source} does not exist")).with_hint(
         "name a picture, a video, a folder, a pattern in quotes, a URL, or a .txt file with a path per line",
     )
@@ -386,7 +391,10 @@ mod tests {
                 "--source notes.md is neither a picture nor a video by its extension",
                 "reads pictures (bmp",
             ),
-            ("screen", "does not read the screen", "ffmpeg"),
+            ("screen 1", "cannot look up monitor 1", "screen LEFT TOP"),
+            ("screen 0 1 2", "--source screen 0 1 2 is no part of the screen", "width and height"),
+            ("screen 0 0 0 9", "--source screen 0 0 0 9 is no part of the screen", "width and height"),
+            ("screen a", "--source screen a is no part of the screen", "width and height"),
             ("empty", "there is no picture and no video in the folder empty", "reads pictures (bmp"),
             ("outer", "there is no picture and no video in the folder outer", "for those in its folders"),
             ("none.txt", "--source none.txt lists no pictures and no videos", "reads pictures (bmp"),

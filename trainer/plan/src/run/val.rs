@@ -6,17 +6,14 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::planning::need_data_set;
-use super::{Need, PlanContext, Planning, Ranks, Task, defaults, folder, image_size, weights};
+use super::{PlanContext, Planning, Ranks, Task, defaults, folder, image_size, weights};
 use crate::backend::Connection;
 use crate::batch;
 use crate::dataset::DataSet;
 use crate::device::{self, Device, Inventory};
 use crate::error::PlanError;
-use crate::model::MIN_STRIDE;
 use crate::options::{BackendOption, ValOptions};
 
-/// YOLOv5's default weights.
-const WEIGHTS: &str = "yolov5s.pt";
 /// Images per step.
 const BATCH: usize = 32;
 /// Confidence, IoU and detections of an accuracy measurement (spec §9).
@@ -104,14 +101,14 @@ pub fn plan_val(options: &ValOptions, context: &PlanContext) -> Result<Planning,
 
     let mut missing = Vec::new();
     need_data_set(data_argument, context, &mut missing)?;
-    let weights = find_weights(&options.weights, context, &mut missing)?;
+    let weights = weights::find_all(&options.weights, context, &mut missing)?;
     if !missing.is_empty() {
         return Ok(Planning::Missing(missing));
     }
 
     let (data, mut warnings) = DataSet::load_for_run(data_argument, options.single_cls, places)?;
     has_images(&data, split)?;
-    let stride = weights.iter().map(|path| weights::largest_stride(path)).max().unwrap_or(MIN_STRIDE);
+    let stride = weights::largest_stride_of(&weights);
     let image_size = image_size::rounded(image_size, stride, 0, &mut warnings);
     let on_cpu = choice.devices.contains(&Device::Cpu);
     if options.half && on_cpu {
@@ -208,21 +205,6 @@ pub(super) fn checked_thresholds(
             .with_hint(format!("omit it for at most {default} detections per image")));
     }
     Ok((conf, iou, max_det))
-}
-
-/// The files of `--weights`, as far as they are here.
-fn find_weights(
-    arguments: &[String],
-    context: &PlanContext,
-    missing: &mut Vec<Need>,
-) -> Result<Vec<PathBuf>, PlanError> {
-    let default = [WEIGHTS.to_owned()];
-    let arguments = if arguments.is_empty() { &default } else { arguments };
-    let mut files = Vec::new();
-    for argument in arguments {
-        files.extend(weights::find(argument, context, missing)?);
-    }
-    Ok(files)
 }
 
 /// Only the test split of a data set may be empty.

@@ -15,6 +15,9 @@ pub struct Video {
     pub stem: String,
     /// What it is.
     pub kind: VideoKind,
+    /// The part of the screen in pixels: left, top, width and height. `None` for all of it, and for other videos.
+    #[serde(default)]
+    pub area: Option<[u32; 4]>,
 }
 
 /// What a video is.
@@ -27,4 +30,6 @@ pub enum VideoKind {
     Camera,
     /// A stream of a server.
     Stream,
+    /// The screen, whose source is the X display.
+    Screen,
 }

@@ -6,6 +6,9 @@ use super::{Need, PlanContext};
 use crate::error::PlanError;
 use crate::model::{MIN_STRIDE, builtin};
 
+/// The default of YOLOv5's val.py and detect.py.
+const DEFAULT: &str = "yolov5s.pt";
+
 /// An argument of `--weights`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WeightsName {
@@ -62,6 +65,27 @@ pub(super) fn find(
     }
     missing.push(Need::Weights(argument.to_owned()));
     Ok(None)
+}
+
+/// The files that the arguments of `--weights` name, YOLOv5's default if there are none. Those that must be fetched
+/// first are added to `missing`.
+///
+/// # Errors
+/// As [`find`].
+pub(super) fn find_all(
+    arguments: &[String],
+    context: &PlanContext,
+    missing: &mut Vec<Need>,
+) -> Result<Vec<PathBuf>, PlanError> {
+    let default = [DEFAULT.to_owned()];
+    let arguments = if arguments.is_empty() { &default } else { arguments };
+    let found = arguments.iter().map(|argument| find(argument, context, missing));
+    Ok(found.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+}
+
+/// The largest of [`largest_stride`] of several files.
+pub(super) fn largest_stride_of(paths: &[PathBuf]) -> usize {
+    paths.iter().map(|path| largest_stride(path)).max().unwrap_or(MIN_STRIDE)
 }
 
 /// The largest stride of a model that only its weights describe, guessed from the name: the

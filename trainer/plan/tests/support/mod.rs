@@ -81,7 +81,8 @@ impl Fixture {
         fs::write(self.context.places.working_dir.join("a.jpg"), "").unwrap();
         let weights = if options.weights.is_empty() { vec!["best.pt".to_owned()] } else { options.weights };
         let paths = if options.paths.is_empty() { vec!["a.jpg".to_owned()] } else { options.paths };
-        plan_predict(&PredictOptions { weights, paths, ..options }, None, &self.context).map(ready)
+        plan_predict(&PredictOptions { weights, paths, ..options }, None, Some([600, 800]), &self.context)
+            .map(ready)
     }
 
     pub fn plan_bench(&self, options: BenchOptions) -> Result<Planning, PlanError> {

@@ -28,7 +28,7 @@ pub(super) fn measure(
     let names = &task.data.names;
     let options = ValidateOptions::standard(task.single_cls);
     let mut pass = |follower: &mut Follower| {
-        validate(model, split, names, &options, None, follower).map(|_| follower.images)
+        validate(std::slice::from_ref(model), split, names, &options, None, follower).map(|_| follower.images)
     };
     context.reporter.phase("loading validation images for the first time");
     pass(&mut Follower::until(Instant::now() + time))?;
@@ -63,7 +63,7 @@ pub(super) fn measure_together(
         context.barrier()?;
         let began = Instant::now();
         let mut follower = Follower::until(began + time);
-        validate(model, split, names, &options, None, &mut follower)?;
+        validate(std::slice::from_ref(model), split, names, &options, None, &mut follower)?;
         // Ends when the slowest rank does.
         let images = sum(context, follower.images)?;
         Ok::<_, TrainError>(Rate::since(began, images))

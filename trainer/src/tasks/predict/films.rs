@@ -31,7 +31,7 @@ impl Search<'_> {
             let facts = match video.kind {
                 VideoKind::File => Some(probe(&video.source)),
                 VideoKind::Stream if is_web => Some(probe(&video.source)),
-                VideoKind::Stream | VideoKind::Camera => None,
+                VideoKind::Stream | VideoKind::Camera | VideoKind::Screen => None,
             };
             match facts {
                 Some(Err(why)) => self.skip_video(number, &why),
@@ -55,7 +55,7 @@ impl Search<'_> {
         facts: Facts,
     ) -> Result<bool, TrainError> {
         let stride = self.task.vid_stride;
-        let mut frames = match Frames::open(ffmpeg, &video.source, video.kind, stride, facts.frames) {
+        let mut frames = match Frames::open(ffmpeg, video, stride, facts.frames) {
             Ok(frames) => frames,
             Err(why) => {
                 self.skip_video(number, &why);
@@ -72,7 +72,7 @@ impl Search<'_> {
                     Next::Frame(image) => {
                         count += 1;
                         let frame = FrameOf { number: count, all: facts.frames.map(|all| all / stride) };
-                        let (target, stride) = (self.target, self.model.largest_stride());
+                        let (target, stride) = (self.target, self.stride);
                         reading.give(move || prepare(number, Some(frame), image, target, stride));
                     }
                     Next::End(end) => ended = Some(end),
@@ -111,7 +111,7 @@ impl Search<'_> {
                 News::Frame(image) => {
                     counts[index] += 1;
                     let frame = FrameOf { number: counts[index], all: None };
-                    let ready = prepare(number, Some(frame), image, self.target, self.model.largest_stride());
+                    let ready = prepare(number, Some(frame), image, self.target, self.stride);
                     self.take(ready)?;
                     // Nobody waits for other frames to fill a batch.
                     self.search_batch()?;

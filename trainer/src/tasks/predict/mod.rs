@@ -4,7 +4,9 @@
 
 mod ahead;
 mod csv;
+mod features;
 mod films;
+mod preview;
 mod read;
 mod search;
 mod video;
@@ -29,11 +31,14 @@ use crate::rank::context::{Context, Ending};
 /// When the weights cannot be read or do not fit the options, or a file cannot be written.
 pub(super) fn run(context: &Context, plan: &RunPlan, task: &PredictTask) -> Result<Ending, TrainError> {
     let began = Instant::now();
-    let (model, names) = load(context, task)?;
+    let (models, names) = load(context, task)?;
     let outputs = Arc::new(write::Outputs::create(&plan.run_dir, task, names)?);
+    if context.is_main() && (task.save || task.view_img.is_some()) && !task.hide_labels {
+        outputs.warning().into_iter().for_each(|warning| context.reporter.warning(warning));
+    }
     context.hold_stop_requests();
     context.reporter.phase("predicting");
-    let done = search::Search::new(context, task, &model, Arc::clone(&outputs))?.run()?;
+    let done = search::Search::new(context, task, &models, Arc::clone(&outputs))?.run()?;
     let Some(rows) = csv::of_all_ranks(context, done)? else {
         if context.is_main() {
             context.reporter.send(&Event::Interrupted { resume_from: None });
@@ -53,32 +58,51 @@ pub(super) fn run(context: &Context, plan: &RunPlan, task: &PredictTask) -> Resu
     Ok(Ending::Finished)
 }
 
-/// The model, and the names of its classes.
-fn load(context: &Context, task: &PredictTask) -> Result<(Model, Vec<String>), TrainError> {
+/// The model, or the models of an ensemble, and the names of their classes.
+fn load(context: &Context, task: &PredictTask) -> Result<(Vec<Model>, Vec<String>), TrainError> {
     context.reporter.phase("reading the weights");
-    let LoadedModel { model, transfer, names } = load_model(&task.weights, context.device, task.half)?;
-    let classes = model.spec().nc;
+    let mut models: Vec<Model> = Vec::new();
+    let mut names = None;
+    for path in &task.weights {
+        let LoadedModel { model, transfer, names: own } = load_model(path, context.device, task.half)?;
+        let classes = model.spec().nc;
+        if let Some(first) = models.first().map(|first| first.spec().nc).filter(|first| *first != classes) {
+            let counted = |count| count_of(count, "class", "classes");
+            return Err(TrainError::new(format!(
+                "--weights: {} has {}, but {} has {}",
+                task.weights[0].display(),
+                counted(first),
+                path.display(),
+                counted(classes)
+            ))
+            .with_hint("an ensemble needs weights that were trained on the same classes"));
+        }
+        if context.is_main() {
+            if transfer.matched < transfer.total {
+                context.reporter.warning(format!("{}: {}", path.display(), transfer.summary()));
+            }
+            context.reporter.note(model.summary()?.to_string());
+        }
+        // As in YOLOv5, those of the first model count.
+        names = names.or(own.filter(|own| own.len() == classes));
+        models.push(model);
+    }
+    let classes = models.first().map_or(0, |model| model.spec().nc);
     let names = match names {
-        Some(names) if names.len() == classes => names,
-        _ if task.names.len() == classes => task.names.clone(),
-        _ => (0..classes).map(|class| format!("class{class}")).collect(),
+        Some(names) => names,
+        None if task.names.len() == classes => task.names.clone(),
+        None => (0..classes).map(|class| format!("class{class}")).collect(),
     };
     let beyond: Vec<String> =
         (task.classes.iter().flatten()).filter(|class| **class >= classes).map(ToString::to_string).collect();
-    if !beyond.is_empty() {
+    if let (false, Some(path)) = (beyond.is_empty(), task.weights.first()) {
         return Err(TrainError::new(format!(
             "--classes {}: {} has {}, numbered from 0",
             list(&beyond),
-            task.weights.display(),
+            path.display(),
             count_of(classes, "class", "classes")
         ))
         .with_hint(format!("give numbers from 0 to {}", classes.saturating_sub(1))));
     }
-    if context.is_main() {
-        if transfer.matched < transfer.total {
-            context.reporter.warning(format!("{}: {}", task.weights.display(), transfer.summary()));
-        }
-        context.reporter.note(model.summary()?.to_string());
-    }
-    Ok((model, names))
+    Ok((models, names))
 }

@@ -7,13 +7,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rayon::ThreadPool;
+use tch::Tensor;
 use yolo_data::image::Image;
 use yolo_data::loader::Batch;
 use yolo_plan::event::{Event, FoundObject, Predicted};
+use yolo_plan::model::MIN_STRIDE;
 use yolo_plan::run::PredictTask;
 
 use super::ahead::{Ahead, start_threads};
 use super::csv::{Done, Rows, rows_of};
+use super::features;
+use super::preview::{Pacer, preview};
 use super::read::{Ready, read};
 use super::video::{Encoder, Ffmpeg, Pace};
 use super::write::{Drawn, Outputs, Writable};
@@ -37,7 +41,9 @@ pub(super) struct Film {
 pub(super) struct Search<'a> {
     pub(super) context: &'a Context,
     pub(super) task: &'a PredictTask,
-    pub(super) model: &'a Model,
+    models: &'a [Model],
+    /// The largest stride of the models.
+    pub(super) stride: usize,
     pub(super) outputs: Arc<Outputs>,
     nms: NmsSettings,
     suppressor: Suppressor,
@@ -51,16 +57,18 @@ pub(super) struct Search<'a> {
     pub(super) films: BTreeMap<usize, Film>,
     pub(super) ffmpeg: Option<Ffmpeg>,
     rows: Vec<Rows>,
+    /// When a frame was shown.
+    pacer: Pacer,
 }
 
 impl<'a> Search<'a> {
     pub(super) fn new(
         context: &'a Context,
         task: &'a PredictTask,
-        model: &'a Model,
+        models: &'a [Model],
         outputs: Arc<Outputs>,
     ) -> Result<Self, TrainError> {
-        let stride = model.largest_stride();
+        let stride = models.iter().map(Model::largest_stride).max().unwrap_or(MIN_STRIDE);
         let target = task.image_size.map(|side| side.next_multiple_of(stride));
         if target != task.image_size && context.is_main() {
             context.reporter.warning(format!(
@@ -73,7 +81,8 @@ impl<'a> Search<'a> {
         Ok(Self {
             context,
             task,
-            model,
+            models,
+            stride,
             outputs,
             nms: NmsSettings {
                 conf_thres: task.conf_thres as f32,
@@ -91,6 +100,7 @@ impl<'a> Search<'a> {
             films: BTreeMap::new(),
             ffmpeg: None,
             rows: Vec::new(),
+            pacer: Pacer::default(),
         })
     }
 
@@ -111,7 +121,7 @@ impl<'a> Search<'a> {
                 && let Some(number) = coming.next()
             {
                 let path = self.task.pictures[number].path.clone();
-                let (target, stride) = (self.target, self.model.largest_stride());
+                let (target, stride) = (self.target, self.stride);
                 reading.give(move || read(number, &path, target, stride));
             }
             match reading.next()? {
@@ -164,10 +174,13 @@ impl<'a> Search<'a> {
             batch.items.push(picture.item.clone());
         }
         let began = Instant::now();
-        let input = input_tensor(self.model, &batch, self.task.half)?;
-        let rows = forward(self.model, &input, self.task.augment)?.rows(self.nms.conf_thres)?;
+        let input = input_tensor(self.models, &batch, self.task.half)?;
+        let rows = forward(self.models, &input, self.task.augment)?.rows(self.nms.conf_thres)?;
         let milliseconds = began.elapsed().as_secs_f64() * 1000.0 / pictures.len() as f64;
-        let classes = self.model.spec().nc;
+        if self.task.visualize {
+            self.write_features(&input, &pictures)?;
+        }
+        let classes = self.models.first().map_or(0, |model| model.spec().nc);
         for (index, ready) in pictures.into_iter().enumerate() {
             let of_image = rows.of_image(index);
             let mut found =
@@ -190,8 +203,22 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
+    /// Writes what each layer makes of the pictures of a batch.
+    fn write_features(&self, input: &Tensor, pictures: &[Ready]) -> Result<(), TrainError> {
+        let names: Vec<String> = pictures
+            .iter()
+            .map(|ready| {
+                let stem = self.source(ready.number).1;
+                ready.frame.map_or(stem.to_owned(), |frame| format!("{stem}_{}", frame.number))
+            })
+            .collect();
+        self.models.iter().try_for_each(|model| features::write(model, input, self.outputs.folder(), &names))
+    }
+
     /// Has the files of a picture written.
     fn write(&mut self, ready: Ready, found: Vec<Detection>, milliseconds: f64) {
+        // Of a video, as many frames are shown as people can follow.
+        let view = self.task.view_img.filter(|_| ready.frame.is_none() || self.pacer.is_due());
         let (path, stem) = self.source(ready.number);
         let object = |found: &Detection| FoundObject {
             class: found.class,
@@ -211,18 +238,23 @@ impl<'a> Search<'a> {
             found: found.iter().map(object).collect(),
             milliseconds,
             saved: frame.and_then(|_| self.outputs.video(stem)),
+            preview: None,
         };
+
         let (path, stem): (PathBuf, String) = (path.to_owned(), stem.to_owned());
         let size = ready.item.native;
-        let image = if self.outputs.need_pixels() { ready.image } else { Default::default() };
+        let image =
+            if self.outputs.need_pixels() || view.is_some() { ready.image } else { Default::default() };
         let outputs = Arc::clone(&self.outputs);
         self.writing.give(move || {
-            let written = outputs.write(Writable { path, stem, frame, image, found }, size)?;
-            Ok(match written {
-                Drawn::No => (predicted, None),
-                Drawn::Saved(path) => (Predicted { saved: Some(path), ..predicted }, None),
-                Drawn::Frame(image) => (predicted, Some(image)),
-            })
+            let Drawn { saved, image } =
+                outputs.write(Writable { path, stem, frame, image, found }, size, view.is_some())?;
+            let preview = match (view, &image) {
+                (Some(view), Some(image)) => Some(preview(image, view)?),
+                _ => None,
+            };
+            let saved = saved.or(predicted.saved);
+            Ok((Predicted { saved, preview, ..predicted }, image.filter(|_| frame.is_some())))
         });
     }
 

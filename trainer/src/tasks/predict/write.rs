@@ -14,7 +14,7 @@ use yolo_plan::run::PredictTask;
 use crate::detection::{Detection, LabelFiles};
 use crate::error::TrainError;
 use crate::publish::publish;
-use crate::report::{Area, BoxStyle, LabeledBox, draw_box};
+use crate::report::{Area, BoxStyle, LabeledBox, draw_box, unwritable_letters};
 
 /// The formats that are written as they were read; of others, such as MPO, JPEG is written.
 const WRITTEN: [&str; 7] = ["bmp", "jpeg", "jpg", "png", "tif", "tiff", "webp"];
@@ -32,6 +32,8 @@ pub(super) struct Outputs {
     what: &'static str,
     /// Whether pictures and videos are written.
     save: bool,
+    /// Whether feature maps are written, elsewhere.
+    visualize: bool,
     line_thickness: Option<usize>,
     /// Whether boxes have names, and confidences after them.
     text: (bool, bool),
@@ -52,13 +54,12 @@ pub(super) struct Writable {
 }
 
 /// What became of a picture.
-pub(super) enum Drawn {
-    /// It is not wanted with its boxes.
-    No,
-    /// The picture with its boxes was written here.
-    Saved(PathBuf),
-    /// A frame with its boxes.
-    Frame(Image),
+#[derive(Default)]
+pub(super) struct Drawn {
+    /// Where it was written with its boxes. A frame goes into a video instead.
+    pub(super) saved: Option<PathBuf>,
+    /// It with its boxes, unless nobody wants to see them.
+    pub(super) image: Option<Image>,
 }
 
 impl Outputs {
@@ -79,6 +80,7 @@ impl Outputs {
                 (false, false) => "pictures and videos",
             },
             save: task.save,
+            visualize: task.visualize,
             line_thickness: task.line_thickness,
             text: (!task.hide_labels, !task.hide_conf),
             names,
@@ -91,12 +93,23 @@ impl Outputs {
         let pictures = self.save.then(|| file(self.what, &self.folder));
         let labels = self.labels.as_ref().map(|labels| file("labels", labels.folder()));
         let crops = self.crops.as_ref().map(|crops| file("objects", crops));
-        pictures.into_iter().chain(labels).chain(crops).collect()
+        let features = self.visualize.then(|| file("feature maps", &self.folder));
+        pictures.into_iter().chain(labels).chain(crops).chain(features).collect()
     }
 
     /// Whether pixels are needed after the network has seen them.
     pub(super) fn need_pixels(&self) -> bool {
         self.save || self.crops.is_some()
+    }
+
+    /// What the user should know about the names of classes on pictures.
+    pub(super) fn warning(&self) -> Option<String> {
+        unwritable_letters(self.names.iter().map(String::as_str))
+    }
+
+    /// The folder of the run.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// The name of a class.
@@ -110,8 +123,13 @@ impl Outputs {
     }
 
     /// Writes the files of a picture, and draws its boxes. The files of a frame are called after the video and the
-    /// frame, as in YOLOv5: `film_12.txt`.
-    pub(super) fn write(&self, mut picture: Writable, size: [u32; 2]) -> Result<Drawn, TrainError> {
+    /// frame, as in YOLOv5: `film_12.txt`. Boxes are also drawn if the picture is `shown`.
+    pub(super) fn write(
+        &self,
+        mut picture: Writable,
+        size: [u32; 2],
+        shown: bool,
+    ) -> Result<Drawn, TrainError> {
         if let Some(frame) = picture.frame {
             picture.stem = format!("{}_{frame}", picture.stem);
         }
@@ -123,8 +141,8 @@ impl Outputs {
         if let Some(crops) = &self.crops {
             self.write_crops(crops, &picture)?;
         }
-        if !self.save {
-            return Ok(Drawn::No);
+        if !self.save && !shown {
+            return Ok(Drawn::default());
         }
         let style = BoxStyle::of_picture([picture.image.height, picture.image.width], self.line_thickness);
         let area = Area::whole(&picture.image);
@@ -134,12 +152,13 @@ impl Outputs {
                 LabeledBox { corners: found.corners, class: found.class, text: self.text_of(found) };
             draw_box(&mut picture.image, area, &labeled, style);
         }
-        if picture.frame.is_some() {
-            return Ok(Drawn::Frame(picture.image));
+        let mut saved = None;
+        if self.save && picture.frame.is_none() {
+            let path = self.folder.join(format!("{}.{}", picture.stem, extension(&picture.path)));
+            publish(&path, &by_extension(&path, &picture.image)?).map_err(unwritable)?;
+            saved = Some(path);
         }
-        let path = self.folder.join(format!("{}.{}", picture.stem, extension(&picture.path)));
-        publish(&path, &by_extension(&path, &picture.image)?).map_err(unwritable)?;
-        Ok(Drawn::Saved(path))
+        Ok(Drawn { saved, image: Some(picture.image) })
     }
 
     /// What is written at a box.
@@ -195,7 +214,7 @@ fn extension(path: &Path) -> String {
     if WRITTEN.contains(&own.to_ascii_lowercase().as_str()) { own } else { "jpg".to_owned() }
 }
 
-fn unwritable(error: std::io::Error) -> TrainError {
+pub(super) fn unwritable(error: std::io::Error) -> TrainError {
     TrainError::new(format!("cannot save the results: {error}"))
         .with_hint("free some space, or name another folder with --project")
 }

@@ -19,7 +19,7 @@ use crate::checkpoint::{Progress, read_resume};
 use crate::error::TrainError;
 use crate::model::Model;
 use crate::rank::context::Context;
-use crate::report::{ResultsFile, facts_of_split, plot_labels, write_hyp_and_opt};
+use crate::report::{ResultsFile, facts_of_split, plot_labels, unwritable_letters, write_hyp_and_opt};
 use crate::training::{Rate, build_learner, build_model, open_val, read_split, train_loader};
 
 /// Prepares the training of the plan.
@@ -86,6 +86,9 @@ pub(super) fn prepare<'a>(
         // The GPU may not be able to compute in the precision of the plan.
         write_hyp_and_opt(plan, &TrainTask { precision: learner.precision(), ..task.clone() })?;
         if task.plots {
+            if let Some(warning) = unwritable_letters(task.data.names.iter().map(String::as_str)) {
+                context.reporter.warning(warning);
+            }
             plot_labels(&samples, &task.data.names, &plan.run_dir.join("labels.svg"))?;
         }
         results = Some(ResultsFile::open(&plan.run_dir, progress.epochs_done)?);

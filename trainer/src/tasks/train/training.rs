@@ -70,7 +70,14 @@ impl Training<'_> {
         let model = copy.as_ref().unwrap_or(model);
         let mut observer = UntilInterrupted { context: self.context, on_image: &mut |_| Ok(()) };
         let loss = Some(self.learner.loss());
-        validate(model, &mut self.val, &self.task.data.names, &options, loss, &mut observer)
+        validate(
+            std::slice::from_ref(model),
+            &mut self.val,
+            &self.task.data.names,
+            &options,
+            loss,
+            &mut observer,
+        )
     }
 
     /// Validates `model`, which is in half precision if [`Self::validates_half`], as `yolo val` does, together with the other
@@ -87,7 +94,14 @@ impl Training<'_> {
             options.nms.iou_thres = COCO_IOU;
         }
         let mut observer = UntilInterrupted { context: self.context, on_image };
-        validate(model, &mut self.val, &self.task.data.names, &options, None, &mut observer)
+        validate(
+            std::slice::from_ref(model),
+            &mut self.val,
+            &self.task.data.names,
+            &options,
+            None,
+            &mut observer,
+        )
     }
 
     /// Keeps a validation for the report of the run.

@@ -13,6 +13,7 @@ use yolo_data::loader::{self, ValLoader};
 use yolo_data::scan::{Sample, Scan, ScanOptions, scan};
 use yolo_plan::RunPlan;
 use yolo_plan::event::{CocoScores, Event, Metrics, OutputFile, Step};
+use yolo_plan::model::MIN_STRIDE;
 use yolo_plan::report::{RunReport, WorstImage};
 use yolo_plan::run::{SavedBoxes, Split as SplitName, ValMode, ValTask};
 
@@ -28,7 +29,7 @@ use crate::model::Model;
 use crate::rank::context::{Context, Ending};
 use crate::report::{
     StudyLine, StudyPoint, ValPictures, WorstImages, facts_of_split, facts_of_validation, plot_confusion,
-    plot_curves, plot_study, unwritable_report,
+    plot_curves, plot_study, unwritable_letters, unwritable_report,
 };
 
 /// With more classes than this, the table has a row for each only with `--verbose`.
@@ -54,16 +55,20 @@ pub fn run(context: &Context, plan: &RunPlan, task: &ValTask) -> Result<Ending, 
         // A validation that is interrupted has a report too.
         report.write(&plan.run_dir).map_err(unwritable_report)?;
     }
+    if reports && let Some(warning) = unwritable_letters(task.data.names.iter().map(String::as_str)) {
+        context.reporter.warning(warning);
+    }
     context.hold_stop_requests();
     let mut files = Vec::new();
     let mut studied = Vec::new();
-    for path in &task.weights {
-        let model = load(context, task, path)?;
-        let pass = Pass { context, plan, task, samples: &samples, model };
-        let written = if task.mode == ValMode::Study {
-            pass.study(path, &mut studied)?
-        } else {
-            pass.once(path, &mut report)?
+    // As in YOLOv5, several weights are an ensemble, but the speed of each is measured by itself.
+    let together = if task.mode == ValMode::Accuracy { task.weights.len().max(1) } else { 1 };
+    for paths in task.weights.chunks(together) {
+        let models = paths.iter().map(|path| load(context, task, path)).collect::<Result<_, _>>()?;
+        let pass = Pass { context, plan, task, samples: &samples, models };
+        let written = match (task.mode, paths) {
+            (ValMode::Study, [path]) => pass.study(path, &mut studied)?,
+            _ => pass.once(paths, &mut report)?,
         };
         let Some(written) = written else {
             if context.is_main() {
@@ -145,19 +150,23 @@ fn load(context: &Context, task: &ValTask, path: &Path) -> Result<Model, TrainEr
     Ok(model)
 }
 
-/// A weights file to validate.
+/// A weights file to validate, or several as an ensemble.
 struct Pass<'a> {
     context: &'a Context,
     plan: &'a RunPlan,
     task: &'a ValTask,
     samples: &'a Arc<[Sample]>,
-    model: Model,
+    models: Vec<Model>,
 }
 
 impl Pass<'_> {
     /// One validation at the planned image size. Returns the files that it wrote; `None` if it was
     /// interrupted.
-    fn once(&self, weights: &Path, report: &mut RunReport) -> Result<Option<Vec<OutputFile>>, TrainError> {
+    fn once(
+        &self,
+        weights: &[PathBuf],
+        report: &mut RunReport,
+    ) -> Result<Option<Vec<OutputFile>>, TrainError> {
         let mut pictures = ValPictures::new(&self.plan.run_dir, &self.task.data.names);
         // Drawing would take time that is measured.
         let mut worst = WorstImages::default();
@@ -182,31 +191,36 @@ impl Pass<'_> {
     /// Adds a validation to the report of the run.
     fn report(
         &self,
-        weights: &Path,
+        weights: &[PathBuf],
         measured: &Validation,
         worst: Vec<WorstImage>,
         report: &mut RunReport,
     ) -> Result<(), TrainError> {
         let Validation { table, scores, confusion, .. } = measured;
-        report.model = Some(self.model.summary()?.to_string());
-        let title = weights.display().to_string();
+        let summaries: Vec<String> = self
+            .models
+            .iter()
+            .map(|model| Ok(model.summary()?.to_string()))
+            .collect::<Result<_, TrainError>>()?;
+        report.model = Some(summaries.join("; "));
+        let title = title_of(weights);
         report.validations.push(facts_of_validation(title, table, scores, confusion, worst));
         Ok(())
     }
 
     /// Reports a validation, and writes its detections and plots. Returns the files.
-    fn write(&self, weights: &Path, measured: Validation) -> Result<Vec<OutputFile>, TrainError> {
+    fn write(&self, weights: &[PathBuf], measured: Validation) -> Result<Vec<OutputFile>, TrainError> {
         let (names, folder) = (&self.task.data.names, &self.plan.run_dir);
         let mut table = measured.table;
         if !self.task.verbose && table.rows.len() > LISTED_CLASSES + 1 {
             table.rows.truncate(1);
         }
-        let title = weights.display().to_string();
+        let title = title_of(weights);
         let mut files = Vec::new();
         let mut coco = None;
         if self.task.save_json {
             let found = CocoDetections::new(self.task, &measured.detections);
-            let path = found.write(self.samples, folder, weights)?;
+            let path = found.write(self.samples, folder, &weights[0])?;
             files.push(OutputFile { what: "predictions".to_owned(), path });
             coco = self.by_cocos_rules(&found, &mut files)?;
         }
@@ -317,7 +331,7 @@ impl Pass<'_> {
             Arc::clone(self.samples),
             loader::ValSettings {
                 image_size,
-                stride: self.model.largest_stride(),
+                stride: self.models.iter().map(Model::largest_stride).max().unwrap_or(MIN_STRIDE),
                 batch: self.task.batch,
                 workers: self.task.workers,
                 rect: !speed,
@@ -350,8 +364,14 @@ impl Pass<'_> {
             began: Instant::now(),
             on_image,
         };
-        validate(&self.model, &mut split, &self.task.data.names, &options, None, &mut progress)
+        validate(&self.models, &mut split, &self.task.data.names, &options, None, &mut progress)
     }
+}
+
+/// The weights of a validation, for people.
+fn title_of(weights: &[PathBuf]) -> String {
+    let names: Vec<String> = weights.iter().map(|path| path.display().to_string()).collect();
+    names.join(" + ")
 }
 
 /// A line of `study_*.txt` in YOLOv5's format: metrics, the three losses, which a study does not compute, and

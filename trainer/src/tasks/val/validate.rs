@@ -61,23 +61,24 @@ pub trait Observer {
     fn batch_done(&mut self, done: usize, batches: usize) -> bool;
 }
 
-/// Runs `model` over a split. With several ranks, each runs over its batches, and all return the same:
+/// Runs a model over a split, or several as an ensemble, which have the same classes. With several ranks, each runs over its batches, and all return the same:
 /// the result of one rank over all batches, or `None` if an observer stopped it.
 ///
 /// # Errors
 /// When an image cannot be loaded, memory runs out, the observer fails, or a peer is lost.
 pub fn validate(
-    model: &Model,
+    models: &[Model],
     split: &mut Split,
     names: &[String],
     options: &ValidateOptions,
     loss: Option<&DetectionLoss>,
     observer: &mut dyn Observer,
 ) -> Result<Option<Validation>, TrainError> {
-    let mut tally = Tally::new(model.spec().nc);
-    let complete = run_over(&mut tally, model, split, options, loss, observer)?;
+    let classes = models.first().map_or(0, |model| model.spec().nc);
+    let mut tally = Tally::new(classes);
+    let complete = run_over(&mut tally, models, classes, split, options, loss, observer)?;
     let tally = match &split.group {
-        Some(group) => Tally::of_all_ranks(group, complete.then_some(tally), model.spec().nc)?,
+        Some(group) => Tally::of_all_ranks(group, complete.then_some(tally), classes)?,
         None => complete.then_some(tally),
     };
     Ok(tally.map(|tally| tally.finish(names)))
@@ -86,14 +87,15 @@ pub fn validate(
 /// Runs over this rank's batches. Returns whether it has done all of them.
 fn run_over(
     tally: &mut Tally,
-    model: &Model,
+    models: &[Model],
+    classes: usize,
     split: &mut Split,
     options: &ValidateOptions,
     loss: Option<&DetectionLoss>,
     observer: &mut dyn Observer,
 ) -> Result<bool, TrainError> {
     let threads = usize::try_from(tch::get_num_threads()).unwrap_or(1);
-    let post_processing = PostProcessing::start(threads, model.spec().nc, options)?;
+    let post_processing = PostProcessing::start(threads, classes, options)?;
     let batches = split.loader.batches();
     let numbers: Vec<usize> = (0..batches).map(|index| split.loader.number(index)).collect();
     let mut results = Results {
@@ -109,10 +111,10 @@ fn run_over(
         let batch = batch?;
         observer.stage_done(Stage::Load);
         let began = Instant::now();
-        let input = input_tensor(model, &batch, options.half)?;
+        let input = input_tensor(models, &batch, options.half)?;
         observer.stage_done(Stage::Preprocess);
         let prepared = Instant::now();
-        let outputs = forward(model, &input, options.augment)?;
+        let outputs = forward(models, &input, options.augment)?;
         if let (Some(loss), Some(heads)) = (loss, &outputs.heads) {
             let items = no_grad(|| loss.compute(&in_float(heads)?, &batch.targets))?.items;
             results.tally.add_losses(number, &items)?;

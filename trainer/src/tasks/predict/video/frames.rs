@@ -1,14 +1,15 @@
 //! The frames of a video in their order, decoded by ffmpeg ahead of the one that asks for them.
 
 use std::io::BufReader;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use yolo_base::env::DISPLAY;
 use yolo_data::image::Image;
-use yolo_plan::run::VideoKind;
+use yolo_plan::run::{Video, VideoKind};
 
 use super::ppm::next_frame;
 use super::probe::reason;
@@ -20,6 +21,9 @@ const AHEAD: usize = 2;
 const TICK: Duration = Duration::from_millis(50);
 /// How long ffmpeg may take to end after its last frame.
 const END: Duration = Duration::from_secs(10);
+
+/// Pictures of the screen per second. Only the newest is used.
+const SCREEN_PACE: &str = "30";
 
 /// What comes next from a video.
 #[derive(Debug)]
@@ -38,7 +42,7 @@ pub(crate) struct Frames {
     process: Option<Process>,
     frames: Option<Receiver<Image>>,
     reader: Option<JoinHandle<Read>>,
-    source: std::path::PathBuf,
+    source: PathBuf,
     /// Frames that the file says it has.
     expected: Option<usize>,
 }
@@ -57,21 +61,33 @@ impl Frames {
     /// The reason why ffmpeg cannot be started.
     pub(crate) fn open(
         ffmpeg: &Ffmpeg,
-        source: &Path,
-        kind: VideoKind,
+        video: &Video,
         stride: usize,
         expected: Option<usize>,
     ) -> Result<Self, String> {
         let mut arguments: Vec<std::ffi::OsString> = ["-nostdin", "-v", "error"].map(Into::into).to_vec();
-        match kind {
+        let source = match video.kind {
+            VideoKind::Screen => PathBuf::from(std::env::var_os(DISPLAY).unwrap_or_default()),
+            VideoKind::File | VideoKind::Camera | VideoKind::Stream => video.source.clone(),
+        };
+        match video.kind {
             VideoKind::File => {}
+            VideoKind::Screen => {
+                arguments.extend(["-f", "x11grab", "-framerate", SCREEN_PACE].map(Into::into));
+                if let Some([left, top, width, height]) = video.area {
+                    let (size, [left, top]) =
+                        (format!("{width}x{height}"), [left, top].map(|side| side.to_string()));
+                    let part = ["-video_size", &size, "-grab_x", &left, "-grab_y", &top];
+                    arguments.extend(part.map(Into::into));
+                }
+            }
             VideoKind::Camera => arguments.extend(["-f", "v4l2"].map(Into::into)),
             VideoKind::Stream if source.to_string_lossy().starts_with("rtsp") => {
                 arguments.extend(["-rtsp_transport", "tcp"].map(Into::into));
             }
             VideoKind::Stream => {}
         }
-        arguments.extend(["-i".into(), source.into()]);
+        arguments.extend(["-i".into(), source.clone().into()]);
         arguments.extend(["-map", "0:v:0"].map(Into::into));
         arguments.extend(ffmpeg.every_frame.map(Into::into));
         arguments.extend(["-f", "image2pipe", "-c:v", "ppm", "-pix_fmt", "rgb24", "pipe:1"].map(Into::into));
@@ -81,13 +97,7 @@ impl Frames {
         let (sender, frames) = sync_channel(AHEAD);
         let reader =
             std::thread::spawn(move || read(BufReader::with_capacity(1 << 20, stdout), stride, &sender));
-        Ok(Self {
-            process: Some(process),
-            frames: Some(frames),
-            reader: Some(reader),
-            source: source.to_owned(),
-            expected,
-        })
+        Ok(Self { process: Some(process), frames: Some(frames), reader: Some(reader), source, expected })
     }
 
     /// Waits for the next frame, until `stop` says so or `limit` is over.

@@ -1,7 +1,6 @@
 //! Cameras and streams, which do not wait: only the newest frame of each is kept. A source that drops out is opened
 //! again a few times before it is given up.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -51,8 +50,7 @@ impl Live {
             let watcher = Watcher {
                 index,
                 ffmpeg: ffmpeg.clone(),
-                source: video.source.clone(),
-                kind: video.kind,
+                video: video.clone(),
                 stride,
                 slot,
                 news: sender.clone(),
@@ -89,8 +87,7 @@ impl Drop for Live {
 struct Watcher {
     index: usize,
     ffmpeg: Ffmpeg,
-    source: PathBuf,
-    kind: yolo_plan::run::VideoKind,
+    video: Video,
     stride: usize,
     slot: Arc<Mutex<Option<Image>>>,
     news: Sender<(usize, Option<News>)>,
@@ -125,7 +122,7 @@ impl Watcher {
 
     /// Reads until the source drops out. Returns whether there were frames, and why there are no more.
     fn once(&self) -> (bool, String) {
-        let mut frames = match Frames::open(&self.ffmpeg, &self.source, self.kind, self.stride, None) {
+        let mut frames = match Frames::open(&self.ffmpeg, &self.video, self.stride, None) {
             Ok(frames) => frames,
             Err(why) => return (false, why),
         };
