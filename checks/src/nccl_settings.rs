@@ -4,6 +4,7 @@
 use crate::checks::run_checks;
 use crate::facts::Host;
 use crate::intent::Intent;
+use crate::remedies::user_shell::assignment;
 use crate::status::Status;
 
 /// The findings whose remedy is to set variables of NCCL.
@@ -28,7 +29,7 @@ pub fn nccl_settings(host: &Host, gpus: &[usize], ranks: usize) -> Vec<NcclSetti
     let mut settings: Vec<NcclSetting> = Vec::new();
     for finding in findings.filter(|finding| finding.status == Status::Warning) {
         let remedy = finding.remedy.iter().flat_map(|remedy| &remedy.commands);
-        for (name, value) in remedy.filter_map(|command| command.strip_prefix("export ")?.split_once('=')) {
+        for (name, value) in remedy.filter_map(|command| assignment(command)) {
             if !settings.iter().any(|setting| setting.name == name) {
                 let (name, value) = (name.to_owned(), value.to_owned());
                 settings.push(NcclSetting { name, value, why: finding.title.clone() });

@@ -265,7 +265,10 @@ fn each_command_and_its_places() {
 }
 
 /// What makes a command one that can do harm: it deletes, ends, restarts, upgrades or overwrites.
-const HARMFUL: [&str; 28] = [
+const HARMFUL: [&str; 31] = [
+    "--shutdown",
+    "full-upgrade",
+    "--upgrade",
     "rm ",
     "rmdir",
     "unlink ",
@@ -308,27 +311,22 @@ const REVIEWED: &[(&str, &str)] = &[
     ("shutdown /r", "the same on Windows, which asks to close programs"),
     ("wsl.exe --shutdown", "ends what runs in WSL, which the remedy says; nothing on its disk changes"),
     ("wsl.exe --update", "Microsoft's own update; distributions stay as they are"),
-    ("wsl.exe --terminate", "ends one distribution"),
     ("docker restart ", "a container's own; on its host"),
     ("podman restart ", "a container's own; on its host"),
     ("lxc restart ", "a container's own; on its host"),
-    ("incus restart ", "a container's own; on its host"),
     ("pct reboot ", "a container's own; on its host"),
     ("sudo systemctl restart ", "a service that has to read changed settings"),
     ("sudo systemctl daemon-reload && sudo systemctl restart ", "the same"),
-    ("sudo rc-service ", "the same on Alpine"),
     ("sudo sv restart ", "the same on Void"),
     ("sudo systemctl mask nvidia-cdi-refresh", "undone by unmask"),
     ("sudo nvidia-smi --gpu-reset", "the driver refuses it while a program uses the card"),
     ("sudo rmmod nvidia_uvm", "the kernel refuses it while a program uses the module"),
-    ("sudo modprobe -r nvidia_uvm", "the same"),
     ("sudo pacman -Syu", "the whole system: a part of it breaks Arch"),
     ("sudo dnf upgrade", "the whole system, by its package manager, which asks"),
     ("sudo zypper dup", "the whole system, by its package manager, which asks"),
     ("sudo zypper update", "the whole system, by its package manager, which asks"),
     ("sudo apt update && sudo apt full-upgrade", "the whole system, by its package manager, which asks"),
     ("sudo xbps-install -Su", "the whole system, by its package manager, which asks"),
-    ("sudo rpm-ostree upgrade", "a new image; the present one stays to go back to"),
     ("sudo nixos-rebuild switch --upgrade", "a new generation; the present one stays to go back to"),
 ];
 

@@ -2,6 +2,7 @@
 //! can write: text is text, bytes that are not UTF-8 are `{"base64": …}`, `null` means that the thing
 //! does not exist, and `{"error": …}` says why it is not known.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use base64::Engine as _;
@@ -155,6 +156,16 @@ pub enum Via {
     /// The loader's built-in folders.
     #[serde(rename = "default")]
     Default,
+}
+
+/// A program or library.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+pub struct Binary {
+    /// Whether it asks for an executable stack, if known.
+    pub executable_stack: Option<bool>,
+    /// The newest version of each kind that it needs, such as 2.28 of `GLIBC`.
+    #[serde(default)]
+    pub(in crate::facts) versions: BTreeMap<String, String>,
 }
 
 /// A TCP socket that listens.

@@ -448,7 +448,7 @@ impl Host {
         })
     }
 
-    pub(super) fn binary_answer(&self, path: &str) -> Fact<Option<super::Binary>> {
+    pub(super) fn binary_answer(&self, path: &str) -> Fact<Option<answer::Binary>> {
         self.row(Section::Binaries, path)
     }
 

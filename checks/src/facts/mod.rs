@@ -12,8 +12,8 @@ mod redact;
 pub(crate) mod view;
 
 pub use answer::{
-    Fact, FileSystem, Interface, KnownPaths, Library, Listener, Output, PathKind, Process, Stat, System,
-    Unknown, User, Via, decode,
+    Binary, Fact, FileSystem, Interface, KnownPaths, Library, Listener, Output, PathKind, Process, Stat,
+    System, Unknown, User, Via, decode,
 };
 pub use host::Host;
 pub use live::command::line as command_line;
@@ -21,7 +21,6 @@ pub(crate) use live::nvml::open as nvml_library;
 pub use question::Section;
 pub use recording::{RecordingError, VERSION};
 pub use redact::YOLO_COMMANDS;
-pub use view::binary::Binary;
 pub use view::cgroup::MemoryLimit;
 pub use view::container::Container;
 pub use view::distribution::{Distribution, Family, Packages};

@@ -28,6 +28,14 @@ pub(crate) fn translate(host: &Host, mut finding: Finding) -> Finding {
     finding
 }
 
+/// The variable that a command sets, and its value, in whichever language it is.
+pub(crate) fn assignment(command: &str) -> Option<(&str, &str)> {
+    let posix = command.strip_prefix("export ").and_then(|rest| rest.split_once('='));
+    let others =
+        ["set -gx ", "setenv "].iter().find_map(|start| command.strip_prefix(start)?.split_once(' '));
+    posix.or(others)
+}
+
 fn of_user(host: &Host) -> Language {
     if host.is_windows().unwrap_or(false) {
         return Language::PowerShell;
@@ -76,7 +84,7 @@ fn plain(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Language, in_language};
+    use super::{Language, assignment, in_language};
 
     #[test]
     fn each_shell_has_its_words() {
@@ -97,6 +105,9 @@ mod tests {
             all("unset LIBTORCH"),
             ["unset LIBTORCH", "set -e LIBTORCH", "unsetenv LIBTORCH", "Remove-Item Env:LIBTORCH"]
         );
+        for command in &all("export NCCL_P2P_DISABLE=1")[..3] {
+            assert_eq!(assignment(command), Some(("NCCL_P2P_DISABLE", "1")));
+        }
         let list = "export LD_LIBRARY_PATH=/a${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}";
         assert_eq!(all(list)[1], "set -gx LD_LIBRARY_PATH /a:$LD_LIBRARY_PATH");
     }

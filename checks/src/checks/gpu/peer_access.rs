@@ -137,7 +137,7 @@ fn iommu(host: &Host) -> Iommu {
         .split_whitespace()
         .any(|word| word.starts_with("intel_iommu=on") || word.starts_with("amd_iommu=on"));
     match units {
-        Some(units) if units.is_empty() && !is_asked => Iommu::Passes,
+        Some(units) if units.is_empty() && !is_asked => Iommu::Unknown,
         None if !is_asked => Iommu::Unknown,
         _ => Iommu::Translates(format!("the IOMMU translates addresses; /proc/cmdline: {}", line.trim())),
     }

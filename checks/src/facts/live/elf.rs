@@ -11,7 +11,6 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::facts::answer::of_error;
-use crate::facts::view::version::Version;
 
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
@@ -117,17 +116,18 @@ impl Elf {
 
     /// The newest version of each kind that the file needs, such as 2.28 of `GLIBC`.
     fn versions(&self, file: &mut (impl Read + Seek)) -> BTreeMap<String, String> {
-        let mut newest: BTreeMap<String, Version> = BTreeMap::new();
+        let mut newest: BTreeMap<String, Vec<u32>> = BTreeMap::new();
         for name in self.version_names(file).unwrap_or_default() {
             let Some((kind, version)) = name.rsplit_once('_') else { continue };
-            let starts_with_digit = version.starts_with(|letter: char| letter.is_ascii_digit());
-            let Some(version) = Version::find(version).filter(|_| starts_with_digit) else { continue };
-            match newest.get_mut(kind) {
-                Some(known) if !known.is_older_than(&version) => {}
-                _ => drop(newest.insert(kind.to_owned(), version)),
+            let numbers: Result<Vec<u32>, _> = version.split('.').map(str::parse).collect();
+            let Ok(numbers) = numbers else { continue };
+            let known = newest.entry(kind.to_owned()).or_default();
+            if *known < numbers {
+                *known = numbers;
             }
         }
-        newest.into_iter().map(|(kind, version)| (kind, version.to_string())).collect()
+        let text = |numbers: Vec<u32>| numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(".");
+        newest.into_iter().map(|(kind, numbers)| (kind, text(numbers))).collect()
     }
 
     /// The names in the table of needed versions: `GLIBC_2.28`, `GLIBCXX_3.4.22`. Each library has an

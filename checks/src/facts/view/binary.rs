@@ -1,23 +1,9 @@
 //! What a program or library needs from the system that loads it: the versions of symbols, and whether the
 //! stack must be executable. A recording written by hand may hold what readelf or objdump print instead.
 
-use std::collections::BTreeMap;
-
-use serde::Deserialize;
-
 use super::version::Version;
-use crate::facts::answer::Fact;
+use crate::facts::answer::{Binary, Fact};
 use crate::facts::host::Host;
-
-/// A program or library.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-pub struct Binary {
-    /// Whether it asks for an executable stack, if known.
-    pub executable_stack: Option<bool>,
-    /// The newest version of each kind that it needs, such as 2.28 of `GLIBC`.
-    #[serde(default)]
-    versions: BTreeMap<String, String>,
-}
 
 impl Binary {
     /// The version of glibc that it needs.
