@@ -51,7 +51,7 @@ variables! {
     YOLO_TRAINER: User = "the `yolo-trainer` program to start";
     YOLO_WSL: User = "the `wsl.exe` to use";
     YOLO_FROM_WINDOWS: Tool = "what `yolo.exe` tells the `yolo` that it starts in WSL: its version, the distribution and the working folder";
-    YOLO_DRIVE_C: Tool = "where WSL mounts drive C:, which `yolo.exe` lets WSL fill in; likewise `YOLO_DRIVE_D` and so on";
+    YOLO_DRIVE_C: Tool = "where WSL mounts drive C:, which `yolo.exe` lets WSL fill in; likewise with the letter of every other drive";
     WSLENV: Tool = "the names of the variables that WSL passes to Linux; `yolo.exe` adds `YOLO_*`, proxies and package indexes";
     WSL_DISTRO_NAME: Standard = "the distribution, which WSL sets";
     YOLO_JOIN_SECONDS: User = "seconds for which the machines of `--nnodes`, or the ranks of `yolo rank`, wait for each other to start, instead of 600 or 900";

@@ -146,7 +146,6 @@ pub(crate) fn copy_to_linux(
     write_description(staging.path(), &format!("{stem}.yaml"), &manifest)?;
     let number = manifest.files.len();
     staging.publish(&target)?;
-    progress.event(ProgressEvent::Done { text: &format!("copied {count} files, {}", bytes(total)) });
     Ok(LinuxCopy { yaml, files: number, copied: count, bytes: total })
 }
 
