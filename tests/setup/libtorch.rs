@@ -52,7 +52,9 @@ fn an_installed_variant_is_taken_back_however_often_that_is_killed() {
     fs::write(libtorch.join("selected"), "cpu").unwrap();
     machine.run("setup --libtorch cu126").succeeded();
     let list = machine.run("undo").succeeded().stdout;
-    for words in ["installed libtorch 2.11.0 (cu126)", "by `yolo setup`", "`yolo setup` can install again; frees"] {
+    for words in
+        ["installed libtorch 2.11.0 (cu126)", "by `yolo setup`", "`yolo setup` can install again; frees"]
+    {
         let words: Vec<&str> = words.split(' ').collect();
         let shown: Vec<&str> = list.split_whitespace().collect();
         assert!(shown.windows(words.len()).any(|shown| shown == words), "{words:?} is not in:\n{list}");
