@@ -261,16 +261,15 @@ impl SetupPlan {
                 Action::UseLibtorch(found) => {
                     if let Some(variant) = Variant::named(&found.variant)
                         && found.root.starts_with(context.dirs.libtorch())
+                        && in_use(context.dirs) != Some(variant)
                     {
-                        if in_use(context.dirs) != Some(variant) {
-                            let selected = context.dirs.libtorch().join(SELECTED);
-                            let what = format!("made runs use libtorch ({})", variant.name());
-                            let name = variant.name().as_bytes();
-                            let describe = |entry: &mut Entry| entry.file(&selected, Some(name));
-                            noted((context.dirs, context.progress), what, describe, || {
-                                select(context.dirs, variant)
-                            })?;
-                        }
+                        let selected = context.dirs.libtorch().join(SELECTED);
+                        let what = format!("made runs use libtorch ({})", variant.name());
+                        let name = variant.name().as_bytes();
+                        let describe = |entry: &mut Entry| entry.file(&selected, Some(name));
+                        noted((context.dirs, context.progress), what, describe, || {
+                            select(context.dirs, variant)
+                        })?;
                     }
                     libtorch_outcome(libtorch.insert(found))
                 }

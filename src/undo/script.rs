@@ -95,16 +95,3 @@ fn line(command: &str) -> String {
 pub(crate) fn call(script: &Path) -> String {
     if cfg!(windows) { format!("cmd /c \"{}\"", script.display()) } else { format!("sh {}", quote(script)) }
 }
-
-/// Runs a script and returns whether it succeeded.
-#[cfg(test)]
-pub(super) fn run(script: &Path) -> bool {
-    let mut command = if cfg!(windows) {
-        let mut cmd = std::process::Command::new("cmd");
-        cmd.arg("/c");
-        cmd
-    } else {
-        std::process::Command::new("sh")
-    };
-    command.arg(script).status().unwrap().success()
-}

@@ -24,16 +24,22 @@ pub(super) fn apply(
     let what = &planned.text;
     match &planned.change {
         Change::Settings { file, of, edits } => settings(Path::new(file), *of, edits, what, journal),
-        Change::Variable { name, value } => variable(name, value.as_deref(), dirs, what, journal),
+        Change::Variable { name, value } => variable(name, value.as_deref(), dirs, journal),
         Change::LoaderFolder { folder } => loader_folder(folder, what, journal),
         Change::MakeFolder { path } => make_folder(Path::new(path), what, journal),
         Change::Permissions { path, add } => permissions(&own(path, dirs)?, *add, what, dirs, journal),
         Change::Remove { path } => remove(&own(path, dirs)?, what, journal),
         Change::EndProcess { pid, name } => {
             let stays = "a process that was ended cannot be continued";
-            noted(journal, what, |entry| Ok(entry.stays(stays, None)), || end_process(*pid, name))
+            noted(journal, what, |entry| stay(entry, stays), || end_process(*pid, name))
         }
     }
+}
+
+/// Says why a change is never taken back.
+fn stay(entry: &mut Entry, why: &str) -> std::io::Result<()> {
+    entry.stays(why, None);
+    Ok(())
 }
 
 /// Notes a change in the journal, and makes it.
@@ -86,17 +92,20 @@ fn variable(
     name: &str,
     value: Option<&str>,
     dirs: &YoloDirs,
-    what: &str,
     journal: &mut Journal,
 ) -> Result<String, String> {
     let file = variables::file(dirs);
+    let what = match value {
+        Some(value) => format!("set {name} to {value} in {}", file.display()),
+        None => format!("unset {name} in {}", file.display()),
+    };
     let text = text_of(&file)?;
     let new = variables::with(&text, name, value);
     let make = || {
         let written = fs::create_dir_all(dirs.config()).and_then(|()| write_file(&file, new.as_bytes()));
         written.map_err(|error| error.to_string())
     };
-    noted(journal, what, |entry| entry.file(&file, Some(new.as_bytes())), make)?;
+    noted(journal, &what, |entry| entry.file(&file, Some(new.as_bytes())), make)?;
     Ok(match value {
         Some(_) => format!("set {name} in {}", file.display()),
         None => format!("unset {name} in {}", file.display()),
@@ -195,7 +204,7 @@ fn remove(path: &Path, what: &str, journal: &mut Journal) -> Result<String, Stri
     };
     let stays =
         "it was a leftover without use, such as an unfinished download, which the next setup begins anew";
-    noted(journal, what, |entry| Ok(entry.stays(stays, None)), make)?;
+    noted(journal, what, |entry| stay(entry, stays), make)?;
     Ok(format!("removed {}", path.display()))
 }
 

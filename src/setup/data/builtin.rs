@@ -39,15 +39,18 @@ pub(in crate::setup) fn generate(
     if !is_new {
         return make();
     }
+    // Without a final slash.
+    let folder: PathBuf = folder.components().collect();
     let what = format!("created the data set {name} in {}", folder.display());
-    let describe = |entry: &mut Entry| Ok(stays(entry, folder, name));
+    let describe = |entry: &mut Entry| stays(entry, &folder, name);
     noted((context.dirs, context.progress), what, describe, make)
 }
 
 /// Notes that a data set is never taken back.
-pub(super) fn stays(entry: &mut Entry, folder: &Path, name: &str) {
+pub(super) fn stays(entry: &mut Entry, folder: &Path, name: &str) -> std::io::Result<()> {
     entry.place(folder);
     entry.stays("data sets are data, which undo never deletes", Some(format!("yolo setup --remove {name}")));
+    Ok(())
 }
 
 /// The built-in data sets in the folder of all data sets, by name and directory.

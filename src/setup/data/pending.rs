@@ -113,7 +113,7 @@ impl PendingData {
     /// When a source, an archive or the disk fails, or the archives do not contain what the yaml names.
     pub fn run(&self, context: &Context<'_>) -> Result<Summary, SetupError> {
         let what = format!("installed the data set {} in {}", self.name, self.target.display());
-        let describe = |entry: &mut Entry| Ok(stays(entry, &self.target, &self.name));
+        let describe = |entry: &mut Entry| stays(entry, &self.target, &self.name);
         noted((context.dirs, context.progress), what, describe, || self.install(context))
     }
 
