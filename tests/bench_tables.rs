@@ -143,6 +143,7 @@ fn out_of_memory() -> String {
         threads: 1,
     };
     let failed = Event::Failed {
+        of_data: false,
         message: "out of memory: 6.1 GiB could not be allocated".to_owned(),
         hint: None,
         doing: "measuring training".to_owned(),

@@ -49,8 +49,8 @@ pub(super) fn variables(
         let is = |other: &&str| name.eq_ignore_ascii_case(other);
         let starts =
             |prefix: &&str| name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
-        let is_ours = PREFIXES.iter().any(|prefix| starts(prefix)) || SAME.iter().any(|same| is(same));
-        if is_ours && ![YOLO_WSL, YOLO_FROM_WINDOWS].iter().any(|other| is(other)) && !value.is_empty() {
+        let is_ours = PREFIXES.iter().any(starts) || SAME.iter().any(&is);
+        if is_ours && ![YOLO_WSL, YOLO_FROM_WINDOWS].iter().any(is) && !value.is_empty() {
             let is_path = Form::of(&value).is_some_and(|form| form.is_absolute());
             entries.push(format!("{name}{}", if is_path { "/p" } else { "" }));
         }

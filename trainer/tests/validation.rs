@@ -166,7 +166,8 @@ impl Scene {
         let (anchors, device) = (self.model.anchors().unwrap(), Device::Cpu);
         let loss = DetectionLoss::new(anchors, 3, LossSettings::NEUTRAL, device).unwrap();
         let names = ["a", "b", "c"].map(str::to_owned);
-        validate(std::slice::from_ref(&self.model), &mut split, &names, &options, Some(&loss), observer).unwrap()
+        validate(std::slice::from_ref(&self.model), &mut split, &names, &options, Some(&loss), observer)
+            .unwrap()
     }
 }
 

@@ -127,8 +127,8 @@ mod tests {
                     color = number(&mut rest);
                     if let Some(after) = rest.strip_prefix(";2;") {
                         rest = after;
-                        for part in 0..3 {
-                            palette[color][part] = number(&mut rest);
+                        for part in &mut palette[color] {
+                            *part = number(&mut rest);
                             rest = rest.strip_prefix(';').unwrap_or(rest);
                         }
                     }
@@ -168,7 +168,7 @@ mod tests {
                     cells.map(value).sum::<f64>() / 64.0
                 };
                 let want = mean(&|index| f64::from(image.data[index * 3 + part]) / 2.55);
-                let got = mean(&|index| pixels[index][part] as f64);
+                let got = mean(&|index| pixels[index].get(part).copied().unwrap_or_default() as f64);
                 assert!((want - got).abs() < 6.0, "{left} {top} {part}: {want} {got}");
             }
         }

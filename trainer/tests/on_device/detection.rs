@@ -84,7 +84,7 @@ fn boxes_are_decoded_and_suppressed_alike() {
     let batch = scenes.batch();
     // Fused, as validation and prediction use it.
     let own = twin(&cpu, device()).fuse().unwrap();
-    let got = forward(&own, &images_tensor(&batch, device()).unwrap(), false).unwrap();
+    let got = forward(std::slice::from_ref(&own), &images_tensor(&batch, device()).unwrap(), false).unwrap();
     let exact = in_double(&cpu);
     let (want, _) = outputs(&exact, &batch);
 

@@ -91,6 +91,7 @@ mod tests {
             found: vec![found.clone(), found],
             milliseconds: 1.0,
             saved: None,
+            preview: None,
         };
         let line = "a.jpg,\"white, blood\",0.5,1,2,30,40\n";
         assert_eq!(rows_of(&picture), (3, 0, line.repeat(2)));
