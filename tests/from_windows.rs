@@ -444,10 +444,8 @@ mod runs {
             String::from_utf8_lossy(&std::fs::read(pc.answers().join("output.txt")).unwrap()).into_owned()
         }
 
-        /// Resumes the run as the output says, and trains it to an early end.
+        /// Resumes the run, and ends it by Ctrl-C.
         fn resumes(pc: &Pc, arguments: &[&str]) {
-            let opt = pc.work().join("runs/train/exp/yolo.json");
-            let _ = opt;
             let mut command = pc.command(&[&["train", "--resume"], arguments].concat());
             let log = std::fs::File::create(pc.answers().join("output.txt")).unwrap();
             command.stdout(log.try_clone().unwrap()).stderr(log);
