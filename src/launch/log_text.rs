@@ -65,6 +65,7 @@ pub(super) fn of_event(event: &Event) -> Option<String> {
         | Event::Step(_)
         | Event::Predicted(_)
         | Event::Measured { .. }
+        | Event::Copied { .. }
         | Event::BenchMeasured { .. } => return None,
     })
 }

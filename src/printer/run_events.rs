@@ -139,6 +139,7 @@ impl<'a> RunEvents<'a> {
             Event::Warning { .. }
             | Event::Note { .. }
             | Event::Measured { .. }
+            | Event::Copied { .. }
             | Event::BenchMeasured { .. }
             | Event::Interrupted { .. }
             | Event::Failed { .. } => {}

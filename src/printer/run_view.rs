@@ -132,6 +132,7 @@ impl<'a> RunView<'a> {
             | Event::Warning { .. }
             | Event::Alive { .. }
             | Event::Measured { .. }
+            | Event::Copied { .. }
             | Event::Interrupted { .. }
             | Event::Failed { .. } => {}
         }
