@@ -31,6 +31,33 @@ fn two_ranks_run_all_measurements() {
         }
     }
     assert_eq!(report["errors"], serde_json::json!([]));
+    // Both directions, directly and by the host.
+    let copies = report["copies"].as_array().unwrap();
+    assert_eq!(copies.len(), 4, "{copies:?}");
+    assert!(copies.iter().all(|copy| copy["wrong"] == 0 && copy["rate"].as_f64().unwrap() > 0.0));
+    assert_eq!(report["expected"], Value::Null);
+}
+
+#[test]
+fn a_planned_run_gets_its_bounds_and_three_ranks_their_pairs() {
+    let user = User::new();
+    let data = user.write_data_set();
+    let run = format!("--device cpu,cpu,cpu --data {} --cfg yolov5n --imgsz 64 --batch 9", data.display());
+    let output = user.run(&format!("doctor --deep --json -- {run}")).succeeded();
+    let report: Value = serde_json::from_str(&output.stdout).unwrap();
+    let pairs = report["pairs"].as_array().unwrap();
+    assert_eq!(pairs.len(), 3);
+    assert!(pairs.iter().all(|pair| pair["tried"] == true && pair["failure"] == Value::Null), "{pairs:?}");
+    let expected = &report["expected"];
+    let parts: Vec<&str> =
+        expected["bounds"].as_array().unwrap().iter().map(|bound| bound["part"].as_str().unwrap()).collect();
+    assert_eq!(parts, ["disk", "decoder", "device", "link"]);
+    assert!(parts.contains(&expected["bottleneck"].as_str().unwrap()));
+    let text = user.run(&format!("doctor --deep -- {run}")).succeeded().stdout;
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in ["in images per second:", "limits it", "copies directly, GB/s to", "3 pairs of ranks"] {
+        assert!(text.contains(words), "{words} is not in:\n{text}");
+    }
 }
 
 #[test]

@@ -90,7 +90,7 @@ mod tests {
         let plan: RunPlan = serde_json::from_value(json!({
             "version": 2, "program": "0", "run_dir": PathBuf::from("runs"),
             "ranks": { "devices": [{ "cuda": 1 }], "world_size": 1, "backend": null, "threads": 1 },
-            "task": { "kind": "probe", "images": [], "links_only": false }
+            "task": { "kind": "probe", "part": "everything", "images": [], "pinned": 0, "load": 0 }
         }))
         .unwrap();
         BatchMeasurement { plan, device: Device::Cuda(1), sharing: 2, parts: 4, unit: 1 }

@@ -66,6 +66,7 @@ pub(super) fn of_event(event: &Event) -> Option<String> {
         | Event::Split(_)
         | Event::Predicted(_)
         | Event::Measured { .. }
+        | Event::Copied { .. }
         | Event::BenchMeasured { .. } => return None,
     })
 }

@@ -96,6 +96,12 @@ fn stop_all(started: &mut [RankProcess]) {
     }
 }
 
+/// The first descriptor that is handed to a rank, after its standard ones.
+#[cfg(unix)]
+const FIRST_HANDED: i32 = 3;
+
+// Invariant: a rank gets the descriptors that are meant for it and no others. They are closed on exec here, and
+// duplicated in the new process only, so that several threads can start ranks, and other programs, at once.
 #[cfg(unix)]
 fn spawn(
     mut command: Command,
@@ -103,35 +109,27 @@ fn spawn(
     images: Option<&File>,
     log: &Path,
 ) -> std::io::Result<RankProcess> {
-    use std::os::fd::AsRawFd as _;
+    use std::os::fd::OwnedFd;
     use std::os::unix::process::CommandExt as _;
+
+    use command_fds::{CommandFdExt as _, FdMapping};
 
     let log = RankLog::open(log)?;
     let output = log.output()?;
     let (events, writer) = std::io::pipe()?;
-    keep_open(&writer)?;
-    command.env(YOLO_EVENTS_FD, writer.as_raw_fd().to_string());
-    if let Some(socket) = &socket {
-        keep_open(socket)?;
-        command.env(YOLO_RENDEZVOUS_FD, socket.as_raw_fd().to_string());
+    let mut handed = vec![(YOLO_EVENTS_FD, OwnedFd::from(writer))];
+    handed.extend(socket.map(|socket| (YOLO_RENDEZVOUS_FD, socket.into())));
+    handed.extend(images.map(File::try_clone).transpose()?.map(|images| (YOLO_IMAGES_FD, images.into())));
+    let mut mappings = Vec::new();
+    for ((variable, parent_fd), child_fd) in handed.into_iter().zip(FIRST_HANDED..) {
+        command.env(variable, child_fd.to_string());
+        mappings.push(FdMapping { parent_fd, child_fd });
     }
-    let images = images.map(File::try_clone).transpose()?;
-    if let Some(images) = &images {
-        keep_open(images)?;
-        command.env(YOLO_IMAGES_FD, images.as_raw_fd().to_string());
-    }
+    command.fd_mappings(mappings).map_err(std::io::Error::other)?;
     command.stdout(output.try_clone()?).stderr(output).process_group(0);
-    // This process closes its copies of `writer`, `socket` and `images` when this function returns.
+    // This process closes its copies of the descriptors when this function returns.
     let child = command.spawn()?;
     Ok(RankProcess { child, events, log })
-}
-
-/// Lets the next child inherit a descriptor. One thread starts the ranks one after the other, and
-/// each descriptor is closed here before the next start, so that only that child gets it.
-#[cfg(unix)]
-fn keep_open(descriptor: &impl std::os::fd::AsFd) -> std::io::Result<()> {
-    rustix::io::fcntl_setfd(descriptor, rustix::io::FdFlags::empty())?;
-    Ok(())
 }
 
 #[cfg(not(unix))]

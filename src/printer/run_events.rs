@@ -140,6 +140,7 @@ impl<'a> RunEvents<'a> {
             | Event::Note { .. }
             | Event::Split(_)
             | Event::Measured { .. }
+            | Event::Copied { .. }
             | Event::BenchMeasured { .. }
             | Event::Interrupted { .. }
             | Event::Failed { .. } => {}

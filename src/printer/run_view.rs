@@ -149,6 +149,7 @@ impl<'a> RunView<'a> {
             | Event::Alive { .. }
             | Event::Split(_)
             | Event::Measured { .. }
+            | Event::Copied { .. }
             | Event::Interrupted { .. }
             | Event::Failed { .. } => {}
         }

@@ -35,32 +35,47 @@ pub(super) fn sha256_of(file: &Path) -> io::Result<String> {
 pub(crate) fn write_file(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let real = if file.is_symlink() { fs::canonicalize(file)? } else { file.to_owned() };
     let folder = real.parent().unwrap_or(Path::new("."));
-    let mut new = tempfile::NamedTempFile::new_in(folder)?;
-    new.write_all(bytes)?;
-    match fs::metadata(&real) {
-        Ok(data) => fs::set_permissions(new.path(), data.permissions())?,
-        Err(_) => readable_by_all(new.path())?,
+    let name = real.file_name().unwrap_or_default().to_string_lossy();
+    // The same name each time, so that what a killed process left is replaced by the next attempt. The journal is
+    // locked meanwhile.
+    let new = folder.join(format!(".{name}.yolo-new"));
+    let _ = std::fs::remove_file(&new);
+    let written = write_new(&new, bytes, &real).and_then(|()| rename(&new, &real));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&new);
     }
-    new.as_file().sync_all()?;
+    written
+}
+
+fn write_new(new: &Path, bytes: &[u8], real: &Path) -> io::Result<()> {
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(new)?;
+    file.write_all(bytes)?;
+    match fs::metadata(real) {
+        Ok(data) => fs::set_permissions(new, data.permissions())?,
+        Err(_) => readable_by_all(new)?,
+    }
+    file.sync_all()
+}
+
+/// Renames, with retries on Windows, where a virus scanner may hold a new file open for a moment.
+fn rename(new: &Path, real: &Path) -> io::Result<()> {
     let mut pause = Duration::from_millis(10);
     loop {
-        match new.persist(&real) {
-            Ok(_) => return Ok(()),
-            Err(failed) => {
-                // On Windows, a virus scanner may hold a new file open for a moment.
-                let is_busy = cfg!(windows) && failed.error.kind() == io::ErrorKind::PermissionDenied;
+        match std::fs::rename(new, real) {
+            Err(error) => {
+                let is_busy = cfg!(windows) && error.kind() == io::ErrorKind::PermissionDenied;
                 if !is_busy || pause > Duration::from_secs(2) {
-                    return Err(failed.error);
+                    return Err(error);
                 }
                 std::thread::sleep(pause);
                 pause *= 2;
-                new = failed.file;
             }
+            renamed => return renamed,
         }
     }
 }
 
-/// Temporary files are readable by the user only; new settings files get the usual permissions.
+/// New settings files get the usual permissions, whatever the umask of this process is.
 #[cfg(unix)]
 fn readable_by_all(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;

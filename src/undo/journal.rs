@@ -241,6 +241,11 @@ impl Entry {
         self.record.place = Some(path.to_owned());
     }
 
+    /// The number of the change.
+    pub(super) fn number(&self) -> u64 {
+        self.record.number
+    }
+
     /// Says which change this one takes back.
     pub(super) fn undoes(&mut self, number: u64) {
         self.record.undoes = Some(number);

@@ -79,9 +79,25 @@ impl Listing {
             }
         }
         listing.records.sort_by_key(|record| std::cmp::Reverse(record.number));
+        listing.finish_undos();
         listing.damaged.sort_by(|one, other| one.file.cmp(&other.file));
         listing.older.sort_by(|one, other| other.folder.cmp(&one.folder));
         listing
+    }
+
+    /// An undo whose process was killed right before its own note was the last thing to write is done.
+    fn finish_undos(&mut self) {
+        let undone: Vec<u64> = self
+            .records
+            .iter()
+            .filter(|record| record.state == State::Undone)
+            .map(|record| record.number)
+            .collect();
+        for record in &mut self.records {
+            if record.state == State::Begun && record.undoes.is_some_and(|number| undone.contains(&number)) {
+                record.state = State::Made;
+            }
+        }
     }
 
     /// The record with a number.

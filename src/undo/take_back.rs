@@ -209,34 +209,37 @@ impl<'a> Undo<'a> {
 
     /// Notes that an undo was done, and what it means for the change that it takes back.
     fn finish(&self, noted: Option<Noted>, number: u64) -> Result<Option<u64>, UndoError> {
-        let failed = UndoError::disk(number, "write the record of", &journal::folder(self.dirs));
         let undo = match noted {
             None => {
                 self.set(number, State::Undone)?;
                 return Ok(None);
             }
             Some(Noted::Before(undo)) => undo,
-            Some(Noted::Now(mut journal, entry)) => journal.made(*entry).map_err(failed)?,
+            Some(Noted::Now(_, entry)) => entry.number(),
         };
         self.set(undo, State::Made)?;
         Ok(Some(undo))
     }
 
-    /// Notes the state of a change. What it takes back has the opposite state.
+    /// Notes the state of a change. What it takes back has the opposite state, and is written first: while a record
+    /// that takes back another one is only begun, the next undo finishes it.
     fn set(&self, number: u64, state: State) -> Result<(), UndoError> {
         let listing = Listing::read(self.dirs);
+        let mut chain = Vec::new();
         let (mut next, mut state) = (Some(number), state);
-        while let Some(number) = next {
-            let Ok(record) = listing.record(number) else { return Ok(()) };
-            let folder = listing.folder_of(number);
-            write_record(&folder, &Record { state, ..record.clone() }).map_err(UndoError::disk(
-                number,
+        while let Some(record) = next.and_then(|number| listing.record(number).ok()) {
+            chain.push(Record { state, ..record.clone() });
+            // Each record takes back an older one, so that this ends.
+            next = record.undoes.filter(|older| *older < record.number);
+            state = if state == State::Made { State::Undone } else { State::Made };
+        }
+        for record in chain.iter().rev() {
+            let folder = listing.folder_of(record.number);
+            write_record(&folder, record).map_err(UndoError::disk(
+                record.number,
                 "write the record in",
                 &folder,
             ))?;
-            // Each record takes back an older one, so that this ends.
-            next = record.undoes.filter(|older| *older < number);
-            state = if state == State::Made { State::Undone } else { State::Made };
         }
         Ok(())
     }

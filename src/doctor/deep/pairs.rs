@@ -1,37 +1,62 @@
-//! All-reduce over pairs of ranks, after the one over all ranks has failed, to identify the bad device
-//! or link. The pairs follow the rounds of a round-robin tournament, so that every device is tested
-//! after a few pairs, however little time is left.
+//! Sums over pairs of ranks, to identify a bad device or link. The pairs follow the rounds of a round-robin
+//! tournament: those of a round have no rank in common and are tested at once, and every device is tested
+//! after one round, however little time is left. A pair that fails is tried again without direct copies.
 
 use std::time::{Duration, Instant};
 
 use yolo_plan::device::Device;
+use yolo_plan::event::Measure;
 
-use super::trial::{Trial, Trials};
+use super::observed::{Again, Pair};
+use super::trial::{Trial, Trials, Wanted, links_only};
 
 /// The time limit for one pair: libtorch starts slowly from a cold disk.
-const PAIR_LIMIT: Duration = Duration::from_secs(15);
+const PAIR_LIMIT: Duration = Duration::from_secs(9);
+/// Less time than this is not worth a start.
+const LEAST: Duration = Duration::from_secs(3);
 
-/// A trial of two ranks.
-#[derive(Debug)]
-pub(super) struct Pair {
-    pub(super) ranks: (usize, usize),
-    /// `None` if there was no time left.
-    pub(super) trial: Option<Trial>,
-}
-
-/// Tests every pair while there is time.
-pub(super) fn run(trials: &Trials, devices: &[Device], deadline: Instant) -> Vec<Pair> {
+/// Tests every pair while there is time. `retry`: a pair that fails is tried without direct copies.
+pub(super) fn run(trials: &Trials, devices: &[Device], retry: bool, deadline: Instant) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for round in rounds(devices.len()) {
-        // One after the other: a rank inherits descriptors, so that only one thread may start ranks.
-        for ranks in round {
-            let left = deadline.saturating_duration_since(Instant::now()).min(PAIR_LIMIT);
-            let trial = (left > Duration::from_secs(1))
-                .then(|| trials.run(devices, &[ranks.0, ranks.1], None, left, &|_, _| ()));
-            pairs.push(Pair { ranks, trial });
-        }
+        pairs.extend(std::thread::scope(|scope| {
+            let tests: Vec<_> = round
+                .into_iter()
+                .map(|ranks| (ranks, scope.spawn(move || test(trials, devices, ranks, retry, deadline))))
+                .collect();
+            let result = |(ranks, test): ((usize, usize), std::thread::ScopedJoinHandle<'_, Pair>)| {
+                test.join().unwrap_or(Pair { ranks, ..Pair::default() })
+            };
+            tests.into_iter().map(result).collect::<Vec<Pair>>()
+        }));
     }
     pairs
+}
+
+fn test(trials: &Trials, devices: &[Device], ranks: (usize, usize), retry: bool, deadline: Instant) -> Pair {
+    let mut pair = Pair { ranks, ..Pair::default() };
+    let Some(trial) = attempt(trials, devices, ranks, false, deadline) else { return pair };
+    pair.tried = true;
+    pair.rate =
+        trial.measured.values().flatten().find(|(seen, _)| *seen == Measure::AllReduceRate).map(|one| one.1);
+    pair.failure = trial.failure;
+    if retry && pair.failure.is_some() {
+        let again = attempt(trials, devices, ranks, true, deadline);
+        pair.again = again.map(|again| if again.failure.is_some() { Again::Fails } else { Again::Works });
+    }
+    pair
+}
+
+fn attempt(
+    trials: &Trials,
+    devices: &[Device],
+    ranks: (usize, usize),
+    without_p2p: bool,
+    deadline: Instant,
+) -> Option<Trial> {
+    let limit = deadline.saturating_duration_since(Instant::now()).min(PAIR_LIMIT);
+    let wanted = Wanted { ranks: &[ranks.0, ranks.1], task: links_only(), without_p2p, limit };
+    (limit > LEAST).then(|| trials.run(devices, wanted, &|_, _| ()))
 }
 
 /// The rounds of a round-robin tournament: in each, a rank is in one pair at most.
@@ -52,20 +77,6 @@ fn rounds(count: usize) -> Vec<Vec<(usize, usize)>> {
         .collect()
 }
 
-/// The one rank that is in all failed pairs and in no successful one, if there is one.
-pub(super) fn culprit(bad: &[(usize, usize)], good: &[(usize, usize)]) -> Option<usize> {
-    let &(one, other) = bad.first()?;
-    let is_in = |rank: usize, pair: &(usize, usize)| pair.0 == rank || pair.1 == rank;
-    let guilty = |&rank: &usize| {
-        bad.iter().all(|pair| is_in(rank, pair)) && !good.iter().any(|pair| is_in(rank, pair))
-    };
-    let mut found = [one, other].into_iter().filter(guilty);
-    match (found.next(), found.next()) {
-        (Some(rank), None) => Some(rank),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -84,10 +95,12 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_that_fails_with_every_other_is_named() {
-        assert_eq!(culprit(&[(0, 2), (1, 2)], &[(0, 1)]), Some(2));
-        // One bad link between two ranks that work with others.
-        assert_eq!(culprit(&[(0, 1)], &[(0, 2), (1, 2)]), None);
-        assert_eq!(culprit(&[], &[(0, 1)]), None);
+    fn the_pairs_of_a_round_have_no_rank_in_common() {
+        for count in 0..10 {
+            for round in rounds(count) {
+                let ranks: BTreeSet<usize> = round.iter().flat_map(|pair| [pair.0, pair.1]).collect();
+                assert_eq!(ranks.len(), 2 * round.len(), "{round:?}");
+            }
+        }
     }
 }

@@ -72,6 +72,9 @@ pub enum Event {
     Skipped { picture: usize, path: PathBuf, reason: String },
     /// `yolo doctor --deep` has measured something on this rank.
     Measured { measure: Measure, value: f64 },
+    /// `yolo doctor --deep` has copied bytes from one of this rank's devices to another, at `rate` GB/s, directly or
+    /// by the host's memory; `wrong` of them arrived wrong.
+    Copied { from: usize, to: usize, by_host: bool, rate: f64, wrong: u64 },
     /// `yolo bench` has measured something. Only a `yolo` that knows this event starts such a run, so
     /// it needed no new [`PROTOCOL`].
     BenchMeasured { measurement: Measurement },
@@ -141,6 +144,10 @@ pub enum Measure {
     MemoryCopy,
     /// GB/s from pinned memory to the device.
     PinnedCopy,
+    /// MiB of memory that could be pinned at once, at most those that the run wants.
+    PinnedMemory,
+    /// TFLOP/s of matrix products in the precision in which GPUs train, in the last seconds of some load.
+    LoadedProduct,
     /// Milliseconds of the first all-reduce with a correct result.
     AllReduce,
     /// GB/s that each rank sends in an all-reduce of 64 MB.
@@ -149,6 +156,8 @@ pub enum Measure {
     DiskRead,
     /// Images per second that one thread decodes.
     Decode,
+    /// Bytes of an image of the data set, on average.
+    ImageBytes,
 }
 
 /// One training step, reported by rank 0. Losses are running means over the epoch.

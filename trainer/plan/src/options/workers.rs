@@ -31,7 +31,7 @@ impl Workers {
     }
 
     /// The most threads that it allows; planning limits them to the cores.
-    pub(crate) fn most(self) -> usize {
+    pub fn most(self) -> usize {
         match self {
             Self::Auto => usize::MAX,
             Self::Count(count) => count,

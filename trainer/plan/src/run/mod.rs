@@ -42,7 +42,7 @@ mod weights;
 pub use before_training::{BatchMeasurement, plan_batch_memory, plan_loader_threads};
 pub use bench::{BenchPart, BenchTask, plan_bench};
 pub use bench_tables::{PlannedRow, PlannedTables, Table, TablesPlanning, plan_bench_tables};
-pub use deep_check::{DeepCheckTask, plan_deep_check};
+pub use deep_check::{DeepCheckTask, DeepPart, plan_deep_check};
 pub use defaults::EffectiveOptions;
 pub use export::{ExportFile, ExportTask, OnnxNms, OnnxSettings, plan_export};
 pub use export_formats::ExportFormat;

@@ -165,7 +165,7 @@ impl Ranks {
     /// Loader threads per rank: `--workers` or as many as possible, but no more than the rank's share of the cores, and than the
     /// images that it loads per step, which are `share` in the rank with the most. With none, the thread that trains
     /// loads, which only the user chooses.
-    pub(super) fn workers(&self, option: Option<usize>, share: usize, cores: usize) -> usize {
+    pub fn workers(&self, option: Option<usize>, share: usize, cores: usize) -> usize {
         match option {
             Some(0) => 0,
             _ => option.unwrap_or(share).min(cores / self.on_this_machine()).min(share).max(1),

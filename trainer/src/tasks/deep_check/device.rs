@@ -1,12 +1,16 @@
 //! The device alone: a matrix product whose result is known, copies within its memory and, on a
-//! GPU, copies from pinned host memory.
+//! GPU, copies from pinned host memory, how much of it there is, and matrix products for some seconds.
+
+use std::time::{Duration, Instant};
 
 use tch::{Device, Kind, Tensor};
 use yolo_plan::event::Measure;
+use yolo_plan::run::DeepCheckTask;
 
 use super::measure::{report, seconds_of};
 use crate::error::TrainError;
 use crate::rank::context::Context;
+use crate::synchronize::synchronize;
 
 /// Rows of the square matrices: enough work for the kind of device, and at most a second.
 fn side(device: Device) -> i64 {
@@ -21,8 +25,10 @@ fn numbers(device: Device) -> i64 {
 /// Numbers in pinned memory: 32 MB, since WSL gives little.
 const PINNED: i64 = 1 << 23;
 const BYTES: f64 = 4.0;
+/// Rows of the matrices under load. The half precision of GPUs is an eighth of the work of single precision.
+const LOADED: i64 = 8192;
 
-pub(super) fn measure(context: &Context) -> Result<(), TrainError> {
+pub(super) fn measure(context: &Context, task: &DeepCheckTask) -> Result<(), TrainError> {
     let device = context.device;
     context.reporter.phase("multiplying matrices");
     report(context, Measure::MatrixProduct, matrix_product(device)?);
@@ -31,8 +37,63 @@ pub(super) fn measure(context: &Context) -> Result<(), TrainError> {
     let mut to = Tensor::f_empty([numbers(device)], (Kind::Float, device))?;
     let seconds = seconds_of(device, || Ok(to.f_copy_(&from)?))?;
     report(context, Measure::MemoryCopy, 2.0 * BYTES * numbers(device) as f64 / seconds / 1e9);
+    drop((from, to));
     if device.is_cuda() {
         pinned(context)?;
+        pinned_memory(context, task.pinned);
+        loaded(context, Duration::from_millis(task.load))?;
+    }
+    Ok(())
+}
+
+/// How much memory can be pinned at once: it is asked for in blocks, as the loader does, up to what it wants.
+fn pinned_memory(context: &Context, wanted: u64) {
+    context.reporter.phase("pinning memory");
+    let block = PINNED * 4;
+    let mut held = Vec::new();
+    let reached = loop {
+        let bytes = held.len() as u64 * block as u64;
+        if bytes >= wanted {
+            break bytes;
+        }
+        let pinned = Tensor::f_empty([block], (Kind::Uint8, Device::Cpu))
+            .and_then(|memory| memory.f_pin_memory(context.device));
+        match pinned {
+            Ok(memory) => held.push(memory),
+            Err(_) => break bytes,
+        }
+    };
+    report(context, Measure::PinnedMemory, reached as f64 / f64::from(1 << 20));
+}
+
+/// Computes without a pause, and reports the rate of the last part of the time: a card that gets too hot, or is
+/// short of power, is slower by then.
+fn loaded(context: &Context, time: Duration) -> Result<(), TrainError> {
+    if time.is_zero() {
+        return Ok(());
+    }
+    context.reporter.phase("computing without a pause");
+    let device = context.device;
+    let one = Tensor::f_rand([LOADED, LOADED], (Kind::Float, device))?.f_to_kind(Kind::Half)?;
+    let mut product = one.f_matmul(&one)?;
+    synchronize(device);
+    let began = Instant::now();
+    let (mut late, mut products) = (None, 0_u32);
+    while began.elapsed() < time {
+        for _ in 0..8 {
+            product = one.f_matmul(&one)?;
+        }
+        synchronize(device);
+        match late {
+            None if began.elapsed() >= time / 2 => late = Some(Instant::now()),
+            None => {}
+            Some(_) => products += 8,
+        }
+    }
+    drop(product);
+    if let Some(seconds) = late.map(|late: Instant| late.elapsed().as_secs_f64()).filter(|_| products > 0) {
+        let operations = 2.0 * (LOADED as f64).powi(3) * f64::from(products);
+        report(context, Measure::LoadedProduct, operations / seconds / 1e12);
     }
     Ok(())
 }

@@ -33,6 +33,7 @@ pub(super) fn measure(context: &Context, images: &[PathBuf]) {
         return;
     }
     report(context, Measure::DiskRead, bytes as f64 / began.elapsed().as_secs_f64() / 1e6);
+    report(context, Measure::ImageBytes, bytes as f64 / read.len() as f64);
     context.reporter.phase("decoding images");
     let began = Instant::now();
     let mut decoded = 0_u32;

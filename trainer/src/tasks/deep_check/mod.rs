@@ -1,8 +1,9 @@
 //! What ranks do for `yolo doctor --deep`: a matrix product and copies on the device, reading and
-//! decoding images, and sums over all ranks, with checked results. Every step is a phase, so that
-//! the doctor can say which rank hung where.
+//! decoding images, sums over all ranks and, in one process, copies between the devices, with checked
+//! results. Every step is a phase, so that the doctor can say which rank hung where.
 
 mod all_reduce;
+mod copies;
 mod device;
 mod disk;
 mod measure;
@@ -10,7 +11,7 @@ mod measure;
 use std::time::Instant;
 
 use yolo_plan::event::Event;
-use yolo_plan::run::DeepCheckTask;
+use yolo_plan::run::{DeepCheckTask, DeepPart};
 
 use crate::error::TrainError;
 use crate::rank::context::{Context, Ending};
@@ -18,11 +19,15 @@ use crate::rank::context::{Context, Ending};
 /// Measures what the task asks for.
 pub(crate) fn run(context: &Context, task: &DeepCheckTask) -> Result<Ending, TrainError> {
     let began = Instant::now();
-    if !task.links_only {
-        device::measure(context)?;
-        disk::measure(context, &task.images);
+    match task.part {
+        DeepPart::Everything => {
+            device::measure(context, task)?;
+            disk::measure(context, &task.images);
+            all_reduce::measure(context)?;
+        }
+        DeepPart::Links => all_reduce::measure(context)?,
+        DeepPart::Copies => copies::measure(context)?,
     }
-    all_reduce::measure(context)?;
     context.reporter.send(&Event::Finished {
         files: Vec::new(),
         epochs: 0,
