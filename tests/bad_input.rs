@@ -1,6 +1,8 @@
 //! Invalid input of users: each mistake gives one message with the file or value, the reason and the
 //! next step, and an exit status other than 0. Nothing is lost, and no empty run folder is left.
 
+// In Windows these commands run in WSL, see from_windows.rs.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "support/user.rs"]
@@ -256,14 +258,4 @@ mod where_training_runs {
         let warnings = output.stderr.lines().filter(|line| line.contains("nc")).count();
         assert_eq!(warnings, 1, "planning and preflight both warn:\n{}", output.stderr);
     }
-}
-
-#[cfg(windows)]
-#[test]
-fn a_valid_plan_is_sent_to_wsl() {
-    let user = User::new();
-    user.write_data_set();
-    user.run(&format!("train --data squares/squares.yaml {QUICK}"))
-        .failed_with(1, &["x86-64 Linux", "`yolo setup --wsl`"]);
-    assert!(!user.path().join("runs").exists());
 }

@@ -1,6 +1,6 @@
 //! Commands typed at a Windows prompt, with a `wsl.exe` that runs the Linux program or replays recorded answers. On
-//! Linux, `yolo_in_windows` stands for `yolo.exe`. Under Wine it is `yolo.exe` itself, and training runs in Linux through
-//! `linux_side`, whose address `.ci/windows` passes in YOLO_TEST_LINUX.
+//! Linux, `yolo_in_windows` stands for `yolo.exe`. Under Wine it is `yolo.exe` itself; there, training runs in Linux through
+//! `linux_side`, if YOLO_TEST_LINUX has what that program prints. `.ci/windows` does not start it yet.
 
 #![allow(
     clippy::unwrap_used,
@@ -307,7 +307,7 @@ fn linux_has_no_distributions_to_choose() {
 mod runs {
     use super::*;
 
-    /// What `.ci/windows` says about the Linux side, or on Linux this build.
+    /// What YOLO_TEST_LINUX says about the Linux side, or on Linux this build.
     struct LinuxSide {
         yolo: PathBuf,
         asks: Option<(String, String)>,
@@ -318,7 +318,7 @@ mod runs {
             if cfg!(not(windows)) {
                 return Some(Self { yolo: env!("CARGO_BIN_EXE_yolo").into(), asks: None });
             }
-            // The program, the address and the word.
+            // The Linux program, and what linux_side prints: its address and its word.
             let Ok(told) = std::env::var("YOLO_TEST_LINUX") else {
                 println!("skipped: YOLO_TEST_LINUX does not name a Linux program");
                 return None;

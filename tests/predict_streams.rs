@@ -53,6 +53,12 @@ fn until_interrupted(user: &User, running: Running, name: &str) -> String {
         let labels = std::fs::read_dir(&folder).ok()?.filter_map(Result::ok);
         labels.into_iter().any(|entry| entry.path().extension().is_some_and(|it| it == "part")).then_some(())
     });
+    // A part that ended before the first frame was encoded would be no film.
+    wait_for("an encoded frame", || {
+        let parts = std::fs::read_dir(&folder).ok()?.filter_map(Result::ok);
+        let has_bytes = |entry: &std::fs::DirEntry| entry.metadata().is_ok_and(|file| file.len() > 0);
+        parts.into_iter().any(|entry| has_bytes(&entry)).then_some(())
+    });
     std::thread::sleep(Duration::from_millis(500));
     running.signal(SIGINT);
     let finished = running.wait();

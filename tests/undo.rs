@@ -318,6 +318,8 @@ fn a_changed_record_removes_nothing_else() {
     }
 }
 
+// In Windows, setup runs in WSL.
+#[cfg(unix)]
 #[test]
 fn what_is_never_taken_back_says_why() {
     let home = Home::new();
@@ -331,6 +333,8 @@ fn what_is_never_taken_back_says_why() {
     assert!(set.is_dir());
 }
 
+// In Windows, setup runs in WSL.
+#[cfg(unix)]
 #[test]
 fn what_older_versions_left_is_found() {
     let home = Home::new();

@@ -1,6 +1,8 @@
 //! `yolo setup` as a user runs it, against a local server: plans, listing and removal, mirrors and proxies,
 //! and error messages. Data sets, weights, libtorch and the NCCL plugin are in separate files.
 
+// In Windows it runs in WSL, see from_windows.rs; `yolo setup --wsl` is in setup_wsl.rs.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking")]
 
 use std::collections::HashMap;
@@ -171,12 +173,6 @@ fn an_offline_run_says_what_is_missing() {
     machine.run("train --offline --data coco8").failed_with(1, &["yolov5s.pt", "offline"]);
     #[cfg(target_os = "linux")]
     machine.run("setup --offline --libtorch cu126").failed_with(1, &["libtorch 2.11.0 (cu126)", "offline"]);
-}
-
-#[cfg(windows)]
-#[test]
-fn on_windows_libtorch_needs_wsl() {
-    coco8().run("setup").failed_with(1, &["there is no libtorch for windows", "`yolo setup --wsl`"]);
 }
 
 #[test]
