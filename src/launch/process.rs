@@ -100,7 +100,7 @@ fn stop_all(started: &mut [RankProcess]) {
 #[cfg(unix)]
 const FIRST_HANDED: i32 = 3;
 
-// Invariant: a rank gets the descriptors that are meant for it and no others. They are closed on exec here, and
+// Invariant: a rank gets its own descriptors and no others. They are closed on exec here, and
 // duplicated in the new process only, so that several threads can start ranks, and other programs, at once.
 #[cfg(unix)]
 fn spawn(
