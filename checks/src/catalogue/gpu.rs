@@ -320,7 +320,7 @@ pub(super) const ROWS: &[Entry] = &[
         remedy: Some("unset the variable, or use GPUs that it lists"),
         fix: Some(Fix {
             does: "if the variable hides all GPUs, unset it in yolo's variables file, which you then source",
-            undo: "run the undo script that it prints, which restores that file",
+            undo: "`yolo undo` restores that file",
         }),
         detects: &["cvd-remap"],
     },
@@ -336,7 +336,7 @@ pub(super) const ROWS: &[Entry] = &[
         ),
         fix: Some(Fix {
             does: "unset the variable in yolo's variables file, which you then source",
-            undo: "run the undo script that it prints, which restores that file",
+            undo: "`yolo undo` restores that file",
         }),
         detects: &["cvd-bad-token"],
     },
@@ -350,7 +350,7 @@ pub(super) const ROWS: &[Entry] = &[
         remedy: Some("nothing for yolo; for other programs, set CUDA_DEVICE_ORDER"),
         fix: Some(Fix {
             does: "set the variable in yolo's variables file, which you then source",
-            undo: "run the undo script that it prints, which restores that file",
+            undo: "`yolo undo` restores that file",
         }),
         detects: &["cvd-remap"],
     },

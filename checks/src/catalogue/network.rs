@@ -103,7 +103,7 @@ pub(super) const ROWS: &[Entry] = &[
         ),
         fix: Some(Fix {
             does: "set the variable to a better interface, or unset it, in yolo's variables file, which you then source",
-            undo: "run the undo script that it prints, which restores that file",
+            undo: "`yolo undo` restores that file",
         }),
         detects: &["nccl-ifname-wrong"],
     },
@@ -118,7 +118,7 @@ pub(super) const ROWS: &[Entry] = &[
         ),
         fix: Some(Fix {
             does: "set the variable to a better interface, or unset it, in yolo's variables file, which you then source",
-            undo: "run the undo script that it prints, which restores that file",
+            undo: "`yolo undo` restores that file",
         }),
         detects: &["nccl-ifname-lo-multinode"],
     },

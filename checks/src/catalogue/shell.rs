@@ -13,7 +13,7 @@ pub(super) const ROWS: &[Entry] = &[
         remedy: Some("unset the variable"),
         fix: Some(Fix {
             does: "unset the variable in yolo's variables file, which you then source",
-            undo: "run the undo script that it prints, which restores that file",
+            undo: "`yolo undo` restores that file",
         }),
         detects: &[],
     },
@@ -26,7 +26,7 @@ pub(super) const ROWS: &[Entry] = &[
         remedy: Some("unset the variable, unless you set it on purpose"),
         fix: Some(Fix {
             does: "unset the variable, or set a better value, in yolo's variables file, which you then source",
-            undo: "run the undo script that it prints, which restores that file",
+            undo: "`yolo undo` restores that file",
         }),
         detects: &["omp-threads"],
     },

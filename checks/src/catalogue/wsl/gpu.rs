@@ -128,7 +128,7 @@ pub(super) const ROWS: &[Entry] = &[
         remedy: Some("add the folder to the loader's search path"),
         fix: Some(Fix {
             does: "add the folder to /etc/ld.so.conf.d/ld.wsl.conf and run ldconfig, or, if you are not root, add it to yolo's variables file, which you then source",
-            undo: "remove the line and run ldconfig",
+            undo: "`yolo undo` removes the folder again",
         }),
         detects: &["wsl-lib-not-in-loader"],
     },
@@ -142,7 +142,7 @@ pub(super) const ROWS: &[Entry] = &[
         remedy: Some("add /usr/lib/wsl/lib to LD_LIBRARY_PATH before starting programs that use cuDNN 8"),
         fix: Some(Fix {
             does: "set LD_LIBRARY_PATH in yolo's variables file, which you then source",
-            undo: "run the undo script that it prints, which restores that file",
+            undo: "`yolo undo` restores that file",
         }),
         detects: &["wsl-libcuda-so-missing-devname"],
     },
