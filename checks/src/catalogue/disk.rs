@@ -74,7 +74,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Disk,
         status: Status::Warning,
         title: "A disk of the run has errors",
-        cause: "the disk, its cable or its controller fails; ranks then stand still in the kernel, or checkpoints cannot \
+        cause: "the disk, its cable or its controller fails; ranks then hang in the kernel, or checkpoints cannot \
                 be written",
         remedy: Some(
             "copy the data to another disk and run from there; look at the disk's health (`smartctl -a`), check its \

@@ -45,7 +45,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Shell,
         status: Status::Warning,
         title: "The terminal belongs to a snap",
-        cause: "a snap's terminal hands on the library path of the snap, which has libraries of an older Ubuntu; \
+        cause: "a snap's terminal passes on the library path of the snap, which has libraries of an older Ubuntu; \
                 `yolo` and libtorch then load those and fail with missing symbols or versions",
         remedy: Some("unset the variable, or use an ordinary terminal"),
         fix: None,
