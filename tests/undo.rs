@@ -105,9 +105,9 @@ fn walk(folder: &Path, found: &mut BTreeMap<PathBuf, Option<Vec<u8>>>) {
 fn a_host_without_changes_has_an_empty_list() {
     let home = Home::new();
     let output = home.run("undo").succeeded();
-    assert_eq!(output.stdout, "yolo has noted no changes of this host\n");
+    assert_eq!(output.stdout, "yolo has recorded no changes on this machine\n");
     home.run("undo last --yes").failed_with(1, &["no change that can be taken back", "`yolo undo` lists"]);
-    home.run("undo 3 --yes").failed_with(1, &["there is no change 3", "noted no changes yet"]);
+    home.run("undo 3 --yes").failed_with(1, &["there is no change 3", "recorded no changes yet"]);
     home.run("undo first").failed_with(2, &["neither `last` nor the number of a change"]);
     home.run("undo --yes").failed_with(2, &["NUMBER"]);
     assert!(!home.path().exists(), "a list writes nothing");
@@ -351,7 +351,7 @@ fn what_older_versions_left_is_found() {
     assert_eq!(found[0], "yolo setup --remove shapes");
     assert!(found[1].contains(script.to_str().unwrap()), "{found:?}");
     let list = home.run("undo").succeeded().stdout;
-    assert!(list.contains("Found without a note") && list.contains("data shapes"), "{list}");
+    assert!(list.contains("Found without a record") && list.contains("data shapes"), "{list}");
 }
 
 #[cfg(unix)]

@@ -25,9 +25,9 @@ pub(crate) struct FoundItem {
 pub(crate) fn list(listing: &Listing, outlook: impl Fn(&Record) -> Outlook, found: &[FoundItem]) -> String {
     let mut lines: Vec<String> = Vec::new();
     if listing.records.is_empty() {
-        lines.push("yolo has noted no changes of this host".to_owned());
+        lines.push("yolo has recorded no changes on this machine".to_owned());
     } else {
-        lines.push("What yolo has changed on this host, the last change first; times are UTC:".to_owned());
+        lines.push("What yolo has changed on this machine, the last change first; times are UTC:".to_owned());
     }
     let mut can = false;
     for record in &listing.records {
@@ -40,7 +40,7 @@ pub(crate) fn list(listing: &Listing, outlook: impl Fn(&Record) -> Outlook, foun
     }
     if !found.is_empty() {
         lines.push(String::new());
-        lines.push("Found without a note, from versions of yolo that wrote none:".to_owned());
+        lines.push("Found without a record, from versions of yolo that wrote none:".to_owned());
         for one in found {
             let size = one.size.map_or_else(String::new, |size| format!(", {}", bytes(size)));
             lines.push(wrap("  - ", &format!("{}{size}: {}", one.what, one.place.display())));
