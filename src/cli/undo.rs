@@ -19,7 +19,7 @@ pub(crate) struct UndoArgs {
     /// Do not ask for confirmation
     #[arg(short, long, requires = "which")]
     pub(crate) yes: bool,
-    /// Also put back files that were edited since; a copy of the present file is kept
+    /// Also restore files that were edited since; a copy of the current file is kept
     #[arg(long, requires = "which")]
     pub(crate) force: bool,
     /// Print the changes and the result as JSON
