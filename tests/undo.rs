@@ -105,9 +105,9 @@ fn walk(folder: &Path, found: &mut BTreeMap<PathBuf, Option<Vec<u8>>>) {
 fn a_host_without_changes_has_an_empty_list() {
     let home = Home::new();
     let output = home.run("undo").succeeded();
-    assert_eq!(output.stdout, "yolo has noted no changes of this host\n");
-    home.run("undo last --yes").failed_with(1, &["no change that can be taken back", "`yolo undo` lists"]);
-    home.run("undo 3 --yes").failed_with(1, &["there is no change 3", "noted no changes yet"]);
+    assert_eq!(output.stdout, "yolo has recorded no changes on this machine\n");
+    home.run("undo last --yes").failed_with(1, &["no change that can be undone", "`yolo undo` lists"]);
+    home.run("undo 3 --yes").failed_with(1, &["there is no change 3", "recorded no changes yet"]);
     home.run("undo first").failed_with(2, &["neither `last` nor the number of a change"]);
     home.run("undo --yes").failed_with(2, &["NUMBER"]);
     assert!(!home.path().exists(), "a list writes nothing");
@@ -130,13 +130,13 @@ fn a_fix_is_listed_and_taken_back_byte_for_byte() {
     let changed = home.tree();
     home.run("undo last").failed_with(1, &["no terminal to ask on", "--yes"]);
     let plan = home.run("undo last --dry-run").succeeded().stdout;
-    assert!(plan.contains("This will be taken back:") && plan.contains("put back"), "{plan}");
+    assert!(plan.contains("This will be undone:") && plan.contains("put back"), "{plan}");
     assert_eq!(home.tree(), changed);
     let done = home.run("undo last --yes").succeeded();
-    assert!(done.stderr.contains("change 1 is taken back"), "{}", done.stderr);
+    assert!(done.stderr.contains("change 1 is undone"), "{}", done.stderr);
     assert_eq!(home.tree(), before);
-    home.run("undo last --yes").failed_with(1, &["no change that can be taken back"]);
-    home.run("undo 1 --yes").failed_with(1, &["change 1 was not taken back: it was taken back before"]);
+    home.run("undo last --yes").failed_with(1, &["no change that can be undone"]);
+    home.run("undo 1 --yes").failed_with(1, &["change 1 was not undone: it has already been undone"]);
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn an_undo_that_is_killed_at_any_moment_is_finished_by_the_next_one() {
         assert_eq!(states.last().unwrap().1, "undone", "{states:?}");
         // One undo was noted, however often it was begun.
         assert!(states.len() <= 2, "{states:?}");
-        home.run("undo last --yes").failed_with(1, &["no change that can be taken back"]);
+        home.run("undo last --yes").failed_with(1, &["no change that can be undone"]);
     }
 }
 
@@ -264,7 +264,7 @@ fn two_undos_at_once_take_it_back_once() {
     let both = [start(), start()].map(|child| Finished::from(child.wait_with_output().unwrap()));
     let done = both.iter().filter(|one| one.code == Some(0)).count();
     assert_eq!(done, 1, "{}\n{}", both[0].stderr, both[1].stderr);
-    assert!(both.iter().any(|one| one.stderr.contains("it was taken back before")));
+    assert!(both.iter().any(|one| one.stderr.contains("it has already been undone")));
     assert_eq!(home.states(), [(2, "possible".to_owned()), (1, "undone".to_owned())]);
 }
 
@@ -351,7 +351,7 @@ fn what_older_versions_left_is_found() {
     assert_eq!(found[0], "yolo setup --remove shapes");
     assert!(found[1].contains(script.to_str().unwrap()), "{found:?}");
     let list = home.run("undo").succeeded().stdout;
-    assert!(list.contains("Found without a note") && list.contains("data shapes"), "{list}");
+    assert!(list.contains("Found without a record") && list.contains("data shapes"), "{list}");
 }
 
 #[cfg(unix)]

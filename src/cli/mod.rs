@@ -54,7 +54,7 @@ pub(crate) struct Cli {
     #[arg(long, global = true, env = YOLO_OFFLINE, value_parser = switch)]
     pub(crate) offline: bool,
 
-    /// In Windows: the WSL distribution to work in [default: the one that `yolo setup --wsl` prepared, else WSL's default]
+    /// On Windows: the WSL distribution to work in [default: the one that `yolo setup --wsl` prepared, else WSL's default]
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) distribution: Option<String>,
 
@@ -142,10 +142,10 @@ pub(crate) enum Command {
     /// Evaluate a detector on a data set
     #[command(args_override_self = true, infer_long_args = true, override_usage = "yolo val [OPTIONS]")]
     Val(Box<ValArgs>),
-    /// Write a detector in other formats
+    /// Export a detector to other formats
     #[command(args_override_self = true, infer_long_args = true, override_usage = "yolo export [OPTIONS]")]
     Export(Box<ExportArgs>),
-    /// Find objects in pictures
+    /// Find objects in pictures and videos
     #[command(
         visible_alias = "detect",
         args_override_self = true,
@@ -162,7 +162,7 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Install what training needs: libtorch, the trainer, weights and data sets
     Setup(SetupArgs),
-    /// List what yolo has changed on this host, and take changes back
+    /// List what yolo has changed on this machine, and undo changes
     Undo(UndoArgs),
     /// Show what is in a weights file, and what it would execute in Python
     #[command(infer_long_args = true)]

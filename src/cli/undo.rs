@@ -6,11 +6,11 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Without a number, it lists all changes. It never unregisters a distribution and never deletes data \
-                  sets, runs, or weights that you may have trained. Exit status: 0 if everything named was taken back, \
+                  sets, runs, or weights that you may have trained. Exit status: 0 if everything named was undone, \
                   1 if something was not"
 )]
 pub(crate) struct UndoArgs {
-    /// Changes to take back, by their numbers in the list; `last` is the last one that can be
+    /// Changes to undo, by their numbers in the list; `last` is the latest one that can be undone
     #[arg(value_name = "NUMBER", value_parser = which)]
     pub(crate) which: Vec<Which>,
     /// Show what would be done without doing it
@@ -19,7 +19,7 @@ pub(crate) struct UndoArgs {
     /// Do not ask for confirmation
     #[arg(short, long, requires = "which")]
     pub(crate) yes: bool,
-    /// Also put back files that were edited since; a copy of the present file is kept
+    /// Also restore files that were edited since; a copy of the current file is kept
     #[arg(long, requires = "which")]
     pub(crate) force: bool,
     /// Print the changes and the result as JSON

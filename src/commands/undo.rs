@@ -111,12 +111,12 @@ fn confirm(count: usize, printer: &Printer) -> Result<(), CommandError> {
     let these = if count == 1 { "this change" } else { "these changes" };
     let what = match printer.ask(&format!("Take {these} back?")) {
         Some(true) => return Ok(()),
-        Some(false) => "nothing was taken back",
-        None => "nothing was taken back: there is no terminal to ask on",
+        Some(false) => "nothing was undone",
+        None => "nothing was undone: there is no terminal to ask on",
     };
     Err(CommandError::Failed {
         what: what.to_owned(),
-        hint: "`--yes` takes back without asking, `--dry-run` only shows what would be done".to_owned(),
+        hint: "`--yes` undoes without asking, `--dry-run` only shows what would be done".to_owned(),
     })
 }
 
@@ -165,7 +165,7 @@ impl Hands for WslHands {
 
 fn refusal((record, outlook): &Refused<'_>) -> UndoError {
     let (why, hint) = match outlook {
-        Outlook::Undone => ("it was taken back before".to_owned(), None),
+        Outlook::Undone => ("it has already been undone".to_owned(), None),
         Outlook::Gone => ("nothing of it is left".to_owned(), None),
         Outlook::NotMade => ("it was interrupted before it changed anything".to_owned(), None),
         Outlook::Stays { why } => (why.clone(), record.by_hand.clone()),

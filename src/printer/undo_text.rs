@@ -25,9 +25,9 @@ pub(crate) struct FoundItem {
 pub(crate) fn list(listing: &Listing, outlook: impl Fn(&Record) -> Outlook, found: &[FoundItem]) -> String {
     let mut lines: Vec<String> = Vec::new();
     if listing.records.is_empty() {
-        lines.push("yolo has noted no changes of this host".to_owned());
+        lines.push("yolo has recorded no changes on this machine".to_owned());
     } else {
-        lines.push("What yolo has changed on this host, the last change first; times are UTC:".to_owned());
+        lines.push("What yolo has changed on this machine, the last change first; times are UTC:".to_owned());
     }
     let mut can = false;
     for record in &listing.records {
@@ -40,7 +40,7 @@ pub(crate) fn list(listing: &Listing, outlook: impl Fn(&Record) -> Outlook, foun
     }
     if !found.is_empty() {
         lines.push(String::new());
-        lines.push("Found without a note, from versions of yolo that wrote none:".to_owned());
+        lines.push("Found without a record, from versions of yolo that wrote none:".to_owned());
         for one in found {
             let size = one.size.map_or_else(String::new, |size| format!(", {}", bytes(size)));
             lines.push(wrap("  - ", &format!("{}{size}: {}", one.what, one.place.display())));
@@ -53,9 +53,7 @@ pub(crate) fn list(listing: &Listing, outlook: impl Fn(&Record) -> Outlook, foun
     }
     if can {
         lines.push(String::new());
-        lines.push(
-            "`yolo undo last` takes back the last change, `yolo undo NUMBER` any other one.".to_owned(),
-        );
+        lines.push("`yolo undo last` undoes the last change, `yolo undo NUMBER` any other one.".to_owned());
     }
     lines.join("\n")
 }
@@ -72,12 +70,12 @@ fn state(record: &Record, outlook: &Outlook) -> Vec<String> {
                 line(&format!("stays: {why}"));
             }
         }
-        Outlook::Undone => line("taken back"),
+        Outlook::Undone => line("undone"),
         Outlook::Gone => line("nothing of it is left"),
         Outlook::NotMade => line("interrupted or in progress; nothing is changed"),
         Outlook::Stays { why } => line(&format!("stays: {why}")),
         Outlook::Blocked { why, hint, .. } => {
-            line(&format!("not taken back by itself: {why}"));
+            line(&format!("cannot be undone now: {why}"));
             if let Some(hint) = hint {
                 line(hint);
             }
@@ -97,7 +95,7 @@ pub(crate) fn damaged(one: &Damaged) -> String {
 
 /// What will be taken back.
 pub(crate) fn plan(planned: &[(&Record, Vec<String>)]) -> String {
-    let mut lines = vec!["This will be taken back:".to_owned()];
+    let mut lines = vec!["This will be undone:".to_owned()];
     for (record, how) in planned {
         lines.push(wrap(&format!("{:>4}  ", record.number), &record.what));
         lines.extend(how.iter().map(|one| wrap("      - ", one)));
@@ -108,7 +106,7 @@ pub(crate) fn plan(planned: &[(&Record, Vec<String>)]) -> String {
 /// What was taken back.
 pub(crate) fn taken(number: u64, taken: &Taken) -> String {
     let freed = if taken.freed > 0 { format!(" ({} freed)", bytes(taken.freed)) } else { String::new() };
-    let mut lines = vec![format!("change {number} is taken back{freed}")];
+    let mut lines = vec![format!("change {number} is undone{freed}")];
     lines.extend(taken.done.iter().map(|done| wrap("  - ", done)));
     if let Some(why) = &taken.stays {
         lines.push(wrap("  stays: ", why));

@@ -20,10 +20,10 @@ pub(crate) enum UndoError {
         there: String,
     },
     /// `last`, and nothing can be taken back.
-    #[error("there is no change that can be taken back")]
+    #[error("there is no change that can be undone")]
     Nothing,
     /// It is not taken back as things are.
-    #[error("change {number} was not taken back: {why}")]
+    #[error("change {number} was not undone: {why}")]
     Refused {
         /// Its number.
         number: u64,
@@ -33,7 +33,7 @@ pub(crate) enum UndoError {
         hint: Option<String>,
     },
     /// A file could not be read or changed.
-    #[error("change {number} was not taken back: cannot {action} {}: {source}", path.display())]
+    #[error("change {number} was not undone: cannot {action} {}: {source}", path.display())]
     Disk {
         /// The number of the change.
         number: u64,

@@ -109,7 +109,7 @@ impl Listing {
                     format!("the only one is {}", first.number)
                 }
                 (Some(first), Some(last)) => format!("there are {} to {}", first.number, last.number),
-                _ => "yolo has noted no changes yet".to_owned(),
+                _ => "yolo has recorded no changes yet".to_owned(),
             },
         })
     }

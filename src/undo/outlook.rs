@@ -90,8 +90,8 @@ pub(super) fn outlook(record: &Record, journal: &Path, all: &[Record], dirs: &Yo
                     why: why.clone(),
                     hint: can_force.then(|| {
                         format!(
-                            "edit the file yourself, or `yolo undo {} --force` puts the old one back and keeps a \
-                             copy of the present one",
+                            "edit the file yourself, or `yolo undo {} --force` restores the old one and keeps a copy \
+                             of the current one",
                             record.number
                         )
                     }),

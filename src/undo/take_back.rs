@@ -66,7 +66,7 @@ impl<'a> Undo<'a> {
             Outlook::Possible { frees, .. } => frees,
             // An undo that was interrupted right before its end.
             Outlook::Gone | Outlook::NotMade => 0,
-            Outlook::Undone => return refused("it was taken back before", None),
+            Outlook::Undone => return refused("it has already been undone", None),
             Outlook::Stays { why } => return refused(&why, record.by_hand.clone().map(by_hand)),
             Outlook::Blocked { can_force: true, .. } if self.force => 0,
             Outlook::Blocked { why, hint, .. } => return refused(&why, hint),

@@ -75,7 +75,7 @@ fn an_installed_variant_is_taken_back_however_often_that_is_killed() {
     assert!(!root.exists());
     // Runs use the variant again that they used before.
     assert_eq!(fs::read_to_string(libtorch.join("selected")).unwrap(), "cpu");
-    machine.run("undo last --yes").failed_with(1, &["no change that can be taken back"]);
+    machine.run("undo last --yes").failed_with(1, &["no change that can be undone"]);
     // Setup brings it again, and a newer note takes the place of the older one.
     machine.run("setup --libtorch cu126").succeeded();
     wheels::assert_whole(&root);

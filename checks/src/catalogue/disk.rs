@@ -74,7 +74,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Disk,
         status: Status::Warning,
         title: "A disk of the run has errors",
-        cause: "the disk, its cable or its controller fails; ranks then stand still in the kernel, or checkpoints cannot \
+        cause: "the disk, its cable or its controller fails; ranks then hang in the kernel, or checkpoints cannot \
                 be written",
         remedy: Some(
             "copy the data to another disk and run from there; look at the disk's health (`smartctl -a`), check its \
@@ -264,7 +264,10 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "either a drive is not mounted or the name is misspelled; setup would install everything \
                 again in a new folder",
         remedy: Some("mount the drive or correct YOLO_HOME; if the folder is meant to be new, create it"),
-        fix: Some(Fix { does: "create the folder", undo: "remove the folder if it is still empty" }),
+        fix: Some(Fix {
+            does: "create the folder",
+            undo: "`yolo undo` removes the folder if it is still empty",
+        }),
         detects: &[],
     },
     Entry {
@@ -276,7 +279,7 @@ pub(super) const ROWS: &[Entry] = &[
         remedy: Some("give yourself write permission, or set YOLO_HOME to a folder of your own"),
         fix: Some(Fix {
             does: "give the owner permission to read, write and enter their folder",
-            undo: "restore the previous permissions",
+            undo: "`yolo undo` restores the previous permissions",
         }),
         detects: &[],
     },

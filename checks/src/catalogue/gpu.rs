@@ -320,7 +320,7 @@ pub(super) const ROWS: &[Entry] = &[
         remedy: Some("unset the variable, or use GPUs that it lists"),
         fix: Some(Fix {
             does: "if the variable hides all GPUs, unset it in yolo's variables file, which you then source",
-            undo: "run the undo script that it prints, which restores that file",
+            undo: "`yolo undo` restores that file",
         }),
         detects: &["cvd-remap"],
     },
@@ -336,7 +336,7 @@ pub(super) const ROWS: &[Entry] = &[
         ),
         fix: Some(Fix {
             does: "unset the variable in yolo's variables file, which you then source",
-            undo: "run the undo script that it prints, which restores that file",
+            undo: "`yolo undo` restores that file",
         }),
         detects: &["cvd-bad-token"],
     },
@@ -350,7 +350,7 @@ pub(super) const ROWS: &[Entry] = &[
         remedy: Some("nothing for yolo; for other programs, set CUDA_DEVICE_ORDER"),
         fix: Some(Fix {
             does: "set the variable in yolo's variables file, which you then source",
-            undo: "run the undo script that it prints, which restores that file",
+            undo: "`yolo undo` restores that file",
         }),
         detects: &["cvd-remap"],
     },
@@ -398,7 +398,7 @@ pub(super) const ROWS: &[Entry] = &[
         title: "A GPU is partitioned into MIG instances",
         cause: "a process can use only one instance, and NCCL 2.30 and earlier do not connect ranks on \
                 several instances",
-        remedy: Some("disable MIG, or train on a single GPU"),
+        remedy: Some("disable MIG, or name instances in --device: `nvidia-smi -L` lists their UUIDs"),
         fix: None,
         detects: &["mig-multi-gpu"],
     },
@@ -503,9 +503,9 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.peer-silent",
         area: Area::Gpu,
         status: Status::Warning,
-        title: "Direct traffic between these GPUs may arrive wrong",
-        cause: "with this driver, copies between two of these cards were reported to arrive with wrong bytes, without \
-                an error: the loss becomes NaN only with several cards",
+        title: "Direct traffic between these GPUs may be corrupted",
+        cause: "with this driver, copies between two of these cards were reported to be corrupted without an \
+                error: the loss becomes NaN only with several cards",
         remedy: Some(
             "let --deep compare direct copies with copies through memory; if they differ, set NCCL_P2P_DISABLE=1 and \
              try another driver version",
@@ -519,7 +519,7 @@ pub(super) const ROWS: &[Entry] = &[
         status: Status::Warning,
         title: "The driver is patched for direct traffic between GPUs",
         cause: "the version of the kernel module ends in -p2p: a patch lets GeForce cards communicate directly, which \
-                NVIDIA's own driver does not offer; on some machines what arrives is wrong",
+                NVIDIA's own driver does not offer; on some machines it corrupts data",
         remedy: Some(
             "let --deep compare direct copies with copies through memory; if they differ, set NCCL_P2P_DISABLE=1, or \
              install NVIDIA's own driver",

@@ -116,7 +116,7 @@ pub(super) const ROWS: &[Entry] = &[
         id: "libraries.gpu-unserved",
         area: Area::Libraries,
         status: Status::Error,
-        title: "No build of libtorch supports a GPU",
+        title: "No build of libtorch supports one of the GPUs",
         cause: "libtorch 2.11 has kernels for compute capability 5.0 and later, except for some embedded \
                 GPUs",
         remedy: Some("exclude that GPU from --device, or train with --device cpu"),

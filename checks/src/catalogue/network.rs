@@ -73,9 +73,9 @@ pub(super) const ROWS: &[Entry] = &[
         id: "network.ras-port",
         area: Area::Network,
         status: Status::Info,
-        title: "Another run has NCCL's port for questions about ranks",
-        cause: "NCCL 2.24 and later answers on this port which ranks are behind (RAS); with two runs on one machine, who \
-                asks is told about one of them. `yolo` gives each of its runs a port of its own",
+        title: "NCCL's RAS port is in use",
+        cause: "NCCL 2.24 and later answers on this port which ranks of a run are behind (RAS); with two runs on one machine, \
+                only one of them can be asked. `yolo` gives each of its runs a port of its own",
         remedy: Some("nothing for `yolo`; for other programs, choose another port, or set NCCL_RAS_ENABLE=0"),
         fix: None,
         detects: &["nccl-ras-port-shared"],
@@ -103,7 +103,7 @@ pub(super) const ROWS: &[Entry] = &[
         ),
         fix: Some(Fix {
             does: "set the variable to a better interface, or unset it, in yolo's variables file, which you then source",
-            undo: "run the undo script that it prints, which restores that file",
+            undo: "`yolo undo` restores that file",
         }),
         detects: &["nccl-ifname-wrong"],
     },
@@ -118,7 +118,7 @@ pub(super) const ROWS: &[Entry] = &[
         ),
         fix: Some(Fix {
             does: "set the variable to a better interface, or unset it, in yolo's variables file, which you then source",
-            undo: "run the undo script that it prints, which restores that file",
+            undo: "`yolo undo` restores that file",
         }),
         detects: &["nccl-ifname-lo-multinode"],
     },

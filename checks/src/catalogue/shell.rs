@@ -13,7 +13,7 @@ pub(super) const ROWS: &[Entry] = &[
         remedy: Some("unset the variable"),
         fix: Some(Fix {
             does: "unset the variable in yolo's variables file, which you then source",
-            undo: "run the undo script that it prints, which restores that file",
+            undo: "`yolo undo` restores that file",
         }),
         detects: &[],
     },
@@ -26,7 +26,7 @@ pub(super) const ROWS: &[Entry] = &[
         remedy: Some("unset the variable, unless you set it on purpose"),
         fix: Some(Fix {
             does: "unset the variable, or set a better value, in yolo's variables file, which you then source",
-            undo: "run the undo script that it prints, which restores that file",
+            undo: "`yolo undo` restores that file",
         }),
         detects: &["omp-threads"],
     },
@@ -45,7 +45,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Shell,
         status: Status::Warning,
         title: "The terminal belongs to a snap",
-        cause: "a snap's terminal hands on the library path of the snap, which has libraries of an older Ubuntu; \
+        cause: "a snap's terminal passes on the library path of the snap, which has libraries of an older Ubuntu; \
                 `yolo` and libtorch then load those and fail with missing symbols or versions",
         remedy: Some("unset the variable, or use an ordinary terminal"),
         fix: None,

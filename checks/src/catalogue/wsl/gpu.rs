@@ -128,7 +128,7 @@ pub(super) const ROWS: &[Entry] = &[
         remedy: Some("add the folder to the loader's search path"),
         fix: Some(Fix {
             does: "add the folder to /etc/ld.so.conf.d/ld.wsl.conf and run ldconfig, or, if you are not root, add it to yolo's variables file, which you then source",
-            undo: "remove the line and run ldconfig",
+            undo: "`yolo undo` removes the folder again",
         }),
         detects: &["wsl-lib-not-in-loader"],
     },
@@ -142,7 +142,7 @@ pub(super) const ROWS: &[Entry] = &[
         remedy: Some("add /usr/lib/wsl/lib to LD_LIBRARY_PATH before starting programs that use cuDNN 8"),
         fix: Some(Fix {
             does: "set LD_LIBRARY_PATH in yolo's variables file, which you then source",
-            undo: "run the undo script that it prints, which restores that file",
+            undo: "`yolo undo` restores that file",
         }),
         detects: &["wsl-libcuda-so-missing-devname"],
     },
@@ -171,9 +171,9 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.expandable-segments",
         area: Area::Wsl,
         status: Status::Warning,
-        title: "expandable_segments in WSL",
-        cause: "with this option, libtorch maps GPU memory by functions that several Windows drivers do not \
-                support in WSL: a run fails with `CUDA driver error`, or stands still",
+        title: "expandable_segments can fail in WSL",
+        cause: "with this option, libtorch maps GPU memory with functions that several Windows drivers do not \
+                support in WSL: a run fails with `CUDA driver error`, or hangs",
         remedy: Some("unset the variable, or update the Windows driver and try again"),
         fix: None,
         detects: &["wsl-expandable-segments"],
@@ -182,11 +182,11 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.kernel-hangs",
         area: Area::Wsl,
         status: Status::Info,
-        title: "Runs were reported to stand still on this kernel",
+        title: "Runs were reported to hang on this kernel",
         cause: "on WSL's kernel 6.18.33 some runs wait for the GPU forever, without an error and with the GPU at 0 %; \
                 the cause is not known, and most machines with this kernel train",
         remedy: Some(
-            "nothing while runs go on; if one stands still, update WSL, end the run and continue it from last.pt \
+            "nothing while runs go on; if one hangs, update WSL, end the run and continue it from last.pt \
              with --resume; a smaller --batch may help",
         ),
         fix: None,

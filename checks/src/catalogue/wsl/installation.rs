@@ -92,7 +92,7 @@ pub(super) const ROWS: &[Entry] = &[
                 installation or update of WSL was not completed",
         remedy: Some(
             "run the installer (.msi) of https://github.com/microsoft/WSL/releases, which repairs WSL and keeps \
-             distributions, in an account of an administrator; then install a distribution if there is none",
+             distributions, from an administrator account; then install a distribution if there is none",
         ),
         fix: None,
         detects: &[],

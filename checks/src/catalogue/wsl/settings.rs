@@ -27,7 +27,7 @@ pub(super) const ROWS: &[Entry] = &[
         ),
         fix: Some(Fix {
             does: "write the values under [wsl2] in .wslconfig",
-            undo: "copy the backup it names over .wslconfig",
+            undo: "`yolo undo` restores .wslconfig",
         }),
         detects: &["wsl-mem-default-half"],
     },
@@ -51,7 +51,7 @@ pub(super) const ROWS: &[Entry] = &[
             "write the unit in capitals without a space, such as `memory=8GB`, then shut WSL down \
                 from Windows",
         ),
-        fix: Some(Fix { does: "add the missing unit", undo: "copy the backup it names over .wslconfig" }),
+        fix: Some(Fix { does: "add the missing unit", undo: "`yolo undo` restores .wslconfig" }),
         detects: &["wslconfig-unit-missing"],
     },
     Entry {
@@ -65,10 +65,7 @@ pub(super) const ROWS: &[Entry] = &[
             "save it as UTF-8 without a byte order mark (Notepad: Save as, encoding UTF-8), then \
                 shut WSL down from Windows",
         ),
-        fix: Some(Fix {
-            does: "save the same text as UTF-8",
-            undo: "copy the backup it names over .wslconfig",
-        }),
+        fix: Some(Fix { does: "save the same text as UTF-8", undo: "`yolo undo` restores .wslconfig" }),
         detects: &["wslconfig-wrong-place"],
     },
     Entry {
@@ -160,7 +157,7 @@ pub(super) const ROWS: &[Entry] = &[
         remedy: Some("lower `memory=`, then shut WSL down from Windows"),
         fix: Some(Fix {
             does: "write the values under [wsl2] in .wslconfig",
-            undo: "copy the backup it names over .wslconfig",
+            undo: "`yolo undo` restores .wslconfig",
         }),
         detects: &["wslconfig-too-big"],
     },
@@ -176,7 +173,7 @@ pub(super) const ROWS: &[Entry] = &[
         ),
         fix: Some(Fix {
             does: "write the values under [wsl2] in .wslconfig",
-            undo: "copy the backup it names over .wslconfig",
+            undo: "`yolo undo` restores .wslconfig",
         }),
         detects: &["wslconfig-swap-huge"],
     },

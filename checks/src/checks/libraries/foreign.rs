@@ -90,7 +90,7 @@ fn never_returns(found: &ForeignLibrary) -> Option<Finding> {
     let title = format!("NCCL {version} is loaded instead of libtorch's own: with it, ranks may never end");
     let finding = Finding::new("libraries.foreign-nccl", title).status(Status::Warning).because(
         "from NCCL 2.31.2 on, a rank that leaves waits for all others of its machine, also for one that has failed; \
-         if a rank fails, the others stand still until they are killed",
+         if a rank fails, the others hang until they are killed",
     );
     Some(match found {
         ForeignLibrary::Preloaded(path, _) => preloaded(finding.seen(format!("LD_PRELOAD names {path}")))

@@ -12,12 +12,8 @@ use crate::port_owner::name_of;
 /// Where NCCL 2.24 and later answers unless told otherwise.
 const PORT: u16 = 28028;
 
-pub(super) static CHECK: Check = Check {
-    question: "Is NCCL's port for questions about ranks free?",
-    reports: &["network.ras-port"],
-    preflight: false,
-    run,
-};
+pub(super) static CHECK: Check =
+    Check { question: "Is NCCL's RAS port free?", reports: &["network.ras-port"], preflight: false, run };
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     if host.os()? != "linux" || intent.cpu {
@@ -32,8 +28,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let Some(owner) = listeners.iter().find(|listener| listener.port == PORT) else { return Ok(Vec::new()) };
     let is_free = |port: &u16| listeners.iter().all(|listener| listener.port != *port);
     let other = (PORT + 1..u16::MAX).find(is_free).unwrap_or(PORT);
-    let title =
-        format!("NCCL's port for questions about ranks, {PORT}, is in use by {}", name_of(host, owner));
+    let title = format!("NCCL's RAS port, {PORT}, is in use by {}", name_of(host, owner));
     Ok(vec![
         Finding::new("network.ras-port", title).command(format!("export {NCCL_RAS_ADDR}=localhost:{other}")),
     ])

@@ -11,7 +11,7 @@ use crate::intent::Intent;
 const NAMES: [&str; 2] = ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"];
 
 pub(super) static CHECK: Check = Check {
-    question: "Does the allocator use what fails in WSL?",
+    question: "Is CUDA's allocator set to an option that can fail in WSL?",
     reports: &["wsl.expandable-segments"],
     preflight: true,
     run,

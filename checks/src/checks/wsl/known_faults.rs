@@ -36,7 +36,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let kernel = host.kernel_release()?;
     if kernel.starts_with(HANGS) {
         let version = kernel.split('-').next().unwrap_or_default();
-        let title = format!("runs were reported to stand still on WSL's kernel {version}");
+        let title = format!("runs were reported to hang on WSL's kernel {version}");
         findings.push(
             Finding::new("wsl.kernel-hangs", title).command("wsl.exe --update").command(super::SHUTDOWN),
         );

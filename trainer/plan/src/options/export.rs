@@ -57,7 +57,7 @@ pub struct ExportOptions {
     /// With --nms: boxes of different classes suppress each other; implies --nms
     #[arg(long)]
     pub agnostic_nms: bool,
-    /// With --nms: at most so many detections of a class per image [default: 100]
+    /// With --nms: the most detections of one class per image [default: 100]
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N")]
     pub topk_per_class: Option<usize>,
     /// With --nms: rows for detections per image [default: 100]

@@ -186,7 +186,7 @@ pub struct TrainOptions {
     /// Draw the images of each epoch with replacement, those with classes of low mAP more often
     #[arg(long, help_heading = "Training")]
     pub image_weights: bool,
-    /// Make one image of four, twice as large: all four, or the first enlarged; the batch of each rank is a multiple of 4
+    /// Make one image of twice the size from every four: all side by side, or the first enlarged; the batch of each rank must be a multiple of 4
     #[arg(long, help_heading = "Training")]
     pub quad: bool,
     /// Number format of the network: fp32, or mixed precision with fp16 or bf16 [default: auto, which is fp16 on GPUs and fp32 on the CPU]
