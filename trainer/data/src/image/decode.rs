@@ -102,8 +102,22 @@ fn decode_bytes_into(bytes: &[u8], window: Option<&Window>, image: &mut Image) -
 /// Decodes JPEG. Damaged entropy-coded data is decoded as far as possible, as by OpenCV; the scan has already
 /// rejected truncated files.
 fn decode_jpeg(bytes: &[u8], window: Option<&Window>, image: &mut Image) -> Result<Decoded, String> {
-    let text = |error: JpegError| error.to_string();
-    let mut decoder = Decoder::new(bytes).map_err(text)?;
+    // More than any segment of a file is long.
+    const ENDS: usize = 1 << 15;
+    let decoded = match decode_whole_jpeg(bytes, window, image) {
+        // The file ends between two scans. libjpeg then reads the marker of the end, over and over.
+        Err(JpegError::UnexpectedEof) => {
+            let padded = [bytes, &[0xFF, 0xD9].repeat(ENDS)].concat();
+            let decoded = decode_whole_jpeg(&padded, window, image);
+            decoded.map(|decoded| Decoded { damage: Some(ENDS_EARLY), ..decoded })
+        }
+        decoded => decoded,
+    };
+    decoded.map_err(|error| error.to_string())
+}
+
+fn decode_whole_jpeg(bytes: &[u8], window: Option<&Window>, image: &mut Image) -> Result<Decoded, JpegError> {
+    let mut decoder = Decoder::new(bytes)?;
     let has_black = decoder.header().components.len() == 4;
     decoder.set_output_format(if has_black { PixelFormat::Cmyk } else { PixelFormat::Rgb });
     decoder.set_lenient(true);
@@ -113,8 +127,8 @@ fn decode_jpeg(bytes: &[u8], window: Option<&Window>, image: &mut Image) -> Resu
     let window = window.filter(|_| orientation == Orientation::NoTransforms && !has_black);
     let first = window.map_or([0; 2], |window| crop(&mut decoder, window, whole));
     // Every byte is overwritten, so the old bytes need not be cleared.
-    image.data.resize(decoder.output_buffer_size().map_err(text)?, 0);
-    let decoded = decoder.decode_image_into(&mut image.data).map_err(text)?;
+    image.data.resize(decoder.output_buffer_size()?, 0);
+    let decoded = decoder.decode_image_into(&mut image.data)?;
     let (width, height) = (decoded.width, decoded.height);
     let damage = damage(&decoded.warnings);
     image.data.truncate(decoded.bytes_written);
@@ -123,25 +137,30 @@ fn decode_jpeg(bytes: &[u8], window: Option<&Window>, image: &mut Image) -> Resu
     }
     (image.width, image.height) = (width, height);
     if image.data.len() != width * height * 3 {
-        return Err(format!("{} bytes of pixels instead of {}", image.data.len(), width * height * 3));
+        let (found, expected) = (image.data.len(), width * height * 3);
+        return Err(JpegError::CorruptData(format!("{found} bytes of pixels instead of {expected}")));
     }
     if orientation == Orientation::NoTransforms {
         return Ok(Decoded { whole, first, damage });
     }
     let pixels = std::mem::take(&mut image.data);
-    let buffer = image::RgbImage::from_raw(width as u32, height as u32, pixels).ok_or("its size is wrong")?;
+    let buffer = image::RgbImage::from_raw(width as u32, height as u32, pixels)
+        .ok_or_else(|| JpegError::CorruptData("its size is wrong".to_owned()))?;
     let mut picture = DynamicImage::ImageRgb8(buffer);
     picture.apply_orientation(orientation);
     *image = from_dynamic(picture);
     Ok(Decoded { whole: [image.width, image.height], first: [0; 2], damage })
 }
 
+/// The damage of a file that is cut off.
+const ENDS_EARLY: &str = "its data ends early, so a part of it is gray";
+
 /// What the decoder's warnings mean for the pixels. Bytes between two markers change none.
 fn damage(warnings: &[DecodeWarning]) -> Option<&'static str> {
     let ends_early = |warning: &DecodeWarning| matches!(warning, DecodeWarning::TruncatedData { .. });
     let is_harmless = |warning: &DecodeWarning| matches!(warning, DecodeWarning::ExtraneousData { .. });
     if warnings.iter().any(ends_early) {
-        return Some("its data ends early, so a part of it is gray");
+        return Some(ENDS_EARLY);
     }
     (!warnings.iter().all(is_harmless)).then_some("its compressed data is damaged, so pixels of it are wrong")
 }
