@@ -11,7 +11,7 @@ use clap::Args;
                   execute unknown code in Python"
 )]
 pub(crate) struct WeightsArgs {
-    /// Weights files (.pt, .safetensors), run folders, or the names of installed weights
+    /// Weights files (.pt, .safetensors, .onnx), run folders, or the names of installed weights
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Show how two files differ: what they say about themselves, and their tensors
