@@ -145,7 +145,7 @@ pub(crate) enum Command {
     /// Write a detector in other formats
     #[command(args_override_self = true, infer_long_args = true, override_usage = "yolo export [OPTIONS]")]
     Export(Box<ExportArgs>),
-    /// Find objects in pictures
+    /// Find objects in pictures and videos
     #[command(
         visible_alias = "detect",
         args_override_self = true,

@@ -80,7 +80,7 @@ pub struct PredictOptions {
     /// Show pictures and videos with their boxes in the terminal, if it can show pictures: kitty, iTerm2 or sixel
     #[arg(long)]
     pub view_img: bool,
-    /// Save what each layer of the model makes of each picture: a picture of 32 channels, and a NumPy file of all
+    /// Save the output of each layer of the model: the first 32 channels as a picture, and all as a NumPy file
     #[arg(long)]
     pub visualize: bool,
     /// Width of the boxes' lines in pixels [default: follows the size of the picture]
