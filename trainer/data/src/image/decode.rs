@@ -25,15 +25,30 @@ pub fn decode(path: &Path) -> Result<Image, DataError> {
     Ok(image)
 }
 
-/// [`decode`] of a file that nobody has verified: complete files only, and not more than `most` pixels, which the
-/// header tells before memory is taken for them.
+/// The largest file that is read without having been verified. A picture of 100 megapixels has 800 MB at most.
+const LARGEST_FILE: u64 = 2_000_000_000;
+
+/// [`decode`] of a file that nobody has verified: only a whole and undamaged one, and not more than `most` pixels, which
+/// the header tells before memory is taken for them.
 ///
 /// # Errors
-/// As [`decode`], and if the file is truncated or its image is larger.
+/// As [`decode`], and if the file is truncated, its data is damaged, or its image is larger.
 pub fn decode_untrusted(path: &Path, most: u64) -> Result<Image, DataError> {
     let refused = |reason: String| DataError::decode(path, reason);
     if let Some(format) = header::unsupported(path) {
         return Err(refused(format!("{format} images are not supported; convert it to PNG or JPEG")));
+    }
+    // Looked at before it is opened: opening a pipe would wait for a writer.
+    let metadata = std::fs::metadata(path).map_err(DataError::io("read", path))?;
+    if !metadata.is_file() {
+        return Err(refused(
+            if metadata.is_dir() { "it is a folder" } else { "it is not a file" }.to_owned(),
+        ));
+    }
+    if metadata.len() > LARGEST_FILE {
+        let (size, limit) =
+            (yolo_base::format::bytes(metadata.len()), yolo_base::format::bytes(LARGEST_FILE));
+        return Err(refused(format!("the file has {size}, above the limit of {limit}")));
     }
     let bytes = std::fs::read(path).map_err(DataError::io("read", path))?;
     let (width, height) = header::size(&bytes).map_err(refused)?;
@@ -48,7 +63,12 @@ pub fn decode_untrusted(path: &Path, most: u64) -> Result<Image, DataError> {
     if pixels == 0 {
         return Err(refused("it has no pixels".to_owned()));
     }
-    decode_bytes(&bytes).map_err(refused)
+    let mut image = Image::default();
+    let decoded = decode_bytes_into(&bytes, None, &mut image).map_err(refused)?;
+    match decoded.damage {
+        Some(damage) => Err(refused(format!("damaged: {damage}"))),
+        None => Ok(image),
+    }
 }
 
 /// What a decoded image is of the one in the file.
@@ -263,5 +283,19 @@ mod tests {
             let error = decode_untrusted(&write(name, bytes), 2_000).unwrap_err().to_string();
             assert!(error.contains(reason), "{error}");
         }
+        let huge = std::fs::File::create(folder.path().join("huge.png")).unwrap();
+        huge.set_len(3_000_000_000).unwrap();
+        let error = decode_untrusted(&folder.path().join("huge.png"), 2_000).unwrap_err().to_string();
+        assert!(error.contains("the file has 3.0 GB, above the limit of 2.0 GB"), "{error}");
+        let error = decode_untrusted(folder.path(), 2_000).unwrap_err().to_string();
+        assert!(error.contains("it is a folder"), "{error}");
+        // Damage inside the pixels, after the headers of the file.
+        let noise: Vec<u8> = (0..50 * 40 * 3_u32).map(|at| (at * at * 7 / 3) as u8).collect();
+        let noise = Image { width: 50, height: 40, data: noise };
+        let mut bytes = by_extension(Path::new("a.jpg"), &noise).unwrap();
+        let end = bytes.len() - 2;
+        bytes[end - 300..end].fill(0xaa);
+        let error = decode_untrusted(&write("damaged.jpg", &bytes), 2_000).unwrap_err().to_string();
+        assert!(error.contains("damaged: its "), "{error}");
     }
 }
