@@ -145,8 +145,9 @@ impl Hint for WslError {
 pub(super) fn remedy(trouble: Trouble) -> &'static str {
     match trouble {
         Trouble::VirtualizationOff => {
-            "enable virtualization in the PC's firmware (Intel VT-x, AMD SVM) and, in an administrator's \
-             terminal, run `bcdedit /set hypervisorlaunchtype auto`; then restart"
+            "in an administrator's terminal, run `wsl.exe --install --no-distribution` and `bcdedit /set \
+             hypervisorlaunchtype auto`, then restart Windows; if WSL says the same again, enable virtualization (Intel \
+             VT-x, AMD SVM) in the PC's firmware"
         }
         Trouble::FeatureOff | Trouble::NotInstalled => {
             "run `wsl.exe --install --no-distribution` in an administrator's terminal, then restart Windows"

@@ -17,9 +17,9 @@ use crate::options::{Parallel, TrainOptions};
 use crate::precision::Precision;
 
 /// More epochs than this are a typo.
-const MAX_EPOCHS: usize = 1_000_000;
+pub(super) const MAX_EPOCHS: usize = 1_000_000;
 /// A larger nominal batch is a typo.
-const MAX_NOMINAL_BATCH: usize = 1 << 20;
+pub(super) const MAX_NOMINAL_BATCH: usize = 1 << 20;
 
 /// What the options decide without the data set and the weights.
 pub(super) struct Checked<'a> {
@@ -140,23 +140,10 @@ fn auto_batch(
     ranks: &Ranks,
     context: &PlanContext,
 ) -> Result<Batch, PlanError> {
-    const NUMBER: &str = "give the number of images per step, for example --batch 16";
     if context.part.is_some() {
         return Err(batch::auto_only_on_one_machine("with --nnodes or in `yolo rank`"));
     }
-    if options.batch_split.is_some() {
-        return Err(PlanError::usage(
-            "--batch -1 and --batch-split are both given: the first gives all ranks equally many images",
-        )
-        .with_hint("omit one of them"));
-    }
-    if parallel == Parallel::Model {
-        return Err(PlanError::usage(
-            "--batch -1 cannot be used with --parallel model: it measures the memory of one device, and the model is \
-             spread over several",
-        )
-        .with_hint(NUMBER));
-    }
+    batch::check_auto(options.batch_split.is_some(), parallel == Parallel::Model)?;
     let unit = if options.quad { QUAD } else { 1 };
     let (devices, split) = (ranks.all_devices(), Vec::new());
     let (total, note) = match context.measured_batch {
@@ -170,7 +157,7 @@ fn auto_batch(
     Ok(Batch { total, split, note })
 }
 
-fn label_smoothing(options: &TrainOptions) -> Result<f64, PlanError> {
+pub(super) fn label_smoothing(options: &TrainOptions) -> Result<f64, PlanError> {
     let epsilon = options.label_smoothing.unwrap_or(0.0);
     if !(0.0..1.0).contains(&epsilon) {
         return Err(PlanError::usage(format!(
@@ -194,7 +181,7 @@ fn hyperparameters(
 }
 
 /// Weights or a YAML must describe the model.
-fn has_model(effective: &EffectiveOptions<'_>) -> Result<(), PlanError> {
+pub(super) fn has_model(effective: &EffectiveOptions<'_>) -> Result<(), PlanError> {
     if effective.weights.is_empty() && effective.cfg.is_empty() {
         return Err(PlanError::usage("--weights and --cfg are both empty, so there is no model to train")
             .with_hint(
