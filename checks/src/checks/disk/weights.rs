@@ -51,7 +51,22 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let finding = tried.iter().fold(Finding::new("disk.weights-missing", title), |finding, path| {
         finding.seen(format!("{path} does not exist"))
     });
-    Ok(vec![finding])
+    Ok(vec![match of_another_generation(name) {
+        Some(text) => finding.remedy(text),
+        None => finding,
+    }])
+}
+
+/// What to say about weights of models that this program does not have: `yolov8n.pt`, `yolo11s.pt`.
+fn of_another_generation(name: &str) -> Option<String> {
+    let file = name.rsplit(['/', '\\']).next()?.to_ascii_lowercase();
+    let rest = file.strip_prefix("yolo")?.trim_start_matches('v');
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    let generation: u32 = digits.parse().ok().filter(|&generation| generation != 5 && generation < 100)?;
+    Some(format!(
+        "this program trains YOLOv5, and {file} is of YOLO {generation}: pass one of yolov5n, yolov5s, yolov5m, yolov5l and \
+         yolov5x, which yolo downloads"
+    ))
 }
 
 /// Why a file is not a checkpoint.
