@@ -173,7 +173,7 @@ fn missing(host: &Host, set: &DataSet, lost: &[(&str, String)]) -> Option<Findin
     let finding = tried.fold(finding, |finding, path| finding.seen(format!("{path} does not exist")));
     let root = set.keys.get("path").and_then(serde_json::Value::as_str).unwrap_or_default();
     let advice = windows_path(host, first).or_else(|| windows_path(host, root));
-    let advice = advice.or_else(|| split_elsewhere(host, set, lost));
+    let advice = advice.or_else(|| split_elsewhere(host, set, lost)).or_else(|| similar(host, set, lost));
     let keys = match splits[..] {
         [split] => format!("`path` or `{split}`"),
         _ => "`path`, or `train` and `val`,".to_owned(),
@@ -303,6 +303,41 @@ fn split_elsewhere(host: &Host, set: &DataSet, lost: &[(&str, String)]) -> Optio
     } else {
         format!("write `{split}: {other}` in {}: that folder exists", set.yaml)
     })
+}
+
+/// What to write in the file if a folder has nearly the name that it says, or if `images/train` is `train/images`.
+fn similar(host: &Host, set: &DataSet, lost: &[(&str, String)]) -> Option<String> {
+    let (split, entry) = lost.first().filter(|(_, entry)| !is_absolute(entry) && !entry.contains('\\'))?;
+    let reversed: Vec<&str> = entry.split('/').rev().filter(|part| !part.is_empty()).collect();
+    let reversed = reversed.join("/");
+    if reversed != *entry
+        && !reversed.contains("..")
+        && set.place(host, &reversed).is_ok_and(|place| place.is_some())
+    {
+        return Some(format!("write `{split}: {reversed}` in {}: that folder exists", set.yaml));
+    }
+    // The first folder on the way that does not exist.
+    let mut folder = set.roots.first()?.clone();
+    for part in entry.split('/').filter(|part| !matches!(*part, "" | "." | "..")) {
+        let names = host.folder(&folder).ok().flatten()?;
+        if names.iter().any(|name| name == part) {
+            folder = format!("{}/{part}", folder.trim_end_matches('/'));
+            continue;
+        }
+        let name = names.iter().find(|name| is_nearly(name, part))?;
+        return Some(format!(
+            "{folder} has no folder {part}, but {name}: correct `{split}` in {}, or rename it",
+            set.yaml
+        ));
+    }
+    None
+}
+
+/// Whether two names differ in case only, or one has one or two letters more.
+fn is_nearly(one: &str, other: &str) -> bool {
+    let (one, other) = (one.to_lowercase(), other.to_lowercase());
+    let (short, long) = if one.len() < other.len() { (&one, &other) } else { (&other, &one) };
+    one == other || short.len() > 2 && long.starts_with(short.as_str()) && long.len() - short.len() < 3
 }
 
 /// A split without images, on which training ends.

@@ -55,7 +55,13 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     if seen.files == 0 {
-        return Ok(vec![no_labels(host, &set, &seen.missing[0], seen.missing.len())]);
+        let finding = no_labels(host, &set, &seen.missing[0], seen.missing.len());
+        return Ok(vec![in_another_format(&images.others).map_or(finding.clone(), |(file, name)| {
+            finding.seen(file).remedy(format!(
+                "export the annotations, which are in the format {name}, in YOLO format: one .txt file per image, in the folder \
+                 labels"
+            ))
+        })]);
     }
     if seen.lines == 0 {
         let title = format!(
@@ -100,6 +106,20 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         vec![Finding::ok("disk.labels", format!("{} {verb} valid", format::count(seen.files, "label file")))]
     } else {
         findings
+    })
+}
+
+/// An annotation file beside the images, and the name of its format.
+fn in_another_format(others: &[String]) -> Option<(String, &'static str)> {
+    let of = |end: &str, name: &'static str| {
+        let file = others.iter().find(|file| file.to_ascii_lowercase().ends_with(end))?;
+        Some((file.clone(), name))
+    };
+    of(".xml", "Pascal VOC (XML)").or_else(|| {
+        let (file, _) = of(".json", "")?;
+        let is_coco = file.to_ascii_lowercase().contains("coco")
+            || others.iter().filter(|one| one.ends_with(".json")).count() == 1;
+        Some((file, if is_coco { "COCO (JSON)" } else { "JSON, such as that of LabelMe" }))
     })
 }
 

@@ -79,6 +79,23 @@ fn allocator(value: &str) -> Option<Effect> {
     if parts.clone().any(|part| !part.contains(':')) {
         return breaks("each setting is written as name:value, and libtorch refuses anything else");
     }
+    // The names of libtorch 2.11 that users set, some of which are often misspelt.
+    const NAMES: [&str; 5] = [
+        "max_split_size_mb",
+        "expandable_segments",
+        "garbage_collection_threshold",
+        "roundup_power2_divisions",
+        "backend",
+    ];
+    let is_misspelt = |part: &str| {
+        let name = part.split(':').next().unwrap_or_default().trim();
+        name.len() > 3
+            && NAMES.iter().all(|known| *known != name)
+            && NAMES.iter().any(|known| known.starts_with(name) || name.starts_with(known))
+    };
+    if parts.clone().any(is_misspelt) {
+        return breaks("the name of a setting is misspelt, and libtorch refuses names that it does not know");
+    }
     let is_small = |part: &str| {
         part.split_once(':').is_some_and(|(name, value)| {
             name.trim() == "max_split_size_mb" && value.trim().parse::<u64>().is_ok_and(|value| value <= 20)

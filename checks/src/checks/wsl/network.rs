@@ -218,7 +218,13 @@ fn proxy(host: &Host) -> Option<Finding> {
     }
     let server = host.windows_registry(&format!("{INTERNET_SETTINGS}\\ProxyServer")).ok().flatten();
     let server = server.filter(|server| !server.trim().is_empty());
-    if let Some(server) = server.as_ref().filter(|server| is_nat && port_here(server).is_some()) {
+    // `http=127.0.0.1:8888;https=127.0.0.1:8888` names one for each protocol.
+    let is_here = |server: &String| {
+        let mut parts =
+            server.split(';').map(|part| part.split_once('=').map_or(part, |(_, address)| address));
+        parts.any(|address| port_here(address).is_some())
+    };
+    if let Some(server) = server.as_ref().filter(|server| is_nat && is_here(server)) {
         return Some(proxy_of_windows(host, None, server));
     }
     let which = server.as_ref().map_or(String::new(), |server| format!(", {server}"));
