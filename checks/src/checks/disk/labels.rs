@@ -58,8 +58,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         let finding = no_labels(host, &set, &seen.missing[0], seen.missing.len());
         return Ok(vec![in_another_format(&images.others).map_or(finding.clone(), |(file, name)| {
             finding.seen(file).remedy(format!(
-                "export the annotations, which are in the format {name}, in YOLO format: one .txt file per image, in the folder \
-                 labels"
+                "export the annotations, which are in the format {name}, in YOLO format: one .txt file per image, such as {}",
+                seen.missing[0]
             ))
         })]);
     }

@@ -129,9 +129,18 @@ fn processes(host: &Host, intent: &Intent) -> Option<Finding> {
             format::count(intent.ranks_here(), "rank")
         );
         let status = if intent.run { Status::Error } else { Status::Warning };
-        let finding = Finding::new("system.processes", title).status(status).seen(file);
+        let finding = Finding::new("system.processes", title).status(status).seen(file.clone());
         let finding = finding.remedy("have the limit raised, or use fewer ranks and fewer --workers");
-        return Some(start_with(host, finding, Start::Processes(need.next_power_of_two().max(4096))));
+        let wanted = need.next_power_of_two().max(4096);
+        // The group of a user's sessions has its limit from systemd.
+        let slice = file.split('/').find(|part| part.starts_with("user-") && part.ends_with(".slice"));
+        return Some(match slice {
+            Some(slice) if host.is_own_machine() => finding.remedy(format!(
+                "raise the limit, which systemd sets: `systemctl set-property {slice} TasksMax={wanted}` as administrator; or \
+                 use fewer ranks and fewer --workers"
+            )),
+            _ => start_with(host, finding, Start::Processes(wanted)),
+        });
     }
     let most = host.soft_limit("Max processes").ok()?;
     if host.user().is_ok_and(|user| user.uid == Some(0)) {
