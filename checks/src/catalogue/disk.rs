@@ -126,6 +126,16 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &["no-labels-found"],
     },
     Entry {
+        id: "disk.labels-empty",
+        area: Area::Disk,
+        status: Status::Warning,
+        title: "The label files are empty",
+        cause: "an empty label file means an image without objects: the model learns to find nothing, and all metrics stay 0",
+        remedy: Some("export the labels again, and look at one of the files before you train"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "disk.labels-class",
         area: Area::Disk,
         status: Status::Error,
@@ -281,6 +291,17 @@ pub(super) const ROWS: &[Entry] = &[
             does: "give the owner permission to read, write and enter their folder",
             undo: "`yolo undo` restores the previous permissions",
         }),
+        detects: &[],
+    },
+    Entry {
+        id: "disk.noexec",
+        area: Area::Disk,
+        status: Status::Error,
+        title: "Programs cannot be started from yolo's folder",
+        cause: "libtorch and the trainer are installed there; on a disk that is mounted with noexec, the loader fails with \
+                `failed to map segment from shared object: Operation not permitted`",
+        remedy: Some("set YOLO_HOME to a folder on another disk, or have the disk mounted without noexec"),
+        fix: None,
         detects: &[],
     },
     Entry {

@@ -201,6 +201,8 @@ pub enum Trouble {
     DiskFull,
     /// The disk of the distribution cannot be opened.
     DiskBroken,
+    /// The administrator of this PC does not allow it.
+    Forbidden,
 }
 
 /// Codes and names in messages, with their meaning. Sources: microsoft/WSL
@@ -239,6 +241,8 @@ const CODES: &[(&str, Trouble)] = &[
     ("0x80070570", Trouble::DiskBroken),
     ("MountVhd/", Trouble::DiskBroken),
     ("MountDisk/", Trouble::DiskBroken),
+    ("0x800704ec", Trouble::Forbidden),
+    ("ERROR_ACCESS_DISABLED_BY_POLICY", Trouble::Forbidden),
 ];
 
 /// The trouble that a message of `wsl.exe` reports, if it is a known one.
@@ -290,6 +294,7 @@ impl fmt::Display for Trouble {
             Self::Network => "the download failed",
             Self::DiskFull => "the Windows disk is full",
             Self::DiskBroken => "the virtual disk of the distribution cannot be opened",
+            Self::Forbidden => "a policy of this PC's administrator forbids it",
         })
     }
 }

@@ -165,6 +165,7 @@ pub(super) fn remedy(trouble: Trouble) -> &'static str {
         Trouble::NeedsRestart => "restart Windows, then run this again",
         Trouble::Network => "check the network and the proxy settings of Windows, then run this again",
         Trouble::DiskFull => "free some space on the Windows disk, then run this again",
+        Trouble::Forbidden => "ask the administrator of this PC to allow WSL (group policy or Intune)",
         Trouble::DiskBroken => {
             "run `wsl.exe --shutdown`, then this again; if it fails again, see Microsoft's page on repairing a WSL disk"
         }

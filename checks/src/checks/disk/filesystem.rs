@@ -2,14 +2,15 @@
 //! and a read-only folder cannot hold the cache of verified images.
 
 use crate::checks::{Answer, Check};
-use crate::facts::Host;
 use crate::facts::view::data_set::{DataSet, Described, label_of, parent};
+use crate::facts::{Host, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::shell_quote::quote;
+use crate::status::Status;
 
 /// Network file systems, as named in /proc/mounts.
-const NETWORK: [&str; 16] = [
+const NETWORK: [&str; 19] = [
     "nfs",
     "nfs4",
     "cifs",
@@ -26,7 +27,15 @@ const NETWORK: [&str; 16] = [
     "wekafs",
     "fuse.glusterfs",
     "afs",
+    // Google Drive in a notebook of Colab.
+    "fuse.drive",
+    "fuse.google-drive-ocamlfuse",
+    "fuse.blobfuse2",
 ];
+
+/// Folders of a host that a virtual machine or a container shares, file by file.
+const SHARED: [&str; 8] =
+    ["9p", "drvfs", "v9fs", "virtiofs", "vboxsf", "fuse.vmhgfs-fuse", "fuse.grpcfuse", "fakeowner"];
 
 /// Those of clusters, which many machines read at the same time.
 const PARALLEL: [&str; 5] = ["ceph", "lustre", "beegfs", "gpfs", "wekafs"];
@@ -56,11 +65,14 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         Some(place) => Some(place),
         None => places.clone()?.working,
     };
+    let place_of_data = place.clone();
     if let Some(folder) = place
         && let Ok(space) = host.file_system(&folder)
         && let Some(kind) = space.kind.filter(|kind| NETWORK.contains(&kind.as_str()))
     {
         findings.push(on_network(host, intent, &folder, &kind));
+    } else if let Some(folder) = shared(host, place_of_data.as_deref()) {
+        findings.push(folder);
     }
     if let Some(folder) = images.and_then(|images| parent(&label_of(&format!("{images}/x.jpg"))))
         && let Some(above) = parent(&folder)
@@ -73,6 +85,30 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         }
     }
     Ok(findings)
+}
+
+/// A data set in a folder that the host of a virtual machine or container shares. WSL has a check of its own.
+fn shared(host: &Host, folder: Option<&str>) -> Option<Finding> {
+    let folder = folder.filter(|_| host.place() != Place::Wsl && host.os().is_ok_and(|os| os == "linux"))?;
+    let kind = host.file_system(folder).ok()?.kind.filter(|kind| SHARED.contains(&kind.as_str()))?;
+    let is_in_wsl = host.is_wsl2() == Ok(true);
+    let (whose, cause, remedy) = if is_in_wsl {
+        (
+            "a Windows drive that is mounted into this container",
+            "each file is read through a file server of Windows: the first epoch takes many times longer, and the GPU waits",
+            "copy the data set to a volume of Docker or to the Linux files of a WSL distribution, and mount that instead",
+        )
+    } else {
+        (
+            "a folder that the host shares with this system",
+            "each file is read through the host, which is many times slower than a disk of this system",
+            "copy the data set to a disk of this system",
+        )
+    };
+    let finding = Finding::new("disk.network", format!("{folder} is on {whose} ({kind})"))
+        .because(cause)
+        .remedy(remedy);
+    Some(if is_in_wsl { finding.status(Status::Warning) } else { finding })
 }
 
 /// A data set on a network drive. Parallel file systems of clusters are fast, and are where data belongs.

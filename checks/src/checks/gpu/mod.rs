@@ -14,9 +14,10 @@ mod memory_taken;
 mod merge;
 mod mig;
 mod mixed;
+mod mps;
 pub(in crate::checks) mod pci;
 mod pcie_link;
-mod peer_access;
+pub(in crate::checks) mod peer_access;
 pub(in crate::checks) mod processes;
 mod run_gpus;
 mod throttling;
@@ -35,6 +36,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &visible_devices::CHECK,
     &mixed::CHECK,
     &compute_mode::CHECK,
+    &mps::CHECK,
     &fabric::CHECK,
     &mig::CHECK,
     &memory_taken::CHECK,

@@ -7,6 +7,7 @@ use crate::checks::{Answer, Check, cores};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::remedies::start_container::{Start, start_with};
 use crate::status::Status;
 
 /// Files that a run opens in addition to its ranks, and per rank: sockets to all others, libraries,
@@ -117,14 +118,34 @@ fn address_space(host: &Host, intent: &Intent) -> Option<Finding> {
 
 /// `ulimit -u`, which counts all threads of the user. Root has no such limit.
 fn processes(host: &Host, intent: &Intent) -> Option<Finding> {
-    let most = host.soft_limit("Max processes").ok()?;
-    if host.user().is_ok_and(|user| user.uid == Some(0)) {
-        return None;
-    }
     let ranks = intent.ranks_here() as u64;
     let cores = cores(host).unwrap_or(1) as u64;
     let workers = intent.workers.unwrap_or(WORKERS) as u64;
     let need = THREADS.0 + ranks * (THREADS.1 + workers) + cores;
+    if let Some((left, file)) = host.cgroup_processes_left().filter(|(left, _)| *left < need) {
+        let title = format!(
+            "a cgroup leaves this container or session {left} processes and threads (pids.max); {} with {workers} workers each \
+             need about {need}",
+            format::count(intent.ranks_here(), "rank")
+        );
+        let status = if intent.run { Status::Error } else { Status::Warning };
+        let finding = Finding::new("system.processes", title).status(status).seen(file.clone());
+        let finding = finding.remedy("have the limit raised, or use fewer ranks and fewer --workers");
+        let wanted = need.next_power_of_two().max(4096);
+        // The group of a user's sessions has its limit from systemd.
+        let slice = file.split('/').find(|part| part.starts_with("user-") && part.ends_with(".slice"));
+        return Some(match slice {
+            Some(slice) if host.is_own_machine() => finding.remedy(format!(
+                "raise the limit, which systemd sets: `systemctl set-property {slice} TasksMax={wanted}` as administrator; or \
+                 use fewer ranks and fewer --workers"
+            )),
+            _ => start_with(host, finding, Start::Processes(wanted)),
+        });
+    }
+    let most = host.soft_limit("Max processes").ok()?;
+    if host.user().is_ok_and(|user| user.uid == Some(0)) {
+        return None;
+    }
     if most >= need {
         return None;
     }

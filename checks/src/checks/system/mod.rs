@@ -1,5 +1,6 @@
 //! Operating system and CPU.
 
+mod battery;
 mod clock;
 pub(super) mod leftovers;
 mod limits;
@@ -10,5 +11,12 @@ mod remove_ipc;
 
 use super::Check;
 
-pub(super) const CHECKS: &[&Check] =
-    &[&platform::CHECK, &clock::CHECK, &limits::CHECK, &leftovers::CHECK, &remove_ipc::CHECK, &numa::CHECK];
+pub(super) const CHECKS: &[&Check] = &[
+    &platform::CHECK,
+    &clock::CHECK,
+    &limits::CHECK,
+    &leftovers::CHECK,
+    &remove_ipc::CHECK,
+    &numa::CHECK,
+    &battery::CHECK,
+];

@@ -75,6 +75,18 @@ impl Host {
         kills.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
     }
 
+    /// How many processes and threads the control groups still allow, and the file with the limit; `None` without one.
+    pub fn cgroup_processes_left(&self) -> Option<(u64, String)> {
+        let left = |file: String| {
+            let most: u64 = self.text(&file).ok()??.trim().parse().ok()?;
+            let current = format!("{}pids.current", file.strip_suffix("pids.max")?);
+            let used =
+                self.text(&current).ok().flatten().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+            Some((most.saturating_sub(used), file))
+        };
+        self.cgroup_files("pids", "pids.max", "pids.max").into_iter().filter_map(left).min()
+    }
+
     /// CPUs that the control group allows, such as 2.5; `None` if there is no limit.
     pub fn cgroup_cpu_limit(&self) -> Fact<Option<f64>> {
         let mut smallest: Option<f64> = None;
@@ -169,6 +181,14 @@ mod tests {
     #[test]
     fn the_limit_is_unknown_in_a_recording_without_groups() {
         assert!(host(json!({})).cgroup_memory_limit().is_err());
+    }
+
+    #[test]
+    fn processes_in_use_count_against_the_limit() {
+        let files = |limit: &str| json!({ "/proc/self/cgroup": "0::/\n", "/sys/fs/cgroup/pids.max": limit, "/sys/fs/cgroup/pids.current": "12\n" });
+        let file = "/sys/fs/cgroup/pids.max".to_owned();
+        assert_eq!(host(files("64\n")).cgroup_processes_left(), Some((52, file)));
+        assert_eq!(host(files("max\n")).cgroup_processes_left(), None);
     }
 
     #[test]
