@@ -17,7 +17,7 @@ mod user;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use predictions::{PREDICT, has_ffmpeg, names, until_interrupted, with_detector};
+use predictions::{PREDICT, has_ffmpeg, interrupted_after, names, with_detector};
 use user::{Running, User, wait_for};
 
 /// The file of a camera, which is removed when it is dropped.
@@ -142,8 +142,7 @@ fn the_screen_and_a_part_of_it_are_read() {
     std::fs::write(user.path().join("sources.txt"), "screen 0 100 50 160 120\n").unwrap();
     for (source, size, name) in [("screen", "320,240", "whole"), ("sources.txt", "160,120", "part")] {
         let running = user.start_with(&format!("{PREDICT} {source} --name {name}"), &[("DISPLAY", &display)]);
-        let said = until_interrupted(&user, running, name);
-        assert!(said.contains("video 1/1 (2) screen: "), "{said}");
+        interrupted_after(&["video 1/1 (2) screen: "], running);
         let output = Command::new("ffprobe")
             .args("-v error -show_entries stream=width,height -of csv=p=0".split(' '))
             .arg(user.path().join("runs/detect").join(name).join("screen.mp4"))

@@ -14,7 +14,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
 
-use predictions::{PREDICT, has_ffmpeg, names, until_interrupted, with_detector};
+use predictions::{PREDICT, has_ffmpeg, interrupted_after, names, with_detector};
 
 /// Pictures at ten per second for a minute, in this form.
 fn pictures(form: &str) -> Child {
@@ -114,8 +114,8 @@ fn a_camera_of_the_network_is_followed_until_ctrl_c() {
     let port = serve(rtsp);
     let address = format!("rtsp://me:secret@127.0.0.1:{port}/live");
     let running = user.start(&format!("{PREDICT} {address} --name camera"));
-    let said = until_interrupted(&user, running, "camera");
-    assert!(said.contains(&format!("video 1/1 (2) rtsp://127.0.0.1:{port}/live: ")), "{said}");
+    let frame = format!("video 1/1 (2) rtsp://127.0.0.1:{port}/live: ");
+    let said = interrupted_after(&[&frame], running);
     assert!(!said.contains("secret"), "{said}");
     let film = user.path().join(format!("runs/detect/camera/127_0_0_1_{port}_live.mp4"));
     assert!(film.is_file(), "{said}");
@@ -130,10 +130,7 @@ fn two_streams_over_http_are_followed_together() {
     let port = serve(http);
     let address = format!("http://127.0.0.1:{port}");
     let running = user.start(&format!("{PREDICT} {address}/a {address}/b --name streams"));
-    let said = until_interrupted(&user, running, "streams");
-    for stream in ["video 1/2 (2) ", "video 2/2 (2) "] {
-        assert!(said.contains(stream), "`{stream}` is not in {said}");
-    }
+    let said = interrupted_after(&["video 1/2 (2) ", "video 2/2 (2) "], running);
     let films = names(&user.path().join("runs/detect/streams"));
     assert!(films.len() == 2 && films.iter().all(|film| film.ends_with(".mp4")), "{films:?}: {said}");
 }

@@ -5,9 +5,8 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
-use crate::user::{Running, SIGINT, TRAIN, User, wait_for};
+use crate::user::{Running, SIGINT, TRAIN, User};
 
 /// Predicts with the detector of the user; the sources follow.
 pub const PREDICT: &str =
@@ -51,16 +50,12 @@ pub fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Waits until the frames of a stream are searched, interrupts, and returns what `yolo` said.
-pub fn until_interrupted(user: &User, running: Running, name: &str) -> String {
-    let folder = user.path().join("runs/detect").join(name);
-    wait_for("frames", || {
-        let labels = std::fs::read_dir(&folder).ok()?.filter_map(Result::ok);
-        labels.into_iter().any(|entry| entry.path().extension().is_some_and(|it| it == "part")).then_some(())
-    });
-    std::thread::sleep(Duration::from_millis(500));
-    running.signal(SIGINT);
-    let finished = running.wait();
+/// Waits until all of these texts are said, interrupts, and returns what `yolo` said.
+pub fn interrupted_after(texts: &[&str], running: Running) -> String {
+    let finished = running.signal_after(texts, SIGINT);
     assert_eq!(finished.code, Some(130), "{}", finished.stderr);
+    for text in texts {
+        assert!(finished.stderr.contains(text), "`{text}` is not in {}", finished.stderr);
+    }
     finished.stderr
 }

@@ -3,6 +3,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
 
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -164,6 +165,17 @@ impl Running {
 
     pub fn wait(mut self) -> Finished {
         Finished::from(self.child.take().unwrap().wait_with_output().unwrap())
+    }
+
+    /// Sends a signal once all of these texts are on stderr, or at its end, and waits for the end.
+    pub fn signal_after(mut self, texts: &[&str], signal: &str) -> Finished {
+        let mut child = self.child.take().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap());
+        let mut said = String::new();
+        while !texts.iter().all(|text| said.contains(text)) && lines.read_line(&mut said).unwrap() > 0 {}
+        send_signal(child.id(), signal);
+        lines.read_to_string(&mut said).unwrap();
+        Finished { stderr: said, ..Finished::from(child.wait_with_output().unwrap()) }
     }
 }
 

@@ -79,12 +79,25 @@ impl BatchNorm2d {
     }
 }
 
+/// Refuses a batch of one value per channel: it has no variance, and the running variance would become NaN.
+fn check_values(x: &Tensor) -> Result<(), TrainError> {
+    match x.size()[..] {
+        [images @ ..=1, _, height @ ..=1, width @ ..=1] => Err(TrainError::new(format!(
+            "batch normalization needs more than one value per channel, but the rank has {images} image here, of \
+             {height}x{width} values"
+        ))
+        .with_hint("use a larger --batch or --imgsz, or leave out --multi-scale")),
+        _ => Ok(()),
+    }
+}
+
 impl BatchNorm2d {
     /// Normalizes and applies SiLU at once, if there is one operation for both; it also needs less memory.
     fn with_silu(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Option<Tensor>, TrainError> {
         if !pass.training || pass.sync.is_some() || !can_batch_norm_silu(x) {
             return Ok(None);
         }
+        check_values(x)?;
         let (parameters, running) = ([&self.weight, &self.bias], [&self.mean, &self.variance]);
         Ok(Some(batch_norm_silu(x, parameters, running, pass.momentum, pass.eps)?))
     }
@@ -97,6 +110,9 @@ impl Block for BatchNorm2d {
             let (weight, bias) = (&self.weight, &self.bias);
             let (momentum, eps) = (pass.momentum, pass.eps);
             return Ok(sync_batch_norm(group, x, weight, bias, Some(running), momentum, eps)?);
+        }
+        if pass.training {
+            check_values(x)?;
         }
         let (w, b) = (Some(&self.weight), Some(&self.bias));
         let (m, v) = (Some(&self.mean), Some(&self.variance));
@@ -202,4 +218,25 @@ impl Block for ConvTranspose2d {
 /// Whether a tensor is of a floating-point kind.
 pub(super) fn is_floating(tensor: &Tensor) -> bool {
     matches!(tensor.f_kind(), Ok(Kind::Float | Kind::Double | Kind::Half | Kind::BFloat16))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use tch::{Device, Kind, Tensor};
+    use yolo_base::Hint as _;
+
+    use super::check_values;
+
+    #[test]
+    fn one_value_per_channel_is_refused() {
+        let batch = |shape: [i64; 4]| Tensor::zeros(shape, (Kind::Float, Device::Cpu));
+        for shape in [[2, 8, 1, 1], [1, 8, 2, 1], [1, 8, 1, 2]] {
+            check_values(&batch(shape)).unwrap();
+        }
+        let error = check_values(&batch([1, 8, 1, 1])).unwrap_err();
+        assert!(error.to_string().contains("more than one value per channel"), "{error}");
+        assert!(error.hint().unwrap().contains("--batch"), "{error}");
+    }
 }
