@@ -1,35 +1,13 @@
 //! Whether the data set's disk is fast enough and writable: network drives are slow and lose locks,
 //! and a read-only folder cannot hold the cache of verified images.
 
+use super::remote::{self, Remote};
 use crate::checks::{Answer, Check};
-use crate::facts::Host;
 use crate::facts::view::data_set::{DataSet, Described, label_of, parent};
+use crate::facts::{Host, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::shell_quote::quote;
-
-/// Network file systems, as named in /proc/mounts.
-const NETWORK: [&str; 16] = [
-    "nfs",
-    "nfs4",
-    "cifs",
-    "smb3",
-    "smbfs",
-    "fuse.sshfs",
-    "fuse.rclone",
-    "fuse.s3fs",
-    "fuse.gcsfuse",
-    "ceph",
-    "lustre",
-    "beegfs",
-    "gpfs",
-    "wekafs",
-    "fuse.glusterfs",
-    "afs",
-];
-
-/// Those of clusters, which many machines read at the same time.
-const PARALLEL: [&str; 5] = ["ceph", "lustre", "beegfs", "gpfs", "wekafs"];
 
 pub(super) static CHECK: Check = Check {
     question: "Is the data set's disk fast enough for the ranks?",
@@ -58,7 +36,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     };
     if let Some(folder) = place
         && let Ok(space) = host.file_system(&folder)
-        && let Some(kind) = space.kind.filter(|kind| NETWORK.contains(&kind.as_str()))
+        && let Some(kind) = space.kind.filter(|kind| remote::of_kind(kind).is_some())
     {
         findings.push(on_network(host, intent, &folder, &kind));
     }
@@ -77,19 +55,41 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 
 /// A data set on a network drive. Parallel file systems of clusters are fast, and are where data belongs.
 fn on_network(host: &Host, intent: &Intent, folder: &str, kind: &str) -> Finding {
-    if PARALLEL.contains(&kind) {
+    let remote = remote::of_kind(kind);
+    if remote == Some(Remote::Parallel) {
         let title = format!("{folder} is on a parallel file system ({kind})");
         return Finding::new("disk.network", title)
             .because("such a file system reads fast, but opens many small files slowly")
             .remedy("nothing while the GPUs are busy; otherwise `--cache ram` keeps the images in memory");
     }
-    let finding = Finding::new("disk.network", format!("{folder} is on a network drive ({kind})"));
+    let finding = match remote {
+        Some(Remote::GoogleDrive) => {
+            let title = format!("{folder} is on Google Drive ({kind})");
+            let to = if host.place() == Place::Colab {
+                "/content, the disk of the notebook"
+            } else {
+                "a local disk"
+            };
+            return Finding::new("disk.network", title)
+                .because("each image is a request to Google, so that an epoch takes hours instead of minutes")
+                .remedy(format!(
+                    "pack the data set into one archive on Google Drive, copy that to {to}, and unpack it there; the \
+                     results may stay on Google Drive, with --project"
+                ));
+        }
+        Some(Remote::SharedFolder) => Finding::new(
+            "disk.network",
+            format!("{folder} is in a shared folder of the virtual machine ({kind})"),
+        )
+        .because("each file is a request to the host, which is many times slower than the virtual disk"),
+        _ => Finding::new("disk.network", format!("{folder} is on a network drive ({kind})")),
+    };
     // Images and labels are copied together: the folder that contains both.
     let whole = folder.rfind("/images").map(|at| &folder[..at]);
     let places = host.places().unwrap_or_default();
     let is_local = |path: &String| {
         let kind = host.file_system(path).ok().and_then(|space| space.kind);
-        kind.is_none_or(|kind| !NETWORK.contains(&kind.as_str()))
+        kind.is_none_or(|kind| remote::of_kind(&kind).is_none())
     };
     match (places.data.filter(is_local), whole) {
         (Some(data), Some(whole)) => {

@@ -3,6 +3,7 @@
 
 use yolo_base::env::YOLO_HOME;
 
+use super::new_folders::{Impossible, cannot_create};
 use crate::change::Change;
 use crate::checks::{Answer, Check};
 use crate::facts::view::data_set::{is_absolute, join, parent};
@@ -57,15 +58,30 @@ fn run(host: &Host, _: &Intent) -> Answer {
         ("the cache", places.cache, Status::Warning),
     ];
     let mut known = 0;
+    let mut impossible: Vec<Impossible> = Vec::new();
     for (purpose, folder, status) in folders {
         let Some(folder) = folder else { continue };
-        // A folder that does not exist yet is created when needed.
-        let Some(stat) = host.stat(&folder)? else { continue };
+        let stat = match host.stat(&folder) {
+            Ok(Some(stat)) => stat,
+            // A folder that does not exist yet is created when needed, if that is possible.
+            Ok(None) => {
+                impossible.extend(Impossible::find(host, purpose, folder, status));
+                continue;
+            }
+            Err(why) => match Impossible::find(host, purpose, folder, status) {
+                Some(found) => {
+                    impossible.push(found);
+                    continue;
+                }
+                None => return Err(why),
+            },
+        };
         known += 1;
         if stat.writable == Some(false) {
             findings.push(locked(host, &folder, purpose, &stat).status(status));
         }
     }
+    findings.extend(cannot_create(host, &impossible));
     // If a folder is not writable, nothing can be done below it yet.
     let is_open = |data: &String| matches!(host.stat(data), Ok(Some(stat)) if stat.writable != Some(false));
     if let Some(data) = places.data.filter(is_open) {

@@ -2,7 +2,7 @@
 //! different versions of library and module. [`super::kernel_module`] finds out why a module does
 //! not run the card; WSL, containers and lost cards have their own checks.
 
-use super::{driver_unsuited, kernel_module, lost, pci};
+use super::{driver_unsuited, kernel_module, lost, no_card, pci};
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, NvmlState, Place, Stat, Version};
 use crate::finding::Finding;
@@ -99,8 +99,8 @@ fn healthy(host: &Host) -> Finding {
 
 /// No driver, which only matters if the machine has a card or the run needs one.
 fn missing(host: &Host, has_card: bool, needed: bool, status: Status) -> Finding {
-    if let (false, true, Some(makers)) = (has_card, needed, pci::other_vendors(host)) {
-        return no_card(&makers);
+    if let (false, true, Some(finding)) = (has_card, needed, no_card::find(host)) {
+        return finding;
     }
     let title = match (has_card, needed) {
         (true, _) => "there is an NVIDIA card, but no driver is installed",
@@ -121,19 +121,6 @@ fn missing(host: &Host, has_card: bool, needed: bool, status: Status) -> Finding
             .because("training runs on the CPU, many times slower than on a GPU")
             .remedy("nothing on a machine without an NVIDIA card; otherwise install its driver and restart"),
     }
-}
-
-/// A run that uses a GPU on a machine without an NVIDIA card: no driver would help.
-fn no_card(makers: &[&str]) -> Finding {
-    let has = match makers {
-        [] => String::new(),
-        _ => format!(" (it has {} graphics)", makers.join(" and ")),
-    };
-    let title = format!("the run uses a GPU, but this machine has no NVIDIA card{has}");
-    Finding::new("gpu.driver-missing", title)
-        .because("training on a GPU needs CUDA, which only runs on NVIDIA cards")
-        .remedy("train on the CPU")
-        .command("yolo train --device cpu …")
 }
 
 fn mismatch(host: &Host) -> Finding {

@@ -14,6 +14,7 @@ mod memory_taken;
 mod merge;
 mod mig;
 mod mixed;
+mod no_card;
 pub(in crate::checks) mod pci;
 mod pcie_link;
 mod peer_access;

@@ -4,6 +4,7 @@
 
 use yolo_base::env::LD_LIBRARY_PATH;
 
+use super::driver_folder;
 use crate::checks::gpu::{is_native_linux, pci};
 use crate::checks::{Answer, Check};
 use crate::facts::{Family, Gpu, Host, Library, NvmlState, Version};
@@ -19,13 +20,20 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-const NAME: &str = "libcuda.so.1";
+pub(super) const NAME: &str = "libcuda.so.1";
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     if intent.cpu || !is_native_linux(host) {
         return Ok(Vec::new());
     }
     let state = host.nvml_state()?;
+    let is_loaded = || matches!(host.driver_module_version(), Ok(Some(_)));
+    if state == NvmlState::NoLibrary
+        && is_loaded()
+        && let Some(folder) = driver_folder::unsearched(host)
+    {
+        return Ok(vec![driver_folder::finding(host, &folder)]);
+    }
     if let (NvmlState::NoLibrary, false, Ok(Some(module))) =
         (&state, host.is_container() || pci::cards(host).is_empty(), host.driver_module_version())
     {
@@ -35,7 +43,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let Some(first) = host.library(NAME)?.into_iter().next() else {
-        return Ok(vec![missing(host)]);
+        return Ok(vec![match driver_folder::unsearched(host) {
+            Some(folder) => driver_folder::finding(host, &folder),
+            None => missing(host),
+        }]);
     };
     let folder = first.path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let title = if lies_in(&first, "stubs") {
@@ -84,15 +95,13 @@ fn without_libraries(host: &Host, module: &Version) -> Finding {
     );
     let finding = Finding::new("libraries.libcuda-missing", title);
     if host.family() == Some(Family::NixOs) {
-        const DRIVER: &str = "/run/opengl-driver/lib";
+        return driver_folder::finding(host, "/run/opengl-driver/lib");
+    }
+    if driver_folder::is_in_flatpak(host) {
         return finding
-            .because(format!(
-                "NixOS keeps the driver's libraries in {DRIVER}, where only programs built for NixOS look"
-            ))
-            .remedy(format!(
-                "set the variable, or add {DRIVER} to programs.nix-ld.libraries in configuration.nix"
-            ))
-            .command(format!("export LD_LIBRARY_PATH={DRIVER}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"));
+            .because("this terminal runs in Flatpak's sandbox, which has libraries of its own")
+            .remedy("start yolo in a terminal outside of Flatpak")
+            .command("flatpak-spawn --host bash");
     }
     let finding =
         finding.remedy(format!("install the driver's libraries in version {module}, that of the module"));

@@ -62,6 +62,14 @@ const ALWAYS: &[Rule] = &[
     ("CUDA_DEVICE_WAITS_ON_EXCEPTION", |value| {
         on(value).then_some(()).and(breaks("a rank that fails hangs and waits for a debugger"))
     }),
+    ("CUDA_FORCE_PTX_JIT", |value| {
+        on(value).then_some(()).and(breaks(
+            "CUDA ignores libtorch's compiled kernels, of which most have no PTX to compile instead",
+        ))
+    }),
+    ("CUDNN_LOGLEVEL_DBG", |value| {
+        matches!(first_number(value), Some(3..)).then_some(()).and(slows("cuDNN logs every call"))
+    }),
     (OMP_NUM_THREADS, |value| match first_number(value) {
         Some(1..) => None,
         _ => slows("not a number of threads, so yolo divides the cores equally"),
@@ -132,6 +140,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let several = intent.ranks_in_all() > 1;
     let rules = ALWAYS.iter().chain(SEVERAL.iter().filter(|_| several || !intent.run));
     let mut findings: Vec<Finding> = rules.filter_map(|(name, rule)| finding(host, name, *rule)).collect();
+    findings.extend(super::allocator::findings(host, intent));
     findings.extend(threads(host, intent));
     findings.extend(ignored(host));
     if intent.has_several_nodes() {

@@ -3,7 +3,7 @@
 use super::raise_limit::{Limit, raise};
 use yolo_base::format;
 
-use crate::checks::{Answer, Check, cores};
+use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
@@ -16,12 +16,6 @@ const FILES: (u64, u64) = (256, 128);
 const LOCKED: u64 = 1 << 30;
 /// Addresses that a rank reserves beyond the memory of machine and cards: libraries, and stacks of threads.
 const ADDRESSES: u64 = 16 << 30;
-/// Threads of the user's session, and those of a rank beside its workers: of CUDA, of NCCL and of the
-/// supervisor. libtorch has one for each core of the machine, shared among the ranks.
-const THREADS: (u64, u64) = (24, 24);
-/// Workers of a rank, if the run does not say.
-const WORKERS: usize = 8;
-
 pub(super) static CHECK: Check = Check {
     question: "Are this shell's limits high enough?",
     reports: &[
@@ -81,7 +75,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         findings.push(raise(host, Finding::new("system.locked-memory", title).status(status), &limit));
     }
     findings.extend(address_space(host, intent));
-    findings.extend(processes(host, intent));
+    findings.extend(super::tasks::findings(host, intent));
     if host.soft_limit("Max stack size") == Ok(u64::MAX) {
         findings.push(Finding::new("system.stack", "the stack size is unlimited in this shell"));
     }
@@ -113,35 +107,4 @@ fn address_space(host: &Host, intent: &Intent) -> Option<Finding> {
     };
     let status = if intent.run { Status::Error } else { Status::Warning };
     Some(raise(host, Finding::new("system.address-space", title).status(status), &limit))
-}
-
-/// `ulimit -u`, which counts all threads of the user. Root has no such limit.
-fn processes(host: &Host, intent: &Intent) -> Option<Finding> {
-    let most = host.soft_limit("Max processes").ok()?;
-    if host.user().is_ok_and(|user| user.uid == Some(0)) {
-        return None;
-    }
-    let ranks = intent.ranks_here() as u64;
-    let cores = cores(host).unwrap_or(1) as u64;
-    let workers = intent.workers.unwrap_or(WORKERS) as u64;
-    let need = THREADS.0 + ranks * (THREADS.1 + workers) + cores;
-    if most >= need {
-        return None;
-    }
-    let title = format!(
-        "this user may have only {most} processes and threads (ulimit -u); {} with {workers} workers each and \
-         {cores} cores need about {need}",
-        format::count(intent.ranks_here(), "rank")
-    );
-    let limit = Limit {
-        resource: "Max processes",
-        need,
-        wanted: need.max(4096),
-        flag: "-u",
-        item: "nproc",
-        unit: "LimitNPROC",
-    };
-    let status = if intent.run { Status::Error } else { Status::Warning };
-    let finding = raise(host, Finding::new("system.processes", title).status(status), &limit);
-    Some(finding.seen("until then, use fewer ranks and fewer --workers"))
 }

@@ -18,7 +18,30 @@ pub struct MemoryLimit {
     pub used: u64,
 }
 
+/// A limit on the number of processes and threads, and the file that contains it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskLimit {
+    /// How many there may be.
+    pub most: u64,
+    /// How many there are.
+    pub used: u64,
+    /// The file that contains the limit.
+    pub file: String,
+}
+
 impl Host {
+    /// The limit on processes and threads that leaves the fewest, of all control groups of this process; `None` if
+    /// none is known.
+    pub fn cgroup_task_limit(&self) -> Option<TaskLimit> {
+        let number = |file: &str| self.text(file).ok().flatten()?.trim().parse::<u64>().ok();
+        let limits = self.cgroup_files("pids", "pids.max", "pids.max").into_iter().filter_map(|file| {
+            let most = number(&file)?;
+            let used = number(&format!("{}pids.current", file.strip_suffix("pids.max")?)).unwrap_or(0);
+            Some(TaskLimit { most, used, file })
+        });
+        limits.min_by_key(|limit| limit.most.saturating_sub(limit.used))
+    }
+
     /// The smallest memory limit of this process's control groups; `None` if there is none.
     pub fn cgroup_memory_limit(&self) -> Fact<Option<MemoryLimit>> {
         let mut smallest: Option<MemoryLimit> = None;
@@ -169,6 +192,20 @@ mod tests {
     #[test]
     fn the_limit_is_unknown_in_a_recording_without_groups() {
         assert!(host(json!({})).cgroup_memory_limit().is_err());
+    }
+
+    #[test]
+    fn the_group_with_the_fewest_tasks_left_limits_them() {
+        let host = host(json!({
+            "/proc/self/cgroup": "0::/system.slice/runner.service\n",
+            "/sys/fs/cgroup/system.slice/runner.service/pids.max": "max\n",
+            "/sys/fs/cgroup/system.slice/pids.max": "500\n",
+            "/sys/fs/cgroup/system.slice/pids.current": "20\n",
+            "/sys/fs/cgroup/pids.max": "512\n",
+            "/sys/fs/cgroup/pids.current": "400\n",
+        }));
+        let limit = host.cgroup_task_limit().unwrap();
+        assert_eq!((limit.most, limit.used, limit.file.as_str()), (512, 400, "/sys/fs/cgroup/pids.max"));
     }
 
     #[test]

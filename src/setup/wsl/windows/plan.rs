@@ -254,6 +254,10 @@ fn blocked(facts: &WindowsFacts) -> Option<Blocked> {
     if facts.virtualization == Some(false) || facts.wsl.trouble == Some(Trouble::VirtualizationOff) {
         return blocked(Trouble::VirtualizationOff.to_string(), remedy(Trouble::VirtualizationOff));
     }
+    // An installation would fail in the same way.
+    if let Some(trouble @ Trouble::ServiceDisabled) = facts.wsl.trouble {
+        return blocked(trouble.to_string(), remedy(trouble));
+    }
     None
 }
 
