@@ -31,7 +31,7 @@ impl Impossible {
                         host.file_system(&above)
                             .is_ok_and(|disk| disk.options.iter().any(|option| option == "ro"))
                     };
-                    return (may_not && !is_read_only()).then(|| Self { purpose, folder, status, above });
+                    return (may_not && !is_read_only()).then_some(Self { purpose, folder, status, above });
                 }
                 Ok(None) => {}
                 // What is inside a folder of another user is hidden.
