@@ -274,6 +274,8 @@ mod tests {
         for device in blackwell["nvml"]["devices"].as_array_mut().unwrap() {
             device["name"] = "NVIDIA RTX PRO 6000 Blackwell Workstation Edition".into();
         }
+        // A virtual machine does not see the IOMMU of its host.
+        blackwell["files"]["/sys/class/dmi/id/sys_vendor"] = "QEMU\n".into();
         let (notes, variables) = on_two(blackwell.clone(), Backend::Nccl);
         assert_eq!(
             notes,

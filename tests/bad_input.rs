@@ -1,7 +1,7 @@
 //! Invalid input of users: each mistake gives one message with the file or value, the reason and the
 //! next step, and an exit status other than 0. Nothing is lost, and no empty run folder is left.
 
-// In Windows these commands run in WSL, see from_windows.rs.
+// In Windows these commands run in WSL, see from_windows/options.rs.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

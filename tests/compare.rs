@@ -78,6 +78,14 @@ fn what_is_no_run_is_named() {
         .failed_with(1, &["runs is no folder of a training run: it has no results.csv"]);
     user.run("compare runs/train/exp runs/train/exp --html gone/a.html")
         .failed_with(1, &["cannot write gone/a.html", "the folder gone does not exist"]);
+    let report = user.path().join("runs/train/exp/report.json");
+    for (content, why) in [("{\"version\": 9}", "it has version 9"), ("{", "EOF while parsing")] {
+        std::fs::write(&report, content).unwrap();
+        let said = format!("cannot read the report.json of runs/train/exp: {why}");
+        user.run("compare runs/train/exp runs/train/exp")
+            .failed_with(1, &[&said, "hint: use the version of yolo that wrote it, or remove report.json"]);
+    }
+    std::fs::remove_file(&report).unwrap();
     let csv = user.path().join("runs/train/exp/results.csv");
     let text = std::fs::read_to_string(&csv).unwrap();
     std::fs::write(&csv, text.replacen("0.1,0.2", "0.1,oops", 1)).unwrap();

@@ -5,6 +5,10 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/predictions.rs"]
+mod predictions;
+#[path = "support/small_disk.rs"]
+mod small_disk;
 #[path = "support/user.rs"]
 mod user;
 
@@ -13,27 +17,9 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Stdio;
 
-use user::{Finished, SIGINT, TRAIN, User, masked, wait_for};
-
-const PREDICT: &str =
-    "predict --weights runs/train/exp/weights/last.pt --imgsz 64 --device cpu --conf-thres 0.05";
-
-/// A user with a detector that finds next to nothing, and the folder `squares/images/val` with eight pictures.
-fn with_detector() -> User {
-    with_training("--epochs 1")
-}
-
-/// A user with a detector that finds objects with many confidences.
-fn with_trained_detector() -> User {
-    with_training("--epochs 30 --batch 4 --nbs 4 --optimizer AdamW")
-}
-
-fn with_training(options: &str) -> User {
-    let user = User::new();
-    user.write_data_set();
-    user.run(&format!("{TRAIN} {options} --noplots --noval")).succeeded();
-    user
-}
+use predictions::{LONG, PREDICT, with_detector};
+use small_disk::SmallDisk;
+use user::{Finished, SIGINT, User, masked, wait_for};
 
 /// The files of a prediction with their contents, except the plan and the logs.
 fn files(user: &User, name: &str) -> BTreeMap<String, Vec<u8>> {
@@ -60,7 +46,7 @@ fn text<'a>(files: &'a BTreeMap<String, Vec<u8>>, name: &str) -> &'a str {
 
 #[test]
 fn a_folder_becomes_pictures_with_boxes_and_files_with_numbers() {
-    let user = with_trained_detector();
+    let user = with_detector(LONG);
     let options = "--save-txt --save-conf --save-csv --save-crop --name all";
     let finished = user.run(&format!("{PREDICT} squares/images/val {options}")).succeeded();
     let written = files(&user, "all");
@@ -122,7 +108,7 @@ fn a_folder_becomes_pictures_with_boxes_and_files_with_numbers() {
 
 #[test]
 fn sources_are_files_folders_patterns_and_lists() {
-    let user = with_detector();
+    let user = with_detector("--epochs 1");
     let seen = |finished: &Finished| -> Vec<String> {
         let lines = finished.stderr.lines().filter(|line| line.starts_with("image "));
         lines.map(|line| line.split(':').next().unwrap().rsplit('/').next().unwrap().to_owned()).collect()
@@ -134,6 +120,9 @@ fn sources_are_files_folders_patterns_and_lists() {
     assert_eq!(pictures("squares/images/val"), all);
     std::fs::write(user.path().join("list.txt"), "squares/images/val/05.bmp\n").unwrap();
     assert_eq!(pictures("--source list.txt squares/images/val/00.bmp"), ["05.bmp", "00.bmp"]);
+    std::fs::write(user.path().join("list.txt"), "squares/images/val/0[67].bmp\nsquares/images/val\n")
+        .unwrap();
+    assert_eq!(pictures("list.txt"), [&all[6..], &all[..]].concat());
 
     let mut child = user
         .command(&format!("{PREDICT} - --nosave"))
@@ -149,7 +138,7 @@ fn sources_are_files_folders_patterns_and_lists() {
 
 #[test]
 fn pictures_that_cannot_be_read_are_named_and_the_others_are_done() {
-    let user = with_detector();
+    let user = with_detector("--epochs 1");
     let folder = user.path().join("mixed");
     std::fs::create_dir(&folder).unwrap();
     std::fs::copy(user.path().join("squares/images/val/00.bmp"), folder.join("good.bmp")).unwrap();
@@ -161,6 +150,9 @@ fn pictures_that_cannot_be_read_are_named_and_the_others_are_done() {
     huge[18..22].copy_from_slice(&20_000_i32.to_le_bytes());
     huge[22..26].copy_from_slice(&20_000_i32.to_le_bytes());
     std::fs::write(folder.join("huge.bmp"), huge).unwrap();
+    // Nobody ever writes into it.
+    let pipe = std::process::Command::new("mkfifo").arg(folder.join("pipe.jpg")).status();
+    assert!(pipe.unwrap().success());
     std::fs::write(user.path().join("list.txt"), "mixed/gone.jpg\nmixed/good.bmp\n").unwrap();
 
     let finished = user.run(&format!("{PREDICT} mixed --name mixed"));
@@ -170,8 +162,9 @@ fn pictures_that_cannot_be_read_are_named_and_the_others_are_done() {
         "empty.jpg: the file is empty; skipped",
         "text.png: not an image; skipped",
         "huge.bmp: 20000x20000 pixels are 400 megapixels, above the limit of 100; skipped",
+        "pipe.jpg: it is not a file; skipped",
         "in 1 picture, ",
-        "; 4 skipped, see the warnings",
+        "; 5 skipped, see the warnings",
     ] {
         assert!(finished.stderr.contains(reason), "`{reason}` is not in:\n{}", finished.stderr);
     }
@@ -214,7 +207,7 @@ fn mistakes_are_one_message_and_leave_no_folder() {
 
 #[test]
 fn ctrl_c_keeps_what_was_done() {
-    let user = with_detector();
+    let user = with_detector("--epochs 1");
     let list: String = (0..4000).map(|_| "squares/images/val/00.bmp\n").collect();
     std::fs::write(user.path().join("list.txt"), list).unwrap();
     let running = user.start(&format!("{PREDICT} list.txt --name stopped"));
@@ -231,26 +224,19 @@ fn ctrl_c_keeps_what_was_done() {
 
 #[test]
 fn a_disk_that_fills_is_one_message_and_no_half_file() {
-    let user = with_detector();
+    let user = with_detector("--epochs 1");
     let small = user.path().join("small");
     std::fs::create_dir(&small).unwrap();
-    let mounted = std::process::Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
-        .arg(&small)
-        .stderr(Stdio::null())
-        .status();
-    if !mounted.is_ok_and(|status| status.success()) {
+    let Some(_disk) = SmallDisk::mount(&small, "64k") else {
         println!("skipped: mounting a small disk needs root");
         return;
-    }
+    };
     let finished = user.run(&format!("{PREDICT} squares/images/val --project small"));
     let left: Vec<(String, u64)> = std::fs::read_dir(small.join("exp"))
         .unwrap()
         .map(|entry| entry.unwrap())
         .map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.metadata().unwrap().len()))
         .collect();
-    let unmounted = std::process::Command::new("umount").arg(&small).status();
-    assert!(unmounted.unwrap().success());
     finished.failed_with(1, &["cannot save the results: ", "No space left on device"]);
     let whole = std::fs::metadata(user.path().join("squares/images/val/00.bmp")).unwrap().len();
     assert!(left.iter().all(|(name, size)| !name.ends_with(".bmp") || *size == whole), "{left:?}");
@@ -259,7 +245,7 @@ fn a_disk_that_fills_is_one_message_and_no_half_file() {
 
 #[test]
 fn options_of_predict() {
-    let user = with_trained_detector();
+    let user = with_detector(LONG);
     let predict = |name: &str, options: &str| {
         let all = "squares/images/val --save-txt --save-conf";
         let finished = user.run(&format!("{PREDICT} {all} {options} --name {name}")).succeeded();
@@ -318,7 +304,7 @@ fn options_of_predict() {
 /// The text of a whole run, with `N` for numbers.
 #[test]
 fn what_a_run_says() {
-    let user = with_detector();
+    let user = with_detector("--epochs 1");
     let finished =
         user.run(&format!("{PREDICT} squares/images/val/00.bmp --conf-thres 0.999 --max-det 3")).succeeded();
     let folder = user.path().canonicalize().unwrap();

@@ -3,37 +3,18 @@
 
 // Ranks run on Linux only; on Windows, in WSL.
 #![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a test fails by panicking and says what it skips"
-)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/predictions.rs"]
+mod predictions;
 #[path = "support/user.rs"]
 mod user;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
-use user::{Running, SIGINT, TRAIN, User, wait_for};
-
-const PREDICT: &str =
-    "predict --weights runs/train/exp/weights/last.pt --imgsz 64 --device cpu --conf-thres 0.05";
-
-/// A user with a detector; `None` without ffmpeg.
-fn with_detector() -> Option<User> {
-    if Command::new("ffmpeg").arg("-version").output().is_err() {
-        assert!(std::env::var_os("CI").is_none(), "ffmpeg is not installed");
-        println!("skipped: ffmpeg is not installed");
-        return None;
-    }
-    let user = User::new();
-    user.write_data_set();
-    user.run(&format!("{TRAIN} --epochs 1 --noplots --noval")).succeeded();
-    Some(user)
-}
+use predictions::{PREDICT, has_ffmpeg, names, until_interrupted, with_detector};
 
 /// Pictures at ten per second for a minute, in this form.
 fn pictures(form: &str) -> Child {
@@ -44,20 +25,6 @@ fn pictures(form: &str) -> Child {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap()
-}
-
-/// Waits until the frames of a stream are searched, interrupts, and returns what `yolo` said.
-fn until_interrupted(user: &User, running: Running, name: &str) -> String {
-    let folder = user.path().join("runs/detect").join(name);
-    wait_for("frames", || {
-        let labels = std::fs::read_dir(&folder).ok()?.filter_map(Result::ok);
-        labels.into_iter().any(|entry| entry.path().extension().is_some_and(|it| it == "part")).then_some(())
-    });
-    std::thread::sleep(Duration::from_millis(500));
-    running.signal(SIGINT);
-    let finished = running.wait();
-    assert_eq!(finished.code, Some(130), "{}", finished.stderr);
-    finished.stderr
 }
 
 /// Answers one client in RTSP, with the packets in the same connection.
@@ -140,7 +107,10 @@ fn serve(answer: fn(TcpStream)) -> u16 {
 
 #[test]
 fn a_camera_of_the_network_is_followed_until_ctrl_c() {
-    let Some(user) = with_detector() else { return };
+    if !has_ffmpeg() {
+        return;
+    }
+    let user = with_detector("--epochs 1");
     let port = serve(rtsp);
     let address = format!("rtsp://me:secret@127.0.0.1:{port}/live");
     let running = user.start(&format!("{PREDICT} {address} --name camera"));
@@ -153,7 +123,10 @@ fn a_camera_of_the_network_is_followed_until_ctrl_c() {
 
 #[test]
 fn two_streams_over_http_are_followed_together() {
-    let Some(user) = with_detector() else { return };
+    if !has_ffmpeg() {
+        return;
+    }
+    let user = with_detector("--epochs 1");
     let port = serve(http);
     let address = format!("http://127.0.0.1:{port}");
     let running = user.start(&format!("{PREDICT} {address}/a {address}/b --name streams"));
@@ -161,52 +134,6 @@ fn two_streams_over_http_are_followed_together() {
     for stream in ["video 1/2 (2) ", "video 2/2 (2) "] {
         assert!(said.contains(stream), "`{stream}` is not in {said}");
     }
-    let files = std::fs::read_dir(user.path().join("runs/detect/streams")).unwrap();
-    let films = files.filter(|file| file.as_ref().unwrap().path().extension().is_some_and(|it| it == "mp4"));
-    assert_eq!(films.count(), 2, "{said}");
-}
-
-#[test]
-fn the_screen_is_read_where_there_is_one() {
-    let Some(user) = with_detector() else { return };
-    let without = user.command(&format!("{PREDICT} screen")).env_remove("DISPLAY").output().unwrap();
-    let said = String::from_utf8(without.stderr).unwrap();
-    assert_eq!(without.status.code(), Some(1), "{said}");
-    assert!(
-        said.contains("--source screen: there is no screen to read, because the variable DISPLAY is not")
-    );
-    assert!(said.contains("\nhint: run yolo in a terminal on the desktop"), "{said}");
-    assert!(!user.path().join("runs/detect").exists());
-    let wrong = user.command(&format!("{PREDICT} screen")).env("DISPLAY", ":4711").output().unwrap();
-    let said = String::from_utf8(wrong.stderr).unwrap();
-    assert!(wrong.status.code() == Some(1) && said.contains("warning: screen: "), "{said}");
-
-    // A screen that does not change fills the encoder slowly, which takes minutes.
-    if std::env::var_os("YOLO_TEST_SCREEN").is_none() {
-        println!("skipped: YOLO_TEST_SCREEN is not set");
-        return;
-    }
-    let Ok(server) = Command::new("Xvfb")
-        .args([":4712", "-screen", "0", "320x240x24", "-nolisten", "tcp"])
-        .stderr(Stdio::null())
-        .spawn()
-    else {
-        println!("skipped: Xvfb is not installed");
-        return;
-    };
-    let server = Running::of(server);
-    wait_for("the screen", || std::path::Path::new("/tmp/.X11-unix/X4712").exists().then_some(()));
-    std::fs::write(user.path().join("sources.txt"), "screen 0 100 50 160 120\n").unwrap();
-    for (source, size, name) in [("screen", "320,240", "whole"), ("sources.txt", "160,120", "part")] {
-        let running = user.start_with(&format!("{PREDICT} {source} --name {name}"), &[("DISPLAY", ":4712")]);
-        let said = until_interrupted(&user, running, name);
-        assert!(said.contains("video 1/1 (2) screen: "), "{said}");
-        let output = Command::new("ffprobe")
-            .args("-v error -show_entries stream=width,height -of csv=p=0".split(' '))
-            .arg(user.path().join("runs/detect").join(name).join("screen.mp4"))
-            .output()
-            .unwrap();
-        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), size);
-    }
-    drop(server);
+    let films = names(&user.path().join("runs/detect/streams"));
+    assert!(films.len() == 2 && films.iter().all(|film| film.ends_with(".mp4")), "{films:?}: {said}");
 }

@@ -3,34 +3,26 @@
 
 // Ranks run on Linux only; on Windows, in WSL.
 #![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a test fails by panicking and says what it skips"
-)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/predictions.rs"]
+mod predictions;
 #[path = "support/user.rs"]
 mod user;
 
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 
-use user::{TRAIN, User};
+use predictions::{PREDICT, ffmpeg, has_ffmpeg, with_detector};
+use user::User;
 
-const PREDICT: &str =
-    "predict --weights runs/train/exp/weights/last.pt --imgsz 64 --device cpu --conf-thres 0.05 --nosave";
+/// Pictures to show. None are saved.
+const PICTURES: &str = "squares/images/val --view-img --nosave";
 
 const KITTY: &str = "\x1b_Gi=31;OK\x1b\\\x1b[6;20;10t\x1bP>|kitty(0.35.2)\x1b\\\x1b[?62;c";
 const ITERM2: &str = "\x1bP>|iTerm2 3.5.4\x1b\\\x1b[?64;1;2;4;6;17;18;21;22c";
 const FOOT: &str = "\x1b[6;18;9t\x1bP>|foot(1.16.2)\x1b\\\x1b[?62;4;22c";
 const LINUX: &str = "\x1b[?6c";
-
-fn with_detector() -> User {
-    let user = User::new();
-    user.write_data_set();
-    user.run(&format!("{TRAIN} --epochs 1 --noplots --noval")).succeeded();
-    user
-}
 
 /// What a terminal of 80 columns and 24 lines gets from `yolo` if it gives this answer, and the exit status.
 fn in_terminal(user: &User, arguments: &str, answer: &str) -> (String, Option<i32>) {
@@ -71,11 +63,11 @@ fn in_terminal(user: &User, arguments: &str, answer: &str) -> (String, Option<i3
 
 #[test]
 fn pictures_are_drawn_in_the_protocol_of_the_terminal() {
-    let user = with_detector();
+    let user = with_detector("--epochs 1");
     for (answer, begin) in
         [(KITTY, "\x1b_Ga=T,f=24,"), (ITERM2, "\x1b]1337;File=inline=1;"), (FOOT, "\x1bP0;1q")]
     {
-        let (seen, code) = in_terminal(&user, &format!("{PREDICT} squares/images/val --view-img"), answer);
+        let (seen, code) = in_terminal(&user, &format!("{PREDICT} {PICTURES}"), answer);
         assert_eq!(code, Some(0), "{seen}");
         assert_eq!(seen.matches(begin).count(), 8, "{begin:?} in {seen:?}");
         // Pictures are below each other, each after the line about it.
@@ -84,25 +76,18 @@ fn pictures_are_drawn_in_the_protocol_of_the_terminal() {
         assert!(seen[line..].matches(begin).count() == 1, "{seen:?}");
     }
     // Two ranks draw on one terminal.
-    let (seen, code) =
-        in_terminal(&user, &format!("{PREDICT} squares/images/val --view-img --device cpu,cpu"), KITTY);
+    let (seen, code) = in_terminal(&user, &format!("{PREDICT} {PICTURES} --device cpu,cpu"), KITTY);
     assert_eq!((seen.matches("\x1b_Ga=T").count(), code), (8, Some(0)), "{seen}");
 }
 
 #[test]
 fn the_frames_of_a_video_are_drawn_over_each_other() {
-    if Command::new("ffmpeg").arg("-version").output().is_err() {
-        assert!(std::env::var_os("CI").is_none(), "ffmpeg is not installed");
-        println!("skipped: ffmpeg is not installed");
+    if !has_ffmpeg() {
         return;
     }
-    let user = with_detector();
-    let made = Command::new("ffmpeg")
-        .args("-nostdin -v error -f lavfi -i testsrc=size=64x64:rate=30:duration=20 film.mp4".split(' '))
-        .current_dir(user.path())
-        .status();
-    assert!(made.unwrap().success());
-    let (seen, code) = in_terminal(&user, &format!("{PREDICT} film.mp4 --view-img"), KITTY);
+    let user = with_detector("--epochs 1");
+    ffmpeg(&user, "-f lavfi -i testsrc=size=64x64:rate=30:duration=20 film.mp4");
+    let (seen, code) = in_terminal(&user, &format!("{PREDICT} film.mp4 --view-img --nosave"), KITTY);
     assert_eq!(code, Some(0), "{seen}");
     let frames = seen.matches("\x1b_Ga=T").count();
     assert!((2..300).contains(&frames), "{frames} frames are shown");
@@ -117,8 +102,8 @@ fn the_frames_of_a_video_are_drawn_over_each_other() {
 
 #[test]
 fn where_no_picture_can_be_shown_nothing_is_started() {
-    let user = with_detector();
-    let (seen, code) = in_terminal(&user, &format!("{PREDICT} squares/images/val --view-img"), LINUX);
+    let user = with_detector("--epochs 1");
+    let (seen, code) = in_terminal(&user, &format!("{PREDICT} {PICTURES}"), LINUX);
     assert_eq!(code, Some(1), "{seen}");
     let flat = seen.replace("\r\n", "\n");
     for part in [
@@ -127,9 +112,9 @@ fn where_no_picture_can_be_shown_nothing_is_started() {
     ] {
         assert!(flat.contains(part), "`{part}` is not in {flat}");
     }
-    let (seen, _) = in_terminal(&user, &format!("{PREDICT} squares/images/val --view-img"), "");
+    let (seen, _) = in_terminal(&user, &format!("{PREDICT} {PICTURES}"), "");
     assert!(seen.contains("--view-img cannot show pictures here: this terminal does not answer"), "{seen}");
-    user.run(&format!("{PREDICT} squares/images/val --view-img"))
+    user.run(&format!("{PREDICT} {PICTURES}"))
         .failed_with(1, &["--view-img cannot show pictures here: stderr is not a terminal", "omit it"]);
     assert!(!user.path().join("runs/detect").exists());
 }

@@ -9,40 +9,31 @@
     reason = "a test fails by panicking and says what it skips"
 )]
 
+#[path = "support/predictions.rs"]
+mod predictions;
+#[path = "support/small_disk.rs"]
+mod small_disk;
 #[path = "support/user.rs"]
 mod user;
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::Duration;
 
+use predictions::{LONG, PREDICT, ffmpeg, has_ffmpeg, names, with_detector};
 use serde_json::Value;
-use user::{Finished, SIGINT, TRAIN, User, free_port, wait_for};
-
-const PREDICT: &str =
-    "predict --weights runs/train/exp/weights/last.pt --imgsz 64 --device cpu --conf-thres 0.05";
+use small_disk::SmallDisk;
+use user::{Finished, SIGINT, User, free_port, wait_for};
 
 /// A user with a detector that finds objects, and `film.mp4` with eight pictures at four per second; `None` without
 /// ffmpeg.
 fn with_film() -> Option<User> {
-    if Command::new("ffmpeg").arg("-version").output().is_err() {
-        assert!(std::env::var_os("CI").is_none(), "ffmpeg is not installed");
-        println!("skipped: ffmpeg is not installed");
+    if !has_ffmpeg() {
         return None;
     }
-    let user = User::new();
-    user.write_data_set();
-    let options = "--epochs 30 --batch 4 --nbs 4 --optimizer AdamW --noplots --noval";
-    user.run(&format!("{TRAIN} {options}")).succeeded();
+    let user = with_detector(LONG);
     ffmpeg(&user, "-framerate 4 -i squares/images/val/%02d.bmp -c:v libx264 -qp 0 film.mp4");
     Some(user)
-}
-
-/// Runs ffmpeg in the user's folder.
-fn ffmpeg(user: &User, arguments: &str) {
-    let mut command = Command::new("ffmpeg");
-    command.args(["-nostdin", "-v", "error", "-y"]).args(arguments.split(' ')).current_dir(user.path());
-    assert!(command.status().unwrap().success());
 }
 
 /// The frames of a video that can be read, and its frames per second.
@@ -57,15 +48,6 @@ fn frames(file: &Path) -> (usize, String) {
     let stream = &value["streams"][0];
     let count = stream["nb_read_frames"].as_str().unwrap_or("0").parse().unwrap();
     (count, stream["avg_frame_rate"].as_str().unwrap_or_default().to_owned())
-}
-
-/// The names in a folder, except what every run has.
-fn names(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
-    let mut names: Vec<String> = entries.map(|name| name.to_string_lossy().into_owned()).collect();
-    names.retain(|name| name != "logs" && name != "plan.json");
-    names.sort();
-    names
 }
 
 #[test]
@@ -157,15 +139,12 @@ fn a_disk_that_fills_is_one_message_and_no_video() {
     ffmpeg(&user, "-f lavfi -i testsrc2=size=320x240:rate=30:duration=20 -c:v mpeg4 long.mp4");
     let small = user.path().join("small");
     std::fs::create_dir(&small).unwrap();
-    let mut mount = Command::new("mount");
-    mount.args(["-t", "tmpfs", "-o", "size=160k", "tmpfs"]).arg(&small).stderr(Stdio::null());
-    if !mount.status().is_ok_and(|status| status.success()) {
+    let Some(_disk) = SmallDisk::mount(&small, "160k") else {
         println!("skipped: mounting a small disk needs root");
         return;
-    }
+    };
     let finished = user.run(&format!("{PREDICT} long.mp4 --project small"));
     let left = names(&small.join("exp"));
-    assert!(Command::new("umount").arg(&small).status().unwrap().success());
     finished.failed_with(1, &["cannot save the results: ", "long.mp4: No space left on device"]);
     assert!(left.is_empty(), "{left:?}");
 }
@@ -244,11 +223,13 @@ fn a_url_of_a_file_is_downloaded() {
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { return };
             let mut request = [0; 4096];
-            let _ = std::io::Read::read(&mut stream, &mut request);
+            let length = std::io::Read::read(&mut stream, &mut request).unwrap_or(0);
+            let is_there = !String::from_utf8_lossy(&request[..length]).contains("/gone");
+            let (status, body) = if is_there { ("200 OK", &picture[..]) } else { ("404 Not Found", &[][..]) };
             let head =
-                format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", picture.len());
+                format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
             let _ = std::io::Write::write_all(&mut stream, head.as_bytes());
-            let _ = std::io::Write::write_all(&mut stream, &picture);
+            let _ = std::io::Write::write_all(&mut stream, body);
         }
     });
     let address = format!("http://127.0.0.1:{port}/pictures/square.bmp?size=64");
@@ -258,4 +239,17 @@ fn a_url_of_a_file_is_downloaded() {
     let offline = user.run(&format!("{PREDICT} {address} --name offline --offline"));
     assert_eq!(offline.code, Some(1), "{}", offline.stderr);
     assert!(!user.path().join("runs/detect/offline").exists());
+
+    // Of a list, what is not there is named and skipped; alone, it is an error.
+    let gone = format!("http://127.0.0.1:{port}/gone.jpg");
+    std::fs::write(user.path().join("list.txt"), format!("{gone}\n{address}\n")).unwrap();
+    let mut listed = user.command(&format!("{PREDICT} list.txt --name listed"));
+    let listed = Finished::from(listed.env_remove("YOLO_OFFLINE").output().unwrap());
+    assert_eq!(listed.code, Some(1), "{}", listed.stderr);
+    assert!(listed.stderr.contains(&gone) && listed.stderr.contains("; 1 skipped, see"), "{}", listed.stderr);
+    assert_eq!(names(&user.path().join("runs/detect/listed")), ["square.bmp"]);
+    let mut alone = user.command(&format!("{PREDICT} {gone} --name alone"));
+    let alone = Finished::from(alone.env_remove("YOLO_OFFLINE").output().unwrap());
+    alone.failed_with(1, &[&gone, "404", "hint: check the address"]);
+    assert!(!user.path().join("runs/detect/alone").exists());
 }

@@ -169,7 +169,7 @@ fn what_is_no_weights_file_ends_in_one_message() {
     };
     insta::assert_snapshot!(message("notes.txt"), @"
     1 error: notes.txt is a text file, not weights (it begins with “shopping list”)
-    hint: use a PyTorch checkpoint (.pt) or a .safetensors file
+    hint: give a PyTorch checkpoint (.pt), a .safetensors file or an .onnx file
     ");
     insta::assert_snapshot!(message("missing.pt"), @"
     1 error: missing.pt cannot be opened: No such file or directory (os error 2)
@@ -181,7 +181,7 @@ fn what_is_no_weights_file_ends_in_one_message() {
     ");
     insta::assert_snapshot!(message("notes.txt missing.pt"), @"
     1 error: notes.txt is a text file, not weights (it begins with “shopping list”)
-    hint: use a PyTorch checkpoint (.pt) or a .safetensors file
+    hint: give a PyTorch checkpoint (.pt), a .safetensors file or an .onnx file
     error: missing.pt cannot be opened: No such file or directory (os error 2)
     hint: check the path of the file
     ");
@@ -268,6 +268,19 @@ fn onnx_files_are_described_and_compared() {
     let other = user.run("weights --diff best.onnx nms.onnx").succeeded().stdout;
     assert!(other.contains("suppresses: a false, b true") && other.contains("tensors sha256: a "), "{other}");
     user.run("weights --diff best.onnx best.pt").failed_with(1, &["an ONNX file cannot be compared"]);
+
+    // The content decides, not the name.
+    std::fs::rename(user.path().join("best.onnx"), user.path().join("misnamed.pt")).unwrap();
+    std::fs::copy(user.path().join("best.pt"), user.path().join("misnamed.onnx")).unwrap();
+    let shown = user.run("weights misnamed.pt misnamed.onnx").succeeded().stdout;
+    assert!(shown.contains("ONNX, opset 17") && shown.contains("PyTorch checkpoint"), "{shown}");
+    user.run("predict squares/images/val --weights misnamed.pt").failed_with(
+        1,
+        &[
+            "misnamed.pt is an ONNX export, not a checkpoint",
+            "the .pt checkpoint that the export was made from",
+        ],
+    );
 }
 
 #[test]

@@ -174,6 +174,11 @@ impl Drives {
         self.points.is_empty()
     }
 
+    /// Where they are mounted.
+    pub fn points(&self) -> impl Iterator<Item = &str> {
+        self.points.values().map(String::as_str)
+    }
+
     /// Whether a path is on a Windows drive.
     pub fn holds(&self, path: &Path) -> bool {
         let below = |point: &String| path.to_str().and_then(|text| text.strip_prefix(point.as_str()));

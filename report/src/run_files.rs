@@ -38,8 +38,10 @@ impl RunFiles {
             return Err(PlanError::new(format!("{shown} {why}"))
                 .with_hint("name the folder of a run, such as runs/train/exp"));
         }
-        let report = RunReport::read(folder)
-            .map_err(|error| PlanError::new(format!("cannot read the report.json of {shown}: {error}")))?;
+        let report = RunReport::read(folder).map_err(|error| {
+            PlanError::new(format!("cannot read the report.json of {shown}: {error}"))
+                .with_hint("use the version of yolo that wrote it, or remove report.json from the folder")
+        })?;
         let csv = folder.join(RESULTS_FILE);
         let has_results = csv.is_file();
         if report.is_none() && !has_results {

@@ -144,6 +144,7 @@ mod tests {
             generated: true,
             part: None,
             measured_batch: None,
+            unavailable: Default::default(),
         };
         let options = BenchOptions {
             scaling,

@@ -41,10 +41,15 @@ pub(super) fn get(
                 }
                 plan_context.fetched.insert(argument.clone(), path);
             }
-            Need::Source(address) => {
-                let path = fetch_source(&context, address)?;
-                plan_context.fetched.insert(address.clone(), path);
-            }
+            Need::Source(address) => match fetch_source(&context, address) {
+                Ok(path) => {
+                    plan_context.fetched.insert(address.clone(), path);
+                }
+                // As with files, a picture that is not there costs only itself.
+                Err(error) => {
+                    plan_context.unavailable.insert(address.clone(), error.to_string());
+                }
+            },
         }
     }
     if request.data.is_empty() && request.weights.is_empty() {

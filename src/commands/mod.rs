@@ -79,7 +79,7 @@ fn run_where_it_belongs(
     prompt: Option<&Prompt>,
     printer: &Printer,
 ) -> Result<u8, CommandError> {
-    if in_windows && let Some(status) = in_windows::in_wsl(cli)? {
+    if in_windows && let Some(status) = in_windows::in_wsl(cli, printer)? {
         return Ok(status);
     }
     match (prompt, &cli.distribution) {

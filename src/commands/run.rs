@@ -71,6 +71,7 @@ pub(super) fn plan_context(host: &Host, dirs: &YoloDirs) -> Result<PlanContext, 
         generated: false,
         part: None,
         measured_batch: None,
+        unavailable: Default::default(),
     })
 }
 

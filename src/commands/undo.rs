@@ -2,14 +2,14 @@
 //! shown first, and the user is asked.
 
 use serde_json::{Value, json};
-use yolo_base::exit;
+use yolo_base::{Hint as _, exit};
 
 use crate::cli::{UndoArgs, Which};
 use crate::dirs::YoloDirs;
 use crate::error::CommandError;
 use crate::machine;
 use crate::printer::{FoundItem, Printer, SetupView, undo_text as show};
-use crate::setup;
+use crate::setup::{self, WslError};
 use crate::undo::{Hands, Listing, Outlook, Record, Undo, UndoError};
 
 /// Lists or takes back, and returns the exit status.
@@ -158,8 +158,9 @@ fn carry_out(
 struct WslHands;
 
 impl Hands for WslHands {
-    fn remove_linux_program(&self, distribution: &str) -> Result<(), String> {
-        setup::wsl::remove_program(distribution).map_err(|error| error.to_string())
+    fn remove_linux_program(&self, distribution: &str) -> Result<bool, (String, Option<String>)> {
+        let why = |error: WslError| (error.to_string(), error.hint().map(|hint| hint.into_owned()));
+        setup::wsl::remove_program(distribution).map_err(why)
     }
 }
 

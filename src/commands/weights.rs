@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::json;
+use torch_checkpoint::{Problem, WeightsError};
 use yolo_base::exit;
 
 use crate::cli::WeightsArgs;
@@ -26,9 +27,19 @@ enum Described {
 }
 
 impl Described {
+    /// The content of a file decides, and its name only what is said about one that is neither.
     fn of(path: &Path) -> Result<Self, CommandError> {
-        if !onnx::is_onnx(path) {
-            return Ok(Self::Weights(Box::new(weights_file::describe(path)?)));
+        let error = match weights_file::describe(path) {
+            Ok(found) => return Ok(Self::Weights(Box::new(found))),
+            Err(error) => error,
+        };
+        let may_be_onnx = match error.problem() {
+            Problem::Onnx => true,
+            Problem::Io { .. } | Problem::NotAFile => false,
+            _ => onnx::is_onnx(path),
+        };
+        if !may_be_onnx {
+            return Err(unknown(error));
         }
         onnx::describe(path).map(|found| Self::Onnx(Box::new(found))).map_err(|why| CommandError::Weights {
             what: format!("{} {why}", path.display()),
@@ -41,6 +52,21 @@ impl Described {
             Self::Weights(one) => show::description(one, verbose),
             Self::Onnx(one) => onnx_text::description(one, verbose),
         }
+    }
+}
+
+/// The error for a file that cannot be described. This command reads more formats than the reader of checkpoints.
+fn unknown(error: WeightsError) -> CommandError {
+    match error.problem() {
+        Problem::Text(_) | Problem::Unknown | Problem::EmptyZip | Problem::NoPickle(_) => {
+            CommandError::Weights {
+                what: error.to_string(),
+                hint: Some(
+                    "give a PyTorch checkpoint (.pt), a .safetensors file or an .onnx file".to_owned(),
+                ),
+            }
+        }
+        _ => error.into(),
     }
 }
 

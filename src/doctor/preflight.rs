@@ -91,6 +91,7 @@ mod tests {
             generated: false,
             part: None,
             measured_batch: None,
+            unavailable: Default::default(),
         };
         let Planning::Ready(planned) = plan_train(&options, &context).unwrap() else { panic!("not ready") };
         let (host, _) = Host::from_value(recording).unwrap();

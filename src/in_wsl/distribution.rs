@@ -1,7 +1,7 @@
 //! In which distribution a command runs: the one that `--distribution` names, else the one that `yolo setup --wsl`
 //! prepared, else WSL's default one. The helpers of Docker and the like are never chosen.
 
-use yolo_checks::wsl::exe_output::Distribution;
+use yolo_checks::wsl::exe_output::{Distribution, is_helper};
 
 use super::error::InWslError;
 
@@ -13,6 +13,9 @@ pub(super) fn choose(
 ) -> Result<String, InWslError> {
     let named = |name: &str| known.iter().find(|one| one.name.eq_ignore_ascii_case(name));
     if let Some(name) = wanted {
+        if is_helper(name) {
+            return Err(InWslError::Helper { name: name.to_owned() });
+        }
         return match named(name) {
             Some(found) => usable(found),
             None if known.is_empty() => Ok(name.to_owned()),
@@ -83,6 +86,8 @@ mod tests {
 
     #[test]
     fn helpers_are_never_chosen() {
+        let known = [("docker-desktop", true, 2), ("Debian", false, 2)];
+        assert!(chosen(Some("Docker-Desktop"), None, &known).contains("belongs to another program"));
         assert_eq!(chosen(None, None, &[("docker-desktop", true, 2), ("Debian", false, 2)]), "Debian");
         let helpers = [("docker-desktop", true, 2), ("docker-desktop-data", false, 2)];
         assert!(chosen(None, None, &helpers).contains("only docker-desktop and docker-desktop-data"));

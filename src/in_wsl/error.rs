@@ -18,8 +18,11 @@ pub(crate) enum InWslError {
     #[error("WSL, in which yolo trains, has no Linux distribution{}", helpers_alone(.helpers))]
     NoDistribution { helpers: Vec<String> },
     /// `--distribution` names none.
-    #[error("WSL has no distribution {name}; it has {}", other_names(.others))]
+    #[error("WSL has no distribution {name}{}", other_names(.others))]
     NoSuchDistribution { name: String, others: Vec<String> },
+    /// `--distribution` names a helper.
+    #[error("{name} belongs to another program, such as Docker Desktop, and yolo cannot be installed in it")]
+    Helper { name: String },
     /// WSL 1 has no GPU.
     #[error("the distribution {distribution} runs under WSL 1, which has neither a Linux kernel nor GPUs")]
     VersionOne { distribution: String },
@@ -74,6 +77,7 @@ impl Hint for InWslError {
         };
         Some(match self {
             Self::NotInstalled | Self::NoDistribution { .. } | Self::NoProgram { .. } => SET_UP.into(),
+            Self::Helper { .. } => "omit --distribution for the one that `yolo setup --wsl` has prepared; `wsl.exe -l -v` lists all".into(),
             Self::VersionOne { distribution } => {
                 format!("run `yolo setup --wsl --distribution {distribution}`, which converts it and keeps its files")
                     .into()
@@ -83,7 +87,7 @@ impl Hint for InWslError {
                 let known = if others.is_empty() { "" } else { "name one of these, or " };
                 format!("{known}run `yolo setup --wsl --distribution {name}` to install it").into()
             }
-            Self::Trouble { trouble: Some(Trouble::NotInstalled | Trouble::NoDistribution | Trouble::KernelMissing | Trouble::FeatureOff), .. } => {
+            Self::Trouble { trouble: Some(Trouble::NotInstalled | Trouble::NoDistribution | Trouble::KernelMissing | Trouble::FeatureOff | Trouble::VirtualizationOff), .. } => {
                 SET_UP.into()
             }
             Self::Trouble { .. } => {
@@ -116,7 +120,7 @@ fn helpers_alone(helpers: &[String]) -> String {
 }
 
 fn other_names(names: &[String]) -> String {
-    if names.is_empty() { "none".to_owned() } else { format::list(names) }
+    if names.is_empty() { String::new() } else { format!("; it has {}", format::list(names)) }
 }
 
 /// What `wsl.exe` wrote, below the message.

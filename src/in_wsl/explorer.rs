@@ -19,7 +19,10 @@ pub(crate) fn for_explorer(text: &str) -> Cow<'_, str> {
         Prompt::of_this_process()?;
         let here = std::env::current_dir().ok().and_then(|folder| folder.to_str().map(str::to_owned));
         let home = std::env::var(yolo_base::env::YOLO_HOME).ok();
-        let roots = FOLDERS.iter().map(|folder| (*folder).to_owned()).chain(here).chain(home);
+        // WSL mounts the drives below /mnt unless a setting says otherwise.
+        let drives = Drives::of_this_system().points();
+        let known = FOLDERS.into_iter().chain(drives).map(str::to_owned);
+        let roots = known.chain(here).chain(home);
         Some(roots.filter(|root| root.len() > 1 && root.starts_with('/')).collect())
     });
     match &*ROOTS {
@@ -49,9 +52,14 @@ fn rewritten<'a>(
         let written = length.and_then(|length| Some((length, drives.write(Path::new(&tail[..length]))?)));
         match written {
             Some((length, windows)) => {
-                let is_argument = windows.contains(' ') && follows_option(&result);
+                let after = &tail[length..];
+                // The quotation marks of a shell are none in cmd.
+                let unquoted = result.strip_suffix('\'').filter(|text| follows_option(text)).map(str::len);
+                let unquoted = unquoted.filter(|_| after.starts_with('\''));
+                unquoted.inspect(|text| result.truncate(*text));
+                let is_argument = unquoted.is_some() || windows.contains(' ') && follows_option(&result);
                 result.push_str(&if is_argument { format!("\"{windows}\"") } else { windows });
-                (rest, before) = (&tail[length..], 'x');
+                (rest, before) = (&after[usize::from(unquoted.is_some())..], 'x');
             }
             None => {
                 result.push('/');
@@ -150,6 +158,11 @@ mod tests {
             ("cannot read /mnt/c/x.yaml: no such file", r"cannot read C:\x.yaml: no such file"),
             ("/mnt/c/no such/x.yaml does not exist", r"C:\no such\x.yaml does not exist"),
             ("--project /mnt/c/x is a file", r"--project C:\x is a file"),
+            (
+                "yolo train --data '/mnt/c/my work/runs/my exp/last.pt' --data-to-linux",
+                "yolo train --data \"C:\\my work\\runs\\my exp\\last.pt\" --data-to-linux",
+            ),
+            ("'/mnt/c/x' is a file", r"'C:\x' is a file"),
             ("the logs (/home/ada/logs)", r"the logs (\\wsl.localhost\Ubuntu\home\ada\logs)"),
             ("\u{1b}[1m/home/ada/x\u{1b}[0m", "\u{1b}[1m\\\\wsl.localhost\\Ubuntu\\home\\ada\\x\u{1b}[0m"),
         ] {

@@ -150,6 +150,11 @@ impl Wsl {
         let found = trouble(&output);
         match found {
             Some(Trouble::NotInstalled) => return InWslError::NotInstalled,
+            Some(Trouble::NoDistribution) => {
+                let known = registry::distributions().into_iter().filter(|one| one.is_usable());
+                let others = known.map(|one| one.name).collect();
+                return InWslError::NoSuchDistribution { name: distribution, others };
+            }
             Some(_) => return InWslError::Trouble { distribution, trouble: found, output },
             None => {}
         }

@@ -18,8 +18,9 @@ use crate::fetch::{FetchError, FolderLock, Progress};
 
 /// What only other modules can do.
 pub(crate) trait Hands {
-    /// Removes the Linux program from a distribution.
-    fn remove_linux_program(&self, distribution: &str) -> Result<(), String>;
+    /// Removes the Linux program from a distribution; false if the distribution is gone. The error is why not, and what
+    /// to do.
+    fn remove_linux_program(&self, distribution: &str) -> Result<bool, (String, Option<String>)>;
 }
 
 /// One undo, which keeps others waiting.
@@ -186,8 +187,10 @@ impl<'a> Undo<'a> {
             }
             Step::LinuxProgram { distribution } => {
                 let removed = self.hands.remove_linux_program(distribution);
-                removed.map_err(|why| UndoError::Refused { number, why, hint: None })?;
-                format!("removed /opt/yolo from the distribution {distribution}")
+                match removed.map_err(|(why, hint)| UndoError::Refused { number, why, hint })? {
+                    true => format!("removed /opt/yolo from the distribution {distribution}"),
+                    false => format!("nothing to remove: the distribution {distribution} is gone"),
+                }
             }
         };
         Ok(Some(done))

@@ -1,7 +1,7 @@
 //! `yolo setup` as a user runs it, against a local server: plans, listing and removal, mirrors and proxies,
 //! and error messages. Data sets, weights, libtorch and the NCCL plugin are in separate files.
 
-// In Windows it runs in WSL, see from_windows.rs; `yolo setup --wsl` is in setup_wsl.rs.
+// In Windows it runs in WSL, see from_windows/; `yolo setup --wsl` is in setup_wsl.rs.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking")]
 

@@ -24,6 +24,9 @@ struct Linux {
     /// Variables that are set inside.
     #[serde(default)]
     variables: BTreeMap<String, String>,
+    /// The name of the distribution, from the command line.
+    #[serde(skip)]
+    distribution: String,
 }
 
 /// What `linux_side` is asked to run.
@@ -51,9 +54,18 @@ impl Linux {
         if path.starts_with('/') {
             return Some(path.to_owned());
         }
-        let (letter, rest) = path.split_once(':')?;
+        let slashes = path.replace('\\', "/");
+        let plain = slashes.strip_prefix("//?/UNC/").map_or(slashes.clone(), |rest| format!("//{rest}"));
+        // The files of the distribution, as Windows sees them.
+        for server in ["//wsl.localhost/", "//wsl$/"] {
+            if let Some(rest) = plain.strip_prefix(server) {
+                let (distribution, rest) = rest.split_once('/').unwrap_or((rest, ""));
+                return (distribution == self.distribution).then(|| format!("/{rest}"));
+            }
+        }
+        let (letter, rest) = plain.trim_start_matches("//?/").split_once(':')?;
         let point = self.drives.get(&letter.chars().next()?.to_ascii_uppercase())?;
-        Some(format!("{}/{}", point.trim_end_matches('/'), rest.replace('\\', "/").trim_start_matches('/')))
+        Some(format!("{}/{}", point.trim_end_matches('/'), rest.trim_start_matches('/')))
     }
 
     /// The variables that `WSLENV` lets pass.
@@ -73,13 +85,14 @@ impl Linux {
 
 /// Runs the program, and returns the exit status of `wsl.exe`.
 pub(crate) fn run(folder: &Path) -> i32 {
-    let linux: Linux = serde_json::from_slice(&std::fs::read(folder.join("linux.json")).unwrap()).unwrap();
+    let mut linux: Linux =
+        serde_json::from_slice(&std::fs::read(folder.join("linux.json")).unwrap()).unwrap();
     let words: Vec<String> = std::env::args().skip(1).collect();
     let at = words.iter().position(|word| word == "--exec").unwrap();
-    let distribution = words.iter().position(|word| word == "-d").map(|at| words[at + 1].clone());
+    linux.distribution = words[words.iter().position(|word| word == "-d").unwrap() + 1].clone();
     let here = std::env::current_dir().unwrap();
     let mut variables = linux.passed();
-    variables.insert("WSL_DISTRO_NAME".to_owned(), distribution.unwrap());
+    variables.insert("WSL_DISTRO_NAME".to_owned(), linux.distribution.clone());
     let request = Request {
         word: linux.asks.as_ref().map(|(_, word)| word.clone()).unwrap_or_default(),
         program: if words[at + 1] == "/opt/yolo/yolo" {

@@ -94,18 +94,32 @@ impl From<TchError> for TrainError {
             TchError::Torch(text) => text.lines().next().unwrap_or_default().to_owned(),
             other => other.to_string(),
         };
-        match out_of_memory(&text) {
-            Some(message) => {
-                let error = Self::new(message).with_hint(LESS_MEMORY).with_source(error);
-                Self { out_of_memory: true, ..error }
-            }
-            None => Self::new(format!("libtorch: {text}")).with_source(error),
+        Self::of_libtorch(&text, format!("libtorch: {text}")).with_source(error)
+    }
+}
+
+impl TrainError {
+    /// An error with this `message`, unless libtorch's `text` says that memory ran out.
+    fn of_libtorch(text: &str, message: String) -> Self {
+        match out_of_memory(text) {
+            Some(message) => Self { out_of_memory: true, ..Self::new(message).with_hint(LESS_MEMORY) },
+            None => Self::new(message),
         }
     }
 }
 
 /// What to do when memory runs out, where the plan does not say what to lower.
 const LESS_MEMORY: &str = "lower --batch or --imgsz, or use a smaller model";
+
+/// How CUDA and its libraries say that memory ran out where libtorch's allocator was not asked for it.
+const NO_MEMORY_OF_GPU: [&str; 5] = [
+    "CUDA error: out of memory",
+    "CUDA_ERROR_OUT_OF_MEMORY",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+    // NCCL's words.
+    "Cuda failure 2 'out of memory'",
+];
 
 /// libtorch's report that memory ran out, without its advice for PyTorch users. libtorch gives no error
 /// code for this, so its text decides.
@@ -114,6 +128,12 @@ fn out_of_memory(text: &str) -> Option<String> {
         let ends = [" Including non-PyTorch", " Of the allocated", " If reserved"];
         let end = ends.iter().filter_map(|end| about.find(end)).min().unwrap_or(about.len());
         return Some(format!("CUDA out of memory: {}", about[..end].trim().trim_end_matches('.')));
+    }
+    if NO_MEMORY_OF_GPU.iter().any(|sign| text.contains(sign)) {
+        return Some(format!("CUDA out of memory: {text}"));
+    }
+    if text.contains("std::bad_alloc") {
+        return Some("out of memory: the system gave no more".to_owned());
     }
     let (_, about) = text.split_once("can't allocate memory: you tried to allocate ")?;
     let wanted: u64 = about.split(' ').next()?.parse().ok()?;
@@ -130,13 +150,13 @@ impl From<PlanError> for TrainError {
 impl From<tch_distributed::Error> for TrainError {
     fn from(error: tch_distributed::Error) -> Self {
         let peer_lost = matches!(error.kind(), ErrorKind::PeerLost | ErrorKind::Timeout);
-        Self { peer_lost, ..Self::new(error.to_string()).with_source(error) }
+        Self { peer_lost, ..Self::of_libtorch(error.message(), error.to_string()).with_source(error) }
     }
 }
 
 impl From<tch_train::Error> for TrainError {
     fn from(error: tch_train::Error) -> Self {
-        Self::new(error.to_string()).with_source(error)
+        Self::of_libtorch(error.message(), error.to_string()).with_source(error)
     }
 }
 
@@ -208,7 +228,31 @@ mod tests {
         assert!(cpu.to_string().starts_with("out of memory: 6."), "{cpu}");
         assert_eq!(cpu.hint().as_deref(), Some(LESS_MEMORY));
         assert!(gpu.is_out_of_memory() && cpu.is_out_of_memory());
+        for text in [
+            "CUDA error: out of memory",
+            "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`",
+        ] {
+            assert_eq!(of(text).to_string(), format!("CUDA out of memory: {text}"));
+            assert!(of(text).is_out_of_memory());
+        }
+        assert!(of("std::bad_alloc").is_out_of_memory());
         assert!(of("mat1 and mat2 shapes cannot be multiplied").hint().is_none());
+    }
+
+    /// Most memory is allocated in the backward pass, which several ranks run through the reducer.
+    #[test]
+    fn memory_that_runs_out_is_named_wherever_it_does() {
+        let text =
+            "CUDA out of memory. Tried to allocate 2.00 GiB. If reserved but unallocated memory is large …";
+        let error = TchError::Torch(text.to_owned());
+        let among_ranks = TrainError::from(tch_distributed::Error::from_tch("backward pass", &error));
+        assert_eq!(among_ranks.to_string(), "CUDA out of memory: Tried to allocate 2.00 GiB");
+        assert!(among_ranks.is_out_of_memory() && !among_ranks.peer_lost());
+        // No machine has as much.
+        let images = tch::Tensor::zeros([1], (tch::Kind::Float, tch::Device::Cpu))
+            .expand([1, 1 << 25, 1 << 24, 1], false);
+        let own = TrainError::from(tch_train::to_channels_last(&images).unwrap_err());
+        assert!(own.is_out_of_memory() && own.hint().as_deref() == Some(LESS_MEMORY), "{own}");
     }
 
     #[test]

@@ -31,6 +31,7 @@ fn measured(root: &Path, options: TrainOptions) -> BatchMemory {
         generated: true,
         part: None,
         measured_batch: None,
+        unavailable: Default::default(),
     };
     let options = TrainOptions {
         data: Some("few.yaml".to_owned()),

@@ -49,6 +49,7 @@ fn plan(root: &Path, rank: usize) -> RunPlan {
         generated: true,
         part: Some(part),
         measured_batch: None,
+        unavailable: Default::default(),
     };
     let options = TrainOptions {
         data: Some("few.yaml".to_owned()),

@@ -98,6 +98,7 @@ const SIZES: [(i64, f64); 2] = [(64, 2e-5), (320, 4e-5)];
 fn outputs_and_statistics_agree() {
     let _alone = alone();
     let Some((model, io)) = recorded() else { return };
+    assert_eq!(model.strides(), Vec::<f64>::try_from(&io["stride"].to_kind(Kind::Double)).unwrap());
     let mut off_limits = Vec::new();
     let mut check = |name: &str, ours: &Tensor, tolerance: f64| {
         let off = relative(&ours.detach(), &io[name]);

@@ -87,6 +87,9 @@ fn overlaps_are_equal() {
             assert!((got - want).abs() < 1e-5, "boxes {i} and {j}: {got}, YOLOv5 {want}");
         }
     }
+    for ((first, second), want) in a.iter().zip(&b).zip(floats(&all["iou"])) {
+        assert!((iou(*first, *second) - want).abs() < 1e-5, "{first:?} and {second:?}: YOLOv5 {want}");
+    }
 }
 
 /// The recorded example.
@@ -155,6 +158,19 @@ fn hits_and_average_precision() {
     near(scores.iter().map(|score| score.f1).collect(), "f1");
     near(scores.iter().map(|score| score.ap50()).collect(), "ap50");
     near(scores.iter().map(|score| score.ap50_95()).collect(), "ap50_95");
+    // The same numbers as tensors.
+    for (own, key) in [
+        (scores.iter().map(|score| score.class as f64).collect::<Vec<_>>(), "ap.out_classes"),
+        (scores.iter().map(|score| score.precision).collect(), "ap.out_p"),
+        (scores.iter().map(|score| score.recall).collect(), "ap.out_r"),
+        (scores.iter().map(|score| score.f1).collect(), "ap.out_f1"),
+    ] {
+        let recorded = Vec::<f64>::try_from(all[key].to_kind(tch::Kind::Double)).unwrap();
+        assert!(
+            own.iter().zip(&recorded).all(|(own, recorded)| (own - recorded).abs() < 1e-6),
+            "{key}: {own:?}"
+        );
+    }
 
     let number = |key: &str| want[key].as_f64().unwrap();
     assert_eq!(

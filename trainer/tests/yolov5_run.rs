@@ -24,6 +24,46 @@ fn resumed() -> (Resume, Model) {
     (resume, model)
 }
 
+/// The next step of a run with Adam or AdamW, whose file has two moments and the number of steps for each parameter.
+#[track_caller]
+fn assert_next_step(file: &str, algorithm: Algorithm) {
+    let resume = read_resume(&committed(&format!("{file}.pt")), None).unwrap();
+    let model = Model::from_weights(&resume.model, Some(2), None, Device::Cpu).unwrap();
+    model.transfer(&resume.model, false).unwrap();
+    let recorded = tensors(&committed(&format!("{file}.safetensors")));
+    let mut optimizer = Optimizer::new(algorithm, model.state(), 0.01, 0.937, 0.0005).unwrap();
+    optimizer.load_state_dict(&resume.optimizer).unwrap();
+    let saved = optimizer.state_dict().unwrap();
+    let memories = saved.get("state").unwrap().as_entries().unwrap();
+    let names: Vec<String> = optimizer.group_names().concat().into_iter().map(str::to_owned).collect();
+    assert_eq!(memories.len(), names.len());
+    for (name, (_, memory)) in names.iter().zip(memories) {
+        for moment in ["exp_avg", "exp_avg_sq"] {
+            let found = memory.get(moment).unwrap().as_tensor().unwrap().to_f32();
+            let expected: Vec<f32> =
+                Vec::try_from(recorded[&format!("{moment}.{name}")].reshape([-1])).unwrap();
+            assert_eq!(found, expected, "{moment} of {name}");
+        }
+        assert_eq!(memory.get("step").unwrap().as_tensor().unwrap().to_f32(), [3.0], "{name}");
+    }
+    for entry in model.state().parameters() {
+        let gradient = &recorded[&format!("gradient.{}", entry.name)];
+        (&entry.tensor * gradient).sum(Kind::Float).backward();
+    }
+    optimizer.step().unwrap();
+    for entry in model.state().parameters() {
+        let off = relative(&entry.tensor.detach(), &recorded[&format!("after.{}", entry.name)]);
+        assert!(off < 1e-6, "{file}: {} is off by {off:e}", entry.name);
+    }
+}
+
+#[test]
+fn runs_with_adam_and_adamw_are_continued_as_in_python() {
+    let _alone = alone();
+    assert_next_step("yolov5_run_adam", Algorithm::Adam);
+    assert_next_step("yolov5_run_adamw", Algorithm::AdamW);
+}
+
 fn optimizer(model: &Model) -> Optimizer {
     Optimizer::new(Algorithm::Sgd, model.state(), 0.01, 0.937, 0.0005).unwrap()
 }

@@ -126,6 +126,16 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &["no-labels-found"],
     },
     Entry {
+        id: "disk.labels-empty",
+        area: Area::Disk,
+        status: Status::Warning,
+        title: "The label files are empty",
+        cause: "an empty label file means an image without objects: the model learns to find nothing, and all metrics stay 0",
+        remedy: Some("export the labels again, and look at one of the files before you train"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "disk.labels-class",
         area: Area::Disk,
         status: Status::Error,

@@ -381,6 +381,19 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &["compute-mode-exclusive"],
     },
     Entry {
+        id: "gpu.mps",
+        area: Area::Gpu,
+        status: Status::Error,
+        title: "MPS keeps the run from a GPU, or limits it",
+        cause: "NVIDIA's Multi-Process Service (MPS) computes for the programs of one user at a time; others fail with \
+                errors 805 or 807 (`MPS server is not ready to accept new MPS client requests`) although nvidia-smi works",
+        remedy: Some(
+            "use another GPU, or have the owner of the MPS daemon stop it (`echo quit | nvidia-cuda-mps-control`)",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "gpu.persistence-off",
         area: Area::Gpu,
         status: Status::Info,

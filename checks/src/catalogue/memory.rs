@@ -100,4 +100,17 @@ pub(super) const ROWS: &[Entry] = &[
         fix: None,
         detects: &[],
     },
+    Entry {
+        id: "memory.overcommit",
+        area: Area::Memory,
+        status: Status::Warning,
+        title: "The kernel does not overcommit memory",
+        cause: "with vm.overcommit_memory=2 the kernel counts reserved memory as used; CUDA and libtorch reserve much more than \
+                they use, and fail with `out of memory` or `Cannot allocate memory` although memory is free",
+        remedy: Some(
+            "let the kernel overcommit, now and in /etc/sysctl.d, or raise vm.overcommit_ratio or add swap",
+        ),
+        fix: None,
+        detects: &[],
+    },
 ];

@@ -187,4 +187,29 @@ pub(super) const ROWS: &[Entry] = &[
         fix: None,
         detects: &[],
     },
+    Entry {
+        id: "run.job-ends",
+        area: Area::Run,
+        status: Status::Info,
+        title: "The batch job ends soon",
+        cause: "Slurm ends the job at this time, whatever runs in it; what was trained since the last checkpoint is lost",
+        remedy: Some(
+            "ask for more time when you submit the job, or continue in another one with `yolo train --resume`",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "run.several-tasks",
+        area: Area::Run,
+        status: Status::Warning,
+        title: "A launcher starts the run several times",
+        cause: "`yolo train` starts a rank for each GPU itself: started once for each task, every copy uses all GPUs, and they fail \
+                for want of memory or take each other's port; `yolo rank` is the command for launchers, and takes part in one run",
+        remedy: Some(
+            "start `yolo train` in one task that has all GPUs and cores, or start `yolo rank` in each task",
+        ),
+        fix: None,
+        detects: &[],
+    },
 ];

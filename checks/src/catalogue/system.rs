@@ -149,4 +149,14 @@ pub(super) const ROWS: &[Entry] = &[
         fix: None,
         detects: &[],
     },
+    Entry {
+        id: "system.battery",
+        area: Area::System,
+        status: Status::Warning,
+        title: "A laptop runs on its battery",
+        cause: "on battery power, laptops give the GPU and the CPU a fraction of their power, and a long run outlasts the battery",
+        remedy: Some("connect the charger, a strong enough one if the battery empties in spite of it"),
+        fix: None,
+        detects: &[],
+    },
 ];

@@ -8,3 +8,32 @@ pub(crate) fn cores(host: &Host) -> Option<usize> {
     let share = host.cgroup_cpu_limit().ok().flatten().map_or(counted, |limit| limit.ceil() as usize);
     Some(counted.min(share).max(1))
 }
+
+/// The cores of the machine, if this process may use fewer of them: a batch job, a container or `taskset` has bound
+/// it to some.
+pub(super) fn cores_of_machine(host: &Host) -> Option<usize> {
+    let text = host.text("/sys/devices/system/cpu/online").ok()??;
+    let all = count(text.trim())?;
+    (all > cores(host)?).then_some(all)
+}
+
+/// The number of cores in a list of the kernel, such as `0-3,8`.
+fn count(list: &str) -> Option<usize> {
+    let parts = list.split(',').map(|part| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (first.parse::<usize>().ok()?, last.parse::<usize>().ok()?);
+        last.checked_sub(first)?.checked_add(1)
+    });
+    parts.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::count;
+
+    #[test]
+    fn cores_are_counted_in_the_kernels_lists() {
+        assert_eq!([count("0-127"), count("0-3,8"), count("17")], [Some(128), Some(5), Some(1)]);
+        assert_eq!([count(""), count("3-1"), count("a-b")], [None; 3]);
+    }
+}

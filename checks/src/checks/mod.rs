@@ -30,6 +30,7 @@ use crate::remedies::user_shell::translate;
 
 pub use check::{Answer, Check};
 pub(crate) use cores::cores;
+use cores::cores_of_machine;
 pub(crate) use network::leads_out;
 
 /// Enough threads for checks that wait for different commands to wait at the same time.

@@ -29,6 +29,20 @@ pub(crate) fn newest(host: &Host) -> Option<Generation> {
     devices.iter().filter_map(number).map(of_number).max()
 }
 
+/// The architecture of a card, by its PCI device number; `None` for what the drivers do not tell apart. Source: the PCI
+/// ID database.
+pub(crate) fn architecture(device: u32) -> Option<&'static str> {
+    Some(match device {
+        0x1340..=0x13ff | 0x1401..=0x1436 | 0x1617..=0x1667 | 0x174d..=0x179c | 0x17c2..=0x17fd => "Maxwell",
+        0x15f0..=0x15ff | 0x1725..=0x172f | 0x1b00..=0x1d7f => "Pascal",
+        0x1d81..=0x1dff => "Volta",
+        0x0fc0..=0x12ff => "Kepler",
+        0x1e00..=0x1fff | 0x2180..=0x21ff => "Turing",
+        0x2900.. => "Blackwell",
+        _ => return None,
+    })
+}
+
 /// The first numbers of each generation in the PCI ID database: 1e02 is the first of Turing, 2900 of
 /// Blackwell's servers, and 2b80 of its other cards; Ada ends below 28ff, Hopper is 23xx.
 fn of_number(device: u32) -> Generation {
@@ -42,6 +56,25 @@ fn of_number(device: u32) -> Generation {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn architectures_of_known_cards() {
+        // GTX 680, GTX 970, GTX 1070, P100, V100, RTX 2080 Ti, RTX 3090, RTX 5090.
+        let numbers = [0x1180, 0x13c2, 0x1b81, 0x15f8, 0x1db4, 0x1e04, 0x2204, 0x2b85];
+        assert_eq!(
+            numbers.map(architecture),
+            [
+                Some("Kepler"),
+                Some("Maxwell"),
+                Some("Pascal"),
+                Some("Pascal"),
+                Some("Volta"),
+                Some("Turing"),
+                None,
+                Some("Blackwell")
+            ]
+        );
+    }
 
     #[test]
     fn numbers_of_known_cards() {

@@ -10,6 +10,8 @@ pub(crate) enum Change {
     Limit(&'static str, String),
     /// So many GiB of memory.
     Memory(u64),
+    /// So many cores.
+    Cores(usize),
     /// Nothing: it is only started again.
     Restart,
 }
@@ -34,6 +36,7 @@ fn of_proxmox(change: &Change) -> Vec<String> {
             vec![format!("echo 'lxc.prlimit.{item}: {value}' >> /etc/pve/lxc/<number>.conf"), restart]
         }
         Change::Memory(gib) => vec![format!("pct set <number> --memory {}", gib * 1024)],
+        Change::Cores(count) => vec![format!("pct set <number> --cores {count}")],
         Change::Restart => vec![restart],
     }
 }
@@ -52,6 +55,7 @@ fn of_lxd(host: &Host, change: &Change) -> Vec<String> {
             vec![format!("{program} config set {name} limits.kernel.{item} {value}"), restart]
         }
         Change::Memory(gib) => vec![format!("{program} config set {name} limits.memory {gib}GiB")],
+        Change::Cores(count) => vec![format!("{program} config set {name} limits.cpu {count}")],
         Change::Restart => vec![restart],
     }
 }

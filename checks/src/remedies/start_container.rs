@@ -20,6 +20,10 @@ pub(crate) enum Start {
     HostNetwork,
     /// So many GiB of memory.
     Memory(u64),
+    /// So many CPU cores.
+    Cores(usize),
+    /// The sockets of the host's MPS daemon.
+    Mps,
 }
 
 /// The finding, with the way to start this container with `what`.
@@ -52,6 +56,8 @@ fn docker_option(what: Start) -> String {
         Start::Numa => "--cap-add SYS_NICE".to_owned(),
         Start::HostNetwork => "--network host".to_owned(),
         Start::Memory(gib) => format!("--memory={gib}g"),
+        Start::Cores(count) => format!("--cpus={count}"),
+        Start::Mps => "--gpus all --ipc=host -v /tmp/nvidia-mps:/tmp/nvidia-mps".to_owned(),
     }
 }
 
@@ -62,6 +68,7 @@ fn podman_option(what: Start, docker: &str) -> String {
         Start::Libraries => {
             "--device nvidia.com/gpu=all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility".to_owned()
         }
+        Start::Mps => "--device nvidia.com/gpu=all --ipc=host -v /tmp/nvidia-mps:/tmp/nvidia-mps".to_owned(),
         _ => docker.to_owned(),
     }
 }
@@ -71,7 +78,8 @@ fn of_apptainer(finding: Finding, what: Start) -> Finding {
     match what {
         Start::Gpus(_) | Start::Libraries => finding.command("apptainer exec --nv …"),
         Start::LockedMemory => finding.command("ulimit -l unlimited"),
-        Start::Numa | Start::HostNetwork | Start::Memory(_) => finding,
+        Start::Mps => finding.command("apptainer exec --nv --bind /tmp/nvidia-mps …"),
+        Start::Numa | Start::HostNetwork | Start::Memory(_) | Start::Cores(_) => finding,
     }
 }
 
@@ -93,6 +101,13 @@ fn of_pod(finding: Finding, what: Start) -> Finding {
         Start::Memory(gib) => finding
             .remedy("raise the memory of the pod's container")
             .command(format!("resources: {{ limits: {{ memory: {gib}Gi }} }}")),
+        Start::Cores(count) => finding
+            .remedy("give the pod's container more cores")
+            .command(format!("resources: {{ limits: {{ cpu: {count} }} }}")),
+        Start::Mps => finding.remedy(
+            "mount the node's folder of the MPS daemon into the pod and use the node's IPC (`hostIPC: true`), as NVIDIA's \
+             device plugin does with `sharing.mps`; or have the compute mode set back to default",
+        ),
     }
 }
 
@@ -101,7 +116,8 @@ fn of_lxc(host: &Host, finding: Finding, what: Start) -> Finding {
         Start::Gpus(_) | Start::Libraries => lxc::Change::Gpus,
         Start::LockedMemory => lxc::Change::Limit("memlock", "unlimited".to_owned()),
         Start::Memory(gib) => lxc::Change::Memory(gib),
-        Start::Numa | Start::HostNetwork => return finding,
+        Start::Cores(count) => lxc::Change::Cores(count),
+        Start::Numa | Start::HostNetwork | Start::Mps => return finding,
     };
     lxc::commands(host, &change).into_iter().fold(finding, Finding::command)
 }

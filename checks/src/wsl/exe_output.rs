@@ -143,11 +143,16 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// Whether people work in it, unlike in the helpers of Docker, Rancher and Podman.
+    /// Whether people work in it.
     pub fn is_usable(&self) -> bool {
-        let name = self.name.to_ascii_lowercase();
-        !["docker-desktop", "rancher-desktop", "podman-"].iter().any(|start| name.starts_with(start))
+        !is_helper(&self.name)
     }
+}
+
+/// Whether a distribution of this name is a helper of Docker, Rancher or Podman, in which nobody works.
+pub fn is_helper(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["docker-desktop", "rancher-desktop", "podman-"].iter().any(|start| name.starts_with(start))
 }
 
 /// Reads the output of `wsl --list --verbose`: every line that ends with a 1 or a 2, which the
@@ -173,7 +178,8 @@ pub fn distributions(answer: &str) -> Vec<Distribution> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trouble {
-    /// Virtualization is off in the firmware, or the hypervisor does not start.
+    /// The hypervisor does not run: the optional component Virtual Machine Platform is off, or virtualization in the
+    /// firmware. WSL has one message for both.
     VirtualizationOff,
     /// The Windows features that WSL 2 needs are off, or need a restart.
     FeatureOff,
@@ -197,6 +203,8 @@ pub enum Trouble {
     DiskFull,
     /// The disk of the distribution cannot be opened.
     DiskBroken,
+    /// The administrator of this PC does not allow it.
+    Forbidden,
 }
 
 /// Codes and names in messages, with their meaning. Sources: microsoft/WSL
@@ -237,6 +245,8 @@ const CODES: &[(&str, Trouble)] = &[
     ("0x80070570", Trouble::DiskBroken),
     ("MountVhd/", Trouble::DiskBroken),
     ("MountDisk/", Trouble::DiskBroken),
+    ("0x800704ec", Trouble::Forbidden),
+    ("ERROR_ACCESS_DISABLED_BY_POLICY", Trouble::Forbidden),
 ];
 
 /// The trouble that a message of `wsl.exe` reports, if it is a known one.
@@ -274,7 +284,10 @@ pub fn code(answer: &str) -> Option<&str> {
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::VirtualizationOff => "virtualization is off, so no virtual machine can start",
+            Self::VirtualizationOff => {
+                "the Virtual Machine Platform of Windows or virtualization in the PC's firmware is off, so no virtual \
+                 machine can start"
+            }
             Self::FeatureOff => "a Windows feature that WSL 2 needs is off, or takes effect after a restart",
             Self::NotInstalled => "WSL is not installed",
             Self::ServiceDisabled => "a Windows service that WSL needs is disabled",
@@ -286,6 +299,7 @@ impl fmt::Display for Trouble {
             Self::Network => "the download failed",
             Self::DiskFull => "the Windows disk is full",
             Self::DiskBroken => "the virtual disk of the distribution cannot be opened",
+            Self::Forbidden => "a policy of this PC's administrator forbids it",
         })
     }
 }

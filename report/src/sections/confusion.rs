@@ -9,6 +9,11 @@ use crate::html::{Cell, esc, table};
 /// The most frequent mistakes that are listed.
 const LISTED: usize = 15;
 
+/// A share that is not 0, in percent.
+fn percent(share: f64) -> String {
+    if share <= 0.005 { "<1".to_owned() } else { format!("{:.0}", 100.0 * share) }
+}
+
 /// The section about a validation.
 pub(crate) fn section(validation: &ValidationFacts, names: &[String]) -> String {
     let classes = names.len();
@@ -36,9 +41,9 @@ pub(crate) fn section(validation: &ValidationFacts, names: &[String]) -> String 
                 (_, true) => format!("{} found where nothing is labeled", name(predicted)),
                 _ => format!("{} taken for {}", name(truth), name(predicted)),
             };
-            let share = 100.0 * count as f64 / total(truth).max(1) as f64;
+            let share = percent(count as f64 / total(truth).max(1) as f64);
             let of = if truth == classes { "of the false detections" } else { "of its labels" };
-            vec![Cell::text(what), Cell::number(count), Cell::text(format!("{share:.0} % {of}"))]
+            vec![Cell::text(what), Cell::number(count), Cell::text(format!("{share} % {of}"))]
         })
         .collect();
     let mut html = String::new();
@@ -66,7 +71,7 @@ pub(crate) fn section(validation: &ValidationFacts, names: &[String]) -> String 
                 continue;
             }
             let share = times as f64 / total(truth).max(1) as f64;
-            let text = if share < 0.005 { "&lt;1".to_owned() } else { format!("{:.0}", 100.0 * share) };
+            let text = esc(percent(share));
             let shade = (share * 9.0).ceil().clamp(1.0, 9.0);
             let diagonal = if predicted == truth { " d" } else { "" };
             html.push_str(&format!("<td class=\"h{shade}{diagonal}\" title=\"{times}\">{text}</td>"));
@@ -75,4 +80,14 @@ pub(crate) fn section(validation: &ValidationFacts, names: &[String]) -> String 
     }
     html.push_str("</tbody></table></div>\n");
     super::section(&id_of("confusion", &validation.title), "Confusion matrix", &html)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_mistake_among_many_labels_is_not_called_none() {
+        assert_eq!([0.001, 0.005, 0.006, 0.126, 1.0].map(percent), ["<1", "<1", "1", "13", "100"]);
+    }
 }

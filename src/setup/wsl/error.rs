@@ -145,8 +145,9 @@ impl Hint for WslError {
 pub(super) fn remedy(trouble: Trouble) -> &'static str {
     match trouble {
         Trouble::VirtualizationOff => {
-            "enable virtualization in the PC's firmware (Intel VT-x, AMD SVM) and, in an administrator's \
-             terminal, run `bcdedit /set hypervisorlaunchtype auto`; then restart"
+            "in an administrator's terminal, run `wsl.exe --install --no-distribution` and `bcdedit /set \
+             hypervisorlaunchtype auto`, then restart Windows; if WSL says the same again, enable virtualization (Intel \
+             VT-x, AMD SVM) in the PC's firmware"
         }
         Trouble::FeatureOff | Trouble::NotInstalled => {
             "run `wsl.exe --install --no-distribution` in an administrator's terminal, then restart Windows"
@@ -168,6 +169,7 @@ pub(super) fn remedy(trouble: Trouble) -> &'static str {
         Trouble::NeedsRestart => "restart Windows, then run this again",
         Trouble::Network => "check the network and the proxy settings of Windows, then run this again",
         Trouble::DiskFull => "free some space on the Windows disk, then run this again",
+        Trouble::Forbidden => "ask the administrator of this PC to allow WSL (group policy or Intune)",
         Trouble::DiskBroken => {
             "run `wsl.exe --shutdown`, then this again; if it fails again, see Microsoft's page on repairing a WSL disk"
         }

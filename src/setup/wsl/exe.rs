@@ -76,6 +76,11 @@ impl WslExe {
     /// Runs a step that reads a file from stdin.
     pub(super) fn run_with_input(&self, args: &[&str], file: &Path) -> Result<(), WslError> {
         let input = std::fs::File::open(file).map_err(WslError::file("open", file))?;
+        self.run_captured(args, input.into())
+    }
+
+    /// Runs a step whose output is part of the error if it fails.
+    pub(super) fn run_captured(&self, args: &[&str], input: Stdio) -> Result<(), WslError> {
         let mut command = self.command(args);
         command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
         let output = command.output().map_err(|error| self.no_exe(error))?;

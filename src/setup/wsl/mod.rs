@@ -16,10 +16,12 @@ mod request;
 mod windows;
 
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::time::Duration;
 
 use yolo_checks::Host;
 use yolo_checks::facts::Wsl;
+use yolo_checks::wsl::exe_output::Trouble;
 
 use crate::dirs::YoloDirs;
 use crate::undo::Journal;
@@ -74,9 +76,15 @@ pub(crate) fn set_up(request: &WslRequest, dirs: &YoloDirs, observer: &dyn Obser
     }
 }
 
-/// Removes the Linux program from a distribution, and nothing else: data sets, runs and the distribution stay.
-pub(crate) fn remove_program(distribution: &str) -> Result<(), WslError> {
-    WslExe::of_this_pc().run(&["-d", distribution, "-u", "root", "--exec", "sh", "-c", REMOVE])
+/// Removes the Linux program from a distribution, and nothing else: data sets, runs and the distribution stay. False if
+/// the distribution is gone, and the program with it.
+pub(crate) fn remove_program(distribution: &str) -> Result<bool, WslError> {
+    let words = ["-d", distribution, "-u", "root", "--exec", "sh", "-c", REMOVE];
+    match WslExe::of_this_pc().run_captured(&words, Stdio::null()) {
+        Ok(()) => Ok(true),
+        Err(WslError::Failed { trouble: Some(Trouble::NoDistribution), .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use yolo_checks::wsl::vm::{Difference, Vm};
 use super::config::WrittenConfig;
 use super::linux::plan::{LinuxPlan, LinuxStep};
 use super::windows::facts::WindowsFacts;
-use super::windows::plan::{WindowsPlan, WindowsStep};
+use super::windows::plan::WindowsPlan;
+use super::windows::step::WindowsStep;
 
 /// One report.
 #[derive(Debug)]

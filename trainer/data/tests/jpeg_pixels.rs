@@ -1,8 +1,9 @@
 //! JPEG files decode to the very pixels that OpenCV makes of them, so that training and validation see what
-//! YOLOv5 sees. `jpeg/make.py` made the files and says where the expected pixels come from.
+//! YOLOv5 sees. `jpeg/make.py` and `jpeg/make_sizes.py` made the files and say where the expected pixels come from.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
@@ -31,6 +32,27 @@ fn the_pixels_are_those_of_opencv() {
     }
     assert!(differing.is_empty(), "{differing:?}");
     assert!(expected.lines().count() > 60);
+}
+
+#[test]
+fn the_pixels_are_those_of_opencv_at_every_size_and_quality() {
+    let expected = std::fs::read_to_string(folder().join("sizes.txt")).unwrap();
+    let archive = std::fs::File::open(folder().join("sizes.zip")).unwrap();
+    let mut archive = zip::ZipArchive::new(archive).unwrap();
+    let mut differing = Vec::new();
+    for line in expected.lines() {
+        let file = line.split(' ').next().unwrap();
+        let mut bytes = Vec::new();
+        archive.by_name(file).unwrap().read_to_end(&mut bytes).unwrap();
+        let found = decode_bytes(&bytes).map(|image| {
+            format!("{file} {} {} {}", image.width, image.height, hex(&Sha256::digest(&image.data)))
+        });
+        if found.as_deref() != Ok(line) {
+            differing.push(format!("{file}: {found:?}"));
+        }
+    }
+    assert!(differing.is_empty(), "{differing:#?}");
+    assert!(expected.lines().count() > 400);
 }
 
 proptest! {

@@ -103,6 +103,36 @@ pub fn check_before_ranks_are_known(batch: Option<i64>, split: Option<&str>) -> 
     }
 }
 
+/// Refuses what `--batch -1` cannot be combined with: `--batch-split`, and `--parallel model`.
+///
+/// # Errors
+/// When one of them is given.
+pub fn check_auto(is_split: bool, is_spread: bool) -> Result<(), PlanError> {
+    if is_split {
+        return Err(PlanError::usage(
+            "--batch -1 and --batch-split are both given: the first gives all ranks equally many images",
+        )
+        .with_hint("omit one of them"));
+    }
+    if is_spread {
+        return Err(PlanError::usage(
+            "--batch -1 cannot be used with --parallel model: it measures the memory of one device, and the model is \
+             spread over several",
+        )
+        .with_hint("give the number of images per step, for example --batch 16"));
+    }
+    Ok(())
+}
+
+/// Checks the form of `--batch-split`, before the ranks are known.
+///
+/// # Errors
+/// When it is neither `auto` nor numbers of images.
+pub fn check_split_form(split: &str) -> Result<(), PlanError> {
+    let split = split.trim();
+    if split.eq_ignore_ascii_case("auto") { Ok(()) } else { shares(split).map(drop) }
+}
+
 /// The shares of a list, whatever their sum.
 fn shares(list: &str) -> Result<Vec<usize>, PlanError> {
     let number = |text: &str| {

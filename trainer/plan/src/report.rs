@@ -301,14 +301,14 @@ impl RunReport {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        let report: Self = serde_json::from_slice(&bytes)?;
-        if report.version > VERSION {
+        // A later version may have other fields, so its number is looked at first.
+        let report: serde_json::Value = serde_json::from_slice(&bytes)?;
+        if let Some(version) = report["version"].as_u64().filter(|version| *version > VERSION.into()) {
             return Err(io::Error::other(format!(
-                "it has version {}, but this program reads only version {VERSION}",
-                report.version
+                "it has version {version}, but this program reads only version {VERSION}"
             )));
         }
-        Ok(Some(report))
+        Ok(Some(serde_json::from_value(report)?))
     }
 
     /// Writes the report into a run folder. The file is replaced by one rename.

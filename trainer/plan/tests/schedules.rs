@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 use yolo_base::env::YOLO_GOLDEN;
+use yolo_plan::auto_batch;
 use yolo_plan::hyp::HyperParameters;
 use yolo_plan::schedule::{
     Schedule, accumulate, ema_decay, round_image_size, scale_gains, scaled_weight_decay,
@@ -97,6 +98,13 @@ fn accumulation_and_weight_decay_depend_on_the_batch() {
         let batch = case["batch"].as_u64().unwrap() as usize;
         assert_eq!(accumulate(64, batch) as u64, case["accumulate"].as_u64().unwrap(), "batch {batch}");
         close(scaled_weight_decay(5e-4, 64, batch), &case["weight_decay"], "weight decay");
+    }
+}
+
+#[test]
+fn the_cpu_takes_a_fixed_batch_where_none_is_given() {
+    for batch in recorded().iter().filter_map(|golden| golden.get("autobatch_cpu")) {
+        assert_eq!(auto_batch::WITHOUT_MEASUREMENT as u64, batch.as_u64().unwrap());
     }
 }
 

@@ -45,12 +45,12 @@ impl Transfer {
         let reshaped: Vec<String> = self
             .reshaped
             .iter()
-            .map(|Reshaped { name, source, model }| format!("{name} {source:?} → {model:?}"))
+            .map(|Reshaped { name, source, model }| format!("{name} {source:?} instead of {model:?}"))
             .collect();
         let kinds = [
             ("not in the file", &self.missing),
             ("not in the model", &self.extra),
-            ("with a different shape", &reshaped),
+            ("with another shape in the file than in the model", &reshaped),
         ];
         for (what, names) in kinds {
             if !names.is_empty() {
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(
             transfer.summary(),
             "transferred 1 of 6 tensors; 4 not in the file: a, b, c, …; 1 not in the model: e; \
-             1 with a different shape: f [255, 64] → [21, 64]"
+             1 with another shape in the file than in the model: f [255, 64] instead of [21, 64]"
         );
     }
 }

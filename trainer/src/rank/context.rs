@@ -98,7 +98,7 @@ impl Context {
     /// When a peer is lost.
     pub fn any_asked_to_stop(&self) -> Result<bool, TrainError> {
         let Some(group) = &self.group else { return Ok(self.asked_to_stop()) };
-        let flag = tch::Tensor::from_slice(&[f32::from(u8::from(self.asked_to_stop()))]);
+        let flag = tch::Tensor::f_from_slice(&[f32::from(u8::from(self.asked_to_stop()))])?;
         group.all_reduce(&flag)?;
         Ok(flag.f_double_value(&[0])? > 0.0)
     }
@@ -128,7 +128,7 @@ impl Context {
     /// When a peer is lost.
     pub fn broadcast(&self, value: u8) -> Result<u8, TrainError> {
         let Some(group) = &self.group else { return Ok(value) };
-        let shared = tch::Tensor::from_slice(&[f32::from(value)]);
+        let shared = tch::Tensor::f_from_slice(&[f32::from(value)])?;
         group.broadcast(&[&shared], 0)?;
         Ok(shared.f_double_value(&[0])? as u8)
     }

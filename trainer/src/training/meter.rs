@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use tch::Tensor;
-use tch_train::Reading;
+use tch_train::{Reading, copy_to_device};
 
 use crate::error::TrainError;
 
@@ -54,7 +54,8 @@ impl Meter {
     pub(crate) fn add(&mut self, items: &Tensor, images: usize) -> Result<(), TrainError> {
         let sums = match self.sums.take() {
             Some(sums) => sums,
-            None => Tensor::f_from_slice(&self.earlier)?.f_to_device(items.device())?,
+            // Without waiting for the device, which works on the first step.
+            None => copy_to_device(&Tensor::f_from_slice(&self.earlier)?, items.device())?,
         };
         self.sums = Some(sums.f_add(&items.f_detach()?)?);
         self.steps += 1;

@@ -169,6 +169,20 @@ unsafe extern "C" {
     pub(crate) fn tcht_event_free(event: *mut Event);
 }
 
+// batch_norm_silu.h
+unsafe extern "C" {
+    pub(crate) fn tcht_batch_norm_silu(
+        input: TensorPtr,
+        weight: TensorPtr,
+        bias: TensorPtr,
+        running_mean: TensorPtr,
+        running_var: TensorPtr,
+        momentum: f64,
+        eps: f64,
+        out: *mut TensorPtr,
+    ) -> c_int;
+}
+
 // memory_format.h
 unsafe extern "C" {
     pub(crate) fn tcht_to_channels_last(tensor: TensorPtr, out: *mut TensorPtr) -> c_int;

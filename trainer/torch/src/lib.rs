@@ -4,6 +4,7 @@
 #![doc = include_str!("../README.md")]
 
 mod autocast;
+mod batch_norm_silu;
 mod context;
 mod copies;
 pub mod cuda;
@@ -19,6 +20,7 @@ mod scaler;
 mod streams;
 
 pub use autocast::{Autocast, autocast};
+pub use batch_norm_silu::{batch_norm_silu, can_batch_norm_silu};
 pub use context::{
     Determinism, allows_tf32, cudnn_benchmark, determinism, set_allow_tf32, set_cudnn_benchmark,
     set_determinism, set_num_threads,

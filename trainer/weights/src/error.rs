@@ -68,6 +68,9 @@ pub enum Problem {
     /// A TorchScript export.
     #[error("is a TorchScript export, not a checkpoint")]
     TorchScript,
+    /// An ONNX export.
+    #[error("is an ONNX export, not a checkpoint")]
+    Onnx,
     /// An unknown format.
     #[error("is neither a PyTorch checkpoint nor a safetensors file")]
     Unknown,
@@ -156,7 +159,7 @@ impl Problem {
             Self::Foreign(_) => {
                 "if you trust the file, load it with Python and save it again with torch.save"
             }
-            Self::TorchScript => "use the .pt checkpoint that the export was made from",
+            Self::TorchScript | Self::Onnx => "use the .pt checkpoint that the export was made from",
             Self::Record { .. } | Self::Pickle { .. } | Self::Tensor { .. } | Self::Safetensors(_) => {
                 "download or copy the file again, or use another checkpoint"
             }

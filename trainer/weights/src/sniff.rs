@@ -54,7 +54,14 @@ pub(crate) fn kind(file: &mut (impl Read + Seek), length: u64) -> io::Result<Kin
         let problem = bare_pickle(file, length)?.unwrap_or(Problem::Foreign(BARE));
         return Ok(Kind::Other(problem));
     }
-    Ok(Kind::Other(bare_pickle(file, length)?.unwrap_or(Problem::Unknown)))
+    let problem = if is_onnx(&head) { Problem::Onnx } else { Problem::Unknown };
+    Ok(Kind::Other(bare_pickle(file, length)?.unwrap_or(problem)))
+}
+
+/// ONNX files begin with the version of the format (field 1 of the message), and then another field of the model: its
+/// producer, domain, version, description, graph or operations.
+fn is_onnx(head: &[u8]) -> bool {
+    matches!(head, [0x08, 1..=63, 0x12 | 0x1a | 0x22 | 0x28 | 0x32 | 0x3a | 0x42, ..])
 }
 
 /// Safetensors begin with the length of the header in 8 bytes, then a JSON object.

@@ -49,7 +49,7 @@ fn files_that_are_not_checkpoints_are_recognized() {
     let mut tar = vec![0; 1024];
     tar[257..262].copy_from_slice(b"ustar");
     let bare = b"\x80\x02X\x05\0\0\0hello.";
-    let cases: [(&[u8], &str, &str); 14] = [
+    let cases: [(&[u8], &str, &str); 15] = [
         (b"", "is empty (0 bytes)", "download"),
         (b"\n<!DOCTYPE html><html><body>Sign in</body></html>", "web page", "login"),
         (b"<?xml version='1.0'?><Error><Code>AccessDenied</Code></Error>", "web page", "URL"),
@@ -62,6 +62,7 @@ fn files_that_are_not_checkpoints_are_recognized() {
         (&tar, "is a tar archive, which is not supported", "torch.save"),
         (bare, "is a bare pickle, which is not supported", "torch.save"),
         (b"\xff\xd8\xff\xe0\x00\x10JFIF", "neither", ".safetensors"),
+        (b"\x08\x08\x12\x07pytorch\x1a\x032.4", "is an ONNX export, not a checkpoint", "made from"),
         (b"PK", "truncated", "again"),
         (&archive(&[]), "is an empty zip archive", ".pt"),
         (&archive(&[("photo.jpg", b"x"), ("b.txt", b"y")]), "without data.pkl", ".pt"),

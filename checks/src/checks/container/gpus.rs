@@ -73,6 +73,18 @@ fn missing(host: &Host, intent: &Intent, container: Container, has_device: Optio
     let title = format!("this {} container was started without GPUs", container.name());
     let finding = Finding::new("container.gpus-missing", title).status(status(host, intent));
     let switch = host.env("NVIDIA_VISIBLE_DEVICES").ok().flatten();
+    // The device plugin has chosen a card for this pod, and the runtime did not bring it.
+    if let (Place::Pod, Some(card)) =
+        (host.place(), switch.as_deref().filter(|value| value.starts_with("GPU-")))
+    {
+        return finding
+            .seen(format!("NVIDIA_VISIBLE_DEVICES={card}: the device plugin gave the pod this GPU"))
+            .because("the pod was given a GPU, but its container was not started by NVIDIA's runtime, which mounts it")
+            .remedy(
+                "add `runtimeClassName: nvidia` to the pod, as k3s and RKE2 need it, or make nvidia the default runtime of \
+                 containerd on the node (`nvidia-ctk runtime configure --runtime=containerd --set-as-default`)",
+            );
+    }
     let finding = start_with(host, finding, Start::Gpus(intent.devices.len()));
     match switch.filter(|value| matches!(value.as_str(), "void" | "none")) {
         Some(value) => finding.seen(format!("NVIDIA_VISIBLE_DEVICES={value} switches the GPUs off")).remedy(

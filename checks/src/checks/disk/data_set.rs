@@ -1,8 +1,8 @@
 //! Whether the run's data set has a valid YAML file, and its images are where the file says.
 
 use crate::checks::{Answer, Check};
-use crate::facts::view::data_set::{DataSet, Described, drive_path};
-use crate::facts::{Host, Unknown};
+use crate::facts::view::data_set::{DataSet, Described, drive_path, is_absolute, parent, sample};
+use crate::facts::{Host, PathKind, Unknown};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::shell_quote::quote;
@@ -33,7 +33,13 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         Described::Forbidden(yaml) => return Ok(vec![forbidden(host, &yaml)]),
         Described::Garbled(yaml, why) => {
             let title = format!("the data set {yaml} is not usable: {why}");
-            return Ok(vec![Finding::new("disk.data-yaml", title)]);
+            let finding = Finding::new("disk.data-yaml", title);
+            let inside = host.folder(&yaml).ok().flatten().unwrap_or_default();
+            let file = inside.iter().find(|name| name.ends_with(".yaml") || name.ends_with(".yml"));
+            return Ok(vec![match file {
+                Some(file) => finding.remedy(format!("name the file in it: --data {yaml}/{file}")),
+                None => finding,
+            }]);
         }
         Described::Yaml(set) => set,
     };
@@ -57,6 +63,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         }
     }
     let mut findings: Vec<Finding> = missing(host, &set, &lost).into_iter().collect();
+    if findings.is_empty() {
+        findings.extend(["train", "val"].into_iter().find_map(|split| unusable(host, &set, split)));
+    }
     if findings.is_empty() {
         findings.extend(["train", "val"].into_iter().filter_map(|split| empty(host, &set, split)));
     }
@@ -153,12 +162,18 @@ fn missing(host: &Host, set: &DataSet, lost: &[(&str, String)]) -> Option<Findin
     let mut splits: Vec<&str> = lost.iter().map(|(split, _)| *split).collect();
     splits.dedup();
     let title = format!("the images of {} are not where {} says", splits.join(" and "), set.yaml);
-    let seen = lost.iter().flat_map(|(_, entry)| set.candidates(entry));
-    let finding = seen.fold(Finding::new("disk.data-missing", title), |finding, path| {
-        finding.seen(format!("{path} does not exist"))
+    let finding = Finding::new("disk.data-missing", title);
+    // What the file says, where it differs from the paths that were tried.
+    let written = lost.iter().filter(|(_, entry)| !is_absolute(entry));
+    let finding = written.fold(finding, |finding, (split, entry)| finding.seen(format!("{split}: {entry}")));
+    let tried = lost.iter().flat_map(|(_, entry)| {
+        let inside = entry.strip_prefix("../").map(|rest| set.candidates(rest)).unwrap_or_default();
+        set.candidates(entry).into_iter().chain(inside)
     });
+    let finding = tried.fold(finding, |finding, path| finding.seen(format!("{path} does not exist")));
     let root = set.keys.get("path").and_then(serde_json::Value::as_str).unwrap_or_default();
     let advice = windows_path(host, first).or_else(|| windows_path(host, root));
+    let advice = advice.or_else(|| split_elsewhere(host, set, lost)).or_else(|| similar(host, set, lost));
     let keys = match splits[..] {
         [split] => format!("`path` or `{split}`"),
         _ => "`path`, or `train` and `val`,".to_owned(),
@@ -167,6 +182,162 @@ fn missing(host: &Host, set: &DataSet, lost: &[(&str, String)]) -> Option<Findin
         format!("correct {keys} in {}, or move the images to one of these places", set.yaml)
     });
     Some(finding.remedy(text))
+}
+
+/// Extensions of archives, which hold images that nobody has unpacked yet.
+const ARCHIVES: [&str; 7] = [".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".rar", ".7z"];
+
+/// A split whose path exists and leads to no images: an archive, a folder of another user, or a list of files of
+/// another machine.
+fn unusable(host: &Host, set: &DataSet, split: &str) -> Option<Finding> {
+    let places = set.entries(split).into_iter().filter(|entry| !entry.contains(['*', '?', '[']));
+    let places: Vec<String> = places.filter_map(|entry| set.place(host, &entry).ok().flatten()).collect();
+    places.iter().find_map(|place| {
+        if ARCHIVES.iter().any(|end| place.to_ascii_lowercase().ends_with(end)) {
+            let folder = parent(place).unwrap_or_default();
+            let title = format!("the images of {split} are in an archive that was not unpacked: {place}");
+            let finding = Finding::new("disk.data-missing", title)
+                .because("yolo reads images from folders, not from archives")
+                .remedy(format!(
+                    "unpack it, and write the folder of the images as `{split}` in {}",
+                    set.yaml
+                ));
+            let is_zip = place.to_ascii_lowercase().ends_with(".zip");
+            let command = if is_zip {
+                format!("unzip {} -d {}", quote(place), quote(&folder))
+            } else {
+                format!("tar -xf {} -C {}", quote(place), quote(&folder))
+            };
+            let is_packed_otherwise =
+                [".rar", ".7z"].iter().any(|end| place.to_ascii_lowercase().ends_with(end));
+            return Some(if is_packed_otherwise || host.is_windows() == Ok(true) {
+                finding
+            } else {
+                finding.command(command)
+            });
+        }
+        let stat = host.stat(place).ok().flatten();
+        if stat.as_ref().is_some_and(|stat| stat.kind == PathKind::Folder && stat.readable == Some(false)) {
+            return Some(closed_folder(host, split, place));
+        }
+        if place.ends_with(".txt") {
+            return of_another_machine(host, set, split, place);
+        }
+        None
+    })
+}
+
+/// A folder that this user may not list.
+fn closed_folder(host: &Host, split: &str, place: &str) -> Finding {
+    let stat = host.stat(place).ok().flatten();
+    let mode = stat
+        .as_ref()
+        .and_then(|stat| stat.mode.clone())
+        .unwrap_or_else(|| "of unknown permissions".to_owned());
+    let owner = stat.and_then(|stat| stat.uid);
+    let title = format!("this user may not read the images of {split} in {place}");
+    let finding = Finding::new("disk.data-missing", title)
+        .seen(format!(
+            "permissions {mode}, owner {}",
+            owner.map_or("unknown".to_owned(), |owner| owner.to_string())
+        ))
+        .because("the permissions of the folder exclude this user")
+        .remedy(
+            "give this user permission to read the folder, or copy the data set as a user who may read it",
+        );
+    let path = quote(place);
+    let is_ours = owner.is_some() && owner == host.user().ok().and_then(|user| user.uid);
+    finding.command(if is_ours {
+        format!("chmod -R u+rX {path}")
+    } else {
+        format!("sudo chmod -R a+rX {path}")
+    })
+}
+
+/// A list of images none of which exists here.
+fn of_another_machine(host: &Host, set: &DataSet, split: &str, list: &str) -> Option<Finding> {
+    let images = host.images_of(list).ok().flatten()?;
+    let first = images.paths.first()?;
+    if !sample(&images.paths).all(|path| host.exists(path) == Ok(false)) {
+        return None;
+    }
+    let title = format!("none of the images of {split} that {list} names was found here");
+    Some(
+        Finding::new("disk.data-missing", title)
+            .seen(format!("{first} does not exist"))
+            .because("the list has paths of another machine or of another place")
+            .remedy(format!(
+                "write the folder of the images as `{split}` in {} instead of the list, or correct the paths in the list; \
+                 relative ones start at its folder",
+                set.yaml
+            )),
+    )
+}
+
+/// The names that programs give to the folder of a split.
+const SPLIT_NAMES: [(&str, &[&str]); 2] =
+    [("train", &["train", "training"]), ("val", &["val", "valid", "validation", "test"])];
+
+/// What to write in the file if images of the split are in a folder of a similar name, or if an export has images
+/// for testing but none for validation.
+fn split_elsewhere(host: &Host, set: &DataSet, lost: &[(&str, String)]) -> Option<String> {
+    let [(split, entry)] = lost else { return None };
+    let (_, names) = SPLIT_NAMES.iter().find(|(name, _)| name == split)?;
+    let slash = if entry.contains('\\') { '\\' } else { '/' };
+    let parts: Vec<&str> = entry.split(slash).collect();
+    let at = parts.iter().rposition(|part| names.contains(part))?;
+    let with = |name: &str| {
+        let mut parts = parts.clone();
+        parts[at] = name;
+        parts.join(&slash.to_string())
+    };
+    let other = names.iter().filter(|name| **name != parts[at]).map(|name| (*name, with(name)));
+    let (name, other) =
+        other.into_iter().find(|(_, other)| set.place(host, other).is_ok_and(|place| place.is_some()))?;
+    Some(if name == "test" {
+        format!(
+            "export the data set again with images for validation, or put some into that folder; to validate on the \
+             test images, write `{split}: {other}` in {}",
+            set.yaml
+        )
+    } else {
+        format!("write `{split}: {other}` in {}: that folder exists", set.yaml)
+    })
+}
+
+/// What to write in the file if a folder has nearly the name that it says, or if `images/train` is `train/images`.
+fn similar(host: &Host, set: &DataSet, lost: &[(&str, String)]) -> Option<String> {
+    let (split, entry) = lost.first().filter(|(_, entry)| !is_absolute(entry) && !entry.contains('\\'))?;
+    let reversed: Vec<&str> = entry.split('/').rev().filter(|part| !part.is_empty()).collect();
+    let reversed = reversed.join("/");
+    if reversed != *entry
+        && !reversed.contains("..")
+        && set.place(host, &reversed).is_ok_and(|place| place.is_some())
+    {
+        return Some(format!("write `{split}: {reversed}` in {}: that folder exists", set.yaml));
+    }
+    // The first folder on the way that does not exist.
+    let mut folder = set.roots.first()?.clone();
+    for part in entry.split('/').filter(|part| !matches!(*part, "" | "." | "..")) {
+        let names = host.folder(&folder).ok().flatten()?;
+        if names.iter().any(|name| name == part) {
+            folder = format!("{}/{part}", folder.trim_end_matches('/'));
+            continue;
+        }
+        let name = names.iter().find(|name| is_nearly(name, part))?;
+        return Some(format!(
+            "{folder} has no folder {part}, but {name}: correct `{split}` in {}, or rename it",
+            set.yaml
+        ));
+    }
+    None
+}
+
+/// Whether two names differ in case only, or one has one or two letters more.
+fn is_nearly(one: &str, other: &str) -> bool {
+    let (one, other) = (one.to_lowercase(), other.to_lowercase());
+    let (short, long) = if one.len() < other.len() { (&one, &other) } else { (&other, &one) };
+    one == other || short.len() > 2 && long.starts_with(short.as_str()) && long.len() - short.len() < 3
 }
 
 /// A split without images, on which training ends.

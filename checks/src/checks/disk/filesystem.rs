@@ -4,10 +4,24 @@
 use super::remote::{self, Remote};
 use crate::checks::{Answer, Check};
 use crate::facts::view::data_set::{DataSet, Described, label_of, parent};
-use crate::facts::{Host, Place};
+use crate::facts::{FileSystem, Host, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::shell_quote::quote;
+
+/// Folders of a host that a virtual machine or a container shares, file by file.
+const SHARED: [&str; 10] = [
+    "9p",
+    "drvfs",
+    "v9fs",
+    "virtiofs",
+    "vboxsf",
+    "vmhgfs",
+    "fuse.vmhgfs-fuse",
+    "prl_fs",
+    "fuse.grpcfuse",
+    "fakeowner",
+];
 
 pub(super) static CHECK: Check = Check {
     question: "Is the data set's disk fast enough for the ranks?",
@@ -36,9 +50,12 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     };
     if let Some(folder) = place
         && let Ok(space) = host.file_system(&folder)
-        && let Some(kind) = space.kind.filter(|kind| remote::of_kind(kind).is_some())
     {
-        findings.push(on_network(host, intent, &folder, &kind));
+        let kind = space.kind.as_deref().filter(|kind| remote::of_kind(kind).is_some());
+        findings.extend(match kind {
+            Some(kind) => Some(on_network(host, intent, &folder, kind)),
+            None => shared(host, &folder, &space),
+        });
     }
     if let Some(folder) = images.and_then(|images| parent(&label_of(&format!("{images}/x.jpg"))))
         && let Some(above) = parent(&folder)
@@ -51,6 +68,24 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         }
     }
     Ok(findings)
+}
+
+/// A data set in a folder that the host of a virtual machine or container shares. A check of WSL's reports Windows
+/// drives there, in containers too.
+fn shared(host: &Host, folder: &str, space: &FileSystem) -> Option<Finding> {
+    let kind = space.kind.as_deref().filter(|kind| SHARED.contains(kind))?;
+    let is_of_wsl = host.wsl().is_ok_and(|wsl| wsl.is_some()) && space.is_windows_drive();
+    if is_of_wsl || host.place() == Place::Wsl || host.os().is_ok_and(|os| os != "linux") {
+        return None;
+    }
+    let title = format!("{folder} is on a folder that the host shares with this system ({kind})");
+    Some(
+        Finding::new("disk.network", title)
+            .because(
+                "each file is read through the host, which is many times slower than a disk of this system",
+            )
+            .remedy("copy the data set to a disk of this system"),
+    )
 }
 
 /// A data set on a network drive. Parallel file systems of clusters are fast, and are where data belongs.
@@ -77,11 +112,6 @@ fn on_network(host: &Host, intent: &Intent, folder: &str, kind: &str) -> Finding
                      results may stay on Google Drive, with --project"
                 ));
         }
-        Some(Remote::SharedFolder) => Finding::new(
-            "disk.network",
-            format!("{folder} is in a shared folder of the virtual machine ({kind})"),
-        )
-        .because("each file is a request to the host, which is many times slower than the virtual disk"),
         _ => Finding::new("disk.network", format!("{folder} is on a network drive ({kind})")),
     };
     // Images and labels are copied together: the folder that contains both.
@@ -89,7 +119,7 @@ fn on_network(host: &Host, intent: &Intent, folder: &str, kind: &str) -> Finding
     let places = host.places().unwrap_or_default();
     let is_local = |path: &String| {
         let kind = host.file_system(path).ok().and_then(|space| space.kind);
-        kind.is_none_or(|kind| remote::of_kind(&kind).is_none())
+        kind.is_none_or(|kind| remote::of_kind(&kind).is_none() && !SHARED.contains(&kind.as_str()))
     };
     match (places.data.filter(is_local), whole) {
         (Some(data), Some(whole)) => {

@@ -11,12 +11,14 @@ use crate::facts::view::data_set::{DataSet, Described, label_of, parent, sample}
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::shell_quote::quote;
+use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
     question: "Are the data set's labels valid?",
     reports: &[
         "disk.labels",
         "disk.labels-missing",
+        "disk.labels-empty",
         "disk.labels-class",
         "disk.labels-columns",
         "disk.labels-range",
@@ -27,6 +29,8 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
+/// So many times as many images without a label file as with one are suspicious.
+const FEW: usize = 4;
 /// How far a box may extend outside the image before it counts as an error, not as rounding.
 const ROUNDING: f64 = 1e-3;
 
@@ -34,6 +38,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let Some(word) = &intent.data else { return Ok(Vec::new()) };
     let Described::Yaml(set) = host.data_set(word)? else { return Ok(Vec::new()) };
     let Ok(images) = set.images(host, "train") else { return Ok(Vec::new()) };
+    // The check of the data set reports a list of images that do not exist.
+    if sample(&images.paths).all(|image| host.exists(image) == Ok(false)) {
+        return Ok(Vec::new());
+    }
     let mut seen = Seen::default();
     for image in sample(&images.paths) {
         let file = label_of(image);
@@ -47,7 +55,37 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     if seen.files == 0 {
-        return Ok(vec![no_labels(host, &set, &seen.missing[0], seen.missing.len())]);
+        let finding = no_labels(host, &set, &seen.missing[0], seen.missing.len());
+        return Ok(vec![in_another_format(&images.others).map_or(finding.clone(), |(file, name)| {
+            finding.seen(file).remedy(format!(
+                "export the annotations, which are in the format {name}, in YOLO format: one .txt file per image, such as {}",
+                seen.missing[0]
+            ))
+        })]);
+    }
+    if seen.lines == 0 {
+        let title = format!(
+            "{} of {} {} empty: there is nothing to learn",
+            format::count(seen.files, "sampled label file"),
+            set.yaml,
+            if seen.files == 1 { "is" } else { "are" }
+        );
+        let first = images.paths.first().map(|image| label_of(image)).unwrap_or_default();
+        return Ok(vec![Finding::new("disk.labels-empty", title).seen(first)]);
+    }
+    // Images without objects need no label file, but few data sets consist of them.
+    if seen.missing.len() > seen.files * FEW {
+        let looked = seen.files + seen.missing.len();
+        let title =
+            format!("{} of {looked} sampled images of {} have no label file", seen.missing.len(), set.yaml);
+        let finding = Finding::new("disk.labels-missing", title)
+            .status(Status::Warning)
+            .seen(format!("{} does not exist", seen.missing[0]))
+            .because(
+                "an image without a label file counts as an image without objects, so the model learns to find nothing in it",
+            )
+            .remedy("if these images have objects, export their labels too: one .txt file per image, with the same name");
+        return Ok(vec![finding]);
     }
     // Whether class 0 occurs decides what is wrong, and it may only occur in the other split.
     if !seen.class.is_empty() {
@@ -58,12 +96,54 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         }
     }
     let findings = seen.findings(&set);
+    if findings.is_empty()
+        && let Some(finding) = validation_without_labels(host, &set)
+    {
+        return Ok(vec![finding]);
+    }
     Ok(if findings.is_empty() {
         let verb = if seen.files == 1 { "is" } else { "are" };
         vec![Finding::ok("disk.labels", format!("{} {verb} valid", format::count(seen.files, "label file")))]
     } else {
         findings
     })
+}
+
+/// An annotation file beside the images, and the name of its format.
+fn in_another_format(others: &[String]) -> Option<(String, &'static str)> {
+    let of = |end: &str, name: &'static str| {
+        let file = others.iter().find(|file| file.to_ascii_lowercase().ends_with(end))?;
+        Some((file.clone(), name))
+    };
+    of(".xml", "Pascal VOC (XML)").or_else(|| {
+        let (file, _) = of(".json", "")?;
+        let is_coco = file.to_ascii_lowercase().contains("coco")
+            || others.iter().filter(|one| one.ends_with(".json")).count() == 1;
+        Some((file, if is_coco { "COCO (JSON)" } else { "JSON, such as that of LabelMe" }))
+    })
+}
+
+/// Images for validation of which none has labels: all metrics stay 0, however well the model learns.
+fn validation_without_labels(host: &Host, set: &DataSet) -> Option<Finding> {
+    let images = set.images(host, "val").ok()?;
+    let files: Vec<String> = sample(&images.paths).map(|image| label_of(image)).collect();
+    let first = files.first()?;
+    if !files.iter().all(|file| host.text(file) == Ok(None)) {
+        return None;
+    }
+    let title = format!(
+        "no labels were found for {} of val of {}",
+        format::count(files.len(), "sampled image"),
+        set.yaml
+    );
+    let folder = parent(first).unwrap_or_default();
+    Some(
+        Finding::new("disk.labels-missing", title)
+            .status(Status::Warning)
+            .seen(format!("{first} does not exist"))
+            .because("validation compares what the model finds with the labels: without them all metrics stay 0")
+            .remedy(format!("move the label files of the validation images to {folder}, one .txt file per image with the same name")),
+    )
 }
 
 /// None of the sampled images has labels: they are elsewhere.
@@ -109,6 +189,7 @@ fn no_labels(host: &Host, set: &DataSet, first: &str, looked: usize) -> Finding 
 #[derive(Default)]
 struct Seen {
     files: usize,
+    lines: usize,
     missing: Vec<String>,
     classes: BTreeSet<usize>,
     class: Vec<String>,
@@ -123,6 +204,7 @@ impl Seen {
         self.files += 1;
         let mut lines = BTreeSet::new();
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+            self.lines += 1;
             let place = format!("{file}, line {}: {}", number + 1, line.trim());
             let words: Vec<&str> = line.split_whitespace().collect();
             let numbers: Option<Vec<f64>> = words.iter().map(|word| word.parse().ok()).collect();

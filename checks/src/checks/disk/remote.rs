@@ -10,16 +10,16 @@ pub(super) enum Remote {
     Parallel,
     /// In Google Drive, as Colab mounts it.
     GoogleDrive,
-    /// On the host of a virtual machine.
-    SharedFolder,
 }
 
 const NETWORK: [&str; 9] = ["nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "davfs", "ncpfs", "coda"];
 const PARALLEL: [&str; 6] = ["ceph", "lustre", "beegfs", "gpfs", "wekafs", "fuse.ceph-fuse"];
 const GOOGLE_DRIVE: [&str; 2] = ["fuse.drive", "fuse.google-drive-ocamlfuse"];
-const SHARED_FOLDER: [&str; 4] = ["vboxsf", "fuse.vmhgfs-fuse", "vmhgfs", "prl_fs"];
-/// Programs in user space whose files are on a local disk, or in the layers of a container.
-const LOCAL: [&str; 22] = [
+/// Programs in user space whose files are on a local disk, in the layers of a container, or in a folder that the host
+/// of a virtual machine shares, which is a case of its own.
+const LOCAL: [&str; 24] = [
+    "vmhgfs-fuse",
+    "grpcfuse",
     "fuse-overlayfs",
     "ntfs-3g",
     "ntfs",
@@ -48,9 +48,6 @@ const LOCAL: [&str; 22] = [
 pub(super) fn of_kind(kind: &str) -> Option<Remote> {
     if GOOGLE_DRIVE.contains(&kind) {
         return Some(Remote::GoogleDrive);
-    }
-    if SHARED_FOLDER.contains(&kind) {
-        return Some(Remote::SharedFolder);
     }
     if PARALLEL.contains(&kind) {
         return Some(Remote::Parallel);
@@ -82,7 +79,6 @@ mod tests {
             assert_eq!(of_kind(kind), Some(Remote::Network), "{kind}");
         }
         assert_eq!(of_kind("fuse.drive"), Some(Remote::GoogleDrive));
-        assert_eq!(of_kind("vboxsf"), Some(Remote::SharedFolder));
         assert_eq!(of_kind("lustre"), Some(Remote::Parallel));
         for kind in [
             "ext4",
@@ -91,6 +87,8 @@ mod tests {
             "fuseblk",
             "tmpfs",
             "9p",
+            "vboxsf",
+            "fuse.vmhgfs-fuse",
             "fuse.fuse-overlayfs",
             "fuse.mergerfs",
             "fuse.shfs",

@@ -8,6 +8,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::memory_estimate::Model;
 use crate::shell_quote::quote;
+use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
     question: "Is the run's weights file valid?",
@@ -29,7 +30,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         places.working.map(|working| join(&working, name)).into_iter().chain(data).collect();
     for path in &tried {
         let Some(head) = host.head(path)? else { continue };
-        let Some(fault) = fault_of(&head, || host.tail(path))? else { return Ok(Vec::new()) };
+        let Some(fault) = fault_of(&head, || host.tail(path))? else {
+            return Ok(of_another_generation(name).map(|text| wrong_model(path, text)).into_iter().collect());
+        };
         let title = format!("the weights file {path} cannot be read: {}", fault.why);
         let finding = Finding::new("disk.weights-broken", title);
         let finding = fault.remedy.map_or(finding.clone(), |remedy| finding.remedy(remedy));
@@ -51,7 +54,33 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let finding = tried.iter().fold(Finding::new("disk.weights-missing", title), |finding, path| {
         finding.seen(format!("{path} does not exist"))
     });
-    Ok(vec![finding])
+    Ok(vec![match of_another_generation(name) {
+        Some(text) => finding.remedy(text),
+        None => finding,
+    }])
+}
+
+/// A checkpoint that is whole, and by its name of a model that this program does not have.
+fn wrong_model(path: &str, remedy: String) -> Finding {
+    Finding::new(
+        "disk.weights-broken",
+        format!("by its name, the weights file {path} is not of a YOLOv5 model"),
+    )
+    .status(Status::Warning)
+    .because("other generations of YOLO have other layers, so their weights fit no YOLOv5 model")
+    .remedy(remedy)
+}
+
+/// What to say about weights of models that this program does not have: `yolov8n.pt`, `yolo11s.pt`.
+fn of_another_generation(name: &str) -> Option<String> {
+    let file = name.rsplit(['/', '\\']).next()?.to_ascii_lowercase();
+    let rest = file.strip_prefix("yolo")?.trim_start_matches('v');
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    let generation: u32 = digits.parse().ok().filter(|&generation| generation != 5 && generation < 100)?;
+    Some(format!(
+        "this program trains YOLOv5, and {file} is of YOLO {generation}: pass one of yolov5n, yolov5s, yolov5m, yolov5l and \
+         yolov5x, which yolo downloads"
+    ))
 }
 
 /// Why a file is not a checkpoint.

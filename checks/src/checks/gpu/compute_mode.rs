@@ -1,9 +1,9 @@
 //! GPU modes that an administrator sets: the compute mode, which may allow one program or none, and
 //! persistence mode, which keeps the driver loaded between programs.
 
-use super::processes;
+use super::mps;
 use crate::checks::{Answer, Check};
-use crate::facts::{Gpu, GpuProcess, Host, pci_address};
+use crate::facts::{Gpu, Host, pci_address};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
@@ -55,11 +55,6 @@ fn sleeps(host: &Host, gpu: &Gpu) -> bool {
     status.is_some_and(|status| status.trim() == "suspended")
 }
 
-/// NVIDIA's service that lets several programs share one card.
-fn is_mps_server(process: &GpuProcess) -> bool {
-    process.name.as_deref().is_some_and(|name| processes::short(name).starts_with("nvidia-cuda-mps-server"))
-}
-
 /// NVIDIA recommends exclusive mode together with MPS: new programs connect through it.
 fn shared_by_mps(who: &str) -> Finding {
     let title = format!("{who} is in exclusive mode for NVIDIA's MPS server, which lets programs share it");
@@ -81,8 +76,8 @@ fn exclusive(host: &Host, intent: &Intent, gpu: &Gpu, mode: &str) -> Option<Find
         }
         "exclusive_process" | "exclusive_thread" => {
             let holders = gpu.processes().unwrap_or_default();
-            if holders.iter().any(is_mps_server) {
-                return Some(shared_by_mps(&who));
+            if holders.iter().any(mps::is_server) {
+                return (!mps::keeps_out(host, intent)).then(|| shared_by_mps(&who));
             }
             match holders.into_iter().next() {
                 Some(process) => {

@@ -63,7 +63,11 @@ fn none(host: &Host, intent: &Intent) -> Finding {
     let failed = host.kernel_lines(&["RmInitAdapter failed", "rm_init_adapter failed"]);
     let finding = match failed.is_empty() {
         true => finding,
-        false => finding.because("the driver found a card but could not initialize it"),
+        false => finding.because("the driver found a card but could not initialize it").remedy(
+            "switch the machine off for a minute and start it again; if the card fails again, check its seat, its power cables \
+             and the firmware's PCIe settings, and try another version of the driver; in a virtual machine, look at how the host \
+             passes the card on",
+        ),
     };
     let finding = failed.into_iter().take(2).fold(finding, Finding::seen);
     if host.is_wsl2().unwrap_or(false) {

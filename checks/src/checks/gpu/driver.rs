@@ -42,7 +42,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let sick = if intent.cpu { Status::Info } else { Status::Error };
     let state = match host.nvml_state() {
         Ok(state) => state,
-        Err(why) => return without_nvml(host, sick).map(|finding| vec![finding]).ok_or(why),
+        Err(why) => {
+            let finding = hangs(host, &why.0).map(|finding| finding.status(sick));
+            return finding.or_else(|| without_nvml(host, sick)).map(|finding| vec![finding]).ok_or(why);
+        }
     };
     if state == NvmlState::Ready {
         let is_empty = host.gpus().is_ok_and(|gpus| gpus.is_empty());
@@ -121,6 +124,28 @@ fn missing(host: &Host, has_card: bool, needed: bool, status: Status) -> Finding
             .because("training runs on the CPU, many times slower than on a GPU")
             .remedy("nothing on a machine without an NVIDIA card; otherwise install its driver and restart"),
     }
+}
+
+/// A driver whose calls do not return, because a card or its firmware stands still. Without a sign of that in the kernel
+/// log, it may only be slow: it starts each card when it is asked first.
+fn hangs(host: &Host, why: &str) -> Option<Finding> {
+    let lines = host.kernel_lines(&["Xid (", "blocked for more than"]);
+    let lines: Vec<String> =
+        lines.into_iter().filter(|line| line.contains("Xid (") || line.contains("nvidia")).take(2).collect();
+    if lines.is_empty() || !why.contains("no answer within") || !super::is_native_linux(host) {
+        return None;
+    }
+    let time = why.split("no answer within").last().unwrap_or_default();
+    let title = format!("the NVIDIA driver does not answer: it hangs for more than{time}");
+    let finding = Finding::new("gpu.driver-silent", title)
+        .because(
+            "a card or its firmware does not respond, and every program that asks the driver waits with it, nvidia-smi too",
+        )
+        .remedy(
+            "restart the machine, with the power off for a minute if it does not shut down; processes that wait in the \
+             kernel cannot be ended",
+        );
+    Some(restart(host, lines.into_iter().fold(finding, Finding::seen)))
 }
 
 fn mismatch(host: &Host) -> Finding {

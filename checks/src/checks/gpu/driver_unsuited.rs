@@ -4,7 +4,7 @@
 use crate::facts::{Family, Host, Version};
 use crate::finding::Finding;
 use crate::libtorch_builds::BUILDS;
-use crate::remedies::generation::{Generation, newest};
+use crate::remedies::generation::{Generation, architecture, newest};
 use crate::remedies::install_driver::{LAST_FOR_OLD_CARDS, install_for};
 use crate::remedies::restart::restart;
 
@@ -13,19 +13,20 @@ pub(super) fn find(host: &Host) -> Option<Finding> {
     let lines = host.kernel_lines(&["NVRM"]);
     let said = lines.iter().flat_map(|line| line.split_once("NVRM:")).map(|(_, words)| words.trim());
     let said = said.collect::<Vec<_>>().join(" ");
+    let card = Unsuited::of(&said);
     let seen = |finding: Finding, words: &[&str]| {
         let named = lines.iter().filter(|line| words.iter().any(|word| line.contains(word)));
         named.take(3).cloned().fold(finding, Finding::seen)
     };
     if said.contains("is not supported by open nvidia.ko") {
-        return Some(seen(needs_proprietary(host), &["The NVIDIA GPU", "not supported by open"]));
+        return Some(seen(needs_proprietary(host, &card), &["The NVIDIA GPU", "not supported by open"]));
     }
     if said.contains("requires use of the NVIDIA open kernel modules") {
-        return Some(seen(needs_open(host), &["The NVIDIA GPU", "open kernel modules"]));
+        return Some(seen(needs_open(host, &card), &["The NVIDIA GPU", "open kernel modules"]));
     }
     if said.contains("is not supported by the NVIDIA") && said.contains("driver release") {
         return Some(seen(
-            needs_another_branch(host),
+            needs_another_branch(host, &card),
             &["The NVIDIA GPU", "not supported by", "driver release"],
         ));
     }
@@ -47,6 +48,33 @@ pub(super) fn find(host: &Host) -> Option<Finding> {
     None
 }
 
+/// The card that the driver speaks of: `The NVIDIA GPU 0000:01:00.0 (PCI ID: 10de:1b81)`.
+struct Unsuited {
+    address: Option<String>,
+    architecture: Option<&'static str>,
+    /// The driver that says so: `NVIDIA 590.48.01 driver release`.
+    driver: Option<Version>,
+}
+
+impl Unsuited {
+    fn of(said: &str) -> Self {
+        let rest = said.split_once("The NVIDIA GPU ").map(|(_, rest)| rest);
+        let address = rest.and_then(|rest| rest.split_whitespace().next()).map(ToOwned::to_owned);
+        let number = rest.and_then(|rest| rest.split_once("10de:"));
+        let number = number.and_then(|(_, rest)| u32::from_str_radix(rest.get(..4)?, 16).ok());
+        let before = said.split_once(" driver release").map(|(before, _)| before);
+        let driver = before.and_then(|before| Version::find(before.rsplit(' ').next()?));
+        Self { address, architecture: number.and_then(architecture), driver }
+    }
+
+    /// `the card at 0000:01:00.0 (Pascal)`
+    fn label(&self) -> String {
+        let place =
+            self.address.as_ref().map_or("this card".to_owned(), |place| format!("the card at {place}"));
+        self.architecture.map_or(place.clone(), |name| format!("{place} ({name})"))
+    }
+}
+
 /// `supported through the NVIDIA 470.xx Legacy drivers`
 fn legacy_branch(said: &str) -> Option<u32> {
     let (_, rest) = said.split_once("supported through the NVIDIA ")?;
@@ -54,9 +82,13 @@ fn legacy_branch(said: &str) -> Option<u32> {
     rest.trim_start().starts_with("Legacy").then(|| branch.trim().parse().ok())?
 }
 
-fn needs_proprietary(host: &Host) -> Finding {
-    let title = "the open NVIDIA kernel module is installed, which does not support this card";
-    let finding = Finding::new("gpu.driver-unsuited", title).remedy(format!(
+fn needs_proprietary(host: &Host, card: &Unsuited) -> Finding {
+    let title =
+        format!("the open NVIDIA kernel module is installed, which does not support {}", card.label());
+    let finding = Finding::new("gpu.driver-unsuited", title).because(
+        "the open module needs the card's own processor (GSP), which cards before Turing do not have",
+    );
+    let finding = finding.remedy(format!(
         "install the proprietary kernel module from branch {LAST_FOR_OLD_CARDS} or older (newer branches \
          do not support these cards), then restart{}",
         match host.family() {
@@ -68,12 +100,16 @@ fn needs_proprietary(host: &Host) -> Finding {
 }
 
 /// The driver does not know the card: it is older than the card, or has dropped it.
-fn needs_another_branch(host: &Host) -> Finding {
-    let version = installed(host).map_or("installed".to_owned(), |version| version.to_string());
+fn needs_another_branch(host: &Host, card: &Unsuited) -> Finding {
+    let who = card.label();
+    let version = card
+        .driver
+        .clone()
+        .or_else(|| installed(host))
+        .map_or("installed".to_owned(), |version| version.to_string());
     match newest(host) {
         Some(Generation::BeforeTuring) => {
-            let title =
-                format!("NVIDIA driver {version} does not support this card: it is too new for the card");
+            let title = format!("NVIDIA driver {version} does not support {who}: it is too new for the card");
             let finding = Finding::new("gpu.driver-unsuited", title).remedy(format!(
                 "install the proprietary kernel module from branch {LAST_FOR_OLD_CARDS}, the last that supports \
                  these cards, then restart"
@@ -81,8 +117,7 @@ fn needs_another_branch(host: &Host) -> Finding {
             with_commands(host, finding, of_branch(host, LAST_FOR_OLD_CARDS))
         }
         generation => {
-            let title =
-                format!("NVIDIA driver {version} does not support this card: it is too old for the card");
+            let title = format!("NVIDIA driver {version} does not support {who}: it is too old for the card");
             let finding = Finding::new("gpu.driver-unsuited", title).remedy(
                 "install branch 570 or later (580 or later for CUDA 13) with the open kernel module, which the \
                  newest cards need, then restart",
@@ -103,8 +138,9 @@ fn installed(host: &Host) -> Option<Version> {
     host.driver_module_version().ok().flatten().or_else(|| Version::find(&library()?))
 }
 
-fn needs_open(host: &Host) -> Finding {
-    let title = "the proprietary NVIDIA kernel module is installed, but this card needs the open one";
+fn needs_open(host: &Host, card: &Unsuited) -> Finding {
+    let title =
+        format!("the proprietary NVIDIA kernel module is installed, but {} needs the open one", card.label());
     let finding = Finding::new("gpu.driver-unsuited", title)
         .remedy("install the open kernel module (its packages end in -open), then restart");
     let installed = host.driver_version().or_else(|why| host.driver_module_version()?.ok_or(why));

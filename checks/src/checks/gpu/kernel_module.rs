@@ -25,9 +25,10 @@ const SECURE_BOOT: &str = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11
 /// The first of the causes above that applies.
 pub(super) fn reason(host: &Host, state: &NvmlState) -> Option<Finding> {
     switched_off(host).or_else(|| held_by_nouveau(host, state)).or_else(|| match state {
-        NvmlState::Failed(_) => {
-            super::driver_unsuited::find(host).or_else(|| unsigned(host)).or_else(|| not_built(host))
-        }
+        NvmlState::Failed(_) => super::driver_unsuited::find(host)
+            .or_else(|| unsigned(host))
+            .or_else(|| not_built(host))
+            .or_else(|| forbidden_to_load(host)),
         _ => None,
     })
 }
@@ -51,9 +52,62 @@ pub(super) fn switched_off(host: &Host) -> Option<Finding> {
     )
 }
 
+/// A module that is built, and that a setting keeps from being loaded: programs that switch a laptop to its other card
+/// leave such a file, and so do guides against nouveau that name too much.
+fn forbidden_to_load(host: &Host) -> Option<Finding> {
+    let line = host.text("/proc/cmdline").ok().flatten().unwrap_or_default();
+    let is_nvidia = |list: &str| list.split(',').any(|one| one.trim() == "nvidia");
+    let option = line.split_whitespace().find(|word| {
+        ["modprobe.blacklist=", "module_blacklist=", "rd.driver.blacklist="]
+            .iter()
+            .any(|name| word.strip_prefix(name).is_some_and(is_nvidia))
+    });
+    let rule = |text: &str| {
+        text.lines().map(str::trim).any(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            words.starts_with(&["blacklist", "nvidia"])
+                || words.starts_with(&["install", "nvidia"])
+                    && words.last().is_some_and(|last| *last == "/bin/false" || *last == "/bin/true")
+                || words.starts_with(&["alias", "nvidia", "off"])
+        })
+    };
+    let file = ["/etc/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d", "/run/modprobe.d"]
+        .iter()
+        .find_map(|folder| {
+            let names = host.folder(folder).ok().flatten()?;
+            let files = names
+                .into_iter()
+                .filter(|name| name.ends_with(".conf"))
+                .map(|name| format!("{folder}/{name}"));
+            files.into_iter().find(|file| host.text(file).ok().flatten().is_some_and(|text| rule(&text)))
+        });
+    let (place, remedy) = match (option, file) {
+        (Some(option), _) => (
+            format!("`{option}` in the kernel command line"),
+            "remove that option from the kernel command line, then restart".to_owned(),
+        ),
+        (None, Some(file)) => {
+            let remedy = format!(
+                "if a program such as envycontrol or prime-select wrote {file}, switch the card on with it; otherwise remove the \
+                 line for nvidia from the file and rebuild the initial file system, then restart"
+            );
+            (file, remedy)
+        }
+        (None, None) => return None,
+    };
+    let title = format!("the NVIDIA driver's module is not allowed to load: {place} forbids it");
+    Some(
+        Finding::new("gpu.switched-off", title)
+            .because("the module is installed, and a setting of this system keeps it from being loaded")
+            .remedy(remedy),
+    )
+}
+
 fn held_by_nouveau(host: &Host, state: &NvmlState) -> Option<Finding> {
-    let holds = cards(host).into_iter().any(|card| driver_of(host, &card) == Some("nouveau".to_owned()));
-    if !holds && !host.has_module("nouveau").unwrap_or(false) {
+    const OF_KERNEL: [&str; 3] = ["nouveau", "nova_core", "nova-core"];
+    let mut drivers = cards(host).into_iter().filter_map(|card| driver_of(host, &card));
+    let of_kernel = drivers.find(|name| OF_KERNEL.contains(&name.as_str()));
+    if of_kernel.is_none() && !host.has_module("nouveau").unwrap_or(false) {
         return None;
     }
     if *state == NvmlState::NoLibrary {
@@ -68,6 +122,13 @@ fn held_by_nouveau(host: &Host, state: &NvmlState) -> Option<Finding> {
     if host.family() == Some(Family::NixOs) {
         let finding = Finding::new("gpu.nouveau", title).remedy(advice(host).unwrap_or_default());
         return Some(install(host).into_iter().fold(finding, Finding::command));
+    }
+    if of_kernel.is_some_and(|name| name != "nouveau") {
+        let finding = Finding::new("gpu.nouveau", "nova, a driver of the kernel without CUDA, controls the NVIDIA card")
+            .because("the kernel loaded nova_core, the successor of nouveau, before NVIDIA's own module")
+            .remedy("disable nova and restart; to undo this, delete the file in /etc/modprobe.d")
+            .command("printf 'blacklist nova_core\\nblacklist nova_drm\\n' | sudo tee /etc/modprobe.d/blacklist-nova.conf");
+        return Some(restart(host, finding));
     }
     let finding = Finding::new("gpu.nouveau", title)
         .command("printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' | sudo tee /etc/modprobe.d/blacklist-nouveau.conf");

@@ -7,6 +7,7 @@ use crate::facts::{Gpu, Host, NvmlState, Xid, nvml_error_text, pci_address};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::remedies::restart::{reset_gpu, restart};
+use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
     question: "Is any GPU lost or in an error state?",
@@ -17,13 +18,17 @@ pub(super) static CHECK: Check = Check {
 
 /// Hardware and firmware errors that last until a reset, with NVIDIA's descriptions. Source:
 /// docs.nvidia.com/deploy/xid-errors.
-const STAYING: [(u32, &str); 6] = [
+const STAYING: [(u32, &str); 10] = [
     (61, "internal micro-controller breakpoint"),
     (62, "internal micro-controller halt"),
     (74, "NVLink error"),
     (79, "fallen off the bus"),
     (119, "the GPU System Processor (GSP) did not respond"),
     (120, "the GPU System Processor (GSP) failed"),
+    (143, "the GPU could not be initialized"),
+    (144, "NVLink error (SAW)"),
+    (145, "NVLink error (RLW)"),
+    (149, "NVLink error (NETIR)"),
 ];
 
 /// What to do about a card whose number is unknown, so that it cannot be excluded by number.
@@ -53,6 +58,10 @@ fn run(host: &Host, _: &Intent) -> Answer {
             restart(host, Finding::new("gpu.lost", title).seen(xid.line.clone()))
         }));
     }
+    if findings.is_empty() && !gpus.is_empty() {
+        findings.extend(uninitialized(host, &gpus));
+    }
+    findings.extend(of_switch(host));
     for gpu in gpus.iter().filter(|gpu| gpu.lost().is_none()) {
         match recovery_action(host, gpu) {
             Some(finding) => findings.push(finding),
@@ -80,24 +89,81 @@ pub(super) fn of_log(host: &Host) -> Vec<Xid> {
     found
 }
 
+/// Cards that the driver found and could not start: `NVRM: GPU 0000:41:00.0: RmInitAdapter failed! (0x62:0x40:1860)`. It
+/// lists the others only.
+fn uninitialized(host: &Host, gpus: &[Gpu]) -> Vec<Finding> {
+    let listed: Vec<String> = gpus.iter().filter_map(address).collect();
+    let mut found: Vec<String> = Vec::new();
+    let mut findings = Vec::new();
+    for line in host.kernel_lines(&["RmInitAdapter failed"]) {
+        let card = line.split_whitespace().find_map(|word| pci_address(word.trim_end_matches(':')));
+        let Some(card) = card.filter(|card| !listed.contains(card) && !found.contains(card)) else {
+            continue;
+        };
+        let title =
+            format!("the driver could not initialize the GPU at {card}, so nvidia-smi does not list it");
+        let finding = Finding::new("gpu.lost", title).seen(line);
+        findings.push(restart(host, finding.because(
+            "the card is on the PCI bus, but does not start; usual causes are its power supply, its slot or riser, and the \
+             firmware's PCIe settings",
+        )));
+        found.push(card);
+    }
+    findings
+}
+
+/// Fatal errors of NVSwitch, which connects the GPUs of a server: `nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal,
+/// Link 30 LTSSM Fault Up`.
+fn of_switch(host: &Host) -> Option<Finding> {
+    let lines = host.kernel_lines(&["SXid ("]);
+    let line = lines.into_iter().rfind(|line| line.contains(", Fatal,"))?;
+    let number: String = line.split_once("): ")?.1.chars().take_while(char::is_ascii_digit).collect();
+    let title = format!("an NVSwitch had fatal error SXid {number}");
+    let finding = Finding::new("gpu.xid", title)
+        .seen(line)
+        .because(
+            "NVSwitch connects the GPUs of this server; after a fatal error, programs that use several GPUs fail or hang until \
+             the GPUs and switches are reset",
+        )
+        .remedy("restart the machine; if the error returns, have the board looked at, and train on single GPUs until then");
+    Some(restart(host, finding))
+}
+
 fn address(gpu: &Gpu) -> Option<String> {
     pci_address(&gpu.pci_bus_id().ok()?)
 }
 
+/// NVML's code for a card that needs a reset.
+const RESET_REQUIRED: i64 = 16;
+
 fn unanswering(host: &Host, gpu: &Gpu, code: i64, xids: &[Xid]) -> Finding {
-    let title = format!("{} does not respond: {}", gpu.place(), nvml_error_text(code));
-    let finding = Finding::new("gpu.lost", title);
     let own = address(gpu);
     let is_own = |xid: &&Xid| own.is_none() || xid.address.is_none() || xid.address == own;
-    let lines = xids.iter().filter(|xid| STAYING.iter().any(|(number, _)| *number == xid.number));
-    let lines = lines.filter(is_own);
-    let finding = lines.take(2).fold(finding, |finding, xid| finding.seen(xid.line.clone()));
+    let meaning =
+        |xid: &Xid| STAYING.iter().find(|(number, _)| *number == xid.number).map(|(_, words)| *words);
+    let mut lines = xids.iter().filter(is_own).filter_map(|xid| Some((xid, meaning(xid)?))).peekable();
+    let finding = match lines.peek() {
+        // The card is there; the log says what it suffers from.
+        Some((xid, words)) if code == RESET_REQUIRED && xid.number != 79 => {
+            let title =
+                format!("{} does not work until it is reset: Xid {}, {words}", gpu.place(), xid.number);
+            Finding::new("gpu.xid", title).status(Status::Error).seen(nvml_error_text(code))
+        }
+        _ => {
+            let title = format!("{} does not respond: {}", gpu.place(), nvml_error_text(code));
+            Finding::new("gpu.lost", title)
+        }
+    };
+    let finding = lines.take(2).fold(finding, |finding, (xid, _)| finding.seen(xid.line.clone()));
     match code {
         8 => finding.remedy("turn the machine off and connect all of the card's power cables"),
         16 => {
             let finding = finding
                 .because("after an earlier fault, the card accepts no work until it is reset")
-                .remedy("stop the programs that use the card and reset it, or restart the machine");
+                .remedy(
+                    "stop the programs that use the card and reset it, or restart the machine; if the card does not \
+                     come back, switch the power off for a minute; if it happens again, update the driver",
+                );
             reset_gpu(host, finding, &reset_name(gpu))
         }
         _ if !gpu.is_numbered() => restart(host, finding.remedy(UNNUMBERED)),

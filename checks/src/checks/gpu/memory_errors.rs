@@ -20,8 +20,8 @@ pub(super) static CHECK: Check = Check {
 };
 
 /// Xids about memory: 48 is an uncorrectable error, 63 and 64 a successful or failed row remapping, 94
-/// and 95 a contained or uncontained error.
-const OF_MEMORY: [u32; 5] = [48, 63, 64, 94, 95];
+/// and 95 a contained or uncontained error, 140 one that could not be recovered from.
+const OF_MEMORY: [u32; 6] = [48, 63, 64, 94, 95, 140];
 /// One program failed; the card keeps working.
 const CONTAINED: [u32; 2] = [63, 94];
 

@@ -14,10 +14,11 @@ mod memory_taken;
 mod merge;
 mod mig;
 mod mixed;
+mod mps;
 mod no_card;
 pub(in crate::checks) mod pci;
 mod pcie_link;
-mod peer_access;
+pub(in crate::checks) mod peer_access;
 pub(in crate::checks) mod processes;
 mod run_gpus;
 mod throttling;
@@ -36,6 +37,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &visible_devices::CHECK,
     &mixed::CHECK,
     &compute_mode::CHECK,
+    &mps::CHECK,
     &fabric::CHECK,
     &mig::CHECK,
     &memory_taken::CHECK,

@@ -28,6 +28,11 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
+/// Whether a card with this name is connected by NVLink.
+pub(in crate::checks) fn is_nvlinked(name: &str) -> bool {
+    NVLINKED.iter().any(|word| name.contains(word))
+}
+
 fn run(host: &Host, intent: &Intent) -> Answer {
     if host.os()? != "linux" || host.is_wsl2().unwrap_or(false) || host.nvml_state()? != NvmlState::Ready {
         return Ok(Vec::new());
@@ -89,7 +94,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         );
         return Ok(vec![finding("gpu.peer-fault", title, status)]);
     }
-    let has_nvlink = names.iter().any(|name| NVLINKED.iter().any(|word| name.contains(word)));
+    let has_nvlink = names.iter().any(|name| is_nvlinked(name));
     if has_nvlink || names.iter().any(|name| name.contains("GeForce")) {
         return Ok(Vec::new());
     }
@@ -137,6 +142,8 @@ fn iommu(host: &Host) -> Iommu {
         .split_whitespace()
         .any(|word| word.starts_with("intel_iommu=on") || word.starts_with("amd_iommu=on"));
     match units {
+        // The kernel lists its IOMMUs there. Only in a virtual machine may there be one that it does not see.
+        Some(units) if units.is_empty() && !is_asked && !host.is_virtual_machine() => Iommu::Off,
         Some(units) if units.is_empty() && !is_asked => Iommu::Unknown,
         None if !is_asked => Iommu::Unknown,
         _ => Iommu::Translates(format!("the IOMMU translates addresses; /proc/cmdline: {}", line.trim())),

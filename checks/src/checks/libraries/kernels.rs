@@ -56,6 +56,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         Err(_) if !findings.is_empty() => return Ok(findings),
         Err(why) => return Err(why),
     };
+    if let (None, true, Some(best)) = (&libtorch, findings.is_empty(), best) {
+        return Ok(cards.iter().filter_map(|card| before_setup(card, best)).collect());
+    }
     let Some(build) = libtorch.as_ref().and_then(|libtorch| libtorch.build()) else { return Ok(findings) };
     if findings.is_empty() {
         findings.extend(cards.iter().filter_map(|card| unsupported(host, build, card, best)));
@@ -143,6 +146,23 @@ fn unsupported(host: &Host, build: &Build, card: &Cards, best: Option<&Build>) -
             })
         }
     }
+}
+
+/// Before libtorch is installed: a card for which the newest build would be the wrong one.
+fn before_setup(card: &Cards, best: &Build) -> Option<Finding> {
+    BUILDS.last().filter(|newest| newest.name != best.name && !serves(newest, card))?;
+    let (major, minor) = best.cuda;
+    let title = format!(
+        "{} needs the {} build of libtorch (CUDA {major}.{minor}): newer builds have no kernels for {}",
+        card.label(),
+        best.name,
+        card.them()
+    );
+    let finding = Finding::new("libraries.no-kernels", title).status(Status::Info);
+    Some(finding.remedy(format!(
+        "nothing: `yolo setup` chooses {}; other programs need a build of PyTorch for CUDA {major}.{minor} too",
+        best.name
+    )))
 }
 
 fn for_newer_driver(card: &Cards) -> String {

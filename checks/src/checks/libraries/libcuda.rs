@@ -23,7 +23,8 @@ pub(super) static CHECK: Check = Check {
 pub(super) const NAME: &str = "libcuda.so.1";
 
 fn run(host: &Host, intent: &Intent) -> Answer {
-    if intent.cpu || !is_native_linux(host) {
+    // In a container in WSL, the libraries are mounted as in any other container.
+    if intent.cpu || !is_native_linux(host) && !is_container_in_wsl(host) {
         return Ok(Vec::new());
     }
     let state = host.nvml_state()?;
@@ -64,6 +65,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     } else {
         finding.seen(format!("LD_LIBRARY_PATH is \"{variable}\""))
     }])
+}
+
+fn is_container_in_wsl(host: &Host) -> bool {
+    host.is_container() && host.is_wsl2() == Ok(true)
 }
 
 /// Whether a library is in a folder of this name, or links to one.
@@ -119,13 +124,32 @@ fn without_libraries(host: &Host, module: &Version) -> Finding {
     finding.command(package)
 }
 
+/// What the container toolkit mounts is decided by a variable, which Compose sets from `capabilities`.
+fn without_compute(host: &Host, finding: Finding) -> Finding {
+    const VARIABLE: &str = "NVIDIA_DRIVER_CAPABILITIES";
+    let value = host.env(VARIABLE).ok().flatten();
+    let names = |value: &str| value.split(',').any(|one| matches!(one.trim(), "compute" | "all"));
+    match value {
+        Some(value) if !names(&value) => finding
+            .seen(format!("{VARIABLE}={value}"))
+            .because(format!(
+                "the container was started with the driver capabilities \"{value}\", without compute, so libcuda was \
+                 not mounted; the image, -e {VARIABLE}=… or `capabilities: [gpu, …]` in a compose file decides this"
+            ))
+            .remedy(
+                "start a new container with the compute capability: in a compose file, write \
+                 `capabilities: [gpu, compute, utility]`",
+            ),
+        _ => finding.remedy("start the container with the driver's compute capability"),
+    }
+}
+
 fn missing(host: &Host) -> Finding {
     let title =
         "nvidia-smi works, but the loader does not find libcuda.so.1, the driver library that CUDA needs";
     let finding = Finding::new("libraries.libcuda-missing", title);
     if host.is_container() {
-        let finding = finding.remedy("start the container with the driver's compute capability");
-        return start_with(host, finding, Start::Libraries);
+        return start_with(host, without_compute(host, finding), Start::Libraries);
     }
     let branch = host.driver_version().map_or(0, |version| version.major());
     let ubuntu = format!("sudo apt install libnvidia-compute-{branch}");

@@ -3,6 +3,7 @@
 
 use yolo_base::format;
 
+use super::takers;
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, Job, MemoryLimit, Unknown};
 use crate::finding::Finding;
@@ -88,7 +89,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         && memory.available >= LEAST;
     if !is_limit && status > Status::Ok && !is_wsl_share {
         let finding = Finding::new("memory.low", format!("only {title}{wanted}")).status(status).seen(swap);
-        findings.push(explain(finding));
+        findings.push(takers::name(host, explain(finding), memory.total));
     } else {
         findings.push(Finding::ok("memory.available", title).seen(swap));
     }

@@ -1,15 +1,25 @@
 //! Network and ports.
 
+mod certificates;
 mod firewall;
 mod hostname;
 mod interface_name;
 mod interfaces;
 mod internet;
 pub(in crate::checks) mod port;
+pub(in crate::checks) mod proxy;
 mod ras;
 
 use super::Check;
 pub(crate) use interface_name::leads_out;
 
-pub(super) const CHECKS: &[&Check] =
-    &[&port::CHECK, &hostname::CHECK, &interfaces::CHECK, &firewall::CHECK, &internet::CHECK, &ras::CHECK];
+pub(super) const CHECKS: &[&Check] = &[
+    &port::CHECK,
+    &hostname::CHECK,
+    &interfaces::CHECK,
+    &firewall::CHECK,
+    &internet::CHECK,
+    &certificates::CHECK,
+    &proxy::CHECK,
+    &ras::CHECK,
+];

@@ -4,10 +4,12 @@ mod backend_option;
 mod batch;
 mod devices;
 mod gpu_memory;
+mod job_time;
 mod model;
 mod precision;
 mod resume;
 mod sync_bn;
+mod tasks;
 mod workers;
 
 use super::Check;
@@ -17,9 +19,11 @@ pub(super) const CHECKS: &[&Check] = &[
     &batch::CHECK,
     &gpu_memory::CHECK,
     &workers::CHECK,
+    &job_time::CHECK,
     &sync_bn::CHECK,
     &precision::CHECK,
     &backend_option::CHECK,
     &model::CHECK,
     &resume::CHECK,
+    &tasks::CHECK,
 ];

@@ -1,6 +1,7 @@
 //! Environment variables and the PATH.
 
 mod allocator;
+mod infiniband;
 mod program;
 mod snap;
 mod variables;

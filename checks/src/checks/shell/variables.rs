@@ -2,12 +2,14 @@
 //! `yolo` sets for every rank, such as RANK and MASTER_PORT, are harmless and ignored.
 
 use yolo_base::env::{
-    LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, OMP_NUM_THREADS, RANK, WORLD_SIZE,
+    LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, NCCL_P2P_DISABLE, OMP_NUM_THREADS, RANK,
+    WORLD_SIZE,
 };
 
 use crate::change::Change;
+use crate::checks::gpu::peer_access::is_nvlinked;
 use crate::checks::{Answer, Check, cores, leads_out};
-use crate::facts::{Host, Interface};
+use crate::facts::{Gpu, Host, Interface};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
@@ -95,7 +97,7 @@ const SEVERAL: &[Rule] = &[
     ("NCCL_SHM_DISABLE", |value| {
         on(value).then_some(()).and(slows("GPUs without a direct path communicate through sockets"))
     }),
-    ("NCCL_P2P_DISABLE", |value| on(value).then_some(()).and(notable("GPUs cannot communicate directly"))),
+    (NCCL_P2P_DISABLE, |value| on(value).then_some(()).and(notable("GPUs cannot communicate directly"))),
     ("NCCL_P2P_LEVEL", |value| {
         (value.trim() == "LOC" || value.trim() == "0")
             .then_some(())
@@ -133,7 +135,7 @@ fn never_ends(value: &str) -> Option<Effect> {
 }
 
 /// Variables that bind all ranks to the same cores.
-const PINS: [&str; 3] = ["GOMP_CPU_AFFINITY", "KMP_AFFINITY", "OMP_PLACES"];
+const PINS: [&str; 4] = ["GOMP_CPU_AFFINITY", "KMP_AFFINITY", "OMP_PLACES", "OMP_PROC_BIND"];
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     host.env(OMP_NUM_THREADS)?;
@@ -142,6 +144,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let mut findings: Vec<Finding> = rules.filter_map(|(name, rule)| finding(host, name, *rule)).collect();
     findings.extend(super::allocator::findings(host, intent));
     findings.extend(threads(host, intent));
+    findings.extend(super::infiniband::findings(host, intent));
     findings.extend(ignored(host));
     if intent.has_several_nodes() {
         findings.extend(interface_of_gloo(host));
@@ -151,7 +154,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             let value = set(host, name)?;
             let pins = !matches!(
                 value.to_ascii_lowercase().as_str(),
-                "disabled" | "none" | "cores" | "threads" | "sockets"
+                "disabled" | "none" | "cores" | "threads" | "sockets" | "false"
             );
             pins.then(|| slow(name, &value, "all ranks use the same cores"))
         }));
@@ -203,6 +206,9 @@ fn set(host: &Host, name: &str) -> Option<String> {
 fn finding(host: &Host, name: &'static str, rule: fn(&str) -> Option<Effect>) -> Option<Finding> {
     let value = set(host, name)?;
     let effect = rule(&value)?;
+    if name == NCCL_P2P_DISABLE && has_nvlink(host) {
+        return Some(slow(name, &value, "these GPUs cannot use NVLink, and communicate many times slower"));
+    }
     let title = format!("{name} is \"{value}\": {}", effect.what);
     Some(match effect.status {
         Status::Error => unsetting(Finding::new("shell.variable-breaks", title), name),
@@ -210,6 +216,11 @@ fn finding(host: &Host, name: &'static str, rule: fn(&str) -> Option<Effect>) ->
         // The user decides which value is right.
         other => Finding::new("shell.variable-slows", title).status(other).command(format!("unset {name}")),
     })
+}
+
+fn has_nvlink(host: &Host) -> bool {
+    let is = |gpu: &Gpu| gpu.name().is_ok_and(|name| is_nvlinked(&name));
+    host.gpus().is_ok_and(|gpus| gpus.len() > 1 && gpus.iter().all(is))
 }
 
 fn slow(name: &str, value: &str, what: &str) -> Finding {
@@ -228,6 +239,19 @@ fn threads(host: &Host, intent: &Intent) -> Option<Finding> {
     let cores = cores(host)?;
     let ranks = intent.ranks_here();
     let fitting = (cores / ranks).max(1);
+    // On the CPU these threads do all the work; on GPUs they do little.
+    if intent.run && intent.cpu && threads > 0 && threads.checked_mul(ranks)?.checked_mul(4)? <= cores {
+        let (ranks, cores) = (format::count(ranks, "rank"), format::count(cores, "core"));
+        let title =
+            format!("OMP_NUM_THREADS is {threads}: {ranks} on the CPU would leave most of {cores} idle");
+        return Some(
+            Finding::new("shell.variable-slows", title)
+                .status(Status::Warning)
+                .remedy("unset the variable, so that yolo gives each rank its share of the cores, or set that share yourself")
+                .command(format!("export OMP_NUM_THREADS={fitting}"))
+                .change(Change::Variable { name: OMP_NUM_THREADS.to_owned(), value: Some(fitting.to_string()) }),
+        );
+    }
     // Twice the number of cores is still sharing; more is a mistake.
     (threads > 0 && threads.checked_mul(ranks)? > cores * 2).then(|| {
         let share = if ranks == 1 { "has" } else { "share" };

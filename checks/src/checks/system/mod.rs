@@ -1,5 +1,6 @@
 //! Operating system and CPU.
 
+mod battery;
 mod clock;
 pub(super) mod leftovers;
 mod limits;
@@ -11,5 +12,12 @@ mod tasks;
 
 use super::Check;
 
-pub(super) const CHECKS: &[&Check] =
-    &[&platform::CHECK, &clock::CHECK, &limits::CHECK, &leftovers::CHECK, &remove_ipc::CHECK, &numa::CHECK];
+pub(super) const CHECKS: &[&Check] = &[
+    &platform::CHECK,
+    &clock::CHECK,
+    &limits::CHECK,
+    &leftovers::CHECK,
+    &remove_ipc::CHECK,
+    &numa::CHECK,
+    &battery::CHECK,
+];

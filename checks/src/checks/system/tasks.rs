@@ -71,10 +71,10 @@ fn of_group(host: &Host, need: &Need) -> Option<Finding> {
         limit.most, limit.used, need.words, need.tasks
     );
     let finding = Finding::new("system.processes", title).seen(format!("{} is {}", limit.file, limit.most));
-    Some(raise_group(host, finding, &limit))
+    Some(raise_group(host, finding, &limit, need))
 }
 
-fn raise_group(host: &Host, finding: Finding, limit: &TaskLimit) -> Finding {
+fn raise_group(host: &Host, finding: Finding, limit: &TaskLimit, need: &Need) -> Finding {
     if let Some(job) = host.job() {
         return finding.remedy(format!(
             "ask the administrator of this {} node to raise the limit on processes of a job (TasksMax)",
@@ -98,18 +98,27 @@ fn raise_group(host: &Host, finding: Finding, limit: &TaskLimit) -> Finding {
         Place::Lxc => finding.remedy(
             "raise the container's limit on its host: limits.processes of LXD and Incus; Proxmox has none by itself",
         ),
-        _ => of_systemd(host, finding, limit),
+        _ => of_systemd(host, finding, limit, need),
     }
 }
 
 /// systemd limits services and logins; other systems have no such limit unless somebody set one.
-fn of_systemd(host: &Host, finding: Finding, limit: &TaskLimit) -> Finding {
+fn of_systemd(host: &Host, finding: Finding, limit: &TaskLimit, need: &Need) -> Finding {
     if matches!(host.family(), Some(Family::Alpine | Family::Void)) {
         return finding.remedy(format!("raise the limit in {}", limit.file));
     }
     let unit =
         limit.file.split('/').rev().find(|part| part.ends_with(".service") || part.ends_with(".slice"));
     match unit {
+        // The unit of all sessions of a user; without any limit, one user could bring the machine to a standstill.
+        Some(slice) if slice.starts_with("user-") => {
+            let wanted = (limit.used + need.tasks).next_power_of_two().max(4096);
+            finding
+                .remedy(
+                    "raise the limit of systemd for all sessions of this user (TasksMax); it counts at once",
+                )
+                .command(format!("sudo systemctl set-property {slice} TasksMax={wanted}"))
+        }
         Some(unit) => finding
             .remedy("raise the limit of this unit (TasksMax); it counts at once")
             .command(format!("sudo systemctl set-property {unit} TasksMax=infinity")),

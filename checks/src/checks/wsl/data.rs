@@ -63,16 +63,19 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         for (what, path, _) in &slow[1..] {
             finding = finding.seen(format!("{what} too: {path}"));
         }
-        let folder = folder_of(path);
-        let finding = finding.command(format!("cp -r {} ~/", quote(folder)));
-        let copy = path.get(folder.rfind('/').map_or(0, |at| at + 1)..).filter(|_| folder != path);
-        findings.push(match copy.filter(|_| Some(path) == data.as_ref()) {
-            Some(copy) => finding.remedy(format!(
-                "copy it to the Linux file system, for example to your home folder; if `path:` in the \
-                 copied YAML file names the Windows drive, change it to the copy; then train with --data {}",
-                quote(&format!("~/{copy}"))
-            )),
-            None => finding,
+        findings.push(match Some(path) == data.as_ref() {
+            // The files of a container are lost with it.
+            _ if host.is_container() => finding.remedy(
+                "copy it to a volume of Docker or to the Linux files of a WSL distribution, and mount that into the \
+                 container instead",
+            ),
+            true => finding
+                .remedy(
+                    "let yolo copy it to the Linux file system once: --data-to-linux checks what it has copied, continues \
+                     after an interruption, and later copies only what has changed",
+                )
+                .command(format!("yolo train --data {} --data-to-linux", quote(path))),
+            false => finding.command(format!("cp -r {} ~/", quote(folder_of(path)))),
         });
         // A drive that fails has other problems than its permissions.
         let fails = |path: &str| {

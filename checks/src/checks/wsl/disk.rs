@@ -8,6 +8,7 @@ use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
+use crate::wsl::exe_output;
 
 /// Below this, the Windows drive will soon stop WSL's disk from growing.
 const COMFORTABLE: u64 = 10_000_000_000;
@@ -31,7 +32,41 @@ pub(in crate::checks) fn limits_disk(host: &Host, mount: &str) -> bool {
     mount == "/" && findings.iter().any(|finding| finding.id == "wsl.disk-limit")
 }
 
+/// From Windows: the disks of distributions are files of the user, on drive C: unless they were moved.
+fn on_windows(host: &Host) -> Option<Finding> {
+    let places = host.places().ok()?;
+    let profile = host.windows_profile().unwrap_or_default();
+    let candidates = [Some(profile), places.data, places.cache, places.working];
+    let is_on_c = |path: &String| path.get(..2).is_some_and(|drive| drive.eq_ignore_ascii_case("c:"));
+    let mut folders = candidates.into_iter().flatten().filter(is_on_c);
+    let free = folders.find_map(|folder| host.file_system(&folder).ok()?.available)?;
+    if free >= COMFORTABLE {
+        return None;
+    }
+    let all = exe_output::distributions(&host.wsl_list().ok().flatten()?);
+    let one = all.iter().filter(|one| one.is_usable() && one.version == 2).max_by_key(|one| one.default)?;
+    let title = format!(
+        "only {} free on drive C:, where the disk of {} (ext4.vhdx) grows unless it was moved",
+        format::bytes(free),
+        one.name
+    );
+    let status = if free < LEAST { Status::Error } else { Status::Warning };
+    let finding = Finding::new("wsl.windows-disk-full", title).status(status);
+    Some(
+        finding
+            .remedy(
+                "empty the Recycle Bin and delete temporary files (Settings, System, Storage), or move WSL's disk to another \
+                 drive while WSL is shut down",
+            )
+            .command(super::SHUTDOWN)
+            .command(format!("wsl.exe --manage {} --move <folder on another drive>", one.name)),
+    )
+}
+
 fn run(host: &Host, _: &Intent) -> Answer {
+    if host.is_windows()? {
+        return Ok(on_windows(host).into_iter().collect());
+    }
     if !super::is_wsl_itself(host)? {
         return Ok(Vec::new());
     }

@@ -5,7 +5,7 @@
 
 use super::linux_driver;
 use crate::checks::{Answer, Check};
-use crate::facts::{Fact, Host, NvmlState, nvml_error_text};
+use crate::facts::{Fact, Gpu, Host, NvmlState, nvml_error_text};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
@@ -14,6 +14,9 @@ use crate::status::Status;
 const DEVICE: &str = "/dev/dxg";
 /// Calls that NVML does not support in WSL (NVIDIA, CUDA on WSL User Guide, section 5.2).
 const UNANSWERED: [&str; 2] = ["processes", "power_limit"];
+
+/// Windows 10 21H2, the first Windows that gives WSL a GPU (Microsoft, "GPU accelerated ML training in WSL").
+const WITH_GPU: u32 = 19044;
 
 /// The build of Windows Server 2022; no other Windows has it.
 const SERVER_2022: u32 = 20348;
@@ -36,7 +39,13 @@ pub(super) static CHECK: Check = Check {
 };
 
 fn run(host: &Host, intent: &Intent) -> Answer {
-    if !host.is_wsl2()? || intent.cpu {
+    if intent.cpu {
+        return Ok(Vec::new());
+    }
+    if host.is_windows()? {
+        return Ok(on_windows(host, intent));
+    }
+    if !host.is_wsl2()? {
         return Ok(Vec::new());
     }
     let state = state(host);
@@ -158,19 +167,22 @@ fn answering(host: &Host) -> Vec<Finding> {
                 gpu.index
             ));
         }
-        let Ok((major, minor)) = gpu.capability() else { continue };
-        if major < 6 {
-            let name = gpu.name().unwrap_or_else(|_| "a card".to_owned());
-            let title = format!(
-                "GPU {}, {name}, has compute capability {major}.{minor}: WSL supports 6.0 (Pascal) and \
-                 later",
-                gpu.index
-            );
-            findings.push(Finding::new("wsl.old-card", title));
-        }
+        findings.extend(too_old(&gpu));
     }
     findings.insert(0, healthy);
     findings
+}
+
+/// A card before Pascal.
+fn too_old(gpu: &Gpu) -> Option<Finding> {
+    let (major, minor) = gpu.capability().ok().filter(|(major, _)| *major < 6)?;
+    let name = gpu.name().unwrap_or_else(|_| "a card".to_owned());
+    let title = format!(
+        "GPU {}, {name}, has compute capability {major}.{minor}: WSL supports 6.0 (Pascal) and \
+         later",
+        gpu.index
+    );
+    Some(Finding::new("wsl.old-card", title))
 }
 
 fn closed(mode: Option<&str>) -> Finding {
@@ -199,8 +211,49 @@ fn switched_off(host: &Host) -> Option<Finding> {
     Some(finding.command(super::SHUTDOWN))
 }
 
+/// What a Windows prompt knows about the GPU that a run in WSL will have.
+fn on_windows(host: &Host, intent: &Intent) -> Vec<Finding> {
+    let gpus = host.gpus().unwrap_or_default();
+    if gpus.is_empty() {
+        return Vec::new();
+    }
+    if let Some(build) = host.windows_build().ok().filter(|&build| build < WITH_GPU) {
+        let title = format!("{} does not give WSL a GPU", name_of(build));
+        return vec![old_windows(Finding::new("wsl.gpu-device-missing", title))];
+    }
+    let used = |gpu: &&Gpu| intent.devices.is_empty() || intent.devices.contains(&gpu.index);
+    gpus.iter().filter(used).filter_map(too_old).collect()
+}
+
+/// `Windows 10 version 2004 (build 19041)`
+fn name_of(build: u32) -> String {
+    let version = match build {
+        18362 => " version 1903",
+        18363 => " version 1909",
+        19041 => " version 2004",
+        19042 => " version 20H2",
+        19043 => " version 21H1",
+        _ => "",
+    };
+    format!("Windows 10{version} (build {build})")
+}
+
+fn old_windows(finding: Finding) -> Finding {
+    finding
+        .because("Windows gives GPUs to WSL from Windows 10 21H2 (build 19044) and Windows 11 on")
+        .remedy(
+            "update Windows to 22H2 or Windows 11 with Windows Update, then install NVIDIA's driver for Windows and update \
+             WSL in a Windows terminal",
+        )
+        .command("wsl.exe --update")
+}
+
 /// There is no device, and no setting explains it: an old Windows, driver or kernel.
 fn no_device(host: &Host) -> Finding {
+    if let Some(build) = host.windows_build().ok().filter(|&build| build < WITH_GPU) {
+        let title = format!("{DEVICE} does not exist: {} does not give WSL a GPU", name_of(build));
+        return old_windows(Finding::new("wsl.gpu-device-missing", title)).command(super::SHUTDOWN);
+    }
     let finding = Finding::new(
         "wsl.gpu-device-missing",
         format!("{DEVICE} does not exist: no GPU is available in WSL"),

@@ -95,6 +95,17 @@ fn trouble(answer: &str) -> Option<Finding> {
         Trouble::NotInstalled => return Some(not_installed("WSL is not installed on this PC")),
         Trouble::KernelMissing => ("wsl.kernel-missing", &["wsl.exe --update"]),
         Trouble::NoDistribution => ("wsl.no-distribution", &["wsl.exe --install -d Ubuntu"]),
+        Trouble::Forbidden => {
+            return Some(
+                Finding::new("wsl.feature-off", format!("WSL 2 cannot run: {trouble}"))
+                    .because(
+                        "a group policy, or the management of the company (Intune), blocks WSL on this PC",
+                    )
+                    .remedy(
+                        "ask the administrator of this PC to allow WSL; until then, train on a Linux machine",
+                    ),
+            );
+        }
         Trouble::NeedsRestart => ("wsl.feature-off", &["shutdown /r /t 0"]),
         // Problems with a download, permissions or a disk are not this check's questions.
         Trouble::NeedsRights | Trouble::Network | Trouble::DiskFull | Trouble::DiskBroken => return None,

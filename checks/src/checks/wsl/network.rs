@@ -3,6 +3,7 @@
 
 use yolo_base::env::{ALL_PROXY, HTTPS_PROXY, all_proxy, https_proxy};
 
+use crate::checks::network::proxy::{deaf, port_here};
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
@@ -65,13 +66,25 @@ fn no_route(host: &Host) -> Finding {
     let mode = host.wsl_network().unwrap_or_else(|_| "nat".to_owned());
     let finding = Finding::new("wsl.no-route", "WSL has no network connection: there is no default route")
         .seen(format!("networkingMode {mode}"));
-    if mode == "none" {
-        finding
-            .remedy("remove `networkingMode=none` from .wslconfig, then shut WSL down from Windows")
-            .command(super::SHUTDOWN)
-    } else {
-        finding.command(super::SHUTDOWN)
-    }
+    let finding = match mode.as_str() {
+        "nat" => return finding.command(super::SHUTDOWN),
+        "none" => finding.remedy("remove `networkingMode=none` from .wslconfig, then shut WSL down from Windows"),
+        // Which the present setting is, another one may work: NAT asks least of Windows.
+        mode => finding
+            .because(format!(
+                "with networkingMode={mode}, WSL takes its network from Windows' own adapters, and none was passed on: a VPN, a \
+                 virtual adapter, a firewall or an old Windows prevents that"
+            ))
+            .remedy(format!(
+                "shut WSL down from Windows and start it again; if that does not help, write `networkingMode=nat` in \
+                 .wslconfig instead of `networkingMode={mode}` (or remove the line), and shut WSL down once more"
+            )),
+    };
+    let finding = match host.wslconfig() {
+        Ok(config) => finding.command(super::edit(host, &config)),
+        Err(_) => finding,
+    };
+    finding.command(super::SHUTDOWN)
 }
 
 fn dns(host: &Host, fetches: bool) -> Option<Finding> {
@@ -144,7 +157,53 @@ fn secure_access(host: &Host) -> Option<Finding> {
     })
 }
 
+/// A proxy of Windows at 127.0.0.1, which behind NAT is WSL itself.
+fn proxy_of_windows(host: &Host, name: Option<&str>, value: &str) -> Finding {
+    let title = match name {
+        Some(name) => format!(
+            "{name} is {value}, but in WSL's NAT network that address is WSL itself, where no program listens"
+        ),
+        None => format!("Windows uses a proxy at {value}, which WSL's NAT network does not reach"),
+    };
+    let gateway = gateway(host).unwrap_or_else(|| "Windows' address (`ip route show default`)".to_owned());
+    let finding = Finding::new("wsl.proxy", title)
+        .because(
+            "127.0.0.1 in WSL is not 127.0.0.1 of Windows unless the network is mirrored, so downloads are refused; WSL \
+             says that a localhost proxy was detected but not mirrored into WSL",
+        )
+        .remedy(format!(
+            "set `networkingMode=mirrored` under [wsl2] in .wslconfig (Windows 11 22H2 or later) and shut WSL down from \
+             Windows; or let the proxy accept connections from the LAN and use {gateway} instead of 127.0.0.1; or unset \
+             the variable if no proxy is needed"
+        ));
+    let finding = match host.wslconfig() {
+        Ok(config) => finding.command(super::edit(host, &config)),
+        Err(_) => finding,
+    };
+    finding.command(super::SHUTDOWN)
+}
+
+/// The address of Windows behind NAT: that of the default route, which also serves names there.
+fn gateway(host: &Host) -> Option<String> {
+    let table = host.text("/proc/net/route").ok().flatten().unwrap_or_default();
+    let of_route = table.lines().skip(1).find_map(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        (words.next() == Some("00000000")).then_some(())?;
+        let number = u32::from_str_radix(words.next()?, 16).ok()?;
+        Some(std::net::Ipv4Addr::from(number.swap_bytes()).to_string())
+    });
+    of_route.or_else(|| {
+        let text = host.text("/etc/resolv.conf").ok().flatten()?;
+        let server = text.lines().find_map(|line| line.trim().strip_prefix("nameserver"))?.trim().to_owned();
+        (server != TUNNEL && !server.starts_with("127.")).then_some(server)
+    })
+}
+
 fn proxy(host: &Host) -> Option<Finding> {
+    let is_nat = host.wsl_network().is_ok_and(|mode| mode == "nat");
+    if is_nat && let Some(deaf) = deaf(host) {
+        return Some(proxy_of_windows(host, Some(deaf.name), &deaf.value));
+    }
     let names = [HTTPS_PROXY, https_proxy, ALL_PROXY, all_proxy];
     if names.iter().any(|name| host.env(name).is_ok_and(|value| value.is_some())) {
         return None;
@@ -159,6 +218,15 @@ fn proxy(host: &Host) -> Option<Finding> {
     }
     let server = host.windows_registry(&format!("{INTERNET_SETTINGS}\\ProxyServer")).ok().flatten();
     let server = server.filter(|server| !server.trim().is_empty());
+    // `http=127.0.0.1:8888;https=127.0.0.1:8888` names one for each protocol.
+    let is_here = |server: &String| {
+        let mut parts =
+            server.split(';').map(|part| part.split_once('=').map_or(part, |(_, address)| address));
+        parts.any(|address| port_here(address).is_some())
+    };
+    if let Some(server) = server.as_ref().filter(|server| is_nat && is_here(server)) {
+        return Some(proxy_of_windows(host, None, server));
+    }
     let which = server.as_ref().map_or(String::new(), |server| format!(", {server}"));
     let finding = Finding::new("wsl.proxy", format!("Windows uses a proxy{which}, but this shell has none"));
     Some(match server.filter(|server| !server.contains([';', '='])) {

@@ -209,6 +209,12 @@ mod tests {
     }
 
     #[test]
+    fn max_is_no_limit_on_tasks() {
+        let files = json!({ "/proc/self/cgroup": "0::/\n", "/sys/fs/cgroup/pids.max": "max\n", "/sys/fs/cgroup/pids.current": "12\n" });
+        assert_eq!(host(files).cgroup_task_limit(), None);
+    }
+
+    #[test]
     fn cpus_are_a_quota_per_period() {
         let second = host(json!({ "/sys/fs/cgroup/cpu.max": "250000 100000\n" }));
         assert_eq!(second.cgroup_cpu_limit(), Ok(Some(2.5)));

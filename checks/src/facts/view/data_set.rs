@@ -81,6 +81,9 @@ impl Host {
                 Err(why) if is_forbidden(&why) || self.may_not_read(&path) => {
                     return Ok(Described::Forbidden(path));
                 }
+                Err(_) if self.is_folder(&path) => {
+                    return Ok(Described::Garbled(path, "it is a folder, not a YAML file".to_owned()));
+                }
                 // The drive fails, which says more than that the contents are unknown.
                 Err(_) if self.stat(&path).is_err_and(|why| why.0.contains("input/output error")) => {
                     return Err(Unknown::because("input/output error"));
@@ -111,6 +114,10 @@ impl Host {
     fn may_not_read(&self, path: &str) -> bool {
         let stat = self.stat(path).ok().flatten();
         stat.is_some_and(|stat| stat.kind == PathKind::File && stat.readable == Some(false))
+    }
+
+    fn is_folder(&self, path: &str) -> bool {
+        self.stat(path).is_ok_and(|stat| stat.is_some_and(|stat| stat.kind == PathKind::Folder))
     }
 
     fn described(&self, yaml: String, text: &str, places: &KnownPaths) -> Described {
@@ -208,15 +215,23 @@ impl DataSet {
         candidates
     }
 
-    /// The existing path of a split; unknown if a recording does not include it.
+    /// The existing path of a split; unknown if a recording does not include it. If `../x` does not exist, `x` is
+    /// tried as well, as the plan of a run does: exports of Roboflow have such paths.
     pub(crate) fn place(&self, host: &Host, entry: &str) -> Fact<Option<String>> {
         let mut unknown = None;
-        for path in self.candidates(entry) {
-            match host.exists(&path) {
-                Ok(true) => return Ok(Some(path)),
+        let inside = entry.strip_prefix("../").map(|rest| self.candidates(rest)).unwrap_or_default();
+        let candidates = self.candidates(entry);
+        for path in candidates.iter().chain(&inside) {
+            match host.exists(path) {
+                Ok(true) => return Ok(Some(path.clone())),
                 Ok(false) => {}
                 Err(why) => unknown = unknown.or(Some(why)),
             }
+        }
+        // Who records a host by hand looks next to the YAML file, and not into all the places that yolo knows.
+        let is_denied = |paths: &[String]| paths.first().is_none_or(|path| host.exists(path) == Ok(false));
+        if host.is_recorded() && is_denied(&candidates) && is_denied(&inside) {
+            unknown = None;
         }
         let here = host.path_from_windows(entry).map(|entry| self.candidates(&entry));
         let found = here.into_iter().flatten().find(|path| host.exists(path) == Ok(true));

@@ -20,8 +20,12 @@ impl Host {
     /// The machine's memory, regardless of control groups.
     pub fn memory(&self) -> Fact<Memory> {
         if let Ok(Some(text)) = self.text("/proc/meminfo")
-            && let Some(memory) = Memory::from_meminfo(&text)
+            && let Some(mut memory) = Memory::from_meminfo(&text)
         {
+            // The kernel does not count ZFS's cache as available, although it shrinks like any other.
+            if let Ok(Some(stats)) = self.text("/proc/spl/kstat/zfs/arcstats") {
+                memory.available = (memory.available + reclaimable(&stats)).min(memory.total);
+            }
             return Ok(memory);
         }
         let system = self.system()?;
@@ -35,6 +39,16 @@ impl Host {
             swap_free: system.swap_free.unwrap_or(0),
         })
     }
+}
+
+/// What ZFS's cache gives back when programs need memory: all above its least size (`c_min`).
+fn reclaimable(arcstats: &str) -> u64 {
+    let value = |name: &str| {
+        let mut words = arcstats.lines().map(str::split_whitespace);
+        let mut words = words.find(|words| words.clone().next() == Some(name))?;
+        words.next_back()?.parse::<u64>().ok()
+    };
+    value("size").unwrap_or(0).saturating_sub(value("c_min").unwrap_or(0))
 }
 
 impl Memory {
@@ -71,10 +85,20 @@ mod tests {
         assert_eq!(memory.swap_total, 0);
     }
 
+    #[test]
+    fn the_cache_of_zfs_is_available() {
+        let stats = "13 1 0x01 147 39984 8016 9\nname type data\nc_min 4 2000\nc_max 4 90000\nsize 4 52000\n";
+        assert_eq!(reclaimable(stats), 50_000);
+        let files = serde_json::json!({ "/proc/meminfo": "MemTotal: 100 kB\nMemAvailable: 10 kB\n",
+            "/proc/spl/kstat/zfs/arcstats": stats });
+        let recording = serde_json::json!({ "version": 1, "os": "linux", "files": files });
+        assert_eq!(Host::from_value(recording).unwrap().0.memory().unwrap().available, 60_240);
+    }
+
     proptest! {
         #[test]
         fn any_text_is_memory_or_not(text in "(MemTotal: |MemFree:|[0-9]{1,24}| kB|\n|\\PC){0,20}") {
-            let _ = Memory::from_meminfo(&text);
+            let _ = (Memory::from_meminfo(&text), reclaimable(&text));
         }
     }
 }

@@ -23,6 +23,8 @@ const NOBODYS: [&str; 8] = [
     "WDAGUtilityAccount",
     "WsiAccount",
 ];
+/// The registry value with the build of Windows.
+const BUILD: &str = r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion\CurrentBuildNumber";
 /// The registry value with the memory map of Windows.
 const MEMORY_MAP: &str = r"HKLM\HARDWARE\RESOURCEMAP\System Resources\Physical Memory\.Translated";
 
@@ -148,8 +150,7 @@ impl Host {
     /// The build of Windows, such as 22631.
     pub fn windows_build(&self) -> Fact<u32> {
         if self.is_windows()? {
-            let key = r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion\CurrentBuildNumber";
-            if let Some(build) = self.registry(key).ok().flatten().and_then(|build| build.parse().ok()) {
+            if let Some(build) = self.registry(BUILD).ok().flatten().and_then(|build| build.parse().ok()) {
                 return Ok(build);
             }
             let system = self.system()?;
@@ -165,10 +166,38 @@ impl Host {
                 })
                 .ok_or_else(|| Unknown::because("Windows does not report its build"));
         }
-        let versions = self.wsl_versions()?.flatten().and_then(|versions| versions.windows);
-        versions
-            .map(|windows| windows.build())
-            .ok_or_else(|| Unknown::because("`wsl.exe --version` does not report the build of Windows"))
+        let versions = self.wsl_versions().map(|found| found.flatten().and_then(|versions| versions.windows));
+        match versions {
+            Ok(Some(windows)) => Ok(windows.build()),
+            // The WSL that is part of an old Windows does not report it.
+            Ok(None) => self
+                .build_of_windows()
+                .ok_or_else(|| Unknown::because("`wsl.exe --version` does not report the build of Windows")),
+            Err(why) => self.recorded_build().ok_or(why),
+        }
+    }
+
+    /// The build of Windows around WSL, from its registry.
+    fn build_of_windows(&self) -> Option<u32> {
+        if let Some(build) = self.recorded_build() {
+            return Some(build);
+        }
+        self.windows_registry(BUILD).ok().flatten()?.trim().parse().ok()
+    }
+
+    /// `Microsoft Windows [Version 10.0.19041.1165]`, as `ver` says it, or the registry.
+    fn recorded_build(&self) -> Option<u32> {
+        if !self.is_recorded() {
+            return None;
+        }
+        if let Some(build) = self.registry(BUILD).ok().flatten().and_then(|build| build.trim().parse().ok()) {
+            return Some(build);
+        }
+        let said = self.recorded_texts("/c ver").into_iter().chain(self.recorded_texts("systeminfo"));
+        said.collect::<String>().split("10.0.").skip(1).find_map(|rest| {
+            let build = rest.split(|letter: char| !letter.is_ascii_digit()).next()?;
+            (build.len() == 5).then(|| build.parse().ok())?
+        })
     }
 
     /// A registry value: on Windows from the registry, in WSL through `reg.exe`.

@@ -6,6 +6,7 @@ use yolo_checks::wsl::exe_output::Distribution;
 use yolo_checks::wsl::sizing::Pc;
 use yolo_checks::wsl::vm::Vm;
 
+use super::restart::Features;
 use crate::setup::wsl::error::WslError;
 use crate::setup::wsl::exe::PROGRAM;
 
@@ -20,8 +21,8 @@ pub(crate) struct WindowsFacts {
     pub(crate) virtualization: Option<bool>,
     /// The state of WSL.
     pub(crate) wsl: WslInstallation,
-    /// Whether features were installed after Windows last started.
-    pub(crate) restart_due: bool,
+    /// What setup has done about the Windows features that WSL needs.
+    pub(crate) features: Features,
     /// `.wslconfig`.
     pub(crate) config: WslConfig,
     /// Files that were probably meant to be `.wslconfig`.
@@ -34,14 +35,14 @@ pub(crate) struct WindowsFacts {
 
 impl WindowsFacts {
     /// The facts of this PC.
-    pub(super) fn of(host: &Host, wanted: Option<&str>, restart_due: bool) -> Result<Self, WslError> {
+    pub(super) fn of(host: &Host, wanted: Option<&str>, features: Features) -> Result<Self, WslError> {
         let profile = host.windows_profile().map_err(WslError::Unknown)?;
         let facts = Self {
             architecture: host.arch().map_err(WslError::Unknown)?,
             pc: host.windows_pc().ok(),
             virtualization: host.virtualization().ok(),
             wsl: WslInstallation::default(),
-            restart_due,
+            features,
             config: host.wslconfig_in(&profile).map_err(WslError::Unknown)?,
             misnamed: host.misnamed_wslconfigs(&profile),
             vm: None,
@@ -56,11 +57,11 @@ impl WindowsFacts {
         &self,
         host: &Host,
         wanted: Option<&str>,
-        restart_due: bool,
+        features: Features,
     ) -> Result<Self, WslError> {
         let profile = host.windows_profile().map_err(WslError::Unknown)?;
         let config = host.wslconfig_in(&profile).map_err(WslError::Unknown)?;
-        let facts = Self { config, restart_due, vm: None, program: None, ..self.clone() };
+        let facts = Self { config, features, vm: None, program: None, ..self.clone() };
         facts.with_wsl_of(host, wanted)
     }
 

@@ -4,6 +4,7 @@
 pub(super) mod facts;
 pub(super) mod plan;
 mod restart;
+pub(super) mod step;
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -12,8 +13,9 @@ use yolo_checks::Host;
 use yolo_checks::wsl::vm::differences;
 
 pub(crate) use facts::WindowsFacts;
-pub(crate) use plan::{Needs, WindowsPlan, WindowsStep};
+pub(crate) use plan::WindowsPlan;
 pub(super) use restart::RestartNote;
+pub(crate) use step::{Needs, WindowsStep};
 
 use super::error::WslError;
 use super::exe::WslExe;
@@ -41,7 +43,7 @@ impl Setup<'_> {
     /// Brings this PC to where `yolo train` starts inside WSL.
     pub(super) fn run(&self, request: &WslRequest) -> Result<(), WslError> {
         let wanted = request.distribution.as_deref();
-        let mut facts = WindowsFacts::of(&(self.fresh_host)(), wanted, self.restart.is_restart_due())?;
+        let mut facts = WindowsFacts::of(&(self.fresh_host)(), wanted, self.restart.features())?;
         let mut next = plan(&facts, request);
         self.observer.report(&Progress::WindowsPlan(&facts, &next));
         let mut done: Vec<&'static str> = Vec::new();
@@ -67,7 +69,7 @@ impl Setup<'_> {
             if let WindowsStep::SetUpInside(distribution) = &step {
                 return self.finish(distribution);
             }
-            facts = facts.after_step(&(self.fresh_host)(), wanted, self.restart.is_restart_due())?;
+            facts = facts.after_step(&(self.fresh_host)(), wanted, self.restart.features())?;
             next = plan(&facts, request);
         }
     }
@@ -347,7 +349,7 @@ mod tests {
             [
                 "--set-default-version 2".to_owned(),
                 "--install -d Ubuntu --no-launch".to_owned(),
-                format!("-d Ubuntu -u root --exec sh -c {}", super::plan::UNPACK),
+                format!("-d Ubuntu -u root --exec sh -c {}", super::step::UNPACK),
                 "-d Ubuntu --cd ~ --exec /opt/yolo/yolo setup".to_owned(),
             ]
         );

@@ -2,17 +2,16 @@
 //! on any machine. The plan assumes that each step succeeds; it is computed again after every step,
 //! from new facts.
 
-use serde::Serialize;
-use yolo_checks::wsl::exe_output::{Trouble, Version};
+use yolo_checks::wsl::exe_output::{Trouble, Version, is_helper};
 use yolo_checks::wsl::sizing::{Proposal, propose};
 use yolo_checks::wsl::vm::differences;
 
 use super::facts::{WindowsFacts, choose_distribution};
+use super::restart::Features;
+use super::step::WindowsStep;
 use crate::setup::wsl::WslRequest;
 use crate::setup::wsl::config;
 use crate::setup::wsl::error::remedy;
-use crate::setup::wsl::exe::{PROGRAM, WslExe};
-use crate::undo::Step;
 
 /// The first build of Windows that has `wsl --install` and WSL 2: Windows 10 version 2004.
 const LEAST_BUILD: u32 = 19041;
@@ -23,64 +22,6 @@ const REGISTERS_WITHOUT_LAUNCH: Version = Version([2, 4, 4, 0]);
 const LEAST_KERNEL: Version = Version([5, 10, 16, 3]);
 /// The distribution to install if there is none.
 const DISTRIBUTION: &str = "Ubuntu";
-/// Unpacks the archive from stdin and puts it in the place of an older one, as root.
-// Invariant: no double quotes and no backslashes, which the command lines of Windows would change.
-pub(super) const UNPACK: &str = "set -e; mkdir -p /opt /usr/local/bin; cd /opt; rm -rf .yolo-new .yolo-old; \
-    mkdir .yolo-new; tar -xzf - -C .yolo-new --strip-components=1; if [ -e yolo ]; then mv yolo .yolo-old; fi; \
-    mv .yolo-new yolo; rm -rf .yolo-old; ln -sfn /opt/yolo/yolo /usr/local/bin/yolo";
-
-/// One step. Its command is what a person could type instead.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum WindowsStep {
-    /// Install WSL and the Windows features that it needs.
-    InstallWsl,
-    /// Update WSL and its kernel.
-    UpdateWsl,
-    /// The user restarts Windows.
-    RestartWindows,
-    /// Make version 2 the default for new distributions.
-    DefaultVersion,
-    /// Install the distribution of this name.
-    InstallDistribution(String),
-    /// Convert this distribution to version 2.
-    ConvertDistribution(String),
-    /// Write values of `.wslconfig`.
-    WriteConfig(Vec<Proposal>),
-    /// Stop the virtual machine, for this reason.
-    Shutdown(String),
-    /// Copy the Linux program into this distribution.
-    PutProgram(String),
-    /// Run `yolo setup` in this distribution.
-    SetUpInside(String),
-}
-
-/// What a step needs from the user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Needs {
-    /// Nothing.
-    Nothing,
-    /// Administrator rights; Windows asks for them.
-    Rights,
-    /// A restart of Windows.
-    Restart,
-    /// Consent to stopping every Linux program on this PC.
-    EndOfLinux,
-    /// Consent to changing a distribution for good.
-    Conversion,
-}
-
-/// What `yolo undo` says about a step.
-#[derive(Debug)]
-pub(super) struct Note {
-    pub(super) what: String,
-    /// How it is taken back.
-    pub(super) steps: Vec<Step>,
-    /// Why it stays, or what of it.
-    pub(super) stays: Option<&'static str>,
-    /// What a person can type instead.
-    pub(super) by_hand: Option<String>,
-}
 
 /// The steps, or why there are none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -100,128 +41,9 @@ pub(crate) struct Blocked {
     pub(crate) remedy: String,
 }
 
-impl WindowsStep {
-    /// A stable name for programs.
-    pub(crate) fn id(&self) -> &'static str {
-        match self {
-            Self::InstallWsl => "install-wsl",
-            Self::UpdateWsl => "update-wsl",
-            Self::RestartWindows => "restart-windows",
-            Self::DefaultVersion => "default-version",
-            Self::InstallDistribution(_) => "install-distribution",
-            Self::ConvertDistribution(_) => "convert-distribution",
-            Self::WriteConfig(_) => "write-config",
-            Self::Shutdown(_) => "shutdown-wsl",
-            Self::PutProgram(_) => "put-program",
-            Self::SetUpInside(_) => "setup-inside",
-        }
-    }
-
-    /// What it needs from the user.
-    pub(crate) fn needs(&self) -> Needs {
-        match self {
-            Self::InstallWsl => Needs::Rights,
-            Self::UpdateWsl => Needs::Rights,
-            Self::RestartWindows => Needs::Restart,
-            Self::Shutdown(_) => Needs::EndOfLinux,
-            Self::ConvertDistribution(_) => Needs::Conversion,
-            _ => Needs::Nothing,
-        }
-    }
-
-    /// What `yolo undo` says about it; `None` for a step that changes nothing by itself.
-    pub(super) fn note(&self) -> Option<Note> {
-        let note = |what: String, stays: &'static str, by_hand: Option<String>| {
-            Some(Note { what, steps: Vec::new(), stays: Some(stays), by_hand })
-        };
-        match self {
-            Self::InstallWsl => note(
-                "installed WSL and the Windows features that it needs".to_owned(),
-                "other programs and distributions may use WSL by now",
-                None,
-            ),
-            Self::UpdateWsl => {
-                note("updated WSL".to_owned(), "Windows has no older version to go back to", None)
-            }
-            Self::DefaultVersion => note(
-                "made version 2 the default for new WSL distributions".to_owned(),
-                "distributions that were installed since depend on it",
-                Some("wsl.exe --set-default-version 1".to_owned()),
-            ),
-            Self::InstallDistribution(name) => note(
-                format!("installed the WSL distribution {name}"),
-                "it may hold your files by now, and unregistering a distribution deletes all of them",
-                None,
-            ),
-            Self::ConvertDistribution(name) => note(
-                format!("converted the WSL distribution {name} to version 2"),
-                "converting a distribution moves all of its files",
-                Some(WslExe::command_line(&["--set-version", name, "1"])),
-            ),
-            Self::PutProgram(name) => Some(Note {
-                what: format!("installed yolo in the WSL distribution {name}"),
-                steps: vec![Step::LinuxProgram { distribution: name.clone() }],
-                stays: Some(
-                    "what `yolo setup` installed inside the distribution; `yolo undo` inside it lists that, as \
-                     long as yolo is there",
-                ),
-                by_hand: None,
-            }),
-            Self::RestartWindows | Self::WriteConfig(_) | Self::Shutdown(_) | Self::SetUpInside(_) => None,
-        }
-    }
-
-    /// The arguments of `wsl.exe`, for a step that it runs.
-    pub(super) fn arguments(&self) -> Option<Vec<&str>> {
-        Some(match self {
-            Self::InstallWsl => vec!["--install", "--no-distribution"],
-            Self::UpdateWsl => vec!["--update"],
-            Self::DefaultVersion => vec!["--set-default-version", "2"],
-            Self::InstallDistribution(name) => vec!["--install", "-d", name, "--no-launch"],
-            Self::ConvertDistribution(name) => vec!["--set-version", name, "2"],
-            Self::Shutdown(_) => vec!["--shutdown"],
-            Self::PutProgram(name) => vec!["-d", name, "-u", "root", "--exec", "sh", "-c", UNPACK],
-            Self::SetUpInside(name) => vec!["-d", name, "--cd", "~", "--exec", PROGRAM, "setup"],
-            Self::RestartWindows | Self::WriteConfig(_) => return None,
-        })
-    }
-
-    /// The command as a person would type it.
-    pub(crate) fn command(&self) -> Option<String> {
-        match self {
-            Self::PutProgram(name) => {
-                Some(format!("wsl.exe -d {name} -u root --exec sh -c \"… tar -xzf - …\""))
-            }
-            Self::RestartWindows => Some("shutdown.exe /r /t 0".to_owned()),
-            step => step.arguments().map(|arguments| WslExe::command_line(&arguments)),
-        }
-    }
-
-    /// What it does, without a period.
-    pub(crate) fn text(&self) -> String {
-        match self {
-            Self::InstallWsl => "install WSL and the Windows features that it needs".to_owned(),
-            Self::UpdateWsl => "update WSL and its Linux kernel".to_owned(),
-            Self::RestartWindows => "restart Windows, then run `yolo setup --wsl` again".to_owned(),
-            Self::DefaultVersion => "make WSL 2 the default for new distributions".to_owned(),
-            Self::InstallDistribution(name) => format!("download and install the Linux distribution {name}"),
-            Self::ConvertDistribution(name) => {
-                format!("convert {name} from WSL 1 to WSL 2, which takes minutes and keeps its files")
-            }
-            Self::WriteConfig(values) => {
-                let values: Vec<_> = values.iter().map(|one| format!("{}={}", one.key, one.value)).collect();
-                format!("set {} in .wslconfig, leaving the rest of the file unchanged", values.join(", "))
-            }
-            Self::Shutdown(why) => format!("stop all Linux programs on this PC, so that {why}"),
-            Self::PutProgram(name) => format!("install yolo {} in {name}", env!("CARGO_PKG_VERSION")),
-            Self::SetUpInside(name) => format!("run `yolo setup` in {name}"),
-        }
-    }
-}
-
 /// The steps that bring a PC with these facts to where `yolo train` starts.
 pub(super) fn plan(facts: &WindowsFacts, request: &WslRequest) -> WindowsPlan {
-    let mut plan = WindowsPlan { blocked: blocked(facts), ..WindowsPlan::default() };
+    let mut plan = WindowsPlan { blocked: blocked(facts, request), ..WindowsPlan::default() };
     if plan.blocked.is_some() {
         return plan;
     }
@@ -236,9 +58,13 @@ pub(super) fn plan(facts: &WindowsFacts, request: &WslRequest) -> WindowsPlan {
 }
 
 /// What no step can fix.
-fn blocked(facts: &WindowsFacts) -> Option<Blocked> {
+fn blocked(facts: &WindowsFacts, request: &WslRequest) -> Option<Blocked> {
     const UPDATE: &str = "install Windows updates (Settings > Windows Update), then run this again";
     let blocked = |why: String, remedy: &str| Some(Blocked { why, remedy: remedy.to_owned() });
+    if let Some(name) = request.distribution.as_deref().filter(|name| is_helper(name)) {
+        let why = format!("{name} belongs to another program, such as Docker Desktop, and is not for users");
+        return blocked(why, "omit --distribution, or name another one, such as Ubuntu");
+    }
     if facts.architecture != "x86_64" {
         let why = format!("its CPU is {}, and libtorch with CUDA exists for x86-64 only", facts.architecture);
         return blocked(why, "use a PC with an Intel or AMD CPU");
@@ -251,7 +77,15 @@ fn blocked(facts: &WindowsFacts) -> Option<Blocked> {
     if facts.wsl.is_too_old {
         return blocked("its wsl.exe is too old and does not support `wsl --install`".to_owned(), UPDATE);
     }
-    if facts.virtualization == Some(false) || facts.wsl.trouble == Some(Trouble::VirtualizationOff) {
+    if facts.virtualization == Some(false) {
+        return blocked(
+            "virtualization is off in its firmware, so no virtual machine can start".to_owned(),
+            "enable virtualization (Intel VT-x, AMD SVM) in the PC's firmware, then run this again",
+        );
+    }
+    // WSL says the same if only the optional component is off, which a step turns on. Once Windows has restarted with
+    // it, something else is wrong.
+    if facts.wsl.trouble == Some(Trouble::VirtualizationOff) && facts.features == Features::InEffect {
         return blocked(Trouble::VirtualizationOff.to_string(), remedy(Trouble::VirtualizationOff));
     }
     // An installation would fail in the same way.
@@ -264,11 +98,15 @@ fn blocked(facts: &WindowsFacts) -> Option<Blocked> {
 /// WSL itself.
 fn install(facts: &WindowsFacts, plan: &mut WindowsPlan) {
     let wsl = &facts.wsl;
-    let features_off =
-        matches!(wsl.trouble, Some(Trouble::FeatureOff | Trouble::NotInstalled | Trouble::NeedsRestart));
+    let features_off = matches!(
+        wsl.trouble,
+        Some(
+            Trouble::FeatureOff | Trouble::NotInstalled | Trouble::NeedsRestart | Trouble::VirtualizationOff
+        )
+    );
     if !wsl.has_exe || !wsl.works || features_off {
         // Installed already, but Windows has not restarted since.
-        if !facts.restart_due {
+        if facts.features != Features::RestartDue {
             plan.steps.push(WindowsStep::InstallWsl);
         }
         plan.steps.push(WindowsStep::RestartWindows);
@@ -335,6 +173,7 @@ mod tests {
     use yolo_checks::wsl::sizing::Pc;
     use yolo_checks::wsl::vm::Vm;
 
+    use super::super::step::{Needs, UNPACK};
     use super::*;
 
     const GIB: u64 = 1 << 30;
@@ -371,7 +210,7 @@ mod tests {
                 distributions: vec![distribution("Ubuntu", true, 2)],
                 ..WslInstallation::default()
             },
-            restart_due: false,
+            features: Features::NotInstalled,
             config: config("[wsl2]\r\nmemory=8GB\r\nswap=2GB\r\nprocessors=8\r\n"),
             misnamed: Vec::new(),
             vm: None,
@@ -403,7 +242,7 @@ mod tests {
         ];
         assert_eq!(steps(&bare), all);
         // After the step, before the restart.
-        assert_eq!(steps(&WindowsFacts { restart_due: true, ..bare }), all[1..]);
+        assert_eq!(steps(&WindowsFacts { features: Features::RestartDue, ..bare }), all[1..]);
     }
 
     #[test]
@@ -412,6 +251,30 @@ mod tests {
             let mut facts = healthy();
             facts.wsl.trouble = Some(trouble);
             assert_eq!(steps(&facts)[..2], ["install-wsl", "restart-windows"]);
+        }
+    }
+
+    #[test]
+    fn the_platform_that_is_off_is_turned_on_unless_the_firmware_is_the_cause() {
+        let mut facts = healthy();
+        facts.wsl.trouble = Some(Trouble::VirtualizationOff);
+        for virtualization in [Some(true), None] {
+            facts.virtualization = virtualization;
+            assert_eq!(steps(&facts)[..2], ["install-wsl", "restart-windows"]);
+        }
+        facts.features = Features::RestartDue;
+        assert_eq!(steps(&facts)[0], "restart-windows");
+        facts.virtualization = Some(false);
+        assert_eq!(steps(&facts), [""; 0]);
+    }
+
+    #[test]
+    fn a_helper_of_another_program_is_refused() {
+        for name in ["docker-desktop", "Docker-Desktop-Data", "rancher-desktop", "podman-machine-default"] {
+            let request = WslRequest { distribution: Some(name.to_owned()), ..WslRequest::default() };
+            let plan = plan(&healthy(), &request);
+            assert_eq!(plan.steps, []);
+            assert!(plan.blocked.unwrap().why.contains("belongs to another program"));
         }
     }
 
@@ -485,9 +348,11 @@ mod tests {
             blocked(WindowsFacts { virtualization: Some(false), ..healthy() })
                 .contains("virtualization is off")
         );
+        // WSL reports it, and installing its features has not helped.
         let mut reported = healthy();
         reported.wsl.trouble = Some(Trouble::VirtualizationOff);
-        assert!(blocked(reported).contains("virtualization is off"));
+        reported.features = Features::InEffect;
+        assert!(blocked(reported).contains("Virtual Machine Platform"));
         assert!(
             blocked(WindowsFacts { architecture: "aarch64".to_owned(), ..healthy() }).contains("aarch64")
         );

@@ -16,6 +16,17 @@ pub(in crate::setup::wsl) struct RestartNote {
     pub(super) windows_started: u64,
 }
 
+/// What setup has done about the Windows features that WSL needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Features {
+    /// Nothing, as far as this installation knows.
+    NotInstalled,
+    /// It has installed them, and Windows has not restarted since.
+    RestartDue,
+    /// It has installed them before Windows last started.
+    InEffect,
+}
+
 /// What the file holds.
 #[derive(Serialize, Deserialize)]
 struct Installed {
@@ -39,10 +50,13 @@ impl RestartNote {
         std::fs::write(&self.file, note).map_err(WslError::file("write", &self.file))
     }
 
-    /// Whether features were installed after Windows started.
-    pub(super) fn is_restart_due(&self) -> bool {
+    /// What the note says.
+    pub(super) fn features(&self) -> Features {
         let bytes = std::fs::read(&self.file).unwrap_or_default();
-        let note = serde_json::from_slice::<Installed>(&bytes);
-        note.is_ok_and(|note| note.at > self.windows_started)
+        match serde_json::from_slice::<Installed>(&bytes) {
+            Ok(note) if note.at > self.windows_started => Features::RestartDue,
+            Ok(_) => Features::InEffect,
+            Err(_) => Features::NotInstalled,
+        }
     }
 }

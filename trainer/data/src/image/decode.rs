@@ -25,15 +25,30 @@ pub fn decode(path: &Path) -> Result<Image, DataError> {
     Ok(image)
 }
 
-/// [`decode`] of a file that nobody has verified: complete files only, and not more than `most` pixels, which the
-/// header tells before memory is taken for them.
+/// The largest file that is read without having been verified. A picture of 100 megapixels has 800 MB at most.
+const LARGEST_FILE: u64 = 2_000_000_000;
+
+/// [`decode`] of a file that nobody has verified: only a whole and undamaged one, and not more than `most` pixels, which
+/// the header tells before memory is taken for them.
 ///
 /// # Errors
-/// As [`decode`], and if the file is truncated or its image is larger.
+/// As [`decode`], and if the file is truncated, its data is damaged, or its image is larger.
 pub fn decode_untrusted(path: &Path, most: u64) -> Result<Image, DataError> {
     let refused = |reason: String| DataError::decode(path, reason);
     if let Some(format) = header::unsupported(path) {
         return Err(refused(format!("{format} images are not supported; convert it to PNG or JPEG")));
+    }
+    // Looked at before it is opened: opening a pipe would wait for a writer.
+    let metadata = std::fs::metadata(path).map_err(DataError::io("read", path))?;
+    if !metadata.is_file() {
+        return Err(refused(
+            if metadata.is_dir() { "it is a folder" } else { "it is not a file" }.to_owned(),
+        ));
+    }
+    if metadata.len() > LARGEST_FILE {
+        let (size, limit) =
+            (yolo_base::format::bytes(metadata.len()), yolo_base::format::bytes(LARGEST_FILE));
+        return Err(refused(format!("the file has {size}, above the limit of {limit}")));
     }
     let bytes = std::fs::read(path).map_err(DataError::io("read", path))?;
     let (width, height) = header::size(&bytes).map_err(refused)?;
@@ -48,7 +63,12 @@ pub fn decode_untrusted(path: &Path, most: u64) -> Result<Image, DataError> {
     if pixels == 0 {
         return Err(refused("it has no pixels".to_owned()));
     }
-    decode_bytes(&bytes).map_err(refused)
+    let mut image = Image::default();
+    let decoded = decode_bytes_into(&bytes, None, &mut image).map_err(refused)?;
+    match decoded.damage {
+        Some(damage) => Err(refused(format!("damaged: {damage}"))),
+        None => Ok(image),
+    }
 }
 
 /// What a decoded image is of the one in the file.
@@ -102,8 +122,22 @@ fn decode_bytes_into(bytes: &[u8], window: Option<&Window>, image: &mut Image) -
 /// Decodes JPEG. Damaged entropy-coded data is decoded as far as possible, as by OpenCV; the scan has already
 /// rejected truncated files.
 fn decode_jpeg(bytes: &[u8], window: Option<&Window>, image: &mut Image) -> Result<Decoded, String> {
-    let text = |error: JpegError| error.to_string();
-    let mut decoder = Decoder::new(bytes).map_err(text)?;
+    // More than any segment of a file is long.
+    const ENDS: usize = 1 << 15;
+    let decoded = match decode_whole_jpeg(bytes, window, image) {
+        // The file ends between two scans. libjpeg then reads the marker of the end, over and over.
+        Err(JpegError::UnexpectedEof) => {
+            let padded = [bytes, &[0xFF, 0xD9].repeat(ENDS)].concat();
+            let decoded = decode_whole_jpeg(&padded, window, image);
+            decoded.map(|decoded| Decoded { damage: Some(ENDS_EARLY), ..decoded })
+        }
+        decoded => decoded,
+    };
+    decoded.map_err(|error| error.to_string())
+}
+
+fn decode_whole_jpeg(bytes: &[u8], window: Option<&Window>, image: &mut Image) -> Result<Decoded, JpegError> {
+    let mut decoder = Decoder::new(bytes)?;
     let has_black = decoder.header().components.len() == 4;
     decoder.set_output_format(if has_black { PixelFormat::Cmyk } else { PixelFormat::Rgb });
     decoder.set_lenient(true);
@@ -113,8 +147,8 @@ fn decode_jpeg(bytes: &[u8], window: Option<&Window>, image: &mut Image) -> Resu
     let window = window.filter(|_| orientation == Orientation::NoTransforms && !has_black);
     let first = window.map_or([0; 2], |window| crop(&mut decoder, window, whole));
     // Every byte is overwritten, so the old bytes need not be cleared.
-    image.data.resize(decoder.output_buffer_size().map_err(text)?, 0);
-    let decoded = decoder.decode_image_into(&mut image.data).map_err(text)?;
+    image.data.resize(decoder.output_buffer_size()?, 0);
+    let decoded = decoder.decode_image_into(&mut image.data)?;
     let (width, height) = (decoded.width, decoded.height);
     let damage = damage(&decoded.warnings);
     image.data.truncate(decoded.bytes_written);
@@ -123,25 +157,30 @@ fn decode_jpeg(bytes: &[u8], window: Option<&Window>, image: &mut Image) -> Resu
     }
     (image.width, image.height) = (width, height);
     if image.data.len() != width * height * 3 {
-        return Err(format!("{} bytes of pixels instead of {}", image.data.len(), width * height * 3));
+        let (found, expected) = (image.data.len(), width * height * 3);
+        return Err(JpegError::CorruptData(format!("{found} bytes of pixels instead of {expected}")));
     }
     if orientation == Orientation::NoTransforms {
         return Ok(Decoded { whole, first, damage });
     }
     let pixels = std::mem::take(&mut image.data);
-    let buffer = image::RgbImage::from_raw(width as u32, height as u32, pixels).ok_or("its size is wrong")?;
+    let buffer = image::RgbImage::from_raw(width as u32, height as u32, pixels)
+        .ok_or_else(|| JpegError::CorruptData("its size is wrong".to_owned()))?;
     let mut picture = DynamicImage::ImageRgb8(buffer);
     picture.apply_orientation(orientation);
     *image = from_dynamic(picture);
     Ok(Decoded { whole: [image.width, image.height], first: [0; 2], damage })
 }
 
+/// The damage of a file that is cut off.
+const ENDS_EARLY: &str = "its data ends early, so a part of it is gray";
+
 /// What the decoder's warnings mean for the pixels. Bytes between two markers change none.
 fn damage(warnings: &[DecodeWarning]) -> Option<&'static str> {
     let ends_early = |warning: &DecodeWarning| matches!(warning, DecodeWarning::TruncatedData { .. });
     let is_harmless = |warning: &DecodeWarning| matches!(warning, DecodeWarning::ExtraneousData { .. });
     if warnings.iter().any(ends_early) {
-        return Some("its data ends early, so a part of it is gray");
+        return Some(ENDS_EARLY);
     }
     (!warnings.iter().all(is_harmless)).then_some("its compressed data is damaged, so pixels of it are wrong")
 }
@@ -244,5 +283,19 @@ mod tests {
             let error = decode_untrusted(&write(name, bytes), 2_000).unwrap_err().to_string();
             assert!(error.contains(reason), "{error}");
         }
+        let huge = std::fs::File::create(folder.path().join("huge.png")).unwrap();
+        huge.set_len(3_000_000_000).unwrap();
+        let error = decode_untrusted(&folder.path().join("huge.png"), 2_000).unwrap_err().to_string();
+        assert!(error.contains("the file has 3.0 GB, above the limit of 2.0 GB"), "{error}");
+        let error = decode_untrusted(folder.path(), 2_000).unwrap_err().to_string();
+        assert!(error.contains("it is a folder"), "{error}");
+        // Damage inside the pixels, after the headers of the file.
+        let noise: Vec<u8> = (0..50 * 40 * 3_u32).map(|at| (at * at * 7 / 3) as u8).collect();
+        let noise = Image { width: 50, height: 40, data: noise };
+        let mut bytes = by_extension(Path::new("a.jpg"), &noise).unwrap();
+        let end = bytes.len() - 2;
+        bytes[end - 300..end].fill(0xaa);
+        let error = decode_untrusted(&write("damaged.jpg", &bytes), 2_000).unwrap_err().to_string();
+        assert!(error.contains("damaged: its "), "{error}");
     }
 }

@@ -57,10 +57,19 @@ fn stem(data: &str) -> String {
     name.trim_end_matches(".yaml").trim_end_matches(".yml").to_owned()
 }
 
-pub(super) fn find_yaml(data: &str, places: &Places) -> Result<PathBuf, PlanError> {
+/// `--data` must name something.
+///
+/// # Errors
+/// When it is empty.
+pub fn check_argument(data: &str) -> Result<(), PlanError> {
     if data.trim().is_empty() {
         return Err(PlanError::usage("--data is empty").with_hint("pass a data YAML, or `--data shapes`"));
     }
+    Ok(())
+}
+
+pub(super) fn find_yaml(data: &str, places: &Places) -> Result<PathBuf, PlanError> {
+    check_argument(data)?;
     if is_builtin(data) {
         let path = places.builtin_yaml(data);
         return if path.is_file() {

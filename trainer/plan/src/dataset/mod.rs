@@ -18,7 +18,7 @@ use yolo_base::format;
 pub use description::Description;
 pub use download::Download;
 pub use images::{IMAGE_EXTENSIONS, is_image, path_in_list};
-pub use lookup::{FETCHABLE, Places, fetchable, is_builtin, is_file};
+pub use lookup::{FETCHABLE, Places, check_argument, fetchable, is_builtin, is_file};
 pub use summary::{SplitSummary, changed_splits};
 
 use crate::error::PlanError;

@@ -4,7 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::train::{TrainTask, plan_train, positive};
+use super::train::{TrainTask, plan_train};
+use super::train_checks::positive;
 use super::{PlanContext, Planning, Task};
 use crate::error::PlanError;
 use crate::options::{BenchOptions, Workers};

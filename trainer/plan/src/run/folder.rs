@@ -25,10 +25,7 @@ pub(super) fn of_run(
 /// # Errors
 /// When `name` is empty, or is a file.
 pub fn increment(project: &Path, name: &str, exist_ok: bool) -> Result<PathBuf, PlanError> {
-    if name.trim().is_empty() || matches!(name, "." | "..") {
-        return Err(PlanError::usage(format!("--name {name:?} is not a valid name for a run folder"))
-            .with_hint("omit --name for exp, exp2, exp3, …"));
-    }
+    check_name(name)?;
     let first = project.join(name);
     if exist_ok && first.exists() && !first.is_dir() {
         return Err(PlanError::new(format!(
@@ -49,6 +46,15 @@ pub fn increment(project: &Path, name: &str, exist_ok: bool) -> Result<PathBuf, 
         }
         number += 1;
     }
+}
+
+/// `--name` must be the name of a folder.
+pub(super) fn check_name(name: &str) -> Result<(), PlanError> {
+    if name.trim().is_empty() || matches!(name, "." | "..") {
+        return Err(PlanError::usage(format!("--name {name:?} is not a valid name for a run folder"))
+            .with_hint("omit --name for exp, exp2, exp3, …"));
+    }
+    Ok(())
 }
 
 /// The newest `last*.pt` below `runs`, which `--resume` without an argument continues.

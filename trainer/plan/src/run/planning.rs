@@ -24,6 +24,8 @@ pub struct PlanContext {
     pub part: Option<Part>,
     /// Images per step over all ranks that were measured for `--batch -1`; `None` before that.
     pub measured_batch: Option<usize>,
+    /// Why pictures and videos could not be fetched, by their addresses. A prediction names and skips them.
+    pub unavailable: BTreeMap<String, String>,
 }
 
 /// The result of planning.

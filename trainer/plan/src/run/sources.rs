@@ -26,6 +26,9 @@ pub struct Picture {
     pub path: PathBuf,
     /// The name of its results without extension. It is that of the file unless another source has it.
     pub stem: String,
+    /// Why it could not be fetched: it is named and skipped, and `path` is its address.
+    #[serde(default)]
+    pub unavailable: Option<String>,
 }
 
 /// What sources name.
@@ -39,6 +42,8 @@ pub(super) struct Sources {
 #[derive(Debug)]
 enum Entry {
     File(PathBuf),
+    /// A picture or video that could not be fetched: its address and the reason.
+    Unavailable(String, String),
     Live(Video),
 }
 
@@ -63,6 +68,16 @@ pub(super) fn find(
         if (finder.entries.len(), finder.missing.len()) == before {
             return Err(nothing(source, &context.places));
         }
+    }
+    let unavailable = finder.entries.iter().map(|entry| match entry {
+        Entry::Unavailable(_, why) => Some(why),
+        Entry::File(_) | Entry::Live(_) => None,
+    });
+    if let (Some(reasons), true) = (unavailable.collect::<Option<Vec<_>>>(), finder.missing.is_empty())
+        && let Some(first) = reasons.first()
+    {
+        return Err(PlanError::new(first.as_str())
+            .with_hint("check the address and the network, or download the file yourself and name it"));
     }
     Ok(with_names(finder.entries))
 }
@@ -91,8 +106,10 @@ impl Finder<'_> {
         if path.is_dir() {
             self.add_files(of_folder(&path)?);
         } else if path.is_file() && has_extension(&path, &["txt", "streams"]) {
-            let text = std::fs::read_to_string(&path)
-                .map_err(|error| PlanError::new(format!("cannot read the list {source}: {error}")))?;
+            let text = std::fs::read_to_string(&path).map_err(|error| {
+                PlanError::new(format!("cannot read the list {source}: {error}"))
+                    .with_hint("a list is text in UTF-8, with a path or an address per line")
+            })?;
             self.add_list(&text, path.parent().unwrap_or(Path::new("")))?;
         } else if path.is_file() {
             if !is_readable(&path) {
@@ -102,8 +119,8 @@ impl Finder<'_> {
                 .with_hint(readable()));
             }
             self.entries.push(Entry::File(path));
-        } else if source.contains(['*', '?', '[']) {
-            self.add_files(of_pattern(source, &path)?);
+        } else if is_pattern(source) {
+            self.add_files(of_pattern(source, &places.working_dir)?);
         } else if let Some(found) = camera(source).or_else(|| screen(source)) {
             self.entries.push(Entry::Live(found?));
         } else {
@@ -116,27 +133,59 @@ impl Finder<'_> {
         self.entries.extend(files.into_iter().map(Entry::File));
     }
 
-    /// The paths and addresses of a list, one per line.
+    /// What the lines of a list name. Editors of Windows begin a file with a mark.
     fn add_list(&mut self, text: &str, folder: &Path) -> Result<(), PlanError> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        text.lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+            .try_for_each(|line| self.add_line(line, folder))
+    }
+
+    /// What a line of a list names. A file that is missing, and a pattern without matches, keep their names.
+    fn add_line(&mut self, line: &str, folder: &Path) -> Result<(), PlanError> {
         let working_dir = &self.context.places.working_dir;
-        for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            if line.contains("://") {
-                self.add_address(line)?;
-            } else if let Some(found) = camera(line).or_else(|| screen(line)) {
-                self.entries.push(Entry::Live(found?));
-            } else {
-                self.entries.push(Entry::File(path_in_list(line, folder, working_dir)));
+        if line.contains("://") {
+            return self.add_address(line);
+        }
+        let path = path_in_list(line, folder, working_dir);
+        if path.is_dir() {
+            self.add_files(of_folder(&path)?);
+        } else if path.is_file() {
+            self.entries.push(Entry::File(path));
+        } else if let Some(found) = camera(line).or_else(|| screen(line)) {
+            self.entries.push(Entry::Live(found?));
+        } else {
+            let folders = match line.strip_prefix("./") {
+                Some(rest) => vec![(rest, folder)],
+                None => vec![(line, working_dir.as_path()), (line, folder)],
+            };
+            let mut matches = Vec::new();
+            for (pattern, folder) in folders {
+                if matches.is_empty() && is_pattern(pattern) {
+                    matches = of_pattern(pattern, folder)?;
+                }
             }
+            if matches.is_empty() {
+                matches.push(path);
+            }
+            self.add_files(matches);
         }
         Ok(())
     }
 
     fn add_address(&mut self, address: &str) -> Result<(), PlanError> {
         match Address::parse(address, is_readable)? {
-            Address::File => match self.context.fetched.get(address) {
-                Some(fetched) => self.entries.push(Entry::File(fetched.clone())),
-                None => self.missing.push(Need::Source(address.to_owned())),
-            },
+            Address::File => {
+                let PlanContext { fetched, unavailable, .. } = self.context;
+                match (fetched.get(address), unavailable.get(address)) {
+                    (Some(fetched), _) => self.entries.push(Entry::File(fetched.clone())),
+                    (None, Some(why)) => {
+                        self.entries.push(Entry::Unavailable(shown_address(address), why.clone()));
+                    }
+                    (None, None) => self.missing.push(Need::Source(address.to_owned())),
+                }
+            }
             Address::Stream { stem } => self.entries.push(Entry::Live(Video {
                 source: address.into(),
                 shown: shown_address(address).into(),
@@ -160,7 +209,10 @@ fn is_video(path: &Path) -> bool {
 
 /// The pictures and videos in a folder, not those in its folders, as YOLOv5 sorts them.
 fn of_folder(folder: &Path) -> Result<Vec<PathBuf>, PlanError> {
-    let unreadable = |error| PlanError::new(format!("cannot list the folder {}: {error}", folder.display()));
+    let unreadable = |error| {
+        PlanError::new(format!("cannot list the folder {}: {error}", folder.display()))
+            .with_hint("allow yourself to read it, or name the files in it")
+    };
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
@@ -172,10 +224,17 @@ fn of_folder(folder: &Path) -> Result<Vec<PathBuf>, PlanError> {
     Ok(sorted(found))
 }
 
-/// The pictures and videos that match a pattern with `*`, `?`, `[…]` or `**`; of a folder that does, those in it.
-fn of_pattern(source: &str, pattern: &Path) -> Result<Vec<PathBuf>, PlanError> {
-    let text = pattern.to_str().ok_or_else(|| does_not_exist(source))?;
-    let matches = glob::glob(text).map_err(|error| {
+/// Whether a source can match several files.
+fn is_pattern(source: &str) -> bool {
+    source.contains(['*', '?', '['])
+}
+
+/// The pictures and videos that match a pattern with `*`, `?`, `[…]` or `**` in a folder, whose own name is no pattern;
+/// of a folder that does, those in it.
+fn of_pattern(source: &str, folder: &Path) -> Result<Vec<PathBuf>, PlanError> {
+    let folder = folder.to_str().ok_or_else(|| does_not_exist(source))?;
+    let pattern = Path::new(&glob::Pattern::escape(folder)).join(source);
+    let matches = glob::glob(&pattern.to_string_lossy()).map_err(|error| {
         PlanError::usage(format!("--source {source} is not a valid pattern: {error}"))
             .with_hint("put [ and ] around characters that stand for themselves: [*]")
     })?;
@@ -201,6 +260,7 @@ fn sorted(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
 fn with_names(entries: Vec<Entry>) -> Sources {
     let stem = |entry: &Entry| match entry {
         Entry::File(path) => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+        Entry::Unavailable(address, _) => address.clone(),
         Entry::Live(video) => video.stem.clone(),
     };
     let (videos, pictures): (Vec<Entry>, Vec<Entry>) = entries.into_iter().partition(|entry| {
@@ -231,7 +291,10 @@ fn with_names(entries: Vec<Entry>) -> Sources {
                 kind: VideoKind::File,
                 area: None,
             }),
-            Entry::File(path) => sources.pictures.push(Picture { path, stem }),
+            Entry::File(path) => sources.pictures.push(Picture { path, stem, unavailable: None }),
+            Entry::Unavailable(address, why) => {
+                sources.pictures.push(Picture { path: address.into(), stem, unavailable: Some(why) });
+            }
             Entry::Live(video) => sources.videos.push(Video { stem, ..video }),
         }
     }
@@ -310,6 +373,7 @@ mod tests {
             generated: false,
             part: None,
             measured_batch: None,
+            unavailable: Default::default(),
         }
     }
 
@@ -345,6 +409,30 @@ mod tests {
         assert_eq!(paths(&found(&places, &["lists/all.txt"], None)), expected);
         let listed = found(&places, &["-", "y.jpg"], Some("lists/x.jpg\n"));
         assert_eq!(paths(&listed), ["lists/x.jpg", "y.jpg"]);
+        // As Windows writes it.
+        let listed = found(&places, &["-"], Some("\u{feff}y.jpg\r\nlists/x.jpg\r\n"));
+        assert_eq!(paths(&listed), ["y.jpg", "lists/x.jpg"]);
+    }
+
+    #[test]
+    fn a_list_may_name_folders_and_patterns() {
+        let (_root, places) = places(&["in/a.jpg", "in/b.png", "in/notes.md", "lists/near.jpg", "0/c.jpg"]);
+        let listed = |text: &str| {
+            std::fs::write(places.working_dir.join("lists/all.txt"), text).unwrap();
+            found(&places, &["lists/all.txt"], None)
+        };
+        assert_eq!(paths(&listed("in\n")), ["in/a.jpg", "in/b.png"]);
+        assert_eq!(paths(&listed("in/*.png\n*.jpg\n")), ["in/b.png", "lists/near.jpg"]);
+        std::fs::write(places.working_dir.join("here.jpg"), "").unwrap();
+        assert_eq!(paths(&listed("./*.jpg\n0\n")), ["lists/near.jpg", "0/c.jpg"]);
+        assert_eq!(paths(&listed("none/*.jpg\n")), ["lists/none/*.jpg"], "is named and skipped");
+    }
+
+    #[test]
+    fn the_working_folder_is_no_pattern() {
+        let (_root, mut places) = places(&["best [1]/a.jpg", "best 1/b.jpg"]);
+        places.working_dir.push("best [1]");
+        assert_eq!(paths(&found(&places, &["*.jpg"], None)), ["a.jpg"]);
     }
 
     #[test]
@@ -377,7 +465,15 @@ mod tests {
         assert_eq!(found.videos[0].source.to_str(), Some(sources[1]));
         context.fetched.insert(sources[0].to_owned(), "/cache/a.jpg".into());
         let found = find(&sources[..1], None, &context, &mut missing).unwrap();
-        assert_eq!(found.pictures, [Picture { path: "/cache/a.jpg".into(), stem: "a".to_owned() }]);
+        let cached = Picture { path: "/cache/a.jpg".into(), stem: "a".to_owned(), unavailable: None };
+        assert_eq!(found.pictures, [cached]);
+        context.unavailable.insert("https://me@h/b.mp4".to_owned(), "404".to_owned());
+        let found = find(&["https://me@h/b.mp4", sources[0]], None, &context, &mut Vec::new()).unwrap();
+        assert_eq!(found.pictures[0].path, Path::new("https://h/b.mp4"));
+        assert_eq!(found.pictures[0].unavailable.as_deref(), Some("404"));
+        // Without anything else to look at, it is an error.
+        let error = find(&["https://me@h/b.mp4"], None, &context, &mut Vec::new()).unwrap_err();
+        assert_eq!((error.to_string().as_str(), error.is_usage()), ("404", false));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::error::PlanError;
 use crate::options::{BackendOption, ValOptions};
 
 /// Images per step.
-const BATCH: usize = 32;
+pub(super) const BATCH: usize = 32;
 /// Confidence, IoU and detections of an accuracy measurement (spec §9).
 const ACCURACY: (f64, f64, usize) = (MAX_CONFIDENCE_FOR_METRICS, 0.6, 300);
 /// The highest confidence threshold with which metrics are those of the model (spec §9): also detections of low
@@ -159,7 +159,7 @@ pub(super) fn connection(devices: &[Device], inventory: &Inventory) -> Result<Co
 }
 
 /// What `--task` measures, and on which images.
-fn split_and_mode(task: Option<&str>) -> Result<(Split, ValMode), PlanError> {
+pub(super) fn split_and_mode(task: Option<&str>) -> Result<(Split, ValMode), PlanError> {
     Ok(match task.unwrap_or("val") {
         "train" => (Split::Train, ValMode::Accuracy),
         "val" => (Split::Val, ValMode::Accuracy),
@@ -176,7 +176,7 @@ fn split_and_mode(task: Option<&str>) -> Result<(Split, ValMode), PlanError> {
 }
 
 /// Confidence, IoU, and the most detections per image.
-fn thresholds(options: &ValOptions, mode: ValMode) -> Result<(f64, f64, usize), PlanError> {
+pub(super) fn thresholds(options: &ValOptions, mode: ValMode) -> Result<(f64, f64, usize), PlanError> {
     let (conf, iou, max_det) = ACCURACY;
     let (conf, iou) = match mode {
         ValMode::Speed => SPEED,

@@ -48,6 +48,7 @@ impl Fixture {
                 generated: true,
                 part: None,
                 measured_batch: None,
+                unavailable: Default::default(),
             },
         }
     }

@@ -120,9 +120,12 @@ impl<'a> Search<'a> {
             while reading.len() < self.task.batch + self.task.workers
                 && let Some(number) = coming.next()
             {
-                let path = self.task.pictures[number].path.clone();
+                let picture = self.task.pictures[number].clone();
                 let (target, stride) = (self.target, self.stride);
-                reading.give(move || read(number, &path, target, stride));
+                reading.give(move || match picture.unavailable {
+                    Some(why) => Err((number, why)),
+                    None => read(number, &picture.path, target, stride),
+                });
             }
             match reading.next()? {
                 None => break,

@@ -1,0 +1,69 @@
+//! What takes the memory of a machine that has little left, as far as the kernel says it: pages that are reserved for
+//! virtual machines, files in memory, the kernel itself. No list of processes shows these.
+
+use yolo_base::format;
+
+use crate::facts::Host;
+use crate::finding::Finding;
+
+/// Less than this part of the memory is not worth mentioning.
+const NOTABLE: u64 = 5;
+
+/// Adds the largest of them to a finding about little memory.
+pub(super) fn name(host: &Host, finding: Finding, total: u64) -> Finding {
+    let Some(text) = host.text("/proc/meminfo").ok().flatten() else { return finding };
+    let field = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.and_then(|value| value.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0)
+    };
+    let reserved = field("Hugetlb").max(field("HugePages_Total") * field("Hugepagesize")) << 10;
+    let in_files = field("Shmem") << 10;
+    let of_kernel = field("SUnreclaim") << 10;
+    let is_notable = |bytes: u64| bytes > total / NOTABLE;
+    if is_notable(reserved) {
+        return huge_pages(host, finding, reserved, field("HugePages_Total"), field("HugePages_Free"));
+    }
+    if is_notable(in_files) {
+        return finding
+            .seen(format!("files in memory (/dev/shm, tmpfs) hold {}", format::memory(in_files)))
+            .remedy(
+                "delete files that nobody needs from /dev/shm, /tmp and other file systems in memory: the command lists them; \
+                 those of other runs and programs stay until then",
+            )
+            .command("df -h -t tmpfs")
+            .command("ls -lS /dev/shm");
+    }
+    if is_notable(of_kernel) {
+        return finding
+            .seen(format!("the kernel itself holds {} (SUnreclaim)", format::memory(of_kernel)))
+            .remedy(
+                "restart the machine if this grows from day to day, since then a driver or file system leaks; the command \
+                 names the largest caches",
+            )
+            .command("sudo slabtop -o -s c");
+    }
+    finding
+}
+
+/// Reserved pages are no memory for ordinary programs, used or not.
+fn huge_pages(host: &Host, finding: Finding, bytes: u64, all: u64, free: u64) -> Finding {
+    let line = host.text("/proc/cmdline").ok().flatten().unwrap_or_default();
+    let option = line.split_whitespace().find(|word| word.starts_with("hugepages=")).map(ToOwned::to_owned);
+    let place = match &option {
+        Some(option) => format!("`{option}` in the kernel command line (GRUB)"),
+        None => "`vm.nr_hugepages` in /etc/sysctl.conf or /etc/sysctl.d, or `hugepages=` in the kernel command line".to_owned(),
+    };
+    let finding =
+        finding.seen(format!("{all} huge pages hold {}; {free} of them are free", format::memory(bytes)));
+    let finding = option
+        .into_iter()
+        .fold(finding, |finding, option| finding.seen(format!("kernel command line: {option}")));
+    let finding = finding.because(
+        "huge pages are reserved memory for virtual machines and databases; ordinary programs cannot use it, even \
+         while the pages are free, and the system kills a rank that runs out of memory",
+    );
+    let finding = finding.remedy(format!(
+        "if no virtual machine or database needs the huge pages, give the free ones back, and for good remove {place}"
+    ));
+    finding.command("echo 0 | sudo tee /proc/sys/vm/nr_hugepages")
+}

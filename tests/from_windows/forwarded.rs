@@ -1,0 +1,91 @@
+//! What `yolo.exe` hands over to WSL and takes back: the distribution, the arguments, exit statuses, the doctor's other
+//! half. The answers of `wsl.exe` are recorded.
+
+use serde_json::{Value, json};
+
+use super::pc::{LIST, Pc, list, listing};
+#[cfg(not(windows))]
+use super::user::User;
+
+#[test]
+fn the_distribution_is_found_in_both_encodings_and_under_any_heading() {
+    // No release is known to translate it; one that did would be read as well.
+    let translated =
+        "  NAME              STATUS          VERSION\n* Ubuntu            Wird ausgeführt 2\n".to_owned();
+    for (text, utf16) in [(LIST.to_owned(), true), (LIST.to_owned(), false), (translated, true)] {
+        let run = json!({ "words": "-d Ubuntu --exec /opt/yolo/yolo train", "code": 80 });
+        let pc = Pc::answering(&[listing(&text, utf16), run]);
+        pc.run(&["train", "--data", "shapes"]).succeeded();
+        assert_eq!(pc.calls(), ["-l -v", "-d Ubuntu --exec /opt/yolo/yolo train --data shapes"]);
+    }
+}
+
+#[test]
+fn arguments_arrive_as_they_were_typed_and_statuses_come_back() {
+    for (answer, status) in [(80, 0), (81, 1), (82, 2), (90, 130)] {
+        let run = json!({ "words": "-d Ubuntu --exec /opt/yolo/yolo", "code": answer, "stdout": "said\n" });
+        let pc = Pc::answering(&[list(), run]);
+        let typed = ["predict", r"C:\my data\数.jpg", "--weights", "a\"b", "--name", "", "-q"];
+        let output = pc.run(&typed);
+        assert_eq!((output.code, output.stdout.as_str()), (Some(status), "said\n"), "{}", output.stderr);
+        let words = typed.join(" ");
+        assert_eq!(pc.calls()[1], format!("-d Ubuntu --exec /opt/yolo/yolo {words}"));
+    }
+}
+
+#[test]
+fn a_named_distribution_costs_one_call() {
+    let run = json!({ "words": "-d Debian --exec /opt/yolo/yolo", "code": 80 });
+    let pc = Pc::answering(&[run]);
+    assert_eq!(pc.run(&["train", "--distribution", "Debian"]).code, Some(0));
+    assert_eq!(pc.calls().len(), 1);
+}
+
+#[test]
+fn the_doctor_reports_both_sides() {
+    let finding = |id: &str, status: &str, title: &str| {
+        json!({
+            "id": id, "area": id.split('.').next(), "status": status, "title": title, "cause": "why", "evidence": [],
+            "remedy": { "text": "do this", "commands": ["sudo this"], "fixable": false, "changes": [], "undo": null },
+            "detects": [], "link": "",
+        })
+    };
+    let report = json!({
+        "schema": 1,
+        "findings": [finding("gpu.driver-missing", "error", "the driver is missing in Linux"), finding("disk.full", "ok", "room")],
+        "checks": [{}, {}],
+    });
+    let answer = json!({ "words": "-d Ubuntu --exec /opt/yolo/yolo doctor --json", "stdout": report.to_string(), "code": 81 });
+    let pc = Pc::answering(&[list(), answer.clone()]);
+    let output = pc.run(&["doctor"]);
+    assert_eq!(output.code, Some(1));
+    for part in ["Inside WSL (Ubuntu)", "the driver is missing in Linux", "sudo this", "wsl.exe -d Ubuntu"] {
+        assert!(output.stdout.contains(part), "`{part}` is not in:\n{}", output.stdout);
+    }
+    let pc = Pc::answering(&[list(), answer]);
+    let output: Value = serde_json::from_str(&pc.run(&["doctor", "--json"]).stdout).unwrap();
+    assert_eq!(output["wsl"]["distribution"], "Ubuntu");
+    assert_eq!(output["wsl"]["report"], report);
+    let pc = Pc::answering(&[]);
+    let output = pc.run(&["doctor"]);
+    assert!(output.stdout.contains("not checked: WSL"), "{}", output.stdout);
+}
+
+#[test]
+fn files_that_are_there_are_described_without_wsl() {
+    let pc =
+        Pc::answering(&[json!({ "words": "-d Ubuntu --exec /opt/yolo/yolo weights", "code": 80 }), list()]);
+    std::fs::write(pc.work().join("no.pt"), "no weights").unwrap();
+    assert_eq!(pc.run(&["weights", "no.pt"]).code, Some(1));
+    assert_eq!(pc.calls(), Vec::<String>::new());
+    assert_eq!(pc.run(&["weights", "~/best.pt"]).code, Some(0));
+    assert_eq!(pc.calls().last().unwrap(), "-d Ubuntu --exec /opt/yolo/yolo weights ~/best.pt");
+}
+
+#[cfg(not(windows))]
+#[test]
+fn linux_has_no_distributions_to_choose() {
+    User::new()
+        .run("train --distribution Ubuntu")
+        .failed_with(2, &["--distribution Ubuntu", "this is Linux"]);
+}

@@ -1,0 +1,156 @@
+//! WSL is not ready, or ends too early: what is missing is named with the one command, in every language of Windows and
+//! both encodings of `wsl.exe`.
+
+use serde_json::{Value, json};
+
+use super::languages::LANGUAGES;
+use super::pc::{Pc, list, listing};
+use super::user::Finished;
+
+/// An answer that fails.
+fn failing(words: &str, text: &str, utf16: bool, code: i32) -> Value {
+    json!({ "words": words, "stdout": text, "utf16": utf16, "code": code })
+}
+
+#[test]
+fn a_missing_distribution_is_understood_in_five_languages_and_both_encodings() {
+    for language in LANGUAGES {
+        for utf16 in [true, false] {
+            let pc = Pc::answering(&[failing("-l -v", language.no_distribution, utf16, -1)]);
+            let output = pc.run(&["train"]);
+            assert!(
+                output.stderr.contains("has no Linux distribution"),
+                "{}: {}",
+                language.name,
+                output.stderr
+            );
+            output.failed_with(1, &["`yolo setup --wsl`"]);
+            assert_eq!(pc.calls(), ["-l -v"]);
+        }
+    }
+}
+
+#[test]
+fn a_virtual_machine_that_cannot_start_is_understood_in_five_languages_and_both_encodings() {
+    for language in LANGUAGES {
+        for utf16 in [true, false] {
+            let code = format!(
+                "{}Wsl/Service/CreateInstance/CreateVm/HCS/HCS_E_HYPERV_NOT_INSTALLED\n",
+                language.code
+            );
+            let text = format!("{}{code}", language.no_virtual_machine);
+            let pc = Pc::answering(&[list(), failing("-d Ubuntu --exec /opt/yolo/yolo", &text, utf16, -1)]);
+            pc.run(&["train"]).failed_with(
+                1,
+                &["cannot run yolo in Ubuntu", "Virtual Machine Platform", "firmware", "`yolo setup --wsl`"],
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_missing_is_named_with_the_one_command() {
+    let stub = "Le Sous-système Windows pour Linux n’est pas installé. Vous pouvez l’installer en exécutant « wsl.exe --install ».\n";
+    let execvpe = "<3>WSL (9 - Relay) ERROR: CreateProcessCommon:735: execvpe(/opt/yolo/yolo) failed: No such file or directory\n";
+    for (answers, part) in [
+        (vec![failing("-l -v", stub, true, 50)], "is not installed"),
+        (
+            vec![listing(
+                "  NAME              STATE           VERSION\n* docker-desktop    Running         2\n",
+                true,
+            )],
+            "only docker-desktop",
+        ),
+        (
+            vec![list(), failing("-d Ubuntu --exec /opt/yolo/yolo", execvpe, false, 1)],
+            "yolo is not installed in Ubuntu",
+        ),
+        (
+            vec![
+                list(),
+                json!({ "words": "-d Ubuntu --exec /opt/yolo/yolo train", "code": 1 }),
+                json!({ "words": "-d Ubuntu --exec /opt/yolo/yolo --version", "stdout": "yolo 0.0.1\n" }),
+            ],
+            "version 0.0.1",
+        ),
+    ] {
+        let pc = Pc::answering(&answers);
+        pc.run(&["train"]).failed_with(1, &[part, "yolo setup --wsl"]);
+    }
+    let pc = Pc::answering(&[list()]);
+    let mut command = pc.command(&["train"]);
+    let output = Finished::from(command.env("YOLO_WSL", pc.work().join("no wsl.exe")).output().unwrap());
+    output.failed_with(1, &["is not installed", "yolo setup --wsl"]);
+}
+
+#[test]
+fn trouble_of_wsl_is_explained_in_any_language() {
+    for (text, utf16, part) in [
+        (
+            "ディスクの空き領域が不足しています。\nエラー コード: Wsl/Service/0x80070070\n",
+            false,
+            "Windows disk is full",
+        ),
+        (
+            "Der Remoteprozeduraufruf ist fehlgeschlagen.\nFehlercode: Wsl/Service/0x800706be\n",
+            true,
+            "0x800706be",
+        ),
+    ] {
+        let pc = Pc::answering(&[
+            list(),
+            json!({ "words": "-d Ubuntu --exec /opt/yolo/yolo", "stdout": text, "utf16": utf16, "code": -1 }),
+        ]);
+        pc.run(&["train"]).failed_with(1, &["cannot run yolo in Ubuntu", part]);
+    }
+}
+
+#[test]
+fn broken_answers_are_no_panic() {
+    for (text, code) in [("", 0), ("\u{0}\u{1}\u{fffd}", 0), ("* 2", -1), ("NAME\n*\n  2\n", 1)] {
+        let pc =
+            Pc::answering(&[listing(text, true), json!({ "words": "-l", "stdout": text, "code": code })]);
+        pc.run(&["train"]).failed_with(1, &["yolo setup --wsl"]);
+    }
+    let pc = Pc::answering(&[json!({ "words": "-d", "stdout": "{\"schema\"", "code": 80 })]);
+    let output = pc.run(&["doctor", "--distribution", "Ubuntu"]);
+    assert!(output.stdout.contains("not checked: its answer is not a report"), "{}", output.stdout);
+}
+
+#[test]
+fn the_end_of_the_distribution_says_how_to_resume() {
+    for (code, part) in [(-1, "exit status 0xffffffff"), (1, "exit status 1"), (137, "SIGKILL")] {
+        // The Linux status on Linux is one byte.
+        let part = if cfg!(windows) || code != -1 { part } else { "exit status 255" };
+        let pc = Pc::answering(&[
+            list(),
+            json!({ "words": "-d Ubuntu --exec /opt/yolo/yolo train", "code": code }),
+            json!({ "words": "-d Ubuntu --exec /opt/yolo/yolo --version", "stdout": format!("yolo {}\n", env!("CARGO_PKG_VERSION")) }),
+        ]);
+        pc.run(&["train"]).failed_with(1, &[part, "yolo train --resume"]);
+        assert_eq!(pc.calls().len(), 3);
+    }
+}
+
+#[test]
+fn a_distribution_that_does_not_exist_is_said() {
+    // Where the registry does not know, WSL does.
+    for language in LANGUAGES {
+        let text = format!("…\n{}Wsl/Service/WSL_E_DISTRO_NOT_FOUND\n", language.code);
+        let pc = Pc::answering(&[failing("-d Debian --exec /opt/yolo/yolo", &text, true, -1)]);
+        pc.run(&["train", "--distribution", "Debian"])
+            .failed_with(1, &["WSL has no distribution Debian", "`yolo setup --wsl --distribution Debian`"]);
+    }
+}
+
+#[test]
+fn helpers_of_other_programs_are_refused() {
+    for name in ["docker-desktop", "Docker-Desktop-Data", "rancher-desktop", "podman-machine-default"] {
+        let pc = Pc::answering(&[list()]);
+        pc.run(&["train", "--distribution", name]).failed_with(
+            1,
+            &[&format!("{name} belongs to another program"), "omit --distribution", "`yolo setup --wsl`"],
+        );
+        assert_eq!(pc.calls(), Vec::<String>::new());
+    }
+}
