@@ -57,6 +57,19 @@ fn runs_are_shown_side_by_side() {
 }
 
 #[test]
+fn long_names_and_values_keep_their_ends() {
+    let user = User::new();
+    write_run(&user, "exp", "data: /mnt/storage/of/the/laboratory/birds.yaml\nepochs: 3\ncfg: ''\n", &[0.1]);
+    let long = "a-name-that-nobody-wants-to-read-in-full";
+    write_run(&user, long, "data: fish.yaml\nepochs: 2\ncfg: high.yaml\n", &[0.2]);
+    let compared = user.run(&format!("compare runs/train/exp runs/train/{long}")).succeeded();
+    let line = |name: &str| compared.stdout.lines().find(|line| line.starts_with(name)).unwrap();
+    assert_eq!(line("Setting"), "Setting                     train/exp  …obody-wants-to-read-in-full");
+    assert_eq!(line("data"), "data     …f/the/laboratory/birds.yaml                     fish.yaml");
+    assert_eq!(line("cfg"), "cfg                                 –                     high.yaml");
+}
+
+#[test]
 fn runs_on_different_data_sets_are_compared_with_a_warning() {
     let user = User::new();
     write_run(&user, "exp", "data: birds.yaml\n", &[0.1]);

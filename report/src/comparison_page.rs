@@ -105,7 +105,10 @@ fn settings(comparison: &Comparison, names: &[&str]) -> String {
     }
     let headings: Vec<&str> = std::iter::once("Setting").chain(names.iter().copied()).collect();
     let row = |setting: &crate::compare::Differing| {
-        let values = setting.values.iter().map(|value| Cell::text(value.as_deref().unwrap_or("–")));
+        let values = setting
+            .values
+            .iter()
+            .map(|value| Cell::text(value.as_deref().filter(|value| !value.is_empty()).unwrap_or("–")));
         std::iter::once(Cell::text(&setting.name)).chain(values).collect()
     };
     let rows: Vec<Vec<Cell>> = comparison.settings.iter().map(row).collect();

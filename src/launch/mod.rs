@@ -14,6 +14,7 @@ pub(crate) mod machines;
 mod memory;
 mod message;
 mod nccl;
+mod notices;
 mod other_machines;
 mod process;
 mod programs;

@@ -4,6 +4,8 @@ use yolo_report::{ComparedRun, Comparison, EpochMetrics};
 
 /// Classes that are shown; the JSON and the page have all.
 const CLASSES: usize = 20;
+/// Letters of a name or a value; the end of a path says most.
+const WIDTH: usize = 28;
 
 /// The comparison as text.
 pub(crate) fn runs_table(comparison: &Comparison) -> String {
@@ -40,11 +42,14 @@ pub(crate) fn runs_table(comparison: &Comparison) -> String {
         }));
         text.push_str(&aligned(&rows));
     }
-    let names = || runs.iter().map(|run| run.name.clone());
+    let names = || runs.iter().map(|run| end_of(&run.name));
     if !comparison.settings.is_empty() {
         let mut rows: Vec<Vec<String>> = vec![std::iter::once("Setting".to_owned()).chain(names()).collect()];
         rows.extend(comparison.settings.iter().map(|setting| {
-            let values = setting.values.iter().map(|value| value.clone().unwrap_or_else(|| "–".to_owned()));
+            let values = setting.values.iter().map(|value| match value.as_deref() {
+                None | Some("") => "–".to_owned(),
+                Some(value) => end_of(value),
+            });
             std::iter::once(setting.name.clone()).chain(values).collect()
         }));
         text.push_str(&aligned(&rows));
@@ -62,6 +67,15 @@ pub(crate) fn runs_table(comparison: &Comparison) -> String {
         }
     }
     text.trim_end().to_owned()
+}
+
+/// A text, or its end after dots.
+fn end_of(text: &str) -> String {
+    let letters = text.chars().count();
+    if letters <= WIDTH {
+        return text.to_owned();
+    }
+    std::iter::once('…').chain(text.chars().skip(letters - WIDTH + 1)).collect()
 }
 
 fn three(value: f64) -> String {
