@@ -3,7 +3,7 @@
 //! files.
 
 use crate::checks::gpu::pci;
-use crate::checks::libraries::driver_folder;
+use crate::checks::libraries::{driver_folder, libcuda};
 use crate::checks::{Answer, Check};
 use crate::facts::{Container, Host, NvmlState, Place, Variant, nvml_error_text};
 use crate::finding::Finding;
@@ -38,7 +38,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         // The driver check reports version mismatches and missing permissions.
         NvmlState::Ready | NvmlState::Failed(18 | 4) => Ok(Vec::new()),
         NvmlState::Failed(code) if has_device.unwrap_or(code == 999) => Ok(vec![lost(host, code)]),
-        // The check of libcuda reports libraries that are there, but not found.
+        // The check of libcuda reports libraries that are missing, and those that are there, but not found.
+        NvmlState::NoLibrary if !intent.cpu && libcuda::is_left_out(host) => Ok(Vec::new()),
         NvmlState::NoLibrary if driver_folder::unsearched(host).is_some() => Ok(Vec::new()),
         _ => Ok(vec![missing(host, intent, container, has_device)]),
     }

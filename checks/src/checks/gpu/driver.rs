@@ -2,7 +2,7 @@
 //! different versions of library and module. [`super::kernel_module`] finds out why a module does
 //! not run the card; WSL, containers and lost cards have their own checks.
 
-use super::{driver_unsuited, kernel_module, lost, no_card, pci};
+use super::{driver_unsuited, kernel_module, lost, no_card, outside_job, pci};
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, NvmlState, Place, Stat, Version};
 use crate::finding::Finding;
@@ -58,6 +58,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     // WSL has its own checks of the Windows driver, and containers of the GPUs they were given.
     let of_container = host.is_container() && !matches!(state, NvmlState::Failed(18 | 4));
     if host.is_wsl2().unwrap_or(false) || of_container || !lost::of_log(host).is_empty() {
+        return Ok(Vec::new());
+    }
+    // The check of the run's GPUs reports that they are in other nodes of a cluster.
+    if outside_job::find(host, intent).is_some() {
         return Ok(Vec::new());
     }
     let reason = match state {
@@ -120,6 +124,9 @@ fn missing(host: &Host, has_card: bool, needed: bool, status: Status) -> Finding
         (false, true) => installed(
             finding.remedy("install the NVIDIA driver and restart, or train on the CPU with --device cpu"),
         ),
+        (false, false) if host.place() == Place::Machine && host.batch_system().is_some() => finding
+            .because("training runs on the CPU here, many times slower than on a GPU; the GPUs of a cluster are in other nodes")
+            .remedy("nothing on this machine; start runs in a job that asks for a GPU"),
         (false, false) => finding
             .because("training runs on the CPU, many times slower than on a GPU")
             .remedy("nothing on a machine without an NVIDIA card; otherwise install its driver and restart"),

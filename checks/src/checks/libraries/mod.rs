@@ -9,7 +9,7 @@ mod foreign;
 mod glibc;
 mod incomplete;
 mod kernels;
-mod libcuda;
+pub(super) mod libcuda;
 mod libstdcxx;
 mod libtorch;
 mod noexec;
